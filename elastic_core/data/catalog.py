@@ -1,0 +1,81 @@
+"""The catalogue: raw id <-> dense id 1…n <-> title. Dense id 0 is padding everywhere.
+
+Dense ids follow the natural order of the raw ids ("2" before "10", "b2" before "b10"), so they depend on which items
+are there and not on who met them first.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+
+from elastic_core.errors import InputError
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """What the dense ids mean. Every sequence has n_items + 1 entries; entry 0 is padding and empty."""
+
+    ids: np.ndarray
+    titles: np.ndarray | None = None
+    genres: tuple[tuple[str, ...], ...] | None = None
+
+    @property
+    def n_items(self) -> int:
+        return len(self.ids) - 1
+
+    def title(self, item: int) -> str:
+        """The title, or `item <raw id>` where there is none."""
+        if not 1 <= item <= self.n_items:
+            raise InputError(f"there is no item number {item}: the catalogue has 1 to {self.n_items}")
+        known = str(self.titles[item]) if self.titles is not None else ""
+        return known or f"item {self.ids[item]}"
+
+    def index(self, raw_id: str) -> int:
+        """The dense id of a raw id. Raises InputError for one that is not in the catalogue."""
+        found = self._index.get(str(raw_id))
+        if found is None:
+            raise InputError(f"the catalogue has no item {str(raw_id)!r}")
+        return found
+
+    def search(self, text: str) -> np.ndarray:
+        """Dense ids whose title (or raw id, where there are no titles) contains every word of `text`; case is ignored."""
+        words = text.lower().split()
+        return np.array([i + 1 for i, name in enumerate(self._lowered) if all(word in name for word in words)], dtype=np.int64)
+
+    @cached_property
+    def _index(self) -> dict[str, int]:
+        return {str(raw): dense for dense, raw in enumerate(self.ids) if dense}
+
+    @cached_property
+    def _lowered(self) -> list[str]:
+        return [self.title(item).lower() for item in range(1, self.n_items + 1)]
+
+
+def natural_order(ids: Iterable[str]) -> np.ndarray:
+    """Positions that put ids into natural order: runs of digits compare as numbers."""
+
+    def key(pair: tuple[int, str]) -> tuple[list[int | str], str]:
+        parts = re.split(r"([0-9]+)", pair[1])
+        return [int(part) if i % 2 else part for i, part in enumerate(parts)], pair[1]
+
+    return np.array([position for position, _ in sorted(enumerate(ids), key=key)], dtype=np.int64)
+
+
+def build_catalog(ids: np.ndarray, items: pd.DataFrame | None) -> Catalog:
+    """A catalogue of `ids` (dense order, without padding) with what `items` (item, title, genres) knows about them."""
+    padded = np.array(["", *ids], dtype=object)
+    if items is None:
+        return Catalog(padded)
+    known = items.set_index("item")
+    titles = genres = None
+    if "title" in known:
+        lookup = known["title"].to_dict()
+        titles = np.array([lookup.get(raw, "") for raw in padded], dtype=object)
+    if "genres" in known:
+        tags = known["genres"].to_dict()
+        genres = tuple(tags.get(raw, ()) for raw in padded)
+    return Catalog(padded, titles, genres)

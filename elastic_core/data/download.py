@@ -1,0 +1,102 @@
+"""Fetching a published file: checked, written beside and renamed, so that the cache never holds half a file."""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import urllib.error
+import urllib.request
+import zipfile
+from dataclasses import dataclass
+from http.client import HTTPException
+from pathlib import Path
+
+from elastic_core.errors import InputError
+
+CONNECT_SECONDS = 8
+PIP_SECONDS = 120
+WHEEL = "recbole==1.2.1"
+WHEEL_SHA256 = "9c9948202011f37eb0a7c6768129313f00d6403ad221ec940d5e2d5d5f33a407"
+WHEEL_FOLDER = "recbole/dataset_example/ml-100k"
+WHEEL_FILES = ("ml-100k.inter", "ml-100k.item", "ml-100k.user")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Remote:
+    """An official address and the checksums known for it. With neither sum, only the events file is recognised later."""
+
+    url: str
+    file: str
+    md5: str | None = None
+    sha256: str | None = None
+
+
+def fetch(remote: Remote, folder: Path) -> Path:
+    """Download into `folder`. Raises InputError when it cannot be reached or is not the file it should be."""
+    try:
+        with urllib.request.urlopen(remote.url, timeout=CONNECT_SECONDS) as response:
+            data = response.read()
+    except urllib.error.URLError as error:
+        raise InputError(f"{remote.url} cannot be reached ({error.reason})") from None
+    except (OSError, HTTPException) as error:
+        raise InputError(f"{remote.url} cannot be reached ({error})") from None
+    for kind, expected in (("md5", remote.md5), ("sha256", remote.sha256)):
+        if expected and hashlib.new(kind, data, usedforsecurity=False).hexdigest() != expected:
+            raise InputError(f"{remote.url} is not the file it should be (its {kind} differs)")
+    return _write(folder / remote.file, data)
+
+
+def fetch_wheel(folder: Path) -> Path:
+    """MovieLens-100K from the wheel that carries a copy: downloaded by pip against its sha256, unpacked, never installed."""
+    with tempfile.TemporaryDirectory() as scratch:
+        wheel = _pip_download(Path(scratch))
+        if hashlib.sha256(wheel.read_bytes()).hexdigest() != WHEEL_SHA256:
+            raise InputError(f"the wheel of {WHEEL} is not the file it should be (its sha256 differs)")
+        with zipfile.ZipFile(wheel) as archive:
+            for name in WHEEL_FILES:
+                _write(Path(scratch) / "ml-100k" / name, archive.read(f"{WHEEL_FOLDER}/{name}"))
+        return _adopt(Path(scratch) / "ml-100k", folder / "ml-100k")
+
+
+def _pip_download(scratch: Path) -> Path:
+    wanted = scratch / "requirements.txt"
+    wanted.write_text(f"{WHEEL} --hash=sha256:{WHEEL_SHA256}\n", encoding="utf-8")
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:", "--require-hashes"]
+    command += ["--timeout", str(CONNECT_SECONDS), "--retries", "1", "-r", str(wanted), "-d", str(scratch)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PIP_SECONDS, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise InputError(f"pip download {WHEEL} did not finish ({type(error).__name__})") from None
+    wheels = list(scratch.glob("*.whl"))
+    if done.returncode or not wheels:
+        reason = next((line for line in reversed(done.stderr.splitlines()) if line.strip()), "no reason given")
+        raise InputError(f"pip download {WHEEL} failed ({reason.strip()})")
+    return wheels[0]
+
+
+def _write(path: Path, data: bytes) -> Path:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        beside = path.with_name(f".{path.name}.{os.getpid()}")
+        beside.write_bytes(data)
+        os.replace(beside, path)
+    except OSError as error:
+        raise InputError(f"{path} cannot be written ({error.strerror or error})") from None
+    return path
+
+
+def _adopt(built: Path, place: Path) -> Path:
+    """Move a finished folder into the cache. When another process was first, its folder is as good."""
+    beside = place.with_name(f".{place.name}.{os.getpid()}")
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copytree(built, beside)
+        if place.is_dir():
+            shutil.rmtree(beside)
+        else:
+            os.replace(beside, place)
+    except OSError as error:
+        raise InputError(f"{place} cannot be written ({error.strerror or error})") from None
+    return place

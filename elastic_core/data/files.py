@@ -1,0 +1,95 @@
+"""Bytes as they lie on disk: a plain file, a .gz, a .zip or a folder, each seen as named members.
+
+`Bundle` hides which of the four it is, so that a reader asks for `ratings.dat` and gets its bytes.
+"""
+
+import gzip
+import hashlib
+import zipfile
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from elastic_core.errors import InputError
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """The files that can be read from `path`. `main` is the member that was named, when one file was."""
+
+    path: Path
+    members: dict[str, str]  # base name without .gz -> where it lies (a path, or a name inside the zip)
+    main: str | None
+    zipped: bool
+
+    def read(self, name: str) -> bytes:
+        """The unpacked bytes of one member. Raises InputError for a damaged or unreadable one."""
+        where = self.members[name]
+        if not self.zipped:
+            return _read_plain(Path(where))
+        data = _read_member(self.path, where)
+        return _gunzip(data, where) if where.endswith(".gz") else data
+
+    def describe(self, name: str) -> str:
+        """How messages call a member: the file's own name, with the zip it lies in."""
+        return f"{self.path.name}:{self.members[name]}" if self.zipped else Path(self.members[name]).name
+
+
+def open_bundle(path: Path) -> Bundle:
+    """Look at `path` without reading the data. Raises InputError when there is nothing to read."""
+    try:
+        if path.is_dir():
+            return Bundle(path, _folder(path), None, False)
+        if not path.is_file():
+            raise InputError(f"there is no file or folder {str(path)!r}")
+        if path.suffix.lower() == ".zip":
+            with zipfile.ZipFile(path) as archive:
+                names = [name for name in archive.namelist() if not name.endswith("/") and not name.startswith("__MACOSX")]
+            return Bundle(path, {_base(Path(name).name): name for name in names}, None, True)
+        # A file may have its titles beside it: ratings.csv and movies.csv.
+        return Bundle(path, {**_folder(path.parent), _base(path.name): str(path)}, _base(path.name), False)
+    except zipfile.BadZipFile:
+        raise InputError(f"{path.name} is not a complete zip file: download or pack it again") from None
+    except OSError as error:
+        raise InputError(f"{str(path)!r} cannot be read: {error.strerror or error}") from None
+
+
+def blob_id(data: bytes) -> str:
+    """git's id of these bytes, by which published files are recognised (`git hash-object`)."""
+    return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
+
+
+def _base(name: str) -> str:
+    return name.removesuffix(".gz")
+
+
+def _folder(path: Path) -> dict[str, str]:
+    files = sorted(entry for entry in path.iterdir() if entry.is_file() and not entry.name.startswith("."))
+    return {_base(entry.name): str(entry) for entry in files}
+
+
+def _read_plain(path: Path) -> bytes:
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path.name} cannot be read: {error.strerror or error}") from None
+    return _gunzip(data, path.name) if path.suffix == ".gz" else data
+
+
+def _read_member(path: Path, name: str) -> bytes:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return archive.read(name)
+    except (zipfile.BadZipFile, zlib.error, EOFError):
+        raise InputError(f"{name} in {path.name} is damaged: download or pack the zip file again") from None
+    except (RuntimeError, NotImplementedError) as error:
+        raise InputError(f"{name} in {path.name} cannot be unpacked: {error}") from None
+    except OSError as error:
+        raise InputError(f"{path.name} cannot be read: {error.strerror or error}") from None
+
+
+def _gunzip(data: bytes, name: str) -> bytes:
+    try:
+        return gzip.decompress(data)
+    except (gzip.BadGzipFile, EOFError, zlib.error):
+        raise InputError(f"{name} is not a complete gzip file: download or pack it again") from None

@@ -1,0 +1,169 @@
+"""Histories as flat arrays, the stable k-core, and the leave-one-out split as views (method.md, protocol).
+
+Events are sorted stably by (user, time), so the file's order decides between events of the same second. The last event
+of a history is the test target, the one before it the validation target, everything earlier is for training.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+
+from elastic_core.data.catalog import Catalog, build_catalog, natural_order
+from elastic_core.data.interactions import Table
+from elastic_core.data.truth import Truth
+from elastic_core.errors import InputError
+
+Split = Literal["train", "valid", "test"]
+SHORTEST = 3  # one event to read, one to validate on, one to test on
+
+
+@dataclass(frozen=True)
+class Histories:
+    """All histories end to end: user u owns items[offsets[u]:offsets[u + 1]], oldest first."""
+
+    items: np.ndarray  # int32 [events], dense ids
+    times: np.ndarray  # int64 [events], seconds since 1970, or the rank within the history where the file has no times
+    offsets: np.ndarray  # int64 [users + 1]
+    user_ids: np.ndarray  # text [users], natural order
+
+    @property
+    def n_users(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def lengths(self) -> np.ndarray:
+        return np.diff(self.offsets)
+
+    def of(self, user: int) -> np.ndarray:
+        """A view of one user's items."""
+        if not 0 <= user < self.n_users:
+            raise InputError(f"there is no user number {user}: there are 0 to {self.n_users - 1}")
+        return self.items[self.offsets[user] : self.offsets[user + 1]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dataset:
+    """A catalogue, histories over it, and what is known about where they come from."""
+
+    name: str
+    label: str
+    catalog: Catalog
+    histories: Histories
+    licence: str
+    titles_may_be_shared: bool = False
+    has_times: bool = True
+    truth: Truth | None = None
+    notes: tuple[str, ...] = ()
+
+    @cached_property
+    def hash(self) -> str:
+        """Sixteen hex digits of sha256 over items and offsets; the split follows from them."""
+        digest = hashlib.sha256(self.histories.items.astype("<i4").tobytes())
+        digest.update(self.histories.offsets.astype("<i8").tobytes())
+        return digest.hexdigest()[:16]
+
+    def ends(self, split: Split) -> np.ndarray:
+        """int64 [users]: exclusive end, in `histories.items`, of what may be read when predicting this split's target."""
+        return self.histories.offsets[1:] - (1 if _known(split) == "test" else 2)
+
+    def targets(self, split: Split) -> np.ndarray:
+        """int32 [users]: the item to be predicted. Training has no single target."""
+        if _known(split) == "train":
+            raise InputError("the training split has no single target a user")
+        return self.histories.items[self.histories.offsets[1:] - (1 if split == "test" else 2)]
+
+    def counts(self) -> np.ndarray:
+        """int64 [n_items + 1]: events of each item in the training split."""
+        held_out = np.bincount(np.concatenate([self.targets("valid"), self.targets("test")]), minlength=self.catalog.n_items + 1)
+        return self.all_counts() - held_out
+
+    def all_counts(self) -> np.ndarray:
+        """int64 [n_items + 1]: events of each item in all splits."""
+        return np.bincount(self.histories.items, minlength=self.catalog.n_items + 1)
+
+
+def _known(split: str) -> str:
+    if split not in ("train", "valid", "test"):
+        raise InputError(f"the split must be train, valid or test, not {split!r}")
+    return split
+
+
+def core(users: np.ndarray, items: np.ndarray, k: int) -> np.ndarray:
+    """bool [events]: the largest part in which every item has k events and every user max(k, 3).
+
+    Items, then users, with too few events are dropped until nothing changes; the result does not depend on that order.
+    """
+    kept = np.arange(len(users))
+    while True:
+        before = len(kept)
+        kept = kept[np.bincount(items[kept])[items[kept]] >= k] if len(kept) else kept
+        kept = kept[np.bincount(users[kept])[users[kept]] >= max(k, SHORTEST)] if len(kept) else kept
+        if len(kept) == before:
+            mask = np.zeros(len(users), dtype=bool)
+            mask[kept] = True
+            return mask
+
+
+def fold(table: Table, *, name: str, label: str, licence: str, k_core: int, titles_may_be_shared: bool = False) -> Dataset:
+    """Turn a table into a Dataset: exact duplicates out, k-core, stable sort, dense ids."""
+    if k_core < 0:
+        raise InputError(f"data.k_core must not be negative, not {k_core}")
+    events, notes = _without_duplicates(table)
+    users, user_ids = pd.factorize(events["user"])
+    items, item_ids = pd.factorize(events["item"])
+    _at_least_two(user_ids, item_ids, label, "")
+    keep = core(users, items, k_core)
+    if not keep.any():
+        raise InputError(
+            f"{label}: nothing is left after the {k_core}-core filter; every user needs {max(k_core, SHORTEST)} events"
+        )
+    users, user_ids = _dense(users[keep], user_ids)
+    items, item_ids = _dense(items[keep], item_ids)
+    _at_least_two(user_ids, item_ids, label, f" after the {k_core}-core filter")
+
+    times = events["time"].to_numpy()[keep] if table.timed else np.zeros(len(users), dtype=np.int64)
+    order = np.lexsort((times, users))  # stable: ties stay in file order
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(users))]).astype(np.int64)
+    ranks = np.arange(len(users)) - np.repeat(offsets[:-1], np.diff(offsets))
+    seconds = np.floor(times[order]).astype(np.int64) if table.timed else ranks.astype(np.int64)
+    return Dataset(
+        name=name,
+        label=label,
+        catalog=build_catalog(item_ids, table.items),
+        histories=Histories((items[order] + 1).astype(np.int32), seconds, offsets, user_ids),
+        licence=licence,
+        titles_may_be_shared=titles_may_be_shared,
+        has_times=table.timed,
+        notes=notes,
+    )
+
+
+def _without_duplicates(table: Table) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """Rows alike in user, item and time are one event written twice. Without times a repeat is a real event."""
+    if not table.timed:
+        return table.events, ()
+    repeated = table.events.duplicated(["user", "item", "time"])
+    count = int(repeated.sum())
+    if not count:
+        return table.events, ()
+    return table.events[~repeated], (f"{count} rows that repeat user, item and time exactly were dropped",)
+
+
+def _dense(codes: np.ndarray, ids: pd.Index) -> tuple[np.ndarray, np.ndarray]:
+    """Renumber the codes that are left 0…m-1 in the natural order of their ids."""
+    present = np.unique(codes)
+    names = np.array([str(ids[code]) for code in present], dtype=object)
+    order = natural_order(names)
+    renumber = np.empty(len(ids), dtype=np.int64)
+    renumber[present[order]] = np.arange(len(present))
+    return renumber[codes], names[order]
+
+
+def _at_least_two(users: pd.Index | np.ndarray, items: pd.Index | np.ndarray, label: str, when: str) -> None:
+    for what, ids in (("user", users), ("item", items)):
+        if len(ids) < 2:
+            raise InputError(f"{label}: only one {what} ({ids[0]}){when}; at least two are needed")

@@ -1,0 +1,239 @@
+"""Readers: whatever lies on disk becomes one `Table` of user, item, time (and titles, genres where there are any).
+
+Known layouts: MovieLens 100K (`u.data`), 1M (`ratings.dat`), latest-small (`ratings.csv`), the RecBole form (`*.inter`),
+the two-column sequence form (`user item` per line, in time order), and any CSV, TSV or Parquet with named columns.
+Every complaint is one InputError sentence that names the line (1-based, in the file) or the column.
+"""
+
+import io
+import re
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from elastic_core.data.files import Bundle, blob_id, open_bundle
+from elastic_core.data.titles import read_titles
+from elastic_core.errors import InputError
+
+NAMES = {
+    "user": ("user", "user_id", "userid", "uid", "reviewerid", "customer_id", "session_id"),
+    "item": ("item", "item_id", "itemid", "iid", "movieid", "movie_id", "asin", "parent_asin", "product_id", "sid"),
+    "time": ("time", "timestamp", "ts", "date", "datetime", "unixreviewtime", "created_at"),
+    "title": ("title", "name", "movie_title"),
+    "genres": ("genres", "genre", "tags", "categories"),
+}
+MISSING = ["", "nan", "NaN", "null"]
+FIRST = ("ratings.dat", "ratings.csv", "u.data")
+TABLES = (".csv", ".tsv", ".txt", ".dat", ".data", ".inter", ".parquet", ".pq")
+
+
+@dataclass(frozen=True)
+class Table:
+    """`events` has user, item (text) and time (seconds; absent in the sequence form), in file order.
+
+    `items` has item, title, genres (tuples), one row an item, or is None. `blob` is git's id of the events file.
+    """
+
+    events: pd.DataFrame
+    items: pd.DataFrame | None
+    blob: str
+
+    @property
+    def timed(self) -> bool:
+        return "time" in self.events
+
+
+def read(path: Path, columns: Mapping[str, str] | None = None) -> Table:
+    """Read a file, a .gz, a .zip or a folder. `columns` maps user, item, time, title, genres to the file's own names."""
+    bundle = open_bundle(path)
+    name = _choose(bundle)
+    shown = bundle.describe(name)
+    data = bundle.read(name)
+    if not data.strip():
+        raise InputError(f"{shown} is empty")
+    frame, header = _parse(data, name, shown, columns or {})
+    items = _own_titles(frame) if "title" in frame or "genres" in frame else read_titles(bundle, name)
+    return Table(_events(frame, shown, header), items, blob_id(data))
+
+
+def _choose(bundle: Bundle) -> str:
+    """The member that holds the events: the one named, a known layout's, or the only table there is."""
+    if bundle.main:
+        return bundle.main
+    for name in FIRST:
+        if name in bundle.members:
+            return name
+    inter = [name for name in bundle.members if name.endswith(".inter")]
+    tables = inter or [name for name in bundle.members if Path(name).suffix.lower() in TABLES]
+    if len(tables) != 1:
+        found = ", ".join(sorted(bundle.members)) or "nothing"
+        raise InputError(f"{bundle.path.name} holds no single table of interactions (found: {found}): name the file itself")
+    return tables[0]
+
+
+def _parse(data: bytes, name: str, shown: str, columns: Mapping[str, str]) -> tuple[pd.DataFrame, int]:
+    """The columns that matter, under our names, as text; and how many header lines there were (-1: a Parquet row)."""
+    if name.endswith((".parquet", ".pq")):
+        return _pick(_parquet(data, shown), columns, shown), -1
+    data = data.removeprefix(b"\xef\xbb\xbf")
+    _check_encoding(data, shown)
+    first = data[:65536].lstrip(b"\r\n").split(b"\n", 1)[0].decode("utf-8", "replace").strip("\r")
+    if first.count("::") == 3:
+        return _numbered(_table(data.replace(b"::", b"\t"), "\t", shown, header=False), 4, shown), 0
+    tabs = first.split("\t")
+    if len(tabs) == 4 and all(re.fullmatch(r"-?[0-9.]+", part) for part in tabs) and not columns:
+        return _numbered(_table(data, "\t", shown, header=False), 4, shown), 0
+    if re.fullmatch(r"[^\s,;]+[ \t][^\s,;]+ ?", first) and not columns and _match(first.split()) == {}:
+        return _numbered(_table(data, "\t" if "\t" in first else " ", shown, header=False), 2, shown), 0
+    separator = max("\t,;| ", key=first.count)
+    frame = _table(data, separator, shown, header=True)
+    frame.columns = [re.sub(r":(token|token_seq|float|float_seq)$", "", str(column).strip()) for column in frame.columns]
+    return _pick(frame, columns, shown), 1
+
+
+def _check_encoding(data: bytes, shown: str) -> None:
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InputError(f"{shown}, line {line}: not UTF-8 text; save the file as UTF-8") from None
+    if b"\0" in data[:65536]:
+        raise InputError(f"{shown}, line 1: not a text file")
+
+
+def _table(data: bytes, separator: str, shown: str, *, header: bool) -> pd.DataFrame:
+    """pandas' C parser, everything as text. The row index still counts the file's lines, blank ones included."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            frame = pd.read_csv(
+                io.BytesIO(data),
+                sep=separator,
+                header=0 if header else None,
+                dtype=str,
+                index_col=False,
+                engine="c",
+                quoting=0 if header else 3,
+                keep_default_na=False,
+                na_values=MISSING,
+                skip_blank_lines=False,
+            )
+    except (pd.errors.ParserError, pd.errors.ParserWarning) as error:
+        found = re.search(r"line (\d+)", str(error))
+        where = f"line {found[1]}" if found else "line 2"
+        raise InputError(f"{shown}, {where}: not the number of fields the first line has") from None
+    except pd.errors.EmptyDataError:
+        raise InputError(f"{shown} is empty") from None
+    return frame.dropna(how="all")
+
+
+def _numbered(frame: pd.DataFrame, width: int, shown: str) -> pd.DataFrame:
+    """Name the columns of a layout without a header: user, item[, rating, time]. A blank tail column is a stray space."""
+    frame = frame.loc[:, [column for column in frame.columns if column < width or frame[column].notna().any()]]
+    if frame.shape[1] != width:
+        raise InputError(f"{shown}, line 1: {frame.shape[1]} fields where {width} belong")
+    return frame.rename(columns={0: "user", 1: "item", 3: "time"}).drop(columns=2, errors="ignore")
+
+
+def _parquet(data: bytes, shown: str) -> pd.DataFrame:
+    try:
+        return pd.read_parquet(io.BytesIO(data), engine="pyarrow")
+    except ImportError:
+        raise InputError(f"{shown} is Parquet, which needs the package pyarrow: install it, or save the table as CSV") from None
+    except Exception as error:  # pyarrow has its own exceptions, and cannot be imported to name them
+        if not type(error).__module__.startswith("pyarrow") and not isinstance(error, OSError | ValueError):
+            raise
+        raise InputError(f"{shown} is not a complete Parquet file: write or download it again") from None
+
+
+def _match(there: list[str]) -> dict[str, str]:
+    lower = {name.lower(): name for name in reversed(there)}
+    found = {ours: next((lower[name] for name in names if name in lower), None) for ours, names in NAMES.items()}
+    return {ours: name for ours, name in found.items() if name is not None}
+
+
+def _pick(frame: pd.DataFrame, columns: Mapping[str, str], shown: str) -> pd.DataFrame:
+    there = [str(column) for column in frame.columns]
+    for ours, name in columns.items():
+        if ours not in NAMES:
+            raise InputError(f"data.columns maps {ours!r}, which is none of {', '.join(NAMES)}")
+        if name not in there:
+            raise InputError(f"{shown} has no column {name!r} (for {ours}); it has: {', '.join(there)}")
+    chosen = {**_match(there), **columns}
+    for ours in ("user", "item", "time"):
+        if ours not in chosen:
+            hint = f"name it in data.columns, as {{{ours!r}: ...}}; the first line must hold the names"
+            raise InputError(f"{shown} has no column for {ours}; it has: {', '.join(there)} ({hint})")
+    return pd.DataFrame({ours: frame[name] for ours, name in chosen.items()})
+
+
+def _events(frame: pd.DataFrame, shown: str, header: int) -> pd.DataFrame:
+    if not len(frame):
+        raise InputError(f"{shown} has no rows below its header")
+    for name in ("user", "item"):
+        _refuse(frame[name].isna().to_numpy(), f"the {name} is missing", frame, shown, header)
+    events = pd.DataFrame({name: _as_text(frame[name]) for name in ("user", "item")})
+    if "time" in frame:
+        events["time"] = _seconds(frame, shown, header)
+    return events
+
+
+def _as_text(column: pd.Series) -> pd.Series:
+    if pd.api.types.is_float_dtype(column) and (column == np.floor(column)).all():
+        column = column.astype("int64")
+    return column.astype(str)
+
+
+def _refuse(bad: np.ndarray, what: str, frame: pd.DataFrame, shown: str, header: int) -> None:
+    if bad.any():
+        row = int(frame.index[int(bad.argmax())])
+        where = f"row {row + 1}" if header < 0 else f"line {row + 1 + header}"
+        raise InputError(f"{shown}, {where}: {what}")
+
+
+def _seconds(frame: pd.DataFrame, shown: str, header: int) -> np.ndarray:
+    """Seconds since 1970 from numbers (s, ms, µs or ns, told apart by size) or ISO dates; int64 where nothing is lost."""
+    column = frame["time"]
+    _refuse(column.isna().to_numpy(), "the time is missing", frame, shown, header)
+    if pd.api.types.is_datetime64_any_dtype(column):
+        values = _epoch(pd.to_datetime(column, utc=True))
+    else:
+        numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64)
+        if np.isfinite(numbers[0]) or not _is_date(column.iloc[0]):
+            _refuse(~np.isfinite(numbers), "the time is not a number", frame, shown, header)
+            values = numbers
+            largest = float(values.max())
+            values = values / next((scale for limit, scale in ((1e17, 1e9), (1e14, 1e6), (1e11, 1e3)) if largest > limit), 1.0)
+        else:
+            dates = pd.to_datetime(column, errors="coerce", utc=True, format="ISO8601")
+            _refuse(dates.isna().to_numpy(), "the time is not an ISO date", frame, shown, header)
+            values = _epoch(dates)
+    _refuse(values < 0, "the time is negative (before 1970)", frame, shown, header)
+    return values.astype(np.int64) if (values == np.floor(values)).all() else values
+
+
+def _is_date(value: object) -> bool:
+    return not pd.isna(pd.to_datetime(pd.Series([value]), errors="coerce", utc=True, format="ISO8601")).any()
+
+
+def _epoch(dates: pd.Series) -> np.ndarray:
+    return ((dates - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(seconds=1)).to_numpy(dtype=np.float64)
+
+
+def _own_titles(frame: pd.DataFrame) -> pd.DataFrame:
+    """Titles that stand in the events file itself: each item's first row speaks for it."""
+    first = frame.drop_duplicates("item")
+    items = pd.DataFrame({"item": _as_text(first["item"])})
+    if "title" in first:
+        items["title"] = first["title"].fillna("").astype(str)
+    if "genres" in first:
+        items["genres"] = [split_genres(text) for text in first["genres"].fillna("").astype(str)]
+    return items
+
+
+def split_genres(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split("|") if part.strip())

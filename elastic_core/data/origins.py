@@ -1,0 +1,106 @@
+"""The named sources as data: where each lies, what its licence says, and how a true copy is recognised."""
+
+from dataclasses import dataclass, field
+
+from elastic_core.data.download import Remote
+
+GROUPLENS = "https://files.grouplens.org/datasets/movielens"
+SASREC = "https://raw.githubusercontent.com/kang205/SASRec/master/data"
+CITATION = "F. M. Harper and J. A. Konstan, The MovieLens Datasets: History and Context, ACM TiiS 5(4), 2015"
+RESEARCH = "research use with acknowledgement, no commercial use"
+LICENCE_ML = f"MovieLens (GroupLens): {RESEARCH}, no redistribution without separate permission. Cite {CITATION}."
+LICENCE_LATEST = f"MovieLens (GroupLens): {RESEARCH}, redistribution only under these same conditions. Cite {CITATION}."
+LICENCE_AMAZON = "Amazon review data (J. McAuley): research use; no licence is granted for redistribution."
+LICENCE_OWN = "Your own file: its own terms apply."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """A named source. `places` are looked for in the data folder and the cache, in this order.
+
+    `blobs` maps git's id of the events file (after unpacking) to the label that such a file has earned.
+    """
+
+    label: str
+    licence: str
+    places: tuple[str, ...]
+    remote: Remote
+    blobs: dict[str, str] = field(default_factory=dict)
+
+
+def _sequences(label: str, licence: str, stem: str, remote: Remote, blob: str) -> Source:
+    files = (f"{stem}.txt.gz", f"{stem}.txt")
+    return Source(
+        label=label, licence=licence, places=(*(f"sequences/{f}" for f in files), *files), remote=remote, blobs={blob: label}
+    )
+
+
+SOURCES = {
+    "ml-100k": Source(
+        label="MovieLens-100K",
+        licence=LICENCE_ML,
+        places=("ml-100k", "ml-100k.zip"),
+        remote=Remote(url=f"{GROUPLENS}/ml-100k.zip", file="ml-100k.zip", md5="0e33842e24a9c977be4e0107933c0723"),
+        # The second is the copy in the recbole wheel: the rows of u.data, byte for byte, below a header.
+        blobs={
+            "16ef21ed827cae1a3f71e89e23cffb5a8f44baae": "MovieLens-100K",
+            "7345003ddf105cadcbc35e6c53dd2f44abfc4683": "MovieLens-100K",
+        },
+    ),
+    "ml-1m": Source(
+        label="MovieLens-1M",
+        licence=LICENCE_ML,
+        places=("ml-1m", "ml-1m.zip", "ml-1m-reassembled.zip"),
+        remote=Remote(url=f"{GROUPLENS}/ml-1m.zip", file="ml-1m.zip", md5="c4d9eecfca2ab87c1945afe126590906"),
+        blobs={
+            "77a7c4b150f588c23bb9e1f068aa996c0b413695": "MovieLens-1M",
+            "b992c22d2bffbc292d54411bf97d6813a2af0ce6": "MovieLens-1M (reassembled)",
+        },
+    ),
+    "ml-latest-small": Source(
+        label="MovieLens latest-small",
+        licence=LICENCE_LATEST,
+        places=("ml-latest-small", "ml-latest-small.zip"),
+        # No checksum of the zip is published that we could check against; the ratings are recognised after unpacking.
+        remote=Remote(url=f"{GROUPLENS}/ml-latest-small.zip", file="ml-latest-small.zip"),
+        blobs={"ca23ddf4479457d3e617a983b1424b1af610bdc7": "MovieLens latest-small"},
+    ),
+    "ml-1m-sequences": _sequences(
+        "MovieLens-1M (SASRec sequences)",
+        LICENCE_ML,
+        "ml-1m",
+        Remote(
+            url=f"{SASREC}/ml-1m.txt",
+            file="ml-1m.txt",
+            sha256="b725f3acb3986fe3130bffd1e77a74d182a1f51799567a236dbd60270f95b0a2",
+        ),
+        "9ab8e3edb8742f8d8cc4911e3dee25e82a6fcc24",
+    ),
+    "amazon-video-games": _sequences(
+        "Amazon Video Games",
+        LICENCE_AMAZON,
+        "Video",
+        Remote(
+            url=f"{SASREC}/Video.txt",
+            file="Video.txt",
+            sha256="b7376fe24430743f411dc7f567285657b2adb3f74361cc7ba0aee94f3024b651",
+        ),
+        "f576455c76008a2c02a178c9d4ee930be632af89",
+    ),
+    "amazon-beauty": _sequences(
+        "Amazon Beauty",
+        LICENCE_AMAZON,
+        "beauty",
+        Remote(
+            url="https://raw.githubusercontent.com/FeiSun/BERT4Rec/master/data/beauty.txt",
+            file="beauty.txt",
+            sha256="f480b7a7403852342ffd8f9809bb30697dd669be31813d0e204b698fec86ef49",
+        ),
+        "16718a33ebdb33504f257421b18ae8bf3ddfe327",
+    ),
+}
+
+
+def recognise(blob: str) -> tuple[str, str] | None:
+    """The source name and label of a published file, by git's id of its bytes."""
+    return next(((name, source.blobs[blob]) for name, source in SOURCES.items() if blob in source.blobs), None)

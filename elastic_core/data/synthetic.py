@@ -1,0 +1,229 @@
+"""The planted world: people moved by a few interests each, with a known truth behind every event.
+
+An interest is a cluster of items with its own dynamics: from each item three successors (the first ones form one cycle
+through the cluster, so that nobody is caught in a loop). A user is a mixture over a few interests that drifts. Each event is
+
+    noise        with chance `noise`: any item, by global popularity (Zipf)
+    successor    else, with chance `determinism`: a successor of the last item met in the interest that moves the user
+    popularity   else: an item of that interest, by popularity
+
+Items may come again, but never twice in a row. One seed gives the same arrays on every platform: only PCG64, integers and
+exactly rounded operations decide (no exp or log of floats), and popularity is rounded to whole numbers.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from elastic_core.config import PlantedConfig
+from elastic_core.data.catalog import Catalog
+from elastic_core.data.histories import Dataset, Histories, core
+from elastic_core.data.truth import NOISE, SUCCESSOR_SHARES, Truth
+from elastic_core.errors import InputError
+
+NAMES = (
+    "Amber Birch Coral Dune Ember Fjord Garnet Harbor Indigo Jasper Kelp Lagoon Maple Nectar Opal Pepper Quartz Raven Saffron "
+    "Tundra Umber Violet Willow Xenon Yarrow Zephyr Aspen Basalt Cedar Delta Elm Fern Glacier Hazel Iris Jade Kiwi Lotus Mint "
+    "Nova Olive Pearl Quill Reef Sage Topaz Ultra Vale Wheat Xylem Yucca Zinc Acorn Bamboo Clover Daisy Echo Flint Grove Heath "
+    "Ivy Juniper Karst Linen"
+)
+SHORTEST = 8
+SUCCESSOR_STEPS = np.cumsum(SUCCESSOR_SHARES)[:-1]
+
+
+@dataclass(frozen=True)
+class _World:
+    """The items (0-based): to which interest they belong, how popular they are, what follows them."""
+
+    interest: np.ndarray  # int64 [items]
+    popularity: np.ndarray  # int64 [items]
+    successors: np.ndarray  # int64 [items, 3]
+    by_interest: np.ndarray  # int64 [items], items grouped by interest
+    steps: np.ndarray  # int64 [items], running sum of popularity in that order
+    first: np.ndarray  # int64 [interests], running sum before the interest's first item
+    mass: np.ndarray  # int64 [interests]
+
+
+def planted(config: PlantedConfig, k_core: int = 5) -> Dataset:
+    """Draw a planted world. Items and users that the k-core drops leave the truth as well."""
+    _check(config)
+    rng = np.random.Generator(np.random.PCG64(config.seed))
+    world = _items(config, rng)
+    lengths = _lengths(config, rng)
+    events, interests, mixture = _walk(config, world, lengths, rng)
+    return _assemble(config, world, lengths, events, interests, mixture, _times(lengths, rng), k_core)
+
+
+def _check(config: PlantedConfig) -> None:
+    if config.users < 2 or config.interests < 1:
+        raise InputError("data.planted needs at least 2 users and 1 interest")
+    if config.items < 4 * config.interests:
+        raise InputError(f"data.planted.items must be at least 4 x interests = {4 * config.interests}, not {config.items}")
+    if not 1 <= config.interests_per_user <= config.interests:
+        raise InputError(f"data.planted.interests_per_user must lie in 1 to {config.interests}, not {config.interests_per_user}")
+    if not SHORTEST <= config.mean_length <= config.max_length:
+        raise InputError(f"data.planted needs {SHORTEST} <= mean_length <= max_length")
+    for name in ("drift", "noise", "determinism"):
+        if not 0 <= getattr(config, name) <= 1:
+            raise InputError(f"data.planted.{name} must lie in 0 to 1, not {getattr(config, name)}")
+    if not 0 <= config.popularity <= 2 or config.seed < 0:
+        raise InputError("data.planted.popularity must lie in 0 to 2, and seed must not be negative")
+
+
+def _items(config: PlantedConfig, rng: np.random.Generator) -> _World:
+    interest = rng.permutation(np.arange(config.items) % config.interests)
+    rank = rng.permutation(config.items) + 1.0
+    popularity = np.maximum(np.rint(1e9 * rank**-config.popularity), 1).astype(np.int64)
+    # A random cycle through each interest: shuffle, then group. The successor is the next of the group, wrapping around.
+    shuffled = rng.permutation(config.items)
+    cycle = shuffled[np.argsort(interest[shuffled], kind="stable")]
+    sizes = np.bincount(interest, minlength=config.interests)
+    start = np.cumsum(sizes) - sizes
+    place = np.arange(config.items) - start[interest[cycle]]
+    size = sizes[interest[cycle]]
+    # Steps 1, and two distinct random ones in 2…size-1: three different successors, never the item itself.
+    second = 2 + np.floor(rng.random(config.items) * (size - 2)).astype(np.int64)
+    third = 2 + (second - 2 + 1 + np.floor(rng.random(config.items) * (size - 3)).astype(np.int64)) % (size - 2)
+    successors = np.empty((config.items, 3), dtype=np.int64)
+    for column, step in enumerate((np.ones_like(second), second, third)):
+        successors[cycle, column] = cycle[start[interest[cycle]] + (place + step) % size]
+    steps = np.cumsum(popularity[cycle])
+    mass = np.array([popularity[interest == i].sum() for i in range(config.interests)])
+    return _World(interest, popularity, successors, cycle, steps, np.cumsum(mass) - mass, mass)
+
+
+def _lengths(config: PlantedConfig, rng: np.random.Generator) -> np.ndarray:
+    """A heavy tail (Lomax, shape 2) cut at max_length; the scale makes the cut mean come out at mean_length."""
+    room, target = config.max_length - SHORTEST, config.mean_length - SHORTEST
+    if target >= room:
+        return np.full(config.users, config.max_length, dtype=np.int64)
+    scale = target * room / (room - target)
+    tail = scale * (1 / np.sqrt(1 - rng.random(config.users)) - 1)
+    return SHORTEST + np.floor(np.minimum(tail, room)).astype(np.int64)
+
+
+def _distinct(config: PlantedConfig, rng: np.random.Generator) -> np.ndarray:
+    """int64 [users, interests_per_user]: different interests for each user, drawn without replacement."""
+    chosen = np.empty((config.users, 0), dtype=np.int64)
+    for slot in range(config.interests_per_user):
+        draw = rng.integers(0, config.interests - slot, config.users)
+        for taken in np.sort(chosen, axis=1).T:
+            draw += draw >= taken
+        chosen = np.column_stack([chosen, draw])
+    return chosen
+
+
+def _walk(
+    config: PlantedConfig, world: _World, lengths: np.ndarray, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """All users step through time side by side; the longest come first, so those still active are always a prefix."""
+    users = np.argsort(-lengths, kind="stable")
+    begin = (np.cumsum(lengths) - lengths)[users]
+    active = np.searchsorted(-lengths[users], -np.arange(int(lengths.max())), side="left")
+    slots = _distinct(config, rng)
+    weights = rng.integers(1, 100, slots.shape) ** 2
+    last = np.full(slots.shape, -1, dtype=np.int64)
+    previous = np.full(config.users, -1, dtype=np.int64)
+    events = np.empty(int(lengths.sum()), dtype=np.int64)
+    interests = np.empty(int(lengths.sum()), dtype=np.int32)
+    for step, n in enumerate(active.tolist()):
+        chance = rng.random((5, n))
+        moved = np.flatnonzero(rng.random(n) < config.drift) if step else np.empty(0, dtype=np.int64)
+        _drift(config, moved, slots, weights, last, rng)
+        row = np.arange(n)
+        running = np.cumsum(weights[:n], axis=1)
+        slot = (chance[0][:, None] * running[:, -1:] >= running).sum(1)
+        interest, before = slots[row, slot], last[row, slot]
+        noisy = chance[1] < config.noise
+        follows = (chance[2] < config.determinism) & (before >= 0)
+        # One draw from the running sum serves both: the whole of it for noise, the interest's stretch of it otherwise.
+        low = np.where(noisy, 0, world.first[interest])
+        mass = np.where(noisy, world.steps[-1], world.mass[interest])
+        popular = world.by_interest[np.searchsorted(world.steps, low + np.floor(chance[3] * mass).astype(np.int64), side="right")]
+        item = np.where(follows & ~noisy, world.successors[before, np.searchsorted(SUCCESSOR_STEPS, chance[4])], popular)
+        item = np.where(item == previous[:n], world.successors[item, 0], item)
+        events[begin[:n] + step] = item
+        interests[begin[:n] + step] = np.where(noisy, NOISE, interest)
+        last[row[~noisy], slot[~noisy]] = item[~noisy]
+        previous[:n] = item
+    mixture = np.zeros((config.users, config.interests), dtype=np.float32)
+    mixture[users[:, None], slots] = weights / weights.sum(1, keepdims=True)
+    return events, interests, mixture
+
+
+def _drift(
+    config: PlantedConfig, moved: np.ndarray, slots: np.ndarray, weights: np.ndarray, last: np.ndarray, rng: np.random.Generator
+) -> None:
+    """Tastes change: every one who moves weighs their interests anew; half of them also swap one for another, if they can."""
+    weights[moved] = rng.integers(1, 100, (len(moved), slots.shape[1])) ** 2
+    swaps = moved[rng.random(len(moved)) < 0.5]
+    slot = rng.integers(0, slots.shape[1], len(swaps))
+    fresh = rng.integers(0, config.interests, len(swaps))
+    new = ~(slots[swaps] == fresh[:, None]).any(1)
+    slots[swaps[new], slot[new]] = fresh[new]
+    last[swaps[new], slot[new]] = -1
+
+
+def _times(lengths: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Sittings of a few minutes, with up to a week between them. Seconds since 1970, from the year 2000 on."""
+    total = int(lengths.sum())
+    gaps = np.where(rng.random(total) < 0.8, rng.integers(5, 600, total), rng.integers(3_600, 604_800, total))
+    first = np.cumsum(lengths) - lengths
+    gaps[first] = 946_684_800 + rng.integers(0, 86_400 * 365, len(lengths))
+    running = np.cumsum(gaps)
+    return running - np.repeat(running[first] - gaps[first], lengths)
+
+
+def _assemble(
+    config: PlantedConfig,
+    world: _World,
+    lengths: np.ndarray,
+    events: np.ndarray,
+    interests: np.ndarray,
+    mixture: np.ndarray,
+    times: np.ndarray,
+    k_core: int,
+) -> Dataset:
+    users = np.repeat(np.arange(config.users), lengths)
+    keep = core(users, events, k_core)
+    items_left, people_left = np.unique(events[keep]), np.unique(users[keep])
+    if len(people_left) < 2:
+        raise InputError(f"the planted world has fewer than two users left after the {k_core}-core filter")
+    dense = np.zeros(config.items, dtype=np.int32)
+    dense[items_left] = np.arange(1, len(items_left) + 1)
+    names = _interest_names(config.interests)
+    number = np.empty(config.items, dtype=np.int64)
+    grouped = np.argsort(world.interest, kind="stable")
+    sizes = np.bincount(world.interest)
+    number[grouped] = np.arange(config.items) - (np.cumsum(sizes) - sizes)[world.interest[grouped]] + 1
+    titles = np.array(["", *(f"{names[world.interest[i]]} #{number[i]}" for i in items_left)], dtype=object)
+    genres = ((), *((names[world.interest[i]],) for i in items_left))
+    truth = Truth(
+        interests=tuple(names),
+        item_interest=np.concatenate([[NOISE], world.interest[items_left]]).astype(np.int32),
+        event_interest=interests[keep],
+        user_mixture=mixture[people_left],
+        successors=np.concatenate([np.zeros((1, 3), np.int32), dense[world.successors[items_left]]]),
+        popularity=np.concatenate([[0.0], world.popularity[items_left]]),
+        determinism=config.determinism,
+        noise=config.noise,
+    )
+    return Dataset(
+        name="planted",
+        label="Planted interests",
+        catalog=Catalog(np.array(["", *map(str, items_left + 1)], dtype=object), titles, genres),
+        histories=Histories(
+            dense[events[keep]],
+            times[keep],
+            np.concatenate([[0], np.cumsum(np.bincount(users[keep])[people_left])]).astype(np.int64),
+            np.array([str(user + 1) for user in people_left], dtype=object),
+        ),
+        licence="Generated; free to use and share.",
+        titles_may_be_shared=True,
+        truth=truth,
+    )
+
+
+def _interest_names(count: int) -> list[str]:
+    words = NAMES.split()
+    return [words[i % len(words)] + (f" {i // len(words) + 1}" if i >= len(words) else "") for i in range(count)]
