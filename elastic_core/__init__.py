@@ -1,0 +1,1 @@
+"""ELASTIC and its peers: efficient linear attention for sequential interest compression, in plain PyTorch."""

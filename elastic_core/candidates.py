@@ -1,0 +1,116 @@
+"""Which items the target is ranked against: the four protocols, as boolean masks over the catalog.
+
+    full        every item, less those the person has seen before the target in the whole history (not only the last N)
+    full-seen   every item (RecBole's full ranking of sequential models)
+    pop100      100 draws with replacement, P(item) proportional to its count over all interactions; only the target is
+                excluded and duplicates collapse (RecBole's `pop100` with `repeatable`, sampler.RepeatableSampler)
+    uniform100  100 different items drawn evenly from those absent from the whole history, or all of them if fewer
+
+Draws depend on the seed and the person alone, through a counter-based generator (SplitMix64, Steele et al. 2014): every model
+faces the same candidates, whatever the batch size, the subset of users or the device.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from elastic_core.data import Dataset
+from elastic_core.errors import InputError
+
+PROTOCOLS = ("full", "full-seen", "pop100", "uniform100")
+DRAWS = 100
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+class Candidates:
+    """`mask(protocol, users)` gives bool [users, n_items + 1]; column 0 (padding) is False, the target's value is free."""
+
+    def __init__(self, dataset: Dataset, split: str, seed: int) -> None:
+        if split not in ("valid", "test"):
+            raise InputError(f"only the splits valid and test have targets, not {split!r}")
+        self.items, self.offsets = dataset.histories.items, dataset.histories.offsets
+        self.ends, self.targets = dataset.ends(split), dataset.targets(split)
+        self.columns = dataset.catalog.n_items + 1
+        self.counts = dataset.all_counts()
+        self.before = np.cumsum(self.counts) - self.counts  # events of all lower items
+        self.seed = seed
+
+    def mask(self, protocol: str, users: np.ndarray) -> Tensor:
+        makers: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+            "full": self._full,
+            "full-seen": self._everything,
+            "pop100": self._popular,
+            "uniform100": self._uniform,
+        }
+        if protocol not in makers:
+            raise InputError(f"unknown protocol {protocol!r}; known are {', '.join(PROTOCOLS)}")
+        return torch.from_numpy(makers[protocol](users))
+
+    def _everything(self, users: np.ndarray) -> np.ndarray:
+        mask = np.ones((len(users), self.columns), dtype=bool)
+        mask[:, 0] = False
+        return mask
+
+    def _full(self, users: np.ndarray) -> np.ndarray:
+        return self._without(users, self.ends[users])
+
+    def _without(self, users: np.ndarray, ends: np.ndarray) -> np.ndarray:
+        """Every item but those at the positions offsets[user] … end - 1."""
+        starts = self.offsets[users]
+        lengths = ends - starts
+        rows = np.repeat(np.arange(len(users)), lengths)
+        skipped = np.repeat(starts - np.cumsum(lengths) + lengths, lengths)  # from a running index to a position
+        mask = self._everything(users)
+        mask[rows, self.items[np.arange(len(rows)) + skipped]] = False
+        return mask
+
+    def _popular(self, users: np.ndarray) -> np.ndarray:
+        """Inverse of the cumulative counts from which the target's own stretch is cut out."""
+        targets = self.targets[users][:, None]
+        left = self.counts.sum() - self.counts[targets]
+        if not left.all():
+            raise InputError("pop100 needs at least two items with events")
+        event = (uniforms(self.seed, 1, users, DRAWS) * left).astype(np.int64)
+        event += np.where(event >= self.before[targets], self.counts[targets], 0)
+        drawn = np.searchsorted(self.before, event, side="right") - 1
+        return self._only(users, drawn)
+
+    def _uniform(self, users: np.ndarray) -> np.ndarray:
+        """Floyd's sampling of 100 different places among the m unseen items, for all users at once."""
+        unseen = self._without(users, self.offsets[users + 1])
+        m = unseen.sum(1)
+        chance = uniforms(self.seed, 2, users, DRAWS)
+        chosen = np.full((len(users), DRAWS), -1)
+        for i in range(DRAWS):
+            last = m - DRAWS + i  # negative while fewer than 100 are unseen: nothing to draw yet
+            place = (chance[:, i] * (last + 1)).astype(np.int64)
+            taken = (chosen == place[:, None]).any(1)
+            chosen[:, i] = np.where(last < 0, -1, np.where(taken, last, place))
+        rows, slots = np.nonzero(chosen >= 0)
+        firsts = np.cumsum(m) - m
+        mask = np.zeros_like(unseen)
+        mask.reshape(-1)[np.flatnonzero(unseen)[firsts[rows] + chosen[rows, slots]]] = True
+        return mask
+
+    def _only(self, users: np.ndarray, drawn: np.ndarray) -> np.ndarray:
+        mask = np.zeros((len(users), self.columns), dtype=bool)
+        mask[np.arange(len(users))[:, None], drawn] = True
+        return mask
+
+
+def uniforms(seed: int, stream: int, users: np.ndarray, draws: int) -> np.ndarray:
+    """float64 [users, draws] in [0, 1): SplitMix64, started for each user from (seed, stream, user)."""
+    state = np.array([seed], dtype=np.int64).astype(np.uint64)
+    for part in (np.array([stream]), users):
+        state = _mix(state + GOLDEN) + part.astype(np.uint64)
+    state = _mix(state + GOLDEN)
+    steps = np.arange(1, draws + 1, dtype=np.uint64) * GOLDEN
+    return (_mix(state[:, None] + steps) >> np.uint64(11)) * 2.0**-53
+
+
+def _mix(x: np.ndarray) -> np.ndarray:
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))

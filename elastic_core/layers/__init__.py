@@ -1,0 +1,1 @@
+"""The building blocks, one idea of the paper per file."""

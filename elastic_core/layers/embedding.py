@@ -1,0 +1,37 @@
+"""The input of every sequence model here: item embedding plus learned position (method: X of Eq. 1).
+
+Histories are left-padded, so column N-1 is always the most recent event and a column's index counts back from it.
+"""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+
+class EventEmbedding(nn.Module):
+    """Items `[B, N]` (0 pads) → `[B, N, d]`. The same item table scores candidates (Eq. 8)."""
+
+    def __init__(self, n_items: int, length: int, width: int, dropout: float) -> None:
+        super().__init__()
+        self.items = nn.Embedding(n_items + 1, width, padding_idx=0)
+        self.positions = nn.Parameter(torch.empty(length, width))
+        self.dropout = nn.Dropout(dropout)
+        self.scale = math.sqrt(width)
+        nn.init.normal_(self.items.weight, std=0.02)
+        nn.init.normal_(self.positions, std=0.02)
+        with torch.no_grad():
+            self.items.weight[0] = 0
+
+    def forward(self, items: Tensor) -> Tensor:
+        content = self.items(items) * self.scale
+        placed = content + self.positions[-items.shape[1] :]
+        return self.dropout(placed) * (items > 0).unsqueeze(-1)
+
+    def content(self, items: Tensor) -> Tensor:
+        """What the events are, without where they stand: `[B, N, d]`, zero on padding. Input of the query network."""
+        return self.items(items) * self.scale
+
+    def score(self, states: Tensor) -> Tensor:
+        """States `[..., d]` → a score per item `[..., n_items + 1]` (Eq. 8); column 0 is the padding item."""
+        return states @ self.items.weight.T

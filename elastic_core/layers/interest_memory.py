@@ -1,0 +1,84 @@
+"""Interest Memory Retrieval (Eq. 4-7, Algorithm 1): a history → the k interest experts that will compress it.
+
+Algorithm 1 drops the scores after the search, so no gradient could ever reach sub-keys and query network. Here the
+scores gate the experts; `gate="none"` is the algorithm as printed, kept to show what it costs.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from elastic_core.layers.product_keys import ProductKeys, top_pairs
+from elastic_core.layers.query_network import MeanQuery, QueryNetwork, query_norm
+
+
+class Retrieved(NamedTuple):
+    """What one retrieval found, best first."""
+
+    interests: Tensor  # [B, k, d] gated experts, the P of Eq. 2
+    experts: Tensor  # [B, k] their numbers, row · side + column
+    scores: Tensor  # [B, k]
+    gates: Tensor  # [B, k]
+    halves: Tensor  # [B, 2, side] every sub-key's score
+    query: Tensor  # [B, d] after normalisation
+
+    def keep(self, rows: Tensor) -> "Retrieved":
+        """Only the experts at these ranks `[r]`, for what-if questions."""
+        return self._replace(
+            interests=self.interests[:, rows], experts=self.experts[:, rows], scores=self.scores[:, rows], gates=self.gates[:, rows]
+        )
+
+
+def gate(scores: Tensor, kind: str) -> Tensor:
+    """`softmax` scaled by k (so that the mean stays 1), `sigmoid`, or ones for `none`."""
+    if kind == "softmax":
+        return scores.softmax(-1) * scores.shape[-1]
+    return scores.sigmoid() if kind == "sigmoid" else torch.ones_like(scores)
+
+
+class InterestMemory(nn.Module):
+    """side² experts of width d behind product keys. History content `[B, N, d]`, mask `[B, N]` → `Retrieved`."""
+
+    def __init__(
+        self, length: int, width: int, heads: int, side: int, k: int, *, query: str, norm: str, gate: str, stride: int, window: int | None
+    ) -> None:
+        super().__init__()
+        self.k, self.kind = k, gate
+        self.query_network = MeanQuery() if query == "mean" else QueryNetwork(length, width, heads, stride, window)
+        self.norm = query_norm(norm, width)
+        self.keys = ProductKeys(width, side, cosine=norm in ("whiten", "layer"))
+        self.values = nn.Embedding(side * side, width)
+        nn.init.normal_(self.values.weight, std=width**-0.5)
+
+    def forward(self, x: Tensor, real: Tensor) -> Retrieved:
+        query = self.norm(self.query_network(x, real))
+        halves = self.keys(query)
+        experts, scores = top_pairs(halves, self.k)
+        gates = gate(scores, self.kind)
+        return Retrieved(self.values(experts) * gates.unsqueeze(-1), experts, scores, gates, halves, query)
+
+
+class SharedInterests(nn.Module):
+    """Table 3's "w/o IMR": the same k learned interests for everybody."""
+
+    def __init__(self, width: int, k: int) -> None:
+        super().__init__()
+        self.interests = nn.Parameter(torch.randn(k, width) * width**-0.5)
+
+    def forward(self, x: Tensor, real: Tensor) -> Retrieved:
+        b, k = x.shape[0], self.interests.shape[0]
+        ones = x.new_ones(b, k)
+        numbers = torch.arange(k, device=x.device).expand(b, k)
+        return Retrieved(self.interests.expand(b, -1, -1), numbers, ones, ones, x.new_zeros(b, 2, 0), x.new_zeros(b, 0))
+
+
+def balance_penalty(halves: Tensor) -> Tensor:
+    """How far the batch's mean use of each set of sub-keys is from even: mean of log(side) - entropy, >= 0.
+
+    halves `[B, 2, side]`. A marginal-entropy term: it spreads people over sub-keys and leaves each person's choice sharp.
+    """
+    if halves.shape[-1] == 0:
+        return halves.new_zeros(())
+    use = halves.softmax(-1).mean(0)
+    return (use * (use.clamp_min(1e-12).log() + torch.tensor(float(use.shape[-1])).log())).sum(-1).mean()

@@ -1,0 +1,46 @@
+"""Slots that summarise every prefix: the causal dispatcher's running sums, in chunks (ABC attention with given slots).
+
+Slot s at time t holds a softmax average of the past, M_t[s] = Σ_{j<=t} e^{a_j[s]} x_j / Z_t[s] with Z_t[s] = Σ_{j<=t} e^{a_j[s]}.
+Position t scores the slots, b_t[s] + q_t · M_t[s], and reads their mixture. Written directly this needs N x k x d numbers; in
+chunks of C it needs N/C x k x d for the states at the chunk borders and N x C inside, all of it plain matrix products:
+4kd + 4C(d + k) multiplications per event whatever the length.
+"""
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+CAP = 30.0  # bounded logits: e^±30 needs no running maximum in float32, so a prefix never depends on what follows
+
+
+def weigh(logits: Tensor) -> Tensor:
+    """e^a with a softly bounded to ±CAP, in float32."""
+    return (CAP * torch.tanh(logits.float() / CAP)).exp()
+
+
+def read_prefixes(x: Tensor, weights: Tensor, queries: Tensor, bias: Tensor, chunk: int = 32) -> tuple[Tensor, Tensor]:
+    """One pass over all prefixes.
+
+    x `[B, N, d]` events; weights `[B, H, N, k]` e^a, zero on padding; queries `[B, H, N, d]`; bias `[B, H, N, k]`.
+    Returns the slot softmax `[B, H, N, k]` and Σ_s w_s M_t[s] `[B, H, N, d]`. A prefix without events reads zeros.
+    """
+    n = x.shape[1]
+    short = -n % chunk
+    if short:
+        x, weights, queries, bias = (functional.pad(y, (0, 0, 0, short)) for y in (x, weights, queries, bias))
+    x = x.unflatten(1, (-1, chunk)).unsqueeze(1)  # [B, 1, c, C, d]
+    weights, queries, bias = (y.unflatten(2, (-1, chunk)) for y in (weights, queries, bias))
+
+    # what every chunk inherits: sums over the chunks before it (shifted, not subtracted: exact, and blind to the chunk itself)
+    totals = weights[:, :, :-1].transpose(-1, -2) @ x[:, :, :-1]  # [B, H, c - 1, k, d]
+    before = functional.pad(totals, (0, 0, 0, 0, 1, 0)).cumsum(2)
+    mass = weights.flatten(2, 3).cumsum(2).unflatten(2, weights.shape[2:4]).clamp_min(1e-30)  # Z_t
+
+    # inside a chunk: masked products
+    visible = torch.ones(chunk, chunk, dtype=torch.bool, device=x.device).tril()
+    near = (queries @ x.transpose(-1, -2)) * visible
+    scores = (queries @ before.transpose(-1, -2) + near @ weights) / mass + bias
+    slots = scores.softmax(-1)
+    shares = slots / mass
+    mixed = shares @ before + ((shares @ weights.transpose(-1, -2)) * visible) @ x
+    return slots.flatten(2, 3)[:, :, :n], mixed.flatten(2, 3)[:, :, :n]

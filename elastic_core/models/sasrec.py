@@ -1,0 +1,67 @@
+"""SASRec (Kang and McAuley 2018) with full softmax: the quadratic peer. `fused=False` materialises the N x N scores."""
+
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+
+from elastic_core.config import ModelConfig
+from elastic_core.data.batches import Batch
+from elastic_core.layers.attention import Attention
+from elastic_core.layers.embedding import EventEmbedding
+from elastic_core.layers.feed_forward import FeedForward
+from elastic_core.models.registry import Encoded, Recommender, register
+
+
+@dataclass(frozen=True, kw_only=True)
+class SASRecConfig(ModelConfig, name="sasrec"):
+    fused: bool = True
+    expansion: int = 1  # hidden width of the feed-forward layers, in multiples of d
+
+
+class Block(nn.Module):
+    """Pre-norm causal self-attention and feed-forward layer on `[B, N, d]`."""
+
+    def __init__(self, config: SASRecConfig) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(config.width)
+        self.attention = Attention(config.width, config.heads, config.dropout, causal=True, fused=config.fused)
+        self.dropout = nn.Dropout(config.dropout)
+        self.feed_forward = FeedForward(config.width, config.dropout, config.expansion)
+
+    def forward(self, x: Tensor, real: Tensor | None, last: bool = False) -> Tensor:
+        h = self.norm(x)
+        if last:
+            return self.feed_forward(x[:, -1:] + self.attention.last(h, real))
+        return self.feed_forward(x + self.dropout(self.attention(h, real)))
+
+
+@register(SASRecConfig)
+class SASRec(Recommender):
+    """Unidirectional self-attention; learns from every position at once."""
+
+    causal = True
+    objectives = ("all", "window", "last")
+
+    def __init__(self, config: SASRecConfig, n_items: int) -> None:
+        super().__init__(config, n_items)
+        self.events = EventEmbedding(n_items, config.length, config.width, config.dropout)
+        self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
+        self.norm = nn.LayerNorm(config.width)
+
+    def forward(self, batch: Batch) -> Encoded:
+        return Encoded(self.norm(self._encode(batch, last=False)))
+
+    def last_state(self, batch: Batch) -> Tensor:
+        return self.norm(self._encode(batch, last=True)[:, -1])
+
+    def logits(self, states: Tensor) -> Tensor:
+        return self.events.score(states)
+
+    def item_table(self) -> nn.Parameter:
+        return self.events.items.weight
+
+    def _encode(self, batch: Batch, last: bool) -> Tensor:
+        x, real = self.events(batch.items), batch.real if batch.padded else None
+        for i, block in enumerate(self.blocks):
+            x = block(x, real, last=last and i == len(self.blocks) - 1)
+        return x

@@ -1,0 +1,100 @@
+"""Is the memory alive? How a population's retrievals spread over the experts, with a chance baseline (Figure 4).
+
+Load of an expert: in how many people's retrievals it is. Traffic: the same, weighted by gate.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from elastic_core.data.batches import reading_batch
+from elastic_core.data.histories import Dataset
+from elastic_core.models.registry import Recommender
+
+
+@dataclass(frozen=True)
+class Routing:
+    """One row per person: `experts [U, k]`, `gates [U, k]`; per expert `load [K]` and `traffic [K]`; `spectrum [d]`."""
+
+    experts: np.ndarray
+    gates: np.ndarray
+    load: np.ndarray
+    traffic: np.ndarray
+    spectrum: np.ndarray  # shares of variance along the principal axes of the query as the sub-keys see it
+    raw_spectrum: np.ndarray  # the same before normalisation
+    length_correlation: float  # |correlation| of the raw query's first axis with history length
+
+    @property
+    def used(self) -> float:
+        """Share of experts that anybody retrieves."""
+        return float((self.load > 0).mean())
+
+    @property
+    def entropy(self) -> float:
+        """Entropy of the load, 1 = uniform."""
+        share = self.load / max(self.load.sum(), 1)
+        return float(-(share[share > 0] * np.log(share[share > 0])).sum() / np.log(len(share)))
+
+    @property
+    def gini(self) -> float:
+        """0 = everyone carries the same load, towards 1 = one expert carries all."""
+        ordered = np.sort(self.load).astype(float)
+        n, total = len(ordered), max(ordered.sum(), 1e-12)
+        return float((2 * np.arange(1, n + 1) - n - 1) @ ordered / (n * total))
+
+    def chance(self, draws: int = 200, seed: int = 0) -> tuple[np.ndarray, np.ndarray, float]:
+        """A router that picks k distinct experts uniformly: 2.5 % and 97.5 % of the *sorted* load, and its mean used share."""
+        rng = np.random.default_rng(seed)
+        people, k = self.experts.shape
+        size = len(self.load)
+        loads = np.stack([np.sort(rng.multivariate_hypergeometric([people] * size, people * k, method="marginals")) for _ in range(draws)])
+        return np.quantile(loads, 0.025, axis=0), np.quantile(loads, 0.975, axis=0), float((loads > 0).mean())
+
+    def summary(self) -> dict[str, float]:
+        return {"used": round(self.used, 4), "entropy": round(self.entropy, 4), "gini": round(self.gini, 4)}
+
+
+@torch.inference_mode()
+def routing(model: Recommender, dataset: Dataset, split: str = "valid", batch: int = 512) -> Routing:
+    """What everybody's history summons at `split` (first layer's retrieval)."""
+    was_training = model.training
+    model.eval()
+    device = next(model.parameters()).device
+    experts, gates, queries, raw = [], [], [], []
+    users, ends = np.arange(dataset.histories.n_users), dataset.ends(split)
+    memory = model.memories[0]  # type: ignore[index]
+    for at in range(0, len(users), batch):
+        rows = users[at : at + batch]
+        read = reading_batch(dataset, rows, ends[rows], model.length).to(device)
+        found = model.retrieve(read)  # type: ignore[operator]
+        experts.append(found.experts.cpu().numpy())
+        gates.append(found.gates.float().cpu().numpy())
+        queries.append(found.query.float().cpu().numpy())
+        raw.append(memory.query_network(model.events.content(read.recall), read.recall > 0).float().cpu().numpy())  # type: ignore
+    model.train(was_training)
+    chosen, weights = np.concatenate(experts), np.concatenate(gates)
+    size = model.config.side**2  # type: ignore[attr-defined]
+    lengths = np.minimum(ends - dataset.histories.offsets[:-1], model.length)
+    before = np.concatenate(raw)
+    return Routing(
+        experts=chosen,
+        gates=weights,
+        load=np.bincount(chosen.ravel(), minlength=size),
+        traffic=np.bincount(chosen.ravel(), weights=weights.ravel(), minlength=size),
+        spectrum=_spectrum(np.concatenate(queries)),
+        raw_spectrum=_spectrum(before),
+        length_correlation=_first_axis_correlation(before, lengths),
+    )
+
+
+def _spectrum(x: np.ndarray) -> np.ndarray:
+    values = np.linalg.svd(x - x.mean(0), compute_uv=False) ** 2
+    return values / max(values.sum(), 1e-12)
+
+
+def _first_axis_correlation(x: np.ndarray, lengths: np.ndarray) -> float:
+    u, s, _ = np.linalg.svd(x - x.mean(0), full_matrices=False)
+    if lengths.std() == 0 or s[0] == 0:
+        return 0.0
+    return float(abs(np.corrcoef(u[:, 0], np.log(lengths))[0, 1]))

@@ -1,0 +1,184 @@
+"""A run is a folder (checkpoints/<name>/): what it was told, what it learned, what happened, and what its ids mean.
+
+    config.json        the resolved configuration
+    model.safetensors  the best weights by validation NDCG@10
+    metrics.jsonl      one event a line: start, epoch, test, end; append-only, a torn last line is skipped
+    items.csv          dense id, raw id (and the title where the data's licence allows it)
+    resume.pt          what continuing needs; not part of a finished run
+
+Every file is written beside itself and renamed, so a run killed at any moment is the old one or the new one.
+"""
+
+import csv
+import io
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import safetensors
+import torch
+from safetensors.torch import load_file, save_file
+
+import elastic_core.models as models
+from elastic_core.config import RunConfig
+from elastic_core.data import Dataset
+from elastic_core.errors import InputError
+
+CONFIG, WEIGHTS, EVENTS, ITEMS, RESUME = "config.json", "model.safetensors", "metrics.jsonl", "items.csv", "resume.pt"
+
+
+def write_whole(path: Path, write: Callable[[Path], Any]) -> None:
+    """Lets `write` fill a file beside `path`, then puts it in place in one step."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        write(beside)
+        os.replace(beside, path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    write_whole(path, lambda beside: beside.write_text(text, encoding="utf-8"))
+
+
+@dataclass(frozen=True)
+class Run:
+    """An existing run folder. Nothing is read until asked for."""
+
+    path: Path
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+    @cached_property
+    def config(self) -> RunConfig:
+        text = self._read(CONFIG)
+        try:
+            plain = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise InputError(f"{self.name}/{CONFIG} is not valid JSON (line {error.lineno}): {error.msg}") from None
+        if not isinstance(plain, dict):
+            raise InputError(f"{self.name}/{CONFIG} must hold an object")
+        try:
+            return RunConfig.from_dict(plain)
+        except InputError as error:
+            raise InputError(f"{self.name}/{CONFIG}: {error}") from None
+
+    def events(self, kind: str | None = None) -> list[dict[str, Any]]:
+        """The rows of metrics.jsonl; a repeated epoch (after an interruption) counts once, the last time."""
+        path = self.path / EVENTS
+        rows = []
+        for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
+            try:
+                rows.append(json.loads(line))
+            except json.JSONDecodeError:
+                continue
+        latest = {row["epoch"]: i for i, row in enumerate(rows) if row.get("event") == "epoch"}
+        rows = [row for i, row in enumerate(rows) if row.get("event") != "epoch" or latest[row["epoch"]] == i]
+        return [row for row in rows if kind is None or row.get("event") == kind]
+
+    def last(self, kind: str) -> dict[str, Any] | None:
+        rows = self.events(kind)
+        return rows[-1] if rows else None
+
+    @property
+    def finished(self) -> bool:
+        return self.last("end") is not None and self.last("test") is not None
+
+    def model(self, n_items: int | None = None) -> models.Recommender:
+        """The best weights, in eval mode on the CPU. Raises InputError if the file is missing, cut short or does not fit."""
+        path = self.path / WEIGHTS
+        if not path.is_file():
+            raise InputError(f"the run {self.name} has no {WEIGHTS}")
+        try:
+            weights = load_file(path)
+        except (safetensors.SafetensorError, OSError) as error:
+            raise InputError(f"{self.name}/{WEIGHTS} cannot be read ({error}); it may be cut short") from None
+        model = models.build(self.config.model, n_items or self.n_items())
+        try:
+            model.load_state_dict(weights)
+        except RuntimeError as error:
+            reason = " ".join(str(error).split())[:200]
+            raise InputError(f"{self.name}/{WEIGHTS} does not fit its configuration: {reason}") from None
+        return model.eval()
+
+    def n_items(self) -> int:
+        return len(self.raw_ids()) - 1
+
+    def raw_ids(self) -> list[str]:
+        """Raw id of each dense id; `[0]` is padding."""
+        rows = list(csv.reader(io.StringIO(self._read(ITEMS))))
+        if len(rows) < 2 or rows[0][:2] != ["id", "raw"]:
+            raise InputError(f"{self.name}/{ITEMS} must start with the header id,raw and list the items")
+        return [""] + [row[1] for row in rows[1:]]
+
+    def check_data(self, dataset: Dataset) -> None:
+        """Raises InputError if the weights were learned with other items than the dataset's."""
+        if self.raw_ids() != [str(raw) for raw in dataset.catalog.ids]:
+            raise InputError(f"the run {self.name} was trained on other items than {dataset.label} holds")
+
+    def size_bytes(self) -> int:
+        return sum(f.stat().st_size for f in self.path.iterdir() if f.is_file())
+
+    def _read(self, name: str) -> str:
+        path = self.path / name
+        if not path.is_file():
+            raise InputError(f"the run {self.name} has no {name}")
+        try:
+            return path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            raise InputError(f"{self.name}/{name} is not a UTF-8 text file") from None
+
+    # writing, used by the trainer only
+
+    def start(self, config: RunConfig, dataset: Dataset) -> None:
+        self.path.mkdir(parents=True, exist_ok=True)
+        write_text(self.path / CONFIG, json.dumps(config.to_dict(), indent=1) + "\n")
+        titled = dataset.titles_may_be_shared and dataset.catalog.titles is not None
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(["id", "raw", "title"] if titled else ["id", "raw"])
+        for i in range(1, dataset.catalog.n_items + 1):
+            row = [i, dataset.catalog.ids[i]]
+            writer.writerow([*row, dataset.catalog.title(i)] if titled else row)
+        write_text(self.path / ITEMS, out.getvalue())
+
+    def append(self, event: dict[str, Any]) -> None:
+        path = self.path / EVENTS
+        torn = path.exists() and path.stat().st_size > 0 and not path.read_bytes().endswith(b"\n")
+        with path.open("a", encoding="utf-8") as file:
+            file.write(("\n" if torn else "") + json.dumps(event) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+    def save_weights(self, model: torch.nn.Module) -> None:
+        weights = {k: v.detach().cpu().contiguous() for k, v in model.state_dict().items()}
+        write_whole(self.path / WEIGHTS, lambda beside: save_file(weights, beside))
+
+    def save_resume(self, state: dict[str, Any]) -> None:
+        write_whole(self.path / RESUME, lambda beside: torch.save(state, beside))
+
+    def load_resume(self) -> dict[str, Any] | None:
+        path = self.path / RESUME
+        return torch.load(path, weights_only=True, map_location="cpu") if path.exists() else None
+
+    def forget_resume(self) -> None:
+        (self.path / RESUME).unlink(missing_ok=True)
+
+
+def open_run(path: Path | str) -> Run:
+    """The run in a folder. Raises InputError if there is none."""
+    run = Run(Path(path))
+    if not (run.path / CONFIG).is_file():
+        raise InputError(f"there is no run in {run.path} (it has no {CONFIG})")
+    return run
+
+
+def list_runs(root: Path | str = "checkpoints") -> list[Run]:
+    """All runs below `root` that have weights, by name."""
+    return [Run(p.parent) for p in sorted(Path(root).glob(f"*/{CONFIG}")) if (p.parent / WEIGHTS).is_file()]
