@@ -1,0 +1,260 @@
+"""Product keys and the interest memory (Eq. 4-7): exact, and able to learn only when the scores gate the experts."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+import elastic_core.models as models
+from elastic_core.data.batches import Batch
+from elastic_core.layers.interest_memory import InterestMemory, Retrieved, balance_penalty
+from elastic_core.layers.product_keys import ProductKeys, candidate_ranks, exhaustive, top_pairs
+from elastic_core.models.elastic import ElasticConfig
+
+QUERIES = 128  # a hypothesis example is a batch of this many random cases
+EXAMPLES = 100
+
+
+@st.composite
+def half_scores(draw: st.DrawFn, min_side: int = 1, max_side: int = 32) -> Tensor:
+    """`[QUERIES, 2, side]`: smooth, or quantised to a few levels so that many pairs tie."""
+    side = draw(st.integers(min_side, max_side))
+    generator = torch.Generator().manual_seed(draw(st.integers(0, 2**31)))
+    halves = torch.randn(QUERIES, 2, side, generator=generator)
+    levels = draw(st.sampled_from([None, 1, 2, 4]))
+    return halves if levels is None else (halves * levels).round() / levels
+
+
+@st.composite
+def searches(draw: st.DrawFn) -> tuple[Tensor, int]:
+    halves = draw(half_scores())
+    side = halves.shape[-1]
+    k = draw(st.one_of(st.integers(1, min(2 * side, side**2)), st.integers(1, side**2), st.just(side**2)))
+    return halves, k
+
+
+def all_sums(halves: Tensor) -> Tensor:
+    """Every key's score, `[B, side²]`, spelled out apart from the code under test."""
+    side = halves.shape[-1]
+    return torch.stack([halves[:, 0, n // side] + halves[:, 1, n % side] for n in range(side**2)], dim=1)
+
+
+# --- the search ------------------------------------------------------------------------------------------------------
+
+
+def test_enough_random_cases() -> None:
+    assert QUERIES * EXAMPLES >= 10_000
+
+
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(searches())
+def test_product_keys_equal_brute_force(search: tuple[Tensor, int]) -> None:
+    """Same scores, ties included; the chosen keys are distinct and have those scores."""
+    halves, k = search
+    found, slow = top_pairs(halves, k), exhaustive(halves, k)
+    assert found.indices.shape == found.scores.shape == (QUERIES, k)
+    assert torch.equal(found.scores, slow.scores)
+    sums = all_sums(halves)
+    assert torch.equal(sums.gather(1, found.indices), found.scores)
+    assert torch.equal(sums.sort(dim=1, descending=True).values[:, :k], found.scores)
+    assert (found.indices.sort(dim=1).values.diff(dim=1) > 0).all()
+
+
+@settings(max_examples=20, deadline=None)
+@given(half_scores(max_side=12))
+def test_without_ties_the_same_keys_in_the_same_order(halves: Tensor) -> None:
+    halves = halves.double() + torch.randn(halves.shape, dtype=torch.float64) * 1e-6
+    k = min(6, halves.shape[-1] ** 2)
+    assert torch.equal(top_pairs(halves, k).indices, exhaustive(halves, k).indices)
+
+
+@settings(max_examples=20, deadline=None)
+@given(half_scores(max_side=12), st.floats(-8, 8, width=16))
+def test_only_order_decides(halves: Tensor, shift: float) -> None:
+    """What is added to all of one half moves every sum alike; exchanging the halves transposes the grid."""
+    side = halves.shape[-1]
+    halves = halves.double()
+    k = min(5, side**2)
+    before = top_pairs(halves, k).scores
+    moved = halves + torch.tensor([[shift], [0.0]], dtype=torch.float64)
+    assert torch.allclose(top_pairs(moved, k).scores, before + shift, atol=1e-12)
+    turned = top_pairs(halves.flip(1), k)
+    assert torch.equal(turned.scores, before)
+    transposed = turned.indices % side * side + turned.indices // side
+    assert torch.equal(all_sums(halves).gather(1, transposed), before)
+
+
+@given(st.integers(1, 1024), st.integers(1, 32))
+@settings(max_examples=200, deadline=None)
+def test_the_staircase_is_small_and_complete(k: int, side: int) -> None:
+    ranks = candidate_ranks(k, side)
+    bound = sum(k // i for i in range(1, k + 1))
+    assert len(ranks) <= bound
+    assert len(ranks) == bound or k > side
+    assert len(set(ranks)) == len(ranks)
+    inside = {(i, j) for i in range(side) for j in range(side) if (i + 1) * (j + 1) <= k}
+    assert set(ranks) == inside
+    assert len(ranks) >= min(k, side**2)
+
+
+def test_every_step_of_the_staircase_is_needed() -> None:
+    """For each candidate there are scores under which it wins, so none can be left out."""
+    side, k = 6, 7
+    for i, j in candidate_ranks(k, side):
+        halves = torch.zeros(1, 2, side)
+        halves[0, 0], halves[0, 1] = -1.0 * (torch.arange(side) > i), -1.0 * (torch.arange(side) > j)
+        halves += torch.arange(side) * -1e-3
+        assert i * side + j in top_pairs(halves, k).indices[0].tolist()
+
+
+@pytest.mark.parametrize("k", [0, 17])
+def test_k_outside_the_memory_is_refused(k: int) -> None:
+    with pytest.raises(ValueError, match="k must lie in 1 … 16"):
+        top_pairs(torch.zeros(1, 2, 4), k)
+
+
+def test_one_sub_key_is_one_key() -> None:
+    found = top_pairs(torch.tensor([[[2.0], [3.0]]]), 1)
+    assert found.indices.tolist() == [[0]] and found.scores.tolist() == [[5.0]]
+
+
+# --- the keys --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cosine", [True, False])
+def test_a_key_is_two_sub_keys_side_by_side(cosine: bool) -> None:
+    """A sum of half scores is the inner product with the full key of width d, so the flat search is the same search."""
+    torch.manual_seed(0)
+    keys, query = ProductKeys(16, 5, cosine), torch.randn(QUERIES, 16)
+    first, second = keys.sub_keys.detach()
+    halves = query.unflatten(-1, (2, -1))
+    if cosine:
+        unit = torch.nn.functional.normalize
+        first, second, halves = unit(first, dim=-1), unit(second, dim=-1), unit(halves, dim=-1) * 4.0
+    full = torch.stack([torch.cat([a, b]) for a in first for b in second])
+    assert torch.allclose(halves.flatten(1) @ full.T, all_sums(keys(query).detach()), atol=1e-5)
+
+
+def test_with_cosine_no_sub_key_wins_by_its_length() -> None:
+    torch.manual_seed(0)
+    keys, query = ProductKeys(16, 5), torch.randn(QUERIES, 16)
+    before = keys(query)
+    with torch.no_grad():
+        keys.sub_keys[0, 3] *= 100
+    assert torch.allclose(keys(query * 7), before, atol=1e-5)
+
+
+def test_each_half_sees_its_own_half_of_the_query() -> None:
+    """Eq. 7 prints q1 twice; the second half reads q2."""
+    torch.manual_seed(0)
+    keys, query = ProductKeys(16, 5), torch.randn(3, 16)
+    other = query.clone()
+    other[:, 8:] = torch.randn(3, 8)
+    assert torch.equal(keys(query)[:, 0], keys(other)[:, 0])
+    assert not torch.allclose(keys(query)[:, 1], keys(other)[:, 1])
+
+
+# --- the memory ------------------------------------------------------------------------------------------------------
+
+
+def memory(gate: str = "softmax", query: str = "network", norm: str = "whiten", k: int = 4, side: int = 5) -> InterestMemory:
+    torch.manual_seed(0)
+    return InterestMemory(24, 16, 2, side, k, query=query, norm=norm, gate=gate, stride=4, window=None)
+
+
+def histories(batch: int = 6, length: int = 24, width: int = 16) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(1)
+    real = torch.arange(length) >= torch.arange(batch)[:, None] * 3
+    return torch.randn(batch, length, width, generator=generator), real
+
+
+def assert_same(one: Retrieved, other: Retrieved) -> None:
+    assert torch.equal(one.experts, other.experts)
+    for a, b in zip(one, other, strict=True):
+        assert torch.allclose(a.float(), b.float(), atol=1e-5)
+
+
+@pytest.mark.parametrize("norm", ["whiten", "layer", "batch", "none"])
+@pytest.mark.parametrize("query", ["network", "mean"])
+def test_padding_is_invisible_and_people_do_not_meet(query: str, norm: str) -> None:
+    asked, (x, real) = memory(query=query, norm=norm).eval(), histories()
+    found = asked(x, real)
+    assert_same(asked(torch.where(real.unsqueeze(-1), x, 1e3), real), found)
+    order = torch.tensor([3, 0, 5, 1, 4, 2])
+    assert_same(asked(x[order], real[order]), Retrieved(*(part[order] for part in found)))
+    assert_same(asked(x[2:3], real[2:3]), Retrieved(*(part[2:3] for part in found)))
+
+
+def test_renaming_the_sub_keys_renames_the_experts_and_nothing_else() -> None:
+    asked, (x, real) = memory().eval(), histories()
+    before, side = asked(x, real), asked.keys.side
+    rows, columns = torch.randperm(side), torch.randperm(side)
+    with torch.no_grad():
+        asked.keys.sub_keys.copy_(torch.stack([asked.keys.sub_keys[0, rows], asked.keys.sub_keys[1, columns]]))
+        asked.values.weight.copy_(asked.values.weight.view(side, side, -1)[rows][:, columns].flatten(0, 1))
+    after = asked(x, real)
+    assert torch.allclose(after.interests, before.interests, atol=1e-5)
+    named = rows[after.experts // side] * side + columns[after.experts % side]
+    assert torch.equal(named, before.experts)
+
+
+def test_the_average_query_does_not_know_the_order_of_events() -> None:
+    asked, (x, _) = memory(query="mean").eval(), histories()
+    real = torch.ones(x.shape[:2], dtype=torch.bool)
+    assert_same(asked(x[:, torch.randperm(x.shape[1])], real), asked(x, real))
+
+
+@pytest.mark.parametrize("gate", ["softmax", "sigmoid", "none"])
+def test_experts_are_gated_by_their_scores(gate: str) -> None:
+    asked, (x, real) = memory(gate).eval(), histories()
+    found = asked(x, real)
+    assert (found.scores.diff(dim=1) <= 0).all() and (found.gates.diff(dim=1) <= 0).all()
+    assert torch.allclose(found.interests, asked.values(found.experts) * found.gates.unsqueeze(-1))
+    expected = {"softmax": found.scores.softmax(1) * 4, "sigmoid": found.scores.sigmoid(), "none": torch.ones(6, 4)}
+    assert torch.allclose(found.gates, expected[gate])
+    kept = found.keep(torch.tensor([0, 2]))
+    assert torch.equal(kept.experts, found.experts[:, [0, 2]]) and torch.equal(kept.interests, found.interests[:, [0, 2]])
+
+
+# --- learning --------------------------------------------------------------------------------------------------------
+
+
+def gradients(gate: str, query: str = "network", k: int = 4, balance: float = 0.0) -> dict[str, float]:
+    """The largest gradient of every parameter of a whole model after one next-item loss."""
+    torch.manual_seed(0)
+    config = ElasticConfig(length=24, width=16, layers=2, dropout=0.0, side=4, k=k, gate=gate, query=query)  # type: ignore[arg-type]
+    model = models.build(config, 30)
+    items = torch.randint(1, 31, (8, 24))
+    encoded = model(Batch(items[:, :-1], items[:, :12], padded=False))
+    logits = model.logits(encoded.states)[..., 1:]
+    loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), items[:, 1:].flatten() - 1)
+    (loss + balance * encoded.penalty).backward()
+    return {name: 0.0 if p.grad is None else float(p.grad.abs().max()) for name, p in model.named_parameters()}
+
+
+@pytest.mark.parametrize("query", ["network", "mean"])
+@pytest.mark.parametrize("gate", ["softmax", "sigmoid"])
+def test_with_a_gate_every_parameter_learns(gate: str, query: str) -> None:
+    assert [name for name, size in gradients(gate, query).items() if size == 0.0] == []
+
+
+def test_without_a_gate_keys_and_query_network_never_learn() -> None:
+    """Algorithm 1 as printed drops the scores: its router stays as it was drawn."""
+    still = {name for name, size in gradients("none").items() if size == 0.0}
+    assert still == {name for name in gradients("none") if ".keys." in name or ".query_network." in name}
+
+
+def test_one_expert_under_a_softmax_is_no_gate_at_all() -> None:
+    """A softmax over one score is always 1: with k = 1 only the sigmoid gate learns its keys."""
+    assert gradients("softmax", k=1)["memories.0.keys.sub_keys"] == pytest.approx(0.0, abs=1e-9)
+    assert gradients("sigmoid", k=1)["memories.0.keys.sub_keys"] > 0
+
+
+def test_the_balance_term_alone_moves_keys_but_does_not_teach_them() -> None:
+    """It is zero when sub-keys are used evenly, positive when one takes all."""
+    assert float(balance_penalty(torch.zeros(5, 2, 8))) == pytest.approx(0.0, abs=1e-5)
+    one = torch.zeros(5, 2, 8)
+    one[..., 3] = 50.0
+    assert float(balance_penalty(one)) == pytest.approx(torch.log(torch.tensor(8.0)).item(), rel=1e-3)
+    assert gradients("none", balance=1.0)["memories.0.keys.sub_keys"] > 0
