@@ -56,6 +56,11 @@ class Report:
     def metrics(self) -> dict[str, dict[str, float]]:
         return {p: {name: float(values.mean()) for name, values in table.items()} for p, table in self.per_user.items()}
 
+    @property
+    def errors(self) -> dict[str, dict[str, float]]:
+        """Standard errors of `metrics`, over people."""
+        return {p: {name: self.interval(p, name).error for name in table} for p, table in self.per_user.items()}
+
     def values(self, protocol: str, metric: str) -> np.ndarray:
         """One metric per person. Raises InputError if it was not evaluated."""
         for name, known in ((protocol, self.per_user), (metric, self.per_user.get(protocol, {}))):

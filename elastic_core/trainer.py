@@ -168,7 +168,8 @@ class Trainer:
         """Scores the test split once, with the best weights, under every protocol."""
         best = self.run.model(self.dataset.catalog.n_items).to(self.device)
         report = evaluate(best, self.dataset, split="test", protocols=PROTOCOLS, device=str(self.device))
-        row: dict[str, Any] = {"event": "test", "users": len(report.users), "protocols": report.metrics, "seconds": round(report.seconds, 2)}
+        row: dict[str, Any] = {"event": "test", "users": len(report.users), "protocols": report.metrics, "errors": report.errors}
+        row["seconds"] = round(report.seconds, 2)
         if best.retrieves:
             row |= routing(best, self.dataset, split="test").summary()
         self._emit(row)
