@@ -18,7 +18,7 @@ from elastic_core.data.histories import Dataset, Histories
 
 @dataclass(frozen=True)
 class Batch:
-    """Left-padded histories: the most recent event is always the last column, 0 is padding."""
+    """Left-padded histories: the most recent event is always the last column, 0 is padding; N is at most the model's length."""
 
     items: Tensor  # [B, N] int64
     recall: Tensor  # [B, N] what retrieval may read; the same as `items` when only the last position is scored
@@ -50,6 +50,7 @@ def left_pad(histories: Histories, users: np.ndarray, ends: np.ndarray, length: 
 
 def reading_batch(dataset: Dataset, users: np.ndarray, ends: np.ndarray, length: int) -> Batch:
     """What a model reads to predict the event at `ends [B]`."""
+    length = _needed(ends - dataset.histories.offsets[users], length)
     items = left_pad(dataset.histories, users, ends, length)
     times = left_pad(dataset.histories, users, ends, length, dataset.histories.times) if dataset.has_times else None
     return Batch(items, items, times=times, padded=bool((items[:, 0] == 0).any()))
@@ -64,6 +65,12 @@ def history_batch(items: list[int] | np.ndarray, length: int) -> Batch:
     return Batch(row, row)
 
 
+def _needed(events: np.ndarray, length: int) -> int:
+    """Columns that a batch needs: its longest history, rounded up to eights, at most `length`. Padding is invisible, so
+    this changes no score."""
+    return int(min(length, -(-max(int(events.max()), 1) // 8) * 8))
+
+
 class Sampler:
     """The training batches of one epoch, decided by (seed, epoch) alone, so that an interrupted run can repeat them."""
 
@@ -75,10 +82,16 @@ class Sampler:
     def epoch(self, number: int) -> Iterator[Batch]:
         rng = np.random.default_rng([self.train.seed, number])
         users, last, wide = self._samples(rng)
-        order = rng.permutation(len(users))
-        for at in range(0, len(order), self.train.batch):
-            rows = order[at : at + self.train.batch]
+        for rows in self._alike(rng, np.minimum(last - self.starts[users], self.length)):
             yield self._batch(users[rows], last[rows], wide[rows])
+
+    def _alike(self, rng: np.random.Generator, lengths: np.ndarray) -> list[np.ndarray]:
+        """Shuffled batches of rows with like lengths (sorted inside random pools), so that little is spent on padding."""
+        size, order = self.train.batch, rng.permutation(len(lengths))
+        pools = [order[at : at + 16 * size] for at in range(0, len(order), 16 * size)]
+        pools = [pool[np.argsort(lengths[pool], kind="stable")] for pool in pools]
+        batches = [pool[at : at + size] for pool in pools for at in range(0, len(pool), size)]
+        return [batches[i] for i in rng.permutation(len(batches))]
 
     def steps(self) -> int:
         """About how many batches an epoch has."""
@@ -104,10 +117,11 @@ class Sampler:
 
     def _batch(self, users: np.ndarray, last: np.ndarray, wide: np.ndarray) -> Batch:
         histories = self.dataset.histories
-        items = left_pad(histories, users, last, self.length)
-        targets = left_pad(histories, users, last + 1, self.length)
-        column = torch.arange(self.length)
-        targets = targets * ((column >= self.length - torch.from_numpy(wide)[:, None]) & (items > 0))
-        recall = left_pad(histories, users, last + 1 - wide, self.length) if self.train.objective == "window" else items
-        times = left_pad(histories, users, last, self.length, histories.times) if self.dataset.has_times else None
+        length = _needed(last - self.starts[users], self.length)
+        items = left_pad(histories, users, last, length)
+        targets = left_pad(histories, users, last + 1, length)
+        column = torch.arange(length)
+        targets = targets * ((column >= length - torch.from_numpy(wide)[:, None]) & (items > 0))
+        recall = left_pad(histories, users, last + 1 - wide, length) if self.train.objective == "window" else items
+        times = left_pad(histories, users, last, length, histories.times) if self.dataset.has_times else None
         return Batch(items, recall, targets, times, padded=bool((items[:, 0] == 0).any()))
