@@ -15,7 +15,7 @@ import pandas as pd
 from elastic_core.errors import InputError
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Catalog:
     """What the dense ids mean. Every sequence has n_items + 1 entries; entry 0 is padding and empty."""
 

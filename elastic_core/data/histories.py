@@ -21,7 +21,7 @@ Split = Literal["train", "valid", "test"]
 SHORTEST = 3  # one event to read, one to validate on, one to test on
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Histories:
     """All histories end to end: user u owns items[offsets[u]:offsets[u + 1]], oldest first."""
 
@@ -45,7 +45,7 @@ class Histories:
         return self.items[self.offsets[user] : self.offsets[user + 1]]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Dataset:
     """A catalogue, histories over it, and what is known about where they come from."""
 

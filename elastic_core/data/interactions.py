@@ -31,7 +31,7 @@ FIRST = ("ratings.dat", "ratings.csv", "u.data")
 TABLES = (".csv", ".tsv", ".txt", ".dat", ".data", ".inter", ".parquet", ".pq")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Table:
     """`events` has user, item (text) and time (seconds; absent in the sequence form), in file order.
 
@@ -123,6 +123,9 @@ def _table(data: bytes, separator: str, shown: str, *, header: bool) -> pd.DataF
                 skip_blank_lines=False,
             )
     except (pd.errors.ParserError, pd.errors.ParserWarning) as error:
+        opened = re.search(r"EOF inside string starting at row (\d+)", str(error))
+        if opened:
+            raise InputError(f"{shown}, line {int(opened[1]) + 1}: a quotation mark is never closed") from None
         found = re.search(r"line (\d+)", str(error))
         where = f"line {found[1]}" if found else "line 2"
         raise InputError(f"{shown}, {where}: not the number of fields the first line has") from None
@@ -141,7 +144,8 @@ def _numbered(frame: pd.DataFrame, width: int, shown: str) -> pd.DataFrame:
 
 def _parquet(data: bytes, shown: str) -> pd.DataFrame:
     try:
-        return pd.read_parquet(io.BytesIO(data), engine="pyarrow")
+        frame = pd.read_parquet(io.BytesIO(data), engine="pyarrow")
+        return frame.reset_index(drop=isinstance(frame.index, pd.RangeIndex))
     except ImportError:
         raise InputError(f"{shown} is Parquet, which needs the package pyarrow: install it, or save the table as CSV") from None
     except Exception as error:  # pyarrow has its own exceptions, and cannot be imported to name them
@@ -205,6 +209,7 @@ def _seconds(frame: pd.DataFrame, shown: str, header: int) -> np.ndarray:
         numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64)
         if np.isfinite(numbers[0]) or not _is_date(column.iloc[0]):
             _refuse(~np.isfinite(numbers), "the time is not a number", frame, shown, header)
+            _refuse(numbers > 1e19, "the time is later than any calendar", frame, shown, header)
             values = numbers
             largest = float(values.max())
             values = values / next((scale for limit, scale in ((1e17, 1e9), (1e14, 1e6), (1e11, 1e3)) if largest > limit), 1.0)

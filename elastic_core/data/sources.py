@@ -54,8 +54,8 @@ def load(config: DataConfig, progress: Progress | None = None, *, fallback: bool
 
 
 def _own(config: DataConfig, tell: Progress) -> Dataset:
-    path = Path(config.source).expanduser()
-    if not path.exists():
+    path = _given(config.source)
+    if path is None:
         raise InputError(
             f"there is no file or folder {config.source!r}, and no source of that name; known are {', '.join(names())}"
         )
@@ -65,6 +65,14 @@ def _own(config: DataConfig, tell: Progress) -> Dataset:
     name, label = known or (path.name.removesuffix(".gz").rsplit(".", 1)[0], path.name)
     licence = SOURCES[name].licence if known else LICENCE_OWN
     return fold(table, name=name, label=label, licence=licence, k_core=config.k_core)
+
+
+def _given(text: str) -> Path | None:
+    try:
+        path = Path(text).expanduser()
+        return path if path.exists() else None
+    except (OSError, RuntimeError):  # a name that no file, or no user, could have
+        return None
 
 
 def _named(config: DataConfig, path: Path, notes: tuple[str, ...], tell: Progress) -> Dataset:

@@ -135,12 +135,7 @@ def _walk(
         slot = (chance[0][:, None] * running[:, -1:] >= running).sum(1)
         interest, before = slots[row, slot], last[row, slot]
         noisy = chance[1] < config.noise
-        follows = (chance[2] < config.determinism) & (before >= 0)
-        # One draw from the running sum serves both: the whole of it for noise, the interest's stretch of it otherwise.
-        low = np.where(noisy, 0, world.first[interest])
-        mass = np.where(noisy, world.steps[-1], world.mass[interest])
-        popular = world.by_interest[np.searchsorted(world.steps, low + np.floor(chance[3] * mass).astype(np.int64), side="right")]
-        item = np.where(follows & ~noisy, world.successors[before, np.searchsorted(SUCCESSOR_STEPS, chance[4])], popular)
+        item = _draw(config, world, np.where(noisy, NOISE, interest), before, chance[2:])
         item = np.where(item == previous[:n], world.successors[item, 0], item)
         events[begin[:n] + step] = item
         interests[begin[:n] + step] = np.where(noisy, NOISE, interest)
@@ -149,6 +144,17 @@ def _walk(
     mixture = np.zeros((config.users, config.interests), dtype=np.float32)
     mixture[users[:, None], slots] = weights / weights.sum(1, keepdims=True)
     return events, interests, mixture
+
+
+def _draw(config: PlantedConfig, world: _World, interest: np.ndarray, before: np.ndarray, chance: np.ndarray) -> np.ndarray:
+    """int64 [n]: an item for each user, from the interest (-1: from all) and the last item met in it (-1: none)."""
+    # One running sum serves both kinds of popularity draw: the whole of it for noise, the interest's stretch otherwise.
+    noisy = interest == NOISE
+    low = np.where(noisy, 0, world.first[interest])
+    mass = np.where(noisy, world.steps[-1], world.mass[interest])
+    place = np.searchsorted(world.steps, low + np.floor(chance[1] * mass).astype(np.int64), side="right")
+    follows = ~noisy & (chance[0] < config.determinism) & (before >= 0)
+    return np.where(follows, world.successors[before, np.searchsorted(SUCCESSOR_STEPS, chance[2])], world.by_interest[place])
 
 
 def _drift(
@@ -192,12 +198,7 @@ def _assemble(
     dense = np.zeros(config.items, dtype=np.int32)
     dense[items_left] = np.arange(1, len(items_left) + 1)
     names = _interest_names(config.interests)
-    number = np.empty(config.items, dtype=np.int64)
-    grouped = np.argsort(world.interest, kind="stable")
-    sizes = np.bincount(world.interest)
-    number[grouped] = np.arange(config.items) - (np.cumsum(sizes) - sizes)[world.interest[grouped]] + 1
-    titles = np.array(["", *(f"{names[world.interest[i]]} #{number[i]}" for i in items_left)], dtype=object)
-    genres = ((), *((names[world.interest[i]],) for i in items_left))
+    titles, genres = _titles(names, world.interest, items_left)
     truth = Truth(
         interests=tuple(names),
         item_interest=np.concatenate([[NOISE], world.interest[items_left]]).astype(np.int32),
@@ -227,3 +228,13 @@ def _assemble(
 def _interest_names(count: int) -> list[str]:
     words = NAMES.split()
     return [words[i % len(words)] + (f" {i // len(words) + 1}" if i >= len(words) else "") for i in range(count)]
+
+
+def _titles(names: list[str], interest: np.ndarray, left: np.ndarray) -> tuple[np.ndarray, tuple[tuple[str, ...], ...]]:
+    """`Amber #12`: the interest's name, and the item's number within it. The genre is the interest's name."""
+    grouped = np.argsort(interest, kind="stable")
+    sizes = np.bincount(interest)
+    number = np.empty(len(interest), dtype=np.int64)
+    number[grouped] = np.arange(len(interest)) - (np.cumsum(sizes) - sizes)[interest[grouped]] + 1
+    titles = np.array(["", *(f"{names[interest[item]]} #{number[item]}" for item in left)], dtype=object)
+    return titles, ((), *((names[interest[item]],) for item in left))

@@ -1,6 +1,7 @@
 """Titles and genres that lie in a file beside the events: u.item, movies.dat, movies.csv, *.item."""
 
 import io
+from collections.abc import Iterable, Sequence
 
 import pandas as pd
 
@@ -62,7 +63,7 @@ def _recbole_item(data: bytes) -> pd.DataFrame:
     return _rows(zip(frame["item_id"], titles, genres, strict=True))
 
 
-def _rows(rows: object) -> pd.DataFrame:
-    frame = pd.DataFrame(rows, columns=["item", "title", "genres"], dtype=object)  # type: ignore[call-overload]
+def _rows(rows: Iterable[Sequence[str]]) -> pd.DataFrame:
+    frame = pd.DataFrame(list(rows), columns=["item", "title", "genres"], dtype=object)
     frame["genres"] = [tuple(part for part in text.split("|") if part not in NO_GENRE) for text in frame["genres"]]
     return frame

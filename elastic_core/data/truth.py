@@ -13,7 +13,7 @@ SUCCESSOR_SHARES = (0.6, 0.25, 0.15)  # an item's first, second and third succes
 NOISE = -1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Truth:
     """The planted interests, aligned with the dense ids and events of the Dataset that carries them."""
 
@@ -72,14 +72,15 @@ def adjusted_mutual_information(table: np.ndarray) -> float:
         return 1.0
     if 1 in table.shape:
         return 0.0
+    if np.count_nonzero(table) == table.shape[0] == table.shape[1]:
+        return 1.0  # the same partition; the quotient may be 0 / 0 when every label is met once
     total = int(table.sum())
     i, j = np.nonzero(table)
     joint = table[i, j] / total
     mutual = float((joint * (np.log(joint) - np.log(rows[i] / total) - np.log(columns[j] / total))).sum())
     expected = _expected_mutual(rows, columns, total)
-    normaliser = (_entropy(rows, total) + _entropy(columns, total)) / 2 - expected
-    tiny = np.finfo(np.float64).eps
-    return (mutual - expected) / (min(normaliser, -tiny) if normaliser < 0 else max(normaliser, tiny))
+    room = (_entropy(rows, total) + _entropy(columns, total)) / 2 - expected
+    return (mutual - expected) / max(room, float(np.finfo(np.float64).eps))
 
 
 def recovery(found: np.ndarray, truth: np.ndarray) -> dict[str, float]:
