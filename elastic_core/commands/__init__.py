@@ -1,0 +1,67 @@
+"""The command line: one file per command, each with `configure(parser)` and `run(arguments) -> exit code`.
+
+Exit codes: 0 done, 2 something the user gave does not work (one sentence on stderr), 130 interrupted.
+"""
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from elastic_core.errors import InputError
+
+COMMANDS = {
+    "data": "look at a source or a file of your own before training on it",
+    "train": "train a model into a run folder, or go on with one that was interrupted",
+    "evaluate": "rank everybody's held-out item with a trained run, with intervals",
+    "recommend": "what a trained run recommends to a person, or after a history you type",
+    "compare": "is one run better than another? a paired test over people",
+    "bench": "time ELASTIC and SASRec side by side and keep the rows",
+    "reproduce": "train every run of the result tables, resumable, and print the tables",
+}
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse, but a wrong argument is an InputError: one sentence instead of a page of usage."""
+
+    def error(self, message: str) -> NoReturn:
+        raise InputError(f"{message} (see: {self.prog} --help)")
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Runs one command and returns its exit code."""
+    given = list(sys.argv[1:] if words is None else words)
+    try:
+        arguments = _parser(given).parse_args(given)
+        return int(arguments.run(arguments))
+    except InputError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # the reader has seen enough (… | head)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _parser(given: Sequence[str]) -> Parser:
+    """Only the command that was asked for is imported: `--help` answers at once."""
+    parser = Parser(
+        prog="python -m elastic_core",
+        description="ELASTIC: sequential recommendation with linear attention over retrieved interests.",
+        epilog="Each command explains itself: python -m elastic_core train --help",
+    )
+    commands = parser.add_subparsers(metavar="COMMAND", required=True, dest="command")
+    wanted = next((word for word in given if not word.startswith("-")), None)
+    for name, what in COMMANDS.items():
+        module = importlib.import_module(f"elastic_core.commands.{name}") if name == wanted else None
+        command = commands.add_parser(
+            name, help=what, description=module.__doc__ if module else what, formatter_class=argparse.RawDescriptionHelpFormatter
+        )
+        if module is not None:
+            module.configure(command)
+            command.set_defaults(run=module.run)
+    return parser

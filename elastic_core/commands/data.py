@@ -1,0 +1,91 @@
+"""Look at data before training on it: how many people, items and events, how long the histories are, what the licence says.
+
+Give a named source or a file of your own: CSV, TSV or Parquet with a user, an item and a time column, MovieLens folders
+and zips, RecBole's *.inter, or lines of `user item` in time order. Items and people with fewer than five events are
+left out (k-core), each person's last event is kept for the test and the one before it for validation.
+
+  python -m elastic_core data                       the named sources
+  python -m elastic_core data ml-100k
+  python -m elastic_core data my-ratings.csv --columns user=reader,item=book,time=read_at --k-core 3
+  python -m elastic_core data --write-template my-ratings.csv
+"""
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+
+from elastic_core.commands.finding import listed, say
+from elastic_core.config import DataConfig
+from elastic_core.data import Dataset, load
+from elastic_core.data.origins import SOURCES
+from elastic_core.data.sources import PLANTED
+from elastic_core.errors import InputError
+
+TEMPLATE = """user,item,time,title,genres
+anna,b1,2024-01-05T20:15:00,The First Book,Fiction|History
+anna,b2,2024-02-11T19:00:00,Another Book,Science
+ben,b1,2024-01-09T08:30:00,The First Book,Fiction|History
+ben,b3,2024-03-01T21:45:00,A Third Book,Fiction
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("source", metavar="SOURCE", nargs="?", help="a named source, a file or a folder")
+    parser.add_argument("--columns", type=listed, default=[], help="your column names: user=…,item=…,time=…,title=…,genres=…")
+    parser.add_argument("--k-core", type=int, default=5, help="fewest events of an item and a person (default: 5)")
+    parser.add_argument("--write-template", metavar="FILE", type=Path, help="write a small CSV in the expected layout and stop")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    if arguments.write_template:
+        return _write_template(arguments.write_template)
+    if not arguments.source:
+        print("\n".join([f"{name:<20}{source.label}" for name, source in SOURCES.items()]))
+        print(f"{PLANTED:<20}Planted interests: made by a rule that is known, needs no download")
+        return 0
+    columns = dict(_pair(text) for text in arguments.columns)
+    print(describe(load(DataConfig(source=arguments.source, columns=columns, k_core=arguments.k_core), say)))
+    return 0
+
+
+def _pair(text: str) -> tuple[str, str]:
+    ours, separator, theirs = text.partition("=")
+    if not separator or not theirs:
+        raise InputError(f"--columns needs pairs such as user=reader, not {text!r}")
+    return ours, theirs
+
+
+def _write_template(path: Path) -> int:
+    if path.exists():
+        raise InputError(f"{path} exists already; it is left alone")
+    try:
+        path.write_text(TEMPLATE, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror or error}") from None
+    print(f"{path} shows the layout: one event a line; title and genres may be left out. Put your own rows in place of these.")
+    return 0
+
+
+def describe(dataset: Dataset) -> str:
+    """What there is to know before training."""
+    lengths, counts, catalog = dataset.histories.lengths, dataset.all_counts()[1:], dataset.catalog
+    first, last = (np.datetime64(int(f(dataset.histories.times)), "s").astype("datetime64[D]") for f in (np.min, np.max))
+    density = lengths.sum() / (len(lengths) * catalog.n_items)
+    rows = [
+        ("data", f"{dataset.label} (hash {dataset.hash})"),
+        ("people", f"{len(lengths):,}"),
+        ("items", f"{catalog.n_items:,} ({'with' if catalog.titles is not None else 'without'} titles)"),
+        ("events", f"{lengths.sum():,} ({density:.2%} of all pairs)"),
+        ("history lengths", _spread(lengths)),
+        ("events per item", _spread(counts)),
+        ("time", f"{first} to {last}" if dataset.has_times else "none: the order in the file counts"),
+        ("licence", dataset.licence),
+        *(("note", note) for note in dataset.notes),
+    ]
+    return "\n".join(f"{name:<17}{value}" for name, value in rows)
+
+
+def _spread(values: np.ndarray) -> str:
+    low, middle, high = np.quantile(values, [0.1, 0.5, 0.9]).astype(int)
+    return f"{values.min():,} to {values.max():,}, mean {values.mean():.1f}; 10 %, half, 90 % are at most {low:,}, {middle:,}, {high:,}"

@@ -1,0 +1,61 @@
+"""From what is typed to what is meant: a run by folder or name, and the data and weights that belong to it."""
+
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+
+from elastic_core.data import Dataset, load
+from elastic_core.errors import InputError
+from elastic_core.models import Recommender
+from elastic_core.runs import CONFIG, Run, list_runs, open_run
+
+CHECKPOINTS = Path("checkpoints")
+
+
+class Loaded(NamedTuple):
+    run: Run
+    dataset: Dataset
+    model: Recommender
+
+
+def find_run(name: str) -> Run:
+    """`name` is a run folder, or the name of one below checkpoints/. Raises InputError listing the runs there are."""
+    for path in (Path(name), CHECKPOINTS / name):
+        if (path / CONFIG).is_file():
+            return open_run(path)
+    known = ", ".join(run.name for run in list_runs(CHECKPOINTS)) or "none yet"
+    raise InputError(f"there is no run {name!r}, neither as a folder nor below {CHECKPOINTS}/ (there: {known})")
+
+
+def load_run(name: str, device: str = "cpu") -> Loaded:
+    """The run, its data and its best weights on `device`; weights and data are checked to belong together."""
+    run = find_run(name)
+    weights = run.model()
+    dataset = load(run.config.data, say)
+    run.check_data(dataset)
+    start = run.last("start")
+    if start and start.get("data_hash", dataset.hash) != dataset.hash:
+        say(f"Note: {run.name} was trained on data {start['data_hash']}, this is {dataset.hash}; scores may not be comparable.")
+    return Loaded(run, dataset, weights.to(find_device(device)))
+
+
+def find_device(name: str) -> torch.device:
+    """`auto` is CUDA where there is one. Raises InputError for a device that this machine has not."""
+    try:
+        device = torch.device(name if name != "auto" else "cuda" if torch.cuda.is_available() else "cpu")
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError):
+        raise InputError(f"the device {name!r} is not available on this machine; try cpu") from None
+    return device
+
+
+def say(sentence: str) -> None:
+    """What is going on, for people: on stderr, so that results can be piped."""
+    print(sentence, file=sys.stderr, flush=True)
+
+
+def listed(text: str) -> list[str]:
+    """`a, b,c` → [a, b, c]."""
+    return [part.strip() for part in text.split(",") if part.strip()]

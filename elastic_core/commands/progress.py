@@ -1,0 +1,71 @@
+"""Training as it looks in a terminal: a bar that redraws itself, or a line per epoch where nobody watches."""
+
+import contextlib
+import shutil
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any, TextIO
+
+BLOCKS = 24
+
+
+class Progress:
+    """Takes the trainer's events and writes them to `out` (stderr)."""
+
+    def __init__(self, epochs: int, out: TextIO | None = None) -> None:
+        self.epochs, self.out = epochs, out or sys.stderr
+        self.best = 0.0
+
+    def __call__(self, event: dict[str, Any]) -> None:
+        kind = event["event"]
+        if kind == "step" and self.out.isatty():
+            self._redraw(event)
+        elif kind == "start":
+            self._line(f"{event['data']}, {event['parameters']:,} parameters, {event['device']}, seed {event['seed']}")
+        elif kind == "epoch":
+            self._line(self._epoch(event))
+        elif kind == "test":
+            full = event["protocols"]["full"]
+            self._line(
+                f"test ({event['users']:,} people, protocol full): NDCG@10 {full['NDCG@10']:.4f}, HR@10 {full['HR@10']:.4f}"
+            )
+        elif kind == "end":
+            self._line(f"{event['reason']}; best epoch {event['best_epoch']}")
+
+    def _epoch(self, event: dict[str, Any]) -> str:
+        value = event["valid"]["NDCG@10"]
+        mark, self.best = ("*" if value > self.best else " "), max(self.best, value)
+        used = f"  experts used {event['used']:.0%}" if "used" in event else ""
+        return f"epoch {event['epoch']:>3}  loss {event['loss']:.4f}  valid NDCG@10 {value:.4f}{mark}{used}  {event['seconds']:.0f} s"
+
+    def _redraw(self, event: dict[str, Any]) -> None:
+        done = min(event["done"] / max(event["of"], 1), 1.0)
+        bar = "█" * round(done * BLOCKS)
+        text = f"epoch {event['epoch']:>3}/{self.epochs} {bar:·<{BLOCKS}} {done:4.0%}  loss {event['loss']:.4f}"
+        self.out.write(f"\r{text[: shutil.get_terminal_size().columns - 1]}\033[K")
+        self.out.flush()
+
+    def _line(self, text: str) -> None:
+        self.out.write(f"\r\033[K{text}\n" if self.out.isatty() else f"{text}\n")
+        self.out.flush()
+
+
+@contextlib.contextmanager
+def stop_on_signals() -> Iterator[Callable[[], bool]]:
+    """A function that turns true at the first SIGINT or SIGTERM; a second SIGINT interrupts at once."""
+    asked = False
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        nonlocal asked
+        if asked and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        asked = True
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield lambda: asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,96 @@
+"""Train a model into a run folder, or go on with one that was interrupted.
+
+Start from a recipe (data, model and training settings that go together) or from a config.json, and change single
+settings with --set. The folder then holds config.json, model.safetensors (the best weights by validation NDCG@10),
+metrics.jsonl and items.csv. The same command again goes on where an interrupted run was; a finished one is left alone.
+Ctrl-C ends the training early and keeps the best weights.
+
+  python -m elastic_core train --recipe toy
+  python -m elastic_core train --recipe ml-100k --model sasrec --out checkpoints/local-sasrec
+  python -m elastic_core train --recipe ml-100k --set model.k=16 --set train.seed=1 --minutes 5
+  python -m elastic_core train --recipe ml-100k --set data.source=my-ratings.csv
+  python -m elastic_core train --config checkpoints/ml-100k-elastic/config.json --device auto
+"""
+
+import argparse
+import json
+import shutil
+from pathlib import Path
+
+from elastic_core import models
+from elastic_core.commands.finding import CHECKPOINTS, find_device, say
+from elastic_core.commands.progress import Progress, stop_on_signals
+from elastic_core.config import RunConfig
+from elastic_core.data import load
+from elastic_core.errors import InputError
+from elastic_core.recipes import RECIPES, recipe
+from elastic_core.runs import WEIGHTS
+from elastic_core.trainer import train
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--recipe", metavar="NAME", help=f"one of {', '.join(RECIPES)}")
+    source.add_argument("--config", metavar="FILE", type=Path, help="a config.json, for example that of another run")
+    parser.add_argument("--model", metavar="NAME", help=f"with --recipe: one of {', '.join(models.names())} (default: elastic)")
+    parser.add_argument(
+        "--set", metavar="SECTION.KEY=VALUE", action="append", default=[], help="change a setting (repeatable), as in model.k=16"
+    )
+    parser.add_argument("--out", metavar="DIR", type=Path, help="the run folder (default: checkpoints/local-RECIPE-MODEL)")
+    parser.add_argument("--device", help="cpu, cuda or auto (default: what the recipe says, cpu)")
+    parser.add_argument("--minutes", type=float, help="stop after so many minutes of training (default: no limit)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    config = resolve(arguments)
+    out = arguments.out or default_folder(arguments, config)
+    dataset = load(config.data, say)
+    fresh = not out.exists()
+    with stop_on_signals() as asked:
+        try:
+            finished = train(config, dataset, out, Progress(config.train.epochs), asked)
+        except InputError:
+            if fresh and out.exists() and not (out / WEIGHTS).exists():
+                shutil.rmtree(out)  # nothing was learned: leave no half of a run behind
+            raise
+    print(finished.path)
+    return 0
+
+
+def resolve(arguments: argparse.Namespace) -> RunConfig:
+    """The configuration that the arguments ask for."""
+    if arguments.config:
+        if arguments.model:
+            raise InputError("--model goes with --recipe; a configuration file already names its model")
+        config = read_config(arguments.config)
+    else:
+        config = recipe(arguments.recipe, arguments.model or "elastic")
+    settings = list(arguments.set)
+    if arguments.minutes is not None:
+        settings.append(f"train.minutes={arguments.minutes}")
+    if arguments.device:
+        settings.append(f"train.device={find_device(arguments.device)}")
+    return config.override(*settings)
+
+
+def read_config(path: Path) -> RunConfig:
+    """A config.json. Raises InputError naming the file and what is wrong with it."""
+    try:
+        plain = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise InputError(f"{path} is not valid JSON: {error}") from None
+    if not isinstance(plain, dict):
+        raise InputError(f"{path} must hold an object")
+    try:
+        return RunConfig.from_dict(plain)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def default_folder(arguments: argparse.Namespace, config: RunConfig) -> Path:
+    start = arguments.recipe or (
+        arguments.config.stem if arguments.config.stem != "config" else arguments.config.resolve().parent.name
+    )
+    return CHECKPOINTS / f"local-{start.removeprefix('local-')}-{config.model.name}"
