@@ -1,0 +1,143 @@
+"""What would this history be recommended, and what does the list answer when something is changed?"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+
+from elastic_core.data import Dataset
+from elastic_core.data.batches import history_batch
+from elastic_core.errors import InputError
+from elastic_core.layers.interest_memory import Retrieved
+from elastic_core.models.registry import Recommender
+
+Edit = Callable[[Retrieved], Retrieved]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a model may read of a person, oldest first, and the item that really came next (None if unknown)."""
+
+    items: np.ndarray
+    truth: int | None = None
+
+    def without_last(self, count: int = 1) -> "Reading":
+        """The same person before their last `count` events; at least one event stays."""
+        kept = max(len(self.items) - max(count, 0), 1)
+        return Reading(self.items[:kept], self.truth)
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """`table`: rank, item, title, genres, score, is_truth. The arrays have one entry per item, 0 = padding."""
+
+    table: pd.DataFrame
+    chances: np.ndarray  # softmax over the items in the running; 0 for the others
+    ranks: np.ndarray  # from 1; 0 for an item that is not in the running
+    truth: int | None
+
+    @property
+    def running(self) -> int:
+        """How many items were ranked."""
+        return int(self.ranks.max())
+
+    @property
+    def truth_rank(self) -> int | None:
+        """Rank of the item that really came next."""
+        return None if self.truth is None else int(self.ranks[self.truth])
+
+
+def reading(dataset: Dataset, user: int, split: str = "test") -> Reading:
+    """A person's history as the evaluation of `split` reads it, and its target."""
+    dataset.histories.of(user)  # raises for a user who is not there
+    start, end = dataset.histories.offsets[user], dataset.ends(split)[user]  # type: ignore[arg-type]
+    return Reading(dataset.histories.items[start:end], int(dataset.targets(split)[user]))  # type: ignore[arg-type]
+
+
+@torch.inference_mode()
+def answer(
+    model: Recommender, dataset: Dataset, read: Reading, top: int = 10, edit: Edit | None = None, exclude_seen: bool = True
+) -> Answer:
+    """Ranks every item as the next one; items of the history are out of the running unless `exclude_seen` is off.
+
+    `edit` changes what was retrieved before it is used (models that retrieve). Raises InputError for an empty history.
+    """
+    if not len(read.items):
+        raise InputError("the history is empty: at least one event is needed")
+    batch = history_batch(read.items, model.length)
+    changed: dict[str, Any] = {"edit": edit} if edit else {}
+    scores = model.logits(model.last_state(batch, **changed))[0] if edit else model.score(batch)[0]
+    scores = scores.float().clone()
+    scores[0] = -torch.inf
+    if exclude_seen:
+        seen = torch.from_numpy(np.unique(read.items).astype(np.int64))
+        scores[seen[seen != (read.truth or 0)]] = -torch.inf
+    values = scores.numpy()
+    order = np.argsort(-values, kind="stable")[: int(np.isfinite(values).sum())]
+    ranks = np.zeros(len(values), dtype=np.int64)
+    ranks[order] = np.arange(1, len(order) + 1)
+    return Answer(_table(dataset, order[:top], values, read.truth), scores.softmax(0).numpy(), ranks, read.truth)
+
+
+def recommend(
+    model: Recommender,
+    dataset: Dataset,
+    items_or_user: int | list[int] | np.ndarray,
+    top: int = 10,
+    edit: Edit | None = None,
+    exclude_seen: bool = True,
+) -> pd.DataFrame:
+    """The `top` next items for a user number or for a list of dense item ids, oldest first."""
+    if isinstance(items_or_user, int):
+        return answer(model, dataset, reading(dataset, items_or_user), top, edit, exclude_seen).table
+    items = np.asarray(items_or_user, dtype=np.int64)
+    if len(items) and (items.min() < 1 or items.max() > dataset.catalog.n_items):
+        raise InputError(f"items must lie in 1 to {dataset.catalog.n_items}")
+    return answer(model, dataset, Reading(items), top, edit, exclude_seen).table
+
+
+def _table(dataset: Dataset, order: np.ndarray, values: np.ndarray, truth: int | None) -> pd.DataFrame:
+    catalog = dataset.catalog
+    return pd.DataFrame(
+        {
+            "rank": np.arange(1, len(order) + 1),
+            "item": order,
+            "title": [catalog.title(int(i)) for i in order],
+            "genres": [catalog.genres[i] if catalog.genres else () for i in order],
+            "score": values[order].astype(float),
+            "is_truth": [int(i) == truth for i in order],
+        }
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Moved:
+    """`table`: the list after, with `was` (rank before, 0 = not in the running) and `change` (same, up, down, new)."""
+
+    table: pd.DataFrame
+    gone: pd.DataFrame  # rows of the list before that are no longer in it, with `now`
+    truth_before: int | None
+    truth_after: int | None
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many of the list came in, went up, went down, stayed."""
+        found = self.table["change"].value_counts()
+        return {change: int(found.get(change, 0)) for change in ("new", "up", "down", "same")}
+
+
+def moved(before: Answer, after: Answer) -> Moved:
+    """How the list answered a change."""
+    table = after.table.copy()
+    top = set(before.table["item"])
+    table["was"] = [int(before.ranks[item]) for item in table["item"]]
+    table["change"] = [
+        "new" if item not in top else "same" if rank == was else "up" if rank < was else "down"
+        for item, rank, was in zip(table["item"], table["rank"], table["was"], strict=True)
+    ]
+    gone = before.table[~before.table["item"].isin(table["item"])].copy()
+    gone["now"] = [int(after.ranks[item]) for item in gone["item"]]
+    return Moved(table, gone, before.truth_rank, after.truth_rank)

@@ -1,0 +1,102 @@
+"""Everything the app keeps between reruns: the only place that caches. What it hands out is shared and read-only.
+
+A run is identified by its folder and a stamp of its files, so a run that goes on training is read anew.
+"""
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import streamlit as st
+
+from elastic_core.config import DataConfig
+from elastic_core.data import Dataset, load
+from elastic_core.errors import InputError
+from elastic_core.models.registry import Recommender
+from elastic_core.routing import Routing, routing
+from elastic_core.runs import CONFIG, EVENTS, WEIGHTS, Run
+from elastic_core.services.inspect import good_example
+
+RETRY_SECONDS = 600  # how long "this data cannot be had" is believed before the network is asked again
+DATASETS = 4
+
+
+def stamp(run: Run) -> str:
+    """Changes when the run's files do."""
+    parts = []
+    for name in (CONFIG, WEIGHTS, EVENTS):
+        path = run.path / name
+        found = path.stat() if path.is_file() else None
+        parts.append(f"{found.st_mtime_ns}-{found.st_size}" if found else "none")
+    return "/".join(parts)
+
+
+@dataclass
+class _Shelf:
+    """Datasets of all sessions. Not a cached function, because loading reports its progress to the page."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    ready: dict[str, Dataset] = field(default_factory=dict)
+    failed: dict[str, tuple[float, str]] = field(default_factory=dict)
+
+
+@st.cache_resource
+def _shelf() -> _Shelf:
+    return _Shelf()
+
+
+def dataset(config: DataConfig, tell: Callable[[str], None]) -> Dataset:
+    """The data of a configuration; `tell` hears what is done the first time. Raises InputError if it cannot be had."""
+    key, shelf = json.dumps(asdict(config), sort_keys=True), _shelf()
+    with shelf.lock:  # two visitors at once load once
+        if key in shelf.ready:
+            return shelf.ready[key]
+        when, reason = shelf.failed.get(key, (0.0, ""))
+        if reason and time.monotonic() - when < RETRY_SECONDS:
+            raise InputError(reason)
+        try:
+            loaded = load(config, tell)
+        except InputError as error:
+            shelf.failed[key] = (time.monotonic(), str(error))
+            raise
+        while len(shelf.ready) >= DATASETS:
+            shelf.ready.pop(next(iter(shelf.ready)))
+        return shelf.ready.setdefault(key, loaded)
+
+
+def opened(run: Run, data: Dataset) -> Recommender:
+    """The run's model in eval mode, checked against the data. Shared by all sessions: never change it."""
+    return _opened(str(run.path), stamp(run), data.hash, data)
+
+
+@st.cache_resource(max_entries=6, show_spinner=False)
+def _opened(path: str, stamp: str, data_hash: str, _data: Dataset) -> Recommender:
+    run = Run(Path(path))
+    run.check_data(_data)
+    model = run.model()
+    for parameter in model.parameters():
+        parameter.requires_grad_(False)
+    return model
+
+
+def traffic(run: Run, model: Recommender, data: Dataset, split: str = "test") -> Routing:
+    """Which experts everybody's history summons. Only for models that retrieve."""
+    return _traffic(str(run.path), stamp(run), data.hash, split, model, data)
+
+
+@st.cache_data(max_entries=6, show_spinner="Counting how many people summon each expert …")
+def _traffic(path: str, stamp: str, data_hash: str, split: str, _model: Recommender, _data: Dataset) -> Routing:
+    return routing(_model, _data, split)
+
+
+def example(run: Run, model: Recommender, data: Dataset, split: str = "test") -> int:
+    """The person that the app opens with."""
+    return _example(str(run.path), stamp(run), data.hash, split, model, data)
+
+
+@st.cache_data(max_entries=12, show_spinner=False)
+def _example(path: str, stamp: str, data_hash: str, split: str, _model: Recommender, _data: Dataset) -> int:
+    return good_example(_model, _data, split)

@@ -1,0 +1,60 @@
+"""Tables and arrays to plotly figures. Pure: no streamlit, no state."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+CONFIG = {"displaylogo": False, "displayModeBar": False, "scrollZoom": False}
+
+
+@dataclass(frozen=True)
+class Palette:
+    """Colours that mean the same on every page; see .streamlit/config.toml for the themes' own."""
+
+    text: str
+    muted: str
+    line: str
+    warm: tuple[str, str]  # row sub-keys: low to high score
+    cool: tuple[str, str]  # column sub-keys
+    load: tuple[str, ...]  # neutral to hot
+    lit: str  # an expert that was summoned
+    gold: str  # what really came next
+    categories: tuple[str, ...]
+
+
+LIGHT = Palette(
+    text="#1c1b19",
+    muted="#6b6760",
+    line="#d8d5cd",
+    warm=("#fbf1ea", "#d55e00"),
+    cool=("#eaf2f9", "#0072b2"),
+    load=("#f6f3ec", "#f7cf98", "#ee9b4a", "#b5451d"),
+    lit="#1c1b19",
+    gold="#b98900",
+    categories=("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9", "#8c7a00", "#666666"),
+)
+DARK = Palette(
+    text="#eceae4",
+    muted="#a5a29a",
+    line="#3a3f48",
+    warm=("#2b211b", "#f07f3c"),
+    cool=("#1b242d", "#56b4e9"),
+    load=("#23262c", "#54351f", "#ad5c21", "#f6a65f"),
+    lit="#ffffff",
+    gold="#f2c230",
+    categories=("#56b4e9", "#e69f00", "#2fbf94", "#e08cbd", "#f07f3c", "#8fd0f5", "#d8c934", "#a8a8a8"),
+)
+
+
+def palette(dark: bool) -> Palette:
+    return DARK if dark else LIGHT
+
+
+def favicon() -> np.ndarray:
+    """A small grid with lit squares; drawn here because icons by name are fetched from elsewhere."""
+    image = np.full((32, 32, 3), 255, dtype=np.uint8)
+    for i in range(4):
+        for j in range(4):
+            colour = (213, 94, 0) if (i, j) in ((0, 2), (1, 0), (3, 2)) else (205, 214, 222)
+            image[1 + 8 * i : 7 + 8 * i, 1 + 8 * j : 7 + 8 * j] = colour
+    return image
