@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+from PIL import Image
 
 CONFIG = {"displaylogo": False, "displayModeBar": False, "scrollZoom": False}
 
@@ -50,11 +51,11 @@ def palette(dark: bool) -> Palette:
     return DARK if dark else LIGHT
 
 
-def favicon() -> np.ndarray:
+def favicon() -> Image.Image:
     """A small grid with lit squares; drawn here because icons by name are fetched from elsewhere."""
     image = np.full((32, 32, 3), 255, dtype=np.uint8)
     for i in range(4):
         for j in range(4):
             colour = (213, 94, 0) if (i, j) in ((0, 2), (1, 0), (3, 2)) else (205, 214, 222)
             image[1 + 8 * i : 7 + 8 * i, 1 + 8 * j : 7 + 8 * j] = colour
-    return image
+    return Image.fromarray(image)

@@ -122,11 +122,11 @@ def _open(
             data = cache.dataset(run.config.data, tell)
             opened = run, data, cache.opened(run, data)
         except InputError as error:
-            problems.append(f"The run {name} cannot be shown: {error}.")
-            del runs[name]
+            problems.append(f"The run {run.name} cannot be shown: {error}.")
+            del runs[run.name]
             continue
-        if asked != name:
-            st.session_state["run"] = name
+        if asked != run.name:
+            st.session_state["run"] = run.name
         return opened, problems
     return None, problems
 
