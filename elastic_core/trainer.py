@@ -6,10 +6,7 @@ as if nothing had happened (bit for bit on the CPU, if the number of threads sta
 
 import contextlib
 import math
-import os
-import platform
 import random
-import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -24,6 +21,7 @@ from elastic_core.data import Dataset
 from elastic_core.data.batches import Sampler
 from elastic_core.errors import InputError
 from elastic_core.evaluate import PROTOCOLS, evaluate
+from elastic_core.machine import commit, device_name, find_device
 from elastic_core.objectives import negative_proposal, next_item_loss
 from elastic_core.routing import routing
 from elastic_core.runs import Run
@@ -46,7 +44,7 @@ class Trainer:
     def __init__(self, config: RunConfig, dataset: Dataset, out: Path, on_event: OnEvent, stop: Stop) -> None:
         self.config, self.dataset, self.run = config, dataset, Run(out)
         self.on_event, self.stop = on_event, stop
-        self.device = _device(config.train.device)
+        self.device = find_device(config.train.device)
         _seed(config.train.seed, 0)
         self.model = models.build(config.model, dataset.catalog.n_items)
         if self.model.objectives:
@@ -59,6 +57,7 @@ class Trainer:
 
     def run_all(self) -> Run:
         if self.run.finished and self.run.config.to_dict() == self.config.to_dict():
+            self.run.forget_resume()  # left over if the process ended right after the last row
             return self.run
         self._start()
         if not self.model.objectives:
@@ -76,6 +75,8 @@ class Trainer:
         resume = self.run.load_resume()
         self.optimizer = _optimizer(self.model, self.config.train) if self.model.objectives else None
         if resume is not None and self.run.config.to_dict() == self.config.to_dict():
+            if (self.run.last("start") or {}).get("data_hash", self.dataset.hash) != self.dataset.hash:
+                raise InputError(f"{self.dataset.label} has changed since {self.run.name} began; choose another folder")
             self._restore(resume)
             return
         if (self.run.path / "config.json").exists() and self.run.config.to_dict() != self.config.to_dict():
@@ -85,9 +86,9 @@ class Trainer:
             {
                 "event": "start",
                 "time": round(time.time(), 1),
-                "commit": _commit(),
+                "commit": commit(),
                 "torch": torch.__version__,
-                "device": _device_name(self.device),
+                "device": device_name(self.device),
                 "threads": torch.get_num_threads(),
                 "seed": self.config.train.seed,
                 "data": self.dataset.label,
@@ -200,26 +201,3 @@ def _precision(device: torch.device, precision: str) -> contextlib.AbstractConte
     if precision == "bfloat16" and device.type == "cuda":
         return torch.autocast("cuda", dtype=torch.bfloat16)
     return contextlib.nullcontext()
-
-
-def _device(name: str) -> torch.device:
-    try:
-        device = torch.device("cuda" if name == "auto" and torch.cuda.is_available() else "cpu" if name == "auto" else name)
-        torch.empty(1, device=device)
-    except (RuntimeError, AssertionError):
-        raise InputError(f"the device {name!r} is not available on this machine; try cpu") from None
-    return device
-
-
-def _device_name(device: torch.device) -> str:
-    return torch.cuda.get_device_name(device) if device.type == "cuda" else f"cpu ({platform.machine()}, {os.cpu_count()} cores)"
-
-
-def _commit() -> str:
-    """The code's commit, with a + when the tree has changes; empty outside a checkout."""
-    try:
-        here = Path(__file__).parent
-        words = ["git", "-C", str(here), "describe", "--always", "--dirty=+", "--abbrev=10"]
-        return subprocess.run(words, capture_output=True, text=True, timeout=5, check=True).stdout.strip()
-    except (OSError, subprocess.SubprocessError):
-        return ""

@@ -13,9 +13,10 @@ import argparse
 import json
 
 from elastic_core.candidates import PROTOCOLS
-from elastic_core.commands.finding import find_device, listed, load_run, say
+from elastic_core.commands.finding import listed, load_run, say
 from elastic_core.errors import InputError
 from elastic_core.evaluate import Report, evaluate
+from elastic_core.machine import find_device
 from elastic_core.metrics import NAMES
 
 

@@ -4,10 +4,9 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-import torch
-
 from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
+from elastic_core.machine import find_device
 from elastic_core.models import Recommender
 from elastic_core.runs import CONFIG, Run, list_runs, open_run
 
@@ -39,16 +38,6 @@ def load_run(name: str, device: str = "cpu") -> Loaded:
     if start and start.get("data_hash", dataset.hash) != dataset.hash:
         say(f"Note: {run.name} was trained on data {start['data_hash']}, this is {dataset.hash}; scores may not be comparable.")
     return Loaded(run, dataset, weights.to(find_device(device)))
-
-
-def find_device(name: str) -> torch.device:
-    """`auto` is CUDA where there is one. Raises InputError for a device that this machine has not."""
-    try:
-        device = torch.device(name if name != "auto" else "cuda" if torch.cuda.is_available() else "cpu")
-        torch.empty(1, device=device)
-    except (RuntimeError, AssertionError, NotImplementedError):
-        raise InputError(f"the device {name!r} is not available on this machine; try cpu") from None
-    return device
 
 
 def say(sentence: str) -> None:

@@ -38,7 +38,8 @@ class Progress:
         value = event["valid"]["NDCG@10"]
         mark, self.best = ("*" if value > self.best else " "), max(self.best, value)
         used = f"  experts used {event['used']:.0%}" if "used" in event else ""
-        return f"epoch {event['epoch']:>3}  loss {event['loss']:.4f}  valid NDCG@10 {value:.4f}{mark}{used}  {event['seconds']:.0f} s"
+        learned = f"epoch {event['epoch']:>3}  loss {event['loss']:.4f}  valid NDCG@10 {value:.4f}{mark}"
+        return f"{learned}{used}  {event['seconds']:.0f} s"
 
     def _redraw(self, event: dict[str, Any]) -> None:
         done = min(event["done"] / max(event["of"], 1), 1.0)

@@ -18,11 +18,12 @@ import shutil
 from pathlib import Path
 
 from elastic_core import models
-from elastic_core.commands.finding import CHECKPOINTS, find_device, say
+from elastic_core.commands.finding import CHECKPOINTS, say
 from elastic_core.commands.progress import Progress, stop_on_signals
 from elastic_core.config import RunConfig
 from elastic_core.data import load
 from elastic_core.errors import InputError
+from elastic_core.machine import find_device
 from elastic_core.recipes import RECIPES, recipe
 from elastic_core.runs import WEIGHTS
 from elastic_core.trainer import train

@@ -1,0 +1,34 @@
+"""Where a number was measured: device, machine, commit. Every stored result carries them."""
+
+import os
+import platform
+import subprocess
+from pathlib import Path
+
+import torch
+
+from elastic_core.errors import InputError
+
+
+def find_device(name: str) -> torch.device:
+    """`auto` is CUDA where there is one. Raises InputError for a device that this machine has not."""
+    try:
+        device = torch.device(name if name != "auto" else "cuda" if torch.cuda.is_available() else "cpu")
+        torch.empty(1, device=device).sum().item()
+    except (RuntimeError, AssertionError, NotImplementedError):
+        raise InputError(f"the device {name!r} is not available on this machine; try cpu") from None
+    return device
+
+
+def device_name(device: torch.device) -> str:
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else f"cpu ({platform.machine()}, {os.cpu_count()} cores)"
+
+
+def commit() -> str:
+    """The code's commit, with a + when the tree has changes; empty outside a checkout."""
+    try:
+        here = Path(__file__).parent
+        words = ["git", "-C", str(here), "describe", "--always", "--dirty=+", "--abbrev=10"]
+        return subprocess.run(words, capture_output=True, text=True, timeout=5, check=True).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return ""
