@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from elastic_core.data import Dataset
+from elastic_core.data.histories import Split
 from elastic_core.errors import InputError
 
 PROTOCOLS = ("full", "full-seen", "pop100", "uniform100")
@@ -27,7 +28,7 @@ GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 class Candidates:
     """`mask(protocol, users)` gives bool [users, n_items + 1]; column 0 (padding) is False, the target's value is free."""
 
-    def __init__(self, dataset: Dataset, split: str, seed: int) -> None:
+    def __init__(self, dataset: Dataset, split: Split, seed: int) -> None:
         if split not in ("valid", "test"):
             raise InputError(f"only the splits valid and test have targets, not {split!r}")
         self.items, self.offsets = dataset.histories.items, dataset.histories.offsets

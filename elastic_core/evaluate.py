@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from elastic_core.candidates import PROTOCOLS, Candidates
 from elastic_core.data import Dataset
 from elastic_core.data.batches import Batch, reading_batch
+from elastic_core.data.histories import Split
 from elastic_core.errors import InputError
 from elastic_core.metrics import Ranks, expected, rank
 
@@ -87,7 +88,7 @@ class Report:
 def evaluate(
     scorer: Scorer,
     dataset: Dataset,
-    split: str = "test",
+    split: Split = "test",
     protocols: Sequence[str] = PROTOCOLS,
     batch: int = 256,
     device: str | torch.device = "cpu",

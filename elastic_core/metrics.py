@@ -27,7 +27,7 @@ NAMES = tuple(f"{kind}@{cutoff}" for kind in KINDS for cutoff in CUTOFFS)
 
 @dataclass(frozen=True)
 class Ranks:
-    """Per user: candidates strictly above the target, and other candidates with the target's score (int64 [users])."""
+    """Per user: candidates strictly above the target, and other candidates with the target's score (int [users])."""
 
     above: np.ndarray
     tied: np.ndarray
@@ -45,13 +45,13 @@ def rank(scores: Tensor, targets: Tensor, candidates: Tensor) -> Ranks:
     Raises InputError where a score other than padding's is NaN or +inf.
     """
     scores, candidates = scores[:, 1:], candidates[:, 1:]
-    broken = int((~(scores < torch.inf)).any(1).sum())
+    broken = int((~(scores.amax(1) < torch.inf)).sum())  # NaN wins every maximum
     if broken:
         raise InputError(f"the model gives NaN or +inf scores to {broken} of {len(scores)} users: it has diverged")
     column = (targets - 1).unsqueeze(1)
     own = scores.gather(1, column)  # [B, 1]
-    above = ((scores > own) & candidates).sum(1)
-    tied = ((scores == own) & candidates).sum(1) - candidates.gather(1, column).squeeze(1).long()
+    above = ((scores > own) & candidates).sum(1, dtype=torch.int32)
+    tied = ((scores == own) & candidates).sum(1, dtype=torch.int32) - candidates.gather(1, column).squeeze(1).int()
     return Ranks(above.cpu().numpy(), tied.cpu().numpy())
 
 

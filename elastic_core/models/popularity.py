@@ -1,0 +1,33 @@
+"""Popularity: every person gets the items with the most training events. The lowest floor of every table."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from elastic_core.config import ModelConfig
+from elastic_core.data import Dataset
+from elastic_core.data.batches import Batch
+from elastic_core.models.registry import Recommender, register
+
+
+@dataclass(frozen=True, kw_only=True)
+class PopularityConfig(ModelConfig, name="popularity"):
+    length: int = 2  # it reads nothing; two is the shortest history there is
+
+
+@register(PopularityConfig)
+class Popularity(Recommender):
+    """Scores are training counts."""
+
+    counts: Tensor
+
+    def __init__(self, config: PopularityConfig, n_items: int) -> None:
+        super().__init__(config, n_items)
+        self.register_buffer("counts", torch.zeros(n_items + 1))
+
+    def fit(self, dataset: Dataset) -> None:
+        self.counts.copy_(torch.from_numpy(dataset.counts()))
+
+    def score(self, batch: Batch) -> Tensor:
+        return self.counts.repeat(len(batch.items), 1)  # a copy: callers may blank out items

@@ -1,0 +1,125 @@
+"""The training-free floors against loops, and the protocols against published figures of popularity on MovieLens-1M."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from elastic_core.config import DataConfig
+from elastic_core.data import Catalog, Dataset, Histories, load
+from elastic_core.data.batches import history_batch
+from elastic_core.errors import InputError
+from elastic_core.evaluate import evaluate
+from elastic_core.models import build
+from elastic_core.models.cooccurrence import CooccurrenceConfig
+from elastic_core.models.popularity import PopularityConfig
+
+
+@pytest.fixture
+def dataset() -> Dataset:
+    rng = np.random.default_rng(0)
+    lengths = rng.integers(3, 40, 12)
+    items = rng.integers(1, 16, lengths.sum()).astype(np.int32)
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    histories = Histories(items, np.arange(len(items)), offsets, np.arange(12).astype(str))
+    catalog = Catalog(np.array(["", *map(str, range(1, 16))], dtype=object))
+    return Dataset(name="w", label="W", catalog=catalog, histories=histories, licence="none")
+
+
+@pytest.fixture
+def real_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Skips where the real data is missing."""
+    named = os.environ.get("ELASTIC_DATA_DIR")
+    folder = Path(named) if named else Path(__file__).resolve().parents[2] / "shared" / "data"
+    if not folder.is_dir():
+        pytest.skip("the real data is not here: set ELASTIC_DATA_DIR")
+    monkeypatch.setenv("ELASTIC_DATA_DIR", str(folder))
+
+
+def train_histories(dataset: Dataset) -> list[list[int]]:
+    return [dataset.histories.of(user).tolist()[:-2] for user in range(dataset.histories.n_users)]
+
+
+def test_popularity_counts_training_events_only(dataset: Dataset) -> None:
+    model = build(PopularityConfig(), 15)
+    model.fit(dataset)
+    flat = [item for history in train_histories(dataset) for item in history]
+    assert model.score(history_batch([3, 4], 2))[0, 1:].tolist() == [flat.count(item) for item in range(1, 16)]
+
+
+def test_cooccurrence_matches_a_loop_over_pairs(dataset: Dataset) -> None:
+    config = CooccurrenceConfig(length=4, window=3, decay=0.5, fade=0.8, backward=0.3, source_power=0.7, target_power=0.2)
+    model = build(config, 15)
+    model.fit(dataset)
+    counts = np.zeros((16, 16))
+    for history in train_histories(dataset):
+        for i, first in enumerate(history):
+            for distance, then in enumerate(history[i + 1 : i + 4]):
+                counts[first, then] += 0.8**distance
+                counts[then, first] += 0.8**distance * 0.3
+    n = np.maximum(dataset.counts(), 1)
+    read = [9, 2, 7, 7, 5]  # the first is beyond the four events that are read
+    scores = sum(0.5**j * counts[x] / (n[x] ** 0.7 * n**0.2) for j, x in enumerate(reversed(read[1:])))
+    for batch in (history_batch(read, 4), history_batch(read, 9)):
+        assert model.score(batch)[0].numpy() == pytest.approx(scores, rel=1e-5)
+    short = model.score(history_batch([5], 4))[0].numpy()  # padding adds nothing
+    assert short == pytest.approx(counts[5] / (n[5] ** 0.7 * n**0.2), rel=1e-5)
+
+
+@pytest.mark.parametrize("config", [PopularityConfig(), CooccurrenceConfig()], ids=lambda config: config.name)
+def test_held_out_events_change_nothing(dataset: Dataset, config: PopularityConfig | CooccurrenceConfig) -> None:
+    items = dataset.histories.items.copy()
+    for end in dataset.histories.offsets[1:]:
+        items[end - 2 : end] = 1
+    other = Dataset(
+        name="w",
+        label="W",
+        catalog=dataset.catalog,
+        histories=Histories(items, dataset.histories.times, dataset.histories.offsets, dataset.histories.user_ids),
+        licence="none",
+    )
+    one, two = build(config, 15), build(config, 15)
+    one.fit(dataset)
+    two.fit(other)
+    assert all(torch.equal(a, b) for a, b in zip(one.buffers(), two.buffers(), strict=True))
+
+
+@pytest.mark.parametrize("config", [PopularityConfig(), CooccurrenceConfig()], ids=lambda config: config.name)
+def test_a_saved_floor_scores_the_same(dataset: Dataset, config: PopularityConfig | CooccurrenceConfig, tmp_path: Path) -> None:
+    model, again = build(config, 15), build(config, 15)
+    model.fit(dataset)
+    save_file(model.state_dict(), tmp_path / "model.safetensors")
+    again.load_state_dict(load_file(tmp_path / "model.safetensors"))
+    batch = history_batch([1, 2, 3], model.length)
+    assert torch.equal(model.score(batch), again.score(batch)) and model.score(batch).any()
+
+
+def test_cooccurrence_refuses_what_it_cannot_hold() -> None:
+    with pytest.raises(InputError, match=r"20,001 items"):
+        build(CooccurrenceConfig(), 20_001)
+    with pytest.raises(InputError, match=r"model\.window"):
+        CooccurrenceConfig(window=0)
+    with pytest.raises(InputError, match=r"model\.decay"):
+        CooccurrenceConfig(decay=0.0)
+
+
+def test_floors_on_movielens_1m_reach_the_known_figures(real_data: None) -> None:
+    """Popularity is the same everywhere, so its four figures show that the four protocols are the field's."""
+    data = load(DataConfig(source="ml-1m"))
+    model = build(PopularityConfig(), data.catalog.n_items)
+    model.fit(data)
+    popularity = evaluate(model, data)
+    for protocol, value, margin in (
+        ("full", 0.0175, 1e-3),
+        ("full-seen", 0.0086, 1e-3),
+        ("pop100", 0.041, 4e-3),
+        ("uniform100", 0.231, 1e-2),
+    ):
+        assert popularity.metrics[protocol]["NDCG@10"] == pytest.approx(value, abs=margin), protocol
+    neighbours = build(CooccurrenceConfig(), data.catalog.n_items)
+    neighbours.fit(data)
+    found = evaluate(neighbours, data, protocols=("full",)).metrics["full"]
+    assert found["NDCG@10"] > 0.146 and found["HR@10"] > 0.254
