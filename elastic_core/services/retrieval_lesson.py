@@ -1,0 +1,170 @@
+"""The product-key search (Eq. 5-7), one step at a time, as tables: what the page on product keys shows.
+
+A `Lesson` is one query with the keys that it is asked of: a person's own query and a run's sub-keys, or random ones.
+Every table is computed from it by the code that the model itself runs; nothing is rehearsed.
+"""
+
+from dataclasses import dataclass
+
+import pandas as pd
+import torch
+from torch import Tensor
+
+from elastic_core.data.batches import Batch
+from elastic_core.layers.interest_memory import InterestMemory, gate
+from elastic_core.layers.product_keys import Keys, ProductKeys, candidate_ranks, top_pairs
+from elastic_core.models.registry import Recommender
+
+NAMES = ("row", "column")  # the first half chooses the row of the grid, the second the column
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """One query `[d]`, its half scores `[2, side]`, and where they come from."""
+
+    keys: ProductKeys
+    values: Tensor  # [side², d]
+    query: Tensor
+    halves: Tensor
+    k: int
+    kind: str  # the gate
+
+    @property
+    def side(self) -> int:
+        return self.keys.side
+
+    @property
+    def width(self) -> int:
+        return self.query.shape[-1]
+
+    @property
+    def winners(self) -> Keys:
+        """The k best, best first, each `[k]`."""
+        found = top_pairs(self.halves[None], self.k)
+        return Keys(found.indices[0], found.scores[0])
+
+
+@torch.inference_mode()
+def of_person(model: Recommender, batch: Batch, k: int | None = None) -> Lesson:
+    """The first person's query in the run's first memory; k is the run's own unless given."""
+    memory = first_memory(model)
+    found = model.retrieve(batch)  # type: ignore[operator]
+    return Lesson(memory.keys, memory.values.weight, found.query[0], found.halves[0], k or memory.k, memory.kind)
+
+
+@torch.inference_mode()
+def of_chance(side: int, width: int, k: int, seed: int) -> Lesson:
+    """A random query and random sub-keys, drawn as a fresh memory draws them. The same seed gives the same lesson."""
+    generator = torch.Generator().manual_seed(seed)
+    keys = ProductKeys(width, side)
+    keys.sub_keys.copy_(torch.rand(keys.sub_keys.shape, generator=generator) * 2 - 1)
+    values = torch.randn(side * side, width, generator=generator) * width**-0.5
+    query = torch.randn(width, generator=generator)
+    return Lesson(keys, values, query, keys(query[None])[0], k, "softmax")
+
+
+def first_memory(model: Recommender) -> InterestMemory:
+    """The memory that `model.retrieve` asks. Raises TypeError where a model has none (`model.retrieves` is False)."""
+    memory = model.memories[0] if model.retrieves else None  # type: ignore[index]
+    if not isinstance(memory, InterestMemory):
+        raise TypeError(f"{model.config.name} has no interest memory")
+    return memory
+
+
+# --- the steps -------------------------------------------------------------------------------------------------------
+
+
+def split(lesson: Lesson) -> pd.DataFrame:
+    """Step 1. One row per number of the query: which half it belongs to."""
+    middle = lesson.width // 2
+    values = lesson.query.tolist()
+    return pd.DataFrame(
+        {"position": range(lesson.width), "half": [NAMES[i >= middle] for i in range(lesson.width)], "value": values}
+    )
+
+
+def half_scores(lesson: Lesson) -> pd.DataFrame:
+    """Steps 2 and 3. One row per half and sub-key: its score, its rank from 1, whether it stays."""
+    kept = min(lesson.k, lesson.side)
+    ranks = lesson.halves.argsort(stable=True, dim=-1, descending=True).argsort(dim=-1) + 1
+    tables = [
+        pd.DataFrame({"half": name, "sub_key": range(lesson.side), "score": lesson.halves[i].tolist(), "rank": ranks[i].tolist()})
+        for i, name in enumerate(NAMES)
+    ]
+    table = pd.concat(tables, ignore_index=True)
+    return table.assign(kept=table["rank"] <= kept)
+
+
+def candidates(lesson: Lesson) -> pd.DataFrame:
+    """Step 4. The k × k pairs of kept sub-keys: their sum, whether the staircase i·j <= k keeps them, the place they take."""
+    halves = half_scores(lesson)
+    best = {name: halves[halves["half"].eq(name) & halves["kept"]].sort_values("rank") for name in NAMES}
+    pairs = best["row"].merge(best["column"], how="cross", suffixes=("_row", "_column"))
+    steps = {(i + 1, j + 1) for i, j in candidate_ranks(lesson.k, lesson.side)}
+    experts = pairs["sub_key_row"] * lesson.side + pairs["sub_key_column"]
+    ranks = list(zip(pairs["rank_row"], pairs["rank_column"], strict=True))
+    return pd.DataFrame(
+        {
+            "rank_row": pairs["rank_row"],
+            "rank_column": pairs["rank_column"],
+            "ranks_product": pairs["rank_row"] * pairs["rank_column"],
+            "row": pairs["sub_key_row"],
+            "column": pairs["sub_key_column"],
+            "expert": experts,
+            "row_score": pairs["score_row"],
+            "column_score": pairs["score_column"],
+            "score": pairs["score_row"] + pairs["score_column"],
+            "can_win": [pair in steps for pair in ranks],
+            "place": experts.map(_places(lesson)).astype("Int64"),
+        }
+    )
+
+
+def grid(lesson: Lesson) -> pd.DataFrame:
+    """Step 5. One row per expert, all side² of them: the sum of its two halves, and what became of it."""
+    pairs = candidates(lesson).set_index("expert")
+    rows = torch.arange(lesson.side).repeat_interleave(lesson.side)
+    columns = torch.arange(lesson.side).repeat(lesson.side)
+    table = pd.DataFrame({"expert": range(lesson.side**2), "row": rows.tolist(), "column": columns.tolist()})
+    table["row_score"] = lesson.halves[0, rows].tolist()
+    table["column_score"] = lesson.halves[1, columns].tolist()
+    table["score"] = (lesson.halves[0, rows] + lesson.halves[1, columns]).tolist()
+    table["candidate"] = table["expert"].isin(pairs.index[pairs["can_win"]])
+    table["place"] = table["expert"].map(_places(lesson)).astype("Int64")
+    return table
+
+
+def gathered(lesson: Lesson) -> pd.DataFrame:
+    """Steps 6 and 7. One row per winner: where it stands, its score and weight, the length of its vector before and after."""
+    found = lesson.winners
+    gates = gate(found.scores, lesson.kind)
+    length = lesson.values[found.indices].norm(dim=-1)
+    return pd.DataFrame(
+        {
+            "place": range(1, lesson.k + 1),
+            "expert": found.indices.tolist(),
+            "row": (found.indices // lesson.side).tolist(),
+            "column": (found.indices % lesson.side).tolist(),
+            "score": found.scores.tolist(),
+            "weight": gates.tolist(),
+            "share": (gates / gates.sum()).tolist(),
+            "length": length.tolist(),
+            "gated_length": (length * gates).tolist(),
+        }
+    )
+
+
+def expert_values(lesson: Lesson, gated: bool = False) -> pd.DataFrame:
+    """Step 6. The winners' vectors, one row per number: `place, expert, position, value`."""
+    found = lesson.winners
+    vectors = lesson.values[found.indices]
+    if gated:
+        vectors = vectors * gate(found.scores, lesson.kind).unsqueeze(-1)
+    table = pd.DataFrame(vectors.tolist()).rename_axis("place").melt(ignore_index=False, var_name="position", value_name="value")
+    table = table.reset_index()
+    table["expert"] = [int(found.indices[place]) for place in table["place"]]
+    return table.assign(place=table["place"] + 1)[["place", "expert", "position", "value"]]
+
+
+def _places(lesson: Lesson) -> dict[int, int]:
+    return {int(expert): place for place, expert in enumerate(lesson.winners.indices, start=1)}
