@@ -1,0 +1,175 @@
+"""ELASTIC against SASRec, forward and forward + backward, over history lengths at a fixed number of tokens per batch.
+
+Both get the same tricks: `last` computes only the last row in the last layer (all that a next-item score needs), `all`
+every row (what training on every position needs). Random weights, full histories without padding, no dropout, item
+embedding included, the scores over the catalogue left out (they cost both the same). ELASTIC's time includes the query
+network and the retrieval. SASRec comes `eager` (N x N scores in memory, as in the papers) and `fused` (SDPA).
+"""
+
+import dataclasses
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from elastic_core import models
+from elastic_core.bench.timing import Timing, interleaved, peak_bytes, saved_bytes
+from elastic_core.config import ModelConfig
+from elastic_core.data.batches import Batch
+from elastic_core.machine import commit, device_name
+
+ITEMS = 3_416  # MovieLens-1M's catalogue
+PASSES = ("forward", "forward+backward")
+ROWS = ("last", "all")
+ELASTIC: dict[str, dict[str, Any]] = {
+    "elastic": {"form": "causal"},  # the recipes' form: causal dispatcher and local convolution
+    "elastic-two-way": {"form": "two-way", "local": 0},  # the paper's encoder
+}
+SYSTEMS = (*ELASTIC, "sasrec-fused", "sasrec-eager")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """What is measured. `tokens` per batch, so the batch is tokens / length."""
+
+    length: int
+    direction: str = "forward"
+    width: int = 64
+    k: int = 16
+    side: int = 32
+    heads: int = 1
+    layers: int = 2
+    tokens: int = 16_384
+
+    @property
+    def batch(self) -> int:
+        return max(1, self.tokens // self.length)
+
+    def scores_bytes(self) -> int:
+        """About what materialised attention holds: three score matrices going forward, five a layer for training."""
+        matrices = 3 if self.direction == "forward" else 5 * self.layers
+        return matrices * self.batch * self.heads * self.length**2 * 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One measurement and everything needed to read it. Times in seconds, memory in bytes."""
+
+    system: str
+    rows: str
+    direction: str
+    length: int
+    batch: int
+    width: int
+    k: int
+    side: int
+    heads: int
+    layers: int
+    median: float
+    low: float
+    high: float
+    rounds: int
+    processor: float  # seconds of processor time, which a busy machine stretches less than the clock's
+    per_token: float
+    peak: int
+    saved: int
+    device: str
+    threads: int
+    load: float  # of the machine while measuring; above `threads`, prefer `processor`
+    dtype: str
+    torch: str
+    commit: str
+    date: str
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """Equal for two measurements of the same thing by the same code on the same machine."""
+        same = ("system", "rows", "direction", "length", "batch", "width", "k", "side", "heads", "layers")
+        return tuple(str(getattr(self, name)) for name in (*same, "device", "threads", "dtype", "torch", "commit"))
+
+
+def build(system: str, setting: Setting) -> models.Recommender:
+    """The system at this size, without dropout."""
+    common = {"length": setting.length, "width": setting.width, "layers": setting.layers, "heads": setting.heads, "dropout": 0.0}
+    if system in ELASTIC:
+        special = {"k": setting.k, "side": setting.side, **ELASTIC[system]}
+        return models.build(ModelConfig.known["elastic"](**common, **special), ITEMS)
+    return models.build(ModelConfig.known["sasrec"](**common, **{"fused": system == "sasrec-fused"}), ITEMS)
+
+
+def measure(
+    setting: Setting, device: torch.device, systems: tuple[str, ...] = SYSTEMS, rows: tuple[str, ...] = ROWS, **harness: Any
+) -> list[Row]:
+    """All contestants of one setting, interleaved."""
+    torch.manual_seed(0)
+    items = torch.randint(1, ITEMS + 1, (setting.batch, setting.length), device=device)
+    batch = Batch(items, items, padded=False)
+    built = {name: build(name, setting).to(device) for name in systems}
+    jobs = {(name, row): _job(model, batch, row, setting.direction) for name, model in built.items() for row in rows}
+    labelled = {f"{name} {row}": job for (name, row), job in jobs.items()}
+    timings = interleaved(labelled, device, **harness)
+    return [
+        _row(setting, name, row, timings[f"{name} {row}"], _memory(built[name], batch, row, job, setting, device), device)
+        for (name, row), job in jobs.items()
+    ]
+
+
+def _job(model: models.Recommender, batch: Batch, rows: str, direction: str) -> Callable[[], Any]:
+    model.train(direction != "forward")
+
+    def forward() -> Tensor:
+        return model.last_state(batch) if rows == "last" else model(batch).states
+
+    def inference() -> None:
+        with torch.inference_mode():
+            forward()
+
+    def training() -> None:
+        model.zero_grad(set_to_none=True)
+        forward().square().mean().backward()
+
+    return inference if direction == "forward" else training
+
+
+def _memory(
+    model: models.Recommender, batch: Batch, rows: str, job: Callable[[], Any], setting: Setting, device: torch.device
+) -> tuple[int, int]:
+    model.zero_grad(set_to_none=True)
+    peak = peak_bytes(job, device)
+    if setting.direction == "forward":
+        return peak, 0
+    return peak, saved_bytes(lambda: model.last_state(batch) if rows == "last" else model(batch).states, model.parameters())
+
+
+def _row(setting: Setting, system: str, rows: str, timing: Timing, memory: tuple[int, int], device: torch.device) -> Row:
+    shape = {f.name: getattr(setting, f.name) for f in dataclasses.fields(setting) if f.name != "tokens"}
+    return Row(
+        **shape, system=system, rows=rows, batch=setting.batch, rounds=timing.rounds, peak=memory[0], saved=memory[1],
+        median=round(timing.median, 7), low=round(timing.low, 7), high=round(timing.high, 7),
+        processor=round(timing.processor, 7), load=round(os.getloadavg()[0], 1),
+        per_token=float(f"{timing.median / (setting.batch * setting.length):.4g}"), device=device_name(device),
+        threads=torch.get_num_threads(), dtype="float32", torch=torch.__version__, commit=commit(),
+        date=datetime.now(UTC).strftime("%Y-%m-%d %H:%M"),
+    )  # fmt: skip
+
+
+def ratios(rows: list[Row], by: str = "median") -> Iterator[dict[str, Any]]:
+    """How many times slower each peer is than ELASTIC with the last row only; `by` is a time of `Row`.
+
+    E = SASRec eager, S = SASRec fused, S1 = SASRec fused with the last row only.
+    """
+    peers = {"E": ("sasrec-eager", "all"), "S": ("sasrec-fused", "all"), "S1": ("sasrec-fused", "last")}
+    groups: dict[tuple[Any, ...], dict[tuple[str, str], float]] = {}
+    for row in rows:
+        shared = (row.direction, row.length, row.width, row.k, row.device, row.threads)
+        groups.setdefault(shared, {})[row.system, row.rows] = getattr(row, by)
+    for (direction, length, width, k, device, threads), found in groups.items():
+        where = {"direction": direction, "length": length, "width": width, "k": k, "device": device, "threads": threads}
+        for ours in ELASTIC:
+            if (ours, "last") in found:
+                slower = {name: round(found[peer] / found[ours, "last"], 2) for name, peer in peers.items() if peer in found}
+                yield {"system": ours, **where, **slower}

@@ -1,0 +1,140 @@
+"""The harness: contestants take turns in one process, so that whatever else the machine does falls on all of them alike.
+
+Every contestant is warmed up, then each round times each of them once, starting with another one every round. Reported
+are the median and the quartiles over rounds.
+"""
+
+import contextlib
+import time
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_iter
+
+Job = Callable[[], Any]
+
+
+class Timing(NamedTuple):
+    """Seconds: median and quartiles by the clock, and the median of the process's processor time."""
+
+    median: float
+    low: float
+    high: float
+    processor: float
+    rounds: int
+
+
+def interleaved(
+    jobs: Mapping[str, Job], device: torch.device, rounds: int = 15, warmup: int = 3, seconds: float = 20.0
+) -> dict[str, Timing]:
+    """Times all jobs in turn, for `rounds` rounds or about `seconds`, whichever ends first (three rounds at least)."""
+    for job in jobs.values():
+        for _ in range(warmup):
+            job()
+    names, taken = list(jobs), {name: list[tuple[float, float]]() for name in jobs}
+    began = time.perf_counter()
+    for turn in range(rounds):
+        start = turn % len(names)
+        for name in names[start:] + names[:start]:
+            taken[name].append(once(jobs[name], device))
+        if turn >= 2 and time.perf_counter() - began > seconds:
+            break
+    return {name: summary(values) for name, values in taken.items()}
+
+
+def once(job: Job, device: torch.device) -> tuple[float, float]:
+    """Seconds by the clock and of the processor."""
+    _wait(device)
+    began, worked = time.perf_counter(), time.process_time()
+    job()
+    _wait(device)
+    return time.perf_counter() - began, time.process_time() - worked
+
+
+def summary(taken: list[tuple[float, float]]) -> Timing:
+    clock, processor = np.array(taken).T
+    low, median, high = np.quantile(clock, [0.25, 0.5, 0.75])
+    return Timing(float(median), float(low), float(high), float(np.median(processor)), len(taken))
+
+
+def peak_bytes(job: Job, device: torch.device) -> int:
+    """Most bytes of tensors alive at a time during `job`, beyond what lived before.
+
+    On CUDA the allocator says so. On the CPU every tensor an operator returns is followed until it dies; scratch space
+    inside an operator is not seen.
+    """
+    if device.type == "cuda":
+        _wait(device)
+        torch.cuda.reset_peak_memory_stats(device)
+        before = torch.cuda.memory_allocated(device)
+        job()
+        _wait(device)
+        return torch.cuda.max_memory_allocated(device) - before
+    with _Living() as living:
+        job()
+    return living.peak
+
+
+def saved_bytes(job: Callable[[], Tensor], parameters: Iterator[Tensor]) -> int:
+    """Bytes that a forward pass keeps for its backward pass: unique storages, parameters not counted."""
+    own = {p.untyped_storage().data_ptr() for p in parameters}
+    kept: dict[int, int] = {}
+
+    def keep(x: Tensor) -> Tensor:
+        storage = x.untyped_storage()
+        if storage.data_ptr() not in own:
+            kept[storage.data_ptr()] = storage.nbytes()
+        return x
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda x: x):
+        result = job()  # keeps the graph, and so the storages, alive: no address is used twice
+    del result
+    return sum(kept.values())
+
+
+class _Living(TorchDispatchMode):
+    """Counts the bytes of the storages that operators create, from birth to death."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now, self.peak = 0, 0
+        self._known: weakref.WeakSet[Any] = weakref.WeakSet()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        given = {x.untyped_storage() for x in tree_iter((args, kwargs)) if isinstance(x, Tensor)}
+        result = func(*args, **(kwargs or {}))
+        for x in tree_iter(result):
+            if isinstance(x, Tensor) and x.untyped_storage() not in given and x.untyped_storage() not in self._known:
+                self._born(x.untyped_storage())
+        return result
+
+    def _born(self, storage: Any) -> None:
+        size = storage.nbytes()
+        self._known.add(storage)
+        self.now += size
+        self.peak = max(self.peak, self.now)
+        weakref.finalize(storage, self._died, size)
+
+    def _died(self, size: int) -> None:
+        self.now -= size
+
+
+def _wait(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+@contextlib.contextmanager
+def threads(count: int) -> Iterator[None]:
+    """So many CPU threads inside; 0 leaves them as they are."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count or before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
