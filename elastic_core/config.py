@@ -168,7 +168,7 @@ def _build(cls: type[T], plain: dict[str, Any], where: str) -> T:
     values = {}
     for key, value in plain.items():
         hint = hints[key]
-        if dataclasses.is_dataclass(hint) and isinstance(value, dict):
+        if isinstance(hint, type) and dataclasses.is_dataclass(hint) and isinstance(value, dict):
             value = _build(hint, value, f"{where}.{key}")
         elif not _fits(value, hint):
             raise InputError(f"{where}.{key} must be {_describe(hint)}, not {value!r}")

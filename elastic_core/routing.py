@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from elastic_core.data.batches import reading_batch
-from elastic_core.data.histories import Dataset
+from elastic_core.data.histories import Dataset, Split
 from elastic_core.models.registry import Recommender
 
 
@@ -48,7 +48,9 @@ class Routing:
         rng = np.random.default_rng(seed)
         people, k = self.experts.shape
         size = len(self.load)
-        loads = np.stack([np.sort(rng.multivariate_hypergeometric([people] * size, people * k, method="marginals")) for _ in range(draws)])
+        loads = np.stack(
+            [np.sort(rng.multivariate_hypergeometric([people] * size, people * k, method="marginals")) for _ in range(draws)]
+        )
         return np.quantile(loads, 0.025, axis=0), np.quantile(loads, 0.975, axis=0), float((loads > 0).mean())
 
     def summary(self) -> dict[str, float]:
@@ -56,7 +58,7 @@ class Routing:
 
 
 @torch.inference_mode()
-def routing(model: Recommender, dataset: Dataset, split: str = "valid", batch: int = 512) -> Routing:
+def routing(model: Recommender, dataset: Dataset, split: Split = "valid", batch: int = 512) -> Routing:
     """What everybody's history summons at `split` (first layer's retrieval)."""
     was_training = model.training
     model.eval()

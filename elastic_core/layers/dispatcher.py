@@ -157,4 +157,6 @@ class CausalDispatcher(Dispatcher):
 
     def _own(self, linear: nn.Linear) -> Tensor:
         """`[H, d/H, d/H]`: head h of the output from head h of the input."""
-        return linear.weight.unflatten(0, (self.heads, -1)).unflatten(2, (self.heads, -1)).diagonal(dim1=0, dim2=2).permute(2, 0, 1)
+        return (
+            linear.weight.unflatten(0, (self.heads, -1)).unflatten(2, (self.heads, -1)).diagonal(dim1=0, dim2=2).permute(2, 0, 1)
+        )

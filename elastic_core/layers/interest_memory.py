@@ -26,7 +26,10 @@ class Retrieved(NamedTuple):
     def keep(self, rows: Tensor) -> "Retrieved":
         """Only the experts at these ranks `[r]`, for what-if questions."""
         return self._replace(
-            interests=self.interests[:, rows], experts=self.experts[:, rows], scores=self.scores[:, rows], gates=self.gates[:, rows]
+            interests=self.interests[:, rows],
+            experts=self.experts[:, rows],
+            scores=self.scores[:, rows],
+            gates=self.gates[:, rows],
         )
 
 
@@ -41,7 +44,18 @@ class InterestMemory(nn.Module):
     """side² experts of width d behind product keys. History content `[B, N, d]`, mask `[B, N]` → `Retrieved`."""
 
     def __init__(
-        self, length: int, width: int, heads: int, side: int, k: int, *, query: str, norm: str, gate: str, stride: int, window: int | None
+        self,
+        length: int,
+        width: int,
+        heads: int,
+        side: int,
+        k: int,
+        *,
+        query: str,
+        norm: str,
+        gate: str,
+        stride: int,
+        window: int | None,
     ) -> None:
         super().__init__()
         self.k, self.kind = k, gate

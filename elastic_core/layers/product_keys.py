@@ -63,7 +63,8 @@ class ProductKeys(nn.Module):
         self.log_temperature = nn.Parameter(torch.tensor(math.log(4.0))) if cosine else None
 
     def forward(self, query: Tensor) -> Tensor:
-        halves, keys = query.unflatten(-1, (2, -1)), self.sub_keys
+        halves: Tensor = query.unflatten(-1, (2, -1))
+        keys: Tensor = self.sub_keys
         if self.log_temperature is not None:
             halves = functional.normalize(halves, dim=-1) * self.log_temperature.exp()
             keys = functional.normalize(keys, dim=-1)

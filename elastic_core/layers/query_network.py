@@ -6,6 +6,8 @@ is. *Linear cost*: a fixed stride leaves N/stride tokens for the first attention
 windows of `window` tokens; up to N = stride · window that is full attention.
 """
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -75,6 +77,10 @@ class Whitening(nn.Module):
     def __init__(self, width: int, momentum: float = 0.05, floor: float = 1e-3) -> None:
         super().__init__()
         self.momentum, self.floor = momentum, floor
+        self.mean: Tensor
+        self.covariance: Tensor
+        self.transform: Tensor
+        self.seen: Tensor
         self.register_buffer("mean", torch.zeros(width))
         self.register_buffer("covariance", torch.eye(width))
         self.register_buffer("transform", torch.eye(width))
@@ -99,7 +105,7 @@ class Whitening(nn.Module):
 
 def query_norm(name: str, width: int) -> nn.Module:
     """`whiten` (ours), `layer`, `batch` (Lample et al.) or `none`: queries and sub-keys on one scale."""
-    kinds = {"whiten": Whitening, "layer": nn.LayerNorm, "batch": nn.BatchNorm1d}
+    kinds: dict[str, Callable[[int], nn.Module]] = {"whiten": Whitening, "layer": nn.LayerNorm, "batch": nn.BatchNorm1d}
     return kinds[name](width) if name in kinds else nn.Identity()
 
 

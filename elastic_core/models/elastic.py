@@ -20,7 +20,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from elastic_core.config import ModelConfig
+from elastic_core.config import ModelConfig, Objective
 from elastic_core.data.batches import Batch
 from elastic_core.errors import InputError
 from elastic_core.layers.attention import Attention
@@ -115,7 +115,7 @@ class Elastic(Recommender):
         self.layers = nn.ModuleList(_layer(config) for _ in range(config.layers))
         self.norm = nn.LayerNorm(config.width)
 
-    def honest_objectives(self) -> tuple[str, ...]:
+    def honest_objectives(self) -> tuple[Objective, ...]:
         return self.objectives if self.causal else ("last",)
 
     def forward(self, batch: Batch) -> Encoded:
@@ -129,7 +129,7 @@ class Elastic(Recommender):
     def logits(self, states: Tensor) -> Tensor:
         return self.events.score(states)
 
-    def item_table(self) -> nn.Parameter:
+    def item_table(self) -> Tensor:
         return self.events.items.weight
 
     def retrieve(self, batch: Batch) -> Retrieved:
@@ -158,10 +158,11 @@ class Elastic(Recommender):
             if i and self.config.memory == "per-layer":
                 # PKM-ACT asks again before every layer: with this layer's events, or, in the causal form, with the
                 # recalled events themselves, because later events must not reach an earlier position through the query
-                asked = (self.events.content(batch.recall), batch.recall > 0) if self.causal else (x, real)
-                retrieved.append(self._retrieve(i, *asked, edit))
+                content, known = (self.events.content(batch.recall), batch.recall > 0) if self.causal else (x, real)
+                retrieved.append(self._retrieve(i, content, known, edit))
                 p = retrieved[-1].interests
             if trace is not None:
+                assert isinstance(layer, TwoWayDispatcher | CausalDispatcher)
                 reading, slots = layer.attention(x, p, real)
                 trace.retrieved.append(retrieved[-1])
                 trace.reading.append(reading)

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from torch import Tensor, nn
 
-from elastic_core.config import ModelConfig
+from elastic_core.config import ModelConfig, Objective
 from elastic_core.data.batches import Batch
 from elastic_core.errors import InputError
 
@@ -24,7 +24,7 @@ class Recommender(nn.Module):
     """
 
     causal: bool = False  # the state at t depends on the events up to t (and on what `Batch.recall` holds) only
-    objectives: ClassVar[tuple[str, ...]] = ()  # what it may honestly learn from, the default first; empty = training-free
+    objectives: ClassVar[tuple[Objective, ...]] = ()  # what it may honestly learn from, the default first; empty = training-free
     retrieves: bool = False  # has an interest memory: `retrieve(batch)` answers
 
     def __init__(self, config: ModelConfig, n_items: int) -> None:
@@ -43,7 +43,7 @@ class Recommender(nn.Module):
         """States `[..., d]` → scores `[..., n_items + 1]`; column 0 is padding and means nothing."""
         raise TypeError(f"{self.config.name} has no states")
 
-    def item_table(self) -> nn.Parameter:
+    def item_table(self) -> Tensor:
         """The table `[n_items + 1, d]` of the scores, for sampled softmax."""
         raise TypeError(f"{self.config.name} has no item table")
 
@@ -57,7 +57,7 @@ class Recommender(nn.Module):
             able = ", ".join(self.honest_objectives()) or "none: it needs no training"
             raise InputError(f"{self.config.name} cannot learn from the objective {objective!r}; it can from: {able}")
 
-    def honest_objectives(self) -> tuple[str, ...]:
+    def honest_objectives(self) -> tuple[Objective, ...]:
         return self.objectives
 
     def fit(self, dataset: Any) -> None:

@@ -57,7 +57,7 @@ class SASRec(Recommender):
     def logits(self, states: Tensor) -> Tensor:
         return self.events.score(states)
 
-    def item_table(self) -> nn.Parameter:
+    def item_table(self) -> Tensor:
         return self.events.items.weight
 
     def _encode(self, batch: Batch, last: bool) -> Tensor:
