@@ -1,0 +1,124 @@
+"""Time ELASTIC and SASRec side by side, over history lengths, and keep the rows in checkpoints/benchmarks/NAME.csv.
+
+All contestants take turns in one process on the same batch (a fixed number of tokens, so a longer history means a smaller
+batch); printed is the median over rounds with its quartiles, peak memory, and what the backward pass keeps. Rows that
+are there already for this commit and machine are not measured again, so an interrupted bench goes on where it was.
+
+  python -m elastic_core bench                                 N = 64 … 4096, forward and forward + backward
+  python -m elastic_core bench --lengths 64,256 --k 8 --passes forward
+  python -m elastic_core bench --lengths 1024,65536 --systems elastic --name long
+  python -m elastic_core bench --show                          the table of what was measured
+"""
+
+import argparse
+import time
+from pathlib import Path
+
+import torch
+
+from elastic_core.bench.latency import PASSES, ROWS, SYSTEMS, Row, Setting, measure, ratios
+from elastic_core.bench.store import read_rows, write_rows
+from elastic_core.bench.timing import threads
+from elastic_core.commands.finding import CHECKPOINTS, listed, say
+from elastic_core.errors import InputError
+from elastic_core.machine import commit, device_name, find_device
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--lengths", type=listed, default=["64", "128", "256", "512", "1024", "2048", "4096"], help="history lengths N"
+    )
+    parser.add_argument("--systems", type=listed, default=list(SYSTEMS), help=f"of {','.join(SYSTEMS)} (default: all)")
+    parser.add_argument("--passes", type=listed, default=list(PASSES), help=f"of {','.join(PASSES)} (default: both)")
+    parser.add_argument("--width", type=int, default=64, help="d (default: 64)")
+    parser.add_argument("--k", type=int, default=16, help="retrieved experts (default: 16)")
+    parser.add_argument("--side", type=int, default=32, help="√K (default: 32)")
+    parser.add_argument("--tokens", type=int, default=16_384, help="events per batch (default: 16384)")
+    parser.add_argument("--rounds", type=int, default=15, help="most rounds per setting (default: 15)")
+    parser.add_argument("--memory", type=float, default=6.0, help="leave out eager attention above so many GB (default: 6)")
+    parser.add_argument("--device", default="cpu", help="cpu, cuda or auto (default: cpu)")
+    parser.add_argument("--threads", type=int, default=0, help="CPU threads (default: as torch chooses)")
+    parser.add_argument("--name", default="latency", help="the file's name (default: latency)")
+    parser.add_argument(
+        "--minutes", type=float, default=0.0, help="begin no new setting after so many minutes (default: no limit)"
+    )
+    parser.add_argument("--again", action="store_true", help="measure again what is there already")
+    parser.add_argument("--show", action="store_true", help="measure nothing, print what is there")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    path = CHECKPOINTS / "benchmarks" / f"{arguments.name}.csv"
+    if not arguments.show:
+        settings = _settings(arguments)
+        with threads(arguments.threads):
+            _measure_all(arguments, settings, path)
+    print(as_table(read_rows(path)))
+    return 0
+
+
+def _settings(arguments: argparse.Namespace) -> list[Setting]:
+    for what, given, known in (("system", arguments.systems, SYSTEMS), ("pass", arguments.passes, PASSES)):
+        for name in given:
+            if name not in known:
+                raise InputError(f"unknown {what} {name!r}; known are {', '.join(known)}")
+    if not all(text.isdigit() and int(text) >= 2 for text in arguments.lengths):
+        raise InputError(f"--lengths must be whole numbers of at least 2, not {','.join(arguments.lengths)}")
+    if min(arguments.tokens, arguments.rounds) < 1 or arguments.minutes < 0 or arguments.threads < 0:
+        raise InputError("--tokens and --rounds must be at least 1, --minutes and --threads at least 0")
+    shape = {"width": arguments.width, "k": arguments.k, "side": arguments.side, "tokens": arguments.tokens}
+    return [Setting(length=int(n), direction=d, **shape) for d in arguments.passes for n in arguments.lengths]
+
+
+def _measure_all(arguments: argparse.Namespace, settings: list[Setting], path: Path) -> None:
+    device, rows, began = find_device(arguments.device), read_rows(path), time.monotonic()
+    for setting in settings:
+        systems = _systems(arguments, setting, device, rows)
+        if not systems:
+            continue
+        if arguments.minutes and time.monotonic() - began > 60 * arguments.minutes:
+            say(f"{arguments.minutes:g} minutes are over; the same command goes on from here")
+            return
+        say(f"{setting.direction}, N = {setting.length}, {setting.batch} histories")
+        rows += measure(setting, device, systems, rounds=arguments.rounds)
+        write_rows(path, rows)
+
+
+def _systems(arguments: argparse.Namespace, setting: Setting, device: torch.device, rows: list[Row]) -> tuple[str, ...]:
+    """All contestants, as they are compared with each other, unless every one of them is there already."""
+    systems = tuple(arguments.systems)
+    if "sasrec-eager" in systems and setting.scores_bytes() > arguments.memory * 1e9:
+        say(f"N = {setting.length}: eager attention would need about {setting.scores_bytes() / 1e9:.0f} GB and is left out")
+        systems = tuple(name for name in systems if name != "sasrec-eager")
+    here = (device_name(device), torch.get_num_threads(), torch.__version__, commit())
+    shape = (setting.direction, setting.length, setting.width, setting.k, setting.side, setting.batch)
+    there = {
+        (row.system, row.rows)
+        for row in rows
+        if (row.device, row.threads, row.torch, row.commit) == here
+        and (row.direction, row.length, row.width, row.k, row.side, row.batch) == shape
+    }
+    missing = {(name, which) for name in systems for which in ROWS} - there
+    return systems if missing or arguments.again else ()
+
+
+def as_table(rows: list[Row]) -> str:
+    """Milliseconds and megabytes per system, then how many times slower the peers are than ELASTIC."""
+    lines = [
+        f"{'pass':<17}{'N':>6} {'d':>4} {'k':>3}  {'system':<17}{'rows':<5}{'ms':>9}{'quartiles':>20}{'peak MB':>9}{'kept MB':>9}"
+    ]
+    for row in rows:
+        spread = f"{row.low * 1e3:.2f} … {row.high * 1e3:.2f}"
+        lines.append(
+            f"{row.direction:<17}{row.length:>6} {row.width:>4} {row.k:>3}  {row.system:<17}{row.rows:<5}"
+            f"{row.median * 1e3:>9.2f}{spread:>20}{row.peak / 1e6:>9.1f}{row.saved / 1e6:>9.1f}"
+        )
+    lines.append("\ntimes slower than ELASTIC (last row): E = SASRec eager, S = SASRec fused, S1 = SASRec fused, last row only")
+    busy = any(row.load > row.threads + 0.5 for row in rows if row.device.startswith("cpu"))
+    if busy:
+        lines.append("(by processor time: the machine was busy with other things while measuring)")
+    for found in ratios(rows, "processor" if busy else "median"):
+        peers = "".join(f"{name} {found[name]:>7.2f}   " for name in ("E", "S", "S1") if name in found)
+        lines.append(
+            f"{found['direction']:<17}{found['length']:>6} {found['width']:>4} {found['k']:>3}  {found['system']:<17}{peers}"
+        )
+    return "\n".join(lines)

@@ -1,0 +1,69 @@
+"""Train every run of the result tables and print them. Finished runs are skipped, interrupted ones go on where they were.
+
+Runs lie below checkpoints/. With --minutes the current run is left at an epoch border when time is up, and the same
+command goes on from there. MovieLens-1M is made for a GPU (--device auto takes one where there is one).
+
+  python -m elastic_core reproduce --list
+  python -m elastic_core reproduce --only planted
+  python -m elastic_core reproduce --only "ml-100k-*" --minutes 30
+  python -m elastic_core reproduce --only ml-1m-elastic --device auto
+  python -m elastic_core reproduce --table --protocol pop100
+"""
+
+import argparse
+import math
+import time
+from pathlib import Path
+
+from elastic_core.candidates import PROTOCOLS
+from elastic_core.commands.finding import CHECKPOINTS, say
+from elastic_core.commands.progress import Progress
+from elastic_core.data import Dataset, load
+from elastic_core.errors import InputError
+from elastic_core.machine import find_device
+from elastic_core.reproduce import Row, reproduce, select, status, table
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--only", metavar="PATTERN", default="*", help="runs whose name fits or contains this (default: all)")
+    parser.add_argument("--minutes", type=float, default=0.0, help="stop after so many minutes (default: no limit)")
+    parser.add_argument("--device", default="auto", help="cpu, cuda or auto (default: auto)")
+    parser.add_argument("--protocol", default="full", help=f"of the table: {', '.join(PROTOCOLS)} (default: full)")
+    parser.add_argument("--root", type=Path, default=CHECKPOINTS, help="where the runs lie (default: checkpoints)")
+    only = parser.add_mutually_exclusive_group()
+    only.add_argument("--list", action="store_true", help="train nothing, show where every run stands")
+    only.add_argument("--table", action="store_true", help="train nothing, print the table of what is finished")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    if arguments.protocol not in PROTOCOLS:
+        raise InputError(f"unknown protocol {arguments.protocol!r}; known are {', '.join(PROTOCOLS)}")
+    if arguments.minutes < 0:
+        raise InputError(f"--minutes must not be negative, not {arguments.minutes:g}")
+    chosen = select(arguments.only)
+    if arguments.list:
+        print("\n".join(f"{status(row, arguments.root):<16}{row.name}" for row in chosen))
+        return 0
+    if not arguments.table:
+        _train(chosen, arguments)
+    print(table(chosen, arguments.root, arguments.protocol))
+    return 0
+
+
+def _train(chosen: list[Row], arguments: argparse.Namespace) -> None:
+    at = time.monotonic() + 60 * arguments.minutes if arguments.minutes else math.inf
+    device, loaded = str(find_device(arguments.device)), dict[str, Dataset]()
+    for row in chosen:
+        stand = status(row, arguments.root)
+        if stand in ("finished", "other settings"):
+            say(f"{row.name}: {stand}, left alone")
+            continue
+        if time.monotonic() >= at:
+            say("time is up; the same command goes on from here")
+            return
+        if row.data not in loaded:
+            loaded = {row.data: load(row.config.data, say)}  # one at a time in memory
+        say(f"{row.name}: {'going on' if stand == 'interrupted' else 'starting'}")
+        if not reproduce(row, loaded[row.data], arguments.root, device, at, Progress(row.config.train.epochs)):
+            say(f"{row.name}: time is up, goes on next time")
+            return

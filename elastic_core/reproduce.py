@@ -1,0 +1,213 @@
+"""Every run behind the result tables, as data: a name, what it varies, and the configuration. Resumable, one by one.
+
+Numbers from the papers are never mixed in here: the tables show only what these runs measured.
+"""
+
+import dataclasses
+import fnmatch
+import math
+import statistics
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from elastic_core.config import RunConfig
+from elastic_core.data import Dataset
+from elastic_core.errors import InputError
+from elastic_core.recipes import recipe
+from elastic_core.runs import Run
+from elastic_core.trainer import train
+
+Status = Literal["finished", "interrupted", "missing", "other settings"]
+
+# What Table 3 of the paper takes away, PKM-ACT, and the gate and query norm that keep the memory alive.
+VARIANTS: dict[str, tuple[str, ...]] = {
+    "query-mean": ("model.query=mean",),
+    "memory-none": ("model.memory=none", "train.balance=0"),
+    "dispatch-none": ("model.dispatch=none",),
+    "pkm-act": ("model.memory=per-layer",),
+    "gate-none": ("model.gate=none", "train.balance=0"),
+    "norm-layer": ("model.query_norm=layer", "train.balance=0"),
+    "no-local": ("model.local=0",),
+}
+SIDES, EXPERTS = (8, 16, 32, 64, 128, 256, 512), (4, 8, 16)  # Figure 5
+SEEDS = (0, 1, 2)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One run. `label` is what it is called in a table; rows that share it differ only in the seed."""
+
+    name: str
+    data: str
+    label: str
+    config: RunConfig
+
+    def folder(self, root: Path) -> Path:
+        return root / self.name
+
+
+def rows() -> list[Row]:
+    """All of them, the quick ones first."""
+    return [*_planted(), *_movielens_100k(), *_movielens_1m()]
+
+
+def select(pattern: str) -> list[Row]:
+    """Rows whose name fits a shell pattern or contains it. Raises InputError if none does."""
+    chosen = [row for row in rows() if fnmatch.fnmatch(row.name, pattern) or pattern in row.name]
+    if not chosen:
+        raise InputError(f"no run fits {pattern!r}; reproduce --list shows them all")
+    return chosen
+
+
+def _planted() -> Iterator[Row]:
+    for model in ("popularity", "cooccurrence", "sasrec", "elastic"):
+        yield _row("planted", model)
+
+
+def _movielens_100k() -> Iterator[Row]:
+    for model in ("popularity", "cooccurrence"):
+        yield _row("ml-100k", model)
+    for seed in SEEDS:
+        for model in ("sasrec", "elastic"):
+            yield _row("ml-100k", model, seed=seed)
+    for variant in VARIANTS:
+        yield _row("ml-100k", "elastic", variant)
+
+
+def _movielens_1m() -> Iterator[Row]:
+    for model in ("popularity", "cooccurrence"):
+        yield _row("ml-1m", model)
+    for seed in SEEDS:
+        for model in ("sasrec", "elastic"):
+            yield _row("ml-1m", model, seed=seed)
+    for variant in VARIANTS:
+        yield _row("ml-1m", "elastic", variant)
+    base = recipe("ml-1m").to_dict()["model"]
+    for name, values in (("side", SIDES), ("k", EXPERTS)):
+        for value in values:
+            if value != base[name]:
+                yield _row("ml-1m", "elastic", f"{name}-{value}", extra=(f"model.{name}={value}",))
+
+
+def _row(data: str, model: str, variant: str = "", seed: int = 0, extra: tuple[str, ...] = ()) -> Row:
+    label = f"{model} ({variant})" if variant else model
+    name = "-".join([data, model, *([variant] if variant else []), *([f"seed{seed}"] if seed else [])])
+    settings = (*VARIANTS.get(variant, ()), *extra, f"train.seed={seed}")
+    return Row(name, data, label, recipe(data, model).override(*settings))
+
+
+# --- running ---------------------------------------------------------------------------------------------------------
+
+
+class _OutOfTime(Exception):
+    """Raised between epochs: the run stays as it was saved and goes on next time."""
+
+
+class Deadline:
+    """Watches a run's events and stops it at an epoch border if the next epoch would not fit. `at` is monotonic time."""
+
+    def __init__(self, at: float, on_event: Callable[[dict[str, Any]], None]) -> None:
+        self.at, self.on_event = at, on_event
+        self.border, self.longest = time.monotonic(), 0.0
+
+    def __call__(self, event: dict[str, Any]) -> None:
+        self.on_event(event)
+        now = time.monotonic()
+        if event["event"] == "epoch":
+            self.longest, self.border = max(self.longest, now - self.border), now
+        elif event["event"] == "step" and (now > self.at or (event["done"] == 1 and now + self.longest > self.at)):
+            raise _OutOfTime
+
+
+def status(row: Row, root: Path) -> Status:
+    """Where a row stands. Device and time budget may differ from the recipe's; anything else makes it another run."""
+    run = Run(row.folder(root))
+    if not (run.path / "config.json").exists():
+        return "missing"
+    if _essence(run.config) != _essence(row.config):
+        return "other settings"
+    return "finished" if run.finished else "interrupted"
+
+
+def reproduce(
+    row: Row,
+    dataset: Dataset,
+    root: Path,
+    device: str,
+    at: float = math.inf,
+    on_event: Callable[[dict[str, Any]], None] | None = None,
+) -> bool:
+    """Trains one row, or goes on with it, until `at` (monotonic time). True if it is finished now."""
+    stand = status(row, root)
+    if stand == "other settings":
+        raise InputError(f"{row.folder(root)} holds a run with other settings than the recipe has now; move it away first")
+    folder = row.folder(root)
+    config = row.config.override(f"train.device={device}") if stand == "missing" else Run(folder).config
+    try:
+        train(config, dataset, folder, Deadline(at, on_event or (lambda event: None)))
+    except _OutOfTime:
+        return False
+    return True
+
+
+def _essence(config: RunConfig) -> RunConfig:
+    return dataclasses.replace(config, train=dataclasses.replace(config.train, device="cpu", minutes=0.0))
+
+
+# --- tables ----------------------------------------------------------------------------------------------------------
+
+METRICS = ("NDCG@10", "HR@10")
+
+
+def table(chosen: Iterable[Row], root: Path, protocol: str = "full") -> str:
+    """Markdown, a section per data set: what the finished runs measured on the test split, with 95 % intervals over people.
+
+    With several seeds the mean is of their means, the interval the mean of theirs, and their spread stands beside it.
+    """
+    groups: dict[str, dict[str, list[Run]]] = {}
+    for row in chosen:
+        if status(row, root) == "finished":
+            groups.setdefault(row.data, {}).setdefault(row.label, []).append(Run(row.folder(root)))
+    return "\n\n".join(_section(data, labels, protocol) for data, labels in groups.items()) or "nothing is finished yet"
+
+
+def _section(data: str, labels: dict[str, list[Run]], protocol: str) -> str:
+    some = next(iter(labels.values()))[0]
+    start, test = some.last("start") or {}, some.last("test") or {}
+    people = f"{test.get('users', 0):,} people"
+    head = f"{start.get('data', data)}, data {start.get('data_hash', '?')}, test split, protocol {protocol}, {people}"
+    heads = [
+        "system",
+        "seeds",
+        *(f"{metric} ± 95 %" for metric in METRICS),
+        "spread of seeds",
+        "parameters",
+        "experts used",
+        "device",
+    ]
+    lines = [head, "", "| " + " | ".join(heads) + " |", "|" + " --- |" * len(heads)]
+    for label, runs in labels.items():
+        lines.append("| " + " | ".join(_cells(label, runs, protocol)) + " |")
+    return "\n".join(lines)
+
+
+def _cells(label: str, runs: list[Run], protocol: str) -> list[str]:
+    tests, starts = [run.last("test") or {} for run in runs], [run.last("start") or {} for run in runs]
+    cells = [label, str(len(runs))]
+    for metric in METRICS:
+        mean = statistics.fmean(test["protocols"][protocol][metric] for test in tests)
+        errors = [test["errors"][protocol][metric] for test in tests if "errors" in test]
+        cells.append(f"{mean:.4f}" + (f" ± {1.96 * statistics.fmean(errors):.4f}" if errors else ""))
+    values = [test["protocols"][protocol][METRICS[0]] for test in tests]
+    used = [test["used"] for test in tests if "used" in test]
+    devices = sorted({str(start.get("device", "?")) for start in starts})
+    return [
+        *cells,
+        f"{statistics.stdev(values):.4f}" if len(values) > 1 else "",
+        f"{starts[0].get('parameters', 0):,}",
+        f"{statistics.fmean(used):.0%}" if used else "",
+        ", ".join(devices),
+    ]
