@@ -13,6 +13,7 @@ import csv
 import io
 import json
 import os
+import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -164,8 +165,14 @@ class Run:
         write_whole(self.path / RESUME, lambda beside: torch.save(state, beside))
 
     def load_resume(self) -> dict[str, Any] | None:
+        """What continuing needs, or None. Raises InputError if the file is damaged."""
         path = self.path / RESUME
-        return torch.load(path, weights_only=True, map_location="cpu") if path.exists() else None
+        if not path.exists():
+            return None
+        try:
+            return dict(torch.load(path, weights_only=True, map_location="cpu"))
+        except (RuntimeError, EOFError, OSError, ValueError, TypeError, pickle.UnpicklingError):
+            raise InputError(f"{self.name}/{RESUME} is damaged; delete it to start this run again") from None
 
     def forget_resume(self) -> None:
         (self.path / RESUME).unlink(missing_ok=True)

@@ -136,8 +136,12 @@ class Trainer:
         steps = self.sampler.steps()
         for batch in self.sampler.epoch(self.epoch):
             assert self.optimizer is not None
-            with _precision(self.device, train.precision):
-                loss, penalty = next_item_loss(self.model, batch.to(self.device), train, proposal)
+            try:
+                with _precision(self.device, train.precision):
+                    loss, penalty = next_item_loss(self.model, batch.to(self.device), train, proposal)
+            except torch.linalg.LinAlgError:  # the whitening of queries that are no longer numbers
+                total = math.nan
+                break
             self.optimizer.zero_grad(set_to_none=True)
             (loss + train.balance * penalty).backward()
             torch.nn.utils.clip_grad_norm_(self.model.parameters(), train.clip)

@@ -1,0 +1,164 @@
+"""How long would this training take here? A few real steps on a fresh model, timed, before anything is started.
+
+The whole run costs about  min(budget, epochs x (steps x step + validation)) + one truncated epoch's validation + test.
+Memory counts weights, gradients and two moments of the optimiser (4 x parameters x 4 bytes), what the backward pass of one
+step keeps, and the process itself.
+"""
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+import elastic_core.models as models
+from elastic_core.config import RunConfig
+from elastic_core.data import Dataset
+from elastic_core.data.batches import Batch, Sampler, reading_batch
+from elastic_core.errors import InputError
+from elastic_core.objectives import negative_proposal, next_item_loss
+
+ROWS = 8  # of the first, untimed step
+STEP_SECONDS = 0.6  # the timed batch is cut so that one step of it stays below this
+TIMED = 1.2  # seconds of timed steps
+PROCESS_MB = 350  # Python, PyTorch and pandas before the first weight
+TEST_FACTOR = 1.5  # the test is ranked under all protocols, validation under one
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Seconds on one core of this machine as busy as it was during the probe."""
+
+    parameters: int
+    memory_mb: float
+    step_seconds: float
+    steps: int  # of one epoch
+    judge_seconds: float  # of one validation
+    test_seconds: float
+    budget_seconds: float  # 0 = none
+    epochs: int  # the most that are asked for
+    probe_seconds: float
+
+    @property
+    def epoch_seconds(self) -> float:
+        return self.step_seconds * self.steps + self.judge_seconds
+
+    @property
+    def fitting(self) -> float:
+        """Epochs that fit into the budget."""
+        if not self.steps:
+            return 0.0
+        return min(self.epochs, self.budget_seconds / self.epoch_seconds) if self.budget_seconds else float(self.epochs)
+
+    @property
+    def seconds(self) -> float:
+        """From start to tested, if it does not stop early."""
+        cut_short = self.judge_seconds if self.fitting < self.epochs else 0.0
+        return self.fitting * self.epoch_seconds + cut_short + self.test_seconds
+
+
+def estimate(config: RunConfig, dataset: Dataset) -> Estimate:
+    """Takes up to about three seconds. Raises InputError for settings that cannot work."""
+    began = time.perf_counter()
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # as the background process will have it
+    try:
+        with torch.random.fork_rng(devices=[]):
+            return _probe(config, dataset, began)
+    finally:
+        torch.set_num_threads(threads)
+
+
+def parameters(config: RunConfig, n_items: int) -> int:
+    """Of a fresh model. Raises InputError for settings that cannot work."""
+    with torch.random.fork_rng(devices=[]):
+        return sum(p.numel() for p in models.build(config.model, n_items).parameters())
+
+
+def _probe(config: RunConfig, dataset: Dataset, began: float) -> Estimate:
+    train = config.train
+    model = models.build(config.model, dataset.catalog.n_items)
+    count = sum(p.numel() for p in model.parameters())
+    memory, step, steps = 4 * 4 * count / 1e6 + PROCESS_MB, 0.0, 0
+    if model.objectives:
+        model.check(train.objective)
+        sampler = Sampler(dataset, train, config.model.length)
+        step, kept = _steps(model, next(sampler.epoch(0)), config, dataset)
+        memory, steps = memory + kept, sampler.steps()
+    else:
+        model.fit(dataset)
+    judge = _judge(model, dataset)
+    test = judge * TEST_FACTOR
+    budget, ended = train.minutes * 60, time.perf_counter() - began
+    return Estimate(count, memory, step, steps, judge, test, budget, train.epochs, ended)
+
+
+def _steps(model: models.Recommender, batch: Batch, config: RunConfig, dataset: Dataset) -> tuple[float, float]:
+    """Seconds of one step of the full batch, and the megabytes that its backward pass keeps."""
+    train = config.train
+    proposal = negative_proposal(torch.from_numpy(dataset.counts())) if train.loss == "sampled" else None
+    optimizer = torch.optim.Adam(model.parameters(), lr=train.learning_rate)
+    model.train()
+
+    def step(rows: int) -> tuple[float, float]:
+        part, kept = _first(batch, rows), _Kept()
+        began = time.perf_counter()
+        with torch.autograd.graph.saved_tensors_hooks(kept.pack, lambda saved: saved):
+            loss, penalty = next_item_loss(model, part, train, proposal)
+        optimizer.zero_grad(set_to_none=True)
+        (loss + train.balance * penalty).backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), train.clip)
+        optimizer.step()
+        return time.perf_counter() - began, kept.megabytes
+
+    size = len(batch.items)
+    step(min(ROWS, size))  # the first step of a process pays for things that later ones do not
+    first, _ = step(min(ROWS, size))
+    rows = size if first * size / ROWS <= STEP_SECONDS else max(ROWS, min(size, int(ROWS * STEP_SECONDS / first)))
+    times: list[float] = []
+    kept = 0.0
+    while sum(times) < TIMED and len(times) < 5:
+        seconds, kept = step(rows)
+        times.append(seconds)
+    return float(np.median(times)) * size / rows, kept * size / rows
+
+
+def _judge(model: models.Recommender, dataset: Dataset, rows: int = 64) -> float:
+    """Seconds of ranking everybody's held-out item, from one small batch."""
+    users = np.arange(min(rows, dataset.histories.n_users))
+    model.eval()
+    batch = reading_batch(dataset, users, dataset.ends("valid")[users], model.length)
+    began = time.perf_counter()
+    with torch.inference_mode():
+        scores = model.score(batch)
+        (scores > scores[:, 1:2]).sum(1)
+    return (time.perf_counter() - began) * dataset.histories.n_users / len(users)
+
+
+def _first(batch: Batch, rows: int) -> Batch:
+    def cut(x: Tensor | None) -> Tensor | None:
+        return None if x is None else x[:rows]
+
+    items = batch.items[:rows]
+    recall = items if batch.recall is batch.items else batch.recall[:rows]
+    part = Batch(items, recall, cut(batch.targets), cut(batch.times), batch.padded)
+    if part.targets is not None and not (part.targets > 0).any():
+        raise InputError("the data has too few events to learn from")
+    return part
+
+
+class _Kept:
+    """Counts the storage that autograd keeps for the backward pass, each piece once."""
+
+    def __init__(self) -> None:
+        self.sizes: dict[int, int] = {}
+
+    def pack(self, saved: Tensor) -> Tensor:
+        storage = saved.untyped_storage()
+        self.sizes[storage.data_ptr()] = storage.nbytes()
+        return saved
+
+    @property
+    def megabytes(self) -> float:
+        return sum(self.sizes.values()) / 1e6

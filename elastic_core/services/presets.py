@@ -1,0 +1,183 @@
+"""What a visitor can train with one click: sizes by time budget, the variants of Table 3, one thing changed."""
+
+import dataclasses
+import types
+from dataclasses import dataclass
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+import elastic_core.models as models
+from elastic_core.config import DataConfig, ModelConfig, RunConfig, TrainConfig
+from elastic_core.data.origins import SOURCES
+from elastic_core.errors import InputError
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Minutes of training, and the size of model that learns something in them on one core."""
+
+    name: str
+    minutes: float
+    shape: dict[str, Any]
+    train: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A system under a name people can choose; `settings` are what makes it different from its model's defaults."""
+
+    label: str
+    model: str
+    settings: dict[str, Any]
+    about: str
+    objective: str = ""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One field of a configuration, as a form needs it. `kind`: int, float, bool, choice or text."""
+
+    key: str  # model.side, train.seed, …
+    kind: Literal["int", "float", "bool", "choice", "text"]
+    value: Any
+    choices: tuple[Any, ...] = ()
+
+
+BUDGETS = (
+    Budget("30 s", 0.5, {"length": 32, "width": 32, "layers": 2, "dropout": 0.1, "side": 8, "k": 4}, {"window": 16}),
+    Budget("2 min", 2.0, {"length": 50, "width": 64, "layers": 2, "dropout": 0.2, "side": 16, "k": 8}, {"window": 25}),
+    Budget("5 min", 5.0, {"length": 100, "width": 64, "layers": 2, "dropout": 0.2, "side": 16, "k": 8}, {"window": 50}),
+)
+LEARNING_RATE = 3e-3  # a short budget is better spent with larger steps than the recipes take
+
+_KNOWN = (
+    Variant("ELASTIC", "elastic", {}, "The model of the paper in its causal form."),
+    Variant("ELASTIC, two-way", "elastic", {"form": "two-way"}, "The encoder as printed: one target a sample.", "last"),
+    Variant("PKM-ACT", "elastic", {"memory": "per-layer"}, "Asks the memory again before every layer; needs two."),
+    Variant("ELASTIC without query network", "elastic", {"query": "mean"}, "Table 3: the query is the plain mean of the events."),
+    Variant("ELASTIC without memory", "elastic", {"memory": "none"}, "Table 3, w/o IMR: k interests that everybody shares."),
+    Variant("ELASTIC without dispatcher", "elastic", {"dispatch": "none"}, "Table 3: self-attention instead of linear dispatch."),
+    Variant("ELASTIC without gate", "elastic", {"gate": "none"}, "Algorithm 1 as printed: the keys get no gradient."),
+    Variant("SASRec", "sasrec", {}, "The quadratic peer: causal self-attention, all positions learned at once."),
+    Variant("Co-occurrence", "cooccurrence", {}, "No training: which films follow which. A floor many models do not reach."),
+    Variant("Popularity", "popularity", {}, "No training: the same list for everybody. The lowest floor."),
+)
+
+
+def variants() -> tuple[Variant, ...]:
+    """The named systems that are installed, then every other registered model under its own name."""
+    known = tuple(v for v in _KNOWN if v.model in models.names())
+    others = sorted(set(models.names()) - {v.model for v in known})
+    return known + tuple(Variant(name, name, {}, "A registered model with its own defaults.") for name in others)
+
+
+def variant(label: str) -> Variant:
+    """Raises InputError for a label that is not in the list."""
+    for found in variants():
+        if found.label == label:
+            return found
+    raise InputError(f"unknown model {label!r}; known are {', '.join(v.label for v in variants())}")
+
+
+def budget(name: str) -> Budget:
+    """Raises InputError for a budget that is not in the list."""
+    for found in BUDGETS:
+        if found.name == name:
+            return found
+    raise InputError(f"unknown time budget {name!r}; known are {', '.join(b.name for b in BUDGETS)}")
+
+
+def preset(data: DataConfig, chosen: Variant, time: Budget, seed: int = 0) -> RunConfig:
+    """A complete configuration: this system on this data within this time."""
+    kind = ModelConfig.known[chosen.model]
+    able = {f.name for f in dataclasses.fields(kind)}
+    objectives = models.model_class(chosen.model).objectives
+    # a training-free model keeps its own settings, which were chosen for it
+    shape = {name: value for name, value in time.shape.items() if name in able} if objectives else {}
+    train = TrainConfig(
+        objective=chosen.objective or (objectives[0] if objectives else "all"),  # type: ignore[arg-type]
+        minutes=time.minutes,
+        epochs=200,
+        learning_rate=LEARNING_RATE,
+        balance=0.1 if chosen.model == "elastic" else 0.0,
+        seed=seed,
+        **time.train,
+    )
+    return RunConfig(data=data, model=kind(**{**shape, **chosen.settings}), train=train)
+
+
+def twin(config: RunConfig, chosen: Variant) -> RunConfig:
+    """The same data, sizes and training with another system: what both have in common is kept."""
+    kind = ModelConfig.known[chosen.model]
+    own = {f.name for f in dataclasses.fields(kind)}
+    shared = {f.name for f in dataclasses.fields(ModelConfig)}
+    keep = own if config.model.name == chosen.model else own & shared
+    if not models.model_class(chosen.model).objectives:
+        keep = set()
+    settings = {name: value for name, value in dataclasses.asdict(config.model).items() if name in keep}
+    objectives = models.model_class(chosen.model).objectives
+    objective = chosen.objective or (objectives[0] if objectives else "all")
+    balance = (config.train.balance or 0.1) if chosen.model == "elastic" else 0.0
+    train = dataclasses.replace(config.train, objective=objective, balance=balance)  # type: ignore[arg-type]
+    return RunConfig(data=config.data, model=kind(**{**settings, **chosen.settings}), train=train)
+
+
+def settings(config: RunConfig, section: Literal["model", "train"]) -> list[Setting]:
+    """The fields of one section, in the order of the class, with what a form must know about each."""
+    part = getattr(config, section)
+    hints = get_type_hints(type(part))
+    return [_setting(f"{section}.{f.name}", hints[f.name], getattr(part, f.name)) for f in dataclasses.fields(part)]
+
+
+def changed(config: RunConfig, values: dict[str, Any]) -> RunConfig:
+    """A copy with fields such as `model.side` replaced. Raises InputError with one sentence if it cannot work."""
+    plain = config.to_dict()
+    for key, value in values.items():
+        section, _, name = key.partition(".")
+        if name not in plain.get(section, {}):
+            raise InputError(f"there is no setting {key!r}")
+        plain[section][name] = value
+    made = RunConfig.from_dict(plain)
+    if made.train.objective not in (able := _honest(made.model)) and able:
+        raise InputError(f"this model cannot learn from the objective {made.train.objective!r}; it can from: {', '.join(able)}")
+    return made
+
+
+def differences(one: RunConfig, other: RunConfig) -> list[str]:
+    """`model.side: 16 → 32`, … : what sets two configurations apart."""
+    a, b = _flat(one.to_dict()), _flat(other.to_dict())
+    return [f"{key}: {a.get(key, 'absent')} → {b.get(key, 'absent')}" for key in {**a, **b} if a.get(key) != b.get(key)]
+
+
+def command(config_file: str, out: str) -> str:
+    """What trains the same run in a terminal."""
+    return f"python -m elastic_core train --config {config_file} --out {out}"
+
+
+def _honest(model: ModelConfig) -> tuple[str, ...]:
+    """What this model may learn from, asked of a toy of it: the answer does not depend on the catalogue."""
+    return models.build(dataclasses.replace(model, width=2 * model.heads, length=2), n_items=2).honest_objectives()
+
+
+def _setting(key: str, hint: Any, value: Any) -> Setting:
+    if get_origin(hint) is Literal:
+        return Setting(key, "choice", value, get_args(hint))
+    if get_origin(hint) is types.UnionType:
+        hint = next(part for part in get_args(hint) if part is not type(None))
+    kinds: dict[Any, Literal["int", "float", "bool", "text"]] = {int: "int", float: "float", bool: "bool"}
+    return Setting(key, kinds.get(hint, "text"), value)
+
+
+def _flat(plain: dict[str, Any], before: str = "") -> dict[str, Any]:
+    """Nested settings as dotted keys."""
+    flat: dict[str, Any] = {}
+    for key, value in plain.items():
+        flat |= _flat(value, f"{before}{key}.") if isinstance(value, dict) else {before + key: value}
+    return flat
+
+
+def data_choices(current: DataConfig | None) -> dict[str, DataConfig]:
+    """Data to train on, by the name a person reads; the current run's own data last, if it is another."""
+    choices = {SOURCES["ml-100k"].label: DataConfig(source="ml-100k"), "Planted world": DataConfig(source="planted")}
+    if current is not None and current not in choices.values():
+        choices["The chosen run's data"] = current
+    return choices

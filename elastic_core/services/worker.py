@@ -1,0 +1,116 @@
+"""The background process of services/jobs.py: takes the slot, trains the oldest queued job, starts the next process.
+
+python -m elastic_core.services.worker CHECKPOINTS
+"""
+
+import json
+import os
+import sys
+import threading
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from elastic_core.data import load
+from elastic_core.errors import InputError
+from elastic_core.runs import write_text
+from elastic_core.services.jobs import Job, Jobs
+from elastic_core.trainer import train
+
+BEAT = 2.0
+
+
+def work(root: Path) -> None:
+    """One job, then a fresh process for the next. Returns at once if another process has the slot or nothing waits."""
+    jobs = Jobs(root)
+    if not jobs.slot.take(patience=5.0):
+        return
+    job = None
+    try:
+        (jobs.folder / "starting").unlink(missing_ok=True)
+        (jobs.folder / "slot.json").unlink(missing_ok=True)  # it may name this very job, from before an interruption
+        job = jobs.next()
+        if job is not None and _begin(jobs, job):
+            _train(job)
+    finally:
+        jobs.slot.free()
+        if job is not None:
+            jobs.pump()
+
+
+def _begin(jobs: Jobs, job: Job) -> bool:
+    """False if somebody took the job from the queue at the last moment."""
+    try:
+        _redirect(job.path / "log.txt")
+        (job.path / "beat").touch()
+        write_text(jobs.folder / "slot.json", json.dumps({"job": job.id, "pid": os.getpid()}))
+        write_text(job.path / "begun.json", json.dumps({"pid": os.getpid(), "time": round(time.time(), 1)}))
+    except FileNotFoundError:
+        return False
+    threading.Thread(target=_beat, args=(job.path / "beat",), daemon=True).start()
+    return True
+
+
+def _beat(file: Path) -> None:
+    while True:
+        try:
+            os.utime(file)
+        except OSError:
+            return
+        time.sleep(BEAT)
+
+
+def _train(job: Job) -> None:
+    try:
+        _say(job, {"event": "data", "source": job.config.data.source})
+        dataset = load(job.config.data, progress=_log)
+        train(job.config, dataset, job.run.path, on_event=lambda event: _say(job, event), stop=lambda: _asked(job))
+    except InputError as error:
+        _end(job, "failed", str(error))
+    except Exception as error:  # whatever it was belongs on the page, and the next job must start
+        traceback.print_exc()
+        _end(job, "failed", f"{type(error).__name__}: {' '.join(str(error).split())[:300]}")
+    else:
+        end = job.run.last("end") or {}
+        reason = str(end.get("reason", ""))
+        _end(job, "stopped" if reason == "asked to stop" else "finished", reason)
+
+
+def _asked(job: Job) -> bool:
+    return (job.path / "stop").exists() or not job.path.exists()
+
+
+def _say(job: Job, event: dict[str, Any]) -> None:
+    """Progress for the page, one line for the log."""
+    if event["event"] != "step":
+        _log(json.dumps(event))
+    if job.path.exists():
+        write_text(job.path / "progress.json", json.dumps(event | {"time": round(time.time(), 1)}))
+
+
+def _end(job: Job, state: str, reason: str) -> None:
+    _log(f"{state}: {reason}")
+    if job.path.exists():
+        write_text(job.path / "end.json", json.dumps({"state": state, "reason": reason, "time": round(time.time(), 1)}))
+
+
+def _log(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+def _redirect(log: Path) -> None:
+    """Standard output and errors go to the job's own file."""
+    with log.open("ab") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+
+
+if __name__ == "__main__":
+    if hasattr(os, "nice"):
+        os.nice(max(0, 10 - os.nice(0)))  # the next process inherits it
+    torch.set_num_threads(1)
+    work(Path(sys.argv[1]))

@@ -1,0 +1,252 @@
+"""Background trainings: they outlive everything, one at a time, and no kill leaves a list that lies."""
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from elastic_core.config import DataConfig, PlantedConfig, RunConfig, TrainConfig
+from elastic_core.data import load
+from elastic_core.errors import InputError
+from elastic_core.models.elastic import ElasticConfig
+from elastic_core.runs import EVENTS
+from elastic_core.services import estimate, presets, run_table
+from elastic_core.services.jobs import Job, Jobs
+from elastic_core.services.slot import Slot
+
+TIMEOUT = 120.0
+PLANTED = DataConfig(source="planted", planted=PlantedConfig(users=60, items=50, interests=4, mean_length=14, max_length=24))
+
+
+def tiny(epochs: int = 2, **data: Any) -> RunConfig:
+    return RunConfig(
+        data=DataConfig(**data) if data else PLANTED,
+        model=ElasticConfig(length=8, width=8, layers=1, side=4, k=2),
+        train=TrainConfig(objective="window", window=4, batch=16, epochs=epochs, patience=epochs),
+    )
+
+
+@pytest.fixture
+def jobs(tmp_path: Path) -> Iterator[Jobs]:
+    jobs = Jobs(tmp_path / "checkpoints")
+    yield jobs
+    for job in jobs.all():
+        if job.state in ("queued", "running"):
+            jobs.stop(job.id)
+    wait(lambda: not jobs.slot.held)
+
+
+def wait(ready: Callable[[], object]) -> None:
+    deadline = time.monotonic() + TIMEOUT
+    while not ready():
+        assert time.monotonic() < deadline, "nothing happened in time"
+        time.sleep(0.05)
+
+
+def state(jobs: Jobs, job: Job) -> str:
+    return jobs.get(job.id).state
+
+
+def pid(job: Job) -> int:
+    return int(json.loads((job.path / "begun.json").read_text())["pid"])
+
+
+def started(jobs: Jobs, job: Job, epochs: int = 1) -> None:
+    wait(lambda: len(jobs.get(job.id).run.events("epoch")) >= epochs)
+
+
+@pytest.mark.slow
+def test_the_queue_works_itself_off_with_nobody_looking(jobs: Jobs) -> None:
+    first, second = jobs.submit(tiny()), jobs.submit(tiny(), "second")
+    assert (first.run.name, second.run.name) == ("local-elastic-planted", "local-second")
+    assert [job.id for job in jobs.all()] == [first.id, second.id]
+    wait(lambda: (second.path / "end.json").exists())  # reads no list, pumps nothing
+    assert [job.state for job in jobs.all()] == ["finished", "finished"]
+    assert first.run.finished and second.run.finished
+    assert json.loads((first.path / "begun.json").read_text())["pid"] != pid(second)
+    times = [run.last("start")["time"] for run in (first.run, second.run)]  # type: ignore[index]
+    assert times[1] >= json.loads((first.path / "end.json").read_text())["time"] - 0.2  # never both at once
+    jobs.discard(first.id)
+    assert first.run.finished, "a finished run survives the removal of its job"
+
+
+@pytest.mark.slow
+def test_stop_keeps_the_best_and_the_next_one_starts(jobs: Jobs) -> None:
+    long, after = jobs.submit(tiny(100_000)), jobs.submit(tiny(), "after")
+    started(jobs, long)
+    assert [state(jobs, job) for job in (long, after)] == ["running", "queued"]
+    with pytest.raises(InputError, match="stop it first"):
+        jobs.discard(long.id)
+    jobs.stop(long.id)
+    assert jobs.get(long.id).stopping
+    wait(lambda: state(jobs, after) == "finished")
+    assert state(jobs, long) == "stopped" and long.run.finished
+    assert long.run.last("end")["reason"] == "asked to stop"  # type: ignore[index]
+
+
+@pytest.mark.slow
+def test_a_killed_training_is_interrupted_and_can_be_continued_or_discarded(jobs: Jobs) -> None:
+    job = jobs.submit(tiny(100_000))
+    started(jobs, job, 2)
+    os.kill(pid(job), signal.SIGKILL)
+    wait(lambda: state(jobs, job) == "interrupted")
+    jobs.pump()
+    time.sleep(0.3)
+    assert not jobs.slot.held, "an interrupted training does not start again by itself"
+    done = len(job.run.events("epoch"))
+    jobs.resume(job.id)
+    started(jobs, job, done + 2)
+    assert len(job.run.events("start")) == 1, "it went on where it was"
+    os.kill(pid(job), signal.SIGKILL)
+    wait(lambda: state(jobs, job) == "interrupted")
+    jobs.discard(job.id)
+    assert jobs.all() == [] and not job.run.path.exists()
+
+
+@pytest.mark.slow
+def test_a_kill_of_the_whole_app_does_not_reach_the_training(jobs: Jobs) -> None:
+    """The app is a process that submits and is killed -9 with its whole process group."""
+    context = __import__("multiprocessing").get_context("spawn")
+    app = context.Process(target=_app, args=(str(jobs.root),))
+    app.start()
+    wait(lambda: jobs.all() and jobs.all()[0].run.events("epoch"))
+    os.killpg(app.pid, signal.SIGKILL)
+    app.join()
+    job = jobs.all()[0]
+    seen = len(job.run.events("epoch"))
+    started(jobs, job, seen + 2)
+    assert state(jobs, job) == "running"
+
+
+def _app(root: str) -> None:
+    os.setpgid(0, 0)
+    Jobs(root).submit(tiny(100_000))
+    time.sleep(TIMEOUT)
+
+
+@pytest.mark.slow
+def test_what_cannot_be_trained_says_so_and_makes_way(jobs: Jobs, tmp_path: Path) -> None:
+    bad, good = jobs.submit(tiny(source=str(tmp_path / "missing.csv"))), jobs.submit(tiny(), "good")
+    wait(lambda: state(jobs, good) == "finished")
+    assert state(jobs, bad) == "failed"
+    assert "there is no file" in jobs.get(bad.id).reason and not bad.run.path.exists()
+    assert "there is no file" in jobs.get(bad.id).log
+
+
+# --- without processes ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def idle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Jobs:
+    """A list that starts nothing."""
+    monkeypatch.setattr(Jobs, "_spawn", lambda self: None)
+    return Jobs(tmp_path)
+
+
+def test_pumping_twice_starts_one_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+    monkeypatch.setattr(Jobs, "_spawn", lambda self: calls.append(1))
+    jobs = Jobs(tmp_path)
+    jobs.submit(tiny())
+    jobs.pump()
+    Jobs(tmp_path).pump()
+    assert calls == [1]
+
+
+def test_names_are_free_and_plain(idle: Jobs) -> None:
+    names = [idle.submit(tiny()).run.name for _ in range(3)]
+    assert names == ["local-elastic-planted", "local-elastic-planted-2", "local-elastic-planted-3"]
+    for bad in ("../etc", "A b", "local-" + "x" * 80, "ä"):
+        with pytest.raises(InputError, match="small letters"):
+            idle.submit(tiny(), bad)
+    with pytest.raises(InputError, match="already"):
+        idle.submit(tiny(), "elastic-planted")
+
+
+def test_a_queued_job_can_be_taken_back(idle: Jobs) -> None:
+    job = idle.submit(tiny())
+    idle.stop(job.id)
+    assert idle.all() == []
+    with pytest.raises(InputError, match="any more"):
+        idle.get(job.id)
+
+
+def test_ids_from_outside_are_never_paths(idle: Jobs, tmp_path: Path) -> None:
+    (tmp_path / "precious").mkdir()
+    idle.submit(tiny())
+    for bad in ("../precious", "", ".", "slot.lock"):
+        with pytest.raises(InputError):
+            idle.discard(bad)
+    assert (tmp_path / "precious").is_dir()
+
+
+def test_half_a_job_folder_does_not_stop_the_list(idle: Jobs) -> None:
+    good = idle.submit(tiny())
+    for name, text in (("20200101-000000-000000", ""), ("20200101-000000-000001", "{"), ("20200101-000000-000002", '{"run": 1}')):
+        (idle.folder / name).mkdir()
+        (idle.folder / name / "job.json").write_text(text)
+    (good.path / "progress.json").write_text('{"event": "st')
+    assert [job.id for job in idle.all()] == [good.id]
+    assert idle.all()[0].progress == {}
+
+
+def test_a_slot_that_nobody_holds_is_free_whatever_its_note_says(idle: Jobs) -> None:
+    job = idle.submit(tiny())
+    (job.path / "begun.json").write_text(json.dumps({"pid": os.getpid(), "time": 0}))  # a recycled process id
+    (idle.folder / "slot.json").write_text(json.dumps({"job": job.id, "pid": os.getpid()}))
+    assert idle.get(job.id).state == "interrupted"
+    with Slot(idle.folder / "slot.lock"):
+        assert idle.get(job.id).state == "not responding"  # held, but without a beat
+        (job.path / "beat").touch()
+        assert idle.get(job.id).state == "running"
+    assert idle.get(job.id).state == "interrupted"
+
+
+# --- presets, estimates, tables ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("chosen", presets.variants(), ids=lambda v: v.label)
+def test_every_preset_can_be_built_and_estimated(chosen: presets.Variant) -> None:
+    data = load(PLANTED)
+    config = presets.preset(PLANTED, chosen, presets.BUDGETS[0])
+    assert RunConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
+    found = estimate.estimate(config, data)
+    assert found.parameters == estimate.parameters(config, data.catalog.n_items)
+    assert found.seconds >= 0 and found.memory_mb > 100 and found.probe_seconds < 30
+    assert presets.changed(config, {"train.seed": 3}).train.seed == 3
+    assert presets.differences(config, presets.changed(config, {"train.seed": 3})) == ["train.seed: 0 → 3"]
+
+
+def test_twins_share_what_they_can() -> None:
+    config = presets.preset(PLANTED, presets.variant("ELASTIC"), presets.BUDGETS[1], seed=5)
+    assert presets.differences(config, presets.twin(config, presets.variant("PKM-ACT"))) == ["model.memory: shared → per-layer"]
+    other = presets.twin(config, presets.variant("SASRec"))
+    assert (other.model.length, other.model.width, other.train.seed) == (config.model.length, config.model.width, 5)
+    assert presets.twin(config, presets.variant("ELASTIC, two-way")).train.objective == "last"
+
+
+def test_settings_that_cannot_work_are_one_sentence() -> None:
+    config = presets.preset(PLANTED, presets.variant("ELASTIC, two-way"), presets.BUDGETS[0])
+    for values in ({"model.k": 100_000}, {"train.objective": "window"}, {"model.width": 7}, {"model.nonsense": 1}):
+        with pytest.raises(InputError):
+            presets.changed(config, values)
+    kinds = {setting.key: setting.kind for setting in presets.settings(config, "model")}
+    assert (kinds["model.side"], kinds["model.gate"], kinds["model.dropout"]) == ("int", "choice", "float")
+
+
+def test_tables_of_runs(idle: Jobs, tmp_path: Path) -> None:
+    from elastic_core.trainer import train
+
+    run = train(tiny(), load(PLANTED), tmp_path / "local-a")
+    half = train(tiny(), load(PLANTED), tmp_path / "local-b")
+    (half.path / EVENTS).write_text("\n".join((half.path / EVENTS).read_text().splitlines()[:2]) + '\n{"event": "ep')
+    table = run_table.runs_table([run, half]).set_index("run")
+    assert table.loc["local-a", "people"] == 60 and table.loc["local-a", "ended"] == "all epochs done"
+    assert table.loc["local-b", "ended"] == "not finished" and table.loc["local-b", "epochs"] == 1
+    assert list(run_table.curves([run, half])["epoch"]) == [1, 2, 1]
+    assert run_table.system(run.config) == "ELASTIC"

@@ -1,0 +1,293 @@
+"""The trainer: same seed, same numbers; killed at any moment, it goes on as if nothing had happened."""
+
+import json
+import multiprocessing
+import os
+import random
+import signal
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from elastic_core import runs
+from elastic_core.config import DataConfig, PlantedConfig, RunConfig, TrainConfig
+from elastic_core.data import Dataset, load
+from elastic_core.errors import InputError
+from elastic_core.models.elastic import ElasticConfig
+from elastic_core.objectives import full_softmax, negative_proposal, sampled_softmax
+from elastic_core.runs import EVENTS, RESUME, WEIGHTS, Run
+from elastic_core.trainer import train
+
+PLANTED = PlantedConfig(users=40, items=50, interests=4, mean_length=14, max_length=24)
+MODEL = ElasticConfig(length=8, width=8, layers=1, dropout=0.2, side=4, k=2)
+
+
+def tiny(**settings: Any) -> RunConfig:
+    given: dict[str, Any] = {"objective": "window", "window": 4, "batch": 32, "epochs": 3, "patience": 99, "balance": 0.1}
+    return RunConfig(data=DataConfig(source="planted", planted=PLANTED), model=MODEL, train=TrainConfig(**{**given, **settings}))
+
+
+@pytest.fixture(scope="module")
+def world() -> Dataset:
+    return load(tiny().data)
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Any:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def numbers(run: Run) -> Any:
+    """All that a run measured, without the clock."""
+    epochs = [{k: v for k, v in row.items() if k != "seconds"} for row in run.events("epoch")]
+    test = {k: v for k, v in (run.last("test") or {}).items() if k != "seconds"}
+    return epochs, test
+
+
+# --- the same numbers -------------------------------------------------------------------------------------------------
+
+
+def test_same_seed_same_numbers_other_seed_others(world: Dataset, tmp_path: Path) -> None:
+    a, b = (train(tiny(), world, tmp_path / name) for name in "ab")
+    c = train(tiny(seed=1), world, tmp_path / "c")
+    assert numbers(a) == numbers(b)
+    assert numbers(a) != numbers(c)
+    for name, weights in a.model().state_dict().items():
+        assert torch.equal(weights, b.model().state_dict()[name])
+
+
+def test_a_finished_run_is_returned_as_it_is(world: Dataset, tmp_path: Path) -> None:
+    run = train(tiny(), world, tmp_path / "a")
+    before = (run.path / EVENTS).read_bytes()
+    assert [row["event"] for row in run.events()] == ["start", *["epoch"] * 3, "test", "end"]
+    (run.path / RESUME).write_bytes(b"left over")
+    train(tiny(), world, tmp_path / "a")
+    assert (run.path / EVENTS).read_bytes() == before
+    assert not (run.path / RESUME).exists()
+
+
+# --- kill -9 ----------------------------------------------------------------------------------------------------------
+
+LONG: dict[str, Any] = {"epochs": 14, "batch": 16}
+
+
+def train_here(out: str, die_at: int = 0) -> None:
+    """Runs in a child process. With `die_at`, it kills itself just before the n-th write of a file."""
+    torch.set_num_threads(1)
+    if die_at:
+        _die_before_write(die_at)
+    config = tiny(**({"epochs": 2} if die_at else LONG))
+    train(config, load(config.data), Path(out))
+
+
+def _die_before_write(moment: int) -> None:
+    count = [0]
+
+    def counted(write: Any) -> Any:
+        def inner(*args: Any) -> None:
+            count[0] += 1
+            if count[0] == moment:
+                os.kill(os.getpid(), signal.SIGKILL)
+            write(*args)
+
+        return inner
+
+    runs.os.replace = counted(os.replace)  # type: ignore[attr-defined]
+    Run.append = counted(Run.append)  # type: ignore[method-assign]
+
+
+@pytest.fixture(scope="module")
+def children() -> Any:
+    """Children that are forked from a fresh process with everything imported: a start costs milliseconds."""
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        pytest.skip("this system cannot fork")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["elastic_core.trainer", __name__])
+    return context
+
+
+@pytest.mark.slow
+def test_ten_random_kills_change_nothing(children: Any, world: Dataset, tmp_path: Path) -> None:
+    whole = train(tiny(**LONG), world, tmp_path / "whole")
+    epoch_seconds = whole.events("epoch")[-1]["seconds"] / LONG["epochs"]
+    rng, killed, seen = random.Random(7), Run(tmp_path / "killed"), []
+    for _ in range(10):
+        child = children.Process(target=train_here, args=(str(killed.path),))
+        child.start()
+        _wait_for_epochs(child, killed, len(killed.events("epoch")) + rng.choice([0, 1, 1, 2]))
+        child.join(rng.uniform(0, 1.5) * epoch_seconds)
+        assert child.exitcode in (None, 0), "the child failed by itself"
+        os.kill(child.pid, signal.SIGKILL)
+        child.join(30)
+        seen.append(len(killed.events("epoch")))
+    assert len(set(seen)) >= 5, seen  # the kills were spread over its life
+    train(tiny(**LONG), world, killed.path)
+    assert killed.finished and not (killed.path / RESUME).exists()
+    assert numbers(whole) == numbers(killed)
+    assert (whole.path / WEIGHTS).read_bytes() == (killed.path / WEIGHTS).read_bytes()
+
+
+def _wait_for_epochs(child: Any, run: Run, epochs: int) -> None:
+    deadline = time.monotonic() + 60
+    while child.is_alive() and len(run.events("epoch")) < epochs and time.monotonic() < deadline:
+        time.sleep(0.01)
+
+
+@pytest.mark.slow
+def test_a_kill_before_every_single_write_changes_nothing(children: Any, world: Dataset, tmp_path: Path) -> None:
+    expected = numbers(train(tiny(epochs=2), world, tmp_path / "whole"))
+    died = 0
+    while True:
+        out = tmp_path / f"killed-{died}"
+        child = children.Process(target=train_here, args=(str(out), died + 1))
+        child.start()
+        child.join(60)
+        assert numbers(train(tiny(epochs=2), world, out)) == expected, f"killed before write {died + 1}"
+        if child.exitcode == 0:
+            break
+        assert child.exitcode == -signal.SIGKILL
+        died += 1
+    assert died >= 10  # config, items, start, weights, two epoch rows and resume files, test, end
+
+
+# --- damaged folders --------------------------------------------------------------------------------------------------
+
+
+def interrupted(world: Dataset, out: Path) -> Run:
+    """A run that broke off in its third epoch."""
+
+    def breaks(event: dict[str, Any]) -> None:
+        if event["event"] == "epoch" and event["epoch"] == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(tiny(), world, out, on_event=breaks)
+    return Run(out)
+
+
+def test_a_torn_last_line_is_skipped_and_mended(world: Dataset, tmp_path: Path) -> None:
+    expected = numbers(train(tiny(), world, tmp_path / "whole"))
+    run = interrupted(world, tmp_path / "torn")
+    with (run.path / EVENTS).open("a") as file:
+        file.write('{"event": "epo')
+    assert len(run.events("epoch")) == 3
+    assert numbers(train(tiny(), world, run.path)) == expected
+
+
+@pytest.mark.parametrize("size", [0, 10, 1000, -1])
+def test_a_damaged_resume_file_is_one_sentence(world: Dataset, tmp_path: Path, size: int) -> None:
+    run = interrupted(world, tmp_path / "cut")
+    whole = (run.path / RESUME).read_bytes()
+    (run.path / RESUME).write_bytes(whole[:size])
+    with pytest.raises(InputError, match=r"resume\.pt is damaged; delete it"):
+        train(tiny(), world, run.path)
+    (run.path / RESUME).unlink()  # what the sentence advises
+    assert train(tiny(), world, run.path).finished
+
+
+def test_missing_weights_are_one_sentence(world: Dataset, tmp_path: Path) -> None:
+    run = train(tiny(), world, tmp_path / "a")
+    (run.path / WEIGHTS).unlink()
+    with pytest.raises(InputError, match=r"has no model\.safetensors"):
+        run.model()
+
+
+def test_changed_data_and_changed_settings_are_refused(world: Dataset, tmp_path: Path) -> None:
+    run = interrupted(world, tmp_path / "a")
+    with pytest.raises(InputError, match="other settings"):
+        train(tiny(seed=5), world, run.path)
+    other = load(DataConfig(source="planted", planted=replace(PLANTED, users=41)))
+    with pytest.raises(InputError, match="has changed since"):
+        train(tiny(), other, run.path)
+
+
+# --- ends -------------------------------------------------------------------------------------------------------------
+
+
+def test_stop_keeps_the_best_and_tests_it(world: Dataset, tmp_path: Path) -> None:
+    seen: list[dict[str, Any]] = []
+    run = train(tiny(epochs=500), world, tmp_path / "a", seen.append, stop=lambda: sum(e["event"] == "epoch" for e in seen) >= 4)
+    end = run.last("end")
+    assert end is not None and end["reason"] == "asked to stop"
+    assert run.finished and len(run.events("epoch")) == 4
+    best = max(run.events("epoch"), key=lambda row: row["valid"]["NDCG@10"])
+    assert end["best_epoch"] == best["epoch"]
+
+
+def test_stop_in_the_first_epoch_still_gives_a_run(world: Dataset, tmp_path: Path) -> None:
+    run = train(tiny(epochs=500, batch=1), world, tmp_path / "a", stop=lambda: True)
+    assert run.finished and len(run.events("epoch")) == 1
+
+
+def test_the_time_budget_is_kept(world: Dataset, tmp_path: Path) -> None:
+    began = time.monotonic()
+    run = train(tiny(epochs=100_000, minutes=1 / 60, patience=100_000), world, tmp_path / "a")
+    assert time.monotonic() - began < 8
+    end = run.last("end")
+    assert end is not None and "budget" in end["reason"] and len(run.events("epoch")) >= 1
+
+
+def test_patience_ends_a_run(world: Dataset, tmp_path: Path) -> None:
+    run = train(tiny(epochs=500, patience=2, learning_rate=1e-9), world, tmp_path / "a")
+    end = run.last("end")
+    assert end is not None and end["reason"].startswith("no better validation")
+
+
+# --- what cannot work -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("objective", ["window", "all"])
+def test_a_two_way_model_refuses_objectives_that_peek(world: Dataset, tmp_path: Path, objective: str) -> None:
+    config = tiny(objective=objective).override("model.form=two-way")
+    with pytest.raises(InputError, match="it can from: last"):
+        train(config, world, tmp_path / "a")
+    assert not (tmp_path / "a").exists()
+
+
+def test_a_causal_model_refuses_all_positions_at_once(world: Dataset, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot learn from the objective 'all'"):
+        train(tiny(objective="all"), world, tmp_path / "a")
+
+
+def test_failures_before_the_start_leave_no_folder(world: Dataset, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="not available on this machine"):
+        train(tiny(device="cuda:99"), world, tmp_path / "a")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_diverging_loss_is_one_sentence(world: Dataset, tmp_path: Path) -> None:
+    with pytest.raises(InputError):
+        train(tiny(learning_rate=1e30, clip=1e30, epochs=20), world, tmp_path / "a")
+
+
+# --- sampled softmax --------------------------------------------------------------------------------------------------
+
+
+def test_sampled_softmax_tends_to_the_full_one() -> None:
+    torch.manual_seed(0)
+    items, rows, d = 60, 40, 8
+    table, states = torch.randn(items + 1, d) * 0.5, torch.randn(rows, d)
+    targets = torch.randint(1, items + 1, (rows,))
+    proposal = negative_proposal(torch.arange(items + 1) ** 2)
+    full = float(full_softmax(states @ table.T, targets))
+    error = []
+    for negatives in (8, 64, 4096):
+        draws = [float(sampled_softmax(states, targets, table, proposal, negatives)) for _ in range(30)]
+        error.append(abs(float(np.mean(draws)) - full))
+    assert error[2] < 0.01 < error[0], (full, error)
+    assert error[2] < error[1] < error[0]
+
+
+def test_metrics_file_is_plain_json_lines(world: Dataset, tmp_path: Path) -> None:
+    run = train(tiny(), world, tmp_path / "a")
+    rows = [json.loads(line) for line in (run.path / EVENTS).read_text().splitlines()]
+    assert rows[0]["data_hash"] == world.hash and rows[0]["seed"] == 0
+    assert {"used", "entropy", "loss", "valid", "step"} <= set(rows[1])
