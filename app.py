@@ -12,7 +12,11 @@ st.set_page_config(
 )
 page = st.navigation(
     {
-        "Learn": [st.Page("pages/learn/start.py", title="Start", icon=":material/play_arrow:", default=True)],
+        "Learn": [
+            st.Page("pages/learn/start.py", title="Start", icon=":material/play_arrow:", default=True),
+            st.Page("pages/learn/product_keys.py", title="Product keys", icon=":material/grid_on:", url_path="product-keys"),
+        ],
+        "Build": [st.Page("pages/build/train.py", title="Train", icon=":material/model_training:", url_path="train")],
     }
 )
 shell.sidebar()

@@ -1,6 +1,8 @@
 """Who is this person, which experts does their history summon, and what does one expert change for them?"""
 
 import re
+from collections import Counter
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,24 +11,54 @@ import torch
 
 from elastic_core.data import Dataset
 from elastic_core.data.batches import history_batch, reading_batch
+from elastic_core.data.histories import Split
 from elastic_core.errors import InputError
 from elastic_core.layers.interest_memory import Retrieved
 from elastic_core.models.registry import Recommender
 from elastic_core.routing import Routing
-from elastic_core.services.recommend import Answer, Edit, Reading
+from elastic_core.services.recommend import Answer, Edit, Reading, answer, reading
 
 YEAR = re.compile(r"^(?P<name>.*\S)\s*\((?P<year>\d{4})\)\s*$")
+ARTICLE = re.compile(r"^(?P<rest>.+), (?P<article>The|A|An|Il|La|Le|Les|El|Das|Der|Die)$")
 
 
 def split_year(title: str) -> tuple[str, str]:
-    """`Alien (1979)` → (`Alien`, `1979`); the year is empty where there is none."""
+    """`Piano, The (1993)` → (`The Piano`, `1993`); the year is empty where there is none."""
     found = YEAR.match(title)
-    return (found["name"], found["year"]) if found else (title, "")
+    name, year = (found["name"], found["year"]) if found else (title, "")
+    moved = ARTICLE.match(name)
+    return (f"{moved['article']} {moved['rest']}" if moved else name), year
 
 
-def noun(dataset: Dataset) -> tuple[str, str]:
-    """What one item and several are called: films for MovieLens, items otherwise."""
-    return ("film", "films") if dataset.name.startswith("ml-") else ("item", "items")
+def common_genres(dataset: Dataset, top: int = 7) -> list[str]:
+    """The genres that most items have, the most frequent first; ties by name."""
+    counts = Counter(genre for genres in dataset.catalog.genres or () for genre in genres)
+    return [genre for genre, _ in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:top]]
+
+
+@dataclass(frozen=True)
+class Words:
+    """What one item and several are called, and what people did with them."""
+
+    one: str
+    many: str
+    did: str
+    done: str
+
+
+def words(dataset: Dataset) -> Words:
+    """Films that were watched for MovieLens, items that were chosen otherwise."""
+    return (
+        Words("film", "films", "watched", "seen") if dataset.name.startswith("ml-") else Words("item", "items", "chose", "chosen")
+    )
+
+
+def find_items(dataset: Dataset, text: str, top: int = 50) -> pd.DataFrame:
+    """Items whose title has every word of `text`: item, title, events; the most frequent first."""
+    found = dataset.catalog.search(text)
+    counts = dataset.all_counts()[found]
+    table = pd.DataFrame({"item": found, "title": [dataset.catalog.title(int(i)) for i in found], "events": counts})
+    return table.sort_values(["events", "item"], ascending=[False, True]).head(top).reset_index(drop=True)
 
 
 def history_table(dataset: Dataset, read: Reading, last: int = 12, user: int | None = None) -> pd.DataFrame:
@@ -47,9 +79,9 @@ def history_table(dataset: Dataset, read: Reading, last: int = 12, user: int | N
     return table
 
 
-def people_with(dataset: Dataset, item: int, split: str = "test") -> pd.DataFrame:
+def people_with(dataset: Dataset, item: int, split: Split = "test") -> pd.DataFrame:
     """Everybody whose readable history has this item: user, events, since (events after it); the most recent first."""
-    offsets, ends = dataset.histories.offsets[:-1], dataset.ends(split)  # type: ignore[arg-type]
+    offsets, ends = dataset.histories.offsets[:-1], dataset.ends(split)
     where = np.flatnonzero(dataset.histories.items == item)
     users = np.searchsorted(offsets, where, side="right") - 1
     readable = where < ends[users]
@@ -58,31 +90,79 @@ def people_with(dataset: Dataset, item: int, split: str = "test") -> pd.DataFram
     return table.sort_values(["since", "user"]).drop_duplicates("user").reset_index(drop=True)
 
 
-@torch.inference_mode()
-def retrieve(model: Recommender, read: Reading, silenced: int | None = None) -> Retrieved:
-    """What the history summons, best first (batch of one), after silencing an expert if asked to."""
-    found: Retrieved = model.retrieve(history_batch(read.items, model.length))  # type: ignore[operator]
-    return found if silenced is None else silence(silenced)(found)
+@dataclass(frozen=True, eq=False)
+class Situation:
+    """One person, possibly with a changed history or silenced experts: what was read, summoned and answered."""
+
+    read: Reading
+    length: int  # how many events the model reads at most
+    found: Retrieved | None  # before silencing, best first, a batch of one; None for models that do not retrieve
+    answer: Answer
+    silenced: tuple[int, ...] = ()
+
+    @property
+    def events(self) -> int:
+        """How many events the person has had."""
+        return len(self.read.items)
+
+    @property
+    def events_read(self) -> int:
+        """How many of them the model reads."""
+        return min(self.events, self.length)
+
+    def removed_from(self, start: "Situation") -> int:
+        """How many of the last events are missing, compared with another situation of the same person."""
+        return start.events - self.events
+
+    @property
+    def heard(self) -> list[int]:
+        """The experts that were summoned and not silenced, strongest first."""
+        summoned = self.found.experts[0].tolist() if self.found else []
+        return [expert for expert in summoned if expert not in self.silenced]
 
 
-def silence(expert: int) -> Edit:
-    """An edit that takes one expert out of what a single person's history summoned; the others keep their gates."""
+def situation(
+    model: Recommender, dataset: Dataset, user: int, split: Split = "test", *, removed: int = 0, silenced: Collection[int] = ()
+) -> Situation:
+    """A person without their last `removed` events and without the experts `silenced`."""
+    read = reading(dataset, user, split).without_last(removed)
+    if not model.retrieves:
+        return Situation(read, model.length, None, answer(model, dataset, read))
+    with torch.inference_mode():
+        found: Retrieved = model.retrieve(history_batch(read.items, model.length))  # type: ignore[operator]
+    edit = silence(silenced) if silenced else None
+    return Situation(read, model.length, found, answer(model, dataset, read, edit=edit), tuple(silenced))
+
+
+def after(model: Recommender, dataset: Dataset, user: int, split: Split, edits: Sequence[int | None]) -> Situation:
+    """A person after edits: None removes the last event that is left, a number silences that expert."""
+    experts = tuple(edit for edit in edits if edit is not None)
+    return situation(model, dataset, user, split, removed=edits.count(None), silenced=experts)
+
+
+def silence(experts: Collection[int]) -> Edit:
+    """An edit that takes experts out of what one person's history summoned; the others keep their gates.
+
+    One expert always stays, the strongest, because a history cannot be read through none.
+    """
 
     def edit(found: Retrieved) -> Retrieved:
-        return found.keep((found.experts[0] != expert).nonzero()[:, 0])
+        kept = [rank for rank, expert in enumerate(found.experts[0].tolist()) if expert not in experts]
+        return found.keep(torch.tensor(kept or [0]))
 
     return edit
 
 
 def experts_table(found: Retrieved, load: np.ndarray) -> pd.DataFrame:
-    """All experts for one person: expert, row, column, score (sum of two halves), load, rank and gate (0 if not summoned)."""
+    """All experts for one person: expert, row, column, score = row_score + column_score, load, rank, gate (0 if not summoned)."""
     rows, columns = found.halves[0, 0].numpy(), found.halves[0, 1].numpy()
     side = len(rows)
     if not side:
         raise InputError("this run's experts are the same for everybody: it has no keys to look up")
     numbers = np.arange(side * side)
     table = pd.DataFrame({"expert": numbers, "row": numbers // side, "column": numbers % side})
-    table["score"] = (rows[:, None] + columns[None, :]).ravel()
+    table["row_score"], table["column_score"] = rows[table["row"]], columns[table["column"]]
+    table["score"] = table["row_score"] + table["column_score"]
     table["load"] = load
     table["rank"], table["gate"] = 0, 0.0
     summoned = found.experts[0].numpy()
@@ -99,7 +179,17 @@ class Effect:
     holds_back: pd.DataFrame
 
 
-def effect(dataset: Dataset, with_it: Answer, without_it: Answer, top: int = 5) -> Effect:
+def effect(model: Recommender, dataset: Dataset, now: Situation, expert: int, top: int = 5) -> Effect:
+    """What `expert` adds to this situation: the answer with it against the answer without it."""
+    silenced = {*now.silenced, expert}
+    without = answer(model, dataset, now.read, edit=silence(silenced))
+    if expert not in now.silenced:
+        return _effect(dataset, now.answer, without, top)
+    with_it = answer(model, dataset, now.read, edit=silence(silenced - {expert}))
+    return _effect(dataset, with_it, without, top)
+
+
+def _effect(dataset: Dataset, with_it: Answer, without_it: Answer, top: int) -> Effect:
     """Which of the likelier items an expert makes more or less likely, measured by taking it away.
 
     Only items among the hundred likeliest with or without it count: far down the list a ratio says little.
@@ -121,14 +211,23 @@ def people_of(traffic: Routing, expert: int, top: int = 5) -> pd.DataFrame:
     return table.sort_values(["gate", "user"], ascending=[False, True]).head(top).reset_index(drop=True)
 
 
+def even_load(traffic: Routing) -> float:
+    """How many people would summon each expert if all were summoned equally often."""
+    return traffic.experts.size / len(traffic.load)
+
+
 @torch.inference_mode()
-def good_example(model: Recommender, dataset: Dataset, split: str = "test", among: int = 64, shortest: int = 20) -> int:
-    """A person to open with: of the first `among` with enough history, the one whose next item ranks best."""
-    ends = dataset.ends(split)  # type: ignore[arg-type]
+def good_example(
+    model: Recommender, dataset: Dataset, split: Split = "test", among: int = 64, events: tuple[int, int] = (20, 120)
+) -> int:
+    """A person to open with: of the first `among` with so many `events`, the one whose next item ranks best."""
+    ends = dataset.ends(split)
     lengths = ends - dataset.histories.offsets[:-1]
-    able = np.flatnonzero(lengths >= min(shortest, int(lengths.max())))[:among]
+    able = np.flatnonzero((lengths >= events[0]) & (lengths <= events[1]))[:among]
+    if not len(able):
+        able = np.arange(min(among, dataset.histories.n_users))
     scores = model.score(reading_batch(dataset, able, ends[able], model.length)).float().numpy().copy()
-    targets = dataset.targets(split)[able]  # type: ignore[arg-type]
+    targets = dataset.targets(split)[able]
     own = scores[np.arange(len(able)), targets].copy()
     for row, user in enumerate(able):
         scores[row, dataset.histories.items[dataset.histories.offsets[user] : ends[user]]] = -np.inf

@@ -10,11 +10,18 @@ import torch
 
 from elastic_core.data import Dataset
 from elastic_core.data.batches import history_batch
+from elastic_core.data.histories import Split
 from elastic_core.errors import InputError
 from elastic_core.layers.interest_memory import Retrieved
 from elastic_core.models.registry import Recommender
 
 Edit = Callable[[Retrieved], Retrieved]
+VERBS = {
+    "new": ("{} is new", "{} are new"),
+    "up": ("{} moved up", "{} moved up"),
+    "down": ("{} moved down", "{} moved down"),
+    "same": ("{} kept its place", "{} kept their places"),
+}
 
 
 @dataclass(frozen=True)
@@ -50,11 +57,11 @@ class Answer:
         return None if self.truth is None else int(self.ranks[self.truth])
 
 
-def reading(dataset: Dataset, user: int, split: str = "test") -> Reading:
+def reading(dataset: Dataset, user: int, split: Split = "test") -> Reading:
     """A person's history as the evaluation of `split` reads it, and its target."""
     dataset.histories.of(user)  # raises for a user who is not there
-    start, end = dataset.histories.offsets[user], dataset.ends(split)[user]  # type: ignore[arg-type]
-    return Reading(dataset.histories.items[start:end], int(dataset.targets(split)[user]))  # type: ignore[arg-type]
+    start, end = dataset.histories.offsets[user], dataset.ends(split)[user]
+    return Reading(dataset.histories.items[start:end], int(dataset.targets(split)[user]))
 
 
 @torch.inference_mode()
@@ -127,6 +134,20 @@ class Moved:
         """How many of the list came in, went up, went down, stayed."""
         found = self.table["change"].value_counts()
         return {change: int(found.get(change, 0)) for change in ("new", "up", "down", "same")}
+
+    def sentence(self, many: str) -> str:
+        """What moved, in words; `many` is what several items are called."""
+        total, counts = len(self.table), self.counts
+        if counts["same"] == total:
+            return f"The list did not move: the same {total} {many} in the same order."
+        if counts["new"] == total:
+            return f"None of the {total} {many} is the same: all are new."
+        parts = [VERBS[change][count > 1].format(count) for change, count in counts.items() if count]
+        return f"Of the {total} {many}, {_listed(parts)}."
+
+
+def _listed(parts: list[str]) -> str:
+    return parts[0] if len(parts) == 1 else ", ".join(parts[:-1]) + " and " + parts[-1]
 
 
 def moved(before: Answer, after: Answer) -> Moved:

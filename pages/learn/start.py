@@ -1,8 +1,136 @@
-"""What does ELASTIC do with this person's history?"""
+"""Start: what does ELASTIC do with this person's history? One person, the whole way, and two ways to break it."""
 
 import streamlit as st
 
-from pages.ui import shell
+from elastic_core.services import inspect
+from elastic_core.services.recommend import Moved, moved
+from pages.ui import cache, expert, person, shell
+
+EDITS = "start_edits"
+
+
+def edits() -> list[int | None]:
+    """What was broken, in order: None for a removed event, a number for a silenced expert. Empty for each new person."""
+    of, done = st.session_state.get(EDITS, (None, []))
+    return done if of == (now.run.name, now.user) else []
+
+
+def do(edit: int | None) -> None:
+    st.session_state[EDITS] = ((now.run.name, now.user), [*edits(), edit])
+
+
+def undo(keep: int) -> None:
+    st.session_state[EDITS] = ((now.run.name, now.user), edits()[:keep])
+
+
+def opening() -> None:
+    st.title("What does ELASTIC do with one person’s history?", anchor=False)
+    size, found = now.dataset.catalog.n_items, start.found
+    read = f" (the last {start.events_read} are read)" if start.events_read < start.events else ""
+    lead = f"Person **{now.user + 1}** {words.did} **{start.events}** {words.many}{read}. "
+    if found is None:
+        st.markdown(f"{lead}This run ranks all {size:,} {words.many} from them, without an interest memory.")
+        st.info("There are no experts to show in this run. Choose an ELASTIC run on the left to see them at work.")
+        return
+    experts = found.halves.shape[2] ** 2 or found.experts.shape[1]
+    st.markdown(
+        f"{lead}ELASTIC turns that history into one query, the query summons **{found.experts.shape[1]} of {experts:,} interest "
+        f"experts**, and through those few it ranks all {size:,} {words.many}. Every number here comes from the run on the left."
+    )
+
+
+def breaking() -> None:
+    """Two causal acts, and the way back."""
+    done, heard = edits(), here.heard
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown("**Break it:**", width="content")
+        last = shell.plain(now.dataset.catalog.title(int(here.read.items[-1])))
+        st.button(
+            f"Remove the last {words.one}", icon=":material/backspace:", on_click=do, args=(None,), disabled=here.events < 2,
+            help=f"Forget “{last}” and ask again. Press it as often as you like.",
+        )  # fmt: skip
+        if here.found is not None:
+            st.button(
+                "Silence the strongest expert", icon=":material/volume_off:", on_click=do, args=(heard[0],),
+                disabled=len(heard) < 2, help=f"Take expert {heard[0]} away from this person and ask again.",
+            )  # fmt: skip
+        st.button("Undo", icon=":material/undo:", on_click=undo, args=(-1,), disabled=not done)
+        st.button("Reset", icon=":material/restart_alt:", on_click=undo, args=(0,), disabled=not done)
+
+
+def verdict() -> None:
+    """One sentence: what was done, and what the list answered."""
+    removed, silenced = here.removed_from(start), here.silenced
+    acts = [f"without the last {words.one if removed == 1 else f'{removed} {words.many}'}"] if removed else []
+    acts += [f"without expert {' and '.join(map(str, silenced))}"] if silenced else []
+    if acts:
+        truth = f" What they really {words.did} next goes from rank {change.truth_before} to rank {change.truth_after}."
+        st.info(f"**{' and '.join(acts).capitalize()}:** {change.sentence(words.many)}{truth}", icon=":material/swap_vert:")
+
+
+def suggested() -> None:
+    st.subheader("3 · What comes next", anchor=False)
+    st.caption(
+        f"The ten likeliest of {here.answer.running:,} {words.many} they had not {words.done}. Gold: what they really "
+        f"{words.did} next, which the model was not shown."
+    )
+    person.suggestions(now, here, change, changed=bool(edits()))
+    test = now.run.last("test")
+    rate = test["protocols"]["full"].get("HR@10") if test and "full" in test.get("protocols", {}) else None
+    if now.user == cache.example(now.run, now.model, now.dataset, now.split):
+        st.caption("The page opens with this person because the list suits them unusually well. “Surprise me” is fairer.")
+    if rate is not None:
+        st.caption(f"Over everybody in the test, what came next is among these ten for {rate:.0%} of people.")
+
+
+def explanation() -> None:
+    with st.popover("What am I looking at?", icon=":material/help:"):
+        st.markdown(
+            f"""
+**The question.** What does the model do between one person’s history and its list?
+
+**How it is computed.** The last {start.events_read} events are read; the very last event of this person was held back.
+The query network compresses them into one query; two sets of sub-keys score its halves; the experts with the largest sums
+are summoned, weighted by their scores, and compress the history. The list ranks everything the person had not met.
+
+**How it is misread.** An expert is a vector, not a genre: what it does is measured here by taking it away, for this person
+only. Colour in the grid is how often an expert is summoned, not how good it is. And one good list proves little: see the
+share of people it works for.
+"""
+        )
+
+
+def onwards() -> None:
+    """Cards that lead on; run and person stay."""
+    first, second = st.columns(2, border=True)
+    with first:
+        st.page_link("pages/learn/product_keys.py", label="**Product keys**", icon=":material/grid_on:")
+        st.markdown("How can a query find the best squares without looking at all of them? Step by step, for this person.")
+    with second:
+        st.page_link("pages/build/train.py", label="**Train**", icon=":material/model_training:")
+        st.markdown("What if there were more experts, or fewer? Change one thing, train it here, and come back to compare.")
+
 
 now = shell.context()
-st.write(now.run.name, now.user)
+words = inspect.words(now.dataset)
+start = inspect.situation(now.model, now.dataset, now.user, now.split)
+here = inspect.after(now.model, now.dataset, now.user, now.split, edits())
+change: Moved = moved(start.answer, here.answer)
+
+opening()
+breaking()
+verdict()
+with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+    st.subheader("1 · The history", anchor=False, width="content")
+    person.finder(now)
+person.history(now, start, here)
+left, right = st.columns(2, gap="medium")
+with left:
+    st.subheader("2 · The experts it summons", anchor=False)
+    expert.grid(now, here)
+with right:
+    suggested()
+    explanation()
+    person.tables(now, start, change)
+    expert.table_twin(now, here)
+onwards()

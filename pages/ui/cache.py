@@ -11,14 +11,19 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import streamlit as st
+from pandas import DataFrame
 
-from elastic_core.config import DataConfig
+from elastic_core.config import DataConfig, RunConfig
 from elastic_core.data import Dataset, load
+from elastic_core.data.histories import Split
 from elastic_core.errors import InputError
 from elastic_core.models.registry import Recommender
 from elastic_core.routing import Routing, routing
 from elastic_core.runs import CONFIG, EVENTS, WEIGHTS, Run
+from elastic_core.services import gate_lesson, search_checks
+from elastic_core.services.estimate import Estimate, estimate
 from elastic_core.services.inspect import good_example
+from elastic_core.services.retrieval_lesson import first_memory
 
 RETRY_SECONDS = 600  # how long "this data cannot be had" is believed before the network is asked again
 DATASETS = 4
@@ -82,21 +87,59 @@ def _opened(path: str, stamp: str, data_hash: str, _data: Dataset) -> Recommende
     return model
 
 
-def traffic(run: Run, model: Recommender, data: Dataset, split: str = "test") -> Routing:
+def traffic(run: Run, model: Recommender, data: Dataset, split: Split = "test") -> Routing:
     """Which experts everybody's history summons. Only for models that retrieve."""
     return _traffic(str(run.path), stamp(run), data.hash, split, model, data)
 
 
 @st.cache_data(max_entries=6, show_spinner="Counting how many people summon each expert …")
-def _traffic(path: str, stamp: str, data_hash: str, split: str, _model: Recommender, _data: Dataset) -> Routing:
+def _traffic(path: str, stamp: str, data_hash: str, split: Split, _model: Recommender, _data: Dataset) -> Routing:
     return routing(_model, _data, split)
 
 
-def example(run: Run, model: Recommender, data: Dataset, split: str = "test") -> int:
+def example(run: Run, model: Recommender, data: Dataset, split: Split = "test") -> int:
     """The person that the app opens with."""
     return _example(str(run.path), stamp(run), data.hash, split, model, data)
 
 
 @st.cache_data(max_entries=12, show_spinner=False)
-def _example(path: str, stamp: str, data_hash: str, split: str, _model: Recommender, _data: Dataset) -> int:
+def _example(path: str, stamp: str, data_hash: str, split: Split, _model: Recommender, _data: Dataset) -> int:
     return good_example(_model, _data, split)
+
+
+def printed(run: Run, model: Recommender, data: Dataset, split: Split, user: int, k: int) -> search_checks.Printed:
+    """Eq. 7 as printed, for this person and several hundred others."""
+    return _printed(str(run.path), stamp(run), data.hash, split, user, k, model, data)
+
+
+@st.cache_data(max_entries=32, show_spinner="Searching several hundred people’s experts both ways …")
+def _printed(
+    path: str, stamp: str, data_hash: str, split: Split, user: int, k: int, _model: Recommender, _data: Dataset
+) -> search_checks.Printed:
+    return search_checks.as_printed(first_memory(_model).keys, k, search_checks.people_queries(_model, _data, split, user))
+
+
+def gradients(run: Run, model: Recommender, data: Dataset, user: int) -> DataFrame:
+    """Which parameters learn, with the gate and without."""
+    return _gradients(str(run.path), stamp(run), data.hash, user, model, data)
+
+
+@st.cache_data(max_entries=32, show_spinner="One backward pass with the gate, one without …")
+def _gradients(path: str, stamp: str, data_hash: str, user: int, _model: Recommender, _data: Dataset) -> DataFrame:
+    return gate_lesson.gradients(_model, _data, user)
+
+
+@st.cache_data(max_entries=8, show_spinner="Training two tiny routers …")
+def gate_toy(config: gate_lesson.ToyConfig) -> gate_lesson.ToyResult:
+    """The same tiny router, trained with a gate and without."""
+    return gate_lesson.toy(config)
+
+
+def estimated(config: RunConfig, data: Dataset) -> Estimate:
+    """What this training would cost here; measured once for a configuration and believed for a while."""
+    return _estimated(json.dumps(config.to_dict(), sort_keys=True), data.hash, config, data)
+
+
+@st.cache_data(max_entries=64, ttl=RETRY_SECONDS, show_spinner=False)
+def _estimated(config: str, data_hash: str, _config: RunConfig, _data: Dataset) -> Estimate:
+    return estimate(_config, _data)

@@ -1,8 +1,11 @@
 """Tables and arrays to plotly figures. Pure: no streamlit, no state."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
 from PIL import Image
 
 CONFIG = {"displaylogo": False, "displayModeBar": False, "scrollZoom": False}
@@ -18,7 +21,9 @@ class Palette:
     warm: tuple[str, str]  # row sub-keys: low to high score
     cool: tuple[str, str]  # column sub-keys
     load: tuple[str, ...]  # neutral to hot
+    ground: str
     lit: str  # an expert that was summoned
+    picked: str  # an expert that is looked at
     gold: str  # what really came next
     categories: tuple[str, ...]
 
@@ -30,7 +35,9 @@ LIGHT = Palette(
     warm=("#fbf1ea", "#d55e00"),
     cool=("#eaf2f9", "#0072b2"),
     load=("#f6f3ec", "#f7cf98", "#ee9b4a", "#b5451d"),
+    ground="#ffffff",
     lit="#1c1b19",
+    picked="#0072b2",
     gold="#b98900",
     categories=("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9", "#8c7a00", "#666666"),
 )
@@ -41,7 +48,9 @@ DARK = Palette(
     warm=("#2b211b", "#f07f3c"),
     cool=("#1b242d", "#56b4e9"),
     load=("#23262c", "#54351f", "#ad5c21", "#f6a65f"),
+    ground="#14161a",
     lit="#ffffff",
+    picked="#56b4e9",
     gold="#f2c230",
     categories=("#56b4e9", "#e69f00", "#2fbf94", "#e08cbd", "#f07f3c", "#8fd0f5", "#d8c934", "#a8a8a8"),
 )
@@ -59,3 +68,70 @@ def favicon() -> Image.Image:
             colour = (213, 94, 0) if (i, j) in ((0, 2), (1, 0), (3, 2)) else (205, 214, 222)
             image[1 + 8 * i : 7 + 8 * i, 1 + 8 * j : 7 + 8 * j] = colour
     return Image.fromarray(image)
+
+
+def expert_grid(table: pd.DataFrame, colours: Palette, selected: int | None = None, silenced: Collection[int] = ()) -> go.Figure:
+    """All experts as squares: background by load, summoned ones filled with their rank, sub-key scores along the edges.
+
+    `table` as from `inspect.experts_table`. Squares are heatmap cells, because those grow with the figure; heatmaps do
+    not report clicks, so an unseen marker on each square does, with the expert's number in `customdata`.
+    """
+    side = int(table["row"].max()) + 1
+    figure = go.Figure()
+    numbers, edge = np.arange(side), np.array([-1.8])
+    rows = table.drop_duplicates("row").sort_values("row")["row_score"].to_numpy()
+    columns = table.drop_duplicates("column").sort_values("column")["column_score"].to_numpy()
+    figure.add_trace(_cells(table["load"].to_numpy().reshape(side, side), numbers, numbers, colours.load))
+    figure.add_trace(_cells(rows[:, None], edge, numbers, colours.warm, "row"))
+    figure.add_trace(_cells(columns[None, :], numbers, edge, colours.cool, "column"))
+    figure.add_trace(_targets(table))
+    summoned = table[table["rank"] > 0]
+    for number, row, column, rank in zip(summoned["expert"], summoned["row"], summoned["column"], summoned["rank"], strict=True):
+        quiet = number in silenced
+        _square(figure, column, row, colours.lit, None if quiet else colours.lit)
+        _square(figure, edge[0], row, colours.lit)
+        _square(figure, column, edge[0], colours.lit)
+        text = "×" if quiet else str(rank)
+        ink = colours.lit if quiet else colours.ground
+        figure.add_annotation(x=column, y=row, text=f"<b>{text}</b>", showarrow=False, font={"color": ink, "size": 11})
+    if selected is not None:
+        at = table.iloc[selected]
+        _square(figure, at["column"], at["row"], colours.picked, width=3, grow=0.16)
+    axis = {"showgrid": False, "zeroline": False, "showticklabels": False, "fixedrange": True, "ticks": ""}
+    figure.update_xaxes(range=[-2.6, side - 0.3], title="column sub-keys", side="top", title_standoff=2, **axis)
+    figure.update_yaxes(range=[side - 0.3, -2.6], title="row sub-keys", title_standoff=2, scaleanchor="x", **axis)
+    figure.update_layout(
+        height=430, margin={"l": 22, "r": 4, "t": 26, "b": 4}, showlegend=False, dragmode=False, plot_bgcolor="rgba(0,0,0,0)",
+        uirevision="grid", clickmode="event+select", hovermode="closest",
+    )  # fmt: skip
+    return figure
+
+
+def _cells(values: np.ndarray, x: np.ndarray, y: np.ndarray, ramp: tuple[str, ...], name: str = "load") -> go.Heatmap:
+    stops = [[i / (len(ramp) - 1), colour] for i, colour in enumerate(ramp)]
+    low = 0 if name == "load" else float(values.min())
+    return go.Heatmap(
+        z=values, x=x, y=y, colorscale=stops, zmin=low, zmax=max(float(values.max()), low + 1e-9), showscale=False,
+        xgap=1, ygap=1, hoverinfo="skip", name=name,
+    )  # fmt: skip
+
+
+def _targets(table: pd.DataFrame) -> go.Scatter:
+    place = np.where(table["rank"] > 0, "summoned, rank " + table["rank"].astype(str), "not summoned")
+    details = np.stack([table["expert"], table["load"], place], axis=1)
+    return go.Scatter(
+        x=table["column"], y=table["row"], mode="markers", marker={"symbol": "square", "size": 13, "color": "rgba(0,0,0,0)"},
+        customdata=details, unselected={"marker": {"opacity": 0}}, selected={"marker": {"opacity": 0}}, name="experts",
+        hovertemplate="<b>expert %{customdata[0]}</b><br>row %{y}, column %{x}<br>%{customdata[2]}<br>%{customdata[1]} people"
+        "<extra></extra>",
+    )  # fmt: skip
+
+
+def _square(
+    figure: go.Figure, x: float, y: float, colour: str, fill: str | None = None, width: float = 2, grow: float = 0.0
+) -> None:
+    half = 0.44 + grow
+    figure.add_shape(
+        type="rect", x0=x - half, x1=x + half, y0=y - half, y1=y + half, line={"color": colour, "width": width},
+        fillcolor=fill or "rgba(0,0,0,0)",
+    )  # fmt: skip

@@ -1,6 +1,7 @@
 """The frame of every page: which run and which person, bound to the address, and the one way for pages to ask for them."""
 
 import random
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +10,7 @@ from urllib.parse import urlencode
 import streamlit as st
 
 from elastic_core.data import Dataset
+from elastic_core.data.histories import Split
 from elastic_core.errors import InputError
 from elastic_core.models.registry import Recommender
 from elastic_core.runs import Run, list_runs
@@ -26,7 +28,7 @@ class Context:
     dataset: Dataset
     model: Recommender
     user: int  # dense, from 0; people see `user + 1`
-    split: str = "test"
+    split: Split = "test"
 
 
 def context() -> Context:
@@ -90,6 +92,15 @@ def describe(run: Run, data: Dataset) -> str:
     return f"{name} on {data.label}; test NDCG@10 {test['protocols']['full']['NDCG@10']:.3f}, ranked against all unseen items"
 
 
+def plain(text: str) -> str:
+    """Text from outside for a place that reads Markdown: it can neither format nor load anything."""
+    return re.sub(r"([\\`*_{}\[\]()#+!|<>~$:-])", r"\\\1", text)
+
+
+def is_dark() -> bool:
+    return st.context.theme.type == "dark"
+
+
 def _asked(key: str) -> str | None:
     """What session or address ask for, before Streamlit drops what it cannot use. Untrusted text."""
     if key in st.session_state:
@@ -113,7 +124,7 @@ def _open(
     problems: list[str] = []
     wanted = st.session_state.pop(WANTED, None) or asked
     if wanted and wanted not in runs:
-        problems.append(f"There is no run called “{wanted[:60]}” here.")
+        problems.append(f"There is no run called “{plain(wanted[:60])}” here.")
     for name in [wanted, *list(runs)]:
         run = runs.get(name or "")
         if run is None:
@@ -122,7 +133,7 @@ def _open(
             data = cache.dataset(run.config.data, tell)
             opened = run, data, cache.opened(run, data)
         except InputError as error:
-            problems.append(f"The run {run.name} cannot be shown: {error}.")
+            problems.append(f"The run {run.name} cannot be shown: {plain(str(error))}.")
             del runs[run.name]
             continue
         if asked != run.name:
@@ -140,7 +151,7 @@ def _teller(place: "st.delta_generator.DeltaGenerator") -> Callable[[str], None]
         with place.container(border=True):
             st.markdown("**Getting the data ready.** This happens once on a machine.")
             for line in said:
-                st.write(line)
+                st.write(plain(line))
 
     return tell
 
@@ -151,7 +162,7 @@ def _run_box(runs: dict[str, Run], run: Run, problems: list[str]) -> None:
     data = cache.dataset(run.config.data, lambda sentence: None)
     st.caption(describe(run, data))
     for note in data.notes:
-        st.caption(note)
+        st.caption(plain(note))
 
 
 def _user_box(run: Run, data: Dataset, model: Recommender, asked: str | None, problems: list[str]) -> int:
@@ -159,7 +170,7 @@ def _user_box(run: Run, data: Dataset, model: Recommender, asked: str | None, pr
     people = data.histories.n_users
     default = cache.example(run, model, data) + 1
     if asked is not None and not (asked.isdecimal() and 1 <= int(asked) <= people):
-        problems.append(f"There is no person “{asked[:20]}” here (1 to {people}), so you see person {default}.")
+        problems.append(f"There is no person “{plain(asked[:20])}” here (1 to {people}), so you see person {default}.")
         if "user" in st.session_state:
             st.session_state["user"] = default
     value = st.number_input(

@@ -1,0 +1,174 @@
+"""What the app asks of the core: recommendations, what-if changes, people and experts, on a small planted world."""
+
+import numpy as np
+import pytest
+import torch
+
+import elastic_core.models as models
+from elastic_core.config import DataConfig, PlantedConfig
+from elastic_core.data import Dataset, load
+from elastic_core.errors import InputError
+from elastic_core.models.elastic import ElasticConfig
+from elastic_core.models.registry import Recommender
+from elastic_core.models.sasrec import SASRecConfig
+from elastic_core.routing import routing
+from elastic_core.services import inspect
+from elastic_core.services.recommend import Reading, answer, moved, reading, recommend
+
+SIDE, K = 6, 4
+
+
+@pytest.fixture(scope="module")
+def data() -> Dataset:
+    planted = PlantedConfig(users=120, items=80, interests=4, mean_length=20, max_length=40)
+    return load(DataConfig(source="planted", planted=planted))
+
+
+@pytest.fixture(scope="module")
+def model(data: Dataset) -> Recommender:
+    torch.manual_seed(0)
+    return models.build(ElasticConfig(length=16, width=16, layers=1, side=SIDE, k=K, stride=4), data.catalog.n_items).eval()
+
+
+def test_a_reading_stops_before_the_target(data: Dataset) -> None:
+    read = reading(data, 3)
+    assert read.items.tolist() == data.histories.of(3)[:-1].tolist() and read.truth == data.histories.of(3)[-1]
+    assert read.without_last(2).items.tolist() == read.items[:-2].tolist()
+    assert len(read.without_last(10_000).items) == 1
+    with pytest.raises(InputError, match="no user"):
+        reading(data, data.histories.n_users)
+
+
+def test_the_list_is_the_sorted_scores_without_what_was_seen(data: Dataset, model: Recommender) -> None:
+    read = reading(data, 5)
+    found = answer(model, data, read, top=10)
+    scores = model.score(inspect.history_batch(read.items, model.length))[0].detach().numpy().copy()
+    seen = set(read.items.tolist()) - {read.truth}
+    rest = [i for i in range(1, data.catalog.n_items + 1) if i not in seen]
+    expected = sorted(rest, key=lambda i: -scores[i])
+    assert found.table["item"].tolist() == expected[:10]
+    assert found.running == len(rest)
+    assert read.truth is not None and found.truth_rank == expected.index(read.truth) + 1
+    assert found.chances.sum() == pytest.approx(1, abs=1e-5) and found.chances[0] == 0
+
+
+def test_recommend_takes_a_user_or_items(data: Dataset, model: Recommender) -> None:
+    by_user = recommend(model, data, 5)
+    assert by_user["rank"].tolist() == list(range(1, 11))
+    items = [int(i) for i in reading(data, 5).items]
+    assert not set(recommend(model, data, items)["item"]) & set(items)
+    assert len(recommend(model, data, items, top=data.catalog.n_items, exclude_seen=False)) == data.catalog.n_items
+    for wrong in ([], [0], [data.catalog.n_items + 1]):
+        with pytest.raises(InputError):
+            recommend(model, data, wrong)
+
+
+def test_no_edit_moves_nothing(data: Dataset, model: Recommender) -> None:
+    here = answer(model, data, reading(data, 1))
+    change = moved(here, here)
+    assert change.counts == {"new": 0, "up": 0, "down": 0, "same": 10}
+    assert change.sentence("films").startswith("The list did not move")
+    assert change.gone.empty and change.truth_before == change.truth_after
+
+
+def test_moves_add_up(data: Dataset, model: Recommender) -> None:
+    start = inspect.situation(model, data, 2)
+    here = inspect.after(model, data, 2, "test", [None, None])
+    change = moved(start.answer, here.answer)
+    assert sum(change.counts.values()) == 10 and change.counts["new"] == len(change.gone)
+    for row in change.table.to_dict("records"):
+        assert row["was"] == start.answer.ranks[row["item"]]
+        assert {"up": row["rank"] < row["was"], "down": row["rank"] > row["was"]}.get(row["change"], True)
+    assert here.removed_from(start) == 2 and here.events == start.events - 2
+
+
+def test_silencing_is_taking_the_row_out_and_leaves_the_model_alone(data: Dataset, model: Recommender) -> None:
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    start = inspect.situation(model, data, 4)
+    strongest = start.heard[0]
+    here = inspect.after(model, data, 4, "test", [strongest])
+    assert here.heard == start.heard[1:] and len(start.heard) == K
+    batch = inspect.history_batch(start.read.items, model.length)
+    by_hand = model.logits(model.last_state(batch, edit=lambda r: r.keep(torch.arange(1, K))))[0]  # type: ignore[call-arg]
+    order = [i for i in here.answer.ranks.argsort() if here.answer.ranks[i] > 0]
+    assert torch.all(by_hand[order][:-1] >= by_hand[order][1:])
+    assert not np.allclose(here.answer.chances, start.answer.chances)
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+
+
+def test_one_expert_always_stays(data: Dataset, model: Recommender) -> None:
+    start = inspect.situation(model, data, 4)
+    here = inspect.after(model, data, 4, "test", start.heard)
+    assert np.isfinite(here.answer.chances).all() and here.answer.chances.sum() == pytest.approx(1, abs=1e-5)
+
+
+def test_an_effect_is_the_ratio_of_chances(data: Dataset, model: Recommender) -> None:
+    start = inspect.situation(model, data, 7)
+    expert = start.heard[1]
+    without = inspect.after(model, data, 7, "test", [expert])
+    found = inspect.effect(model, data, start, expert)
+    assert (found.promotes["times"] > 1).all() and (found.holds_back["times"] < 1).all()
+    for row in [*found.promotes.to_dict("records"), *found.holds_back.to_dict("records")]:
+        assert row["times"] == pytest.approx(start.answer.chances[row["item"]] / without.answer.chances[row["item"]], rel=1e-4)
+    assert inspect.effect(model, data, without, expert).promotes["item"].tolist() == found.promotes["item"].tolist()
+
+
+def test_the_experts_table_agrees_with_the_search(data: Dataset, model: Recommender) -> None:
+    here, traffic = inspect.situation(model, data, 9), routing(model, data, "test")
+    assert here.found is not None
+    table = inspect.experts_table(here.found, traffic.load)
+    assert len(table) == SIDE**2
+    summoned = table[table["rank"] > 0].sort_values("rank")
+    assert summoned["expert"].tolist() == here.heard
+    assert table["score"].nlargest(K).sort_values().tolist() == pytest.approx(summoned["score"].sort_values().tolist())
+    assert (table["row"] * SIDE + table["column"] == table["expert"]).all()
+    assert table["load"].sum() == pytest.approx(inspect.even_load(traffic) * SIDE**2)
+    expert = here.heard[0]
+    assert 9 in set(inspect.people_of(traffic, expert, top=data.histories.n_users)["user"])
+
+
+def test_people_are_found_by_what_they_had(data: Dataset) -> None:
+    item = int(reading(data, 0).items[-1])
+    people = inspect.people_with(data, item)
+    expected = {u for u in range(data.histories.n_users) if item in data.histories.of(u)[:-1]}
+    assert set(people["user"]) == expected and people["user"].is_unique
+    for row in people.to_dict("records"):
+        assert data.histories.of(row["user"])[row["events"] - 1 - row["since"]] == item
+    found = inspect.find_items(data, data.catalog.title(item))
+    assert item in set(found["item"]) and found["events"].is_monotonic_decreasing
+
+
+def test_a_model_without_memory_still_answers(data: Dataset) -> None:
+    peer = models.build(SASRecConfig(length=16, width=16, layers=1), data.catalog.n_items).eval()
+    here = inspect.situation(peer, data, 3)
+    assert here.found is None and here.heard == [] and len(here.answer.table) == 10
+
+
+def test_the_example_has_enough_history_and_the_best_rank(data: Dataset, model: Recommender) -> None:
+    events = (10, 30)
+    user = inspect.good_example(model, data, events=events)
+    able = [u for u in range(data.histories.n_users) if events[0] <= len(reading(data, u).items) <= events[1]][:64]
+    assert user in able
+    ranks = {u: answer(model, data, reading(data, u)).truth_rank or 0 for u in able}
+    assert ranks[user] == min(ranks.values())
+
+
+@pytest.mark.parametrize(
+    ("title", "expected"),
+    [
+        ("Piano, The (1993)", ("The Piano", "1993")),
+        ("Heat (1995)", ("Heat", "1995")),
+        ("2001", ("2001", "")),
+        ("(1994)", ("(1994)", "")),
+        ("Postino, Il (1994)", ("Il Postino", "1994")),
+    ],
+)
+def test_years_and_articles(title: str, expected: tuple[str, str]) -> None:
+    assert inspect.split_year(title) == expected
+
+
+def test_the_history_table_is_the_end_of_the_history(data: Dataset) -> None:
+    read = reading(data, 6)
+    table = inspect.history_table(data, read, last=5)
+    assert table["item"].tolist() == read.items[-5:].tolist() and table["position"].tolist()[-1] == len(read.items)
+    assert len(inspect.history_table(data, Reading(read.items[:2]), last=5)) == 2
