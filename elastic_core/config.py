@@ -95,6 +95,7 @@ class TrainConfig:
     learning_rate: float = 1e-3
     weight_decay: float = 0.0
     clip: float = 5.0
+    average: float = 0.0  # decay per step of a running average of the weights, which is then what is judged and kept; 0 = none
     balance: float = 0.0  # weight of the marginal-entropy term on the sub-keys (models that retrieve)
     seed: int = 0
     device: str = "cpu"
@@ -106,6 +107,8 @@ class TrainConfig:
                 raise InputError(f"train.{name} must be at least 1, not {getattr(self, name)}")
         if self.cuts < 0 or self.minutes < 0:
             raise InputError("train.cuts and train.minutes must not be negative")
+        if not 0 <= self.average < 1:
+            raise InputError(f"train.average must lie in [0, 1), not {self.average}")
         if not self.learning_rate > 0:
             raise InputError(f"train.learning_rate must be positive, not {self.learning_rate}")
 

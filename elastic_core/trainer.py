@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 import elastic_core.models as models
 from elastic_core.config import RunConfig, TrainConfig
@@ -50,6 +51,7 @@ class Trainer:
         if self.model.objectives:
             self.model.check(config.train.objective)
         self.model.to(self.device)
+        self.average = _average(self.model, config.train)
         self.sampler = Sampler(dataset, config.train, config.model.length)
         self.epoch, self.step, self.seconds = 0, 0, 0.0
         self.best, self.best_epoch = -math.inf, 0
@@ -101,6 +103,8 @@ class Trainer:
         self.model.load_state_dict(resume["model"])
         assert self.optimizer is not None
         self.optimizer.load_state_dict(resume["optimizer"])
+        if self.average is not None:
+            self.average.load_state_dict(resume["average"])
         for name in ("epoch", "step", "seconds", "best", "best_epoch", "stopped"):
             setattr(self, name, resume[name])
 
@@ -110,20 +114,28 @@ class Trainer:
             if self.stopped == "asked to stop" and self.epoch > 0:
                 break
             self.epoch += 1
-            report = evaluate(self.model, self.dataset, split="valid", protocols=("full",), device=str(self.device))
+            judged = self.judged()
+            report = evaluate(judged, self.dataset, split="valid", protocols=("full",), device=str(self.device))
             valid = report.metrics["full"]
             if valid[SELECTION] > self.best:
                 self.best, self.best_epoch = valid[SELECTION], self.epoch
-                self.run.save_weights(self.model)
+                self.run.save_weights(judged)
             self.seconds += time.monotonic() - began
             row = {"event": "epoch", "epoch": self.epoch, "step": self.step, "loss": loss, "seconds": round(self.seconds, 2)}
             row["valid"] = {name: round(value, 6) for name, value in valid.items()}
-            if self.model.retrieves:
-                row |= routing(self.model, self.dataset).summary()
+            if judged.retrieves:
+                row |= routing(judged, self.dataset).summary()
             self._emit(row)
             if self.epoch - self.best_epoch >= self.config.train.patience:
                 self.stopped = f"no better validation {SELECTION} in {self.config.train.patience} epochs"
             self._save_resume()
+
+    def judged(self) -> models.Recommender:
+        """The weights that validation sees and the run keeps: the running average, where there is one."""
+        if self.average is None:
+            return self.model
+        assert isinstance(self.average.module, models.Recommender)
+        return self.average.module
 
     def _epoch(self) -> float:
         """One pass over the targets; returns the mean loss."""
@@ -146,6 +158,8 @@ class Trainer:
             (loss + train.balance * penalty).backward()
             torch.nn.utils.clip_grad_norm_(self.model.parameters(), train.clip)
             self.optimizer.step()
+            if self.average is not None:
+                self.average.update_parameters(self.model)
             total, batches, self.step = total + float(loss.detach()), batches + 1, self.step + 1
             now = time.monotonic()
             if now - told > 1:
@@ -167,7 +181,10 @@ class Trainer:
     def _save_resume(self) -> None:
         assert self.optimizer is not None
         state = {name: getattr(self, name) for name in ("epoch", "step", "seconds", "best", "best_epoch", "stopped")}
-        self.run.save_resume({"model": self.model.state_dict(), "optimizer": self.optimizer.state_dict(), **state})
+        state |= {"model": self.model.state_dict(), "optimizer": self.optimizer.state_dict()}
+        if self.average is not None:
+            state["average"] = self.average.state_dict()
+        self.run.save_resume(state)
 
     def _finish(self) -> None:
         """Scores the test split once, with the best weights, under every protocol."""
@@ -193,6 +210,10 @@ class Trainer:
 def _optimizer(model: torch.nn.Module, train: TrainConfig) -> torch.optim.Optimizer:
     kind = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[train.optimizer]
     return kind(model.parameters(), lr=train.learning_rate, weight_decay=train.weight_decay)
+
+
+def _average(model: torch.nn.Module, train: TrainConfig) -> AveragedModel | None:
+    return AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(train.average)) if train.average else None
 
 
 def _seed(seed: int, epoch: int) -> None:
