@@ -1,0 +1,48 @@
+"""What all tests share: where the data lies, one small world, and which tests can run on this machine."""
+
+import os
+from pathlib import Path
+
+import pytest
+import torch
+
+import install_browser
+from elastic_core.config import DataConfig, PlantedConfig
+from elastic_core.data import Dataset, load
+
+ROOT = Path(__file__).resolve().parents[1]
+SHARED = ROOT.parent / "shared" / "data"
+
+if SHARED.is_dir():
+    os.environ.setdefault("ELASTIC_DATA_DIR", str(SHARED))
+torch.set_num_threads(1)  # the tensors here are tiny: a second thread would only wait for the first
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    browser = [item for item in items if item.get_closest_marker("browser")]
+    if browser and not config.option.collectonly and "not browser" not in config.option.markexpr:
+        chromium = install_browser.find() or install_browser.install()
+        if chromium is None:
+            skip = pytest.mark.skip(reason="no Chromium here; install it (apt-get install chromium), or name one in CHROMIUM")
+            for item in browser:
+                item.add_marker(skip)
+    if "network" not in config.option.markexpr:
+        for item in items:
+            if item.get_closest_marker("network"):
+                item.add_marker(pytest.mark.skip(reason="talks to the outside; asked for with -m network"))
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """The path of a Chromium, for Playwright's executable_path."""
+    path = install_browser.find()
+    if path is None:
+        pytest.skip("no Chromium here")
+    return path
+
+
+@pytest.fixture(scope="session")
+def small_world() -> Dataset:
+    """A planted world of 60 people; shared, so never changed."""
+    planted = PlantedConfig(users=60, items=60, interests=4, mean_length=20, max_length=40)
+    return load(DataConfig(source="planted", planted=planted))
