@@ -6,11 +6,14 @@ Every table is computed from it by the code that the model itself runs; nothing 
 
 from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
 
-from elastic_core.data.batches import Batch
+from elastic_core.data import Dataset
+from elastic_core.data.batches import Batch, reading_batch
+from elastic_core.data.histories import Split
 from elastic_core.layers.interest_memory import InterestMemory, gate
 from elastic_core.layers.product_keys import Keys, ProductKeys, candidate_ranks, top_pairs
 from elastic_core.models.registry import Recommender
@@ -45,11 +48,22 @@ class Lesson:
 
 
 @torch.inference_mode()
-def of_person(model: Recommender, batch: Batch, k: int | None = None) -> Lesson:
-    """The first person's query in the run's first memory; k is the run's own unless given."""
+def of_person(model: Recommender, dataset: Dataset, user: int, split: Split = "test", k: int | None = None) -> Lesson:
+    """A person's query in the run's first memory; k is the run's own unless given."""
     memory = first_memory(model)
-    found = model.retrieve(batch)  # type: ignore[operator]
+    found = model.retrieve(_reading(model, dataset, user, split))  # type: ignore[operator]
     return Lesson(memory.keys, memory.values.weight, found.query[0], found.halves[0], k or memory.k, memory.kind)
+
+
+def _reading(model: Recommender, dataset: Dataset, user: int, split: Split) -> Batch:
+    """What the model reads of one person."""
+    users = np.array([user])
+    return reading_batch(dataset, users, dataset.ends(split)[users], model.length)
+
+
+def largest_k(model: Recommender, most: int) -> int:
+    """The largest k that this model's memory and a limit allow."""
+    return min(most, first_memory(model).keys.side ** 2)
 
 
 @torch.inference_mode()
@@ -168,3 +182,42 @@ def expert_values(lesson: Lesson, gated: bool = False) -> pd.DataFrame:
 
 def _places(lesson: Lesson) -> dict[int, int]:
     return {int(expert): place for place, expert in enumerate(lesson.winners.indices, start=1)}
+
+
+# --- sentences -------------------------------------------------------------------------------------------------------
+
+
+def guesses(lesson: Lesson) -> list[int]:
+    """Every expert, candidates first, each group by number, so that the order gives nothing away."""
+    table = grid(lesson)
+    return [*table.loc[table["candidate"], "expert"], *table.loc[~table["candidate"], "expert"]]
+
+
+def verdict(lesson: Lesson, guess: int) -> str:
+    """What became of the square that somebody bet on, and the rule behind it."""
+    row = grid(lesson).iloc[guess]
+    sum_ = f"{row['row_score']:.2f} + {row['column_score']:.2f} = {row['score']:.2f}"
+    rule = "First place is always where the best row crosses the best column; the contest is for the places after it."
+    if pd.isna(row["place"]):
+        why = "it was a candidate, but others score more" if row["candidate"] else "it is outside the staircase and could not win"
+        return f"Not among the best {lesson.k}: {sum_}; {why}. {rule}"
+    if row["place"] == 1:
+        return f"Right: {sum_}, first place. {rule}"
+    return f"A winner, but place {row['place']} of {lesson.k}: {sum_}. {rule}"
+
+
+def gate_sentence(lesson: Lesson) -> str:
+    """What the gate does to the scores, in words."""
+    if lesson.kind == "none":
+        return "This run has no gate: every winner counts the same, as the paper's Algorithm 1 prints it."
+    if lesson.kind == "sigmoid":
+        return "Each winner is multiplied by the sigmoid of its score, a weight between 0 and 1."
+    if lesson.k == 1:
+        return "A softmax over a single score is always 1, so with k = 1 this gate teaches the keys nothing."
+    return f"A softmax turns the {lesson.k} scores into weights (times {lesson.k}, so that their mean is 1)."
+
+
+def square(lesson: Lesson, expert: int) -> str:
+    """An expert by its place in the grid."""
+    row, column = divmod(expert, lesson.side)
+    return f"row {row}, column {column} (expert {expert})"

@@ -15,6 +15,7 @@ from elastic_core.data.batches import reading_batch
 from elastic_core.data.histories import Split
 from elastic_core.layers.product_keys import ProductKeys, candidate_ranks, top_pairs
 from elastic_core.models.registry import Recommender
+from elastic_core.services.retrieval_lesson import Lesson
 
 TIE = 1e-9  # scores in double precision that differ by less, in proportion, are equal
 
@@ -42,6 +43,16 @@ def operations_by_side(width: int, k: int, largest: int = 1024) -> pd.DataFrame:
     return pd.concat(tables, ignore_index=True)
 
 
+def spent(step: int, side: int, width: int, k: int) -> int:
+    """Multiplications done when a step (from 1) of the lesson is over: all of them fall in step 2."""
+    return int(operations(side, width, k)["multiplications"].iloc[1]) if step >= 2 else 0
+
+
+def summed(step: int, side: int, k: int) -> int:
+    """Candidate sums done when a step is over: all of them in step 4."""
+    return len(candidate_ranks(k, side)) if step >= 4 else 0
+
+
 def saving(side: int, width: int, k: int) -> float:
     """How many times fewer multiplications product keys need."""
     flat, product = operations(side, width, k)["multiplications"]
@@ -64,6 +75,14 @@ class Check:
     @property
     def wrong(self) -> int:
         return self.queries - self.agree - self.ties
+
+    @property
+    def sentence(self) -> str:
+        """The count, ties and errors named, and the time both took."""
+        tied = f" ({self.ties:,} of them by a tie: other experts, exactly equal scores)" if self.ties else ""
+        right = f"Brute force agrees: **{self.queries - self.wrong:,} of {self.queries:,}**{tied}."
+        clock = f"Product keys took {self.product_seconds * 1e3:.1f} ms, every key {self.flat_seconds * 1e3:.1f} ms."
+        return f"{right} {clock}"
 
     def __add__(self, other: "Check") -> "Check":
         return Check(*(getattr(self, name) + getattr(other, name) for name in self.__dataclass_fields__))
@@ -114,6 +133,11 @@ def people_queries(model: Recommender, dataset: Dataset, split: Split, first: in
     return model.retrieve(batch).query.clone()  # type: ignore[operator]
 
 
+def chance_queries(lesson: Lesson, n: int = 512, seed: int = 0) -> Tensor:
+    """The lesson's query, and random ones."""
+    return torch.cat([lesson.query[None], random_queries(lesson.width, n, seed)])
+
+
 @dataclass(frozen=True)
 class Printed:
     """Many queries searched as meant (q1, q2) and as printed (q1, q1)."""
@@ -125,8 +149,17 @@ class Printed:
     shared: float  # experts in common, of k, on average
     used: int  # different best experts as meant …
     used_printed: int  # … and as printed
-    twins: int  # queries whose printed experts stay when q2 is replaced by another person's: all of them, by construction
-    twins_meant: int
+    deaf: int  # queries that keep all their experts, as meant, when q2 is somebody else's; as printed all of them do
+
+    @property
+    def kept(self) -> int:
+        """The first query's experts that the printed form finds too."""
+        return int(self.first["printed_is_right"].sum())
+
+    @property
+    def busiest(self) -> int:
+        """The most queries that share a best expert, either way."""
+        return int(self.load[["meant", "printed"]].to_numpy().max())
 
 
 @torch.inference_mode()
@@ -152,6 +185,5 @@ def as_printed(keys: ProductKeys, k: int, queries: Tensor) -> Printed:
         shared=float(common.sum(-1).float().mean()),
         used=int((load["meant"] > 0).sum()),
         used_printed=int((load["printed"] > 0).sum()),
-        twins=len(queries),
-        twins_meant=int((meant.sort(-1).values == exchanged.sort(-1).values).all(-1).sum()),
+        deaf=int((meant.sort(-1).values == exchanged.sort(-1).values).all(-1).sum()),
     )

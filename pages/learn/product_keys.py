@@ -1,0 +1,57 @@
+"""Product keys: how can 2√K comparisons find the best k of K, exactly?"""
+
+import streamlit as st
+
+from elastic_core.services import retrieval_lesson
+from elastic_core.services.retrieval_lesson import Lesson
+from pages.ui import charts, keys_parts, keys_steps, shell
+from pages.ui.keys_steps import Scene
+
+OWN, RANDOM = "This person", "Random"
+SIDES, MOST = (4, 32), 16
+SEED, K, SIDE, SOURCE = "keys_seed", "keys_k", "keys_side", "keys_query"
+
+now = shell.context()
+
+
+def draw_another() -> None:
+    st.session_state[SEED] = st.session_state[SEED] + 1
+
+
+def controls() -> tuple[str, Lesson]:
+    """Whose query, how many experts, how large a memory."""
+    sources = [OWN, RANDOM] if now.model.retrieves else [RANDOM]
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        source = st.segmented_control(
+            "Query", sources, default=sources[0], required=True, key=SOURCE, bind="query-params", width="content"
+        )
+        if source == RANDOM:
+            side = st.slider("√K", *SIDES, SIDES[1] // 2, key=SIDE, bind="query-params", width=180)
+            k = st.slider("k", 1, MOST, MOST // 2, key=K, bind="query-params", width=180)
+            seed = st.number_input("Seed", 0, 10**6, 0, key=SEED, bind="query-params", width=130)
+            st.button("Draw another", icon=":material/casino:", on_click=draw_another)
+            return f"A random query ({seed})", retrieval_lesson.of_chance(side, now.model.config.width, k, int(seed))
+        most = retrieval_lesson.largest_k(now.model, MOST)
+        usual = min(retrieval_lesson.first_memory(now.model).k, most)
+        k = st.slider("k", 1, most, usual, key="keys_own_k", bind="query-params", width=220)
+    return f"Person {now.user + 1}’s history", retrieval_lesson.of_person(now.model, now.dataset, now.user, now.split, k)
+
+
+st.title("How can a few comparisons find the best experts, exactly?")
+if not now.model.retrieves:
+    st.info("This run has no interest memory, so query and keys below are random. Choose an ELASTIC run for your person’s own.")
+intro = st.empty()
+whose, lesson = controls()
+intro.markdown(
+    f"The memory holds K = {lesson.side**2} experts in a grid of {lesson.side} × {lesson.side}. The query should meet the best "
+    f"{lesson.k}. Comparing it with all {lesson.side**2} keys is the long way; **product keys** need {2 * lesson.side} "
+    f"comparisons of half the "
+    "length and find exactly the same ones. Go through it in seven steps."
+)
+scene = Scene(lesson, charts.palette(shell.is_dark()), whose, f"{now.run.name}/{whose}/{lesson.side}/{lesson.k}")
+step = keys_steps.chooser()
+keys_parts.counter(step, lesson)
+with st.container(border=True):
+    keys_steps.page(step, scene)
+st.subheader("Look closer", anchor=False)
+keys_parts.part(scene, now, whose.startswith("Person"))
