@@ -3,10 +3,10 @@
 import os
 from pathlib import Path
 
+import install_browser
 import pytest
 import torch
 
-import install_browser
 from elastic_core.config import DataConfig, PlantedConfig
 from elastic_core.data import Dataset, load
 

@@ -1,0 +1,193 @@
+"""Fast code against its slow twin, written out here from the equations."""
+
+import math
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from elastic_core.layers.attention import Attention
+from elastic_core.layers.dispatcher import CausalDispatcher, Dispatcher, LocalConvolution, TwoWayDispatcher
+from elastic_core.layers.prefix_slots import CAP, read_prefixes, weigh
+from elastic_core.layers.query_network import QueryNetwork, Whitening
+
+WIDTH = 12
+heads_and_local = pytest.mark.parametrize(("heads", "local"), [(1, 0), (1, 3), (3, 0), (2, 4)])
+
+
+def given(rows: int = 3, length: int = 70, k: int = 5) -> tuple[Tensor, Tensor, Tensor]:
+    """Events, interests and the mask of left-padded histories, the first full."""
+    torch.manual_seed(1)
+    real = torch.arange(length) >= torch.tensor([0, *torch.randint(1, length, (rows - 1,)).tolist()])[:, None]
+    return torch.randn(rows, length, WIDTH) * real.unsqueeze(-1), torch.randn(rows, k, WIDTH), real
+
+
+def randomised(layer: nn.Module) -> nn.Module:
+    """Every parameter random, so that no bias or scale hides behind a zero or a one."""
+    generator = torch.Generator().manual_seed(2)
+    with torch.no_grad():
+        for p in layer.parameters():
+            p.copy_(torch.randn(p.shape, generator=generator) * (0.4 if p.dim() > 1 else 0.2) + (1.0 if p.dim() == 1 else 0.0))
+    return layer.double().eval()
+
+
+def textbook_attention(q: Tensor, k: Tensor, v: Tensor, heads: int, allowed: Tensor | None = None) -> Tensor:
+    """softmax(q kᵀ / √d_h) v, head by head; nothing folded."""
+    out = []
+    for qh, kh, vh in zip(q.chunk(heads, -1), k.chunk(heads, -1), v.chunk(heads, -1), strict=True):
+        scores = qh @ kh.transpose(-1, -2) / math.sqrt(qh.shape[-1])
+        if allowed is not None:
+            scores = scores.masked_fill(~allowed[:, None, :], -torch.inf)
+        out.append(scores.softmax(-1) @ vh)
+    return torch.cat(out, -1)
+
+
+def local_twin(layer: Dispatcher, h: Tensor) -> Tensor | float:
+    if layer.local is None:
+        return 0.0
+    out = torch.zeros_like(h)
+    for t in range(h.shape[1]):
+        for back, tap in enumerate(layer.local.taps):
+            if back <= t:
+                out[:, t] += tap * h[:, t - back]
+    return out
+
+
+@heads_and_local
+@torch.no_grad()
+def test_the_folded_two_way_dispatcher_is_textbook_attention(heads: int, local: int) -> None:
+    """Eq. 2-3: P attends to X, X attends to P, with every key and value of the long side computed."""
+    layer = randomised(TwoWayDispatcher(WIDTH, heads, 0.1, local, 2))
+    assert isinstance(layer, TwoWayDispatcher)
+    x, p, real = (y.double() if y.is_floating_point() else y for y in given())
+    h = layer.norm(x) * real.unsqueeze(-1)
+    p2 = layer.interest_feed_forward(p + textbook_attention(layer.query1(p), layer.key1(h), layer.value1(h), heads, real))
+    n = layer.interest_norm(p2)
+    mixed = layer.output(textbook_attention(layer.query2(h), layer.key2(n), layer.value2(n), heads))
+    expected = layer.feed_forward(x + mixed + local_twin(layer, h))
+
+    found, carried = layer(x, p, real)
+    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(carried, p2)
+    torch.testing.assert_close(layer(x, p, real, last=True)[0], expected[:, -1:])
+
+
+@heads_and_local
+@torch.no_grad()
+def test_the_causal_dispatcher_is_a_recomputation_for_every_prefix(heads: int, local: int) -> None:
+    """At every t: aggregate the events up to t with the direct formula, then dispatch to event t alone."""
+    layer = randomised(CausalDispatcher(WIDTH, heads, 0.1, local, 2)).float()  # its running sums are float32 anyway
+    assert isinstance(layer, CausalDispatcher)
+    x, p, real = given()
+    h = layer.norm(x) * real.unsqueeze(-1)
+    local_part = local_twin(layer, h)
+    expected = torch.zeros_like(x)
+    for t in range(x.shape[1]):
+        row, past = h[:, t : t + 1], h[:, : t + 1]
+        mixed = torch.cat([_dispatched(layer, head, row, past, p, real[:, : t + 1]) for head in range(heads)], -1)
+        beside = local_part[:, t : t + 1] if isinstance(local_part, Tensor) else 0.0
+        expected[:, t : t + 1] = layer.feed_forward(x[:, t : t + 1] + layer.output(mixed) + beside)
+
+    found, same = layer(x, p, real)
+    torch.testing.assert_close(found[real], expected[real], atol=1e-4, rtol=1e-4)
+    assert same is p
+    torch.testing.assert_close(layer(x, p, real, last=True)[0], expected[:, -1:], atol=1e-4, rtol=1e-4)
+
+
+def _dispatched(layer: CausalDispatcher, head: int, row: Tensor, past: Tensor, p: Tensor, real: Tensor) -> Tensor:
+    """Head `head` of what event t reads, `[B, 1, d/H]`: slots P + M_t W_V1, M_t the softmax average of the past."""
+    size = WIDTH // layer.heads
+    own = slice(head * size, (head + 1) * size)
+    logits = layer.query1(p)[..., own] @ layer.key1(past)[..., own].transpose(-1, -2) / math.sqrt(size)
+    logits = (CAP * torch.tanh(logits / CAP)).masked_fill(~real[:, None, :], -torch.inf)
+    weights = logits.softmax(-1).nan_to_num()
+    aggregated = weights @ layer.value1(past)[..., own]  # [B, k, d/H]
+    # W_K2 and W_V2 take head h of the aggregate to head h of the slot's key and value; P enters with its full width
+    key = layer.key2(p)[..., own] + aggregated @ layer.key2.weight[own, own].T
+    value = layer.value2(p)[..., own] + aggregated @ layer.value2.weight[own, own].T
+    slots = (layer.query2(row)[..., own] @ key.transpose(-1, -2) / math.sqrt(size)).softmax(-1)
+    return slots @ value
+
+
+@pytest.mark.parametrize("length", [1, 31, 32, 33, 70])
+@torch.no_grad()
+def test_prefix_slots_equal_the_direct_sum(length: int) -> None:
+    """The chunked scan against N x k x d running sums; chunk borders do not show."""
+    torch.manual_seed(3)
+    heads, k = 2, 4
+    x, queries = torch.randn(2, length, WIDTH).double(), torch.randn(2, heads, length, WIDTH).double()
+    weights, bias = torch.randn(2, heads, length, k).exp().double(), torch.randn(2, heads, length, k).double()
+    sums = (weights.unsqueeze(-1) * x[:, None, :, None, :]).cumsum(2)
+    memory = sums / weights.cumsum(2).unsqueeze(-1)  # [B, H, N, k, d]
+    slots = (torch.einsum("bhnd,bhnkd->bhnk", queries, memory) + bias).softmax(-1)
+    found_slots, found = read_prefixes(x, weights, queries, bias)
+    torch.testing.assert_close(found_slots, slots)
+    torch.testing.assert_close(found, torch.einsum("bhnk,bhnkd->bhnd", slots, memory))
+
+
+@torch.no_grad()
+def test_weights_stay_finite_however_large_the_logits() -> None:
+    weights = weigh(torch.tensor([-1e6, -40.0, 0.0, 40.0, 1e6]))
+    assert weights.isfinite().all() and (weights > 0).all() and weights[2] == 1
+
+
+@torch.no_grad()
+def test_the_local_convolution_reads_the_past_only() -> None:
+    layer = LocalConvolution(WIDTH, 4)
+    x = torch.randn(2, 9, WIDTH)
+    expected = torch.stack([sum(layer.taps[i] * x[:, t - i] for i in range(min(4, t + 1))) for t in range(9)], 1)
+    torch.testing.assert_close(layer(x), expected)
+    torch.testing.assert_close(layer.last(x), expected[:, -1:])
+    torch.testing.assert_close(layer.last(x[:, :2]), expected[:, 1:2])
+
+
+@pytest.mark.parametrize("fused", [True, False])
+@torch.no_grad()
+def test_attention_with_extra_keys_is_textbook_attention(fused: bool) -> None:
+    """Causal among the events, open to the experts, deaf to padding."""
+    layer = randomised(Attention(WIDTH, 3, 0.1, causal=True, fused=fused))
+    x, extra, real = (y.double() if y.is_floating_point() else y for y in given(length=11))
+    keys = torch.cat([extra, x], 1)
+    for t in range(11):
+        allowed = torch.cat([torch.ones(3, 5, dtype=torch.bool), real & (torch.arange(11) <= t)], 1)
+        mixed = textbook_attention(layer.query(x[:, t : t + 1]), layer.key(keys), layer.value(keys), 3, allowed)
+        expected = layer.output(mixed)[real[:, t]]
+        torch.testing.assert_close(layer(x, real, extra)[:, t : t + 1][real[:, t]], expected)
+    torch.testing.assert_close(layer.last(x, real, extra), layer(x, real, extra)[:, -1:])
+
+
+@pytest.mark.parametrize("length", [16, 61, 64])
+@torch.no_grad()
+def test_windows_are_full_attention_while_the_history_fits(length: int) -> None:
+    """Up to N = stride · window the linear-cost query network is the paper's."""
+    torch.manual_seed(4)
+    full, windowed = QueryNetwork(64, WIDTH, 2, stride=4, window=None), QueryNetwork(64, WIDTH, 2, stride=4, window=16)
+    windowed.load_state_dict(full.state_dict())
+    x, _, real = given(length=length)
+    torch.testing.assert_close(windowed(x, real), full(x, real))
+    narrow = QueryNetwork(64, WIDTH, 2, stride=4, window=2)
+    narrow.load_state_dict(full.state_dict())
+    assert not torch.allclose(narrow(x, real), full(x, real), atol=1e-3)
+
+
+@torch.no_grad()
+def test_whitening_decorrelates_what_scaling_could_not() -> None:
+    """A query that is nearly one-dimensional comes out with every direction alike."""
+    torch.manual_seed(5)
+    mixing = torch.linalg.qr(torch.randn(WIDTH, WIDTH))[0] * torch.logspace(0, -1, WIDTH)[:, None]
+    mixing = mixing @ torch.linalg.qr(torch.randn(WIDTH, WIDTH))[0]
+    layer = Whitening(WIDTH).train()
+    for _ in range(150):
+        layer(torch.randn(400, WIDTH) @ mixing + 3)
+    white = layer.eval()(torch.randn(20_000, WIDTH) @ mixing + 3)
+    assert white.mean(0).abs().max() < 0.15
+    torch.testing.assert_close(white.T.cov(), torch.eye(WIDTH), atol=0.15, rtol=0)
+
+
+def test_whitening_carries_gradient_to_its_input_and_none_to_its_statistics() -> None:
+    layer = Whitening(WIDTH).train()
+    x = torch.randn(30, WIDTH, requires_grad=True)
+    functional.mse_loss(layer(x), torch.randn(30, WIDTH)).backward()
+    assert x.grad is not None and x.grad.abs().sum() > 0
+    assert not any(buffer.requires_grad for buffer in layer.buffers())
