@@ -25,7 +25,7 @@ def planted(model: str = "elastic") -> RunConfig:
     return RunConfig(
         data=DataConfig(source="planted"),
         model=_model(model, {"length": 64, "width": 64, "layers": 2, "dropout": 0.1, "side": 8, "k": 8}),
-        train=_train(model, epochs=60, patience=6, batch=64, window=32),
+        train=_train(model, epochs=60, patience=6, batch=64, window=32, average=0.99),
     )
 
 

@@ -43,7 +43,7 @@ class ElasticConfig(ModelConfig, name="elastic"):
     dispatch: Literal["linear", "none"] = "linear"
     gate: Literal["softmax", "sigmoid", "none"] = "softmax"
     query_norm: Literal["whiten", "layer", "batch", "none"] = "whiten"
-    local: int = 4
+    local: int = 8
     stride: int = 8
     window: int = 64  # attention window of the query network; 0 = full attention
     expansion: int = 1
