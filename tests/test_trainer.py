@@ -100,7 +100,7 @@ def _die_before_write(moment: int) -> None:
 
         return inner
 
-    runs.os.replace = counted(os.replace)  # type: ignore[attr-defined]
+    runs.os.replace = counted(os.replace)
     Run.append = counted(Run.append)  # type: ignore[method-assign]
 
 

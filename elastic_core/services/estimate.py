@@ -52,6 +52,11 @@ class Estimate:
         return min(self.epochs, self.budget_seconds / self.epoch_seconds) if self.budget_seconds else float(self.epochs)
 
     @property
+    def tight(self) -> bool:
+        """Fewer than two epochs fit: too little to see anything learned."""
+        return self.steps > 0 and self.fitting < min(2, self.epochs)
+
+    @property
     def seconds(self) -> float:
         """From start to tested, if it does not stop early."""
         cut_short = self.judge_seconds if self.fitting < self.epochs else 0.0
@@ -118,7 +123,7 @@ def _steps(model: models.Recommender, batch: Batch, config: RunConfig, dataset: 
     rows = size if first * size / ROWS <= STEP_SECONDS else max(ROWS, min(size, int(ROWS * STEP_SECONDS / first)))
     times: list[float] = []
     kept = 0.0
-    while sum(times) < TIMED and len(times) < 5:
+    while not times or (sum(times) + times[-1] < TIMED and len(times) < 5):
         seconds, kept = step(rows)
         times.append(seconds)
     return float(np.median(times)) * size / rows, kept * size / rows

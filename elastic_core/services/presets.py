@@ -177,7 +177,7 @@ def _flat(plain: dict[str, Any], before: str = "") -> dict[str, Any]:
 
 def data_choices(current: DataConfig | None) -> dict[str, DataConfig]:
     """Data to train on, by the name a person reads; the current run's own data last, if it is another."""
-    choices = {SOURCES["ml-100k"].label: DataConfig(source="ml-100k"), "Planted world": DataConfig(source="planted")}
+    choices = {SOURCES["ml-100k"].label: DataConfig(source="ml-100k"), "Planted interests": DataConfig(source="planted")}
     if current is not None and current not in choices.values():
         choices["The chosen run's data"] = current
     return choices

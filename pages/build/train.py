@@ -1,0 +1,42 @@
+"""What happens if I change √K, k, length, depth? Train it and see; nothing here stops when the page is left."""
+
+import streamlit as st
+
+from elastic_core.errors import InputError
+from elastic_core.runs import Run, list_runs
+from pages.ui import shell, train_form, train_live, train_runs
+
+
+def readable(run: Run) -> bool:
+    try:
+        return bool(run.config)
+    except InputError:
+        return False
+
+
+st.title("Train")
+st.write(
+    "What happens if the memory is larger, more experts are summoned, more of the history is read? Choose how long you want to "
+    "wait, start, and watch. The training goes on when you reload, leave or close this page."
+)
+with st.popover("What am I looking at?", icon=":material/help:"):
+    st.markdown(
+        "**Question.** Does one change to the model help, and does its memory stay alive?\n\n"
+        "**How it is computed.** Each person's last film is kept for the test, the one before it for validation. After every "
+        "epoch the model ranks the validation film against all films the person has not seen; NDCG@10 is 1 if it comes first, "
+        "less further down, 0 below place ten. The best weights by that number are tested once, at the end. *Experts used* is "
+        "the share that anybody's history summons; *evenness* is the entropy of that load, 100 % if all carry the same.\n\n"
+        "**How it is misread.** A short training says which model learns faster, not which is better in the end. Two runs differ "
+        "by their seed alone, too: train a second seed before you believe a small gap. Validation numbers are picked by "
+        "their maximum, so they look better than the test."
+    )
+train_live.live()
+st.header("New training")
+config = train_form.form([run for run in list_runs(shell.RUNS) if readable(run)])
+price = st.container()
+runs = [run for run in list_runs(shell.RUNS) if readable(run)]
+train_runs.table(runs)
+train_runs.compare(runs)
+train_runs.take_away(runs)
+with price:
+    train_form.start(config)

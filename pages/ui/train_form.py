@@ -1,0 +1,166 @@
+"""The form of the Train page: what to train, how long it will take, and the button."""
+
+import json
+from typing import Any
+
+import streamlit as st
+
+from elastic_core.config import RunConfig
+from elastic_core.errors import InputError
+from elastic_core.runs import Run
+from elastic_core.services import presets, run_table
+from elastic_core.services.presets import Setting
+from elastic_core.services.watching import about
+from pages.ui import cache, shell
+from pages.ui.train_live import act
+
+FRESH, CHANGE = "A preset", "Change one thing"
+SYSTEM = "system (the variants of Table 3, SASRec, …)"
+HELP = {
+    "model.side": "√K: the memory has side × side experts.",
+    "model.k": "How many experts a person's history summons.",
+    "model.length": "How many of the latest events are read (N).",
+    "model.width": "Numbers per item and expert (d).",
+    "model.window": "Attention window of the query network; 0 = all.",
+    "train.window": "Targets that share one retrieval (objective window).",
+    "train.minutes": "Wall-clock budget; 0 = none.",
+    "train.balance": "Weight of the term that keeps the memory evenly used.",
+    "train.patience": "Stops after so many epochs without a better validation.",
+}
+
+
+def form(runs: list[Run]) -> RunConfig | None:
+    """Returns the configuration that is set, or None if it cannot work (the reason is on the page)."""
+    how = st.segmented_control("Start from", [FRESH, CHANGE], default=FRESH, required=True, key="train_how")
+    try:
+        return _preset() if how == FRESH or not runs else _one_change(runs)
+    except InputError as error:
+        st.error(f"This cannot be trained: {error}.")
+        return None
+
+
+def start(config: RunConfig | None) -> None:
+    """Name, button, and what the button will cost. The timing probe comes last, when all else is on the page."""
+    name = st.text_input("Name of the run", key="train_name", placeholder="made from model and data", max_chars=54)
+    place = st.container()
+    st.button(
+        "Start training",
+        type="primary",
+        icon=":material/model_training:",
+        key="train_start",
+        disabled=config is None,
+        on_click=act,
+        args=("submit", config, name.strip()),
+    )
+    if config is not None:
+        _take_away(config)
+        with place:
+            _price(config)
+
+
+def _preset() -> RunConfig:
+    now: shell.Context | None = st.session_state.get(shell.CONTEXT)  # none yet where nothing was ever trained
+    choices = presets.data_choices(now.run.config.data if now else None)
+    left, middle, right, last = st.columns([3, 4, 3, 2])
+    data = left.selectbox("Data", list(choices), key="train_data", bind="query-params")
+    model = middle.selectbox("Model", [v.label for v in presets.variants()], key="train_model", bind="query-params")
+    times = [b.name for b in presets.BUDGETS]
+    time = right.segmented_control("Time", times, default=times[1], required=True, key="train_time", bind="query-params")
+    seed = last.number_input("Seed", 0, 10_000, 0, key="train_seed", bind="query-params")
+    chosen = presets.variant(model)
+    st.caption(chosen.about)
+    config = presets.preset(choices[data], chosen, presets.budget(time), int(seed))
+    return _advanced(config, f"{model}_{time}")
+
+
+def _advanced(config: RunConfig, stem: str) -> RunConfig:
+    """All settings of model and training. Another preset brings its own values."""
+    values: dict[str, Any] = {}
+    with st.expander("All settings"):
+        for section, title in (("model", "Model"), ("train", "Training")):
+            st.markdown(f"**{title}**")
+            fields = [f for f in presets.settings(config, section) if f.key != "train.seed"]  # type: ignore[arg-type]
+            columns = st.columns(4)
+            for i, field in enumerate(fields):
+                with columns[i % 4]:
+                    values[field.key] = _field(field, f"train_{field.key}_{stem}")
+    made = presets.changed(config, values)
+    for difference in presets.differences(config, made):
+        st.caption(f"Changed: {difference}")
+    return made
+
+
+def _one_change(runs: list[Run]) -> RunConfig:
+    """A copy of a run with one setting altered."""
+    names = [run.name for run in runs]
+    left, middle, right = st.columns(3)
+    base = runs[names.index(left.selectbox("Copy of", names, key="train_base"))].config
+    fields = {f.key: f for section in ("model", "train") for f in presets.settings(base, section)}
+    field = middle.selectbox("Change", [SYSTEM, *fields], key="train_field", format_func=_spoken)
+    with right:
+        if field == SYSTEM:
+            made = presets.twin(
+                base, presets.variant(st.selectbox("To", [v.label for v in presets.variants()], key="train_twin"))
+            )
+        else:
+            made = presets.changed(base, {field: _field(fields[field], f"train_to_{field}_{base.model.name}", label="To")})
+    for difference in presets.differences(base, made) or ["nothing yet: it would repeat the run"]:
+        st.caption(f"Changed: {difference}")
+    return made
+
+
+def _field(field: Setting, key: str, label: str = "") -> Any:
+    """The widget that fits the setting."""
+    name, about_it = label or _spoken(field.key), HELP.get(field.key)
+    if field.kind == "bool":
+        return st.toggle(name, field.value, key=key, help=about_it)
+    if field.kind == "choice":
+        return st.selectbox(name, field.choices, field.choices.index(field.value), key=key, help=about_it)
+    if field.kind == "int":
+        return int(st.number_input(name, value=int(field.value or 0), step=1, key=key, help=about_it))
+    if field.kind == "float":
+        return float(st.number_input(name, value=float(field.value), step=None, format="%g", key=key, help=about_it))
+    return st.text_input(name, str(field.value), key=key, help=about_it)
+
+
+def _spoken(key: str) -> str:
+    return {"model.side": "side (√K)", "model.k": "k (experts summoned)", "train.learning_rate": "learning rate"}.get(
+        key, key if key == SYSTEM else key.partition(".")[2].replace("_", " ")
+    )
+
+
+def _price(config: RunConfig) -> None:
+    """What it will cost here, measured now."""
+    waiting = st.empty()
+
+    def tell(sentence: str) -> None:
+        waiting.caption(sentence)
+
+    waiting.caption("Timing a few real steps of this model …")
+    try:
+        data = cache.dataset(config.data, tell)
+        cost = cache.estimated(config, data)
+    except InputError as error:
+        waiting.error(f"This cannot be trained: {error}.")
+        return
+    if not cost.steps:
+        waiting.info(f"{run_table.system(config)} learns nothing by steps: it is counted and tested in {about(cost.seconds)}.")
+        return
+    waiting.info(
+        f"**{about(cost.seconds).capitalize()} from start to tested**, if it does not stop early: "
+        f"{cost.fitting:.1f} epochs of {cost.epoch_seconds:.1f} s fit ({cost.steps} steps of {cost.step_seconds:.2f} s each). "
+        f"{cost.parameters:,} parameters, roughly {cost.memory_mb:,.0f} MB of memory. "
+        f"Measured just now in {cost.probe_seconds:.1f} s on one core of this machine, as busy as it is.",
+        icon=":material/timer:",
+    )
+    if cost.tight:
+        st.warning("Hardly any whole epoch fits, so this run would learn little: give it more time, or fewer events or layers.")
+
+
+def _take_away(config: RunConfig) -> None:
+    """The same training elsewhere: its configuration and the command."""
+    with st.expander("Take it elsewhere"):
+        st.write("Save this configuration, then train the same run in a terminal:")
+        st.code(presets.command("config.json", "checkpoints/local-mine"), language="bash")
+        text = json.dumps(config.to_dict(), indent=1)
+        st.download_button("Configuration (JSON)", text, "config.json", "application/json", key="train_config", on_click="ignore")

@@ -1,0 +1,120 @@
+"""The part of the Train page that moves: what runs, what waits, what needs a decision."""
+
+import streamlit as st
+
+from elastic_core.errors import InputError
+from elastic_core.services import run_table
+from elastic_core.services.jobs import ACTIVE, Job, Jobs
+from elastic_core.services.watching import watch
+from pages.ui import charts, charts_train, shell
+
+EVERY = 2.0  # seconds
+PROBLEM = "train_problem"
+
+
+def live() -> None:
+    """Draws the jobs, again every two seconds while one is active; the whole page once when one changes its state."""
+    jobs = Jobs(shell.RUNS)
+    jobs.pump()
+    drawn = _states(jobs)
+    active = any(state in ACTIVE for state in drawn.values())
+    st.fragment(_draw, run_every=EVERY if active else None, key="train_live")(drawn)
+
+
+def act(what: str, *arguments: object) -> None:
+    """A button's callback: submit, stop, resume or discard; a refusal is shown as its sentence."""
+    try:
+        getattr(Jobs(shell.RUNS), what)(*arguments)
+        st.session_state.pop(PROBLEM, None)
+    except InputError as error:
+        st.session_state[PROBLEM] = str(error)
+
+
+def curves(frame, key: str, x: str = "epoch") -> None:  # type: ignore[no-untyped-def]
+    """The three learning curves side by side, and their table."""
+    figures = charts_train.curves(frame, charts.palette(st.context.theme.type == "dark"), x)
+    for place, (column, figure) in zip(st.columns(len(figures)), figures.items(), strict=True):
+        place.plotly_chart(figure, key=f"{key}_{column}", alt=charts_train.alt(column, frame), config=charts.CONFIG)
+    with st.expander("Show as table"):
+        st.dataframe(frame, hide_index=True, alt="Learning curves as numbers, one row an epoch")
+
+
+def _states(jobs: Jobs) -> dict[str, str]:
+    return {job.id: job.state for job in jobs.all()}
+
+
+def _draw(drawn: dict[str, str]) -> None:
+    jobs = Jobs(shell.RUNS)
+    jobs.pump()
+    listed = jobs.all()
+    if {job.id: job.state for job in listed} != drawn:
+        st.rerun(scope="app")
+    if st.session_state.get(PROBLEM):
+        st.error(st.session_state[PROBLEM])
+    for job in listed:
+        if job.state in ("running", "not responding"):
+            _running(job)
+        elif job.state == "interrupted":
+            _interrupted(job)
+        elif job.state == "failed":
+            _failed(job)
+    _queue(jobs, [job for job in listed if job.state == "queued"])
+
+
+def _running(job: Job) -> None:
+    now = watch(job)
+    with st.container(border=True, key="train_running"):
+        st.subheader(f"Training {job.run.name}")
+        if job.state == "not responding":
+            st.warning("The process is there but has been silent for a minute. The machine may be asleep or very busy.")
+        st.progress(now.share, text=f"{now.phase} · {now.clock}")
+        with st.container(horizontal=True):
+            st.metric("Whole epochs", now.epochs)
+            st.metric("Loss", "–" if now.loss is None else f"{now.loss:.3f}")
+            st.metric("Best validation NDCG@10", "–" if now.best is None else f"{now.best:.3f}")
+            if now.used is not None:
+                st.metric("Experts in use", f"{now.used:.0%}")
+        if now.epochs:
+            curves(run_table.curves([job.run]), "train_now")
+        else:
+            st.caption("The curves begin after the first epoch.")
+        st.button(
+            "Stop and keep the best",
+            key=f"train_stop_{job.id}",
+            icon=":material/stop_circle:",
+            on_click=act,
+            args=("stop", job.id),
+            disabled=job.stopping,
+            help="Ends after the current step, then tests the best weights so far.",
+        )
+
+
+def _interrupted(job: Job) -> None:
+    with st.container(border=True):
+        st.warning(f"The training {job.run.name} was interrupted (its process ended without a word).")
+        _choice(job, "Continue", "It goes on from its last whole epoch, with the same numbers as if nothing had happened.")
+
+
+def _failed(job: Job) -> None:
+    with st.container(border=True):
+        st.error(f"The training {job.run.name} failed: {job.reason}")
+        with st.expander("What it said"):
+            st.code(job.log or "nothing", language=None)
+        _choice(job, "Try again", "The same settings once more.")
+
+
+def _choice(job: Job, word: str, explained: str) -> None:
+    with st.container(horizontal=True):
+        st.button(word, key=f"train_resume_{job.id}", on_click=act, args=("resume", job.id), help=explained)
+        st.button("Discard", key=f"train_discard_{job.id}", on_click=act, args=("discard", job.id), help="Removes it for good.")
+
+
+def _queue(jobs: Jobs, waiting: list[Job]) -> None:
+    if waiting:
+        st.markdown("**Waiting** (one training at a time, so that this page stays quick)")
+        if not jobs.slot.held:
+            st.caption("Starting a process …")
+    for place, job in enumerate(waiting, start=1):
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.write(f"{place}. {job.run.name} · {run_table.system(job.config)}")
+            st.button("Take out", key=f"train_out_{job.id}", on_click=act, args=("stop", job.id), type="tertiary")

@@ -1,0 +1,153 @@
+"""The Train page: what it offers, what it refuses, and that its buttons reach the jobs. Nothing is trained here."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import plotly.graph_objects as go
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from elastic_core import recipes
+from elastic_core.data import load
+from elastic_core.runs import CONFIG, EVENTS
+from elastic_core.services import run_table
+from elastic_core.services.jobs import Jobs
+from elastic_core.trainer import train
+from pages.ui import charts, charts_train, shell
+
+ROOT = Path(__file__).resolve().parents[2]
+DONE = "local-done"
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("checkpoints")
+    config = recipes.toy().override("train.epochs=2", "data.planted.users=100", "model.length=16", "model.width=8")
+    train(config, load(config.data), root / DONE)
+    return root
+
+
+@pytest.fixture
+def root(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A checkpoints folder of its own, whose queue starts no process."""
+    shutil.copytree(trained, tmp_path / "checkpoints")
+    monkeypatch.setattr(shell, "RUNS", tmp_path / "checkpoints")
+    monkeypatch.setattr(Jobs, "_spawn", lambda self: None)
+    yield tmp_path / "checkpoints"
+
+
+def page(**query: str) -> AppTest:
+    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120)
+    for key, value in {"train_data": "Planted interests", "train_time": "30 s", **query}.items():
+        at.query_params[key] = value
+    at.run()
+    at.switch_page("pages/build/train.py").run()
+    return well(at)
+
+
+def well(at: AppTest) -> AppTest:
+    assert not at.exception, at.exception[0].value
+    return at
+
+
+def texts(elements: Any) -> str:
+    return "\n".join(str(element.value) for element in elements)
+
+
+def test_it_says_what_it_will_cost_before_anything_starts(root: Path) -> None:
+    at = page(train_seed="7")
+    assert "from start to tested" in texts(at.info) and "parameters" in texts(at.info)
+    assert at.number_input(key="train_seed").value == 7, "the seed is in the link"
+    assert Jobs(root).all() == []
+    assert list(at.dataframe[0].value["run"]) == [DONE]
+    assert int(at.dataframe[0].value["people"][0]) > 0
+
+
+def test_the_start_button_queues_what_is_on_the_page(root: Path) -> None:
+    at = page(train_seed="7", train_model="SASRec")
+    well(at.text_input(key="train_name").set_value("mine").run())
+    well(at.button(key="train_start").click().run())
+    (job,) = Jobs(root).all()
+    assert (job.run.name, job.config.model.name, job.config.train.seed) == ("local-mine", "sasrec", 7)
+    assert job.config.train.minutes == 0.5
+    assert "local-mine" in texts(at.markdown)
+    well(at.button(key="train_start").click().run())
+    assert "already" in texts(at.error), "a name that is taken is one sentence"
+    well(at.button(key=f"train_out_{job.id}").click().run())
+    assert Jobs(root).all() == []
+
+
+def test_settings_that_cannot_work_are_one_sentence_and_cannot_be_started(root: Path) -> None:
+    at = page(train_model="ELASTIC")
+    well(at.number_input(key="train_model.k_ELASTIC_30 s").set_value(1000).run())
+    assert texts(at.error) == "This cannot be trained: model.k must lie in 1 … side² = 64, not 1000."
+    assert at.button(key="train_start").disabled
+
+
+def test_change_one_thing(root: Path) -> None:
+    at = page()
+    well(at.segmented_control(key="train_how").set_value("Change one thing").run())
+    well(at.selectbox(key="train_field").set_value("model.side").run())
+    well(at.number_input(key="train_to_model.side_elastic").set_value(16).run())
+    assert "Changed: model.side: 8 → 16" in texts(at.caption)
+    well(at.button(key="train_start").click().run())
+    before = json.loads((root / DONE / CONFIG).read_text())
+    before["model"]["side"] = 16
+    assert Jobs(root).all()[0].config.to_dict() == before
+
+
+def test_an_interrupted_training_can_be_continued_or_discarded(root: Path) -> None:
+    at = page()
+    well(at.button(key="train_start").click().run())
+    (job,) = Jobs(root).all()
+    (job.path / "begun.json").write_text("{}")
+    well(at.run())
+    assert "was interrupted" in texts(at.warning)
+    well(at.button(key=f"train_resume_{job.id}").click().run())
+    assert Jobs(root).get(job.id).state == "queued"
+    (job.path / "begun.json").write_text("{}")
+    well(at.run())
+    well(at.button(key=f"train_discard_{job.id}").click().run())
+    assert Jobs(root).all() == []
+
+
+def test_a_failed_training_shows_its_reason(root: Path) -> None:
+    at = page()
+    well(at.button(key="train_start").click().run())
+    (job,) = Jobs(root).all()
+    (job.path / "begun.json").write_text("{}")
+    (job.path / "end.json").write_text(json.dumps({"state": "failed", "reason": "the disk is full"}))
+    well(at.run())
+    assert "the disk is full" in texts(at.error)
+
+
+def test_a_damaged_run_is_left_out_and_breaks_nothing(root: Path) -> None:
+    (root / "local-torn").mkdir()
+    shutil.copy(root / DONE / "model.safetensors", root / "local-torn")
+    (root / "local-torn" / CONFIG).write_text("{")
+    with (root / DONE / EVENTS).open("a") as file:
+        file.write('{"event": "ep')
+    at = page()
+    assert list(at.dataframe[0].value["run"]) == [DONE]
+
+
+def test_the_first_run_can_be_trained_where_there_is_none(root: Path) -> None:
+    shutil.rmtree(root / DONE)
+    at = page()
+    assert "No run yet" in texts(at.info)
+    well(at.button(key="train_start").click().run())
+    assert [job.run.name for job in Jobs(root).all()] == ["local-elastic-planted"]
+
+
+def test_curves_are_one_line_a_run_with_a_sentence_for_each(trained: Path) -> None:
+    runs = shell.list_runs(trained)
+    frame = run_table.curves(runs)
+    figures = charts_train.curves(frame, charts.LIGHT)
+    assert list(figures) == ["loss", "NDCG@10", "used"]
+    assert [len(f.data) for f in figures.values()] == [1, 1, 2]
+    assert all(isinstance(f, go.Figure) for f in figures.values())
+    assert DONE in charts_train.alt("loss", frame)
+    assert list(charts_train.curves(frame.assign(used=float("nan")), charts.LIGHT)) == ["loss", "NDCG@10"]
