@@ -135,6 +135,16 @@ class Moved:
         found = self.table["change"].value_counts()
         return {change: int(found.get(change, 0)) for change in ("new", "up", "down", "same")}
 
+    @property
+    def truth_moved(self) -> str:
+        """What became of the item that really came next: `stays at rank 3`, `falls from rank 3 to rank 9`."""
+        before, after = self.truth_before, self.truth_after
+        if before is None or after is None:
+            return "is not known"
+        if before == after:
+            return f"stays at rank {after}"
+        return f"{'rises' if after < before else 'falls'} from rank {before} to rank {after}"
+
     def sentence(self, many: str) -> str:
         """What moved, in words; `many` is what several items are called."""
         total, counts = len(self.table), self.counts

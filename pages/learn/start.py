@@ -64,8 +64,8 @@ def verdict() -> None:
     acts = [f"without the last {words.one if removed == 1 else f'{removed} {words.many}'}"] if removed else []
     acts += [f"without expert {' and '.join(map(str, silenced))}"] if silenced else []
     if acts:
-        truth = f" What they really {words.did} next goes from rank {change.truth_before} to rank {change.truth_after}."
-        st.info(f"**{' and '.join(acts).capitalize()}:** {change.sentence(words.many)}{truth}", icon=":material/swap_vert:")
+        truth = f"What they really {words.did} next {change.truth_moved}."
+        st.info(f"**{' and '.join(acts).capitalize()}:** {change.sentence(words.many)} {truth}", icon=":material/swap_vert:")
 
 
 def suggested() -> None:
@@ -120,9 +120,6 @@ change: Moved = moved(start.answer, here.answer)
 opening()
 breaking()
 verdict()
-with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-    st.subheader("1 · The history", anchor=False, width="content")
-    person.finder(now)
 person.history(now, start, here)
 left, right = st.columns(2, gap="medium")
 with left:

@@ -78,7 +78,8 @@ def expert_grid(table: pd.DataFrame, colours: Palette, selected: int | None = No
     """
     side = int(table["row"].max()) + 1
     figure = go.Figure()
-    numbers, edge = np.arange(side), np.array([-1.8])
+    numbers, edge = np.arange(side), np.array([-1 - side / 20])  # the strips lie this far outside the grid
+    low = edge[0] - 0.6 - side / 15
     rows = table.drop_duplicates("row").sort_values("row")["row_score"].to_numpy()
     columns = table.drop_duplicates("column").sort_values("column")["column_score"].to_numpy()
     figure.add_trace(_cells(table["load"].to_numpy().reshape(side, side), numbers, numbers, colours.load))
@@ -97,11 +98,14 @@ def expert_grid(table: pd.DataFrame, colours: Palette, selected: int | None = No
     if selected is not None:
         at = table.iloc[selected]
         _square(figure, at["column"], at["row"], colours.picked, width=3, grow=0.16)
-    axis = {"showgrid": False, "zeroline": False, "showticklabels": False, "fixedrange": True, "ticks": ""}
-    figure.update_xaxes(range=[-2.6, side - 0.3], title="column sub-keys", side="top", title_standoff=2, **axis)
-    figure.update_yaxes(range=[side - 0.3, -2.6], title="row sub-keys", title_standoff=2, scaleanchor="x", **axis)
+    axis = {"showgrid": False, "zeroline": False, "showticklabels": False, "fixedrange": True, "ticks": "", "constrain": "domain"}
+    figure.update_xaxes(range=[low, side - 0.4], **axis)
+    figure.update_yaxes(range=[side - 0.4, low], scaleanchor="x", **axis)
+    note = {"showarrow": False, "font": {"color": colours.muted, "size": 12}}
+    figure.add_annotation(x=-0.5, y=low, text="column sub-keys →", xanchor="left", yanchor="top", **note)
+    figure.add_annotation(x=low, y=-0.5, text="← row sub-keys", xanchor="left", yanchor="top", textangle=-90, **note)
     figure.update_layout(
-        height=430, margin={"l": 22, "r": 4, "t": 26, "b": 4}, showlegend=False, dragmode=False, plot_bgcolor="rgba(0,0,0,0)",
+        height=410, margin={"l": 2, "r": 2, "t": 2, "b": 2}, showlegend=False, dragmode=False, plot_bgcolor="rgba(0,0,0,0)",
         uirevision="grid", clickmode="event+select", hovermode="closest",
     )  # fmt: skip
     return figure

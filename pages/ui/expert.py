@@ -21,10 +21,6 @@ def grid(now: Context, here: Situation) -> None:
     traffic = cache.traffic(now.run, now.model, now.dataset, now.split)
     table, width = inspect.experts_table(found, traffic.load), found.query.shape[1]
     palette = charts.palette(shell.is_dark())
-    st.caption(
-        f"The history becomes a query of {width} numbers. Its first half (orange) is compared with the row sub-keys, its "
-        "second half (blue) with the column sub-keys; an expert’s score is the sum of its two edges."
-    )
     st.html(
         tiles.query_strip(found.query[0].unflatten(0, (2, -1)).tolist(), palette, f"The query: {width} numbers in two halves")
     )
@@ -36,8 +32,11 @@ def grid(now: Context, here: Situation) -> None:
         alt=f"Grid of {len(table)} experts, coloured by how many people summon them. Summoned here, strongest first: {summoned}.",
     )  # fmt: skip
     st.caption(
-        f"Numbered squares: the experts summoned here, 1 = strongest. Background: how many of {len(traffic.experts):,} people "
-        "summon each, pale = few, deep = many. Click a square, or choose below."
+        f"The history becomes a query of {width} numbers (the two strips). Its orange half is compared with the row sub-keys, "
+        "its blue half with the column sub-keys; a square’s score is the sum of its two edges. Numbered: the squares with the "
+        f"highest sums, 1 = strongest. Background: how many of {len(traffic.experts):,} people summon an expert, the hotter the "
+        "more. "
+        "Click a square, or choose below."
     )
     _one(now, here, table, traffic)
 
@@ -60,7 +59,7 @@ def _one(now: Context, here: Situation, table: pd.DataFrame, traffic: Routing) -
     # Streamlit remembers a choice by its label, so a label must not change with the person.
     expert = st.selectbox("Look at an expert (the summoned ones first)", order, key=EXPERT, format_func=lambda e: f"Expert {e}")
     row = table.iloc[expert]
-    quiet = " and silenced by you" if expert in here.silenced else f", with gate {row['gate']:.2f}"
+    quiet = " and silenced by you" if expert in here.silenced else f", weight {row['gate']:.2f}"
     place = f"**Summoned here with rank {row['rank']:.0f}{quiet}.**" if row["rank"] else "**Not summoned here.**"
     st.markdown(
         f"{place} Row {row['row']:.0f}, column {row['column']:.0f}. Score {row['score']:.2f} = {row['row_score']:.2f} (row) + "

@@ -22,7 +22,10 @@ def history(now: Context, start: Situation, here: Situation) -> None:
     words, table = inspect.words(now.dataset), inspect.history_table(now.dataset, start.read, SHOWN, now.user)
     earlier = table["position"].iloc[0] - 1
     more = f"{earlier} earlier {words.many}, then the" if earlier else "The"
-    st.caption(f"{more} last {len(table)}, oldest first. Colour: first listed genre, grey for the rarer ones.")
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.subheader("1 · The history", anchor=False, width="content")
+        st.caption(f"{more} last {len(table)}, oldest first. Colour: first listed genre.", width="stretch")
+        finder(now)
     cells = []
     for row in table.to_dict("records"):
         name, year = inspect.split_year(row["title"])

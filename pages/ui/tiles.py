@@ -55,7 +55,8 @@ def ribbon(tiles: Iterable[Tile], colours: Colours, label: str) -> str:
     """A history, oldest first, as a row that wraps on narrow screens."""
     cells = "".join(_ribbon_tile(tile, colours) for tile in tiles)
     return (
-        f'<ol aria-label="{escape(label)}" style="display:flex;flex-wrap:wrap;gap:.35rem;list-style:none;margin:0;padding:0">'
+        f'<ol aria-label="{escape(label)}" style="display:grid;grid-template-columns:repeat(auto-fit,minmax(3.7rem,1fr));'
+        f'gap:.35rem;list-style:none;margin:0;padding:0">'
         f"{cells}</ol>"
     )
 
@@ -98,7 +99,7 @@ def _ribbon_tile(tile: Tile, colours: Colours) -> str:
         f'overflow:hidden;overflow-wrap:anywhere">{escape(tile.name)}</span>'
     )
     return (
-        f'<li title="{escape(about)}" style="flex:1 1 3.7rem;max-width:7rem;min-width:0;display:flex;flex-direction:column;'
+        f'<li title="{escape(about)}" style="min-width:0;display:flex;flex-direction:column;'
         f'gap:.2rem;{faded}">{_cover(tile, colours, "width:100%;height:2.7rem")}{name}</li>'
     )
 
