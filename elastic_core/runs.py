@@ -73,12 +73,8 @@ class Run:
     def events(self, kind: str | None = None) -> list[dict[str, Any]]:
         """The rows of metrics.jsonl; a repeated epoch (after an interruption) counts once, the last time."""
         path = self.path / EVENTS
-        rows = []
-        for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
-            try:
-                rows.append(json.loads(line))
-            except json.JSONDecodeError:
-                continue
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else []
+        rows = [row for row in map(_event, lines) if row is not None]
         latest = {row["epoch"]: i for i, row in enumerate(rows) if row.get("event") == "epoch"}
         rows = [row for i, row in enumerate(rows) if row.get("event") != "epoch" or latest[row["epoch"]] == i]
         return [row for row in rows if kind is None or row.get("event") == kind]
@@ -116,6 +112,11 @@ class Run:
         rows = list(csv.reader(io.StringIO(self._read(ITEMS))))
         if len(rows) < 2 or rows[0][:2] != ["id", "raw"]:
             raise InputError(f"{self.name}/{ITEMS} must start with the header id,raw and list the items")
+        torn = next((i for i, row in enumerate(rows) if i and (len(row) != len(rows[0]) or row[0] != str(i))), None)
+        if torn is not None:
+            raise InputError(
+                f"{self.name}/{ITEMS}, line {torn + 1}: not item {torn} with {len(rows[0])} fields; it may be cut short"
+            )
         return [""] + [row[1] for row in rows[1:]]
 
     def check_data(self, dataset: Dataset) -> None:
@@ -176,6 +177,17 @@ class Run:
 
     def forget_resume(self) -> None:
         (self.path / RESUME).unlink(missing_ok=True)
+
+
+def _event(line: str) -> dict[str, Any] | None:
+    """One line of metrics.jsonl, or None if it is torn or no event."""
+    try:
+        row = json.loads(line)
+    except json.JSONDecodeError:
+        return None
+    if not isinstance(row, dict) or (row.get("event") == "epoch" and not isinstance(row.get("epoch"), int)):
+        return None
+    return row
 
 
 def open_run(path: Path | str) -> Run:

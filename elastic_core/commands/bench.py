@@ -7,7 +7,7 @@ are there already for this commit and machine are not measured again, so an inte
   python -m elastic_core bench                                 N = 64 … 4096, forward and forward + backward
   python -m elastic_core bench --lengths 64,256 --k 8 --passes forward
   python -m elastic_core bench --lengths 1024,65536 --systems elastic --name long
-  python -m elastic_core bench --show                          the table of what was measured
+  python -m elastic_core bench --list                          the table of what was measured
 """
 
 import argparse
@@ -43,7 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--minutes", type=float, default=0.0, help="begin no new setting after so many minutes (default: no limit)"
     )
     parser.add_argument("--again", action="store_true", help="measure again what is there already")
-    parser.add_argument("--show", action="store_true", help="measure nothing, print what is there")
+    parser.add_argument("--list", "--show", dest="show", action="store_true", help="measure nothing, print what is there")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -4,7 +4,7 @@ Give a named source or a file of your own: CSV, TSV or Parquet with a user, an i
 and zips, RecBole's *.inter, or lines of `user item` in time order. Items and people with fewer than five events are
 left out (k-core), each person's last event is kept for the test and the one before it for validation.
 
-  python -m elastic_core data                       the named sources
+  python -m elastic_core data --list                the named sources
   python -m elastic_core data ml-100k
   python -m elastic_core data my-ratings.csv --columns user=reader,item=book,time=read_at --k-core 3
   python -m elastic_core data --write-template my-ratings.csv
@@ -32,6 +32,7 @@ ben,b3,2024-03-01T21:45:00,A Third Book,Fiction
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", metavar="SOURCE", nargs="?", help="a named source, a file or a folder")
+    parser.add_argument("--list", action="store_true", help="show the named sources")
     parser.add_argument("--columns", type=listed, default=[], help="your column names: user=…,item=…,time=…,title=…,genres=…")
     parser.add_argument("--k-core", type=int, default=5, help="fewest events of an item and a person (default: 5)")
     parser.add_argument("--write-template", metavar="FILE", type=Path, help="write a small CSV in the expected layout and stop")
@@ -40,7 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     if arguments.write_template:
         return _write_template(arguments.write_template)
-    if not arguments.source:
+    if arguments.list or not arguments.source:
         print("\n".join([f"{name:<20}{source.label}" for name, source in SOURCES.items()]))
         print(f"{PLANTED:<20}Planted interests: made by a rule that is known, needs no download")
         return 0

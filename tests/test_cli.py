@@ -1,0 +1,262 @@
+"""The command line as a user meets it: the whole way through once, and one clear sentence for everything that is wrong."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from elastic_core.commands import COMMANDS, main
+from elastic_core.config import RunConfig
+from elastic_core.data import Dataset
+from elastic_core.recipes import RECIPES, recipe
+from elastic_core.runs import Run
+
+ROOT = Path(__file__).resolve().parents[1]
+SMALL = [
+    "--recipe=toy", "--set=data.planted.users=40", "--set=data.planted.items=50", "--set=data.planted.mean_length=20",
+    "--set=data.planted.max_length=40", "--set=model.length=8", "--set=model.width=8", "--set=train.epochs=2",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the run `tiny` below checkpoints/, trained by the command itself."""
+    folder = tmp_path_factory.mktemp("cli")
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        assert main(["train", *SMALL, "--out", "checkpoints/tiny"]) == 0
+    finally:
+        os.chdir(before)
+    return folder
+
+
+@pytest.fixture
+def here(trained: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(trained)
+    return trained
+
+
+# --- what works ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_is_worth_reading(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        main([command, "--help"])
+    shown = capsys.readouterr().out
+    assert left.value.code == 0 and f"python -m elastic_core {command}" in shown and len(shown.splitlines()) > 15
+
+
+def test_train_says_how_it_went_and_is_done_only_once(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert Run(here / "checkpoints/tiny").finished
+    before = (here / "checkpoints/tiny/metrics.jsonl").read_bytes()
+    assert main(["train", *SMALL, "--out", "checkpoints/tiny"]) == 0
+    assert (here / "checkpoints/tiny/metrics.jsonl").read_bytes() == before
+    assert main(["train", *SMALL, "--model=popularity"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "checkpoints/local-toy-popularity"
+
+
+def test_evaluate_prints_means_with_intervals(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["evaluate", "tiny", "--protocols", "full,pop100", "--metrics", "HR@10"]) == 0
+    table = capsys.readouterr().out.splitlines()
+    assert len(table) == 3 and "±" in table[1]
+    assert main(["evaluate", "checkpoints/tiny", "--json", "--split", "valid"]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert {row["split"] for row in rows} == {"valid"} and all(row["low"] <= row["mean"] <= row["high"] for row in rows)
+
+
+def test_the_stored_test_row_is_what_evaluate_finds(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    stored = Run(here / "checkpoints/tiny").last("test")
+    assert stored is not None and main(["evaluate", "tiny", "--json", "--metrics", "NDCG@10"]) == 0
+    for row in map(json.loads, capsys.readouterr().out.splitlines()):
+        assert stored["protocols"][row["protocol"]]["NDCG@10"] == pytest.approx(row["mean"])
+        assert stored["errors"][row["protocol"]]["NDCG@10"] == pytest.approx(row["error"])
+
+
+def test_recommend_to_a_person_and_after_typed_histories(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    raw = Run(here / "checkpoints/tiny").raw_ids()
+    assert main(["recommend", "tiny", "--user", "1", "--top", "4"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 4
+    assert main(["recommend", "tiny", "--history", f"{raw[3]},{raw[5]}", "--csv", "--top", "3"]) == 0
+    by_id = capsys.readouterr().out
+    assert len(by_id.splitlines()) == 4
+    titles = [line.split(",")[2] for line in (here / "checkpoints/tiny/items.csv").read_text().splitlines()]
+    assert main(["recommend", "tiny", "--titles", f"{titles[3]}; {titles[5].lower()}", "--csv", "--top", "3"]) == 0
+    assert capsys.readouterr().out == by_id
+
+
+def test_compare_and_reproduce(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", "tiny", "tiny"]) == 0
+    assert "no difference can be claimed" in capsys.readouterr().out
+    assert main(["reproduce", "--list", "--only", "ml-1m-*"]) == 0
+    assert "missing" in capsys.readouterr().out
+
+
+def test_the_template_can_be_loaded(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["data", "--write-template", "mine.csv"]) == 0
+    assert main(["data", "mine.csv", "--k-core", "0"]) == 2  # two events a person are too few, and it says so
+    Path("mine.csv").write_text(Path("mine.csv").read_text() + "anna,b3,2024-04-01\nben,b2,2024-04-02\n")
+    assert main(["data", "mine.csv", "--k-core", "0"]) == 0
+    assert "people           2" in capsys.readouterr().out
+    assert main(["data", "--write-template", "mine.csv"]) == 2
+
+
+def test_bench_measures_once_and_goes_on(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    small = ["bench", "--width=8", "--k=2", "--side=4", "--tokens=64", "--rounds=3", "--passes=forward"]
+    assert main([*small, "--lengths=8"]) == 0
+    rows = Path("checkpoints/benchmarks/latency.csv").read_text().splitlines()
+    assert len(rows) == 1 + 8
+    assert main([*small, "--lengths=8,16"]) == 0
+    again = Path("checkpoints/benchmarks/latency.csv").read_text().splitlines()
+    assert again[:9] == rows and len(again) == 1 + 16
+    assert "S1" in capsys.readouterr().out
+
+
+# --- what does not ---------------------------------------------------------------------------------------------------
+
+ROWS = "".join(f"u{u},i{i},{10 * u + i}\n" for u in range(8) for i in range(8))
+FILES = {
+    "no-item-column.csv": ("user,thing,time\n" + ROWS, "item"),
+    "empty.csv": ("", "empty"),
+    "latin1.csv": (("user,item,time\n" + ROWS + "zoë,i1,5\n").encode("latin-1"), "UTF-8"),
+    "words-as-time.csv": ("user,item,time\n" + ROWS + "u1,i1,yesterday\n", "line 66"),
+    "before-1970.csv": ("user,item,time\n" + ROWS + "u1,i1,-5\n", "negative"),
+    "one-user.csv": ("user,item,time\n" + "".join(f"u,i{i},{i}\n" for i in range(9)), "only one user"),
+    "one-item.csv": ("user,item,time\n" + "".join(f"u{i},i,{i}\n" for i in range(9)), "only one item"),
+    "short.csv": ("user,item,time\n" + "".join(f"u{i},i{i % 3},{i}\n" for i in range(9)), "needs"),
+}
+
+
+def refused(words: list[str], naming: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit code 2, nothing on stdout, and one sentence on stderr (below what was being done) that names the thing."""
+    capsys.readouterr()
+    assert main(words) == 2
+    shown = capsys.readouterr()
+    errors = [line for line in shown.err.splitlines() if line.startswith("error: ")]
+    assert shown.out == "" and len(errors) == 1 and shown.err.splitlines()[-1] == errors[0]
+    assert naming in errors[0] and "Traceback" not in shown.err
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_bad_files(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    content, naming = FILES[name]
+    Path(name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    for words in (["data", name, "--k-core=0"], ["train", "--recipe=toy", f"--set=data.source={name}", "--set=data.k_core=0"]):
+        refused(words, naming, capsys)
+        refused(words, name, capsys)
+    assert [path.name for path in tmp_path.iterdir()] == [name], "no half of a run may be left behind"
+
+
+@pytest.mark.parametrize(
+    ("words", "naming"),
+    [
+        (["train", "--recipe=toy", "--device=cuda:99"], "cuda:99"),
+        (["train", "--recipe=toy", "--device=abacus"], "abacus"),
+        (["train", "--recipe=toi"], "toi"),
+        (["train", "--recipe=toy", "--model=gpt"], "gpt"),
+        (["train", "--recipe=toy", "--set=model.widht=8"], "model.widht"),
+        (["train", "--recipe=toy", "--set=model.width=wide"], "model.width"),
+        (["train", "--recipe=toy", "--set=model.k=65"], "model.k"),
+        (["train", "--recipe=toy", "--set=train.objective=all"], "all"),
+        (["train", "--recipe=toy", "--set=train.learning_rate=nan"], "learning_rate"),
+        (["train", "--recipe=toy", "--minutes=-1"], "minutes"),
+        (["train", "--config=none.json"], "none.json"),
+        (["train", "--config=broken.json"], "broken.json"),
+        (["train", "--config=unknown.json"], "colour"),
+        (["train", "--recipe=toy", "--config=unknown.json"], "--config"),
+        (["train"], "--recipe"),
+        (["data", "nowhere.csv"], "nowhere.csv"),
+        (["data", "planted", "--columns=user"], "user"),
+        (["evaluate", "nobody"], "nobody"),
+        (["compare", "nobody", "nobody"], "nobody"),
+        (["recommend", "nobody", "--user=1"], "nobody"),
+        (["bench", "--lengths=short"], "short"),
+        (["bench", "--systems=rnn"], "rnn"),
+        (["bench", "--device=abacus"], "abacus"),
+        (["reproduce", "--only=nothing-like-it"], "nothing-like-it"),
+        (["reproduce", "--list", "--protocol=half"], "half"),
+        (["frobnicate"], "frobnicate"),
+        ([], "COMMAND"),
+    ],
+    ids=" ".join,
+)
+def test_bad_arguments(
+    words: list[str], naming: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    unknown = {**recipe("toy").to_dict(), "colour": "red"}
+    Path("unknown.json").write_text(json.dumps(unknown))
+    Path("broken.json").write_text('{"data": ')
+    refused(words, naming, capsys)
+    assert {path.name for path in tmp_path.iterdir()} == {"unknown.json", "broken.json"}
+
+
+@pytest.mark.parametrize(
+    ("words", "naming"),
+    [
+        (["evaluate", "tiny", "--split=train"], "train"),
+        (["evaluate", "tiny", "--protocols=full,half"], "half"),
+        (["evaluate", "tiny", "--metrics=NDCG@7"], "NDCG@7"),
+        (["evaluate", "tiny", "--device=abacus"], "abacus"),
+        (["compare", "tiny", "tiny", "--protocol=half"], "half"),
+        (["recommend", "tiny", "--user=nobody"], "nobody"),
+        (["recommend", "tiny", "--history=nothing"], "nothing"),
+        (["recommend", "tiny", "--titles=Nothing at all"], "Nothing at all"),
+        (["recommend", "tiny", "--titles=#"], "items fit"),
+        (["recommend", "tiny", "--history="], "history is empty"),
+        (["recommend", "tiny", "--user=1", "--top=0"], "--top"),
+        (["train", *SMALL, "--set=train.seed=9", "--out=checkpoints/tiny"], "other settings"),
+    ],
+    ids=lambda part: " ".join(part) if isinstance(part, list) else None,
+)
+def test_bad_questions_to_a_good_run(words: list[str], naming: str, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = sorted((path, path.stat().st_mtime_ns) for path in (here / "checkpoints/tiny").iterdir())
+    refused(words, naming, capsys)
+    assert sorted((path, path.stat().st_mtime_ns) for path in (here / "checkpoints/tiny").iterdir()) == before
+
+
+def test_a_loss_that_explodes_leaves_no_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    refused(["train", *SMALL, "--set=train.learning_rate=1e30", "--out", str(tmp_path / "run")], "learning_rate", capsys)
+    assert not (tmp_path / "run").exists()
+
+
+def test_every_recipe_survives_a_round_trip(small_world: Dataset) -> None:
+    for name in RECIPES:
+        config = recipe(name)
+        assert RunConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
+
+
+# --- as a process ----------------------------------------------------------------------------------------------------
+
+
+def start(words: list[str], folder: Path) -> subprocess.Popen[str]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "elastic_core", *words]
+    return subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def test_exit_codes_of_the_process(tmp_path: Path) -> None:
+    process = start(["evaluate", "nobody"], tmp_path)
+    out, err = process.communicate(timeout=120)
+    assert (process.returncode, out) == (2, "") and err.startswith("error: ") and len(err.splitlines()) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_training_and_keeps_the_best(number: signal.Signals, tmp_path: Path) -> None:
+    words = ["train", *SMALL, "--set=train.epochs=100000", "--set=train.patience=100000", "--out=run"]
+    process = start(words, tmp_path)
+    deadline = time.monotonic() + 120
+    while not Run(tmp_path / "run").events("epoch") and time.monotonic() < deadline:
+        time.sleep(0.1)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    assert out.strip() == "run" and Run(tmp_path / "run").finished and "asked to stop" in err

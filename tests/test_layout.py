@@ -1,0 +1,117 @@
+"""The shape of the code: imports point one way, the core stays light, and what the README shows can be run."""
+
+import ast
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from elastic_core.commands import COMMANDS, _parser
+
+ROOT = Path(__file__).resolve().parents[1]
+CORE = ROOT / "elastic_core"
+
+# A module may import from lower floors and from its own.
+FLOORS = (
+    ("errors",),
+    ("config",),
+    ("data", "machine"),
+    ("layers",),
+    ("models",),
+    ("candidates", "compare", "evaluate", "metrics", "objectives", "recipes", "recovery", "routing", "runs", "streaming"),
+    ("trainer",),
+    ("bench", "reproduce"),
+    ("services",),
+    ("commands", "__main__"),
+)
+FLOOR = {name: floor for floor, names in enumerate(FLOORS) for name in names}
+LIGHT = {"torch", "numpy", "pandas", "safetensors", "elastic_core"}
+OWNERS = {"umap": r"services/projection.*\.py"}  # heavy packages and the one module that may import them, when it needs them
+
+
+def imports(path: Path) -> Iterator[str]:
+    """Full names of everything a file imports, wherever in it."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            yield node.module or ""
+            if node.module == "elastic_core":
+                yield from (f"elastic_core.{alias.name}" for alias in node.names)
+
+
+def part(path: Path) -> str:
+    """`elastic_core/data/catalog.py` → data."""
+    return path.relative_to(CORE).parts[0].removesuffix(".py")
+
+
+CORE_FILES = [path for path in sorted(CORE.rglob("*.py")) if part(path) != "__init__"]
+
+
+def test_every_module_has_its_floor() -> None:
+    assert {part(path) for path in CORE_FILES} <= set(FLOOR), "a new module must take its place in FLOORS"
+
+
+@pytest.mark.parametrize("path", CORE_FILES, ids=lambda path: str(path.relative_to(CORE)))
+def test_imports_point_down_and_the_core_stays_light(path: Path) -> None:
+    standard = {"__future__", *__import__("sys").stdlib_module_names}
+    for name in imports(path):
+        top = name.split(".")[0]
+        if top == "elastic_core" and "." in name:
+            assert FLOOR[name.split(".")[1]] <= FLOOR[part(path)], f"{path.relative_to(ROOT)} must not import {name}"
+        elif top in OWNERS:
+            assert re.fullmatch(OWNERS[top], str(path.relative_to(CORE))), f"{top} belongs to {OWNERS[top]} alone"
+        else:
+            assert top in standard | LIGHT, f"{path.relative_to(ROOT)} imports {top}, which the core must run without"
+
+
+PAGES = sorted((ROOT / "pages").rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_pages_ask_services_and_do_no_arithmetic(path: Path) -> None:
+    names = set(imports(path))
+    assert not any(name.split(".")[0] == "torch" for name in names), "pages leave tensors to the services"
+    assert not any(name.startswith(("elastic_core.layers", "elastic_core.commands", "elastic_core.bench")) for name in names)
+    if path.parent.name != "ui":
+        assert not any(name == "app" for name in names)
+    if path.name == "charts.py":
+        assert "streamlit" not in names, "charts are pure: tables in, figures out"
+
+
+def test_no_page_lies_directly_in_pages() -> None:
+    """A page file directly in pages/ runs without its frame on a first visit by deep link (Streamlit's old discovery)."""
+    assert not [path.name for path in (ROOT / "pages").glob("*.py") if path.name != "__init__.py"]
+
+
+def test_files_are_short() -> None:
+    tall = {str(p.relative_to(ROOT)): n for p in [*CORE_FILES, *PAGES] if (n := len(p.read_text().splitlines())) > 250}
+    assert not tall
+
+
+def readme_commands() -> list[str]:
+    text = (ROOT / "README.md").read_text(encoding="utf-8") if (ROOT / "README.md").exists() else ""
+    return [line.strip() for line in text.splitlines() if re.match(r"^\s*(\S*/)?python3? -m elastic_core\b", line)]
+
+
+def test_every_command_the_readme_shows_can_be_parsed() -> None:
+    shown = readme_commands()
+    assert shown, "the README shows how to train, evaluate and reproduce"
+    for line in shown:
+        words = shlex.split(line.split(" -m elastic_core", 1)[1], comments=True)
+        if words and "--help" not in words:
+            _parser(words).parse_args(words)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_example_in_the_help_can_be_parsed(command: str) -> None:
+    text = __import__(f"elastic_core.commands.{command}", fromlist=[command]).__doc__ or ""
+    examples = re.findall(r"^  python -m elastic_core (.+?)(?: {3,}.*)?$", text, re.MULTILINE)
+    assert examples
+    for example in examples:
+        words = shlex.split(example)
+        assert words[0] == command
+        _parser(words).parse_args(words)
