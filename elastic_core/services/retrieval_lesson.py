@@ -66,7 +66,7 @@ def largest_k(model: Recommender, most: int) -> int:
     return min(most, first_memory(model).keys.side ** 2)
 
 
-@torch.inference_mode()
+@torch.no_grad()
 def of_chance(side: int, width: int, k: int, seed: int) -> Lesson:
     """A random query and random sub-keys, drawn as a fresh memory draws them. The same seed gives the same lesson."""
     generator = torch.Generator().manual_seed(seed)

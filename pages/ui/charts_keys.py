@@ -3,8 +3,6 @@
 Rows are warm and columns cool on every figure; clickable squares carry the expert's number as `customdata`.
 """
 
-import math
-
 import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
@@ -25,12 +23,14 @@ def query(table: pd.DataFrame, p: Palette) -> go.Figure:
         )
     figure.add_vline(x=len(table) / 2 - 0.5, line={"color": p.text, "width": 2, "dash": "dot"})
     figure.update_layout(xaxis_title="number within the query", yaxis_title="value", bargap=0.15)
-    return _frame(figure, p, 300, legend=True)
+    return frame(figure, p, 300, legend=True)
 
 
 def strips(table: pd.DataFrame, p: Palette, keep: bool) -> go.Figure:
     """Steps 2 and 3: every sub-key's score, one strip a half; with `keep`, what is left behind is only an outline."""
-    figure = make_subplots(rows=2, cols=1, vertical_spacing=0.2, subplot_titles=[HALVES["row"], HALVES["column"]])
+    figure = make_subplots(
+        rows=2, cols=1, vertical_spacing=0.18, subplot_titles=["row sub-keys, by q₁", "column sub-keys, by q₂"]
+    )
     for number, (half, part) in enumerate(table.groupby("half", sort=False), start=1):
         hue, kept = _hue(str(half), p), part["kept"] if keep else part["kept"] | True
         figure.add_bar(
@@ -45,18 +45,17 @@ def strips(table: pd.DataFrame, p: Palette, keep: bool) -> go.Figure:
             row=number,
             col=1,
         )
-        figure.update_xaxes(title_text=f"{half} sub-key", row=number, col=1)
     low, high = min(table["score"].min(), 0), max(table["score"].max(), 0)
     room = (high - low) * 0.15
     figure.update_yaxes(range=[low - room, high + room], title_text="score")
-    return _frame(figure, p, 430)
+    return frame(figure, p, 430)
 
 
 def candidates(table: pd.DataFrame, p: Palette, staircase: bool) -> go.Figure:
     """Step 4: ranks against ranks. With the staircase, squares that cannot win are empty."""
     n = int(max(table["rank_row"].max(), table["rank_column"].max()))
     alive = table["can_win"] if staircase else table["can_win"] | True
-    square = _square_size(n)
+    square = square_size(n)
     figure = go.Figure()
     for part, colour, name in ((table[alive], p.load[1], "can win"), (table[~alive], "rgba(0,0,0,0)", "cannot win")):
         figure.add_scatter(
@@ -71,15 +70,15 @@ def candidates(table: pd.DataFrame, p: Palette, staircase: bool) -> go.Figure:
             hovertemplate="row %{customdata[0]} and column %{customdata[1]}<br>%{customdata[2]:.2f} + %{customdata[3]:.2f} = "
             "%{customdata[4]:.2f}<br>" + name + "<extra></extra>",
         )
-    _square_axes(figure, "rank of the column's score", "rank of the row's score", 0.5, n + 0.5)
+    square_axes(figure, "rank of the column's score", "rank of the row's score", 0.5, n + 0.5)
     figure.update_xaxes(side="top")
-    return _frame(figure, p, GRID_PIXELS + 90)
+    return frame(figure, p, GRID_PIXELS + 90)
 
 
 def grid(table: pd.DataFrame, p: Palette, reveal: bool, picked: int | None) -> go.Figure:
     """Step 5: all experts. Before the reveal the candidates stand out; after it the winners carry their place."""
     side = int(table["row"].max()) + 1
-    square = _square_size(side + 1)
+    square = square_size(side + 1)
     figure = go.Figure()
     _edges(figure, table, p, side, square)
     won = table["place"].notna() & reveal
@@ -108,8 +107,8 @@ def grid(table: pd.DataFrame, p: Palette, reveal: bool, picked: int | None) -> g
         figure.add_scatter(
             x=at["column"], y=at["row"], mode="markers", marker=ring, customdata=at["expert"], hoverinfo="skip", name="your pick"
         )
-    _square_axes(figure, "column", "row", -1.7, side - 0.4)
-    return _frame(figure, p, GRID_PIXELS + 110, legend=True)
+    square_axes(figure, "column", "row", -1.7, side - 0.4)
+    return frame(figure, p, GRID_PIXELS + 110, legend=True)
 
 
 def vectors(table: pd.DataFrame, p: Palette) -> go.Figure:
@@ -129,7 +128,7 @@ def vectors(table: pd.DataFrame, p: Palette) -> go.Figure:
         )
     )
     figure.update_layout(xaxis_title="number within the expert", yaxis={"autorange": "reversed", "type": "category"})
-    return _frame(figure, p, 120 + 22 * len(wide))
+    return frame(figure, p, 120 + 22 * len(wide))
 
 
 def weights(table: pd.DataFrame, p: Palette) -> go.Figure:
@@ -141,71 +140,14 @@ def weights(table: pd.DataFrame, p: Palette) -> go.Figure:
         y=1.0, line={"color": p.text, "width": 1, "dash": "dot"}, annotation_text="no gate", annotation_position="top right"
     )
     figure.update_layout(xaxis_title="winner: place and expert", yaxis_title="weight")
-    return _frame(figure, p, 300)
-
-
-def cost(table: pd.DataFrame, p: Palette, side: int) -> go.Figure:
-    """Multiplications of one search against √K, both scales by powers."""
-    figure = go.Figure()
-    for (name, part), colour, dash in zip(
-        table.groupby("search", sort=False), (p.muted, p.categories[0]), ("dash", "solid"), strict=True
-    ):
-        line = {"color": colour, "dash": dash, "width": 3}
-        hover = "√K = %{x}: %{y:,.0f} multiplications<extra>" + str(name) + "</extra>"
-        figure.add_scatter(
-            x=part["side"], y=part["multiplications"], mode="lines+markers", name=name, line=line, hovertemplate=hover
-        )
-    figure.add_vline(x=side, line={"color": p.text, "dash": "dot", "width": 1})
-    figure.add_annotation(x=math.log10(side), y=1, yref="paper", text="here", showarrow=False, xanchor="left", xshift=4)
-    ticks = sorted(table["side"].unique())
-    figure.update_xaxes(type="log", tickvals=ticks, ticktext=[str(tick) for tick in ticks], title="√K")
-    figure.update_yaxes(type="log", title="multiplications", exponentformat="power", dtick=2)
-    return _frame(figure, p, 340, legend=True)
-
-
-def learning(curve: pd.DataFrame, p: Palette) -> go.Figure:
-    """The toy's loss with a gate and without."""
-    figure = go.Figure()
-    styles = {"softmax": ("with the gate", p.categories[2], "solid"), "none": ("without", p.categories[4], "dash")}
-    for gate, part in curve.groupby("gate", sort=False):
-        name, colour, dash = styles[str(gate)]
-        hover = "step %{x}: loss %{y:.2f}<extra>" + name + "</extra>"
-        figure.add_scatter(
-            x=part["step"],
-            y=part["loss"],
-            mode="lines",
-            name=name,
-            line={"color": colour, "dash": dash, "width": 3},
-            hovertemplate=hover,
-        )
-    figure.update_layout(xaxis_title="training step", yaxis={"title": "loss (mean squared error)", "rangemode": "tozero"})
-    return _frame(figure, p, 320, legend=True)
-
-
-def traffic(table: pd.DataFrame, p: Palette, column: str, most: int) -> go.Figure:
-    """How many queries have each expert as their best; `most` is the shared end of the colour scale."""
-    side = int(table["row"].max()) + 1
-    scale = [[i / (len(p.load) - 1), colour] for i, colour in enumerate(p.load)]
-    figure = go.Figure(
-        go.Scatter(
-            x=table["column"],
-            y=table["row"],
-            mode="markers",
-            customdata=table[["expert", column]],
-            marker={"symbol": "square", "size": _square_size(side), "color": table[column], "colorscale": scale, "cmin": 0,
-                    "cmax": most, "line": {"color": p.line, "width": 0.5}},
-            hovertemplate="expert %{customdata[0]}: best for %{customdata[1]}<extra></extra>",
-        )
-    )  # fmt: skip
-    _square_axes(figure, "column", "row", -0.7, side - 0.3)
-    return _frame(figure, p, GRID_PIXELS + 70)
+    return frame(figure, p, 300)
 
 
 def _hue(half: str, p: Palette) -> str:
     return p.warm[1] if half == "row" else p.cool[1]
 
 
-def _square_size(n: int) -> float:
+def square_size(n: int) -> float:
     return max(3.0, GRID_PIXELS / (n + 1) * 0.86)
 
 
@@ -231,13 +173,21 @@ def _edges(figure: go.Figure, table: pd.DataFrame, p: Palette, side: int, square
         )
 
 
-def _square_axes(figure: go.Figure, x: str, y: str, low: float, high: float) -> None:
-    plain = {"showgrid": False, "zeroline": False, "tickformat": "d", "constrain": "domain", "fixedrange": True, "nticks": 9}
+def square_axes(figure: go.Figure, x: str, y: str, low: float, high: float) -> None:
+    plain = {
+        "showgrid": False,
+        "zeroline": False,
+        "tickformat": "d",
+        "constrain": "domain",
+        "tick0": 0,
+        "fixedrange": True,
+        "dtick": max(1, round((high - low) / 9)),
+    }
     figure.update_xaxes(title=x, range=[low, high], **plain)
     figure.update_yaxes(title=y, range=[high, low], scaleanchor="x", **plain)
 
 
-def _frame(figure: go.Figure, p: Palette, height: int, legend: bool = False) -> go.Figure:
+def frame(figure: go.Figure, p: Palette, height: int, legend: bool = False) -> go.Figure:
     top = 46 if legend else 30
     figure.update_layout(
         height=height,

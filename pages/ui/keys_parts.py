@@ -6,7 +6,7 @@ from elastic_core.services import search_checks
 from elastic_core.services.gate_lesson import ToyConfig
 from elastic_core.services.retrieval_lesson import Lesson
 from elastic_core.services.search_checks import Check, Printed
-from pages.ui import cache, charts_keys, shell
+from pages.ui import cache, charts_key_checks, shell
 from pages.ui.keys_steps import Scene, shown
 
 CHECKED, MORE = "keys_checked", 1000
@@ -52,7 +52,7 @@ def _cost(scene: Scene) -> None:
         f"{table.iloc[-2]['multiplications']:,}."
     )
     shown(
-        charts_keys.cost(table, scene.palette, lesson.side), table,
+        charts_key_checks.cost(table, scene.palette, lesson.side), table,
         f"Two rising lines over √K, both axes in powers. Comparing every key rises twice as steeply; at √K = {largest['side']} "
         f"it needs "
         f"{largest['saving']:,.0f} times as many multiplications.",
@@ -120,7 +120,7 @@ def _gate(scene: Scene, now: shell.Context) -> None:
         f"without it they moved by {ends.at['none', 'keys_moved']:.0%} and it ends at {ends.at['none', 'loss']:.2f}."
     )
     shown(
-        charts_keys.learning(curve, scene.palette), curve,
+        charts_key_checks.learning(curve, scene.palette), curve,
         "Loss against training step. With the gate it falls far, without it it hardly moves.",
         "**Question:** can the keys learn? **Computed:** now, on this machine: the same tiny router from the same start on the "
         "same "
@@ -160,7 +160,7 @@ def _traffic(scene: Scene, found: Printed, on: bool, who: str) -> None:
     with chart:
         used = found.used_printed if on else found.used
         shown(
-            charts_keys.traffic(found.load, scene.palette, way, found.busiest), found.load,
+            charts_key_checks.traffic(found.load, scene.palette, way, found.busiest), found.load,
             f"Grid of experts coloured by how many {who} have each as their best, Eq. 7 as {way}; {used} of {len(found.load)} "
             f"are used.",
             f"**Question:** which experts come first, as {way}? **Computed:** the first place of {found.queries:,} {who}; pale "

@@ -145,7 +145,7 @@ def _pair(scene: Scene) -> None:
 def _win(scene: Scene) -> None:
     lesson, table = scene.lesson, retrieval_lesson.grid(scene.lesson)
     revealed = st.session_state.get(REVEALED) == scene.name
-    st.markdown(f"**5. Win.** Back in the memory: {lesson.side} × {lesson.side} experts, with the two strips along its edges.")
+    st.markdown(f"**5. Win.** Back in the memory: {lesson.side} × {lesson.side} experts, the strips along its edges.")
     order = retrieval_lesson.guesses(lesson)
     if st.session_state.get(SQUARE) not in table["expert"].array:
         st.session_state[SQUARE] = None

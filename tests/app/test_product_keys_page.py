@@ -1,0 +1,138 @@
+"""The page on product keys through Streamlit's own test driver: seven steps, a bet, a live proof, and honest fall-backs."""
+
+from pathlib import Path
+
+import plotly.graph_objects as go
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from elastic_core import recipes
+from elastic_core.data import load
+from elastic_core.services import retrieval_lesson, search_checks
+from elastic_core.trainer import train
+from pages.ui import charts, charts_key_checks, charts_keys, keys_steps, shell
+
+ROOT = Path(__file__).resolve().parents[2]
+PLANTED = ("data.planted.users=80", "data.planted.items=60", "data.planted.interests=4", "data.planted.mean_length=25")
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs")
+    for name, model in (("tiny", "elastic"), ("tiny-peer", "sasrec")):
+        config = recipes.toy(model).override("train.epochs=1", *PLANTED)
+        train(config, load(config.data), folder / name)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def only_these(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shell, "RUNS", runs)
+
+
+def page(**address: str) -> AppTest:
+    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120)
+    for key, value in {"run": "tiny", "user": "5", **address}.items():
+        app.query_params[key] = value
+    app.run()
+    return healthy(app.switch_page("pages/learn/product_keys.py").run())
+
+
+def healthy(app: AppTest) -> AppTest:
+    assert not app.exception, app.exception[0].value
+    return app
+
+
+def said(app: AppTest) -> str:
+    return " ".join(str(block.value) for block in [*app.markdown, *app.caption, *app.info, *app.success, *app.error])
+
+
+def press(app: AppTest, label: str) -> AppTest:
+    return healthy(next(button for button in app.button if button.label == label).click().run())
+
+
+@pytest.mark.parametrize("query", ["This person", "Random"])
+@pytest.mark.parametrize("step", keys_steps.STEPS)
+def test_every_step_has_a_link(step: str, query: str) -> None:
+    app = page(keys_step=step, keys_query=query)
+    assert f"**{keys_steps.STEPS.index(step) + 1}. {step}" in said(app)
+    assert ("Seed" in [box.label for box in app.number_input]) == (query == "Random")
+
+
+def test_next_and_back_walk_the_steps() -> None:
+    app = page()
+    for step in keys_steps.STEPS[1:]:
+        app = press(app, "Next")
+        assert app.session_state[keys_steps.STEP] == step
+    assert press(app, "Back").session_state[keys_steps.STEP] == keys_steps.STEPS[-2]
+
+
+def test_the_counter_follows_the_step() -> None:
+    start, done = ({m.label: m.value for m in page(keys_step=step).metric} for step in ("Split", "Weigh"))
+    assert start["Multiplications so far"] == "0" and done["Multiplications so far"] == "256"
+    assert start["Comparing every key"] == "2,048" and start["Fewer by"] == "8 ×"
+
+
+def test_the_winner_is_shown_only_after_a_bet() -> None:
+    app = page(keys_step="Win")
+    assert not app.success
+    reveal = next(button for button in app.button if button.label == "Reveal")
+    assert reveal.disabled
+    box = next(box for box in app.selectbox if box.label == "Your square")
+    app = healthy(box.select_index(0).run())
+    assert not app.success
+    app = press(app, "Reveal")
+    assert "First place is always where the best row crosses the best column" in app.success[0].value
+
+
+def test_brute_force_is_run_again_on_request() -> None:
+    app = page(keys_part="Exactness")
+    assert "Brute force agrees: **1,001 of 1,001**" in app.success[0].value
+    app = press(app, "Run 1,000 more")
+    assert "Brute force agrees: **2,001 of 2,001**" in app.success[0].value
+    app.session_state["user"] = 6
+    assert "1,001 of 1,001" in healthy(app.run()).success[0].value
+
+
+def test_the_gate_decides_what_learns() -> None:
+    app = page(keys_part="Gate")
+    assert app.table[0].value["learns"].eq("✓ yes").all()
+    app = healthy(next(toggle for toggle in app.toggle if toggle.label == "Gate on").set_value(False).run())
+    learns = app.table[0].value.set_index("group")["learns"]
+    assert learns[learns.eq("✗ never")].index.tolist() == ["sub-keys", "query network"]
+
+
+@pytest.mark.parametrize("query", ["This person", "Random"])
+def test_equation_7_as_printed(query: str) -> None:
+    app = page(keys_part="Equation 7", keys_query=query)
+    assert "survive the misprint" in said(app)
+    healthy(next(toggle for toggle in app.toggle if toggle.label == "Eq. 7 as printed").set_value(False).run())
+
+
+def test_a_run_without_a_memory_says_so_and_goes_on_with_a_random_query() -> None:
+    app = page(run="tiny-peer", keys_part="Gate")
+    assert "no interest memory" in said(app) and "A random query" in said(app)
+
+
+def test_nonsense_in_the_address_is_ignored() -> None:
+    app = page(keys_step="Lose", keys_own_k="9999", keys_part="<script>")
+    assert "**1. Split.**" in said(app)
+
+
+@pytest.mark.parametrize("palette", [charts.LIGHT, charts.DARK], ids=["light", "dark"])
+@pytest.mark.parametrize(("side", "k"), [(4, 1), (8, 4), (32, 16)])
+def test_figures_of_every_size_in_both_themes(side: int, k: int, palette: charts.Palette) -> None:
+    lesson = retrieval_lesson.of_chance(side, 16, k, seed=0)
+    halves, grid = retrieval_lesson.half_scores(lesson), retrieval_lesson.grid(lesson)
+    figures = [
+        charts_keys.query(retrieval_lesson.split(lesson), palette),
+        charts_keys.strips(halves, palette, keep=True),
+        charts_keys.candidates(retrieval_lesson.candidates(lesson), palette, staircase=True),
+        charts_keys.grid(grid, palette, reveal=True, picked=3),
+        charts_keys.vectors(retrieval_lesson.expert_values(lesson), palette),
+        charts_keys.weights(retrieval_lesson.gathered(lesson), palette),
+        charts_key_checks.cost(search_checks.operations_by_side(16, k), palette, side),
+    ]
+    assert all(isinstance(figure, go.Figure) and figure.to_json() for figure in figures)
+    clickable = [trace for trace in figures[3].data if trace.customdata is not None and trace.name != "your pick"]
+    assert sorted(number for trace in clickable for number in trace.customdata) == list(range(side**2))
