@@ -33,8 +33,8 @@ def ml_100k(model: str = "elastic") -> RunConfig:
     """MovieLens-100K: 943 people, 1,349 films."""
     return RunConfig(
         data=DataConfig(source="ml-100k"),
-        model=_model(model, {"length": 200, "width": 64, "layers": 2, "dropout": 0.2}),
-        train=_train(model, epochs=200, patience=15, batch=64, window=50),
+        model=_model(model, {"length": 200, "width": 64, "layers": 2, "dropout": 0.3, "local": 16}),
+        train=_train(model, epochs=60, patience=10, batch=32, window=50, average=0.99, optimizer="adamw", weight_decay=0.5),
     )
 
 
@@ -69,5 +69,5 @@ def _model(name: str, settings: dict[str, Any]) -> ModelConfig:
 def _train(name: str, **settings: Any) -> TrainConfig:
     """The model's own default objective; a load-balance term where it retrieves."""
     objectives = models.model_class(name).objectives
-    balance = 0.1 if name == "elastic" else 0.0
+    balance = 0.3 if name == "elastic" else 0.0
     return TrainConfig(objective=objectives[0] if objectives else "all", balance=balance, **settings)
