@@ -97,6 +97,12 @@ def plain(text: str) -> str:
     return re.sub(r"([\\`*_{}\[\]()#+!|<>~$:-])", r"\\\1", text)
 
 
+def quoted(text: str) -> str:
+    """What an address asked for, cut short and as code, where nothing turns into a link."""
+    short = re.sub(r"[`\s]+", " ", text)[:40].strip()
+    return f"`{short}`" if short else "without a name"
+
+
 def is_dark() -> bool:
     return st.context.theme.type == "dark"
 
@@ -124,7 +130,7 @@ def _open(
     problems: list[str] = []
     wanted = st.session_state.pop(WANTED, None) or asked
     if wanted and wanted not in runs:
-        problems.append(f"There is no run called “{plain(wanted[:60])}” here.")
+        problems.append(f"There is no run called {quoted(wanted)} here.")
     for name in [wanted, *list(runs)]:
         run = runs.get(name or "")
         if run is None:
@@ -149,7 +155,7 @@ def _teller(place: "st.delta_generator.DeltaGenerator") -> Callable[[str], None]
     def tell(sentence: str) -> None:
         said.append(sentence)
         with place.container(border=True):
-            st.markdown("**Getting the data ready.** This happens once on a machine.")
+            st.markdown("**Getting the data ready.**")
             for line in said:
                 st.write(plain(line))
 
@@ -170,7 +176,7 @@ def _user_box(run: Run, data: Dataset, model: Recommender, asked: str | None, pr
     people = data.histories.n_users
     default = cache.example(run, model, data) + 1
     if asked is not None and not (asked.isdecimal() and 1 <= int(asked) <= people):
-        problems.append(f"There is no person “{plain(asked[:20])}” here (1 to {people}), so you see person {default}.")
+        problems.append(f"There is no person {quoted(asked)} here (1 to {people}), so you see person {default}.")
         if "user" in st.session_state:
             st.session_state["user"] = default
     value = st.number_input(
