@@ -94,7 +94,13 @@ class Row:
 
 def build(system: str, setting: Setting) -> models.Recommender:
     """The system at this size, without dropout."""
-    common = {"length": setting.length, "width": setting.width, "layers": setting.layers, "heads": setting.heads, "dropout": 0.0}
+    common: dict[str, Any] = {
+        "length": setting.length,
+        "width": setting.width,
+        "layers": setting.layers,
+        "heads": setting.heads,
+        "dropout": 0.0,
+    }
     if system in ELASTIC:
         special = {"k": setting.k, "side": setting.side, **ELASTIC[system]}
         return models.build(ModelConfig.known["elastic"](**common, **special), ITEMS)

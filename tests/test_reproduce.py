@@ -1,0 +1,77 @@
+"""The named runs: complete, resumable at any deadline with the same numbers, and never mixed up with other settings."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from elastic_core.config import DataConfig, PlantedConfig, RunConfig, TrainConfig
+from elastic_core.data import Dataset, load
+from elastic_core.errors import InputError
+from elastic_core.models.elastic import ElasticConfig
+from elastic_core.reproduce import Row, reproduce, rows, select, status, table
+from elastic_core.runs import Run
+
+PLANTED = PlantedConfig(users=40, items=50, interests=4, mean_length=14, max_length=24)
+TOY = RunConfig(
+    data=DataConfig(source="planted", planted=PLANTED),
+    model=ElasticConfig(length=8, width=8, layers=1, side=4, k=2),
+    train=TrainConfig(objective="window", window=4, batch=32, epochs=4, patience=99),
+)
+ROW = Row("toy", "planted", "elastic", TOY)
+
+
+@pytest.fixture(scope="module")
+def world() -> Dataset:
+    return load(TOY.data)
+
+
+def test_names_are_unique_and_the_shipped_runs_are_among_them() -> None:
+    names = [row.name for row in rows()]
+    assert len(set(names)) == len(names)
+    assert {f"{data}-{model}" for data in ("ml-100k", "planted", "ml-1m") for model in ("elastic", "sasrec")} <= set(names)
+    assert {row.name for row in select("ml-100k-elastic-seed*")} == {"ml-100k-elastic-seed1", "ml-100k-elastic-seed2"}
+    with pytest.raises(InputError, match="no-such-run"):
+        select("no-such-run")
+
+
+def test_variants_differ_from_the_base_in_what_their_name_says() -> None:
+    base = next(row for row in rows() if row.name == "ml-1m-elastic").config.to_dict()
+    for row in rows():
+        if row.data == "ml-1m" and row.label.startswith("elastic ("):
+            model = row.config.to_dict()["model"]
+            changed = {key for key in model if model[key] != base["model"][key]}
+            assert len(changed) == 1, row.name
+
+
+def test_a_deadline_interrupts_and_the_next_call_ends_with_the_same_numbers(world: Dataset, tmp_path: Path) -> None:
+    assert status(ROW, tmp_path) == "missing"
+    assert reproduce(ROW, world, tmp_path / "whole", "cpu")
+    calls = 0
+    while not reproduce(ROW, world, tmp_path / "pieces", "cpu", at=time.monotonic() + (0.0 if calls == 0 else 1e9)):
+        calls += 1
+        assert status(ROW, tmp_path / "pieces") == "interrupted"
+        assert not Run(tmp_path / "pieces/toy").finished
+    assert calls == 1 and status(ROW, tmp_path / "pieces") == "finished"
+    whole, pieces = (Run(tmp_path / where / "toy").last("test") for where in ("whole", "pieces"))
+    assert whole is not None and pieces is not None and whole["protocols"] == pieces["protocols"]
+
+
+def test_a_run_with_other_settings_is_never_overwritten(world: Dataset, tmp_path: Path) -> None:
+    assert reproduce(ROW, world, tmp_path, "cpu")
+    other = Row("toy", "planted", "elastic", TOY.override("model.k=3"))
+    assert status(other, tmp_path) == "other settings"
+    with pytest.raises(InputError, match="other settings"):
+        reproduce(other, world, tmp_path, "cpu")
+    assert status(Row("toy", "planted", "elastic", TOY.override("train.device=cuda", "train.minutes=5")), tmp_path) == "finished"
+
+
+def test_the_table_says_what_its_numbers_rest_on(world: Dataset, tmp_path: Path) -> None:
+    assert table([ROW], tmp_path) == "nothing is finished yet"
+    seeds = [Row(f"toy-{seed}", "planted", "elastic", TOY.override(f"train.seed={seed}", "train.epochs=1")) for seed in (0, 1)]
+    for row in seeds:
+        assert reproduce(row, world, tmp_path, "cpu")
+    printed = table(seeds, tmp_path, "pop100")
+    assert world.hash in printed and "pop100" in printed and f"{world.histories.n_users} people" in printed
+    line = printed.splitlines()[-1]
+    assert line.startswith("| elastic | 2 |") and line.count("±") == 2
