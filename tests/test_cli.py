@@ -244,7 +244,7 @@ def start(words: list[str], folder: Path) -> subprocess.Popen[str]:
 
 def test_exit_codes_of_the_process(tmp_path: Path) -> None:
     process = start(["evaluate", "nobody"], tmp_path)
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=240)
     assert (process.returncode, out) == (2, "") and err.startswith("error: ") and len(err.splitlines()) == 1
 
 
@@ -253,10 +253,10 @@ def test_exit_codes_of_the_process(tmp_path: Path) -> None:
 def test_a_signal_ends_training_and_keeps_the_best(number: signal.Signals, tmp_path: Path) -> None:
     words = ["train", *SMALL, "--set=train.epochs=100000", "--set=train.patience=100000", "--out=run"]
     process = start(words, tmp_path)
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 240
     while not Run(tmp_path / "run").events("epoch") and time.monotonic() < deadline:
         time.sleep(0.1)
     process.send_signal(number)
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=240)
     assert process.returncode == 0, err
     assert out.strip() == "run" and Run(tmp_path / "run").finished and "asked to stop" in err
