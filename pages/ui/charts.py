@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -77,38 +78,46 @@ def expert_grid(table: pd.DataFrame, colours: Palette, selected: int | None = No
     not report clicks, so an unseen marker on each square does, with the expert's number in `customdata`.
     """
     side = int(table["row"].max()) + 1
-    figure = go.Figure()
-    numbers, edge = np.arange(side), np.array([-1 - side / 20])  # the strips lie this far outside the grid
-    low = edge[0] - 0.6 - side / 15
+    numbers, edge = np.arange(side), -1 - side / 20  # the strips lie this far outside the grid
+    low = edge - 0.6 - side / 15
     rows = table.drop_duplicates("row").sort_values("row")["row_score"].to_numpy()
     columns = table.drop_duplicates("column").sort_values("column")["column_score"].to_numpy()
-    figure.add_trace(_cells(table["load"].to_numpy().reshape(side, side), numbers, numbers, colours.load))
-    figure.add_trace(_cells(rows[:, None], edge, numbers, colours.warm, "row"))
-    figure.add_trace(_cells(columns[None, :], numbers, edge, colours.cool, "column"))
-    figure.add_trace(_targets(table))
-    summoned = table[table["rank"] > 0]
-    for number, row, column, rank in zip(summoned["expert"], summoned["row"], summoned["column"], summoned["rank"], strict=True):
-        quiet = number in silenced
-        _square(figure, column, row, colours.lit, None if quiet else colours.lit)
-        _square(figure, edge[0], row, colours.lit)
-        _square(figure, column, edge[0], colours.lit)
-        text = "×" if quiet else str(rank)
-        ink = colours.lit if quiet else colours.ground
-        figure.add_annotation(x=column, y=row, text=f"<b>{text}</b>", showarrow=False, font={"color": ink, "size": 11})
+    strip = np.array([edge])
+    traces = [
+        _cells(table["load"].to_numpy().reshape(side, side), numbers, numbers, colours.load),
+        _cells(rows[:, None], strip, numbers, colours.warm, "row"),
+        _cells(columns[None, :], numbers, strip, colours.cool, "column"),
+        _targets(table),
+    ]
+    squares, notes = _summoned(table[table["rank"] > 0], edge, colours, silenced)
     if selected is not None:
         at = table.iloc[selected]
-        _square(figure, at["column"], at["row"], colours.picked, width=3, grow=0.16)
+        squares.append(_square(at["column"], at["row"], colours.picked, width=3, grow=0.16))
+    note = {"showarrow": False, "font": {"color": colours.muted, "size": 12}, "xanchor": "left", "yanchor": "top"}
+    notes += [note | {"x": -0.5, "y": low, "text": "column sub-keys →"}]
+    notes += [note | {"x": low, "y": -0.5, "text": "← row sub-keys", "textangle": -90}]
     axis = {"showgrid": False, "zeroline": False, "showticklabels": False, "fixedrange": True, "ticks": "", "constrain": "domain"}
-    figure.update_xaxes(range=[low, side - 0.4], **axis)
-    figure.update_yaxes(range=[side - 0.4, low], scaleanchor="x", **axis)
-    note = {"showarrow": False, "font": {"color": colours.muted, "size": 12}}
-    figure.add_annotation(x=-0.5, y=low, text="column sub-keys →", xanchor="left", yanchor="top", **note)
-    figure.add_annotation(x=low, y=-0.5, text="← row sub-keys", xanchor="left", yanchor="top", textangle=-90, **note)
-    figure.update_layout(
+    layout = go.Layout(
         height=410, margin={"l": 2, "r": 2, "t": 2, "b": 2}, showlegend=False, dragmode=False, plot_bgcolor="rgba(0,0,0,0)",
-        uirevision="grid", clickmode="event+select", hovermode="closest",
+        uirevision="grid", clickmode="event+select", hovermode="closest", shapes=squares, annotations=notes,
+        xaxis=axis | {"range": [low, side - 0.4]}, yaxis=axis | {"range": [side - 0.4, low], "scaleanchor": "x"},
     )  # fmt: skip
-    return figure
+    return go.Figure(traces, layout)
+
+
+Parts = list[dict[str, Any]]
+
+
+def _summoned(summoned: pd.DataFrame, edge: float, colours: Palette, silenced: Collection[int]) -> tuple[Parts, Parts]:
+    """Squares and ranks of the summoned experts, and frames around the sub-keys that won. One list: adding singly is slow."""
+    squares, notes = [], []
+    for number, row, column, rank in summoned[["expert", "row", "column", "rank"]].itertuples(index=False):
+        quiet = number in silenced
+        squares.append(_square(column, row, colours.lit, None if quiet else colours.lit))
+        squares += [_square(edge, row, colours.lit), _square(column, edge, colours.lit)]
+        font = {"color": colours.lit if quiet else colours.ground, "size": 11}
+        notes.append({"x": column, "y": row, "text": f"<b>{'×' if quiet else rank}</b>", "showarrow": False, "font": font})
+    return squares, notes
 
 
 def _cells(values: np.ndarray, x: np.ndarray, y: np.ndarray, ramp: tuple[str, ...], name: str = "load") -> go.Heatmap:
@@ -131,11 +140,9 @@ def _targets(table: pd.DataFrame) -> go.Scatter:
     )  # fmt: skip
 
 
-def _square(
-    figure: go.Figure, x: float, y: float, colour: str, fill: str | None = None, width: float = 2, grow: float = 0.0
-) -> None:
+def _square(x: float, y: float, colour: str, fill: str | None = None, width: float = 2, grow: float = 0.0) -> dict[str, Any]:
     half = 0.44 + grow
-    figure.add_shape(
-        type="rect", x0=x - half, x1=x + half, y0=y - half, y1=y + half, line={"color": colour, "width": width},
-        fillcolor=fill or "rgba(0,0,0,0)",
-    )  # fmt: skip
+    return {
+        "type": "rect", "x0": x - half, "x1": x + half, "y0": y - half, "y1": y + half,
+        "line": {"color": colour, "width": width}, "fillcolor": fill or "rgba(0,0,0,0)",
+    }  # fmt: skip

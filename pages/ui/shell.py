@@ -114,13 +114,13 @@ def _asked(key: str) -> str | None:
     return st.query_params.get(key)
 
 
-def _preference(run: Run) -> tuple[bool, bool, bool, bool, str]:
-    """Shipped before local, ELASTIC before others, real data before planted; unreadable runs last."""
+def _preference(run: Run) -> tuple[bool | str, ...]:
+    """Finished before unfinished, shipped before local, ELASTIC before others, real data before planted; unreadable last."""
     try:
-        config = run.config
+        model, source = run.config.model.name, run.config.data.source
     except InputError:
-        return True, True, True, True, run.name
-    return False, run.name.startswith("local-"), config.model.name != "elastic", config.data.source == "planted", run.name
+        return True, True, True, True, True, run.name
+    return False, run.last("test") is None, run.name.startswith("local-"), model != "elastic", source == "planted", run.name
 
 
 def _open(
