@@ -193,6 +193,10 @@ def guesses(lesson: Lesson) -> list[int]:
     return [*table.loc[table["candidate"], "expert"], *table.loc[~table["candidate"], "expert"]]
 
 
+def is_first(lesson: Lesson, guess: int) -> bool:
+    return int(lesson.winners.indices[0]) == guess
+
+
 def verdict(lesson: Lesson, guess: int) -> str:
     """What became of the square that somebody bet on, and the rule behind it."""
     row = grid(lesson).iloc[guess]

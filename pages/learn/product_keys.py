@@ -43,8 +43,8 @@ if not now.model.retrieves:
 intro = st.empty()
 whose, lesson = controls()
 intro.markdown(
-    f"The memory holds K = {lesson.side**2} experts in a grid of {lesson.side} × {lesson.side}. The query should meet the best "
-    f"{lesson.k}. Comparing it with all {lesson.side**2} keys is the long way; **product keys** need {2 * lesson.side} "
+    f"The memory holds K = {lesson.side**2:,} experts in a grid of {lesson.side} × {lesson.side}. The query should meet the best "
+    f"{lesson.k}. Comparing it with all {lesson.side**2:,} keys is the long way; **product keys** need {2 * lesson.side} "
     f"comparisons of half the "
     "length and find exactly the same ones. Go through it in seven steps."
 )

@@ -3,6 +3,8 @@
 Rows are warm and columns cool on every figure; clickable squares carry the expert's number as `customdata`.
 """
 
+import math
+
 import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
@@ -174,16 +176,10 @@ def _edges(figure: go.Figure, table: pd.DataFrame, p: Palette, side: int, square
 
 
 def square_axes(figure: go.Figure, x: str, y: str, low: float, high: float) -> None:
-    plain = {
-        "showgrid": False,
-        "zeroline": False,
-        "tickformat": "d",
-        "constrain": "domain",
-        "tick0": 0,
-        "fixedrange": True,
-        "dtick": max(1, round((high - low) / 9)),
-    }
-    figure.update_xaxes(title=x, range=[low, high], **plain)
+    first, last = max(0, math.ceil(low)), math.floor(high)
+    ticks = list(range(first, last + 1, 1 + (last - first) // 10))
+    plain = {"showgrid": False, "zeroline": False, "tickvals": ticks, "constrain": "domain", "fixedrange": True}
+    figure.update_xaxes(title=x, range=[low, high], tickangle=0, **plain)
     figure.update_yaxes(title=y, range=[high, low], scaleanchor="x", **plain)
 
 

@@ -72,7 +72,7 @@ def _exactness(scene: Scene) -> None:
     st.markdown(
         f"The shortcut is not an approximation. Each query below was searched twice with these sub-keys: by halves, and "
         f"against all "
-        f"{lesson.side**2} full keys. The first query is the one above, the others are random."
+        f"{lesson.side**2:,} full keys. The first query is the one above, the others are random."
     )
     if st.button(f"Run {MORE:,} more", icon=":material/refresh:"):
         queries = search_checks.random_queries(lesson.width, MORE, seed=before.queries)

@@ -40,17 +40,15 @@ def shown(figure: go.Figure, table: pd.DataFrame, alt: str, about: str, key: str
 
 def chooser() -> int:
     """Which step, from 1; the buttons, the row of names and the address agree."""
-    back, names, on = st.columns([1, 6, 1], vertical_alignment="bottom")
-    with names:
-        chosen = st.segmented_control(
-            "Step", STEPS, default=STEPS[0], required=True, key=STEP, bind="query-params", width="stretch",
-            label_visibility="collapsed",
-        )  # fmt: skip
+    chosen = st.segmented_control(
+        "Step", STEPS, default=STEPS[0], required=True, key=STEP, bind="query-params", width="stretch",
+        label_visibility="collapsed",
+    )  # fmt: skip
     step = STEPS.index(chosen or STEPS[0])
     first, last = step == 0, step == len(STEPS) - 1
-    back.button("Back", icon=":material/arrow_back:", on_click=_go, args=(step - 1,), disabled=first, width="stretch")
-    forward = {"icon": ":material/arrow_forward:", "type": "primary", "width": "stretch"}
-    on.button("Next", on_click=_go, args=(step + 1,), disabled=last, **forward)
+    with st.container(horizontal=True):
+        st.button("Back", icon=":material/arrow_back:", on_click=_go, args=(step - 1,), disabled=first)
+        st.button("Next", icon=":material/arrow_forward:", on_click=_go, args=(step + 1,), disabled=last, type="primary")
     return step + 1
 
 
@@ -88,7 +86,7 @@ def _score(scene: Scene) -> None:
     table, lesson = retrieval_lesson.half_scores(scene.lesson), scene.lesson
     st.markdown(
         f"**2. Score each half.** q₁ is compared with {lesson.side} row sub-keys, q₂ with {lesson.side} column sub-keys: "
-        f"{len(table)} short comparisons. An expert is a row *and* a column, so they stand for all {lesson.side**2} experts."
+        f"{len(table)} short comparisons. An expert is a row *and* a column, so they stand for all {lesson.side**2:,} experts."
     )
     _strips(scene, table, keep=False)
 
@@ -153,10 +151,13 @@ def _win(scene: Scene) -> None:
     with ask:
         st.markdown("**Which square wins?** Click one, or choose it here. Then look.")
         name = partial(retrieval_lesson.square, lesson)
-        picked = st.selectbox("Your square", order, key=SQUARE, index=None, format_func=name, placeholder="Choose a square")
+        picked = st.selectbox(
+            "Your square", order, key=SQUARE, index=None, format_func=name, placeholder="Choose a square", persist_state="page"
+        )
         st.button("Reveal", type="primary", on_click=_reveal, args=(scene.name,), disabled=picked is None or revealed)
-        if revealed:
-            st.success(retrieval_lesson.verdict(lesson, picked), icon=":material/check:")
+        if revealed and picked is not None:
+            say = st.success if retrieval_lesson.is_first(lesson, picked) else st.info
+            say(retrieval_lesson.verdict(lesson, picked))
         elif picked is not None:
             st.caption(f"You chose {retrieval_lesson.square(lesson, picked)}.")
     with chart:
@@ -189,7 +190,7 @@ def _gather(scene: Scene) -> None:
     winners = retrieval_lesson.gathered(scene.lesson).drop(columns=["share", "weight", "gated_length"])
     st.markdown(
         f"**6. Gather.** Each winner's number is an address in the memory. There lies its expert: a learned vector of "
-        f"{scene.lesson.width} numbers. Only these {scene.lesson.k} of {scene.lesson.side**2} are read."
+        f"{scene.lesson.width} numbers. Only these {scene.lesson.k} of {scene.lesson.side**2:,} are read."
     )
     shown(
         charts_keys.vectors(table, scene.palette), winners,
