@@ -44,6 +44,10 @@ def _figure(frame: pd.DataFrame, runs: list[str], colours: Palette, x: str, colu
         hovermode="x unified",
         uirevision="keep",
     )
+    if columns[0] != "loss":
+        figure.update_yaxes(rangemode="tozero")
+    if x == "epoch" and frame[x].max() <= 8:
+        figure.update_xaxes(dtick=1)  # there is no half epoch
     figure.update_xaxes(title={"text": {"epoch": "epoch", "seconds": "seconds of training"}[x]}, rangemode="tozero")
     return figure
 

@@ -8,12 +8,12 @@ from elastic_core.services.jobs import ACTIVE, Job, Jobs
 from elastic_core.services.watching import watch
 from pages.ui import charts, charts_train, shell
 
-EVERY = 2.0  # seconds
+EVERY = 3.0  # seconds; a redraw must be done well before the next, on a machine that is busy training
 PROBLEM = "train_problem"
 
 
 def live() -> None:
-    """Draws the jobs, again every two seconds while one is active; the whole page once when one changes its state."""
+    """Draws the jobs, again every few seconds while one is active; the whole page once when one changes its state."""
     jobs = Jobs(shell.RUNS)
     jobs.pump()
     drawn = _states(jobs)
@@ -74,10 +74,6 @@ def _running(job: Job) -> None:
             st.metric("Best validation NDCG@10", "–" if now.best is None else f"{now.best:.3f}")
             if now.used is not None:
                 st.metric("Experts in use", f"{now.used:.0%}")
-        if now.epochs:
-            curves(run_table.curves([job.run]), "train_now")
-        else:
-            st.caption("The curves begin after the first epoch.")
         st.button(
             "Stop and keep the best",
             key=f"train_stop_{job.id}",
@@ -87,6 +83,10 @@ def _running(job: Job) -> None:
             disabled=job.stopping,
             help="Ends after the current step, then tests the best weights so far.",
         )
+        if now.epochs:
+            curves(run_table.curves([job.run]), "train_now")
+        else:
+            st.caption("The curves begin after the first epoch.")
 
 
 def _interrupted(job: Job) -> None:
