@@ -6,9 +6,8 @@ Numbers from the papers are never mixed in here: the tables show only what these
 import dataclasses
 import fnmatch
 import math
-import statistics
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -155,59 +154,3 @@ def reproduce(
 
 def _essence(config: RunConfig) -> RunConfig:
     return dataclasses.replace(config, train=dataclasses.replace(config.train, device="cpu", minutes=0.0))
-
-
-# --- tables ----------------------------------------------------------------------------------------------------------
-
-METRICS = ("NDCG@10", "HR@10")
-
-
-def table(chosen: Iterable[Row], root: Path, protocol: str = "full") -> str:
-    """Markdown, a section per data set: what the finished runs measured on the test split, with 95 % intervals over people.
-
-    With several seeds the mean is of their means, the interval the mean of theirs, and their spread stands beside it.
-    """
-    groups: dict[str, dict[str, list[Run]]] = {}
-    for row in chosen:
-        if status(row, root) == "finished":
-            groups.setdefault(row.data, {}).setdefault(row.label, []).append(Run(row.folder(root)))
-    return "\n\n".join(_section(data, labels, protocol) for data, labels in groups.items()) or "nothing is finished yet"
-
-
-def _section(data: str, labels: dict[str, list[Run]], protocol: str) -> str:
-    some = next(iter(labels.values()))[0]
-    start, test = some.last("start") or {}, some.last("test") or {}
-    people = f"{test.get('users', 0):,} people"
-    head = f"{start.get('data', data)}, data {start.get('data_hash', '?')}, test split, protocol {protocol}, {people}"
-    heads = [
-        "system",
-        "seeds",
-        *(f"{metric} ± 95 %" for metric in METRICS),
-        "spread of seeds",
-        "parameters",
-        "experts used",
-        "device",
-    ]
-    lines = [head, "", "| " + " | ".join(heads) + " |", "|" + " --- |" * len(heads)]
-    for label, runs in labels.items():
-        lines.append("| " + " | ".join(_cells(label, runs, protocol)) + " |")
-    return "\n".join(lines)
-
-
-def _cells(label: str, runs: list[Run], protocol: str) -> list[str]:
-    tests, starts = [run.last("test") or {} for run in runs], [run.last("start") or {} for run in runs]
-    cells = [label, str(len(runs))]
-    for metric in METRICS:
-        mean = statistics.fmean(test["protocols"][protocol][metric] for test in tests)
-        errors = [test["errors"][protocol][metric] for test in tests if "errors" in test]
-        cells.append(f"{mean:.4f}" + (f" ± {1.96 * statistics.fmean(errors):.4f}" if errors else ""))
-    values = [test["protocols"][protocol][METRICS[0]] for test in tests]
-    used = [test["used"] for test in tests if "used" in test]
-    devices = sorted({str(start.get("device", "?")) for start in starts})
-    return [
-        *cells,
-        f"{statistics.stdev(values):.4f}" if len(values) > 1 else "",
-        f"{starts[0].get('parameters', 0):,}",
-        f"{statistics.fmean(used):.0%}" if used else "",
-        ", ".join(devices),
-    ]

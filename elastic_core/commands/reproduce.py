@@ -21,14 +21,15 @@ from elastic_core.commands.progress import Progress
 from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
 from elastic_core.machine import find_device
-from elastic_core.reproduce import Row, reproduce, select, status, table
+from elastic_core.reproduce import Row, reproduce, select, status
+from elastic_core.tables import table
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--only", metavar="PATTERN", default="*", help="runs whose name fits or contains this (default: all)")
     parser.add_argument("--minutes", type=float, default=0.0, help="stop after so many minutes (default: no limit)")
     parser.add_argument("--device", default="auto", help="cpu, cuda or auto (default: auto)")
-    parser.add_argument("--protocol", default="full", help=f"of the table: {', '.join(PROTOCOLS)} (default: full)")
+    parser.add_argument("--protocol", default="full", help=f"of the table: all, {', '.join(PROTOCOLS)} (default: full)")
     parser.add_argument("--root", type=Path, default=CHECKPOINTS, help="where the runs lie (default: checkpoints)")
     only = parser.add_mutually_exclusive_group()
     only.add_argument("--list", action="store_true", help="train nothing, show where every run stands")
@@ -36,8 +37,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    if arguments.protocol not in PROTOCOLS:
-        raise InputError(f"unknown protocol {arguments.protocol!r}; known are {', '.join(PROTOCOLS)}")
+    if arguments.protocol not in ("all", *PROTOCOLS):
+        raise InputError(f"unknown protocol {arguments.protocol!r}; known are all, {', '.join(PROTOCOLS)}")
     if arguments.minutes < 0:
         raise InputError(f"--minutes must not be negative, not {arguments.minutes:g}")
     chosen = select(arguments.only)

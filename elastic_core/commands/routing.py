@@ -55,4 +55,5 @@ def _shares(spectrum: np.ndarray) -> str:
 
 
 def _line(score: Score) -> str:
-    return f"{score.purity:.3f} ({score.purity_chance:.3f}) / {score.ami:.3f} ({score.ami_chance:.3f}, 97.5 %: {score.ami_chance_high:.3f})"
+    ami = f"{score.ami:.3f} ({score.ami_chance:.3f}, 97.5 %: {score.ami_chance_high:.3f})"
+    return f"{score.purity:.3f} ({score.purity_chance:.3f}) / {ami}"

@@ -7,7 +7,7 @@ One implementation, every variant a setting:
 | `form` | `causal` (learns from `window` or `last`), `two-way` (the paper's encoder; `last` only) |
 | `memory` | `shared` one retrieval carried through the layers (ELASTIC), `per-layer` (PKM-ACT), `none` (w/o IMR) |
 | `query` | `network` (Eq. 4), `mean` (w/o Query Net) |
-| `dispatch` | `linear` (Eq. 2-3), `none` (w/o Dispatcher: self-attention with the experts as extra keys; our reading, the paper gives none) |
+| `dispatch` | `linear` (Eq. 2-3), `none` (w/o Dispatcher: self-attention, the experts as extra keys; the paper defines none) |
 | `gate` | `softmax`, `sigmoid`, `none` (Algorithm 1 as printed: no gradient to keys and query network) |
 | `query_norm` | `whiten` (ours), `layer`, `batch`, `none` |
 | `local` | width of the convolution beside the dispatch (ours), 0 = the paper |
