@@ -22,7 +22,7 @@ FLOORS = (
     ("models",),
     ("candidates", "compare", "evaluate", "metrics", "objectives", "recipes", "recovery", "routing", "runs", "streaming"),
     ("trainer",),
-    ("bench", "reproduce"),
+    ("bench", "reproduce", "tables"),
     ("services",),
     ("commands", "__main__"),
 )

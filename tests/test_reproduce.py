@@ -10,8 +10,8 @@ from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
 from elastic_core.models.elastic import ElasticConfig
 from elastic_core.reproduce import Row, reproduce, rows, select, status
-from elastic_core.tables import table
 from elastic_core.runs import Run
+from elastic_core.tables import table
 
 PLANTED = PlantedConfig(users=40, items=50, interests=4, mean_length=14, max_length=24)
 TOY = RunConfig(
