@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 
 ROOT = Path(__file__).resolve().parents[2]
 FLAGS = ("no-sandbox", "disable-quic", "disable-background-networking", "disable-component-update", "disable-sync",
@@ -35,7 +35,8 @@ class Server:
     def start(self) -> None:
         words = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.headless", "true", "--server.port", str(self.port)]
         with (self.folder / "server.log").open("ab") as log:
-            self.process = subprocess.Popen(words, cwd=self.folder, stdout=log, stderr=log, env={**os.environ, "OMP_NUM_THREADS": "1"})
+            environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+            self.process = subprocess.Popen(words, cwd=self.folder, stdout=log, stderr=log, env=environment)
         until = time.monotonic() + 60
         while time.monotonic() < until:
             try:
@@ -109,13 +110,18 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     running.stop()
 
 
+def _harmless(message: ConsoleMessage) -> bool:
+    """Words of the graphics driver, and Streamlit looking for its own address below a deep link."""
+    return any(words in message.text for words in HARMLESS) or "/_stcore/" in message.location.get("url", "")
+
+
 @pytest.fixture
 def visit(browser: Browser, server: Server) -> Iterator[Visit]:
     """A visit that fails if the page wrote an error to the console or asked another machine for anything."""
     page = browser.new_page(viewport={"width": 1280, "height": 1000})
     page.set_default_timeout(30_000)
     seen = Visit(page, server)
-    page.on("console", lambda m: seen.errors.append(m.text) if m.type == "error" and not any(w in m.text for w in HARMLESS) else None)
+    page.on("console", lambda m: seen.errors.append(m.text) if m.type == "error" and not _harmless(m) else None)
     page.on("pageerror", lambda error: seen.errors.append(str(error)))
     page.on("request", lambda r: None if r.url.startswith((server.url, "data:", "blob:")) else seen.outside.append(r.url))
     page.on("websocket", lambda w: None if f"127.0.0.1:{server.port}" in w.url else seen.outside.append(w.url))

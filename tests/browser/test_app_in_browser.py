@@ -21,7 +21,7 @@ def test_first_screen_shows_a_person_their_experts_and_what_comes_next(visit: An
     visit.open("/")
     text = visit.text()
     assert "What does ELASTIC do with one person’s history?" in text
-    assert "watched next" in text or "met next" in text
+    assert re.search(r"★ (watched|chosen|chose) next", text)
     number_of(text, r"summons (\d+) of")
     visit.page.wait_for_selector(".js-plotly-plot")
 
@@ -38,7 +38,7 @@ def test_another_person_and_both_buttons(visit: Any) -> None:
     visit.press("Silence the strongest expert")
     both = visit.text()
     assert re.search(r"Without the last .* and without expert \d+", both)
-    number_of(both, r"goes from rank (\d+)")
+    number_of(both, r"rank (\d+)")
     visit.press("Reset")
     assert "Without the last" not in visit.text()
 
@@ -52,19 +52,26 @@ def test_product_key_stepper_walks_to_the_end_and_brute_force_agrees(visit: Any)
     assert len(set(seen)) == len(seen)
     for step, name in enumerate(("Split", "Score", "Keep", "Pair", "Win", "Gather", "Weigh"), start=1):
         assert f"{step}. {name}" in seen[step - 1]
-    assert re.search(r"\b([\d,]+) of \1\b", seen[-1])  # brute force agrees: N of N
+    visit.page.get_by_text("Exactness", exact=True).click()
+    visit.settled()
+    assert re.search(r"\b([\d,]+) of \1\b", visit.text())  # brute force agrees: N of N
 
 
 @pytest.mark.parametrize("path", ["/product-keys", "/train"])
 def test_deep_link_on_a_restarted_server(visit: Any, path: str) -> None:
     visit.server.restart()
     visit.open(f"{path}?{PLANTED}&user=11")
-    expect(visit.page.get_by_test_id("stSidebar")).to_contain_text("planted-elastic")
+    expect(visit.page.get_by_role("combobox", name="Trained run")).to_have_value("planted-elastic")
+    expect(visit.page.get_by_role("spinbutton", name="Person")).to_have_value("11")
     assert "user=11" in visit.page.url
-    visit.errors.clear()  # a first visit below "/" asks for host files at the deep path once; a known quirk of the server
+    # a new server does not know its pages until the frame has run once: Streamlit says so, and shows the right page all the same
+    visit.errors[:] = [error for error in visit.errors if "does not seem to exist" not in error]
 
 
-@pytest.mark.parametrize("query", ["run=../../etc", "run=%3Cscript%3E", "user=-3&" + PLANTED, "user=99999999&" + PLANTED, "user=x&" + PLANTED])
+BAD_USERS = [f"user={bad}&{PLANTED}" for bad in ("-3", "99999999", "x")]
+
+
+@pytest.mark.parametrize("query", ["run=../../etc", "run=%3Cscript%3E", *BAD_USERS])
 def test_hostile_addresses_fall_back_and_say_so(visit: Any, query: str) -> None:
     visit.open(f"/?{query}")
     assert "What does ELASTIC do with one person’s history?" in visit.text()
@@ -81,6 +88,7 @@ def test_both_themes_and_a_telephone(visit: Any, scheme: str, width: int) -> Non
 
 
 def test_a_training_survives_reload_and_restart_and_stops(visit: Any) -> None:
+    visit.open(f"/?{PLANTED}")
     visit.open(f"/train?{PLANTED}")
     visit.page.get_by_role("textbox", name="Name of the run").fill("walk")
     visit.page.get_by_role("textbox", name="Name of the run").press("Enter")
@@ -92,6 +100,8 @@ def test_a_training_survives_reload_and_restart_and_stops(visit: Any) -> None:
     visit.settled()
     expect(heading).to_be_visible(timeout=60_000)
     visit.server.restart()
+    visit.errors.clear()  # the page that was open when its server went away
+    visit.open(f"/?{PLANTED}")
     visit.open(f"/train?{PLANTED}")
     expect(heading).to_be_visible(timeout=60_000)
     visit.press("Stop and keep the best")
@@ -101,4 +111,3 @@ def test_a_training_survives_reload_and_restart_and_stops(visit: Any) -> None:
     while time.monotonic() < until and '"end"' not in (run / "metrics.jsonl").read_text():
         time.sleep(0.5)
     assert (run / "model.safetensors").is_file() and '"end"' in (run / "metrics.jsonl").read_text()
-    visit.errors.clear()  # the socket that the restart cut
