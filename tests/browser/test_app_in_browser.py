@@ -100,8 +100,8 @@ def test_a_training_survives_reload_and_restart_and_stops(visit: Any) -> None:
     visit.settled()
     expect(heading).to_be_visible(timeout=60_000)
     visit.server.restart()
-    visit.errors.clear()  # the page that was open when its server went away
     visit.open(f"/?{PLANTED}")
+    visit.errors.clear()  # what the old page said when its server went away
     visit.open(f"/train?{PLANTED}")
     expect(heading).to_be_visible(timeout=60_000)
     visit.press("Stop and keep the best")
