@@ -25,10 +25,9 @@ class LocalConvolution(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """`[B, N, d]` → `[B, N, d]`; tap i weighs the event i steps back."""
-        out = x * self.taps[0]
-        for i in range(1, min(self.taps.shape[0], x.shape[1])):
-            out = out + functional.pad(x[:, :-i], (0, 0, i, 0)) * self.taps[i]
-        return out
+        width, channels = self.taps.shape
+        earlier = functional.pad(x.transpose(1, 2), (width - 1, 0))
+        return functional.conv1d(earlier, self.taps.flip(0).T.unsqueeze(1), groups=channels).transpose(1, 2)
 
     def last(self, x: Tensor) -> Tensor:
         """The last row of `forward`, `[B, 1, d]`."""

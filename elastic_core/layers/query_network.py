@@ -111,4 +111,6 @@ def query_norm(name: str, width: int) -> nn.Module:
 
 def _pad_front(x: Tensor, real: Tensor, multiple: int) -> tuple[Tensor, Tensor]:
     short = -x.shape[1] % multiple
+    if not short:
+        return x, real
     return functional.pad(x, (0, 0, short, 0)), functional.pad(real, (short, 0))
