@@ -95,6 +95,7 @@ class TrainConfig:
     learning_rate: float = 1e-3
     weight_decay: float = 0.0
     clip: float = 5.0
+    snapshots: bool = False  # keep every epoch's expert loads and values in the run folder (models that retrieve)
     average: float = 0.0  # decay per step of a running average of the weights, which is then what is judged and kept; 0 = none
     balance: float = 0.0  # weight of the marginal-entropy term on the sub-keys (models that retrieve)
     seed: int = 0

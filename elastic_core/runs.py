@@ -4,6 +4,7 @@
     model.safetensors  the best weights by validation NDCG@10
     metrics.jsonl      one event a line: start, epoch, test, end; append-only, a torn last line is skipped
     items.csv          dense id, raw id (and the title where the data's licence allows it)
+    epochs/0007.safetensors  (where `train.snapshots` is on) every expert's load and value after epoch 7
     resume.pt          what continuing needs; not part of a finished run
 
 Every file is written beside itself and renamed, so a run killed at any moment is the old one or the new one.
@@ -20,6 +21,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import safetensors
 import torch
 from safetensors.torch import load_file, save_file
@@ -30,6 +32,7 @@ from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 
 CONFIG, WEIGHTS, EVENTS, ITEMS, RESUME = "config.json", "model.safetensors", "metrics.jsonl", "items.csv", "resume.pt"
+SNAPSHOTS = "epochs"
 
 
 def write_whole(path: Path, write: Callable[[Path], Any]) -> None:
@@ -104,6 +107,11 @@ class Run:
             raise InputError(f"{self.name}/{WEIGHTS} does not fit its configuration: {reason}") from None
         return model.eval()
 
+    def snapshots(self) -> list[tuple[int, Path]]:
+        """The epochs whose memory was kept, in order: number and file with `load` [K] and `values` [K, d]."""
+        files = sorted((self.path / SNAPSHOTS).glob("*.safetensors"))
+        return [(int(file.stem), file) for file in files if file.stem.isdecimal()]
+
     def n_items(self) -> int:
         return len(self.raw_ids()) - 1
 
@@ -123,9 +131,6 @@ class Run:
         """Raises InputError if the weights were learned with other items than the dataset's."""
         if self.raw_ids() != [str(raw) for raw in dataset.catalog.ids]:
             raise InputError(f"the run {self.name} was trained on other items than {dataset.label} holds")
-
-    def size_bytes(self) -> int:
-        return sum(f.stat().st_size for f in self.path.iterdir() if f.is_file())
 
     def _read(self, name: str) -> str:
         path = self.path / name
@@ -174,6 +179,12 @@ class Run:
             return dict(torch.load(path, weights_only=True, map_location="cpu"))
         except (RuntimeError, EOFError, OSError, ValueError, TypeError, pickle.UnpicklingError):
             raise InputError(f"{self.name}/{RESUME} is damaged; delete it to start this run again") from None
+
+    def save_snapshot(self, epoch: int, load: np.ndarray, values: torch.Tensor) -> None:
+        """The memory after an epoch: how many validation people summon each expert, and the experts (half precision)."""
+        (self.path / SNAPSHOTS).mkdir(exist_ok=True)
+        kept = {"load": torch.from_numpy(load).int(), "values": values.detach().cpu().half().contiguous()}
+        write_whole(self.path / SNAPSHOTS / f"{epoch:04d}.safetensors", lambda beside: save_file(kept, beside))
 
     def forget_resume(self) -> None:
         (self.path / RESUME).unlink(missing_ok=True)

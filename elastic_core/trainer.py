@@ -124,7 +124,10 @@ class Trainer:
             row = {"event": "epoch", "epoch": self.epoch, "step": self.step, "loss": loss, "seconds": round(self.seconds, 2)}
             row["valid"] = {name: round(value, 6) for name, value in valid.items()}
             if judged.retrieves:
-                row |= routing(judged, self.dataset).summary()
+                traffic = routing(judged, self.dataset)
+                row |= traffic.summary()
+                if self.config.train.snapshots:
+                    self.run.save_snapshot(self.epoch, traffic.load, judged.expert_values())
             self._emit(row)
             if self.epoch - self.best_epoch >= self.config.train.patience:
                 self.stopped = f"no better validation {SELECTION} in {self.config.train.patience} epochs"

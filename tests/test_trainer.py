@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from elastic_core import runs
 from elastic_core.config import DataConfig, PlantedConfig, RunConfig, TrainConfig
@@ -29,6 +30,7 @@ MODEL = ElasticConfig(length=8, width=8, layers=1, dropout=0.2, side=4, k=2)
 
 def tiny(**settings: Any) -> RunConfig:
     given: dict[str, Any] = {"objective": "window", "window": 4, "batch": 32, "epochs": 3, "patience": 99, "balance": 0.1}
+    given["snapshots"] = True
     return RunConfig(data=DataConfig(source="planted", planted=PLANTED), model=MODEL, train=TrainConfig(**{**given, **settings}))
 
 
@@ -46,10 +48,10 @@ def one_thread() -> Any:
 
 
 def numbers(run: Run) -> Any:
-    """All that a run measured, without the clock."""
+    """All that a run measured and kept, without the clock."""
     epochs = [{k: v for k, v in row.items() if k != "seconds"} for row in run.events("epoch")]
     test = {k: v for k, v in (run.last("test") or {}).items() if k != "seconds"}
-    return epochs, test
+    return epochs, test, [(epoch, file.read_bytes()) for epoch, file in run.snapshots()]
 
 
 # --- the same numbers -------------------------------------------------------------------------------------------------
@@ -72,6 +74,19 @@ def test_a_finished_run_is_returned_as_it_is(world: Dataset, tmp_path: Path) -> 
     train(tiny(), world, tmp_path / "a")
     assert (run.path / EVENTS).read_bytes() == before
     assert not (run.path / RESUME).exists()
+
+
+def test_every_epoch_s_memory_is_kept_and_changes_nothing_else(world: Dataset, tmp_path: Path) -> None:
+    kept, bare = train(tiny(), world, tmp_path / "kept"), train(tiny(snapshots=False), world, tmp_path / "bare")
+    assert numbers(kept)[:2] == numbers(bare)[:2] and not bare.snapshots()
+    assert [epoch for epoch, _ in kept.snapshots()] == [1, 2, 3]
+    for row, (_, file) in zip(kept.events("epoch"), kept.snapshots(), strict=True):
+        memory = load_file(file)
+        load = memory["load"].numpy()
+        assert load.sum() == PLANTED.users * MODEL.k and round(float((load > 0).mean()), 4) == row["used"]
+        assert memory["values"].shape == (MODEL.side**2, MODEL.width)
+    best = load_file(kept.snapshots()[(kept.last("end") or {})["best_epoch"] - 1][1])["values"]
+    assert torch.equal(best, kept.model().expert_values().detach().half())
 
 
 # --- kill -9 ----------------------------------------------------------------------------------------------------------

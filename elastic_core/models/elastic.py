@@ -132,6 +132,10 @@ class Elastic(Recommender):
     def item_table(self) -> Tensor:
         return self.events.items.weight
 
+    def expert_values(self) -> Tensor:
+        memory = self.memories[0]
+        return memory.values.weight if isinstance(memory, InterestMemory) else super().expert_values()
+
     def retrieve(self, batch: Batch) -> Retrieved:
         """The first layer's retrieval for what `batch.recall` holds."""
         return self._retrieve(0, self.events.content(batch.recall), batch.recall > 0)

@@ -47,6 +47,10 @@ class Recommender(nn.Module):
         """The table `[n_items + 1, d]` of the scores, for sampled softmax."""
         raise TypeError(f"{self.config.name} has no item table")
 
+    def expert_values(self) -> Tensor:
+        """The experts `[K, d]` of the (first) memory, for models that retrieve."""
+        raise TypeError(f"{self.config.name} has no memory")
+
     def score(self, batch: Batch) -> Tensor:
         """Scores of every item as the next one, `[B, n_items + 1]`."""
         return self.logits(self.last_state(batch))
