@@ -18,6 +18,7 @@ from elastic_core.data.batches import Batch, Sampler, reading_batch
 from elastic_core.errors import InputError
 from elastic_core.objectives import next_item_loss
 from elastic_core.runs import Run
+from elastic_core.streaming import open_stream
 
 TINY = {"length": 16, "width": 16, "layers": 2, "dropout": 0.0, "side": 4, "k": 3, "stride": 4, "window": 2}
 N_ITEMS = 50
@@ -286,3 +287,24 @@ def test_fused_and_eager_attention_give_the_same_numbers() -> None:
     for items in (histories(), histories(shortest=16)):
         real = items > 0
         torch.testing.assert_close(fused(reading(items)).states[real], eager(reading(items)).states[real], atol=1e-5, rtol=1e-4)
+
+
+# --- streaming -------------------------------------------------------------------------------------------------------
+
+
+@every
+@torch.no_grad()
+def test_who_claims_to_stream_equals_the_batch_pass_event_by_event(case: Case) -> None:
+    """One pass over a window against a state that never sees it; who does not claim it is refused."""
+    model, room = case.build(), 7
+    if not model.streams:
+        with pytest.raises(InputError, match="constant size"):
+            open_stream(model, room)
+        return
+    cut = model.length - room
+    window = torch.cat([histories(length=cut), torch.randint(1, N_ITEMS + 1, (6, room))], dim=1)
+    recall = torch.nn.functional.pad(window[:, :cut], (room, 0))
+    expected = model(reading(window, recall)).states
+    stream = open_stream(model, room)
+    found = [stream.refresh(window[:, :cut]), *(stream.step(window[:, cut + i]) for i in range(room))]
+    torch.testing.assert_close(torch.stack(found, 1), expected[:, cut - 1 :], atol=2e-5, rtol=1e-4)

@@ -110,6 +110,7 @@ class Elastic(Recommender):
         super().__init__(config, n_items)
         self.causal = config.form == "causal"
         self.retrieves = config.memory != "none"
+        self.streams = self.causal and config.dispatch == "linear"
         self.events = EventEmbedding(n_items, config.length, config.width, config.dropout)
         self.memories = nn.ModuleList(_memory(config) for _ in range(config.layers if config.memory == "per-layer" else 1))
         self.layers = nn.ModuleList(_layer(config) for _ in range(config.layers))

@@ -26,6 +26,7 @@ class Recommender(nn.Module):
     causal: bool = False  # the state at t depends on the events up to t (and on what `Batch.recall` holds) only
     objectives: ClassVar[tuple[Objective, ...]] = ()  # what it may honestly learn from, the default first; empty = training-free
     retrieves: bool = False  # has an interest memory: `retrieve(batch)` answers
+    streams: bool = False  # a state of constant size takes one event at a time and equals a batch pass (streaming.py opens it)
 
     def __init__(self, config: ModelConfig, n_items: int) -> None:
         super().__init__()

@@ -1,0 +1,184 @@
+"""A person's state of constant size: one new event costs the same whatever the history's length (causal ELASTIC).
+
+In the causal form a layer's slots are running sums over the past and its interests P do not depend on time
+(layers/dispatcher.py), so a history can be forgotten once it has been summed. Per person and layer the state is
+
+    H x k x d   numerators Σ_j e^{a_j[s]} h_j          H x k   denominators Σ_j e^{a_j[s]}
+    (local - 1) x d   the last events, for the local convolution
+    k x d       the interests that the last `refresh` retrieved
+
+in float32. No running maximum is kept: the dispatcher bounds its logits to ±30 (prefix_slots.CAP), so a denominator of
+float32 would overflow after 10²⁵ events. A new event costs O(H·k·d + H·d²) per layer.
+
+What "equal to the batch pass" means. Positions are learned and counted back from the *end* of what is read
+(EventEmbedding). If every event were the new end, all older events would move back by one place with each of them, all
+their embeddings would change, and no constant-size state could follow: with positions counted from the newest event exact
+streaming is impossible. What does stream exactly is one pass over one window whose end lies ahead: `refresh` puts the
+history before the last `room` columns of the window, and every new event takes the next free column. After m new events
+the state equals column length - room - 1 + m of *one* batch pass, with `recall` = what `refresh` read. That is the
+situation the objective `window` trains (`room` = `train.window`: experts from before the cut, targets after it), so nothing
+is asked of the model that it was not taught. It differs from `last_state` of the same history, which moves the end and
+asks the memory anew. When the `room` is used up, `refresh` must be called again; it costs one pass, O(N), so
+O(N / room) per event. The limit falls away only for a model whose positions do not depend on the end.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+import torch
+from torch import Tensor
+
+from elastic_core.errors import InputError
+from elastic_core.layers.dispatcher import CausalDispatcher
+from elastic_core.layers.prefix_slots import weigh
+from elastic_core.models.elastic import Elastic
+from elastic_core.models.registry import Recommender
+
+
+class Stream:
+    """The states of B people who advance together. Made by `open_stream`; the model must be in eval mode."""
+
+    room: int
+    left: int  # events until the next refresh is due
+
+    def refresh(self, history: Tensor) -> Tensor:
+        """Reads left-padded histories `[B, n]` (their last length - room events), retrieves, returns states `[B, d]`."""
+        raise NotImplementedError
+
+    def step(self, items: Tensor) -> Tensor:
+        """One new event for everybody, `[B]`, and the states `[B, d]` that score the next. Raises InputError when full."""
+        raise NotImplementedError
+
+    def numbers(self) -> int:
+        """How many numbers are kept for one person."""
+        raise NotImplementedError
+
+
+@dataclass
+class LayerState:
+    """What one layer keeps. `total [B, H, k, d]`, `mass [B, H, k]`, `tail [B, local - 1, d]`; the rest follows from P."""
+
+    total: Tensor
+    mass: Tensor
+    tail: Tensor
+    asks: Tensor  # [B, H, d, k] logits of the interests for an event: e^a
+    query: Tensor  # [1, H, d, d] what an event asks of the running part of the slots
+    bias: Tensor  # [B, H, d, k] what it asks of the interests themselves
+    given: Tensor  # [B, H k, d] what a slot gives through its interest
+    carried: Tensor  # [1, H d, d] what it gives through its running part
+
+
+class ElasticStream(Stream):
+    """See the module. All of a layer's maps are linear in the event, so a layer applied to the identity is its matrix."""
+
+    def __init__(self, model: Elastic, room: int) -> None:
+        self.model, self.room, self.left = model, room, 0
+        self.states: list[LayerState] = []
+        self.interests: list[Tensor] = []
+
+    @torch.inference_mode()
+    def refresh(self, history: Tensor) -> Tensor:
+        model = self.model
+        cut = model.length - self.room
+        history = history[:, -cut:]
+        real = history > 0
+        content = model.events.content(history)
+        first = cut - history.shape[1]
+        x = (content + model.events.positions[first:cut]) * real.unsqueeze(-1)
+        self.interests = [memory(content, real).interests for memory in model.memories]
+        self.states = []
+        for i, layer in enumerate(model.layers):
+            p = self.interests[min(i, len(self.interests) - 1)]
+            self.states.append(_read(layer, p, layer.norm(x) * real.unsqueeze(-1), real))  # type: ignore[operator, arg-type]
+            x, _ = layer(x, p, real, last=i == len(model.layers) - 1)
+        self.left = self.room
+        return model.norm(x[:, -1])
+
+    @torch.inference_mode()
+    def step(self, items: Tensor) -> Tensor:
+        if not self.left:
+            raise InputError(f"the window has no room for another event; refresh it (every {self.room} events at the latest)")
+        events = self.model.events
+        x = events.content(items.unsqueeze(1)) + events.positions[self.model.length - self.left]
+        for layer, state in zip(self.model.layers, self.states, strict=True):
+            x = _advance(layer, state, x)  # type: ignore[arg-type]
+        self.left -= 1
+        return self.model.norm(x[:, -1])
+
+    def numbers(self) -> int:
+        kept = [y for state in self.states for y in (state.total, state.mass, state.tail)] + self.interests
+        return sum(math.prod(y.shape[1:]) for y in kept)
+
+
+def _read(layer: CausalDispatcher, p: Tensor, h: Tensor, real: Tensor) -> LayerState:
+    """The sums over a whole history `h [B, n, d]`, and the layer's maps for these interests as matrices."""
+    people, k, width = p.shape
+    weights = weigh(layer.aggregate_logits(p, h)) * real[:, None, :, None]
+    eye = torch.eye(width, device=p.device, dtype=p.dtype).expand(people, -1, -1)
+    query, bias = layer.slot_query(eye, p)
+    keep = layer.local.taps.shape[0] - 1 if layer.local else 0
+    tail = torch.nn.functional.pad(h, (0, 0, keep, 0))[:, h.shape[1] :]
+    slots, mixed = _basis(layer.heads, k, p), _basis(layer.heads, width, p)
+    nothing = p.new_zeros(1, 1, 1, width), p.new_zeros(1, 1, 1, k)
+    return LayerState(
+        total=weights.transpose(-1, -2) @ h.unsqueeze(1),
+        mass=weights.sum(2),
+        tail=tail,
+        asks=layer.aggregate_logits(p, eye),
+        query=query[:1],
+        bias=bias,
+        given=layer.dispatch(slots, nothing[0], p) - layer.output.bias,
+        carried=layer.dispatch(nothing[1], mixed, p[:1]) - layer.output.bias,
+    )
+
+
+def _basis(heads: int, size: int, like: Tensor) -> Tensor:
+    """`[1, H, H·size, size]`: row (h, i) is the i-th unit vector in head h and nothing in the others."""
+    return torch.eye(heads * size, device=like.device, dtype=like.dtype).unflatten(1, (heads, size)).transpose(0, 1)[None]
+
+
+def _advance(layer: CausalDispatcher, state: LayerState, x: Tensor) -> Tensor:
+    """One event `[B, 1, d]` through a layer, into its sums."""
+    h = layer.norm(x)
+    row = h.unsqueeze(1)  # [B, 1, 1, d]
+    weight = weigh(row @ state.asks)  # [B, H, 1, k]
+    state.total += weight.transpose(-1, -2) * row
+    state.mass += weight[:, :, 0]
+    memory = state.total / state.mass.clamp_min(1e-30).unsqueeze(-1)
+    slots = ((row @ state.query) @ memory.transpose(-1, -2) + row @ state.bias).softmax(-1)  # [B, H, 1, k]
+    mixed = slots @ memory
+    y = slots.flatten(1)[:, None] @ state.given + mixed.flatten(1)[:, None] @ state.carried + layer.output.bias
+    window = torch.cat([state.tail, h], dim=1)
+    state.tail = window[:, window.shape[1] - state.tail.shape[1] :]
+    return layer.finish(x, y, window, last=True)
+
+
+Opener = Callable[[Recommender, int], Stream]
+_openers: dict[type[Recommender], Opener] = {Elastic: ElasticStream}  # type: ignore[dict-item]
+Kind = TypeVar("Kind", bound=Opener)
+
+
+def streams(model: type[Recommender]) -> Callable[[Kind], Kind]:
+    """Registers how a model that sets `streams` is streamed: a class or function of the model and the room."""
+
+    def add(opener: Kind) -> Kind:
+        _openers[model] = opener
+        return opener
+
+    return add
+
+
+def open_stream(model: Recommender, room: int | None = None) -> Stream:
+    """A stream with `room` new events between two refreshes (default: a quarter of what the model reads).
+
+    Raises InputError for a model that does not claim to stream, or a room that leaves no history.
+    """
+    if not model.streams or type(model) not in _openers:
+        raise InputError(f"{model.config.name} in this configuration has no state of constant size")
+    room = max(1, model.length // 4) if room is None else room
+    if not 1 <= room < model.length:
+        raise InputError(f"room must lie in 1 … {model.length - 1}, not {room}")
+    model.eval()
+    return _openers[type(model)](model, room)

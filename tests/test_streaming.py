@@ -1,0 +1,110 @@
+"""A state of constant size says what a pass over the whole window says, whatever the shape, the history and the cut."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as some
+from torch import Tensor
+
+from elastic_core import models
+from elastic_core.config import ModelConfig
+from elastic_core.data.batches import Batch
+from elastic_core.errors import InputError
+from elastic_core.streaming import ElasticStream, open_stream
+
+N_ITEMS = 40
+
+
+def elastic(length: int = 24, **settings: object) -> models.Recommender:
+    torch.manual_seed(0)
+    shape = {"width": 16, "dropout": 0.1, "side": 4, "k": 3, "stride": 4, "window": 2, **settings}
+    return models.build(ModelConfig.known["elastic"](length=length, **shape), N_ITEMS).eval()
+
+
+def padded(lengths: list[int], columns: int, seed: int) -> Tensor:
+    items = torch.randint(1, N_ITEMS + 1, (len(lengths), columns), generator=torch.Generator().manual_seed(seed))
+    return items * (torch.arange(columns) >= columns - torch.tensor(lengths)[:, None])
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(
+    shape=some.fixed_dictionaries(
+        {
+            "heads": some.sampled_from([1, 2, 4]),
+            "layers": some.integers(1, 3),
+            "k": some.integers(1, 6),
+            "local": some.sampled_from([0, 1, 2, 5, 30]),
+            "memory": some.sampled_from(["shared", "per-layer", "none"]),
+            "query_norm": some.sampled_from(["whiten", "layer"]),
+            "gate": some.sampled_from(["softmax", "sigmoid"]),
+        }
+    ),
+    room=some.integers(1, 23),
+    data=some.data(),
+)
+def test_streaming_equals_one_batch_pass(shape: dict[str, object], room: int, data: some.DataObject) -> None:
+    """Every column after the cut; histories of all lengths, the empty one included; weights far from their start."""
+    model = elastic(**shape)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter += 0.3 * torch.randn_like(parameter) * parameter.std(correction=0)
+    cut = 24 - room
+    lengths = data.draw(some.lists(some.integers(0, cut), min_size=1, max_size=4))
+    history = padded(lengths, cut, seed=data.draw(some.integers(0, 9)))
+    later = torch.randint(1, N_ITEMS + 1, (len(lengths), room))
+    window = torch.cat([history, later], dim=1)
+    recall = torch.nn.functional.pad(history, (room, 0))
+    with torch.no_grad():
+        expected = model(Batch(window, recall)).states[:, cut:]
+    stream = open_stream(model, room)
+    stream.refresh(history)
+    found = torch.stack([stream.step(later[:, i]) for i in range(room)], dim=1)
+    torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-3)
+
+
+def test_the_state_keeps_its_size_and_the_window_its_limit() -> None:
+    model = elastic(local=8)
+    stream = open_stream(model, room=10)
+    assert isinstance(stream, ElasticStream)
+    stream.refresh(padded([1, 14], 14, seed=1))
+    size = stream.numbers()
+    assert size == 2 * (3 * (16 + 1) + 7 * 16) + 3 * 16  # layers x (slots x (numerator, denominator), tail), interests
+    for _ in range(10):
+        stream.step(torch.tensor([3, 4]))
+    assert stream.numbers() == size and stream.left == 0
+    with pytest.raises(InputError, match="room"):
+        stream.step(torch.tensor([3, 4]))
+    stream.refresh(padded([14, 14], 14, seed=2))
+    assert stream.left == 10
+
+
+@torch.no_grad()
+def test_refreshing_reads_the_last_events_that_fit() -> None:
+    model = elastic()
+    long = padded([40], 40, seed=3)
+    stream = open_stream(model, room=4)
+    torch.testing.assert_close(stream.refresh(long), stream.refresh(long[:, -20:]), atol=0, rtol=0)
+
+
+@torch.no_grad()
+def test_moving_the_end_is_another_question() -> None:
+    """The limit that the module states: with positions counted from the newest event, the past would have to be read anew."""
+    model = elastic()
+    window = padded([24], 24, seed=4)
+    stream = open_stream(model, room=12)
+    stream.refresh(window[:, :12])
+    state = stream.step(window[:, 12])
+    short = window[:, :13]
+    assert not torch.allclose(state, model.last_state(Batch(short, short)), atol=1e-4)
+    model.events.positions.zero_()  # type: ignore[union-attr, operator]
+    stream.refresh(window[:, :12])
+    known = torch.nn.functional.pad(short[:, :12], (1, 0))
+    torch.testing.assert_close(stream.step(window[:, 12]), model.last_state(Batch(short, known)), atol=1e-5, rtol=1e-4)
+
+
+def test_a_room_that_leaves_no_history_is_refused() -> None:
+    for room in (0, 24, -1):
+        with pytest.raises(InputError, match="room"):
+            open_stream(elastic(), room)
+    with pytest.raises(InputError, match="constant size"):
+        open_stream(elastic(form="two-way"))
