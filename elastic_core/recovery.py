@@ -57,7 +57,7 @@ def recover(model: Recommender, dataset: Dataset, people: int = 2_000, shuffles:
         experts.append(found.numpy())
         strongest_reader = trace.reading[0].mean(1).argmax(1)  # [B, N] rank of the expert that reads the event most
         labels.append(found.gather(1, strongest_reader)[batch.real].numpy())
-        interests.append(_event_truth(dataset, users[rows], ends[rows], batch.items.shape[1]))
+        interests.append(event_truth(dataset, users[rows], ends[rows], batch.items.shape[1]))
     chosen, read, true = np.concatenate(experts), np.concatenate(labels), np.concatenate(interests)
     if len(true) > 20_000:
         sample = rng.choice(len(true), 20_000, replace=False)
@@ -84,7 +84,7 @@ def _score(found: np.ndarray, truth: np.ndarray, rng: np.random.Generator, shuff
     )
 
 
-def _event_truth(dataset: Dataset, users: np.ndarray, ends: np.ndarray, length: int) -> np.ndarray:
+def event_truth(dataset: Dataset, users: np.ndarray, ends: np.ndarray, length: int) -> np.ndarray:
     """True interest of the events a model read, flat, in the order of `batch.items[batch.real]`."""
     assert dataset.truth is not None
     where = ends[:, None] + np.arange(-length, 0)
