@@ -78,7 +78,7 @@ class ElasticStream(Stream):
         self.states: list[LayerState] = []
         self.interests: list[Tensor] = []
 
-    @torch.inference_mode()
+    @torch.no_grad()
     def refresh(self, history: Tensor) -> Tensor:
         model = self.model
         cut = model.length - self.room
@@ -96,7 +96,7 @@ class ElasticStream(Stream):
         self.left = self.room
         return model.norm(x[:, -1])
 
-    @torch.inference_mode()
+    @torch.no_grad()
     def step(self, items: Tensor) -> Tensor:
         if not self.left:
             raise InputError(f"the window has no room for another event; refresh it (every {self.room} events at the latest)")
