@@ -1,0 +1,120 @@
+"""Traffic over time and over settings: what a run's metrics and snapshots say by epoch, and Figure 5 from finished runs."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from safetensors.numpy import load_file
+
+from elastic_core.data import Dataset
+from elastic_core.errors import InputError
+from elastic_core.runs import Run
+
+SIDES, HEADS = (8, 16, 32, 64, 128, 256, 512), (4, 8, 16)  # what the paper's Figure 5 spans on ML-1M
+PAPER = "In the paper (ML-1M, its own protocol) 55.76 % of the keys are used at 512 × 512; it gives no other figure in numbers."
+EPOCHS = ("epoch", "used", "entropy", "gini")
+SETTINGS = ("run", "√K", "k", "seed", "NDCG@10", "error", "used", "people")
+
+
+def by_epoch(run: Run) -> pd.DataFrame:
+    """epoch, used, entropy, gini on validation people, from the run's own metrics; empty where it recorded none."""
+    rows = [{name: row.get(name) for name in EPOCHS} for row in run.events("epoch") if row.get("entropy") is not None]
+    return pd.DataFrame(rows, columns=list(EPOCHS))
+
+
+def load_by_epoch(run: Run) -> tuple[list[int], np.ndarray]:
+    """Epochs and load `[epochs, K]` from the run's snapshots; empty where it kept none. Unreadable files are left out."""
+    epochs, loads = [], []
+    for epoch, path in run.snapshots():
+        try:
+            loads.append(load_file(path)["load"])
+        except (OSError, ValueError, KeyError):
+            continue
+        epochs.append(epoch)
+    return epochs, np.stack(loads) if loads else np.zeros((0, 0), dtype=np.int32)
+
+
+def last_used(epochs: list[int], loads: np.ndarray) -> np.ndarray:
+    """The last epoch after which anybody summoned each expert; 0 = never."""
+    used = loads > 0
+    numbers = np.array(epochs)[:, None]
+    return np.where(used, numbers, 0).max(0) if len(epochs) else np.zeros(loads.shape[1], dtype=int)
+
+
+def heat(epochs: list[int], loads: np.ndarray, most: int = 256) -> pd.DataFrame:
+    """Load of experts (index, the busiest at the end first) by epoch (columns); of more than `most`, every n-th of them."""
+    order = np.argsort(-loads[-1], kind="stable")
+    order = order[np.unique(np.linspace(0, len(order) - 1, min(most, len(order))).round().astype(int))]
+    return pd.DataFrame(loads[:, order].T, index=order, columns=epochs)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Sensitivity:
+    """`table`: finished runs that differ from the chosen one in √K, k and seed alone. `missing`: settings without one."""
+
+    table: pd.DataFrame
+    missing: list[tuple[str, int]]  # ("√K", 32), ("k", 4), …
+    different: int  # runs with a memory on the same data that differ in more than that
+    side: int
+    k: int
+
+    @property
+    def sentence(self) -> str:
+        """What cannot be shown, in words."""
+        parts = [(name, [str(v) for n, v in self.missing if n == name]) for name in ("√K", "k")]
+        absent = " and ".join(f"{name} = {', '.join(values)}" for name, values in parts if values)
+        said = f"No finished run here for {absent}." if absent else "Every setting of the paper’s figure has a run."
+        if self.different:
+            said += f" {self.different} more on the same data differ in other settings, too, and are left out."
+        return said
+
+
+def sensitivity(run: Run, dataset: Dataset, runs: list[Run]) -> Sensitivity:
+    """Figure 5: NDCG@10 (test, all unseen items) and use of the memory against √K and k."""
+    chosen, rows, different = run.config.model, [], 0
+    side, k = int(getattr(chosen, "side", 0)), int(getattr(chosen, "k", 0))
+    for other in runs:
+        row = _row(run, dataset, other)
+        if row is None:
+            continue
+        if _alike(run, other):
+            rows.append(row)
+        else:
+            different += 1
+    table = pd.DataFrame(rows, columns=list(SETTINGS)).sort_values(["√K", "k", "seed"]).reset_index(drop=True)
+    at_k, at_side = set(table.loc[table["k"] == k, "√K"]), set(table.loc[table["√K"] == side, "k"])
+    missing = [("√K", value) for value in SIDES if value not in at_k] + [("k", value) for value in HEADS if value not in at_side]
+    return Sensitivity(table, missing, different, side, k)
+
+
+def _row(run: Run, dataset: Dataset, other: Run) -> dict[str, Any] | None:
+    """A finished run with a memory on the same data, or nothing."""
+    try:
+        config, test, start = other.config, other.last("test"), other.last("start") or {}
+        same = start.get("data_hash") == dataset.hash
+    except InputError:
+        return None
+    if not same or test is None or not other.finished or getattr(config.model, "memory", "none") == "none":
+        return None
+    epochs = other.events("epoch")
+    best = (other.last("end") or {}).get("best_epoch")
+    used = next((row.get("used") for row in epochs if row["epoch"] == best), None)
+    return {
+        "run": other.name, "√K": getattr(config.model, "side", 0), "k": getattr(config.model, "k", 0), "seed": config.train.seed,
+        "NDCG@10": test.get("protocols", {}).get("full", {}).get("NDCG@10"), "used": test.get("used", used),
+        "error": test.get("errors", {}).get("full", {}).get("NDCG@10"), "people": test.get("users"),
+    }  # fmt: skip
+
+
+def _alike(run: Run, other: Run) -> bool:
+    return _rest(run) == _rest(other)
+
+
+def _rest(run: Run) -> dict[str, Any]:
+    """The configuration without what Figure 5 varies, the seed, and what cannot change a result."""
+    plain = run.config.to_dict()
+    for section, names in (("model", ("side", "k")), ("train", ("seed", "device", "snapshots", "minutes"))):
+        for name in names:
+            plain[section].pop(name, None)
+    return plain

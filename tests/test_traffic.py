@@ -1,0 +1,161 @@
+"""Traffic: every number against its definition, and the random router against a simulated one."""
+
+import dataclasses
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from elastic_core import recipes
+from elastic_core.data import Dataset
+from elastic_core.routing import Routing
+from elastic_core.runs import Run
+from elastic_core.services import traffic as t
+from elastic_core.services import traffic_runs as runs
+
+loads = arrays(np.int64, st.sampled_from([4, 9, 16, 64]), elements=st.integers(0, 50)).filter(lambda load: load.sum() > 0)
+
+
+def routed(people: int, k: int, size: int, seed: int) -> Routing:
+    rng = np.random.default_rng(seed)
+    (experts,) = t.random_choices(people, k, size, 1, seed)
+    gates = rng.random((people, k)).astype(np.float32) + 0.1
+    load = np.bincount(experts.ravel(), minlength=size)
+    none = np.zeros(2)
+    return Routing(experts, gates, load, np.bincount(experts.ravel(), gates.ravel(), size), none, none, 0.0)
+
+
+def flow(people: int = 300, k: int = 4, size: int = 64, seed: int = 0, measure: t.Measure = "people") -> t.Traffic:
+    return t.traffic(routed(people, k, size, seed), np.ones(people, dtype=bool), measure)
+
+
+@settings(max_examples=60, deadline=None)
+@given(loads)
+def test_gini_divergence_and_holders_are_their_definitions(load: np.ndarray) -> None:
+    n, share = len(load), load / load.sum()
+    assert t.gini(load) == pytest.approx(np.abs(load[:, None] - load).sum() / (2 * n * load.sum()))
+    assert t.divergence(load) == pytest.approx(sum(p * np.log(p * n) for p in share if p > 0), abs=1e-9)
+    for wanted in (0.5, 0.9, 0.99):
+        held = t.holders(load, wanted)
+        hottest = np.sort(load)[::-1]
+        assert hottest[:held].sum() >= wanted * load.sum() - 1e-6
+        assert hottest[: held - 1].sum() < wanted * load.sum()
+
+
+@settings(max_examples=60, deadline=None)
+@given(loads)
+def test_the_area_above_the_lorenz_curve_is_the_gini(load: np.ndarray) -> None:
+    curve = t.lorenz(load, points=len(load) + 1)
+    assert curve["traffic"].is_monotonic_increasing and (curve["traffic"] <= curve["experts"] + 1e-12).all()
+    area = np.trapezoid(curve["traffic"], curve["experts"])
+    assert t.gini(load) == pytest.approx(1 - 2 * area, abs=1e-9)
+
+
+def test_extremes() -> None:
+    even, one = np.full(16, 3), np.eye(16)[5] * 7
+    assert (t.gini(even), t.divergence(even), t.holders(even, 0.5)) == (0, 0, 8)
+    assert (t.holders(one, 0.99), t.divergence(one)) == (1, pytest.approx(np.log(16)))
+    assert t.by_marginals(np.outer([1, 2, 3], [4, 1, 1]).ravel()) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("measure", ["people", "gate"])
+def test_tables_add_up_to_people_times_k(measure: t.Measure) -> None:
+    now = flow(measure=measure)
+    band = t.chance(now, draws=20)
+    table, sides = t.experts_table(now, band), t.marginals(now, band)
+    assert table["load"].sum() == pytest.approx(300 * 4) and table["share"].sum() == pytest.approx(1)
+    assert sides.groupby("half")["load"].sum().tolist() == pytest.approx([1200, 1200])
+    row = sides[(sides["half"] == "row") & (sides["key"] == 3)].iloc[0]
+    assert row["load"] == pytest.approx(table.loc[table["row"] == 3, "load"].sum())
+    assert row["dead"] == (table.loc[table["row"] == 3, "load"] == 0).sum()
+    stripes = t.batches(now, top=64, count=5)
+    assert stripes.groupby("batch")["share"].sum().tolist() == pytest.approx([1] * 5)
+    assert stripes.drop_duplicates("batch")["people"].sum() == 300
+
+
+@pytest.mark.parametrize(("k", "size"), [(4, 64), (8, 16)])
+def test_random_choices_are_different_and_uniform(k: int, size: int) -> None:
+    (chosen,) = t.random_choices(20_000, k, size, 1, seed=3)
+    assert all(len(set(row)) == k for row in chosen[:500].tolist())
+    counts, expected = np.bincount(chosen.ravel(), minlength=size), 20_000 * k / size
+    assert np.abs(counts - expected).max() < 5 * np.sqrt(expected)
+
+
+def test_the_band_covers_a_simulated_random_router() -> None:
+    """95 % of experts, rows and health numbers of fresh random routers lie within the limits."""
+    band = t.chance(flow(), draws=200)
+    fresh = [t.traffic(routed(300, 4, 64, seed), np.ones(300, dtype=bool), "people") for seed in range(100, 220)]
+    each = np.concatenate([now.load for now in fresh])
+    assert 0.93 <= np.mean((each >= band.each[0]) & (each <= band.each[1])) <= 0.985
+    ordered = np.stack([np.sort(now.load)[::-1] for now in fresh])
+    assert ((ordered >= band.ordered[0]) & (ordered <= band.ordered[1])).mean() >= 0.94
+    gini = np.array([t.gini(now.load) for now in fresh])
+    assert 0.88 <= ((gini >= band.health.at["gini", "low"]) & (gini <= band.health.at["gini", "high"])).mean() <= 1
+    assert band.top[-1] == pytest.approx(1) and band.top[0] > 1 / 64
+
+
+def test_a_collapsed_router_stands_out() -> None:
+    experts = np.tile(np.arange(4), (300, 1))
+    gates, none = np.ones((300, 4), dtype=np.float32), np.zeros(2)
+    routing = Routing(experts, gates, np.bincount(experts.ravel(), minlength=64), np.zeros(64), none, none, 0.0)
+    now = t.traffic(routing, np.ones(300, dtype=bool), "people")
+    table = t.experts_table(now, t.chance(now, draws=20))
+    assert table["state"].value_counts().to_dict() == {"dead": 60, "hot": 4}
+    assert t.health_of(now)["marginals"] == pytest.approx(1), "one row explains every dead cell"
+
+
+def test_groups_of_people(small_world: Dataset) -> None:
+    readable = small_world.ends("test") - small_world.histories.offsets[:-1]
+    short, long = (t.group(small_world, name, "test") for name in (t.SHORT, t.LONG))
+    assert short.sum() == long.sum() == 15 and readable[short].max() <= np.sort(readable)[15] <= readable[long].min()
+    assert t.group(small_world, t.EVERYBODY, "test").all()
+    genre = next(name for name in t.slices(small_world) if name.startswith(t.FANS)).removeprefix(t.FANS)
+    fans = t.group(small_world, t.FANS + genre, "test")
+    offsets, ends = small_world.histories.offsets, small_world.ends("test")
+    share = np.array(
+        [
+            np.mean([genre in small_world.catalog.genres[i] for i in small_world.histories.items[offsets[u] : ends[u]]])
+            for u in range(60)
+        ]
+    )
+    assert share[fans].min() >= share[~fans].max() - 1e-12
+
+
+def test_figure_five_compares_only_runs_that_differ_in_nothing_else(small_world: Dataset, tmp_path: Path) -> None:
+    config = dataclasses.replace(recipes.toy(), data=recipes.toy().data)
+
+    def finished(name: str, *changes: str, data_hash: str = "") -> Run:
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "config.json").write_text(json.dumps(config.override(*changes).to_dict()))
+        events = [
+            {"event": "start", "data_hash": data_hash or small_world.hash},
+            {"event": "epoch", "epoch": 1, "used": 0.5, "entropy": 0.8, "gini": 0.4},
+            {"event": "test", "users": 60, "protocols": {"full": {"NDCG@10": 0.1}}, "errors": {"full": {"NDCG@10": 0.01}}},
+            {"event": "end", "best_epoch": 1},
+        ]
+        (folder / "metrics.jsonl").write_text("\n".join(map(json.dumps, events)))
+        return Run(folder)
+
+    here = finished("a")
+    others = [
+        finished("b", "model.side=16", "train.seed=1"),
+        finished("c", "model.local=0"),
+        finished("d", "model.k=8", data_hash="other"),
+    ]
+    found = runs.sensitivity(here, small_world, [here, *others])
+    assert found.table[["run", "√K", "k", "used"]].to_numpy().tolist() == [["a", 8, 4, 0.5], ["b", 16, 4, 0.5]]
+    assert found.different == 1 and ("√K", 32) in found.missing and ("√K", 16) not in found.missing
+    assert "√K = 32, 64" in found.sentence
+    assert runs.by_epoch(here)["entropy"].tolist() == [0.8]
+
+
+def test_last_used_and_heat() -> None:
+    loads = np.array([[3, 0, 1, 0], [2, 0, 0, 5], [4, 0, 0, 6]])
+    assert runs.last_used([1, 2, 4], loads).tolist() == [4, 0, 1, 4]
+    table = runs.heat([1, 2, 4], loads)
+    assert table.index.tolist() == [3, 0, 1, 2] and table.loc[0].tolist() == [3, 2, 4]
