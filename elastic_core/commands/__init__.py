@@ -18,7 +18,8 @@ COMMANDS = {
     "evaluate": "rank everybody's held-out item with a trained run, with intervals",
     "recommend": "what a trained run recommends to a person, or after a history you type",
     "compare": "is one run better than another? a paired test over people",
-    "routing": "is the memory of a run alive, and what do its experts stand for?",
+    "routing": "is the memory of a run alive, and how evenly is it used?",
+    "experts": "what does each expert of a run stand for, and does it matter?",
     "bench": "time ELASTIC and SASRec side by side and keep the rows",
     "reproduce": "train every run of the result tables, resumable, and print the tables",
 }

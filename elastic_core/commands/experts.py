@@ -1,0 +1,117 @@
+"""What do the experts of a run stand for, and do they matter?
+
+Without --expert: a table of all experts. Load is how many people summon an expert, its status compares that with a uniformly
+random router; the genre is the most over-represented one in the histories of its people, with its lift and an interval that
+holds for all genres together. With --effects also what happens to NDCG@10 of its people (all unmet items ranked) without it.
+
+With --expert: its people, genres, what it pushes up and down, the effects of removing and of replacing it, its neighbours.
+
+  python -m elastic_core experts ml-100k-elastic
+  python -m elastic_core experts ml-100k-elastic --sort people_low --top 20
+  python -m elastic_core experts ml-100k-elastic --effects --csv
+  python -m elastic_core experts ml-100k-elastic --expert 145 --swap 50
+"""
+
+import argparse
+
+import numpy as np
+import pandas as pd
+
+from elastic_core.commands.finding import Loaded, load_run, say
+from elastic_core.data.histories import Split
+from elastic_core.errors import InputError
+from elastic_core.routing import Routing, routing
+from elastic_core.services import ablation, expert_items, expert_people, expert_relations, experts
+from elastic_core.services.experts import Survey
+
+SHORT = {
+    "traffic": "{:.2%}", "spread": "{:.2f}", "purity": "{:.0%}", "purity_chance": "{:.0%}", "d_ndcg": "{:+.4f}",
+    "low": "{:+.4f}", "high": "{:+.4f}", "ndcg_before": "{:.4f}", "ndcg_after": "{:.4f}", "d_ndcg_low": "{:+.4f}", "d_ndcg_high": "{:+.4f}", "d_rank_median": "{:+g}",
+}  # fmt: skip
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run_name", metavar="RUN", help="a run folder, or its name below checkpoints/")
+    parser.add_argument("--expert", type=int, metavar="N", help="one expert in full, counted from 0")
+    parser.add_argument("--swap", type=int, metavar="N", help="which expert to put in its place (default: a random used one)")
+    parser.add_argument("--split", default="test", choices=("test", "valid"), help="whose histories (default: test)")
+    parser.add_argument("--sort", default="load", metavar="COLUMN", help="largest first by this column (default: load)")
+    parser.add_argument("--top", type=int, default=0, metavar="N", help="only the first N rows (default: all)")
+    parser.add_argument("--effects", action="store_true", help="also remove every expert from its people and judge them")
+    parser.add_argument("--csv", action="store_true", help="the table as CSV")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    loaded = load_run(arguments.run_name)
+    if not loaded.model.retrieves:
+        raise InputError(f"{loaded.run.name} has no interest memory, so it has no experts")
+    traffic = routing(loaded.model, loaded.dataset, arguments.split)
+    found = experts.survey(loaded.model, loaded.dataset, traffic, arguments.split)
+    if arguments.expert is not None:
+        found.place(arguments.expert)
+        one(loaded, found, arguments.expert, arguments.swap, arguments.split)
+        return 0
+    frame = experts.table(found)
+    if arguments.effects:
+        say("Removing every expert from its people.")
+        effects = ablation.everyone(loaded.model, loaded.dataset, traffic, arguments.split)
+        named = {"low": "d_ndcg_low", "high": "d_ndcg_high"}
+        frame = frame.merge(effects.rename(columns=named).drop(columns="n"), on="expert", how="left")
+    if arguments.sort not in frame:
+        raise InputError(f"--sort must be one of {', '.join(frame.columns)}, not {arguments.sort!r}")
+    frame = frame.sort_values(arguments.sort, ascending=False, kind="stable")
+    frame = frame.head(arguments.top) if arguments.top > 0 else frame
+    print(frame.to_csv(index=False) if arguments.csv else shown(frame), end="" if arguments.csv else "\n")
+    if not arguments.csv:
+        summary(loaded, found)
+    return 0
+
+
+def shown(frame: pd.DataFrame) -> str:
+    formats = {name: (SHORT.get(name) or "{:.2f}").format for name in frame.select_dtypes("float").columns}
+    return str(frame.to_string(index=False, formatters=formats, na_rep=""))
+
+
+def summary(loaded: Loaded, found: Survey) -> None:
+    counts, (low, high) = pd.Series(found.status()).value_counts(), found.band
+    words = ", ".join(f"{counts.get(name, 0)} {name}" for name in (experts.HOT, experts.NORMAL, experts.QUIET, experts.DEAD))
+    print(f"{loaded.run.name}: {found.people:,} people, {found.size} experts: {words}")
+    print(f"a uniformly random router gives every expert {low:.0f} to {high:.0f} people (95 %)")
+    if found.genres:
+        labelled, chance = found.by_chance()
+        print(f"{labelled} experts have an over-represented genre; with people shuffled among experts: {chance:.1f}")
+
+
+def one(loaded: Loaded, found: Survey, expert: int, other: int | None, split: Split) -> None:
+    """Everything about one expert, as text."""
+    _, dataset, model = loaded
+    traffic, (row, column), label = found.traffic, found.place(expert), experts.label(found, expert)
+    print(f"expert {expert}: row {row}, column {column}; {found.status()[expert]}, summoned for {traffic.load[expert]} people")
+    if label is not None:
+        evidence = f"lift {label.lift:.2f} ({label.low:.2f} to {label.high:.2f}, n = {label.n})"
+        print(f"label: {label.text}{' (weak)' if label.weak else ''}; {evidence}" if label.genres else "label: too few people")
+    people = expert_people.examples(model, dataset, found, expert, split)
+    for person in people.people.to_dict("records"):
+        titles = "; ".join(dataset.catalog.title(item) for item in person["items"][:3])
+        words = "reads" if person["rank"] else "recent, not read"
+        print(f"  {person['group']:<9} person {person['user'] + 1:>5}  margin {person['margin']:+.3f}  {words}: {titles}")
+    _items(loaded, traffic, expert, split)
+    if traffic.load[expert]:
+        swapped = ablation.random_used(traffic, expert) if other is None else other
+        print(shown(ablation.effects(model, dataset, traffic, expert, swapped, split)))
+    print("nearest by vector   ", _numbers(expert_relations.nearest(found, model, expert, 5), "cosine"))
+    print("summoned together   ", _numbers(expert_relations.summoned_together(traffic, expert, 5), "lift"))
+
+
+def _items(loaded: Loaded, traffic: Routing, expert: int, split: Split) -> None:
+    pushes = expert_items.pushes(loaded.model, loaded.dataset, traffic, expert, split)
+    for by in ("direct", "measured"):
+        for way, frame in zip(("up  ", "down"), expert_items.pushed(pushes, loaded.dataset, by, top=5), strict=True):
+            print(f"{by:<8} {way}  {'; '.join(frame['title'])}")
+    if np.isfinite(pushes.agreement):
+        items, control = loaded.dataset.catalog.n_items, f"{pushes.control:+.2f}, 97.5 %: {pushes.control_high:+.2f}"
+        print(f"agreement of the two: Spearman {pushes.agreement:+.2f} over {items:,} items (other experts' direct: {control})")
+
+
+def _numbers(frame: pd.DataFrame, value: str) -> str:
+    return ", ".join(f"{row['expert']} ({row[value]:.2f})" for row in frame.to_dict("records")) or "none"

@@ -1,0 +1,215 @@
+"""All experts of a memory at once: how busy each is, whose histories summon it, what it reads, and whether that is chance.
+
+Load: in how many people's retrieval an expert is. Traffic: the same, weighted by gate. A **margin** is how far a person's
+score lies above or below what it takes to be among their k: for those who summon the expert, its score less that of the
+best expert left out; for the others, its score less that of the weakest expert taken.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+import torch
+
+from elastic_core.data import Dataset
+from elastic_core.data.batches import reading_batch
+from elastic_core.data.histories import Split
+from elastic_core.data.truth import NOISE
+from elastic_core.errors import InputError
+from elastic_core.layers.product_keys import top_pairs
+from elastic_core.models.registry import Recommender
+from elastic_core.recovery import event_truth
+from elastic_core.routing import Routing
+from elastic_core.services.genre_evidence import Evidence, Label
+
+BATCH = 128
+HOT, NORMAL, QUIET, DEAD = "hot", "normal", "quiet", "dead"
+SHUFFLES = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Survey:
+    """What a population's retrievals and readings say about every expert. U people, k each, √K sub-keys, G genres."""
+
+    traffic: Routing
+    halves: np.ndarray  # float32 [U, 2, √K] sub-key scores
+    bars: np.ndarray  # float32 [U, 2] score of the k-th expert and of the one after it
+    genres: tuple[str, ...]
+    shares: np.ndarray  # float32 [U, G] share of each genre in what the model reads of a person
+    reads: np.ndarray | None  # float32 [U, k, G] the same by an expert's aggregation weights; None without a dispatcher
+    met: np.ndarray | None  # int64 [K, interests] on a planted world: events an expert reads most, by their true interest
+    interests: tuple[str, ...] = ()
+
+    @property
+    def people(self) -> int:
+        return len(self.traffic.experts)
+
+    @property
+    def side(self) -> int:
+        return int(self.halves.shape[2])
+
+    @property
+    def size(self) -> int:
+        return self.side**2
+
+    @cached_property
+    def band(self) -> tuple[float, float]:
+        """What 95 % of uniformly random routers keep to: the load of their least and of their most busy expert."""
+        low, high, _ = self.traffic.chance()
+        return float(low[0]), float(high[-1])
+
+    def place(self, expert: int) -> tuple[int, int]:
+        """Row and column. Raises InputError for a number that is no expert."""
+        if not 0 <= expert < self.size:
+            raise InputError(f"there is no expert {expert}: there are 0 to {self.size - 1}")
+        return expert // self.side, expert % self.side
+
+    def users(self, expert: int) -> np.ndarray:
+        """Who summons it."""
+        self.place(expert)
+        return np.flatnonzero((self.traffic.experts == expert).any(1))
+
+    def scores(self, expert: int) -> np.ndarray:
+        row, column = self.place(expert)
+        return self.halves[:, 0, row] + self.halves[:, 1, column]
+
+    def margins(self, expert: int) -> np.ndarray:
+        """Float [U]; see the module's text. Positive where the expert is summoned (ties aside)."""
+        summoned = (self.traffic.experts == expert).any(1)
+        return self.scores(expert) - np.where(summoned, self.bars[:, 1], self.bars[:, 0])
+
+    def spread(self) -> np.ndarray:
+        """Standard deviation of every expert's score over people, [K]: var(a + b) = var a + var b + 2 cov(a, b)."""
+        centred = self.halves - self.halves.mean(0)
+        own = (centred**2).mean(0)
+        both = np.einsum("ui,uj->ij", centred[:, 0], centred[:, 1]) / len(centred)
+        return np.sqrt(np.maximum(own[0][:, None] + own[1][None, :] + 2 * both, 0)).ravel()
+
+    def status(self) -> np.ndarray:
+        """hot, normal, quiet or dead per expert: above, within or below the band of a uniformly random router, or never used."""
+        load, (low, high) = self.traffic.load, self.band
+        return np.select([load == 0, load > high, load < low], [DEAD, HOT, QUIET], NORMAL)
+
+    @cached_property
+    def of_people(self) -> Evidence:
+        """Genres in the histories of those who summon an expert, against everybody's."""
+        return Evidence(self.genres, self.traffic.experts, self.shares, self.shares.mean(0))
+
+    @cached_property
+    def of_reading(self) -> Evidence | None:
+        """Genres an expert reads, against the same people's histories read evenly."""
+        return None if self.reads is None else Evidence(self.genres, self.traffic.experts, self.reads, self.shares)
+
+    def by_chance(self, seed: int = 0) -> tuple[int, float]:
+        """How many experts get a label that is not weak, and how many do when people are shuffled among experts (mean)."""
+        rng, experts = np.random.default_rng(seed), self.traffic.experts
+        null = [
+            Evidence(self.genres, experts[rng.permutation(len(experts))], self.shares, self.shares.mean(0)).labelled()
+            for _ in range(SHUFFLES)
+        ]
+        return self.of_people.labelled(), float(np.mean(null))
+
+
+@torch.inference_mode()
+def survey(model: Recommender, dataset: Dataset, traffic: Routing, split: Split = "test") -> Survey:
+    """One pass over everybody. Raises InputError for a model without an interest memory."""
+    if not model.retrieves:
+        raise InputError("this run has no interest memory, so it has no experts")
+    genres, holds = _genres(dataset)
+    table, ends = torch.from_numpy(holds), dataset.ends(split)
+    k, traced = traffic.experts.shape[1], model.config.dispatch != "none"  # type: ignore[attr-defined]
+    halves, bars, shares, reads = [], [], [], []
+    met = np.zeros((len(traffic.load), len(dataset.truth.interests)), np.int64) if dataset.truth and traced else None
+    for at in range(0, len(ends), BATCH):
+        users = np.arange(at, min(at + BATCH, len(ends)))
+        batch = reading_batch(dataset, users, ends[users], model.length)
+        found = model.retrieve(batch)  # type: ignore[operator]
+        halves.append(found.halves.float().numpy())
+        most = min(k + 1, found.halves.shape[2] ** 2)
+        bars.append(top_pairs(found.halves, most).scores[:, [k - 1, most - 1]].float().numpy())
+        worn = table[batch.items] * batch.real.unsqueeze(-1)
+        shares.append((worn.sum(1) / batch.real.sum(1, keepdim=True)).numpy())
+        if traced:
+            weights = model.trace(batch).reading[0].mean(1)  # type: ignore[operator]
+            reads.append((weights @ worn).numpy())
+            if met is not None:
+                truth = event_truth(dataset, users, ends[users], batch.items.shape[1])
+                _count(met, found.experts.gather(1, weights.argmax(1))[batch.real].numpy(), truth)
+    return Survey(
+        traffic, np.concatenate(halves), np.concatenate(bars), genres, np.concatenate(shares),
+        np.concatenate(reads) if traced else None, met, dataset.truth.interests if dataset.truth else (),
+    )  # fmt: skip
+
+
+def _genres(dataset: Dataset) -> tuple[tuple[str, ...], np.ndarray]:
+    """Every genre by name, and which items have which, float32 [n_items + 1, G]."""
+    listed = dataset.catalog.genres or ((),) * (dataset.catalog.n_items + 1)
+    names = tuple(sorted({genre for genres in listed for genre in genres}))
+    where = {name: i for i, name in enumerate(names)}
+    holds = np.zeros((len(listed), len(names)), np.float32)
+    for item, genres in enumerate(listed):
+        holds[item, [where[genre] for genre in genres]] = 1
+    return names, holds
+
+
+def _count(met: np.ndarray, readers: np.ndarray, truth: np.ndarray) -> None:
+    """Adds each event to the expert that reads it most; events drawn from noise stand for no interest."""
+    known = truth != NOISE
+    np.add.at(met, (readers[known], truth[known]), 1)
+
+
+def table(found: Survey) -> pd.DataFrame:
+    """All experts: where, how busy, what for. Columns of things that the run or its data do not have are missing."""
+    numbers, traffic = np.arange(found.size), found.traffic
+    frame = pd.DataFrame({"expert": numbers, "row": numbers // found.side, "column": numbers % found.side})
+    frame["load"], frame["status"] = traffic.load, found.status()
+    frame["traffic"] = traffic.traffic / max(traffic.traffic.sum(), 1e-12)
+    frame["spread"] = found.spread()
+    for name, evidence in (("people", found.of_people), ("reads", found.of_reading)):
+        if evidence is not None and found.genres:
+            frame = frame.join(evidence.tops().add_prefix(f"{name}_"))
+    return frame.join(recovered(found)) if found.met is not None else frame
+
+
+def recovered(found: Survey, draws: int = 200, seed: int = 0) -> pd.DataFrame:
+    """Per expert on a planted world: the true interest of most events it reads most, its share (purity), what labels drawn
+    at random from all events would give, and the number of events."""
+    assert found.met is not None
+    events, base = found.met.sum(1), found.met.sum(0) / max(found.met.sum(), 1)
+    rng = np.random.default_rng(seed)
+    chance = [rng.multinomial(n, base, draws).max(1).mean() / n if n else np.nan for n in events]
+    names = np.array([*found.interests], dtype=object)
+    return pd.DataFrame({
+        "interest": np.where(events > 0, names[found.met.argmax(1)], ""),
+        "purity": found.met.max(1) / np.where(events > 0, events, np.nan),
+        "purity_chance": chance,
+        "events": events,
+    })  # fmt: skip
+
+
+def label(found: Survey, expert: int) -> Label | None:
+    """The heuristic name of an expert with its evidence: the genres over-represented among its people. None without genres."""
+    found.place(expert)
+    return found.of_people.label(expert) if found.genres else None
+
+
+def hot_experts(traffic: Routing, user: int) -> pd.DataFrame:
+    """The experts a person summons, strongest first: theirs, or everybody's?
+
+    `share` of people who summon it, `load_rank` (1 = busiest), `times` this person's gate over the mean gate of everybody
+    (0 for those who do not summon it): large = theirs more than others'. `kind`: "everybody's" (busier than the busiest
+    expert of a uniformly random router), "theirs" (no busier than average, with more than an even gate here), or "shared".
+    """
+    if not 0 <= user < len(traffic.experts):
+        raise InputError(f"there is no user number {user}: there are 0 to {len(traffic.experts) - 1}")
+    experts, gates = traffic.experts[user], traffic.gates[user].astype(float)
+    people, load = len(traffic.experts), traffic.load[experts]
+    ranks = pd.Series(-traffic.load).rank(method="min").to_numpy(dtype=np.int64)[experts]
+    hot = load > traffic.chance()[1][-1]
+    own = (load <= traffic.experts.size / len(traffic.load)) & (gates >= gates.mean())
+    return pd.DataFrame({
+        "expert": experts, "rank": np.arange(1, len(experts) + 1), "gate": gates, "load": load, "share": load / people,
+        "load_rank": ranks, "times": gates * people / traffic.traffic[experts],
+        "kind": np.select([hot, own], ["everybody's", "theirs"], "shared"),
+    })  # fmt: skip

@@ -1,0 +1,346 @@
+"""What the app says about an expert, against slow twins: loops over people, sorted lists, sets, the layer's own dispatch."""
+
+import dataclasses
+import io
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+import elastic_core.models as models
+from elastic_core.candidates import Candidates
+from elastic_core.commands import main
+from elastic_core.compare import bootstrap
+from elastic_core.data import Dataset
+from elastic_core.data.batches import reading_batch
+from elastic_core.errors import InputError
+from elastic_core.evaluate import evaluate
+from elastic_core.layers.interest_memory import Retrieved
+from elastic_core.models.elastic import ElasticConfig
+from elastic_core.models.registry import Recommender
+from elastic_core.routing import routing
+from elastic_core.runs import Run
+from elastic_core.services import ablation, expert_items, expert_people, expert_relations, experts
+from elastic_core.services.experts import Survey
+from elastic_core.services.genre_evidence import Evidence
+
+World = tuple[Recommender, Dataset, Survey]
+
+
+@pytest.fixture(scope="module")
+def world(tiny: tuple[Recommender, Dataset, Run]) -> World:
+    model, dataset, _ = tiny
+    return model, dataset, experts.survey(model, dataset, routing(model, dataset, "test"))
+
+
+@pytest.fixture(scope="module")
+def busy(world: World) -> int:
+    return int(world[2].traffic.load.argmax())
+
+
+def killed(found: Survey, expert: int) -> Survey:
+    """The same survey, had nobody summoned this expert (their next best stands in)."""
+    chosen = found.traffic.experts.copy()
+    for user in np.flatnonzero((chosen == expert).any(1)):
+        chosen[user, chosen[user] == expert] = np.setdiff1d(np.arange(found.size), [*chosen[user], expert])[0]
+    load = np.bincount(chosen.ravel(), minlength=found.size)
+    weighted = np.bincount(chosen.ravel(), weights=found.traffic.gates.ravel(), minlength=found.size)
+    return dataclasses.replace(found, traffic=dataclasses.replace(found.traffic, experts=chosen, load=load, traffic=weighted))
+
+
+# --- removing and swapping -------------------------------------------------------------------------------------------
+
+
+def alone(model: Recommender, dataset: Dataset, user: int, edit: object) -> tuple[float, set[int]]:
+    """Rank of the truth and the ten likeliest for one person, the long way."""
+    ends, target = dataset.ends("test"), int(dataset.targets("test")[user])
+    batch = reading_batch(dataset, np.array([user]), ends[[user]], model.length)
+    scores = model.logits(model.last_state(batch, edit=edit))[0].detach().numpy().copy()  # type: ignore[call-arg]
+    seen = {*dataset.histories.items[dataset.histories.offsets[user] : ends[user]].tolist(), 0}
+    others = [item for item in range(len(scores)) if item not in seen and item != target]
+    above, tied = (scores[others] > scores[target]).sum(), (scores[others] == scores[target]).sum()
+    running = [item for item in range(len(scores)) if item not in seen]
+    return above + tied / 2 + 1, set(sorted(running, key=lambda item: -scores[item])[:10])
+
+
+def test_removing_an_expert_equals_a_loop_over_people_and_changes_no_weight(world: World, busy: int) -> None:
+    model, dataset, found = world
+    weights = {name: value.clone() for name, value in model.state_dict().items()}
+    effect = ablation.remove(model, dataset, found.traffic, busy)
+    assert sorted(effect.users) == [u for u in range(found.people) if busy in found.traffic.experts[u]]
+    for i, user in enumerate(effect.users[:25]):
+        rest = torch.tensor([r for r, e in enumerate(found.traffic.experts[user]) if e != busy])
+        before, old = alone(model, dataset, user, lambda f: f)
+        after, new = alone(model, dataset, user, lambda f, rest=rest: f.keep(rest))
+        assert (effect.before.rank[i], effect.after.rank[i]) == (before, after)
+        assert effect.replaced[i] == len(new - old)
+    row = effect.row()
+    moved, gained = effect.after.rank - effect.before.rank, effect.after.gain - effect.before.gain
+    assert row["d_rank_mean"] == pytest.approx(moved.mean()) and row["d_rank_median"] == np.median(moved)
+    assert (row["d_ndcg"], (row["low"], row["high"])) == (pytest.approx(gained.mean()), bootstrap(gained))
+    judged = evaluate(model, dataset, protocols=["full"], users=effect.users).values("full", "NDCG@10")
+    assert np.allclose(effect.before.gain, judged)
+    assert all(torch.equal(value, weights[name]) for name, value in model.state_dict().items())
+
+
+def test_a_swap_equals_a_loop_over_people_and_leaves_out_who_has_the_other_already(world: World, busy: int) -> None:
+    model, dataset, found = world
+    other = int(np.argsort(-found.traffic.load)[1])
+    effect = ablation.swap(model, dataset, found.traffic, busy, other)
+    assert not (found.traffic.experts[effect.users] == other).any() and (found.traffic.experts[effect.users] == busy).any(1).all()
+    value = model.expert_values()[other]  # type: ignore[operator]
+
+    def exchange(old: Retrieved) -> Retrieved:
+        here = old.experts == busy
+        gate = old.gates[here]
+        return old._replace(interests=torch.where(here.unsqueeze(-1), value * gate, old.interests))
+
+    for i, user in enumerate(effect.users[:25]):
+        assert effect.after.rank[i] == alone(model, dataset, user, exchange)[0]
+    same = ablation.swap(model, dataset, killed(found, busy).traffic, other, busy)
+    assert same.n  # an expert that nobody summons can still be put in
+
+
+def test_all_effects_at_once_equal_one_by_one(world: World) -> None:
+    model, dataset, found = world
+    heard: list[float] = []
+    table = ablation.everyone(model, dataset, found.traffic, tell=heard.append).set_index("expert")
+    assert heard == sorted(heard) and set(table.index) == set(np.flatnonzero(found.traffic.load))
+    for expert in list(table.index)[::6]:
+        row = ablation.remove(model, dataset, found.traffic, int(expert)).row()
+        assert table.loc[expert, "n"] == row["n"]
+        for name in ("d_ndcg", "low", "high", "d_rank_median"):
+            assert table.loc[expert, name] == pytest.approx(row[name], nan_ok=True), name
+
+
+@pytest.mark.parametrize("settings", [
+    {"form": "two-way"}, {"memory": "per-layer"}, {"dispatch": "none"}, {"heads": 2}, {"gate": "none", "query_norm": "layer"},
+])  # fmt: skip
+def test_every_variant_answers(small_world: Dataset, settings: dict[str, object]) -> None:
+    torch.manual_seed(0)
+    config = ElasticConfig(length=16, width=16, layers=2, side=4, k=3, local=4, **settings)  # type: ignore[arg-type]
+    model = models.build(config, small_world.catalog.n_items).eval()
+    traffic = routing(model, small_world, "test")
+    found, expert = experts.survey(model, small_world, traffic), int(traffic.load.argmax())
+    assert len(experts.table(found)) == 16
+    people = expert_people.examples(model, small_world, found, expert)
+    assert people.traced == (config.dispatch == "linear")
+    pushes = expert_items.pushes(model, small_world, traffic, expert)
+    assert (pushes.direct is None) == (config.dispatch == "none") and pushes.measured is not None
+    rows = ablation.effects(model, small_world, traffic, expert, ablation.random_used(traffic, expert))
+    assert rows["n"].iloc[0] == traffic.load[expert] and rows[["d_ndcg", "replaced"]].notna().all().all()
+
+
+# --- items -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_direct_road_is_what_the_layer_dispatches(world: World, busy: int) -> None:
+    """Per person: the layer's own `dispatch` with all slots but the expert's empty, and nothing aggregated."""
+    model, dataset, found = world
+    users, ranks = np.nonzero(found.traffic.experts == busy)
+    total = torch.zeros(model.config.width)
+    for user, rank in zip(users, ranks, strict=True):
+        trace = model.trace(reading_batch(dataset, np.array([user]), dataset.ends("test")[[user]], model.length))  # type: ignore
+        for layer, slots in zip(model.layers, trace.slots, strict=True):  # type: ignore[arg-type]
+            only = torch.zeros_like(slots)
+            only[:, :, rank] = slots[:, :, rank]
+            mixed = torch.zeros(1, layer.heads, 1, model.config.width)
+            total += (layer.dispatch(only.unsqueeze(2), mixed, trace.retrieved[0].interests) - layer.output.bias)[0, 0].detach()
+    state = total / len(users)
+    expected = model.logits((state - state.mean()) * model.norm.weight).detach().numpy()  # type: ignore[union-attr]
+    pushes = expert_items.pushes(model, dataset, found.traffic, busy)
+    assert pushes.direct is not None and np.allclose(pushes.direct[1:], expected[1:], atol=1e-5)
+    up, down = expert_items.pushed(pushes, dataset, "direct", top=5)
+    assert up["score"].is_monotonic_decreasing and down["score"].is_monotonic_increasing
+    assert up["item"].iloc[0] == int(expected[1:].argmax()) + 1
+
+
+def test_the_measured_push_is_the_mean_difference_over_people(world: World, busy: int) -> None:
+    model, dataset, found = world
+    users, ranks = np.nonzero(found.traffic.experts == busy)
+    changes, logs = [], []
+    for user, rank in zip(users, ranks, strict=True):
+        batch = reading_batch(dataset, np.array([user]), dataset.ends("test")[[user]], model.length)
+        rest = torch.tensor([r for r in range(found.traffic.experts.shape[1]) if r != rank])
+        having = model.logits(model.last_state(batch))[0, 1:].detach()
+        lacking = model.logits(model.last_state(batch, edit=lambda f, rest=rest: f.keep(rest)))[0, 1:].detach()  # type: ignore
+        changes.append(having - lacking - (having - lacking).mean())
+        logs.append(having.log_softmax(0) - lacking.log_softmax(0))
+    mean, times = torch.stack(changes).mean(0).numpy(), torch.stack(logs).mean(0).exp().numpy()
+    pushes = expert_items.pushes(model, dataset, found.traffic, busy)
+    assert pushes.measured is not None and np.allclose(pushes.measured[1:], mean, atol=1e-5)
+    assert (pushes.near["n"] == len(users)).all()  # the tiny catalogue has fewer items than count as near the top
+    assert np.allclose(pushes.near["times"], times[pushes.near["item"] - 1], rtol=1e-4)
+    assert ((pushes.near["low"] <= pushes.near["times"]) & (pushes.near["times"] <= pushes.near["high"])).all()
+    assert pushes.direct is not None
+    ranks_of = [pd.Series(x).rank() for x in (pushes.direct[1:], mean)]
+    assert pushes.agreement == pytest.approx(float(np.corrcoef(*ranks_of)[0, 1]), abs=1e-3)
+
+
+# --- people ----------------------------------------------------------------------------------------------------------
+
+
+def test_margins_spread_and_bands_against_sorted_scores(world: World, busy: int) -> None:
+    _, _, found = world
+    every = np.stack([found.scores(expert) for expert in range(found.size)], axis=1)
+    k = found.traffic.experts.shape[1]
+    assert np.allclose(found.spread(), every.std(0), atol=1e-5)
+    ordered, margins = -np.sort(-every, axis=1), found.margins(busy)
+    for user in range(found.people):
+        own, summoned = every[user, busy], busy in found.traffic.experts[user]
+        assert margins[user] == pytest.approx(own - ordered[user, k if summoned else k - 1], abs=1e-5)
+        assert (margins[user] >= 0) == summoned
+        stands = expert_people.standing(found, busy, user)
+        assert stands["place"] == (every[user] > own).sum() + 1 and (stands["gate"] > 0) == summoned
+    bands = expert_people.bands(found, busy)
+    lowest = {band: margins[bands == band].min() for band in expert_people.BANDS if (bands == band).any()}
+    assert list(lowest.values()) == sorted(lowest.values(), reverse=True) and lowest["just in"] >= 0 > lowest["just out"]
+    for along in ("margin", "score"):
+        bars = expert_people.histogram(found, busy, along)
+        assert bars.groupby("band")["people"].sum().to_dict() == pd.Series(bands).value_counts().to_dict()
+    sides = expert_people.histogram(found, busy)
+    assert (sides.loc[sides["band"].isin(["top", "middle", "just in"]), "low"] >= -1e-9).all()
+
+
+def test_examples_are_of_their_band_and_show_what_the_expert_reads(world: World, busy: int) -> None:
+    model, dataset, found = world
+    people = expert_people.examples(model, dataset, found, busy).people
+    bands = expert_people.bands(found, busy)
+    assert set(people["group"]) == {"top", "middle", "just in", "just out", "random"}
+    for row in people.itertuples():
+        assert row.group == "random" or bands[row.user] == row.group
+        history = dataset.histories.of(row.user)[: row.events].tolist()
+        assert set(row.items) <= set(history) and (len(row.shares) > 0) == (row.rank > 0)
+        if row.rank:
+            trace = model.trace(reading_batch(dataset, np.array([row.user]), dataset.ends("test")[[row.user]], model.length))  # type: ignore
+            weights = trace.reading[0][0, :, row.rank - 1].mean(0)
+            read = history[-model.length :]
+            share = sum(float(w.detach()) for w, item in zip(weights[-len(read) :], read, strict=True) if item == row.items[0])
+            assert row.shares[0] == pytest.approx(share, abs=1e-5) and found.traffic.experts[row.user, row.rank - 1] == busy
+    assert people["user"].tolist() == expert_people.examples(model, dataset, found, busy).people["user"].tolist()
+
+
+# --- what it stands for ----------------------------------------------------------------------------------------------
+
+
+def test_lifts_are_ratios_of_means_and_a_shuffle_seldom_passes() -> None:
+    rng, people, genres = np.random.default_rng(0), 600, ("A", "B", "C", "D", "E")
+    shares = rng.dirichlet(np.ones(5) * 2, people).astype(np.float32)
+    chosen = np.stack([rng.choice(40, 4, replace=False) for _ in range(people)])
+    fan = np.flatnonzero(shares[:, 1] > 0.35)
+    chosen[fan, 0] = 40  # expert 40 is summoned by those who like B
+    evidence = Evidence(genres, chosen, shares, shares.mean(0))
+    frame, label = evidence.of(40).set_index("genre"), evidence.label(40)
+    assert label.genres == ("B",) and not label.weak and label.n == len(fan)
+    assert frame.loc["B", "lift"] == pytest.approx(shares[fan, 1].mean() / shares[:, 1].mean(), rel=1e-4)
+    mean = [shares[rng.choice(fan, len(fan)), 1].mean() / shares[:, 1].mean() for _ in range(4000)]
+    low, high = np.quantile(mean, [0.005, 0.995])  # 95 % for five genres together is 99 % for each
+    assert frame.loc["B", "low"] == pytest.approx(low, rel=0.03) and frame.loc["B", "high"] == pytest.approx(high, rel=0.03)
+    assert evidence.labelled() - 1 <= 4 and len(evidence.tops()) == 41  # 40 experts at random: about two pass at 5 %
+    own = Evidence(genres, chosen, np.repeat(shares[:, None], 4, axis=1), shares)  # reads its people's histories evenly
+    assert own.of(40)["lift"].to_numpy() == pytest.approx(np.ones(5)) and own.labelled() == 0
+    assert Evidence(genres, chosen[:3], shares[:3], shares.mean(0)).label(40).genres == ()  # too few people
+
+
+def test_status_table_and_recovered_interests(world: World, busy: int) -> None:
+    _, dataset, found = world
+    dead = killed(found, busy)
+    assert dead.status()[busy] == "dead" and experts.label(dead, busy).text == "no label"  # type: ignore[union-attr]
+    low, high = found.band
+    for load, status in zip(found.traffic.load, found.status(), strict=True):
+        assert status == ("dead" if load == 0 else "hot" if load > high else "quiet" if load < low else "normal")
+    table = experts.table(found)
+    assert table["expert"].tolist() == list(range(found.size)) and table["traffic"].sum() == pytest.approx(1)
+    assert dataset.truth is not None and found.met is not None
+    assert found.met.sum() <= found.people * 200 and ((table["purity"] >= 1 / 4) | (table["events"] == 0)).all()
+    labelled, by_chance = found.by_chance()
+    assert 0 <= labelled <= found.size and by_chance >= 0
+    with pytest.raises(InputError, match="no expert"):
+        experts.label(found, found.size)
+    with pytest.raises(InputError, match="no expert"):
+        ablation.summoning(found.traffic, -1)
+
+
+def test_hot_experts_of_a_person(world: World) -> None:
+    _, _, found = world
+    traffic = found.traffic
+    for user in (0, 7):
+        frame = experts.hot_experts(traffic, user)
+        assert frame["expert"].tolist() == traffic.experts[user].tolist()
+        for row in frame.itertuples():
+            gates = [float(traffic.gates[u][traffic.experts[u] == row.expert].sum()) for u in range(found.people)]
+            assert row.times == pytest.approx(row.gate / np.mean(gates), rel=1e-4)
+            assert row.load_rank == (traffic.load > row.load).sum() + 1 and row.share == row.load / found.people
+            assert (row.kind == "everybody's") == (found.status()[row.expert] == "hot")
+    with pytest.raises(InputError):
+        experts.hot_experts(traffic, found.people)
+
+
+# --- neighbours ------------------------------------------------------------------------------------------------------
+
+
+def test_summoned_together_by_brute_force(world: World, busy: int) -> None:
+    _, _, found = world
+    sets = [set(row) for row in found.traffic.experts.tolist()]
+    frame = expert_relations.summoned_together(found.traffic, busy, top=None).set_index("expert")
+    for other in range(found.size):
+        both = sum({busy, other} <= s for s in sets) if other != busy else 0
+        assert (other in frame.index) == (both > 0)
+        if both:
+            expected = sum(busy in s for s in sets) * sum(other in s for s in sets) / len(sets)
+            assert frame.loc[other, "together"] == both and frame.loc[other, "lift"] == pytest.approx(both / expected)
+            assert frame.loc[other, "low"] <= frame.loc[other, "lift"] <= frame.loc[other, "high"]
+
+
+def test_rows_columns_and_like_vectors(world: World, busy: int, tiny: tuple[Recommender, Dataset, Run]) -> None:
+    model, _, found = world
+    frame = expert_relations.siblings(found, model, busy)
+    row, column = found.place(busy)
+    for line, number in (("row", row), ("column", column)):
+        assert set(frame.loc[frame["line"] == line, line]) == {number}
+    lines = expert_relations.lines(found, busy)
+    assert lines["row"] == frame.loc[frame["line"] == "row", "load"].sum()
+    values = model.expert_values().detach().numpy()  # type: ignore[operator]
+    near = expert_relations.nearest(found, model, busy, top=3)
+    cosine = lambda e: values[e] @ values[busy] / np.linalg.norm(values[e]) / np.linalg.norm(values[busy])  # noqa: E731
+    assert near["expert"].tolist() == sorted((e for e in range(found.size) if e != busy), key=lambda e: -cosine(e))[:3]
+    assert near["cosine"].tolist() == pytest.approx([cosine(e) for e in near["expert"]], rel=1e-4)
+    epochs = expert_relations.load_by_epoch(tiny[2], busy)
+    assert epochs["epoch"].tolist() == [epoch for epoch, _ in tiny[2].snapshots()] and len(epochs) == 2
+
+
+def test_a_dead_expert_has_plain_empty_answers(world: World, busy: int) -> None:
+    model, dataset, found = world
+    dead = killed(found, busy)
+    rows = ablation.effects(model, dataset, dead.traffic, busy, ablation.random_used(dead.traffic, busy))
+    assert (rows["n"] == 0).all() and rows["d_ndcg"].isna().all()
+    pushes = expert_items.pushes(model, dataset, dead.traffic, busy)
+    assert pushes.measured is None and pushes.near.empty and pushes.direct is not None and np.isnan(pushes.agreement)
+    assert expert_relations.summoned_together(dead.traffic, busy).empty
+    assert set(expert_people.bands(dead, busy)) == {"just out", "out"}
+
+
+def test_candidates_stay_those_of_the_evaluation(world: World) -> None:
+    """The ten suggestions are drawn from what the protocol ranks."""
+    model, dataset, _ = world
+    users = np.arange(10)
+    mask = Candidates(dataset, "test", 0).mask("full", users).numpy()
+    assert all(mask[u, ablation.judged(model, dataset, users).top[u]].all() for u in users)
+
+
+def test_the_command_prints_the_table_and_one_expert(
+    tiny: tuple[Recommender, Dataset, Run], tiny_peer: tuple[Recommender, Dataset, Run], capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, peer = str(tiny[2].path), str(tiny_peer[2].path)
+    assert main(["experts", run, "--effects", "--csv", "--sort", "spread"]) == 0
+    table = pd.read_csv(io.StringIO(capsys.readouterr().out))
+    assert len(table) == 64 and table["spread"].is_monotonic_decreasing and {"d_ndcg_low", "purity", "people_genre"} <= {*table}
+    assert main(["experts", run, "--expert", str(int(table["load"].idxmax()))]) == 0
+    assert "without expert" in (said := capsys.readouterr().out) and "label" in said
+    for words, why in (
+        ([run, "--expert", "64"], "no expert 64"),
+        ([run, "--sort", "x"], "--sort"),
+        ([peer], "no interest memory"),
+    ):
+        assert main(["experts", *words]) == 2 and why in capsys.readouterr().err
