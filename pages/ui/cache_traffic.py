@@ -1,0 +1,26 @@
+"""What the Traffic page keeps between reruns: the choices of a group of people and the random router beside them."""
+
+import streamlit as st
+
+from elastic_core.data import Dataset
+from elastic_core.data.histories import Split
+from elastic_core.models.registry import Recommender
+from elastic_core.routing import Routing
+from elastic_core.runs import Run
+from elastic_core.services import traffic
+from elastic_core.services.traffic import Chance, Measure, Traffic
+from pages.ui import cache
+
+
+def flow(run: Run, model: Recommender, data: Dataset, split: Split, group: str, measure: Measure) -> tuple[Traffic, Chance]:
+    """What the people of a group summon, and what a random router would give them."""
+    routing = cache.traffic(run, model, data, split)
+    return _flow(str(run.path), cache.stamp(run), data.hash, split, group, measure, data, routing)
+
+
+@st.cache_data(max_entries=24, show_spinner="Asking a random router a few hundred times …")
+def _flow(
+    path: str, stamp: str, data_hash: str, split: Split, group: str, measure: Measure, _data: Dataset, _routing: Routing
+) -> tuple[Traffic, Chance]:
+    now = traffic.traffic(_routing, traffic.group(_data, group, split), measure)
+    return now, traffic.chance(now)

@@ -1,0 +1,71 @@
+"""The Traffic page: what it says, what it compares, and what it refuses."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from driving import healthy, said
+from streamlit.testing.v1 import AppTest
+
+from elastic_core.services import traffic
+from pages.ui import charts, charts_traffic
+
+PAGE = "pages/explore/traffic.py"
+Opened = Callable[..., AppTest]
+
+
+def test_it_says_how_healthy_the_memory_is_beside_chance(opened: Opened) -> None:
+    app = opened(PAGE, run="tiny")
+    words = said(app)
+    assert "of 64 experts are in use" in words and "random router" in words
+    table = app.dataframe[0].value
+    assert table.iloc[:, 0].tolist()[:2] == ["In use", "Gini"]
+    assert table.shape == (8, 3)
+
+
+def test_every_control_and_part_works_and_comes_from_the_address(opened: Opened) -> None:
+    app = opened(PAGE, run="tiny", trf_measure="gate", trf_order="load", trf_group=traffic.LONG, trf_split="valid", expert="3")
+    assert app.selectbox(key="trf_group").value == traffic.LONG
+    assert "by 20 people" in said(app) and "Expert 3" in said(app)
+    for part, expected in (("Size of the memory", "No finished run here"), ("While it learned", "kept")):
+        app.session_state["trf_part"] = part
+        assert expected in said(healthy(app.run())) or part == "While it learned"
+
+
+def test_two_runs_stand_side_by_side_only_where_both_have_a_memory(opened: Opened, app_runs: Path) -> None:
+    app = opened(PAGE, run="tiny", vs="tiny-peer")
+    assert "tiny\\-peer, has no interest memory" in said(app)
+    (app_runs / "tiny").rename(app_runs / "other")
+    import shutil
+
+    shutil.copytree(app_runs / "other", app_runs / "tiny")
+    app = opened(PAGE, run="tiny", vs="other")
+    assert app.dataframe[0].value.columns.tolist() == ["", "tiny", "random router for tiny", "other", "random router for other"]
+
+
+def test_a_run_without_a_memory_is_one_sentence(opened: Opened) -> None:
+    app = opened(PAGE, run="tiny-peer")
+    assert "This run has no interest memory" in said(app) and not app.dataframe
+
+
+@pytest.mark.parametrize("size", [64, 65_536])
+def test_figures_carry_the_expert_and_stay_small(size: int) -> None:
+    rng = np.random.default_rng(0)
+    experts = rng.integers(size // 2, size=(500, 8))
+    now = traffic.Traffic(experts, np.ones_like(experts, dtype=float), np.ones_like(experts, dtype=float), size)
+    band = traffic.chance(now, draws=5)
+    table, sides = traffic.experts_table(now, band), traffic.marginals(now, band)
+    for ordered in (False, True):
+        figure = charts_traffic.load_bars(
+            table, band.each, band.ordered, now.even, charts.DARK, ordered=ordered, selected=3, unit="people"
+        )
+        marks = [trace for trace in figure.data if trace.customdata is not None]
+        assert 0 < sum(len(trace.x) for trace in marks) <= charts_traffic.MOST
+        assert all(0 <= int(float(row[0])) < size for trace in marks for row in trace.customdata[:5])
+        if size == 64:
+            assert sorted(int(float(row[0])) for trace in marks for row in trace.customdata) == list(range(64))
+    clickable = [
+        trace for trace in charts_traffic.grid(table, sides, band.line, charts.LIGHT, 3, "people").data if trace.type == "scatter"
+    ]
+    assert bool(clickable) == (size <= charts_traffic.MOST)
