@@ -1,0 +1,60 @@
+"""Whom to look at? People by the length of their history, by a genre's share of it, or by what one run gains over another."""
+
+import numpy as np
+import pandas as pd
+import torch
+
+from elastic_core.candidates import Candidates
+from elastic_core.data import Dataset
+from elastic_core.data.batches import reading_batch
+from elastic_core.data.histories import Split
+from elastic_core.errors import InputError
+from elastic_core.metrics import rank
+from elastic_core.models.registry import Recommender
+
+FEWEST = 10  # events that a share of a genre needs to mean anything
+
+
+def by_length(dataset: Dataset, split: Split = "test", longest: bool = True, top: int = 8) -> pd.DataFrame:
+    """user, events that may be read; the longest or the shortest histories first."""
+    events = dataset.ends(split) - dataset.histories.offsets[:-1]
+    order = np.argsort(-events if longest else events, kind="stable")[:top]
+    return pd.DataFrame({"user": order, "events": events[order]})
+
+
+def by_genre(dataset: Dataset, genre: str, split: Split = "test", top: int = 8) -> pd.DataFrame:
+    """user, events, share of `genre` in the history; the largest share first, among people with at least ten events."""
+    genres = dataset.catalog.genres
+    if genres is None or not any(genre in each for each in genres):
+        raise InputError(f"no item here has the genre {genre[:40]!r}")
+    has = np.array([genre in each for each in genres])
+    offsets, ends = dataset.histories.offsets[:-1], dataset.ends(split)
+    sums = np.concatenate([[0], np.cumsum(has[dataset.histories.items])])
+    events = ends - offsets
+    share = np.where(events >= FEWEST, (sums[ends] - sums[offsets]) / np.maximum(events, 1), -1.0)
+    order = np.argsort(-share, kind="stable")[:top]
+    order = order[share[order] > 0]
+    return pd.DataFrame({"user": order, "events": events[order], "share": share[order]})
+
+
+@torch.inference_mode()
+def target_ranks(model: Recommender, dataset: Dataset, split: Split = "test", batch: int = 256) -> np.ndarray:
+    """float [users]: rank of what came next among all unseen items (protocol `full`), ties at their mean."""
+    users, ends, targets = np.arange(dataset.histories.n_users), dataset.ends(split), dataset.targets(split)
+    candidates, found = Candidates(dataset, split, seed=0), []
+    for at in range(0, len(users), batch):
+        rows = users[at : at + batch]
+        scores = model.score(reading_batch(dataset, rows, ends[rows], model.length))
+        ranks = rank(scores, torch.from_numpy(targets[rows].astype(np.int64)), candidates.mask("full", rows))
+        found.append(ranks.above + ranks.tied / 2 + 1)
+    return np.concatenate(found)
+
+
+def gains(first: np.ndarray, second: np.ndarray, losses: bool = False, top: int = 8) -> pd.DataFrame:
+    """user, rank (by the first run), other (by the second), doublings: how often the rank was halved; the largest first.
+
+    With `losses`, where the second run gains most over the first.
+    """
+    doublings = np.log2(second / first)
+    order = np.argsort(doublings if losses else -doublings, kind="stable")[:top]
+    return pd.DataFrame({"user": order, "rank": first[order], "other": second[order], "doublings": doublings[order]})

@@ -1,0 +1,111 @@
+"""The journey page: edits make versions, the address brings them back, bad addresses are said, both kinds of model work."""
+
+import re
+from collections.abc import Callable
+
+import pytest
+from driving import healthy, html, press, said
+from streamlit.testing.v1 import AppTest
+
+from pages.ui import journey_state as state
+
+PAGE = "pages/explore/journey.py"
+Opened = Callable[..., AppTest]
+
+
+def code(app: AppTest) -> str:
+    return str(app.text_input(key=state.CODE).value)
+
+
+def test_there_is_a_real_answer_before_any_click(opened: Opened) -> None:
+    app = opened(PAGE, user="3")
+    assert app.title[0].value.startswith("Which experts does this history summon")
+    assert "summoned for" in html(app) and "★ chose next" in html(app)
+    assert "Attention alone is no reason" in said(app) and re.search(r"n = \d+ events", said(app))
+    assert not app.warning and code(app) == ""
+
+
+def test_edit_undo_and_going_on_again(opened: Opened) -> None:
+    app = press(opened(PAGE, user="3"), "Remove the last item")
+    assert "Against the original:" in app.info[0].value and "line-through" in html(app)
+    first = code(app)
+    app = press(app, "Remove the last item")
+    second = code(app)
+    assert second.startswith(first) and second != first
+    app = press(app, "Undo")
+    assert code(app) == f"{second}~c1"
+    app = press(app, "Undo")
+    assert code(app) == f"{second}~c0" and not app.info
+    healthy(app.selectbox(key="jrn_version").set_value(2).run())
+    assert code(app) == second and "removed" in said(app) + html(app)
+    again = opened(PAGE, user="3", jrn_edits=second)  # a fresh server's visitor
+    assert html(again) == html(app) and said(again) == said(app)
+
+
+def test_add_move_and_cut(opened: Opened) -> None:
+    app = opened(PAGE, user="3")
+    healthy(app.text_input(key="jrn_add").set_value("a").run())
+    app = press(app, "Add it")
+    assert "＋" in html(app) and re.search(r"~a\d+-\d+$", code(app))
+    app = press(app, "Earlier")
+    assert re.search(r"~m\d+-\d+$", code(app))
+    app = press(press(app, "Remove it"), "Remove the stretch")
+    assert code(app).count("~x") == 2 and len(app.selectbox(key="jrn_version").options) == 5
+
+
+def test_a_pasted_list_names_what_it_does_not_understand(opened: Opened) -> None:
+    app = opened(PAGE, user="3")
+    healthy(app.text_area(key="jrn_list").set_value("1\n2\nno such thing\n3\n4\n5\n6").run())
+    assert any("Line 3, “no such thing”" in warning.value for warning in app.warning)
+    app = press(app, "Read the understood 6 items")
+    assert "~r" in code(app) and "★" not in html(app).split('aria-label="Suggestions')[-1]
+    healthy(app.selectbox(key="jrn_with").set_value("the original").run())
+
+
+def test_an_empty_person_can_be_filled(opened: Opened) -> None:
+    app = press(opened(PAGE, user="3"), "Start from nothing")
+    assert "Nothing has been read yet" in said(app)
+    healthy(app.text_input(key="jrn_add").set_value("a").run())
+    app = press(app, "Add it")
+    assert "summoned for" in html(app) and "at least two are needed" in said(app)
+
+
+def test_moments_and_people_keep_their_own_versions(opened: Opened) -> None:
+    app = press(opened(PAGE, user="3"), "Remove the last item")
+    first = code(app)
+    healthy(app.slider(key=state.MOMENT).set_value(5).run())
+    assert code(app) == "" and "of the first" not in said(app)
+    healthy(app.slider(key=state.MOMENT).set_value(app.slider(key=state.MOMENT).max).run())
+    assert code(app) == first
+    healthy(app.number_input(key="user").set_value(9).run())
+    assert code(app) == "" and not app.warning
+    assert app.slider(key=state.MOMENT).value == app.slider(key=state.MOMENT).max
+
+
+@pytest.mark.parametrize("edits", ["nonsense", "123456~x0-1", "~~~", "<script>alert(1)</script>", "%00~a1-99999999999"])
+def test_bad_edits_in_the_address_are_said_and_ignored(opened: Opened, edits: str) -> None:
+    app = opened(PAGE, user="3", jrn_edits=edits)
+    assert "edits in the address cannot be used" in app.warning[0].value
+    assert len(press(app, "Remove the last item").selectbox(key="jrn_version").options) == 2
+
+
+@pytest.mark.parametrize("moment", ["0", "99999", "-1", "abc"])
+def test_a_bad_moment_in_the_address_is_said(opened: Opened, moment: str) -> None:
+    app = opened(PAGE, user="3", jrn_t=moment)
+    assert "has no moment" in app.warning[0].value
+    assert app.slider(key=state.MOMENT).value == app.slider(key=state.MOMENT).max
+
+
+def test_a_second_run_stands_beside(opened: Opened) -> None:
+    app = opened(PAGE, user="3", vs="tiny-peer")
+    healthy(app.selectbox(key="jrn_with").set_value("the second run").run())
+    assert "same history" in said(app) and html(app).count("Suggestions, best first") == 2
+    healthy(app.segmented_control(key="jrn_for").set_value("the top suggestion").run())
+    healthy(app.segmented_control(key="jrn_show").set_value("all, latest first").run())
+
+
+def test_a_model_without_memory_still_answers(opened: Opened) -> None:
+    app = opened(PAGE, user="3", run="tiny-peer")
+    assert "no interest memory" in said(app) and "removal works for any model" in said(app)
+    app = press(app, "Remove the last item")
+    assert "Against the original" in " ".join(info.value for info in app.info)
