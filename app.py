@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from pages.ui import charts, shell
+from pages.ui import charts, frame, view
 
 st.set_page_config(
     page_title="ELASTIC",
@@ -16,8 +16,14 @@ page = st.navigation(
             st.Page("pages/learn/start.py", title="Start", icon=":material/play_arrow:", default=True),
             st.Page("pages/learn/product_keys.py", title="Product keys", icon=":material/grid_on:", url_path="product-keys"),
         ],
+        "Explore": [
+            st.Page("pages/explore/journey.py", title="Journey", icon=":material/route:", url_path="journey"),
+            st.Page("pages/explore/traffic.py", title="Traffic", icon=":material/bar_chart:", url_path="traffic"),
+        ],
         "Build": [st.Page("pages/build/train.py", title="Train", icon=":material/model_training:", url_path="train")],
     }
 )
-shell.sidebar()
+frame.sidebar()
+view.begin()
 page.run()
+frame.close()

@@ -7,8 +7,12 @@ import install_browser
 import pytest
 import torch
 
+from elastic_core import recipes
 from elastic_core.config import DataConfig, PlantedConfig
 from elastic_core.data import Dataset, load
+from elastic_core.models.registry import Recommender
+from elastic_core.runs import Run
+from elastic_core.trainer import train
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED = ROOT.parent / "shared" / "data"
@@ -46,3 +50,28 @@ def small_world() -> Dataset:
     """A planted world of 60 people; shared, so never changed."""
     planted = PlantedConfig(users=60, items=60, interests=4, mean_length=20, max_length=40)
     return load(DataConfig(source="planted", planted=planted))
+
+
+@pytest.fixture(scope="session")
+def tiny_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with two tiny runs, `tiny` (ELASTIC, with snapshots) and `tiny-peer` (SASRec); shared, so never changed."""
+    folder = tmp_path_factory.mktemp("runs")
+    small = tuple(f"data.planted.{words}" for words in ("users=80", "items=60", "interests=4", "mean_length=25"))
+    for name, model in (("tiny", "elastic"), ("tiny-peer", "sasrec")):
+        config = recipes.toy(model).override("train.epochs=2", "train.snapshots=true", *small)
+        train(config, load(config.data), folder / name)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def tiny(tiny_runs: Path) -> tuple[Recommender, Dataset, Run]:
+    """A tiny trained ELASTIC, its data and its run."""
+    run = Run(tiny_runs / "tiny")
+    return run.model(), load(run.config.data), run
+
+
+@pytest.fixture(scope="session")
+def tiny_peer(tiny_runs: Path) -> tuple[Recommender, Dataset, Run]:
+    """The SASRec twin of `tiny`."""
+    run = Run(tiny_runs / "tiny-peer")
+    return run.model(), load(run.config.data), run

@@ -204,6 +204,11 @@ def _effect(dataset: Dataset, with_it: Answer, without_it: Answer, top: int) -> 
     return Effect(up.head(top).reset_index(drop=True), down.head(top).reset_index(drop=True))
 
 
+def memory_size(model: Recommender) -> int:
+    """How many experts a model retrieves from; 0 for a model without a memory."""
+    return len(model.expert_values()) if model.retrieves else 0
+
+
 def people_of(traffic: Routing, expert: int, top: int = 5) -> pd.DataFrame:
     """Who summons an expert, the strongest gate first: user, gate."""
     users, ranks = np.nonzero(traffic.experts == expert)

@@ -9,7 +9,7 @@ import pandas as pd
 import plotly.graph_objects as go
 from PIL import Image
 
-CONFIG = {"displaylogo": False, "displayModeBar": False, "scrollZoom": False}
+CONFIG = {"displaylogo": False, "modeBarButtons": [["toImage"]], "scrollZoom": False}
 
 
 @dataclass(frozen=True)

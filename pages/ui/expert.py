@@ -9,7 +9,7 @@ from elastic_core.services.inspect import Situation
 from pages.ui import cache, charts, shell, tiles
 from pages.ui.shell import Context
 
-EXPERT, GRID, OF = "grid_expert", "grid_chart", "grid_of"
+EXPERT, GRID = "grid_expert", "grid_chart"
 
 
 def grid(now: Context, here: Situation) -> None:
@@ -24,7 +24,7 @@ def grid(now: Context, here: Situation) -> None:
     st.html(
         tiles.query_strip(found.query[0].unflatten(0, (2, -1)).tolist(), palette, f"The query: {width} numbers in two halves")
     )
-    _start_with(now, here)
+    st.session_state[EXPERT] = here.heard[0] if now.expert is None else now.expert
     summoned = ", ".join(map(str, found.experts[0].tolist()))
     st.plotly_chart(
         charts.expert_grid(table, palette, st.session_state[EXPERT], here.silenced),
@@ -44,20 +44,20 @@ def grid(now: Context, here: Situation) -> None:
 def _picked() -> None:
     points = st.session_state[GRID]["selection"]["points"]
     if points:
-        st.session_state[EXPERT] = int(points[0]["customdata"][0])
+        shell.look_at(int(points[0]["customdata"][0]))
 
 
-def _start_with(now: Context, here: Situation) -> None:
-    """Each person starts with their strongest expert."""
-    of = (now.run.name, now.user)
-    if EXPERT not in st.session_state or st.session_state.get(OF) != of:
-        st.session_state[EXPERT], st.session_state[OF] = here.heard[0], of
+def _chosen() -> None:
+    shell.look_at(int(st.session_state[EXPERT]))
 
 
 def _one(now: Context, here: Situation, table: pd.DataFrame, traffic: Routing) -> None:
     order = table.query("rank > 0").sort_values("rank")["expert"].tolist() + table.query("rank == 0")["expert"].tolist()
     # Streamlit remembers a choice by its label, so a label must not change with the person.
-    expert = st.selectbox("Look at an expert (the summoned ones first)", order, key=EXPERT, format_func=lambda e: f"Expert {e}")
+    expert = st.selectbox(
+        "Look at an expert (the summoned ones first)", order, key=EXPERT, format_func=lambda e: f"Expert {e}",
+        on_change=_chosen, disabled=shell.locked("expert"),
+    )  # fmt: skip
     row = table.iloc[expert]
     quiet = " and silenced by you" if expert in here.silenced else f", weight {row['gate']:.2f}"
     place = f"**Summoned here with rank {row['rank']:.0f}{quiet}.**" if row["rank"] else "**Not summoned here.**"

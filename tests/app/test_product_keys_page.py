@@ -1,65 +1,33 @@
 """The page on product keys through Streamlit's own test driver: seven steps, a bet, a live proof, and honest fall-backs."""
 
-from pathlib import Path
+from collections.abc import Callable
 
 import plotly.graph_objects as go
 import pytest
+from driving import healthy, press, said
 from streamlit.testing.v1 import AppTest
 
-from elastic_core import recipes
-from elastic_core.data import load
 from elastic_core.services import retrieval_lesson, search_checks
-from elastic_core.trainer import train
-from pages.ui import charts, charts_key_checks, charts_keys, keys_steps, shell
-
-ROOT = Path(__file__).resolve().parents[2]
-PLANTED = ("data.planted.users=80", "data.planted.items=60", "data.planted.interests=4", "data.planted.mean_length=25")
+from pages.ui import charts, charts_key_checks, charts_keys, keys_steps
 
 
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("runs")
-    for name, model in (("tiny", "elastic"), ("tiny-peer", "sasrec")):
-        config = recipes.toy(model).override("train.epochs=1", *PLANTED)
-        train(config, load(config.data), folder / name)
-    return folder
+@pytest.fixture
+def page(opened: Callable[..., AppTest]) -> Callable[..., AppTest]:
+    return lambda **address: opened("pages/learn/product_keys.py", **{"run": "tiny", "user": "5", **address})
 
 
-@pytest.fixture(autouse=True)
-def only_these(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shell, "RUNS", runs)
-
-
-def page(**address: str) -> AppTest:
-    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120)
-    for key, value in {"run": "tiny", "user": "5", **address}.items():
-        app.query_params[key] = value
-    app.run()
-    return healthy(app.switch_page("pages/learn/product_keys.py").run())
-
-
-def healthy(app: AppTest) -> AppTest:
-    assert not app.exception, app.exception[0].value
-    return app
-
-
-def said(app: AppTest) -> str:
-    return " ".join(str(block.value) for block in [*app.markdown, *app.caption, *app.info, *app.success, *app.error])
-
-
-def press(app: AppTest, label: str) -> AppTest:
-    return healthy(next(button for button in app.button if button.label == label).click().run())
+Page = Callable[..., AppTest]
 
 
 @pytest.mark.parametrize("query", ["This person", "Random"])
 @pytest.mark.parametrize("step", keys_steps.STEPS)
-def test_every_step_has_a_link(step: str, query: str) -> None:
+def test_every_step_has_a_link(page: Page, step: str, query: str) -> None:
     app = page(keys_step=step, keys_query=query)
     assert f"**{keys_steps.STEPS.index(step) + 1}. {step}" in said(app)
     assert ("Seed" in [box.label for box in app.number_input]) == (query == "Random")
 
 
-def test_next_and_back_walk_the_steps() -> None:
+def test_next_and_back_walk_the_steps(page: Page) -> None:
     app = page()
     for step in keys_steps.STEPS[1:]:
         app = press(app, "Next")
@@ -67,13 +35,13 @@ def test_next_and_back_walk_the_steps() -> None:
     assert press(app, "Back").session_state[keys_steps.STEP] == keys_steps.STEPS[-2]
 
 
-def test_the_counter_follows_the_step() -> None:
+def test_the_counter_follows_the_step(page: Page) -> None:
     start, done = ({m.label: m.value for m in page(keys_step=step).metric} for step in ("Split", "Weigh"))
     assert start["Multiplications so far"] == "0" and done["Multiplications so far"] == "256"
     assert start["Comparing every key"] == "2,048" and start["Fewer by"] == "8 ×"
 
 
-def test_the_winner_is_shown_only_after_a_bet() -> None:
+def test_the_winner_is_shown_only_after_a_bet(page: Page) -> None:
     app = page(keys_step="Win")
     rule = "First place is always where the best row crosses the best column"
     assert rule not in said(app)
@@ -90,7 +58,7 @@ def test_the_winner_is_shown_only_after_a_bet() -> None:
     assert rule not in said(healthy(box.set_value(None).run()))
 
 
-def test_brute_force_is_run_again_on_request() -> None:
+def test_brute_force_is_run_again_on_request(page: Page) -> None:
     app = page(keys_part="Exactness")
     assert "Brute force agrees: **1,001 of 1,001**" in app.success[0].value
     app = press(app, "Run 1,000 more")
@@ -99,7 +67,7 @@ def test_brute_force_is_run_again_on_request() -> None:
     assert "1,001 of 1,001" in healthy(app.run()).success[0].value
 
 
-def test_the_gate_decides_what_learns() -> None:
+def test_the_gate_decides_what_learns(page: Page) -> None:
     app = page(keys_part="Gate")
     assert app.table[0].value["learns"].eq("✓ yes").all()
     app = healthy(next(toggle for toggle in app.toggle if toggle.label == "Gate on").set_value(False).run())
@@ -108,18 +76,18 @@ def test_the_gate_decides_what_learns() -> None:
 
 
 @pytest.mark.parametrize("query", ["This person", "Random"])
-def test_equation_7_as_printed(query: str) -> None:
+def test_equation_7_as_printed(page: Page, query: str) -> None:
     app = page(keys_part="Equation 7", keys_query=query)
     assert "survive the misprint" in said(app)
     healthy(next(toggle for toggle in app.toggle if toggle.label == "Eq. 7 as printed").set_value(False).run())
 
 
-def test_a_run_without_a_memory_says_so_and_goes_on_with_a_random_query() -> None:
+def test_a_run_without_a_memory_says_so_and_goes_on_with_a_random_query(page: Page) -> None:
     app = page(run="tiny-peer", keys_part="Gate")
     assert "no interest memory" in said(app) and "A random query" in said(app)
 
 
-def test_nonsense_in_the_address_is_ignored() -> None:
+def test_nonsense_in_the_address_is_ignored(page: Page) -> None:
     app = page(keys_step="Lose", keys_own_k="9999", keys_part="<script>")
     assert "**1. Split.**" in said(app)
 

@@ -1,0 +1,59 @@
+"""Teacher's links: `lock=user,run` in an address holds those controls where the link put them.
+
+A help for lessons, no protection: whoever deletes `lock` from the address has every control back.
+"""
+
+import re
+from collections.abc import Mapping
+
+import streamlit as st
+
+PARAMETER, HELD, NAMES = "lock", "lock_held", "lock_names"
+FRAME = {"run": "Trained run", "vs": "Second run", "user": "Person", "expert": "Expert"}
+
+
+def read() -> None:
+    """What the address locks; stays for the visit and in the address. Called by the frame before any widget."""
+    asked = st.query_params.get(PARAMETER)
+    if asked is not None:
+        st.session_state[HELD] = tuple(dict.fromkeys(re.findall(r"[a-z0-9_]{1,40}", asked.lower())[:40]))
+    held = st.session_state.get(HELD, ())
+    if held and asked is None:
+        st.query_params[PARAMETER] = ",".join(held)
+    st.session_state[NAMES] = dict(FRAME)
+
+
+def locked(name: str) -> bool:
+    """Does a teacher's link hold this control (a widget's key)?"""
+    return name in st.session_state.get(HELD, ())
+
+
+def lockable(names: Mapping[str, str]) -> None:
+    """A page's own controls: key and what people call it."""
+    st.session_state[NAMES] = {**st.session_state.get(NAMES, FRAME), **names}
+
+
+def builder(address: str) -> None:
+    """Choose what to hold, take the link."""
+    names: dict[str, str] = st.session_state.get(NAMES, FRAME)
+    with st.popover("Teacher link", icon=":material/school:", key="lock_builder", width="stretch"):
+        st.write("Choose what the class should not change on this page; the link opens this view with those controls held.")
+        chosen = st.multiselect("Held controls", list(names), format_func=names.__getitem__, key="lock_chosen")
+        joint = "&" if "?" in address else "?"
+        st.code(f"{address}{joint}{PARAMETER}={','.join(chosen)}" if chosen else address, language=None, wrap_lines=True)
+        st.caption("A help for lessons, not a protection: without `lock` in the address everything is free again.")
+
+
+def notice() -> None:
+    """Says what is held, and how to be free."""
+    names: dict[str, str] = st.session_state.get(NAMES, FRAME)
+    held = [names.get(name, "") for name in st.session_state.get(HELD, ())]
+    known = [name for name in held if name]
+    if known:
+        st.caption(f":material/lock: Held by this link: {', '.join(known)}.")
+        st.button("Release", key="lock_release", on_click=_release, help="Gives every control back.")
+
+
+def _release() -> None:
+    st.session_state[HELD] = ()
+    st.query_params.pop(PARAMETER, None)

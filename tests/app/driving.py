@@ -1,0 +1,23 @@
+"""What tests of pages do and read: `from driving import healthy, html, press, said`."""
+
+from streamlit.testing.v1 import AppTest
+
+
+def healthy(app: AppTest) -> AppTest:
+    """No traceback on the page."""
+    assert not app.exception, app.exception
+    return app
+
+
+def press(app: AppTest, label: str) -> AppTest:
+    return healthy(next(button for button in app.button if button.label == label).click().run())
+
+
+def said(app: AppTest) -> str:
+    """All text a visitor reads, tables and charts apart."""
+    blocks = [*app.title, *app.header, *app.subheader, *app.markdown, *app.caption, *app.info, *app.warning, *app.error]
+    return " ".join(str(block.value) for block in blocks)
+
+
+def html(app: AppTest) -> str:
+    return " ".join(block.proto.body for block in app.get("html"))
