@@ -29,12 +29,18 @@ ELASTIC: dict[str, dict[str, Any]] = {
     "elastic": {"form": "causal"},  # the recipes' form: causal dispatcher and local convolution
     "elastic-two-way": {"form": "two-way", "local": 0},  # the paper's encoder
 }
-SYSTEMS = (*ELASTIC, "sasrec-fused", "sasrec-eager")
+SYSTEMS = (*ELASTIC, "sasrec-fused", "sasrec-eager")  # those that the shipped rows compare
+
+
+def contestants() -> tuple[str, ...]:
+    """`SYSTEMS` and every other trainable model, at its own default settings."""
+    special = {"elastic", "sasrec"}
+    return (*SYSTEMS, *(name for name in models.names() if name not in special and models.model_class(name).objectives))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """What is measured. `tokens` per batch, so the batch is tokens / length."""
+    """What is measured. The batch is `tokens` / length, or so many `histories` whatever their length."""
 
     length: int
     direction: str = "forward"
@@ -44,10 +50,11 @@ class Setting:
     heads: int = 1
     layers: int = 2
     tokens: int = 16_384
+    histories: int = 0
 
     @property
     def batch(self) -> int:
-        return max(1, self.tokens // self.length)
+        return self.histories or max(1, self.tokens // self.length)
 
     def scores_bytes(self) -> int:
         """About what materialised attention holds: three score matrices going forward, five a layer for training."""
@@ -104,7 +111,9 @@ def build(system: str, setting: Setting) -> models.Recommender:
     if system in ELASTIC:
         special = {"k": setting.k, "side": setting.side, **ELASTIC[system]}
         return models.build(ModelConfig.known["elastic"](**common, **special), ITEMS)
-    return models.build(ModelConfig.known["sasrec"](**common, **{"fused": system == "sasrec-fused"}), ITEMS)
+    if system in SYSTEMS:
+        return models.build(ModelConfig.known["sasrec"](**common, **{"fused": system == "sasrec-fused"}), ITEMS)
+    return models.build(ModelConfig.known[system](**common), ITEMS)
 
 
 def measure(
@@ -113,7 +122,8 @@ def measure(
     """All contestants of one setting, interleaved."""
     torch.manual_seed(0)
     items = torch.randint(1, ITEMS + 1, (setting.batch, setting.length), device=device)
-    batch = Batch(items, items, padded=False)
+    times = torch.arange(setting.length, device=device).expand_as(items) * 3_600  # for models that read the clock
+    batch = Batch(items, items, times=times, padded=False)
     built = {name: build(name, setting).to(device) for name in systems}
     jobs = {(name, row): _job(model, batch, row, setting.direction) for name, model in built.items() for row in rows}
     labelled = {f"{name} {row}": job for (name, row), job in jobs.items()}
@@ -152,7 +162,7 @@ def _memory(
 
 
 def _row(setting: Setting, system: str, rows: str, timing: Timing, memory: tuple[int, int], device: torch.device) -> Row:
-    shape = {f.name: getattr(setting, f.name) for f in dataclasses.fields(setting) if f.name != "tokens"}
+    shape = {f.name: getattr(setting, f.name) for f in dataclasses.fields(setting) if f.name not in ("tokens", "histories")}
     return Row(
         **shape, system=system, rows=rows, batch=setting.batch, rounds=timing.rounds, peak=memory[0], saved=memory[1],
         median=round(timing.median, 7), low=round(timing.low, 7), high=round(timing.high, 7),

@@ -28,6 +28,11 @@ class Timing(NamedTuple):
     processor: float
     rounds: int
 
+    def times(self, factor: float) -> "Timing":
+        """The same in other units, or per part."""
+        median, low, high, processor = (factor * seconds for seconds in self[:4])
+        return Timing(median, low, high, processor, self.rounds)
+
 
 def interleaved(
     jobs: Mapping[str, Job], device: torch.device, rounds: int = 15, warmup: int = 3, seconds: float = 20.0

@@ -1,0 +1,216 @@
+"""Measurements of speed in the background: one at a time, in a process of its own, everything in files.
+
+checkpoints/jobs/speed/slot.lock    held by the process that measures
+checkpoints/jobs/speed/<id>/        plan.json      what was asked for
+                                    begun.json     the process has it
+                                    beat           touched every half second by that process
+                                    progress.json  which step of how many
+                                    cancel         somebody asked it to end at once
+                                    latency.csv, stages.csv, events.csv   what it has found so far
+                                    end.json       finished, cancelled or failed, and why
+                                    log.txt        everything the process said
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+import pandas as pd
+
+import elastic_core
+from elastic_core.bench.latency import SYSTEMS, Setting, contestants
+from elastic_core.bench.store import read_rows
+from elastic_core.errors import InputError
+from elastic_core.runs import write_text
+from elastic_core.services.efficiency_curves import MEASURED, tidy
+from elastic_core.services.jobs import Jobs
+from elastic_core.services.slot import Slot
+
+State = Literal["starting", "running", "not responding", "interrupted", "finished", "cancelled", "failed"]
+ACTIVE: tuple[State, ...] = ("starting", "running", "not responding")
+LENGTHS = (32, 64, 128, 256, 512, 1024, 2048, 4096, 8192)
+STALE, STARTING = 30.0, 30.0  # seconds
+KEPT = 5  # measurements
+MOST_BYTES = 1.5e9  # of score matrices that eager attention may materialise
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What to measure. `histories` are read at a time; `repeats` rounds of all systems in turn."""
+
+    lengths: tuple[int, ...] = (64, 128, 256, 512, 1024, 2048)
+    systems: tuple[str, ...] = SYSTEMS
+    histories: int = 8
+    threads: int = 1
+    repeats: int = 7
+    k: int = 8
+    side: int = 16
+    width: int = 64
+
+    def __post_init__(self) -> None:
+        if not self.lengths or not all(2 <= n <= 65_536 for n in self.lengths):
+            raise InputError("choose at least one length between 2 and 65,536")
+        if not self.systems or set(self.systems) - set(contestants()):
+            raise InputError(f"choose systems among {', '.join(contestants())}")
+        if min(self.histories, self.threads, self.repeats, self.k) < 1 or self.side < 2 or self.k > self.side**2:
+            raise InputError("histories, threads, repeats and k must be at least 1, √K at least 2, and k at most K")
+
+    def setting(self, length: int) -> Setting:
+        return Setting(length=length, histories=self.histories, k=self.k, side=self.side, width=self.width)
+
+    def fits(self, system: str, length: int) -> bool:
+        """Eager attention is left out where its score matrices would fill the machine."""
+        return system != "sasrec-eager" or self.setting(length).scores_bytes() <= MOST_BYTES
+
+    def left_out(self) -> tuple[int, ...]:
+        """Lengths that eager attention does not get."""
+        return tuple(n for n in self.lengths if "sasrec-eager" in self.systems and not self.fits("sasrec-eager", n))
+
+    def steps(self) -> int:
+        """One a length, one for the stages, one a length for the new event."""
+        return 2 * len(self.lengths) + 1
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One measurement as its folder tells it at the moment of asking."""
+
+    path: Path
+    plan: Plan
+    state: State
+    share: float
+    text: str
+    reason: str
+
+    @property
+    def id(self) -> str:
+        return self.path.name
+
+    @property
+    def active(self) -> bool:
+        return self.state in ACTIVE
+
+    def latencies(self) -> pd.DataFrame:
+        """As from `efficiency_curves.tidy`; empty while nothing is there."""
+        return tidy(read_rows(self.path / "latency.csv"), MEASURED)
+
+    def stages(self) -> pd.DataFrame:
+        """length, stage, ms, low, high."""
+        return _table(self.path / "stages.csv")
+
+    def events(self) -> pd.DataFrame:
+        """length, system, ms, low, high."""
+        return _table(self.path / "events.csv")
+
+    def log(self) -> str:
+        file = self.path / "log.txt"
+        return "\n".join(file.read_text(encoding="utf-8", errors="replace").splitlines()[-20:]) if file.exists() else ""
+
+
+class Measurements:
+    """The measurements below a checkpoints folder. Safe to use from several processes at once."""
+
+    def __init__(self, root: Path | str = "checkpoints") -> None:
+        self.root = Path(root).resolve()
+        self.folder = self.root / "jobs" / "speed"
+        self.slot = Slot(self.folder / "slot.lock")
+
+    def start(self, plan: Plan) -> Measurement:
+        """Raises InputError while another measurement or a training runs: both would time each other."""
+        with Slot(self.folder / "start.lock"):
+            if any(found.active for found in self.all()):
+                raise InputError("a measurement is running already; wait for it or cancel it")
+            if Jobs(self.root).slot.held:
+                raise InputError("a training is running on this machine and would be timed along; stop it or wait for it")
+            path = self.folder / datetime.now(UTC).strftime("%Y%m%d-%H%M%S-%f")
+            path.mkdir(parents=True)
+            write_text(path / "plan.json", json.dumps(asdict(plan)))
+            for old in sorted(self.folder.glob("[0-9]*"))[:-KEPT]:
+                shutil.rmtree(old, ignore_errors=True)
+            self._spawn(path, plan.threads)
+        return self.get(path.name)
+
+    def cancel(self, measurement_id: str) -> None:
+        """Ends it at once; what is measured so far stays."""
+        found = self.get(measurement_id)
+        if found.active:
+            (found.path / "cancel").touch()
+
+    def all(self) -> list[Measurement]:
+        """Every measurement, oldest first."""
+        return [found for path in sorted(self.folder.glob("[0-9]*")) if (found := self._read(path)) is not None]
+
+    def get(self, measurement_id: str) -> Measurement:
+        """Raises InputError if there is no such measurement (ids are looked up, never made into paths)."""
+        for found in self.all():
+            if found.id == measurement_id:
+                return found
+        raise InputError(f"there is no measurement {measurement_id!r} any more")
+
+    def latest(self) -> Measurement | None:
+        found = self.all()
+        return found[-1] if found else None
+
+    def _read(self, path: Path) -> Measurement | None:
+        try:
+            plain = read_object(path / "plan.json")
+            plan = Plan(**{**plain, "lengths": tuple(plain["lengths"]), "systems": tuple(plain["systems"])})
+        except (InputError, KeyError, TypeError):
+            return None
+        end, progress = read_object(path / "end.json"), read_object(path / "progress.json")
+        state: State
+        if end:
+            state = end["state"]
+        elif not (path / "begun.json").exists():
+            state = "starting" if _age(path / "plan.json") < STARTING else "interrupted"
+        elif self.slot.held:
+            state = "running" if _age(path / "beat") < STALE else "not responding"
+        else:
+            state = "interrupted"
+        share = float(progress.get("done", 0)) / max(plan.steps(), 1)
+        return Measurement(path, plan, state, min(share, 1.0), str(progress.get("text", "Starting")), str(end.get("reason", "")))
+
+    def _spawn(self, path: Path, threads: int) -> None:
+        """A process of its own session: it outlives the app and a reload of the page."""
+        package = str(Path(elastic_core.__file__).resolve().parents[1])
+        limits = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(threads))
+        paths = os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH", ""))))
+        with (path / "log.txt").open("ab") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "elastic_core.services.efficiency_worker", str(self.root), path.name],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+                env={**os.environ, **limits, "PYTHONPATH": paths},
+            )  # fmt: skip
+        threading.Thread(target=process.wait, daemon=True).start()  # so that no zombie is left while the app lives
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """The object in a JSON file; empty if there is none or it cannot be read."""
+    try:
+        plain = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return plain if isinstance(plain, dict) else {}
+
+
+def _table(path: Path) -> pd.DataFrame:
+    try:
+        return pd.read_csv(path)
+    except (OSError, ValueError):
+        return pd.DataFrame()
+
+
+def _age(path: Path) -> float:
+    """Seconds since the file was touched."""
+    try:
+        return time.time() - path.stat().st_mtime
+    except OSError:
+        return float("inf")

@@ -1,0 +1,211 @@
+"""Speed: exponents and crossings on curves known by formula, operations against torch's counter, a real process."""
+
+import json
+import math
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from elastic_core import models
+from elastic_core.bench import events, stages
+from elastic_core.bench.latency import ITEMS, SYSTEMS, Setting, build, contestants, measure
+from elastic_core.data.batches import Batch
+from elastic_core.errors import InputError
+from elastic_core.layers.attention import Attention
+from elastic_core.services import efficiency_costs as costs
+from elastic_core.services import efficiency_curves as curves
+from elastic_core.services.efficiency import Measurements, Plan
+from elastic_core.services.slot import Slot
+
+CPU = torch.device("cpu")
+ROOT = Path(__file__).resolve().parents[1]
+LENGTHS = [64, 128, 256, 512, 1024, 2048]
+
+
+def power_laws(**laws: tuple[float, float]) -> pd.DataFrame:
+    """system → (factor, exponent) as a table of `ms`, other columns constant."""
+    rows = [
+        {"system": system, "label": system, "length": n, "ms": factor * n**exponent, "load": 0.5, "threads": 1}
+        for system, (factor, exponent) in laws.items()
+        for n in LENGTHS
+    ]
+    return pd.DataFrame(rows)
+
+
+@pytest.mark.parametrize("exponent", [0.0, 0.7, 1.0, 1.5, 2.0])
+def test_the_fit_finds_the_exponent_of_a_power_law(exponent: float) -> None:
+    rng = np.random.default_rng(0)
+    table = power_laws(a=(3e-3, exponent))
+    found = curves.fit(table, "a")
+    assert found is not None and found.exponent == pytest.approx(exponent, abs=1e-9) and found.error < 1e-9
+    assert found.at(300) == pytest.approx(3e-3 * 300**exponent)
+    table["ms"] *= np.exp(rng.normal(0, 0.05, len(table)))
+    noisy = curves.fit(table, "a", start=256)
+    assert noisy is not None and (noisy.start, noisy.end, noisy.points) == (256, 2048, 4)
+    assert abs(noisy.exponent - exponent) < 4 * noisy.error
+    slow = np.polyfit(np.log(LENGTHS[2:]), np.log(table["ms"][2:]), 1)
+    assert noisy.exponent == pytest.approx(slow[0]) and math.log(noisy.factor) == pytest.approx(slow[1])
+    assert curves.fit(table, "a", start=2048) is None and curves.fit(table, "b") is None
+    two = curves.fit(table, "a", start=1024)
+    assert two is not None and math.isnan(two.error), "two points leave no error"
+
+
+def test_crossings_and_words_leave_no_length_out() -> None:
+    table = power_laws(elastic=(10.0, 1.0), **{"sasrec-fused": (0.025, 2.0)})  # equal at N = 400
+    ratio = curves.versus(table, "elastic", "sasrec-fused")
+    assert curves.crossings(ratio) == pytest.approx([400])
+    said = curves.words(table, "elastic", "sasrec-fused")
+    assert "SASRec (fused) is faster at N = 64, 128, 256" in said and "N = 512, 1,024, 2,048" in said and "near N = 400" in said
+    assert "do not cross" in curves.words(table[table["length"] > 400], "elastic", "sasrec-fused")
+    assert "not measured" in curves.words(table[table["system"] == "elastic"], "elastic", "sasrec-fused")
+    there_and_back = pd.Series([0.5, 2.0, 0.5, 2.0], index=[10, 20, 40, 80])
+    assert len(curves.crossings(there_and_back)) == 3
+
+
+def test_sources_are_not_mixed_and_batches_become_histories() -> None:
+    rows = measure(Setting(length=16, histories=4, width=8, k=2, side=4), CPU, ("elastic", "sasrec-fused"), rounds=3, warmup=1)
+    table = curves.tidy(rows, curves.MEASURED)
+    assert set(table["source"]) == {curves.MEASURED} and len(table) == 2 and (table["batch"] == 4).all()
+    mine = next(r for r in rows if (r.system, r.rows) == ("elastic", "last"))
+    line = table.set_index("system").loc["elastic"]
+    assert line["ms"] == pytest.approx(1e3 * mine.median / 4) and line["memory"] == pytest.approx(mine.peak / 4e6)
+    assert curves.of_shape(table, curves.shapes(pd.concat([table, table.assign(length=32)]))[0]).equals(table)
+    assert "torch" in curves.machine(table) and curves.machine(table[:0]) == "Nothing measured yet."
+
+
+def test_every_trainable_model_is_a_contestant() -> None:
+    named = {name.split("-")[0] for name in contestants()}
+    assert named == {name for name in models.names() if models.model_class(name).objectives}
+    assert set(SYSTEMS) <= set(contestants())
+
+
+@pytest.mark.parametrize("system", list(costs.LABELS))
+@pytest.mark.parametrize(("n", "d", "k", "heads"), [(128, 64, 8, 1), (512, 32, 4, 2)])
+def test_the_calculator_agrees_with_torchs_counter(system: str, n: int, d: int, k: int, heads: int) -> None:
+    people = 32
+    model = build(system, Setting(length=n, width=d, k=k, side=16, heads=heads)).eval()
+    for module in model.modules():
+        if isinstance(module, Attention):
+            module.fused = False  # the counter does not see into the fused kernel
+    items = torch.randint(1, ITEMS + 1, (people, n))
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        model.score(Batch(items, items, padded=False))
+    shape = costs.Shape(n=n, d=d, k=k, side=16, heads=heads)
+    table = costs.operations("sasrec-eager" if system == "sasrec-fused" else system, shape)
+    assert table["operations"].sum() == pytest.approx(counter.get_total_flops() / people, rel=0.03)
+    half = costs.operations("sasrec-fused", shape).set_index("stage")["operations"]
+    full = costs.operations("sasrec-eager", shape).set_index("stage")["operations"]
+    assert half["attention"] < 0.52 * full["attention"]
+
+
+def test_the_calculator_grows_as_it_says() -> None:
+    for system in costs.LABELS:
+        small, large = (costs.operations(system, costs.Shape(n=n)).set_index("stage") for n in (4096, 8192))
+        for stage, row in small.iterrows():
+            factor = large.loc[stage, "operations"] / row["operations"]
+            assert factor == pytest.approx({"constant": 1, "linear": 2, "quadratic": 4}[row["grows"]], rel=0.05), (system, stage)
+    kept = costs.memory(costs.Shape(n=8192)).set_index("what")["bytes"]
+    assert kept["Kept per person, ELASTIC streaming"] == costs.memory(costs.Shape(n=64)).set_index("what")["bytes"].iloc[5]
+    assert costs.totals(costs.Shape())["times"].min() == 1
+
+
+def test_the_kept_state_is_what_the_calculator_says() -> None:
+    from elastic_core.streaming import open_stream
+
+    stream = open_stream(build("elastic", Setting(length=32, width=16, k=3, side=4)), room=8)
+    stream.refresh(torch.ones(2, 20, dtype=torch.long))
+    shape = costs.Shape(d=16, k=3, side=4)
+    assert 4 * stream.numbers() == costs.memory(shape).set_index("what").loc["Kept per person, ELASTIC streaming", "bytes"]
+
+
+@pytest.mark.parametrize("system", ["elastic", "elastic-two-way"])
+def test_the_stages_are_all_of_the_pass(system: str) -> None:
+    setting = Setting(length=64, histories=16, width=32, k=4, side=8)
+    found = stages.measure_stages(setting, CPU, system, rounds=5, warmup=1)
+    expected = {*stages.STAGES, stages.WHOLE} - ({"local convolution"} if system == "elastic-two-way" else set())
+    assert set(found) == expected
+    parts = sum(found[stage].processor for stage in expected - {stages.WHOLE})
+    assert 0.4 < parts / found[stages.WHOLE].processor < 2.5, "a broad check: a stage is neither left out nor counted twice"
+
+
+def test_one_new_event_is_timed_for_streaming_and_reading() -> None:
+    found = events.measure_events(Setting(length=32, histories=2, width=16, k=3, side=4), CPU, rounds=3, warmup=1)
+    assert set(found) == {events.STREAM, events.REFRESH, *events.READERS} and all(t.median > 0 for t in found.values())
+
+
+# --- the background process ------------------------------------------------------------------------------------------
+
+SMALL = Plan(lengths=(16, 32), systems=("elastic", "sasrec-fused"), histories=2, repeats=3, k=2, side=4, width=16)
+
+
+@pytest.fixture
+def measurements(tmp_path: Path) -> Iterator[Measurements]:
+    found = Measurements(tmp_path)
+    yield found
+    for each in found.all():
+        found.cancel(each.id)
+    wait(lambda: not found.slot.held)
+
+
+def wait(done, seconds: float = 60.0) -> None:  # type: ignore[no-untyped-def]
+    deadline = time.monotonic() + seconds
+    while not done() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert done()
+
+
+def test_a_measurement_runs_by_itself_and_only_one_at_a_time(measurements: Measurements) -> None:
+    started = measurements.start(SMALL)
+    assert started.active and started.plan == SMALL
+    with pytest.raises(InputError, match="running already"):
+        measurements.start(SMALL)
+    again = Measurements(measurements.root)  # a reloaded page
+    wait(lambda: again.get(started.id).state == "finished")
+    found = again.latest()
+    assert found is not None and found.share == pytest.approx(1, abs=0.01)
+    assert sorted(set(found.latencies()["length"])) == [16, 32] and set(found.latencies()["source"]) == {curves.MEASURED}
+    assert {"elastic-stream", "elastic", "sasrec-fused"} <= set(found.events()["system"])
+    assert set(found.stages()["stage"]) >= {"query network", "dispatch", "whole pass"}
+
+
+def test_cancel_ends_it_at_once_and_keeps_what_is_there(measurements: Measurements) -> None:
+    plan = Plan(lengths=(16, 4096), systems=("elastic", "sasrec-eager"), histories=2, repeats=500)
+    started = measurements.start(plan)
+    wait(lambda: not measurements.get(started.id).latencies().empty)
+    measurements.cancel(started.id)
+    wait(lambda: measurements.get(started.id).state == "cancelled", 10)
+    wait(lambda: not measurements.slot.held, 10)
+    assert set(measurements.get(started.id).latencies()["length"]) >= {16}
+
+
+def test_what_cannot_be_measured_is_refused_and_what_died_is_said(measurements: Measurements) -> None:
+    for wrong in ({"lengths": ()}, {"lengths": (1,)}, {"systems": ("gpt",)}, {"histories": 0}, {"k": 300}):
+        with pytest.raises(InputError):
+            Plan(**wrong)  # type: ignore[arg-type]
+    assert Plan(lengths=(64, 8192), histories=8).left_out() == (8192,)
+    with Slot(measurements.root / "jobs" / "slot.lock"), pytest.raises(InputError, match="training"):
+        measurements.start(SMALL)
+    dead = measurements.folder / "20200101-000000-000000"
+    dead.mkdir(parents=True)
+    (dead / "plan.json").write_text(json.dumps(SMALL.__dict__))
+    (dead / "begun.json").write_text("{}")
+    assert measurements.get(dead.name).state == "interrupted" and measurements.get(dead.name).latencies().empty
+    with pytest.raises(InputError, match="no measurement"):
+        measurements.get("../../etc")
+
+
+def test_the_shipped_rows_can_be_read() -> None:
+    table = curves.shipped(ROOT / "checkpoints")
+    if table.empty:
+        pytest.skip("no shipped rows here")
+    assert set(table["source"]) == {curves.SHIPPED}
+    for shape in curves.shapes(table):
+        one = curves.of_shape(table, shape)
+        assert not one.duplicated(["system", "length"]).any()
+        assert curves.words(one, "elastic", "sasrec-fused").startswith(("SASRec", "ELASTIC"))
