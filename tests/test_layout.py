@@ -28,7 +28,8 @@ FLOORS = (
 )
 FLOOR = {name: floor for floor, names in enumerate(FLOORS) for name in names}
 LIGHT = {"torch", "numpy", "pandas", "safetensors", "elastic_core"}
-OWNERS = {"umap": r"services/projection.*\.py"}  # heavy packages and the one module that may import them, when it needs them
+# Heavy packages and the one module that may import them, when it needs them.
+OWNERS = {"umap": r"services/projection.*\.py", "pyarrow": r"services/upload_sheets\.py"}
 
 
 def imports(path: Path) -> Iterator[str]:

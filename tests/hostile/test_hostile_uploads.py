@@ -1,0 +1,52 @@
+"""Whatever is sent ends in one sentence, or in a dataset with the oddity reported. Nothing else, and nothing left behind."""
+
+from pathlib import Path
+
+import pytest
+from corpus import CASES, Case
+
+from elastic_core.data import load
+from elastic_core.errors import InputError
+from elastic_core.services.upload_rows import check
+from elastic_core.services.uploads import Outcome, Shelf, folded, opened
+
+UNPRINTABLE = {chr(c) for c in range(32)} | {"\u202e"}
+
+
+def outcome(case: Case) -> Outcome:
+    sheet, guessed = opened(case.name, case.make())
+    return folded(check(sheet, case.mapping or guessed), 5)
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if c.refused], ids=lambda c: c.id)
+def test_refused_in_one_sentence(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError) as caught:
+        Shelf(tmp_path / "uploads").keep(outcome(case))
+    sentence = str(caught.value)
+    assert case.refused in sentence
+    assert len(sentence) < 400 and not UNPRINTABLE & set(sentence) and "Traceback" not in sentence
+    assert list(tmp_path.iterdir()) == [], "a refused file leaves nothing behind"
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if not c.refused], ids=lambda c: c.id)
+def test_accepted_with_the_oddity_reported(case: Case, tmp_path: Path) -> None:
+    found = outcome(case)
+    faults = found.checked.faults
+    reported = [*found.checked.notes, *found.dataset.notes, *(f"{faults.counted} {line}: {what}" for line, what in faults.first)]
+    assert case.said in " | ".join(reported)
+    assert faults.count == case.left_out
+    assert (found.dataset.histories.n_users, found.dataset.catalog.n_items) == (6, 7) or "no-header" in case.id
+    for title in found.dataset.catalog.titles if found.dataset.catalog.titles is not None else []:
+        assert not UNPRINTABLE & set(title)
+    shelf = Shelf(tmp_path / "uploads")
+    kept = shelf.keep(found)
+    again = load(kept.config)
+    assert again.hash == found.dataset.hash and list(again.catalog.ids) == list(found.dataset.catalog.ids)
+    assert again.label == kept.label and not UNPRINTABLE & set(kept.label)
+    assert [path.name for path in (tmp_path / "uploads").iterdir()] == [kept.id]
+
+
+def test_the_corpus_is_large_and_its_names_are_unique() -> None:
+    assert len(CASES) >= 40 and len({c.id for c in CASES}) == len(CASES)
+    assert all(c.refused or c.said or not c.left_out for c in CASES)
