@@ -18,9 +18,13 @@ page = st.navigation(
         ],
         "Explore": [
             st.Page("pages/explore/journey.py", title="Journey", icon=":material/route:", url_path="journey"),
+            st.Page("pages/explore/experts.py", title="Experts", icon=":material/hub:", url_path="experts"),
             st.Page("pages/explore/traffic.py", title="Traffic", icon=":material/bar_chart:", url_path="traffic"),
         ],
         "Build": [st.Page("pages/build/train.py", title="Train", icon=":material/model_training:", url_path="train")],
+        "Judge": [
+            st.Page("pages/judge/compare.py", title="Compare", icon=":material/balance:", url_path="compare"),
+        ],
     }
 )
 frame.sidebar()
