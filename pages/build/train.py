@@ -4,7 +4,8 @@ import streamlit as st
 
 from elastic_core.errors import InputError
 from elastic_core.runs import Run, list_runs
-from pages.ui import shell, train_form, train_live, train_runs
+from elastic_core.services import run_table
+from pages.ui import shell, train_form, train_live, train_runs, view
 
 
 def readable(run: Run) -> bool:
@@ -14,6 +15,7 @@ def readable(run: Run) -> bool:
         return False
 
 
+shell.lockable({"train_start": "Start training"})
 st.title("Train")
 st.write(
     "What happens if the memory is larger, more experts are summoned, more of the history is read? Choose how long you want to "
@@ -40,3 +42,6 @@ train_runs.compare(runs)
 train_runs.take_away(runs)
 with price:
     train_form.start(config)
+if runs:
+    view.remember("runs", run_table.runs_table(runs))
+view.foot("python -m elastic_core train --help")

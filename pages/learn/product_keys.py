@@ -4,14 +4,16 @@ import streamlit as st
 
 from elastic_core.services import retrieval_lesson
 from elastic_core.services.retrieval_lesson import Lesson
-from pages.ui import charts, keys_parts, keys_steps, shell
+from pages.ui import charts, keys_parts, keys_steps, shell, view
 from pages.ui.keys_steps import Scene
 
 OWN, RANDOM = "This person", "Random"
 SIDES, MOST = (4, 32), 16
-SEED, K, SIDE, SOURCE = "keys_seed", "keys_k", "keys_side", "keys_query"
+SEED, K, SIDE, SOURCE, OWN_K = "keys_seed", "keys_k", "keys_side", "keys_query", "keys_own_k"
+LOCKS = {SOURCE: "Whose query", K: "k", SIDE: "√K", SEED: "Seed", OWN_K: "k of the person", "keys_step": "Step", "keys_part": "Look closer"}
 
 now = shell.context()
+shell.lockable(LOCKS)
 
 
 def draw_another() -> None:
@@ -23,17 +25,18 @@ def controls() -> tuple[str, Lesson]:
     sources = [OWN, RANDOM] if now.model.retrieves else [RANDOM]
     with st.container(horizontal=True, vertical_alignment="bottom"):
         source = st.segmented_control(
-            "Query", sources, default=sources[0], required=True, key=SOURCE, bind="query-params", width="content"
+            "Query", sources, default=sources[0], required=True, key=SOURCE, bind="query-params", width="content",
+            disabled=shell.locked(SOURCE),
         )
         if source == RANDOM:
-            side = st.slider("√K", *SIDES, SIDES[1] // 2, key=SIDE, bind="query-params", width=180)
-            k = st.slider("k", 1, MOST, MOST // 2, key=K, bind="query-params", width=180)
-            seed = st.number_input("Seed", 0, 10**6, 0, key=SEED, bind="query-params", width=130)
-            st.button("Draw another", icon=":material/casino:", on_click=draw_another)
+            side = st.slider("√K", *SIDES, SIDES[1] // 2, key=SIDE, bind="query-params", width=180, disabled=shell.locked(SIDE))
+            k = st.slider("k", 1, MOST, MOST // 2, key=K, bind="query-params", width=180, disabled=shell.locked(K))
+            seed = st.number_input("Seed", 0, 10**6, 0, key=SEED, bind="query-params", width=130, disabled=shell.locked(SEED))
+            st.button("Draw another", icon=":material/casino:", on_click=draw_another, disabled=shell.locked(SEED))
             return f"A random query ({seed})", retrieval_lesson.of_chance(side, now.model.config.width, k, int(seed))
         most = retrieval_lesson.largest_k(now.model, MOST)
         usual = min(retrieval_lesson.first_memory(now.model).k, most)
-        k = st.slider("k", 1, most, usual, key="keys_own_k", bind="query-params", width=220)
+        k = st.slider("k", 1, most, usual, key=OWN_K, bind="query-params", width=220, disabled=shell.locked(OWN_K))
     return f"Person {now.user + 1}’s history", retrieval_lesson.of_person(now.model, now.dataset, now.user, now.split, k)
 
 
@@ -55,3 +58,4 @@ with st.container(border=True):
     keys_steps.page(step, scene)
 st.subheader("Look closer", anchor=False)
 keys_parts.part(scene, now, whose.startswith("Person"))
+view.foot("python -m pytest tests/test_product_keys.py tests/test_retrieval_lesson.py")

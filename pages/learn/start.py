@@ -4,23 +4,15 @@ import streamlit as st
 
 from elastic_core.services import inspect
 from elastic_core.services.recommend import Moved, moved
-from pages.ui import cache, expert, person, shell
-
-EDITS = "start_edits"
-
-
-def edits() -> list[int | None]:
-    """What was broken, in order: None for a removed event, a number for a silenced expert. Empty for each new person."""
-    of, done = st.session_state.get(EDITS, (None, []))
-    return done if of == (now.run.name, now.user) else []
+from pages.ui import cache, edits, expert, person, shell, view
 
 
 def do(edit: int | None) -> None:
-    st.session_state[EDITS] = ((now.run.name, now.user), [*edits(), edit])
+    edits.keep(now, [*broken, edit])
 
 
 def undo(keep: int) -> None:
-    st.session_state[EDITS] = ((now.run.name, now.user), edits()[:keep])
+    edits.keep(now, broken[:keep])
 
 
 def opening() -> None:
@@ -41,18 +33,19 @@ def opening() -> None:
 
 def breaking() -> None:
     """Two causal acts, and the way back."""
-    done, heard = edits(), here.heard
+    done, heard = broken, here.heard
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown("**Break it:**", width="content")
         last = shell.plain(now.dataset.catalog.title(int(here.read.items[-1])))
         st.button(
-            f"Remove the last {words.one}", icon=":material/backspace:", on_click=do, args=(None,), disabled=here.events < 2,
+            f"Remove the last {words.one}", icon=":material/backspace:", on_click=do, args=(None,), key="start_remove",
+            disabled=here.events < 2 or shell.locked("start_remove"),
             help=f"Forget “{last}” and ask again. Press it as often as you like.",
         )  # fmt: skip
         if here.found is not None:
             st.button(
                 "Silence the strongest expert", icon=":material/volume_off:", on_click=do, args=(heard[0],),
-                disabled=len(heard) < 2, help=f"Take expert {heard[0]} away from this person and ask again.",
+                key="start_silence", disabled=len(heard) < 2 or shell.locked("start_silence"), help=f"Take expert {heard[0]} away from this person and ask again.",
             )  # fmt: skip
         st.button("Undo", icon=":material/undo:", on_click=undo, args=(-1,), disabled=not done)
         st.button("Reset", icon=":material/restart_alt:", on_click=undo, args=(0,), disabled=not done)
@@ -74,7 +67,7 @@ def suggested() -> None:
         f"The ten likeliest of {here.answer.running:,} {words.many} they had not {words.done}. Gold: what they really "
         f"{words.did} next, which the model was not shown."
     )
-    person.suggestions(now, here, change, changed=bool(edits()))
+    person.suggestions(now, here, change, changed=bool(broken))
     test = now.run.last("test")
     rate = test["protocols"]["full"].get("HR@10") if test and "full" in test.get("protocols", {}) else None
     if now.user == cache.example(now.run, now.model, now.dataset, now.split):
@@ -111,10 +104,12 @@ def onwards() -> None:
         st.markdown("What if there were more experts, or fewer? Change one thing, train it here, and come back to compare.")
 
 
+shell.lockable({"start_remove": "Remove the last film", "start_silence": "Silence the strongest expert"})
 now = shell.context()
+broken = edits.current(now)
 words = inspect.words(now.dataset)
 start = inspect.situation(now.model, now.dataset, now.user, now.split)
-here = inspect.after(now.model, now.dataset, now.user, now.split, edits())
+here = inspect.after(now.model, now.dataset, now.user, now.split, broken)
 change: Moved = moved(start.answer, here.answer)
 
 opening()
@@ -131,3 +126,6 @@ with right:
     person.tables(now, start, change)
     expert.table_twin(now, here)
 onwards()
+view.remember("history", inspect.history_table(now.dataset, start.read, start.events, now.user))
+view.remember("suggestions", change.table)
+view.foot(f"python -m elastic_core recommend {now.run.name} --user {now.dataset.histories.user_ids[now.user]}")

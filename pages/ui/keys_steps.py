@@ -10,7 +10,7 @@ import streamlit as st
 
 from elastic_core.services import retrieval_lesson
 from elastic_core.services.retrieval_lesson import Lesson
-from pages.ui import charts, charts_keys
+from pages.ui import charts, charts_keys, shell, view
 
 STEPS = ("Split", "Score", "Keep", "Pair", "Win", "Gather", "Weigh")
 STEP, STAIRCASE, SQUARE, GRID, REVEALED = "keys_step", "keys_staircase", "keys_square", "keys_grid", "keys_revealed"
@@ -29,6 +29,7 @@ class Scene:
 def shown(figure: go.Figure, table: pd.DataFrame, alt: str, about: str, key: str, **chart: object) -> None:
     """A figure with its table twin and its explanation."""
     st.plotly_chart(figure, key=key, config=charts.CONFIG, alt=alt, width="stretch", **chart)
+    view.remember(key, table)
     with st.container(horizontal=True, vertical_alignment="center"):
         as_table = st.toggle("Show as table", key=f"{key}_table")
         with st.popover("What am I looking at?", icon=":material/help:"):
@@ -42,13 +43,16 @@ def chooser() -> int:
     """Which step, from 1; the buttons, the row of names and the address agree."""
     chosen = st.segmented_control(
         "Step", STEPS, default=STEPS[0], required=True, key=STEP, bind="query-params", width="stretch",
-        label_visibility="collapsed",
+        label_visibility="collapsed", disabled=shell.locked(STEP),
     )  # fmt: skip
     step = STEPS.index(chosen or STEPS[0])
     first, last = step == 0, step == len(STEPS) - 1
     with st.container(horizontal=True):
-        st.button("Back", icon=":material/arrow_back:", on_click=_go, args=(step - 1,), disabled=first)
-        st.button("Next", icon=":material/arrow_forward:", on_click=_go, args=(step + 1,), disabled=last, type="primary")
+        st.button("Back", icon=":material/arrow_back:", on_click=_go, args=(step - 1,), disabled=first or shell.locked(STEP))
+        st.button(
+            "Next", icon=":material/arrow_forward:", on_click=_go, args=(step + 1,), type="primary",
+            disabled=last or shell.locked(STEP),
+        )  # fmt: skip
     return step + 1
 
 

@@ -47,14 +47,14 @@ def chart(
         figure.update_layout(height=height)
     chosen: dict[str, Any] = {"on_select": on_select, "selection_mode": selection_mode} if on_select else {}
     st.plotly_chart(figure, key=key, config=charts.CONFIG, alt=alt, **chosen)
-    _remember(key, table)
+    remember(key, table)
     _below(key, about, table, alt, figure)
 
 
 def table(key: str, frame: pd.DataFrame, about: About, alt: str, **more: Any) -> Any:
     """The same for what is a table in the first place. Further arguments go to `st.dataframe`; returns what it returns."""
     answer = st.dataframe(frame, key=key, hide_index=True, alt=alt, **more)
-    _remember(key, frame)
+    remember(key, frame)
     _below(key, about, frame, alt, None)
     return answer
 
@@ -92,7 +92,8 @@ def explain(about: About) -> None:
             st.caption(f"Guarded by `{about.test}`.")
 
 
-def _remember(key: str, table: pd.DataFrame) -> None:
+def remember(key: str, table: pd.DataFrame) -> None:
+    """Adds a table to what "Download this view" holds, for what is drawn in another way than as a chart."""
     st.session_state.setdefault(SHOWN, {})[key] = table
 
 

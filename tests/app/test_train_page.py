@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 from elastic_core import recipes
 from elastic_core.data import load
-from elastic_core.runs import CONFIG, EVENTS
+from elastic_core.runs import CONFIG, EVENTS, list_runs
 from elastic_core.services import run_table
 from elastic_core.services.jobs import Jobs
 from elastic_core.trainer import train
@@ -143,7 +143,7 @@ def test_the_first_run_can_be_trained_where_there_is_none(root: Path) -> None:
 
 
 def test_curves_are_one_line_a_run_with_a_sentence_for_each(trained: Path) -> None:
-    runs = shell.list_runs(trained)
+    runs = list_runs(trained)
     frame = run_table.curves(runs)
     figures = charts_train.curves(frame, charts.LIGHT)
     assert list(figures) == ["loss", "NDCG@10", "used"]
