@@ -8,7 +8,7 @@ from plotly.subplots import make_subplots
 from pages.ui.charts import Palette
 
 MOST = 16_000  # marks in one chart that answers clicks
-STATES = {"hot": "hotter than chance", "usual": "as chance would have it", "cold": "colder than chance", "dead": "dead: nobody"}
+STATES = {"hot": "hotter than chance", "usual": "as chance would have it", "cold": "quieter than chance", "dead": "dead: nobody"}
 
 LAYOUT = {
     "margin": {"l": 8, "r": 8, "t": 28, "b": 8}, "dragmode": False, "clickmode": "event+select", "hovermode": "closest",

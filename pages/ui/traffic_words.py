@@ -33,7 +33,7 @@ GRID = About(
 )
 HEALTH = About(
     "How uneven is the memory, in numbers?",
-    "In use: anybody summons it. Gini: 0 even, towards 1 one expert carries all. KL: divergence of the load from uniform in nats, "
+    "In use: anybody summons it. Gini: 0 even, towards 1 one expert carries all. KL: divergence of the load from even in nats, "
     "0 = even, with every choice counted once or by its gate. Carry 50 %: the fewest experts that hold half of the traffic. By "
     f"row × column: the share of the differences between experts that row and column loads explain. {RANDOM}",
     "Even is not good by itself: a random router is perfectly healthy here and knows nothing about anybody. These numbers only "
@@ -113,7 +113,7 @@ def verdict(now: Traffic, band: Chance, table: pd.DataFrame) -> str:
     asleep = f"{dead or 'none'} {'is' if dead < 2 else 'are'} dead (a random router leaves {by_chance})"
     return (
         f"**{used:,} of {now.size:,} experts are in use** by {now.people:,} people; {asleep}. "
-        f"The memory is used {even} chance: **{hot} experts are hotter and {cold} colder than chance allows**, and "
+        f"The memory is used {even} chance: **{hot} experts are hotter and {cold} quieter than chance allows**, and "
         f"{mine['half']:.0f} experts carry half of the traffic (random: {chance['half']:.0f})."
     )
 
@@ -131,6 +131,6 @@ def explained(now: Traffic, band: Chance, table: pd.DataFrame, sides: pd.DataFra
     if not dead.any():
         return text + " No expert is dead."
     return (
-        f"{text} **{(dead & inside).sum()} of the {dead.sum()} dead experts** lie in one of the {len(cold)} rows and columns that "
-        f"are colder than chance allows, as do {inside.mean():.0%} of all experts."
+        f"{text} **{(dead & inside).sum()} of the {dead.sum()} dead experts** lie in one of {len(cold)} rows and columns that "
+        f"are quieter than chance allows, as do {inside.mean():.0%} of all experts."
     )

@@ -1,0 +1,197 @@
+"""Layouts of the experts in two dimensions: PCA at once, UMAP from a store on disk, aligned layouts over epochs.
+
+Experts are compared by direction (cosine), so every layout starts from values of unit length. UMAP is slow and never runs
+in the app: `projection_worker` computes it in a process of its own and writes the store, one compressed .npz per run:
+
+    experts int32 [n]             which experts were laid out
+    about   uint8 (JSON)          hash of the value table, versions, settings
+    umap-15-0.1-0 float16 [n, 2]  neighbours, least distance, seed
+    null-15-0.1-0 float16 [n, 2]  the same UMAP of random vectors of equal number and width
+    epochs int32 [E], aligned float16 [E, n, 2]   where a run kept snapshots
+
+A store belongs to one value table; after more training it is ignored and computed anew.
+"""
+
+import hashlib
+import json
+import re
+import zipfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from safetensors.numpy import load_file
+
+from elastic_core.runs import Run, write_whole
+
+NEIGHBOURS, DISTANCES, SEEDS = (5, 15, 50), (0.0, 0.1, 0.5), (0, 1, 2)
+LAID_OUT, DRAWN = 4_096, 16_000  # most experts in one layout, most marks on one map
+FOLDER, STORE = "maps", "umap.npz"
+
+
+def unit(values: np.ndarray) -> np.ndarray:
+    """float32 [n, d] of length 1; an expert of zeros stays where it is."""
+    values = np.asarray(values, dtype=np.float32)
+    return values / np.maximum(np.linalg.norm(values, axis=1, keepdims=True), 1e-12)
+
+
+def fingerprint(values: np.ndarray) -> str:
+    """Sixteen hex digits that change with the value table."""
+    return hashlib.sha256(np.ascontiguousarray(values, dtype="<f4").tobytes()).hexdigest()[:16]
+
+
+def random_like(values: np.ndarray, seed: int = 0) -> np.ndarray:
+    """As many random vectors of the same width: what a map of nothing looks like."""
+    return np.random.default_rng(seed).normal(size=values.shape).astype(np.float32)
+
+
+def axes(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Mean [d], the two principal axes [2, d] and their shares of the variance. The largest entry of an axis is positive."""
+    vectors = unit(values)
+    mean = vectors.mean(0)
+    centred = vectors - mean
+    _, sizes, rows = np.linalg.svd(
+        centred if len(centred) <= centred.shape[1] else np.linalg.qr(centred, mode="r"), full_matrices=False
+    )
+    rows = np.concatenate([rows, np.zeros((max(0, 2 - len(rows)), rows.shape[1]), dtype=rows.dtype)])[:2]
+    largest = np.take_along_axis(rows, np.abs(rows).argmax(1)[:, None], axis=1)
+    shares = sizes**2 / max(float((sizes**2).sum()), 1e-12)
+    return mean, rows * np.where(largest < 0, -1, 1), np.pad(shares, (0, 2))[:2]
+
+
+def pca(values: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
+    """float32 [n, 2]: every expert along the two principal axes of `rows` (all, by default)."""
+    mean, directions, _ = axes(values if rows is None else values[rows])
+    return ((unit(values) - mean) @ directions.T).astype(np.float32)
+
+
+def sample(load: np.ndarray, most: int = LAID_OUT, always: tuple[int, ...] = (), seed: int = 0) -> np.ndarray:
+    """At most `most` experts, sorted: `always`, and from each decile of the load what is its share. Never simply the first."""
+    size = len(load)
+    if size <= most:
+        return np.arange(size)
+    must = np.unique(np.array([e for e in always if 0 <= e < size], dtype=np.int64))[:most]
+    rng = np.random.default_rng(seed)
+    free = np.ones(size, dtype=bool)
+    free[must] = False
+    order = np.lexsort((rng.random(size), load))  # ties of load, as many dead experts are, fall into deciles at random
+    chosen, room = [must], most - len(must)
+    parts = [part[free[part]] for part in np.array_split(order, 10)]
+    quotas = np.diff(np.floor(np.cumsum([0, *map(len, parts)]) * room / max(sum(map(len, parts)), 1)).astype(int))
+    chosen += [rng.choice(part, quota, replace=False) for part, quota in zip(parts, quotas, strict=True)]
+    return np.sort(np.concatenate(chosen))
+
+
+def aligned_pca(tables: list[np.ndarray]) -> np.ndarray:
+    """float32 [E, n, 2]: PCA of every epoch, turned and mirrored onto the next one (orthogonal Procrustes), the last as it is."""
+    layouts = [pca(table) for table in tables]
+    for e in range(len(layouts) - 2, -1, -1):
+        u, _, vt = np.linalg.svd(layouts[e].T @ layouts[e + 1])
+        layouts[e] = layouts[e] @ (u @ vt)
+    return np.stack(layouts) if layouts else np.zeros((0, 0, 2), dtype=np.float32)
+
+
+def place(values: np.ndarray, laid: np.ndarray, layout: np.ndarray, experts: np.ndarray, near: int = 5) -> np.ndarray:
+    """float32 [m, 2]: experts that were not laid out, at the mean place of their `near` nearest that were. Marked as such."""
+    if not len(experts):
+        return np.zeros((0, 2), dtype=np.float32)
+    similar = unit(values[experts]) @ unit(values[laid]).T
+    nearest = np.argsort(-similar, axis=1, kind="stable")[:, :near]
+    return layout[nearest].mean(1).astype(np.float32)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What one UMAP was asked for."""
+
+    neighbours: int = 15
+    distance: float = 0.1
+
+    def key(self, seed: int, kind: str = "umap") -> str:
+        return f"{kind}-{self.neighbours}-{self.distance:g}-{seed}"
+
+
+@dataclass(frozen=True, eq=False)
+class Store:
+    """What a run's store holds for one value table."""
+
+    experts: np.ndarray
+    layouts: dict[str, np.ndarray] = field(default_factory=dict)
+    epochs: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
+    aligned: np.ndarray = field(default_factory=lambda: np.zeros((0, 0, 2), dtype=np.float16))
+    about: dict[str, Any] = field(default_factory=dict)
+
+    def get(self, settings: Settings, seed: int, kind: str = "umap") -> np.ndarray | None:
+        found = self.layouts.get(settings.key(seed, kind))
+        return None if found is None else found.astype(np.float32)
+
+    def has(self, settings: Settings) -> bool:
+        wanted = [settings.key(seed) for seed in SEEDS] + [settings.key(0, "null")]
+        return all(key in self.layouts for key in wanted)
+
+
+def read_store(run: Run, values: np.ndarray) -> Store | None:
+    """The store that belongs to this value table, or nothing: none there, damaged, or of other weights."""
+    path = run.path / FOLDER / STORE
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            parts = {name: file[name] for name in file.files}
+        about = json.loads(parts.pop("about").tobytes())
+        experts = parts.pop("experts").astype(np.int64)
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        return None
+    if about.get("hash") != fingerprint(values) or not len(experts) or experts.min() < 0 or experts.max() >= len(values):
+        return None
+    epochs, aligned = (
+        parts.pop("epochs", np.zeros(0, dtype=np.int32)),
+        parts.pop("aligned", np.zeros((0, 0, 2), dtype=np.float16)),
+    )
+    layouts = {
+        key: xy for key, xy in parts.items()
+        if re.fullmatch(r"(umap|null)-\d+-[\d.]+-\d+", key) and xy.shape == (len(experts), 2) and np.isfinite(xy).all()
+    }  # fmt: skip
+    if aligned.shape != (len(epochs), len(experts), 2):
+        epochs, aligned = epochs[:0], aligned[:0]
+    return Store(experts, layouts, epochs, aligned, about)
+
+
+def write_store(run: Run, store: Store) -> Path:
+    """Whole or not at all. Coordinates are centred and kept in half precision, a thousandth of the map's width."""
+    path = run.path / FOLDER / STORE
+    path.parent.mkdir(parents=True, exist_ok=True)
+    parts: dict[str, np.ndarray] = {key: _half(xy) for key, xy in store.layouts.items()}
+    if len(store.epochs):
+        parts |= {"epochs": store.epochs.astype(np.int32), "aligned": _half(store.aligned)}
+    parts["experts"] = store.experts.astype(np.int32)
+    parts["about"] = np.frombuffer(json.dumps(store.about, sort_keys=True).encode(), dtype=np.uint8)
+
+    def save(beside: Path) -> None:
+        file: BinaryIO
+        with beside.open("wb") as file:
+            np.savez_compressed(file, allow_pickle=False, **parts)
+
+    write_whole(path, save)
+    return path
+
+
+def _half(xy: np.ndarray) -> np.ndarray:
+    """Centred and scaled to ten units wide, so that half precision is fine enough."""
+    xy = xy.astype(np.float64)
+    flat = xy.reshape(-1, 2)
+    flat = flat - (flat.max(0) + flat.min(0)) / 2
+    return (flat * (5 / max(float(np.abs(flat).max()), 1e-12))).reshape(xy.shape).astype(np.float16)
+
+
+def snapshots(run: Run, most: int = 12) -> tuple[list[int], list[np.ndarray]]:
+    """Epochs and value tables that the run kept, at most `most`, evenly over the training, the last included."""
+    files = run.snapshots()
+    keep = sorted(set(np.linspace(0, len(files) - 1, min(most, len(files))).round().astype(int).tolist())) if files else []
+    epochs, tables = [], []
+    for epoch, path in (files[i] for i in keep):
+        try:
+            tables.append(load_file(path)["values"].astype(np.float32))
+        except (OSError, ValueError, KeyError):
+            continue
+        epochs.append(epoch)
+    return epochs, tables

@@ -1,0 +1,139 @@
+"""UMAP in the background: one at a time, all in files, so that it survives a reload and can be cancelled.
+
+    checkpoints/jobs/map/slot.lock      held by the process that computes, freed by the operating system when it ends
+    checkpoints/jobs/map/request.json   which run, which settings, which experts
+    checkpoints/jobs/map/progress.json  how many layouts are done, and of how many
+    checkpoints/jobs/map/beat           touched every second by that process
+    checkpoints/jobs/map/cancel         somebody asked it to end; it does so within a second
+    checkpoints/jobs/map/end.json       how it ended: finished, cancelled or failed, and why
+
+A request without an end whose process is gone, or whose beat is stale, was interrupted.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+import elastic_core
+from elastic_core.errors import InputError
+from elastic_core.runs import Run, list_runs, write_text
+from elastic_core.services.projection import LAID_OUT, Settings
+from elastic_core.services.slot import Slot
+
+State = Literal["none", "starting", "running", "interrupted", "finished", "cancelled", "failed"]
+STALE, STARTING = 30.0, 20.0  # seconds: without a beat; until a fresh process must have taken the slot
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """The last map that was asked for."""
+
+    state: State
+    run: str = ""
+    settings: Settings = Settings()
+    aligned: bool = False
+    done: int = 0
+    of: int = 1
+    phase: str = ""
+    reason: str = ""
+    seconds: float = 0.0
+
+    @property
+    def active(self) -> bool:
+        return self.state in ("starting", "running")
+
+    @property
+    def share(self) -> float:
+        return min(self.done / max(self.of, 1), 1.0)
+
+
+class Maps:
+    """The one place for background maps below a checkpoints folder."""
+
+    def __init__(self, root: Path | str) -> None:
+        self.root = Path(root).resolve()
+        self.folder = self.root / "jobs" / "map"
+        self.slot = Slot(self.folder / "slot.lock")
+
+    def submit(self, run: Run, settings: Settings, experts: np.ndarray, *, aligned: bool = False) -> None:
+        """Starts one. Raises InputError while another is being computed."""
+        if len(experts) > LAID_OUT:
+            raise InputError(f"at most {LAID_OUT:,} experts can be laid out at once")
+        with Slot(self.folder / "submit.lock"):
+            if self.now().active:
+                raise InputError("a map is being computed already; wait for it or cancel it")
+            for name in ("cancel", "end.json", "progress.json", "beat"):
+                (self.folder / name).unlink(missing_ok=True)
+            request = {
+                "run": run.name, "neighbours": settings.neighbours, "distance": settings.distance, "aligned": aligned,
+                "experts": np.asarray(experts).tolist(), "time": round(time.time(), 1),
+            }  # fmt: skip
+            write_text(self.folder / "request.json", json.dumps(request))
+            self._spawn()
+
+    def cancel(self) -> None:
+        """Asks the process to end. It does within a second, in the middle of a layout too."""
+        if self.now().active:
+            (self.folder / "cancel").touch()
+
+    def now(self) -> Drawing:
+        """What the files say. Never fails."""
+        request, end, progress = (_json(self.folder / f"{name}.json") for name in ("request", "end", "progress"))
+        try:
+            began = float(request["time"])
+            about: dict[str, Any] = {
+                "run": str(request["run"]), "settings": Settings(int(request["neighbours"]), float(request["distance"])),
+                "aligned": bool(request["aligned"]), "done": int(progress.get("done", 0)), "of": int(progress.get("of", 1)),
+                "phase": str(progress.get("phase", "Starting a process")), "reason": str(end.get("reason", "")),
+                "seconds": float(end.get("time", time.time())) - began,
+            }  # fmt: skip
+        except (KeyError, TypeError, ValueError):
+            return Drawing("none")
+        return Drawing(self._state(end, began), **about)
+
+    def request(self) -> tuple[Run, Settings, np.ndarray, bool]:
+        """What the process is to do; a run is looked up in the list, never made into a path. Raises InputError."""
+        plain = _json(self.folder / "request.json")
+        runs = {run.name: run for run in list_runs(self.root)}
+        if plain.get("run") not in runs:
+            raise InputError("the run of this map is not there any more")
+        settings = Settings(int(plain["neighbours"]), float(plain["distance"]))
+        return runs[plain["run"]], settings, np.array(plain["experts"], dtype=np.int64), bool(plain["aligned"])
+
+    def _state(self, end: dict[str, Any], began: float) -> State:
+        if end.get("state") in ("finished", "cancelled", "failed"):
+            state: State = end["state"]
+            return state
+        if self.slot.held:
+            beat = self.folder / "beat"
+            return "interrupted" if beat.exists() and time.time() - beat.stat().st_mtime > STALE else "running"
+        return "starting" if not (self.folder / "beat").exists() and time.time() - began < STARTING else "interrupted"
+
+    def _spawn(self) -> None:
+        """A niced process of its own session with one thread; numba must know before it is imported."""
+        package = str(Path(elastic_core.__file__).resolve().parents[1])
+        threads = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
+        paths = os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH", ""))))
+        with (self.folder / "log.txt").open("wb") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "elastic_core.services.projection_worker", str(self.root)],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+                env={**os.environ, **dict.fromkeys(threads, "1"), "PYTHONPATH": paths},
+            )  # fmt: skip
+        threading.Thread(target=process.wait, daemon=True).start()  # so that no zombie is left while the app lives
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        plain = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return plain if isinstance(plain, dict) else {}

@@ -1,0 +1,252 @@
+"""Layouts, their store, their trust and the background process that computes them."""
+
+import json
+import os
+import shutil
+import signal
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from elastic_core.data import Dataset
+from elastic_core.errors import InputError
+from elastic_core.models.registry import Recommender
+from elastic_core.runs import Run
+from elastic_core.services import projection as p
+from elastic_core.services import projection_map as m
+from elastic_core.services import projection_trust as trust
+from elastic_core.services import projection_worker as worker
+from elastic_core.services.projection import Settings, Store
+from elastic_core.services.projection_jobs import Maps
+
+Tiny = tuple[Recommender, Dataset, Run]
+
+
+def points(n: int = 60, d: int = 8, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(n, d)).astype(np.float32)
+
+
+def test_pca_is_centred_ordered_and_keeps_its_signs() -> None:
+    values = points() * np.linspace(3, 1, 8)
+    xy = p.pca(values)
+    assert np.allclose(xy.mean(0), 0, atol=1e-5) and xy[:, 0].var() >= xy[:, 1].var()
+    centred = p.unit(values) - p.unit(values).mean(0)
+    _, sizes, _ = np.linalg.svd(centred, full_matrices=False)
+    assert np.allclose((xy**2).sum(0), sizes[:2] ** 2, rtol=1e-3)
+    assert np.allclose(p.pca(values[::-1])[::-1], xy, atol=1e-4), "the order of experts changes nothing, no sign either"
+    assert p.pca(points(3, 4)).shape == (3, 2)
+
+
+@pytest.mark.parametrize(("layout_of", "expected"), [("same", 1.0), ("noise", None)])
+def test_trust_of_the_identity_is_one_and_agrees_with_scikit_learn(layout_of: str, expected: float | None) -> None:
+    values = p.unit(points(80, 2))
+    layout = values if layout_of == "same" else points(80, 2, seed=1)
+    from sklearn.manifold import trustworthiness
+
+    mine = trust.judge(values, layout, 10)
+    assert mine["trust"] == pytest.approx(trustworthiness(values, layout, n_neighbors=10, metric="cosine"), abs=1e-6)
+    if expected:
+        assert mine["trust"] == pytest.approx(1) and mine["overlap"] == pytest.approx(1)
+    else:
+        assert mine["trust"] < 0.7 and mine["overlap"] < 0.4
+
+
+def test_regions_are_found_where_they_are_and_nowhere_else() -> None:
+    centres = points(4, 16, seed=2)
+    kind = np.repeat(np.arange(4), 25)
+    values = centres[kind] * 5 + points(100, 16)
+    alike, low, high = trust.region(values, kind.astype(str), 10)
+    assert alike > 0.95 and high < 0.4 and low > 0.1
+    shuffled = np.random.default_rng(5).permutation(kind).astype(str)
+    alike, low, high = trust.region(values, shuffled, 10)
+    assert low - 0.05 < alike < high + 0.05
+    assert trust.region(values, kind.astype(float), 10)[0] > 0.9
+
+
+def test_neighbours_beside_are_those_of_brute_force() -> None:
+    values, layout = points(), points(60, 2, seed=3)
+    table = trust.beside(values, np.arange(60), layout, 7)
+    cosine = p.unit(values) @ p.unit(values)[7]
+    assert table["original"].tolist() == [e for e in np.argsort(-cosine) if e != 7][:8]
+    distance = np.linalg.norm(layout - layout[7], axis=1)
+    assert table["on map"].tolist() == [e for e in np.argsort(distance) if e != 7][:8]
+    assert table["in both"].sum() == len(set(table["original"]) & set(table["on map"]))
+
+
+def test_a_million_experts_are_sampled_by_load_with_the_needed_ones() -> None:
+    load = np.random.default_rng(0).geometric(0.3, 1_000_000) - 1
+    must = (0, 5, 999_999, 123_456)
+    chosen = p.sample(load, 4_096, must)
+    assert len(chosen) == 4_096 == len(set(chosen.tolist())) and set(must) <= set(chosen.tolist())
+    assert (np.diff(chosen) > 0).all() and chosen.mean() == pytest.approx(500_000, rel=0.05), "not the first ones"
+    for quantile in (0.5, 0.9, 0.99):
+        assert np.quantile(load[chosen], quantile) == pytest.approx(np.quantile(load, quantile), abs=1)
+    assert np.array_equal(chosen, p.sample(load, 4_096, must))
+    values = np.random.default_rng(1).normal(size=(1_000_000, 4)).astype(np.float32)
+    drawn = m.by_pca(values, load, must)
+    assert len(drawn.experts) == p.DRAWN and set(must) <= set(drawn.experts.tolist())
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(5, 300), st.integers(3, 60), st.sets(st.integers(0, 299), max_size=8), st.integers(0, 5))
+def test_samples_have_their_size_and_what_they_must(size: int, most: int, must: set[int], top: int) -> None:
+    load = np.random.default_rng(size).integers(0, top + 1, size)
+    chosen = p.sample(load, most, tuple(must))
+    wanted = {e for e in must if e < size}
+    assert len(chosen) == min(size, most) == len(set(chosen.tolist()))
+    assert len(wanted) > most or wanted <= set(chosen.tolist())
+
+
+def test_epochs_are_turned_onto_each_other() -> None:
+    values = points(40, 6) * np.array([4, 2, 1, 1, 1, 1])
+    turned = values.copy()
+    turned[:, 0] *= -1
+    layouts = p.aligned_pca([turned, values])
+    assert np.allclose(layouts[0], layouts[1], atol=1e-3), "a mirrored table lies where the other does"
+    assert np.allclose(layouts[-1], p.pca(values), atol=1e-6)
+
+
+def test_a_store_comes_back_for_its_own_values_only(tmp_path: Path) -> None:
+    run, values = Run(tmp_path), points()
+    store = Store(np.arange(60), {Settings().key(0): points(60, 2), "evil": points(60, 2)}, about={"hash": p.fingerprint(values)})
+    path = p.write_store(run, store)
+    back = p.read_store(run, values)
+    assert back is not None and list(back.layouts) == [Settings().key(0)]
+    near = trust.nearest(points(60, 2), 5, angles=False)
+    assert trust.overlap(near, trust.nearest(back.layouts[Settings().key(0)].astype(float), 5, angles=False)) > 0.97
+    assert p.read_store(run, values + 1) is None, "more training, another map"
+    for content in (path.read_bytes()[:200], b"", b"not a store"):
+        path.write_bytes(content)
+        assert p.read_store(run, values) is None
+    assert not list(path.parent.glob(".*")), "written whole or not at all"
+
+
+def test_experts_outside_a_layout_are_placed_beside_their_nearest() -> None:
+    values = points(50)
+    values[49] = values[3] * 2
+    store = Store(np.arange(49), {Settings().key(0): np.tile(np.arange(49.0)[:, None], 2)}, about={})
+    drawn = m.by_umap(values, store, Settings(), 0, [49, 3])
+    assert drawn is not None and drawn.experts[-1] == 49 and drawn.placed.sum() == 1
+    near = np.argsort(-(p.unit(values[:49]) @ p.unit(values)[49]))[:5]
+    assert near[0] == 3 and drawn.xy[-1, 0] == pytest.approx(near.mean())
+
+
+table = pd.DataFrame(
+    {"row": [0, 0, 1, 1], "column": [0, 1, 0, 1], "load": [3, 0, 5, 1], "people_genre": ["Comedy", np.nan, "Drama", "Drama"],
+     "people_low": [1.2, np.nan, 1.1, 0.9]}
+)  # fmt: skip
+
+
+def test_sets_are_named_by_numbers_lines_and_genres() -> None:
+    assert m.pick("1, 3-9", table) == ([1, 3], [])
+    assert m.pick("row 1; dead", table) == ([1, 2, 3], [])
+    assert m.pick("drama, 77, <b>", table) == ([2], ["77", "<b>"]), "a genre counts only where it stands out"
+    assert m.labels(table, "genre").tolist() == ["Comedy", m.NO_GENRE, "Drama", m.NO_GENRE]
+    assert m.offered(table) == ["load", "genre", "row", "column"]
+
+
+@given(st.sets(st.integers(0, 400)))
+def test_a_written_set_reads_back(experts: set[int]) -> None:
+    big = pd.DataFrame({"row": np.zeros(401, dtype=int), "column": np.arange(401), "load": np.ones(401)})
+    assert m.pick(m.written(sorted(experts)), big) == (sorted(experts), [])
+
+
+def test_files_of_sets_come_back_and_others_are_one_sentence() -> None:
+    text = m.to_file("a", "b", {"mine": [1, 2]})
+    assert m.from_file(text.encode(), 4) == ("a", "b", {"mine": [1, 2]})
+    for bad in (b"\xff", b"[1]", b"{}", text.encode().replace(b"2", b"9"), b"[" * 100_000, b"x" * 300_000):
+        with pytest.raises(InputError):
+            m.from_file(bad, 4)
+
+
+def waited(maps: Maps, states: tuple[str, ...], seconds: float = 60) -> str:
+    end = time.monotonic() + seconds
+    while (state := maps.now().state) not in states and time.monotonic() < end:
+        time.sleep(0.1)
+    return state
+
+
+@pytest.fixture
+def root(tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the tiny run, and a layout process that imports no umap and takes its time."""
+    shutil.copytree(tiny[2].path, tmp_path / "runs" / "tiny")
+    fake = tmp_path / "fake" / "umap.py"
+    fake.parent.mkdir()
+    fake.write_text(
+        "import time\nclass UMAP:\n    def __init__(self, **k): self.k = k\n"
+        "    def fit_transform(self, x):\n        time.sleep(0.3)\n        return x[:, :2] + self.k['random_state']\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(fake.parent))
+    return tmp_path / "runs"
+
+
+def test_a_map_is_computed_once_cancelled_and_survives_a_kill(root: Path) -> None:
+    maps, run, experts = Maps(root), Run(root / "tiny"), np.arange(64)
+    values = worker.values_of(run)
+    assert maps.now().state == "none"
+    maps.submit(run, Settings(), experts)
+    with pytest.raises(InputError, match="already"):
+        maps.submit(run, Settings(5, 0.5), experts)
+    assert waited(maps, ("running",)) == "running"
+    while maps.now().done < 1:
+        time.sleep(0.05)
+    maps.cancel()
+    assert waited(maps, ("cancelled",)) == "cancelled"
+    store = p.read_store(run, values)
+    assert store is not None and len(store.layouts) >= 1, "what was done is kept"
+    deadline = time.monotonic() + 5
+    while maps.slot.held and time.monotonic() < deadline:
+        time.sleep(0.05)
+
+    maps.submit(run, Settings(), experts)
+    waited(maps, ("running",))
+    pid = _holder(maps)
+    os.kill(pid, signal.SIGKILL)
+    assert waited(maps, ("interrupted", "finished")) == "interrupted"
+
+    maps.submit(run, Settings(), experts)
+    assert waited(maps, ("finished", "failed")) == "finished", (maps.folder / "log.txt").read_text()
+    store = p.read_store(run, values)
+    assert store is not None and store.has(Settings()) and store.about["metric"] == "cosine"
+
+
+def _holder(maps: Maps) -> int:
+    """The process that works on this folder."""
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        words = entry.read_bytes().split(b"\0")
+        if b"elastic_core.services.projection_worker" in words and str(maps.root).encode() in words:
+            return int(entry.parent.name)
+    raise AssertionError("no process")
+
+
+def test_a_stale_beat_is_an_interruption_and_a_strange_request_a_failure(root: Path) -> None:
+    maps = Maps(root)
+    assert maps.slot.take()
+    maps.folder.joinpath("request.json").write_text(
+        json.dumps({"run": "gone", "neighbours": 15, "distance": 0.1, "aligned": False, "experts": [0], "time": 1.0})
+    )
+    beat = maps.folder / "beat"
+    beat.touch()
+    assert maps.now().state == "running"
+    os.utime(beat, (1, 1))
+    assert maps.now().state == "interrupted"
+    maps.slot.free()
+    worker.work(root)
+    assert (maps.now().state, maps.now().reason) == ("failed", "the run of this map is not there any more")
+
+
+@pytest.mark.slow
+def test_real_umap_is_seeded_and_better_than_noise(tiny: Tiny, tmp_path: Path) -> None:
+    run = Run(shutil.copytree(tiny[2].path, tmp_path / "tiny"))
+    store = worker.compute(run, [Settings(5, 0.1)], None, False, lambda done, of, phase: None)
+    again = worker.lay_out(worker.values_of(run), Settings(5, 0.1), 1)
+    kept = store.layouts[Settings(5, 0.1).key(1)]
+    assert np.array_equal(again, kept), "the same seed, the same map"
+    found = trust.panel(worker.values_of(run), p.read_store(run, worker.values_of(run)), Settings(5, 0.1), np.arange(64))
+    assert found["map"].tolist() == ["PCA", "PCA", "UMAP", "UMAP", "UMAP", "UMAP"]
+    assert found.loc[found["map"] == "UMAP", "trust"].min() > 0.6
