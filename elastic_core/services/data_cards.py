@@ -1,0 +1,231 @@
+"""What there is to know about a dataset before a model is trained on it: its size, shape and terms, how exact the copy is."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from elastic_core.config import DataConfig
+from elastic_core.data import Dataset, Truth
+from elastic_core.data.origins import CITATION, SOURCES
+from elastic_core.data.sources import PLANTED, at_hand
+from elastic_core.errors import InputError
+from elastic_core.recovery import Recovery
+
+PLANTED_LABEL = "Planted interests"
+MOST_EVENTS = 600  # of one person's history, in the split picture
+BINS = 24
+EXACT = "Byte for byte the published file (recognised by the hash of its bytes)."
+EXACTNESS = {
+    "MovieLens-1M (reassembled)": "Put together from partial public copies. Ratings, films and the order of every history are "
+    "complete and believed exact, up to events in the same second; about one time in seventeen is approximate (only three-star "
+    "ratings). Good for next-item training; not for time gaps or a checksum. Report results as MovieLens-1M (reassembled).",
+    "MovieLens-1M (SASRec sequences)": f"{EXACT} It keeps the order of events but not their times.",
+    "Amazon Video Games": f"{EXACT} It keeps the order of events but not their times, and no titles.",
+    "Amazon Beauty": f"{EXACT} It keeps the order of events but not their times, and no titles.",
+}
+
+
+@dataclass(frozen=True)
+class Card:
+    """One dataset as it is used here: after repeats were dropped and the k-core was taken."""
+
+    label: str
+    k_core: int
+    people: int
+    items: int
+    events: int
+    titled: bool
+    first: str  # day, or nothing where the file has no times
+    last: str
+    shortest: int
+    median: float
+    mean: float
+    longest: int
+    licence: str
+    citation: str
+    official: str
+    exact: str
+    hash: str
+    notes: tuple[str, ...]
+
+    @property
+    def density(self) -> float:
+        """Share of all (person, item) pairs that an event could have, if none repeated."""
+        return self.events / (self.people * self.items)
+
+    @property
+    def span(self) -> str:
+        return f"{self.first} to {self.last}" if self.first else "order only"
+
+
+def card(data: Dataset, k_core: int) -> Card:
+    lengths = data.histories.lengths
+    days = [str(np.datetime64(int(f(data.histories.times)), "s").astype("datetime64[D]")) for f in (np.min, np.max)]
+    source = SOURCES.get(data.name)
+    return Card(
+        label=data.label,
+        k_core=k_core,
+        people=data.histories.n_users,
+        items=data.catalog.n_items,
+        events=int(lengths.sum()),
+        titled=data.catalog.titles is not None,
+        first=days[0] if data.has_times else "",
+        last=days[1] if data.has_times else "",
+        shortest=int(lengths.min()),
+        median=float(np.median(lengths)),
+        mean=float(lengths.mean()),
+        longest=int(lengths.max()),
+        licence=data.licence,
+        citation=CITATION if "MovieLens" in data.label else "",
+        official=source.remote.url if source else "",
+        exact=_exact(data),
+        hash=data.hash,
+        notes=data.notes,
+    )
+
+
+def _exact(data: Dataset) -> str:
+    if data.truth is not None:
+        return "Drawn from a rule; the same seed draws the same world on every machine."
+    if data.label in EXACTNESS:
+        return EXACTNESS[data.label]
+    if data.name in SOURCES:
+        return EXACT if "unverified" not in data.label else "Not the published file: its events differ from it."
+    return "Your own file, as you sent it, without the rows that could not be read."
+
+
+def at_hand_choices(kept: Mapping[str, DataConfig], current: DataConfig | None = None) -> dict[str, DataConfig]:
+    """Every dataset that can be shown without downloading, by label; the chosen run's own first."""
+    choices = {SOURCES[name].label: DataConfig(source=name) for name in SOURCES if at_hand(name)}
+    choices |= {PLANTED_LABEL: DataConfig(source=PLANTED), **kept}
+    first = next((label for label, config in choices.items() if config == current), None)
+    if current is not None and first is None:
+        first = "The chosen run's data"
+        choices[first] = current
+    return {first: choices.pop(first), **choices} if first else choices
+
+
+def elsewhere() -> pd.DataFrame:
+    """Named sources that would have to be downloaded: label, address and terms."""
+    rows = [(s.label, s.remote.url, s.licence) for name, s in SOURCES.items() if not at_hand(name)]
+    return pd.DataFrame(rows, columns=["data", "official address", "terms"])
+
+
+def overview(cards: list[Card]) -> pd.DataFrame:
+    rows = [(c.label, c.people, c.items, c.events, c.density, c.mean, c.median, c.longest, c.span) for c in cards]
+    names = ["data", "people", "items", "events", "density", "mean length", "median length", "longest", "time span"]
+    return pd.DataFrame(rows, columns=names)
+
+
+# --- pictures --------------------------------------------------------------------------------------------------------
+
+
+def length_histogram(data: Dataset) -> pd.DataFrame:
+    """People by length of history, in bins of equal width on a logarithmic scale: from, to, people."""
+    return _histogram(data.histories.lengths, "people")
+
+
+def popularity_histogram(data: Dataset) -> pd.DataFrame:
+    """Items by how many events they have, in the same kind of bins: from, to, items."""
+    return _histogram(data.all_counts()[1:], "items")
+
+
+def top_share(data: Dataset, part: float = 0.1) -> float:
+    """Share of all events that fall on the most popular `part` of the items."""
+    counts = np.sort(data.all_counts()[1:])[::-1]
+    return float(counts[: max(1, math.ceil(part * len(counts)))].sum() / counts.sum())
+
+
+def _histogram(values: np.ndarray, counted: str) -> pd.DataFrame:
+    low, high = int(values.min()), int(values.max())
+    edges = np.unique(np.floor(np.geomspace(low, high + 1, BINS + 1)).astype(np.int64))
+    counts, _ = np.histogram(values, bins=edges)
+    counts[-1] = int((values >= edges[-2]).sum())
+    return pd.DataFrame({"from": edges[:-1], "to": edges[1:] - 1, counted: counts})
+
+
+def split_table(data: Dataset, user: int) -> pd.DataFrame:
+    """One person's events in order, the latest `MOST_EVENTS`: number, item, title, genres, day, and which split each is in."""
+    items = data.histories.of(user)
+    start = max(0, len(items) - MOST_EVENTS)
+    numbers = np.arange(start, len(items))
+    split = np.where(numbers == len(items) - 1, "test", np.where(numbers == len(items) - 2, "validation", "train"))
+    frame = pd.DataFrame({"event": numbers + 1, "split": split, "title": [data.catalog.title(int(i)) for i in items[start:]]})
+    if data.catalog.genres is not None:
+        frame["genres"] = [", ".join(data.catalog.genres[int(i)]) for i in items[start:]]
+    if data.has_times:
+        begin = int(data.histories.offsets[user])
+        times = data.histories.times[begin + start : begin + len(items)]
+        frame["day"] = times.astype("datetime64[s]").astype("datetime64[D]").astype(str)
+    return frame
+
+
+# --- the planted world -----------------------------------------------------------------------------------------------
+
+
+def interest_blocks(data: Dataset, most: int = 16_000) -> pd.DataFrame:
+    """Events by interest that moved them and by group of items: interest, items (text), group, events. At most `most` rows.
+
+    Items are sorted by the interest they belong to, so each interest is one block; the last row is noise.
+    """
+    truth = _truth(data)
+    names = [*truth.interests, "noise"]
+    order = np.argsort(truth.item_interest[1:], kind="stable")  # positions of items 1…n, grouped
+    groups = min(data.catalog.n_items, most // len(names))
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order)) * groups // len(order)
+    row = np.where(truth.event_interest < 0, len(names) - 1, truth.event_interest)
+    cell = row * groups + place[data.histories.items - 1]
+    counts = np.bincount(cell, minlength=len(names) * groups)
+    home = np.full(groups, -1)
+    home[place] = truth.item_interest[1:]
+    frame = pd.DataFrame({"interest": np.repeat(names, groups), "group": np.tile(np.arange(groups), len(names))})
+    return frame.assign(home=np.tile([names[i] for i in home], len(names)), events=counts)
+
+
+def interest_path(data: Dataset, user: int) -> pd.DataFrame:
+    """One person's events with the interest that truly moved each (or noise): event, interest, title."""
+    truth, events = _truth(data), data.histories.of(user)
+    begin = int(data.histories.offsets[user])
+    moved = truth.event_interest[begin : begin + len(events)]
+    names = [truth.interests[i] if i >= 0 else "noise" for i in moved]
+    return pd.DataFrame(
+        {"event": np.arange(1, len(events) + 1), "interest": names, "title": [data.catalog.title(int(i)) for i in events]}
+    )
+
+
+def measured_truth(data: Dataset) -> dict[str, float]:
+    """What the drawn world really holds: shares of noise and of the most popular items, interests a person shows, length."""
+    truth, histories = _truth(data), data.histories
+    users = np.repeat(np.arange(histories.n_users), histories.lengths)
+    real = truth.event_interest >= 0
+    shown = len(np.unique(np.stack([users[real], truth.event_interest[real]]), axis=1).T)
+    having = (truth.user_mixture > 0).sum(0)  # people with each interest at their last event
+    return {
+        "noise": float(1 - real.mean()),
+        "shared by two people": float((having * (having - 1)).sum() / (histories.n_users * (histories.n_users - 1))),
+        "interests a person": shown / histories.n_users,
+        "top tenth": top_share(data),
+        "mean length": float(histories.lengths.mean()),
+    }
+
+
+def recovery_table(found: Recovery) -> pd.DataFrame:
+    """Purity and adjusted mutual information for three questions, each beside chance."""
+    questions = (
+        ("a person’s strongest expert tells their heaviest interest", found.strongest),
+        ("all of a person’s experts together tell it", found.retrieved),
+        ("the expert that reads an event tells the event’s interest", found.events),
+    )
+    rows = [(what, s.ami, s.ami_chance, s.ami_chance_high, s.purity, s.purity_chance, s.labelled) for what, s in questions]
+    names = ["question", "AMI", "AMI by chance", "chance, high end", "purity", "purity by chance", "people or events"]
+    return pd.DataFrame(rows, columns=names)
+
+
+def _truth(data: Dataset) -> Truth:
+    if data.truth is None:
+        raise InputError(f"{data.label} has no planted truth")
+    return data.truth
