@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from pages.ui import charts, frame, view
+from pages.ui import charts, frame, tour, view
 
 st.set_page_config(
     page_title="ELASTIC",
@@ -20,8 +20,12 @@ page = st.navigation(
             st.Page("pages/explore/journey.py", title="Journey", icon=":material/route:", url_path="journey"),
             st.Page("pages/explore/experts.py", title="Experts", icon=":material/hub:", url_path="experts"),
             st.Page("pages/explore/traffic.py", title="Traffic", icon=":material/bar_chart:", url_path="traffic"),
+            st.Page("pages/explore/memory_map.py", title="Memory map", icon=":material/scatter_plot:", url_path="memory-map"),
         ],
-        "Build": [st.Page("pages/build/train.py", title="Train", icon=":material/model_training:", url_path="train")],
+        "Build": [
+            st.Page("pages/build/train.py", title="Train", icon=":material/model_training:", url_path="train"),
+            st.Page("pages/build/data.py", title="Data", icon=":material/database:", url_path="data"),
+        ],
         "Judge": [
             st.Page("pages/judge/compare.py", title="Compare", icon=":material/balance:", url_path="compare"),
         ],
@@ -29,5 +33,7 @@ page = st.navigation(
 )
 frame.sidebar()
 view.begin()
+tour.arrive()
+tour.panel()
 page.run()
 frame.close()

@@ -1,0 +1,163 @@
+"""The third part of the Data page: plant a world whose truth is known, keep it, and score experts against it."""
+
+import json
+from dataclasses import asdict
+
+import streamlit as st
+
+from elastic_core.config import PlantedConfig
+from elastic_core.data import Dataset
+from elastic_core.errors import InputError
+from elastic_core.runs import Run, list_runs
+from elastic_core.services import data_cards
+from pages.ui import cache, cache_data, charts, charts_data, data_upload, shell, view
+
+START = PlantedConfig(users=1_000, items=400, interests=12, mean_length=60)
+WHOLE = (
+    ("users", "People", 50, 5_000, 50, ""),
+    ("items", "Items", 40, 2_000, 20, "At least four for each interest."),
+    ("interests", "Interests", 2, 32, 1, "Groups of items with an order of their own."),
+    ("interests_per_user", "Interests a person", 1, 8, 1, "Overlap: the more each person has, the more two people share."),
+    ("mean_length", "Mean length", 8, 200, 4, "Events of a history, on average; a few are much longer."),
+    ("seed", "Seed", 0, 10_000, 1, "Another seed, another world of the same kind."),
+)
+SHARES = (
+    ("popularity", "Skew of popularity", 2.0, "0: every item as likely as another; 1: Zipf’s law."),
+    ("noise", "Noise", 1.0, "Share of events that follow no interest at all."),
+    ("determinism", "Order", 1.0, "How often the next event of an interest is one of three known successors."),
+    ("drift", "Drift", 1.0, "Chance, at each event, that a person’s tastes change."),
+)
+BLOCKS = view.About(
+    "What is the truth that a model should find?",
+    "Every event was drawn by a rule: moved by one of the person’s interests, or by noise. Each square counts the events that an "
+    "interest (row) moved to a group of items (column), on a logarithmic scale. Items stand next to others of their interest.",
+    "A model never sees this picture, only who met what. Off the diagonal, an item that would have come twice in a row "
+    "made way for its successor.",
+    test="tests/test_data_cards.py::test_interest_blocks_hold_every_event_once",
+)
+PATH = view.About(
+    "How does one person move between interests?",
+    "Each mark is an event of this person, in the row of the interest that truly moved it; crosses are noise. With drift, "
+    "weights change and interests are swapped on the way.",
+    "Runs of one interest need no reason: a heavy interest comes up again by chance.",
+    test="tests/test_data_cards.py::test_a_persons_path_is_the_truth_of_their_events",
+)
+SCORE = view.About(
+    "Do the experts of a trained model stand for the planted interests?",
+    f"Adjusted mutual information (AMI) of experts and truth, for at most {cache_data.PEOPLE:,} people: 0 is chance, 1 the same "
+    f"grouping. Chance shuffles the truth {cache_data.SHUFFLES} times. Purity is the share whose expert’s commonest interest is "
+    "theirs.",
+    "Purity grows with the number of experts even by chance, so read it beside its chance. A low score makes no model bad: "
+    "experts may split the world in another way.",
+    test="tests/test_routing.py::test_experts_recover_the_planted_interests_beyond_chance",
+)
+
+
+def part() -> None:
+    st.write(
+        "In a planted world you know why everybody met everything: people follow a few interests each. Set the rules, look at "
+        "the truth, train on it, and see whether the experts of the memory find the interests."
+    )
+    config = _controls()
+    try:
+        data = cache_data.world(config)
+    except InputError as error:
+        st.error(f"This world cannot be drawn: {shell.plain(str(error))}.")
+    else:
+        _truth(data)
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.button(
+                "Keep this world", type="primary", icon=":material/save:", key="dat_plant", on_click=_keep, args=(config,),
+                help="The Train page offers it as data.",
+            )  # fmt: skip
+            text = json.dumps(asdict(config), indent=1)
+            st.download_button("Rules (JSON)", text, "planted.json", "application/json", key="dat_rules", on_click="ignore")
+    data_upload.say()
+    data_upload.kept()
+    _scores()
+
+
+def _controls() -> PlantedConfig:
+    values: dict[str, int | float] = {}
+    places = st.columns(5)
+    for i, (name, label, low, high, step, about) in enumerate(WHOLE):
+        values[name] = places[i % 5].number_input(
+            label, low, high, getattr(START, name), step, key=f"dat_{name}", bind="query-params", help=about or None,
+            disabled=shell.locked(f"dat_{name}"),
+        )  # fmt: skip
+    for i, (name, label, share_high, about) in enumerate(SHARES):
+        values[name] = places[(i + 1) % 5].slider(
+            label, 0.0, share_high, float(getattr(START, name)), 0.02 if name == "drift" else 0.05, key=f"dat_{name}",
+            bind="query-params", help=about, disabled=shell.locked(f"dat_{name}"),
+        )  # fmt: skip
+    return PlantedConfig(**values)  # type: ignore[arg-type]
+
+
+def _truth(data: Dataset) -> None:
+    found, colours = data_cards.measured_truth(data), charts.palette(shell.is_dark())
+    st.caption(
+        f"Drawn: {data.histories.n_users:,} people, {data.catalog.n_items:,} items, {int(data.histories.lengths.sum()):,} events "
+        f"(mean length {found['mean length']:.0f}); {found['noise']:.0%} noise; a person shows {found['interests a person']:.1f} "
+        f"interests over time; two people share {found['shared by two people']:.1f} at their last event; the most popular tenth "
+        f"of the items has {found['top tenth']:.0%} of the events."
+    )
+    left, right = st.columns(2)
+    with left:
+        st.subheader("The truth: which interest moves to which items", anchor=False)
+        table = data_cards.interest_blocks(data)
+        alt = f"Events by planted interest and item: {table['interest'].nunique() - 1} blocks on the diagonal, and a row of noise"
+        view.chart("dat_blocks", charts_data.blocks(table, colours), table[table["events"] > 0], BLOCKS, alt)
+    with right:
+        st.subheader("One person’s interests over time", anchor=False)
+        user = int(st.number_input("Person of this world", 1, data.histories.n_users, 1, key="dat_one", width=220)) - 1
+        path = data_cards.interest_path(data, user)
+        counts = path["interest"].value_counts()
+        alt = f"Events of person {user + 1} by true interest: " + ", ".join(f"{name} {n}" for name, n in counts.items())
+        view.chart("dat_path", charts_data.path(path, colours), path, PATH, alt)
+
+
+def _keep(config: PlantedConfig) -> None:
+    try:
+        kept = data_upload.shelf().plant(config)
+        sentence = f"Kept as **{shell.plain(kept.label)}**. The Train page offers it now."
+        st.session_state[data_upload.SAID] = (True, sentence)
+    except InputError as error:
+        st.session_state[data_upload.SAID] = (False, f"{shell.plain(str(error))}.")
+
+
+def _scores() -> None:
+    st.subheader("Did a model find the interests?", anchor=False)
+    runs = {run.name: run for run in list_runs(shell.RUNS) if _planted(run)}
+    if not runs:
+        st.caption("No run on a planted world with a memory yet. Keep a world, train ELASTIC on it, and come back.")
+        return
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        run = runs[st.selectbox("Run on a planted world", list(runs), key="dat_scored", width=320)]
+        asked = st.button("Score its experts", key="dat_score", icon=":material/target:", help="Takes about ten seconds.")
+    if asked:
+        st.session_state["dat_asked"] = run.name
+    if st.session_state.get("dat_asked") != run.name:
+        return
+    try:
+        data = cache.dataset(run.config.data, lambda sentence: None)
+        table = data_cards.recovery_table(cache_data.recovered(run, cache.opened(run, data), data))
+    except InputError as error:
+        st.error(f"{shell.plain(str(error))}.")
+        return
+    best = table.iloc[-1]
+    st.write(
+        f"The expert that reads an event tells the event’s interest with AMI **{best['AMI']:.3f}**; by chance it would be "
+        f"{best['AMI by chance']:.3f} ({best['people or events']:,} events). Each expert’s own interest is on the Experts page."
+    )
+    formats = {name: st.column_config.NumberColumn(format="%.3f") for name in table.columns if "AMI" in name or "p" in name[:1]}
+    formats |= {"chance, high end": st.column_config.NumberColumn(format="%.3f")}
+    formats["people or events"] = st.column_config.NumberColumn(format="localized")
+    view.table("dat_recovery", table, SCORE, "How well experts tell the planted interests, beside chance", column_config=formats)
+
+
+def _planted(run: Run) -> bool:
+    try:
+        config = run.config
+    except InputError:
+        return False
+    return config.data.source == "planted" and getattr(config.model, "memory", "none") != "none"

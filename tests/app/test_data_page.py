@@ -1,0 +1,116 @@
+"""The Data page: real cards, an upload from first row to the Train page, and a world whose truth is on the screen."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from driving import healthy, press, said
+from streamlit.testing.v1 import AppTest
+
+from elastic_core.services import data_cards
+from elastic_core.services.uploads import Shelf
+from pages.ui import charts, charts_data
+
+PAGE = "pages/build/data.py"
+HEAD = "reader,book,read_at,name\n"
+ROWS = "".join(f"u{u},b{(i + u) % 7},{10**9 + 7 * u + i},=Book {(i + u) % 7}\n" for u in range(6) for i in range(7))
+Visit = Callable[..., AppTest]
+
+
+def upload(app: AppTest, text: str | bytes, name: str = "books.csv") -> AppTest:
+    data = text if isinstance(text, bytes) else text.encode()
+    return healthy(app.file_uploader(key="dat_file").set_value((name, data, "text/csv")).run())
+
+
+def choose(app: AppTest, role: str, column: str) -> AppTest:
+    box = next(box for box in app.selectbox if str(box.key).startswith(f"dat_{role}_"))
+    return healthy(box.set_value(column).run())
+
+
+def test_the_runs_own_data_is_shown_first(opened: Visit) -> None:
+    app = opened(PAGE, run="tiny", user="5")
+    numbers = {metric.label: metric.value for metric in app.metric}
+    assert int(numbers["People"].replace(",", "")) > 10 and numbers["Density"].endswith("%")
+    text = said(app)
+    assert "Person 5 has" in text and "Licence" in text and "How exact is the copy?" in text
+    press(app, "Count them all")
+    assert "people" in app.dataframe[-1].value.columns
+
+
+def test_a_file_goes_from_first_row_to_the_train_page(opened: Visit, app_runs: Path) -> None:
+    app = opened(PAGE, dat_part="Bring your own")
+    upload(app, HEAD + ROWS + "u1,b1,soon,x\n")
+    assert "needs a column for the user" in said(app)
+    for role, column in (("user", "reader"), ("item", "book"), ("time", "read_at"), ("title", "name")):
+        choose(app, role, column)
+    text = said(app)
+    assert "1 of 43 rows cannot be used" in text and "look like formulas" in text
+    tables = [frame.value for frame in app.dataframe]
+    assert tables[0]["name"].iloc[0].startswith("'=Book"), "the preview cannot be run by a spreadsheet either"
+    assert tables[1]["line"].tolist() == [44]
+    assert tables[2]["events"].tolist() == [43, 42, 42, 42]
+    press(app, "Keep these data")
+    (kept,) = Shelf(app_runs / "uploads").all()
+    assert "Kept as" in " ".join(str(s.value) for s in app.success) and kept.facts["people"] == 6
+    app.switch_page("pages/build/train.py").run()
+    assert kept.label in app.selectbox(key="train_data").options
+    train = opened("pages/build/train.py", train_data=kept.label, train_time="30 s")
+    assert train.selectbox(key="train_data").value == kept.label
+
+
+def test_what_is_kept_can_be_looked_at_and_deleted(opened: Visit, app_runs: Path) -> None:
+    app = opened(PAGE, dat_part="Plant a world", dat_users="100", dat_items="60", dat_interests="4")
+    press(app, "Keep this world")
+    (kept,) = Shelf(app_runs / "uploads").all()
+    assert kept.config.planted.users == 100 and kept.config.planted.interests == 4
+    press(app, "Look at it")
+    assert app.selectbox(key="dat_source").value == kept.label and app.metric[0].value == "100"
+    again = opened(PAGE, dat_part="Bring your own")
+    assert kept.label.split(" ·")[0] in said(again), "it survives a restart"
+    Shelf(app_runs / "uploads").delete(kept.id)
+    assert "Nothing yet" in said(opened(PAGE, dat_part="Bring your own"))
+
+
+@pytest.mark.parametrize(
+    ("data", "name", "sentence"),
+    [
+        (b"", "empty.csv", "is empty"),
+        (b"\x80\x04K\x01.", "evil.csv", "pickle"),
+        (b"PK\x03\x04torn", "torn.zip", "not a complete zip file"),
+        (b"\x00\x01\x02" * 99, "x.csv", "not a text file"),
+    ],
+)
+def test_a_bad_file_is_one_sentence(opened: Visit, app_runs: Path, data: bytes, name: str, sentence: str) -> None:
+    app = upload(opened(PAGE, dat_part="Bring your own"), data, name)
+    (error,) = app.error
+    assert sentence in error.value and not (app_runs / "uploads").exists()
+
+
+def test_a_world_that_cannot_be_drawn_says_so(opened: Visit) -> None:
+    app = opened(PAGE, dat_part="Plant a world", dat_items="40", dat_interests="32")
+    assert "cannot be drawn" in app.error[0].value and "4 x interests" in app.error[0].value
+
+
+def test_experts_are_scored_only_when_asked(opened: Visit) -> None:
+    app = opened(PAGE, dat_part="Plant a world", dat_users="100")
+    assert not [f for f in app.dataframe if "AMI" in f.value.columns]
+    press(app, "Score its experts")
+    table = next(f.value for f in app.dataframe if "AMI" in f.value.columns)
+    assert len(table) == 3 and table["AMI"].between(-1, 1).all()
+
+
+def test_nonsense_in_the_address_is_ignored(opened: Visit) -> None:
+    app = opened(PAGE, dat_part="Everything", dat_source="../../etc/passwd", dat_core="-7")
+    assert app.segmented_control(key="dat_part").value == "What is in it"
+
+
+def test_figures_in_both_themes_stay_small(small_world) -> None:  # type: ignore[no-untyped-def]
+    table = data_cards.interest_blocks(small_world)
+    for colours in (charts.LIGHT, charts.DARK):
+        cells = charts_data.blocks(table, colours).data[0].z
+        assert cells.size <= 16_000 and cells.shape[0] == 5
+        picture = charts_data.split(data_cards.split_table(small_world, 0), colours)
+        assert [len(trace.x) for trace in picture.data][1:] == [1, 1]
+        assert len({trace.marker.symbol for trace in picture.data}) == 3, "told apart without colour"
+        charts_data.path(data_cards.interest_path(small_world, 0), colours)
+    assert charts_data.span(3, 3) == "3" and charts_data.span(1000, 1999) == "1,000–1,999"
