@@ -88,6 +88,13 @@ def duel(a: Judged, b: Judged) -> dict[str, int]:
     }
 
 
+def everyone(a: Judged, b: Judged, dataset: Dataset) -> pd.DataFrame:
+    """user, title of the true next item, place_a, place_b: one row a person."""
+    targets = dataset.targets(a.report.split)  # type: ignore[arg-type]
+    titles = [dataset.catalog.title(int(item)) for item in targets]
+    return pd.DataFrame({"user": a.report.users, "title": titles, "place_a": a.places, "place_b": b.places})
+
+
 def extremes(a: Judged, b: Judged, dataset: Dataset, protocol: str, metric: str, top: int = 10) -> pd.DataFrame:
     """The people for whom A gains most over B, then those for whom it loses most.
 

@@ -1,5 +1,8 @@
 """All runs on the same data side by side, from their own metrics files: accuracy with intervals, size, and cost."""
 
+import dataclasses
+import statistics
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,12 +11,13 @@ import pandas as pd
 from elastic_core.bench.latency import Row
 from elastic_core.bench.store import read_rows
 from elastic_core.candidates import PROTOCOLS
+from elastic_core.compare import Comparison
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.metrics import NAMES
 from elastic_core.runs import Run
 from elastic_core.services.run_table import system
-from elastic_core.services.versus import Judged, properties
+from elastic_core.services.versus import Judged, chosen_lists, properties
 
 Z = 1.96
 QUANTITIES = {
@@ -21,14 +25,13 @@ QUANTITIES = {
     "HR@10": "HR@10",
     "MRR@10": "MRR@10",
     "parameters": "parameters",
-    "epoch": "seconds per epoch of training",
-    "training": "seconds of training",
-    "scoring": "milliseconds per person to score, measured here",
-    "benchmark": "milliseconds per history in the shipped benchmark",
+    "seconds per epoch": "seconds per epoch of training",
+    "training seconds": "seconds of training",
+    "scoring time": "milliseconds per person to score, measured here",
+    "benchmark time": "milliseconds per history in the shipped benchmark",
     "coverage": "coverage: share of the catalogue in anybody’s ten",
     "popularity": "popularity: training events of a recommended item",
 }
-LISTS = ("coverage", "popularity", "scoring")  # known only for runs that were judged
 
 
 def comparable(runs: list[Run], dataset: Dataset) -> list[Run]:
@@ -74,6 +77,32 @@ def metrics(runs: list[Run], metric: str) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["run", "system", "protocol", "metric", "mean", "low", "high", "people"])
 
 
+def across(found: Sequence[Comparison]) -> pd.DataFrame:
+    """One row a protocol: A, B, A - B with its 95 % bootstrap interval, p and people."""
+    rows = [
+        {
+            "protocol": c.protocol, "metric": c.metric, "n": c.users, "A": c.mean_a, "B": c.mean_b, "difference": c.difference,
+            "low": c.low, "high": c.high, "p": c.p,
+        }
+        for c in found
+    ]  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def seeds(runs: list[Run], run: Run, protocol: str, metric: str) -> str:
+    """What other training seeds of the same configuration reached, in one sentence; nothing if there are none."""
+    twins = [other for other in runs if other.name != run.name and _but_seed(other) == _but_seed(run)]
+    values = [(other.last("test") or {})["protocols"][protocol][metric] for other in [run, *twins] if other.last("test")]
+    if len(values) < 2:
+        return f"{run.name} was trained once; another seed may land elsewhere."
+    numbers = ", ".join(f"{value:.4f}" for value in values)
+    return f"{run.name} with {len(values)} training seeds: {numbers} (standard deviation {statistics.stdev(values):.4f})."
+
+
+def _but_seed(run: Run) -> Any:
+    return dataclasses.replace(run.config, train=dataclasses.replace(run.config.train, seed=0))
+
+
 def wide(table: pd.DataFrame) -> pd.DataFrame:
     """The same for reading: one row a run, one column a protocol, `0.0921 ± 0.0110`."""
     text = table["mean"].map("{:.4f}".format) + " ± " + ((table["high"] - table["mean"]).map("{:.4f}".format))
@@ -98,10 +127,10 @@ def _quantities(run: Run, protocol: str, judged: Judged | None, dataset: Dataset
     lists = properties(judged, dataset) if judged else None
     return row | {
         "parameters": start.get("parameters", nothing),
-        "epoch": end["seconds"] / epochs if epochs and "seconds" in end else nothing,
-        "training": end.get("seconds", nothing),
-        "scoring": 1e3 * judged.seconds / len(judged.places) if judged else nothing,
-        "benchmark": benchmark(run, latencies),
+        "seconds per epoch": end["seconds"] / epochs if epochs and "seconds" in end else nothing,
+        "training seconds": end.get("seconds", nothing),
+        "scoring time": 1e3 * judged.seconds / len(judged.places) if judged else nothing,
+        "benchmark time": benchmark(run, latencies),
         "coverage": lists.coverage if lists else nothing,
         "popularity": lists.popularity if lists else nothing,
     }
@@ -128,3 +157,31 @@ def shipped_latencies(checkpoints: Path) -> list[Row]:
         return read_rows(checkpoints / "benchmarks" / "latency.csv")
     except InputError:
         return []
+
+
+def counted(counts: dict[str, int]) -> pd.DataFrame:
+    """who is higher, people."""
+    names = {"a": "A", "same": "the same place", "b": "B"}
+    return pd.DataFrame({"higher with": list(names.values()), "people": [counts[key] for key in names]})
+
+
+def people(table: pd.DataFrame) -> pd.DataFrame:
+    """`versus.extremes` for reading: people counted from 1, plain column names."""
+    shown = table.assign(user=table["user"] + 1, difference=table["difference"].round(3))
+    names = {
+        "side": "better", "user": "person", "title": "came next", "place_a": "place with A", "place_b": "place with B",
+        "difference": "A − B", "events": "history", "popularity": "its training events",
+    }  # fmt: skip
+    return shown.rename(columns=names)
+
+
+def list_properties(a: Judged, b: Judged, dataset: Dataset) -> pd.DataFrame:
+    """One row a property; A, B, and what people really chose next."""
+    found = [properties(a, dataset), properties(b, dataset), chosen_lists(dataset)]
+    names = {
+        "coverage": "share of the catalogue in anybody’s list", "popularity": "training events of a listed item",
+        "top_share": "share from the most popular tenth",
+    }  # fmt: skip
+    cells = {"popularity": "{:.0f}"}
+    rows = [[text, *(cells.get(key, "{:.1%}").format(getattr(each, key)) for each in found)] for key, text in names.items()]
+    return pd.DataFrame(rows, columns=["property", "A", "B", "really chosen"])

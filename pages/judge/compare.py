@@ -1,0 +1,237 @@
+"""Compare: is A better than B, for whom, and at what cost?"""
+
+from pathlib import Path
+
+import streamlit as st
+
+from elastic_core.candidates import PROTOCOLS
+from elastic_core.errors import InputError
+from elastic_core.metrics import NAMES
+from elastic_core.runs import Run, list_runs
+from elastic_core.services import inspect, versus, versus_slices, versus_table
+from elastic_core.services.run_table import system
+from pages.ui import cache_compare, charts, charts_compare, shell, view
+from pages.ui import compare_words as about
+
+WITH, PROTOCOL, METRIC, PERSON, ACROSS, UP = "cmp_with", "cmp_protocol", "cmp_metric", "cmp_person", "cmp_x", "cmp_y"
+JOURNEY = "pages/explore/journey.py"
+SEEN = {
+    "full": "all unseen items",
+    "full-seen": "all items",
+    "pop100": "about 100 drawn by popularity",
+    "uniform100": "100 drawn evenly",
+}
+
+
+def controls() -> Run:
+    """B, protocol and metric. B is the sidebar's second run, or chosen here."""
+    names = [run.name for run in runs if run.name != now.run.name]
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        other = now.other.name if now.other else _box(names)
+        st.selectbox(
+            "Protocol", PROTOCOLS, key=PROTOCOL, bind="query-params", disabled=shell.locked(PROTOCOL), width=160,
+            help="What the held-out item is ranked against. " + "; ".join(f"{name}: {text}" for name, text in SEEN.items()) + ".",
+        )  # fmt: skip
+        st.selectbox(
+            "Metric",
+            NAMES,
+            index=NAMES.index("NDCG@10"),
+            key=METRIC,
+            bind="query-params",
+            disabled=shell.locked(METRIC),
+            width=140,
+        )
+    return now.other or next(run for run in runs if run.name == other)
+
+
+def _box(names: list[str]) -> str:
+    asked = st.session_state.get(WITH) or st.query_params.get(WITH)
+    if asked and asked not in names:
+        st.session_state.pop(WITH, None)
+        st.caption(f"There is no tested run {shell.quoted(str(asked))} on this data to compare with.")
+    best = versus_table.partner(runs, now.run)
+    first = names.index(best.name) if best else 0
+    return str(st.selectbox(
+        "B: compare with", names, index=first, key=WITH, bind="query-params", disabled=shell.locked(WITH), width=260,
+        help="Any tested run on the same data. “Compare with” in the sidebar goes before this box.",
+    ))  # fmt: skip
+
+
+def judged(run: Run) -> versus.Judged:
+    """Everybody judged by a run, with a bar while it goes on."""
+    place = st.empty()
+    bar = lambda name, share: place.progress(share, text=f"Ranking for everybody with {shell.plain(name)}")  # noqa: E731
+    found = cache_compare.judged(run, now.dataset, bar)
+    place.empty()
+    return found
+
+
+def verdict() -> None:
+    names = tuple(f"{side}, {shell.plain(system(run.config))}," for side, run in (("A", now.run), ("B", other)))
+    st.markdown(f"### {versus.verdict(main, *names)}")
+    with st.container(horizontal=True):
+        st.metric(f"A: {now.run.name}", f"{main.mean_a:.4f}", help=f"{metric}, mean over {main.users:,} people")
+        st.metric(f"B: {other.name}", f"{main.mean_b:.4f}", help=f"{metric}, mean over {main.users:,} people")
+        st.metric("A − B", f"{main.difference:+.4f}", help="Mean of the paired differences over people")
+        st.metric("95 % interval of A − B", f"{main.low:+.4f} to {main.high:+.4f}", help="Percentile bootstrap over people")
+        st.metric("p", f"{main.p:.4f}", help="Sign-flip permutation test, two-sided, 10,000 flips")
+    st.caption(
+        f"{metric}, test split, {main.users:,} people, the held-out {words.one} ranked against {SEEN[protocol]}. "
+        + shell.plain(" ".join(versus_table.seeds(runs, run, protocol, metric) for run in (now.run, other)))
+    )
+
+
+def pair() -> None:
+    left, right = st.columns(2, gap="medium")
+    with left:
+        st.subheader("The same question under each protocol", anchor=False)
+        found = [cache_compare.compared(now.run, other, now.dataset, p, metric, a, b) for p in PROTOCOLS]
+        table = versus_table.across(found)
+        figure = charts_compare.differences(table, palette, metric, row="protocol")
+        alt = "A minus B: " + "; ".join(f"{c.protocol} {c.difference:+.4f} ({c.low:+.4f} to {c.high:+.4f})" for c in found)
+        view.chart("cmp_across", figure, table, about.ACROSS, alt)
+    with right:
+        st.subheader(f"Who has the true next {words.one} higher up?", anchor=False)
+        counts = versus.duel(a, b)
+        figure = charts_compare.duel(counts, palette)
+        alt = f"Higher with A for {counts['a']} people, with B for {counts['b']}, the same place for {counts['same']}."
+        view.chart("cmp_duel", figure, versus_table.counted(counts), about.DUEL, alt)
+        same = versus.overlap(a, b)
+        st.markdown(
+            f"**{counts['a']:,}** of {sum(counts.values()):,} people find it higher with A, **{counts['b']:,}** with B. "
+            f"Of the ten {words.many} in a list, A and B share **{same.mean():.1f}** on average."
+        )
+
+
+def people() -> None:
+    st.subheader("For whom?", anchor=False)
+    table = cache_compare.forest(now.run, other, now.dataset, protocol, metric, a, b)
+    st.markdown(shell.plain(versus_slices.remaining(table)))
+    figure = charts_compare.differences(table, palette, metric, family="family")
+    alt = f"{metric} of A minus B in {len(table)} groups of people, with intervals. {versus_slices.remaining(table)}"
+    view.chart("cmp_forest", figure, table, about.FOREST, alt)
+
+
+def clicked() -> None:
+    """A mark of the scatter is a person."""
+    points = st.session_state["cmp_places"]["selection"]["points"]
+    person = next((point["customdata"] for point in points if point.get("customdata")), None)
+    if person is not None:
+        shell.meet(int(person[0]), keep_expert=False)
+
+
+def extremes() -> None:
+    st.subheader("Biggest wins and losses", anchor=False)
+    left, right = st.columns([5, 6], gap="medium")
+    with left:
+        everyone = versus.everyone(a, b, now.dataset)
+        figure = charts_compare.places(everyone, palette, now.run.name, other.name, now.user)
+        alt = f"Place of the true next {words.one} with A against B for {len(everyone):,} people; a click chooses the person."
+        view.chart("cmp_places", figure, everyone, about.PLACES, alt, on_select=clicked)
+    with right:
+        table = versus.extremes(a, b, now.dataset, protocol, metric)
+        shown = versus_table.people(table)
+        view.table(
+            "cmp_extremes", shown, about.PLACES, f"The {len(table)} people with the largest differences between A and B",
+            height=330,
+        )  # fmt: skip
+        _journey(table)
+
+
+def _journey(table) -> None:  # type: ignore[no-untyped-def]
+    """The keyboard's way: choose one of them, then look at the reason."""
+    options = [int(user) for user in table["user"]]
+    said = {
+        int(row.user): f"Person {row.user + 1}: {row.title}, place {row.place_a:,.0f} with A, {row.place_b:,.0f} with B"
+        for row in table.itertuples()
+    }
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        person = st.selectbox("Look at one of them", options, format_func=said.__getitem__, key=PERSON)
+        st.button(
+            "Choose this person", on_click=shell.meet, args=(person, False), disabled=person is None or shell.locked("user")
+        )
+    if (Path(__file__).resolve().parents[2] / JOURNEY).is_file():
+        label = f"Why? Person {now.user + 1} in Journey, with both runs"
+        query = {"run": now.run.name, "vs": other.name, "user": str(now.user + 1)}
+        st.page_link(JOURNEY, label=label, icon=":material/route:", query_params=query)
+
+
+def closer() -> None:
+    parts = {"All runs": all_runs, "Trade-offs": tradeoffs, "The lists": lists}
+    chosen = st.segmented_control(
+        "Closer look", list(parts), default="All runs", required=True, key="cmp_part", bind="query-params",
+        disabled=shell.locked("cmp_part"),
+    )  # fmt: skip
+    parts[chosen]()
+
+
+def all_runs() -> None:
+    table = versus_table.metrics(runs, metric)
+    st.markdown(f"{metric} on the test split ± 95 %, best first. Columns are different questions: read down, not across.")
+    view.table("cmp_runs", versus_table.wide(table), about.RUNS, f"{metric} of {len(runs)} runs under four protocols")
+
+
+def tradeoffs() -> None:
+    names = versus_table.QUANTITIES
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        x = st.selectbox("Across", list(names), index=list(names).index("seconds per epoch"), key=ACROSS,
+                         bind="query-params", disabled=shell.locked(ACROSS), width=200)  # fmt: skip
+        y = st.selectbox("Up", list(names), key=UP, bind="query-params",
+                         disabled=shell.locked(UP), width=200)  # fmt: skip
+        missing = [run for run in runs if cache_compare.known(run, now.dataset) is None]
+        more = (
+            st.button(f"Judge the other {len(missing)} runs too", help="For coverage, popularity and scoring time.")
+            if missing
+            else False
+        )
+    if more:
+        for run in missing:
+            try:
+                judged(run)
+            except InputError as error:
+                st.caption(f"{shell.plain(run.name)} cannot be judged: {shell.plain(str(error))}.")
+    known = {run.name: found for run in runs if (found := cache_compare.known(run, now.dataset)) is not None}
+    table = versus_table.quantities(runs, protocol, known, now.dataset, versus_table.shipped_latencies(shell.RUNS))
+    shown = table[table[x].notna() & table[y].notna()]
+    if len(shown) < len(table):
+        st.caption(f"{len(table) - len(shown)} of {len(table)} runs have no number for one of the two and are left out.")
+    figure = charts_compare.tradeoff(table, palette, x, y, names, {now.run.name: "A", other.name: "B"})
+    alt = f"{names[y]} against {names[x]} of {len(shown)} runs, bubbles by parameters."
+    view.chart("cmp_trade", figure, table, about.TRADE, alt)
+
+
+def lists() -> None:
+    table = versus_table.list_properties(a, b, now.dataset)
+    view.table("cmp_lists", table, about.LISTS, "Coverage and popularity of the lists of A and B, and of what people chose")
+    same = versus.overlap(a, b)
+    st.caption(f"A’s and B’s lists of ten share {same.mean():.2f} {words.many} on average (0 to 10; {len(same):,} people).")
+
+
+now = shell.context()
+words = inspect.words(now.dataset)
+shell.lockable({
+    WITH: "Run B", PROTOCOL: "Protocol", METRIC: "Metric", "cmp_part": "Closer look", ACROSS: "Across", UP: "Up",
+})  # fmt: skip
+st.title("Is A better than B, for whom?", anchor=False)
+runs = cache_compare.comparable(list_runs(shell.RUNS), now.dataset)
+if now.other is None and not [run for run in runs if run.name != now.run.name]:
+    st.info("There is no second tested run on this data. Train another model on it first (page Train).")
+    st.stop()
+st.write("A is the run in the sidebar, B another one on the same data. Both rank the same held-out items for the same people.")
+other = controls()
+protocol, metric, palette = st.session_state[PROTOCOL], st.session_state[METRIC], charts.palette(shell.is_dark())
+try:
+    a, b = judged(now.run), judged(other)
+except InputError as problem:
+    st.error(f"{shell.plain(str(problem))}.")
+    st.stop()
+main = cache_compare.compared(now.run, other, now.dataset, protocol, metric, a, b)
+verdict()
+pair()
+people()
+extremes()
+closer()
+view.foot(
+    f"python -m elastic_core compare {now.run.name} {other.name} --protocol {protocol} --metric {metric}",
+    other=other.name, protocol=protocol, metric=metric,
+)  # fmt: skip

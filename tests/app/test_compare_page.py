@@ -1,0 +1,76 @@
+"""The Compare page: what it claims, for whom, and what it does where there is nobody to compare with."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from driving import healthy, press, said
+from streamlit.testing.v1 import AppTest
+
+from elastic_core.compare import compare
+from elastic_core.data import load
+from elastic_core.evaluate import evaluate
+from elastic_core.runs import Run
+from pages.ui import charts, charts_compare
+
+PAGE = "pages/judge/compare.py"
+Opened = Callable[..., AppTest]
+
+
+def test_it_says_what_the_command_says(opened: Opened, app_runs: Path) -> None:
+    app = opened(PAGE, run="tiny")
+    runs = [Run(app_runs / name) for name in ("tiny", "tiny-peer")]
+    data = load(runs[0].config.data)
+    found = compare(*(evaluate(run.model(), data) for run in runs), "full", "NDCG@10")
+    values = [metric.value for metric in app.metric]
+    assert values[:3] == [f"{found.mean_a:.4f}", f"{found.mean_b:.4f}", f"{found.difference:+.4f}"]
+    assert values[4] == f"{found.p:.4f}" and values[3] == f"{found.low:+.4f} to {found.high:+.4f}"
+    assert "looks at the same people" in said(app) and "trained once" in said(app)
+
+
+def test_every_part_works_and_comes_from_the_address(opened: Opened) -> None:
+    app = opened(PAGE, run="tiny", cmp_metric="HR@5", cmp_protocol="pop100", cmp_part="Trade-offs", cmp_x="parameters")
+    assert app.selectbox(key="cmp_metric").value == "HR@5" and "ranked against about 100 drawn by popularity" in said(app)
+    assert app.selectbox(key="cmp_x").value == "parameters"
+    for part in ("The lists", "All runs"):
+        app.session_state["cmp_part"] = part
+        healthy(app.run())
+    table = app.dataframe[-1].value
+    assert set(table["run"]) == {"tiny", "tiny-peer"} and {"full", "full-seen", "pop100", "uniform100"} <= set(table.columns)
+
+
+def test_a_loser_or_winner_can_be_chosen(opened: Opened) -> None:
+    app = opened(PAGE, run="tiny", user="1")
+    chosen = app.selectbox(key="cmp_person")
+    app = press(app, "Choose this person")
+    assert app.number_input(key="user").value == chosen.value + 1
+
+
+def test_the_sidebars_second_run_goes_first_and_unknown_ones_are_said(opened: Opened, app_runs: Path) -> None:
+    shutil.copytree(app_runs / "tiny", app_runs / "twin")
+    app = opened(PAGE, run="tiny", vs="twin")
+    assert "no difference can be claimed" in said(app) and app.metric[2].value == "+0.0000"
+    app = opened(PAGE, run="tiny", cmp_with="gone")
+    assert "There is no tested run `gone`" in said(app)
+    shutil.rmtree(app_runs / "twin")
+    shutil.rmtree(app_runs / "tiny-peer")
+    app = opened(PAGE, run="tiny")
+    assert "no second tested run" in said(app)
+
+
+def test_figures_hold_everybody_and_mark_what_is_clear() -> None:
+    rows = [
+        ("x", "a", 10, 0.1, 0.0, 0.1, 0.05, 0.2),
+        ("x", "b", 20, 0.0, 0.1, -0.1, -0.3, 0.1),
+        ("y", "c", 5, 0.0, 0.0, 0.0, 0.0, 0.0),
+    ]
+    table = pd.DataFrame(rows, columns=["family", "group", "n", "A", "B", "difference", "low", "high"])
+    figure = charts_compare.differences(table, charts.LIGHT, "NDCG@10", family="family")
+    marks = figure.data[-1]
+    assert list(marks.marker.color) == [charts.LIGHT.cool[1], charts.LIGHT.ground, charts.LIGHT.ground]
+    assert list(np.diff(marks.y)) == [-1, -2.4] and "<b>y</b>" in figure.layout.yaxis.ticktext
+    people = pd.DataFrame({"user": [4, 7], "title": ["T", "U"], "place_a": [1.0, 30.0], "place_b": [5.0, 2.0]})
+    places = charts_compare.places(people, charts.DARK, "a", "b", chosen=7)
+    assert [point[0] for point in places.data[1].customdata] == [4, 7] and places.data[2].text == ("person 8",)
