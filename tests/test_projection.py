@@ -68,6 +68,15 @@ def test_regions_are_found_where_they_are_and_nowhere_else() -> None:
     assert trust.region(values, kind.astype(float), 10)[0] > 0.9
 
 
+def test_a_set_is_tight_where_its_experts_point_the_same_way() -> None:
+    values = points(60, 8)
+    values[:6] += 4
+    chosen = np.arange(6)
+    cosine = p.unit(values[chosen]) @ p.unit(values[chosen]).T
+    tight, low, high = trust.tightness(values, chosen)
+    assert tight == pytest.approx(cosine[np.triu_indices(6, 1)].mean(), abs=1e-5) and tight > high > low
+
+
 def test_neighbours_beside_are_those_of_brute_force() -> None:
     values, layout = points(), points(60, 2, seed=3)
     table = trust.beside(values, np.arange(60), layout, 7)

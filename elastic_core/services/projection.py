@@ -92,6 +92,11 @@ def aligned_pca(tables: list[np.ndarray]) -> np.ndarray:
     return np.stack(layouts) if layouts else np.zeros((0, 0, 2), dtype=np.float32)
 
 
+def reach(layouts: np.ndarray) -> float:
+    """How far axes must reach to show all of several layouts at one scale."""
+    return float(np.abs(layouts).max(initial=0)) * 1.08
+
+
 def place(values: np.ndarray, laid: np.ndarray, layout: np.ndarray, experts: np.ndarray, near: int = 5) -> np.ndarray:
     """float32 [m, 2]: experts that were not laid out, at the mean place of their `near` nearest that were. Marked as such."""
     if not len(experts):

@@ -106,6 +106,18 @@ def region(values: np.ndarray, labels: np.ndarray, count: int, draws: int = 200,
     return alike(labels), float(low), float(high)
 
 
+def tightness(values: np.ndarray, chosen: np.ndarray, draws: int = 200, seed: int = 0) -> tuple[float, float, float]:
+    """Mean cosine between different experts of a set in the original space, and 95 % limits for sets drawn at random."""
+    vectors, rng, size = unit(values), np.random.default_rng(seed), len(chosen)
+
+    def mean(of: np.ndarray) -> float:
+        total = vectors[of].sum(0)  # the sum over all pairs is the squared length of the sum
+        return float((total @ total - (vectors[of] ** 2).sum()) / max(size * (size - 1), 1))
+
+    low, high = np.quantile([mean(rng.choice(len(values), size, replace=False)) for _ in range(draws)], (0.025, 0.975))
+    return mean(chosen), float(low), float(high)
+
+
 def _distances(points: np.ndarray, angles: bool) -> np.ndarray:
     if angles:
         vectors = unit(points)

@@ -1,0 +1,114 @@
+"""The Memory map page: maps, colours, sets and the numbers for whether to believe it. No UMAP is computed here."""
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from driving import healthy, press, said
+from streamlit.testing.v1 import AppTest
+
+from elastic_core.runs import Run
+from elastic_core.services import projection, projection_worker
+from elastic_core.services.projection import SEEDS, Settings, Store
+from elastic_core.services.projection_jobs import Maps
+from pages.ui import charts, charts_map
+
+PAGE = "pages/explore/memory_map.py"
+Opened = Callable[..., AppTest]
+
+
+def stored(run: Run, *wanted: Settings) -> Store:
+    values = projection_worker.values_of(run)
+    rng = np.random.default_rng(0)
+    keys = [s.key(seed, kind) for s in wanted for kind in ("umap", "null") for seed in SEEDS]
+    layouts = {key: rng.normal(size=(len(values), 2)).astype(np.float32) for key in keys}
+    store = Store(np.arange(len(values)), layouts, about={"hash": projection.fingerprint(values)})
+    projection.write_store(run, store)
+    return store
+
+
+def test_pca_is_there_at_once_with_its_trust_and_its_neighbours(opened: Opened) -> None:
+    app = opened(PAGE, run="tiny")
+    words = said(app)
+    assert "Can this picture be trusted?" in words and "random vectors:" in words and "nearest** on the map" in words
+    assert app.selectbox(key="map_colour").value == "interest", "the planted truth first, where there is one"
+    trust = next(frame.value for frame in app.dataframe if "trustworthiness" in frame.value)
+    assert trust["map"].tolist() == ["PCA", "PCA"]
+
+
+def test_every_colour_and_the_epochs_can_be_shown(opened: Opened) -> None:
+    app = opened(PAGE, run="tiny", map_layout="Over the epochs")
+    for colour in app.selectbox(key="map_colour").options:
+        app.session_state["map_colour"] = next(key for key, name in charts_map.COLOURS.items() if name == colour)
+        assert "than chance" in said(healthy(app.run()))
+    assert app.select_slider(key="map_epoch").value == 2
+    app.session_state["map_epoch"] = 1
+    healthy(app.run())
+
+
+def test_umap_comes_from_the_store_and_is_offered_where_it_is_missing(
+    opened: Opened, app_runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Maps, "_spawn", lambda self: None)
+    stored(Run(app_runs / "tiny"), Settings(5, 0.5))
+    app = opened(PAGE, run="tiny", map_layout="UMAP", map_near="5", map_dist="0.5")
+    assert "This UMAP keeps" in said(app) and "three seeds agree" in said(app)
+    trust = next(frame.value for frame in app.dataframe if "trustworthiness" in frame.value)
+    assert trust["map"].tolist() == ["PCA"] * 2 + ["UMAP"] * 4
+    app.session_state["map_dist"] = 0.0
+    healthy(app.run())
+    assert "is not stored for this run yet" in said(app) and "This PCA keeps" in said(app)
+    press(app, "Compute it")
+    maps = Maps(app_runs)
+    assert maps.now().state == "starting" and maps.request()[1] == Settings(5, 0.0)
+    press(app, "Cancel")
+    assert (maps.folder / "cancel").exists()
+    os.utime(maps.folder / "cancel", (time.time(), time.time()))
+
+
+def test_sets_come_from_the_address_are_kept_and_shown_again(opened: Opened) -> None:
+    app = opened(PAGE, run="tiny", map_set="row 1, 0.99", expert="5")
+    words = said(app)
+    assert "**9 experts chosen.**" in words and "No expert is called `99`" in words and "**Expert 5**" in words
+    app.text_input(key="map_name").set_value("first")
+    press(app, "Keep")
+    press(app, "Clear")
+    assert "experts chosen" not in said(app)
+    press(app, "first (9)")
+    assert "**9 experts chosen.**" in said(app)
+    assert app.text_input(key="map_set").value == "0.8-15"
+
+
+def test_a_run_without_a_memory_is_one_sentence(opened: Opened) -> None:
+    app = opened(PAGE, run="tiny-peer")
+    assert "no map to draw" in said(app) and not app.dataframe
+
+
+def test_the_figure_holds_every_expert_once_with_its_number() -> None:
+    import pandas as pd
+
+    from elastic_core.services.projection_map import Map, labels
+
+    numbers = np.arange(256)
+    table = pd.DataFrame({"expert": numbers, "row": numbers // 16, "column": numbers % 16, "load": numbers})
+    drawn = Map(numbers, np.random.default_rng(0).normal(size=(256, 2)), numbers == 9)
+    for colour in ("load", "row"):
+        figure = charts_map.memory(
+            drawn,
+            table,
+            labels(table, colour),
+            colour,
+            charts.LIGHT,
+            summoned={3: 1, 200: 2},
+            selected=9,
+            chosen=[4, 5],
+            tool="lasso",
+        )
+        found = [int(row[0]) for trace in figure.data for row in trace.customdata]
+        assert sorted(found) == numbers.tolist(), "no copies: a lasso must not count an expert twice"
+        kept = [int(trace.customdata[i][0]) for trace in figure.data for i in trace.selectedpoints]
+        assert sorted(kept) == [4, 5]
+        assert sorted(text for trace in figure.data for text in trace.text if text) == ["<b>1</b>", "<b>2</b>"]
