@@ -18,7 +18,7 @@ from elastic_core.models.elastic import ElasticConfig
 from elastic_core.models.registry import Recommender
 from elastic_core.models.sasrec import SASRecConfig
 from elastic_core.routing import routing
-from elastic_core.services import journey, journey_trace
+from elastic_core.services import journey, journey_shown, journey_trace, people
 from elastic_core.services.inspect import situation
 from elastic_core.services.journey import Add, Base, Contents, Cut, Edit, Move, Replace, Tree, Version
 from elastic_core.services.journey_text import LONGEST_CODE, decode, encode, from_json, parse_list, short, to_json
@@ -299,3 +299,53 @@ def test_hot_is_more_than_chance_and_theirs_is_no_more_than_even(small_world: Da
             assert row["times"] == pytest.approx(row["gate"] / row["typical"], rel=1e-4)
             kinds.add(row["kind"])
     assert len(kinds) > 1
+
+
+def test_the_ribbon_shows_every_state(small_world: Dataset) -> None:
+    tree = journey.start(small_world, 2, 10)
+    kept = journey_shown.ribbon_rows(small_world, tree, last=4)
+    assert kept["item"].tolist() == list(tree.original[-4:]) and set(kept["state"]) == {"kept"}
+    edited = tree.then(Cut(7, 9)).then(Add(5, 3)).then(Move(7, 0))
+    table = journey_shown.ribbon_rows(small_world, edited, last=4)
+    by_state = table.groupby("state")["item"].apply(list).to_dict()
+    assert by_state["removed"] == list(tree.original[7:9]) and by_state["added"] == [5]
+    assert table[table["state"] != "removed"]["place"].is_monotonic_increasing
+    own = journey_shown.ribbon_rows(small_world, tree.then(Replace((5, 6))), last=4)
+    assert own["item"].tolist() == [5, 6] and set(own["state"]) == {"kept"}
+
+
+def test_the_experts_of_now_are_always_drawn(small_world: Dataset, model: Recommender) -> None:
+    found = journey_trace.along(model, small_world, 6)
+    for moment in (1, 7, 15):
+        shown, count = journey_shown.busiest(found.experts, moment, most=6)
+        at = found.experts[found.experts["event"] <= moment]["event"].max()
+        assert set(found.experts[found.experts["event"] == at]["expert"]) <= set(shown["expert"])
+        assert shown["expert"].nunique() == 6 and count == found.experts["expert"].nunique()
+
+
+def test_genre_shares_are_of_what_is_read(small_world: Dataset, model: Recommender) -> None:
+    found = journey_shown.genre_evidence(small_world, routing(model, small_world, "test"), model.length)
+    for user in (0, 11):
+        genres = [g for item in reading(small_world, user).items[-16:] for g in small_world.catalog.genres[item]]  # type: ignore[index]
+        for column, name in enumerate(found.genres):
+            assert found.shares[user, column] * min(16, len(reading(small_world, user).items)) == pytest.approx(
+                genres.count(name)
+            )
+
+
+def test_people_are_found_by_what_sets_them_apart(small_world: Dataset, model: Recommender) -> None:
+    lengths = small_world.histories.lengths - 1
+    assert people.by_length(small_world)["events"].tolist() == sorted(lengths.tolist(), reverse=True)[:8]
+    assert people.by_length(small_world, longest=False)["events"].iloc[0] == lengths.min()
+    ranks = people.target_ranks(model, small_world, batch=7)
+    for user in (0, 5, 59):
+        assert ranks[user] == answer(model, small_world, reading(small_world, user)).truth_rank
+    found = people.gains(np.array([4.0, 1.0, 9.0]), np.array([1.0, 8.0, 9.0]))
+    assert found["user"].tolist() == [1, 2, 0] and found["doublings"].tolist() == [3, 0, -2]
+    genre = small_world.catalog.genres[1][0]  # type: ignore[index]
+    table = people.by_genre(small_world, genre)
+    best = table.iloc[0]
+    own = [genre in small_world.catalog.genres[i] for i in reading(small_world, int(best["user"])).items]  # type: ignore[index]
+    assert best["share"] == pytest.approx(np.mean(own)) and table["share"].is_monotonic_decreasing
+    with pytest.raises(InputError, match="no item here"):
+        people.by_genre(small_world, "no such genre")

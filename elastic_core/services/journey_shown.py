@@ -1,9 +1,12 @@
-"""What of a journey is put on a page: the part of a history that fits a ribbon, the experts and spans that fit a figure."""
+"""What of a journey is put on a page: what fits a ribbon or a figure, and which genres an expert's people have met more."""
 
 import numpy as np
 import pandas as pd
 
 from elastic_core.data import Dataset
+from elastic_core.data.histories import Split
+from elastic_core.routing import Routing
+from elastic_core.services.genre_evidence import Evidence
 from elastic_core.services.inspect import split_year
 from elastic_core.services.journey import Contents, Tree
 
@@ -11,9 +14,9 @@ KEPT, ADDED, MOVED, REMOVED = "kept", "added", "moved", "removed"
 GAP = 3  # removed events shown at one place; more are only counted
 
 
-def ribbon_rows(dataset: Dataset, tree: Tree, last: int = 18) -> pd.DataFrame:
+def ribbon_rows(dataset: Dataset, tree: Tree, last: int = 12, most: int = 36) -> pd.DataFrame:
     """The latest events of the current version with what was removed from among them: place (from 1, 0 = removed), item,
-    title, genres, state."""
+    title, genres, state. More than `last`, up to `most`, where an earlier edit can be shown that way."""
     here, catalog = tree.here, dataset.catalog
     added, moved = here.added, here.moved
     gone = [] if here.own else sorted(set(range(len(tree.original))) - set(here.origins))
@@ -23,9 +26,10 @@ def ribbon_rows(dataset: Dataset, tree: Tree, last: int = 18) -> pd.DataFrame:
             passed = [o for o in gone if o < origin]
             rows += _removed(tree, passed)
             gone = gone[len(passed) :]
-        rows.append((at + 1, item, ADDED if at in added else MOVED if at in moved else KEPT))
+        rows.append((at + 1, item, KEPT if here.own else ADDED if at in added else MOVED if at in moved else KEPT))
     rows += _removed(tree, gone)
-    shown = rows[-last:]
+    edited = [at for at, row in enumerate(rows) if row[2] != KEPT and len(rows) - at <= most]
+    shown = rows[-max(last, len(rows) - edited[0] if edited else 0) :]
     table = pd.DataFrame(shown, columns=["place", "item", "state"])
     table["title"] = [catalog.title(item) for item in table["item"]]
     table["genres"] = [catalog.genres[item] if catalog.genres else () for item in table["item"]]
@@ -36,10 +40,28 @@ def _removed(tree: Tree, origins: list[int]) -> list[tuple[int, int, str]]:
     return [(0, tree.original[origin], REMOVED) for origin in origins[-GAP:]]
 
 
-def busiest(experts: pd.DataFrame, most: int = 14) -> tuple[pd.DataFrame, int]:
-    """Of experts summoned along time, the rows of those with the most weight in all, and how many experts there were."""
+def busiest(experts: pd.DataFrame, moment: int, most: int = 18) -> tuple[pd.DataFrame, int]:
+    """Of experts summoned along time, the rows of those summoned at (or last before) `moment` and of those with the most
+    weight in all, at most `most` experts; and how many there were."""
     totals = experts.groupby("expert")["gate"].sum().sort_values(ascending=False, kind="stable")
-    return experts[experts["expert"].isin(totals.index[:most])].reset_index(drop=True), len(totals)
+    until = experts[experts["event"] <= max(moment, experts["event"].min())]
+    now = until[until["event"] == until["event"].max()]["expert"].tolist()
+    shown = list(dict.fromkeys([*now, *totals.index]))[:most]
+    return experts[experts["expert"].isin(shown)].reset_index(drop=True), len(totals)
+
+
+def genre_evidence(dataset: Dataset, traffic: Routing, length: int, split: Split = "test") -> Evidence:
+    """Which genres are over-represented in what a model of this length reads of those who summon an expert."""
+    listed = dataset.catalog.genres or ((),) * (dataset.catalog.n_items + 1)
+    names = tuple(sorted({genre for genres in listed for genre in genres}))
+    ends = dataset.ends(split)
+    starts = np.maximum(dataset.histories.offsets[:-1], ends - length)
+    shares = np.zeros((len(ends), len(names)), dtype=np.float32)
+    for column, name in enumerate(names):
+        has = np.array([name in genres for genres in listed])[dataset.histories.items]
+        sums = np.concatenate([[0], np.cumsum(has)])
+        shares[:, column] = (sums[ends] - sums[starts]) / (ends - starts)
+    return Evidence(names, traffic.experts, shares, shares.mean(0))
 
 
 def span_titles(dataset: Dataset, items: np.ndarray, cells: pd.DataFrame) -> list[str]:

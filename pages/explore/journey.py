@@ -40,47 +40,49 @@ def scrubber() -> int:
     """The moment, and what came after it."""
     return int(
         st.slider(
-            f"Read the first … {words.many}", 1, last, last, key=state.MOMENT, bind="query-params",
+            f"Read the first … of these {words.many}", 1, last, last, key=state.MOMENT, bind="query-params",
             disabled=shell.locked(state.MOMENT),
             help=f"The model reads up to here; what they {words.did} next is held back and marked gold.",
         )
     )  # fmt: skip
 
 
-def compared() -> tuple[Situation | None, str]:
-    """The situation that this one is compared with, and its name; None for nothing."""
+def compared() -> tuple[Situation | None, str, str]:
+    """The situation that this one is compared with, its name, and the second run's name if it is that; None for nothing."""
     options = [*choices(tree), *([SECOND] if now.other else [])]
+    asked = st.query_params.get(WITH)
+    if asked and asked not in options and WITH not in st.session_state:
+        state.say(f"There is nothing called {shell.quoted(asked)} to compare with here.")
     if st.session_state.get(WITH) not in options:
         st.session_state.pop(WITH, None)
     chosen = options[0]
     if len(options) > 1:
         chosen = st.selectbox(
-            "Compare with", options, key=WITH, bind="query-params", disabled=shell.locked(WITH), width=300
+            "Arrows compare with", options, key=WITH, bind="query-params", disabled=shell.locked(WITH), width=220
         ) or options[0]  # fmt: skip
     if chosen == SECOND and now.other is not None:
         peer = cache.opened(now.other, now.dataset)
-        return cache_journey.situation(now.other, peer, now.dataset, here.read), f"{now.other.name}, same history"
+        return cache_journey.situation(now.other, peer, now.dataset, here.read), now.other.name, now.other.name
     number = options.index(chosen)
     read = journey.read(now.dataset, tree, number)
     if number == tree.current or not len(read.items):
-        return None, chosen
-    return cache_journey.situation(now.run, now.model, now.dataset, read), chosen
+        return None, chosen, ""
+    return cache_journey.situation(now.run, now.model, now.dataset, read), chosen, ""
 
 
-def answers() -> None:
+def answers(before: Situation | None, name: str, peer: str) -> None:
     """Experts and lists, beside what they are compared with."""
-    before, name = compared()
-    same_run = before is not None and bool(before.heard)
     if before is not None:
-        journey_views.verdict(here, moved(before.answer, here.answer), name, words)
-    left, right = st.columns([2, 3], gap="medium") if now.model.retrieves else (None, st.container())
-    if left is not None:
-        with left:
+        journey_views.verdict(here, moved(before.answer, here.answer), name, peer, words)
+    wide = bool(peer) or not now.model.retrieves
+    left, right = (st.container(), st.container()) if wide else st.columns([5, 6], gap="medium")
+    with left if not peer else right:
+        if now.model.retrieves:
             st.subheader("The experts it summons", anchor=False)
-            journey_views.experts(now, here, before if same_run and not name.endswith("same history") else None)
-    with right:
+            journey_views.experts(now, here, None if peer else before)
+    with right if not peer else left:
         st.subheader("What comes next", anchor=False)
-        journey_views.lists(now, here, before or here, name, before is not None)
+        journey_views.lists(now, here, before, peer)
 
 
 def settings() -> dict[str, str | int]:
@@ -106,20 +108,25 @@ with below:  # first, because the box says which versions there are
     with kept:
         tree = state.code_box(now, moment)
         journey_files.versions(now, tree)
-with notices:
-    state.said()
 with drawn:
     journey_views.ribbon(now, tree, words)
     journey_edit.bar(now, tree, words)
+    choosing = st.container(horizontal=True, vertical_alignment="bottom")
+    with choosing:
+        journey_edit.versions(now, tree)
     if tree.here.items:
         here = cache_journey.situation(now.run, now.model, now.dataset, journey.read(now.dataset, tree))
-        answers()
+        with choosing:
+            comparison = compared()
+        answers(*comparison)
         journey_reasons.influence(now, here, words)
         if now.model.retrieves:
-            journey_reasons.reading(now, here, words)
+            journey_reasons.reading(now, here)
     else:
         st.info(f"Nothing has been read yet. Add a {words.one}, or paste a list.")
-    journey_reasons.along(now, moment, words)
+    journey_reasons.along(now, moment)
 with below:
     ids = raw_ids(now.dataset, tree.here)
     view.foot(f'python -m elastic_core recommend {now.run.name} --history "{ids}"', **settings())
+with notices:  # last, when everything has been said
+    state.said()

@@ -1,6 +1,7 @@
 """What the journey page keeps between reruns; see cache.py for how things are identified."""
 
 import numpy as np
+import plotly.graph_objects as go
 import streamlit as st
 
 from elastic_core.data import Dataset
@@ -8,10 +9,13 @@ from elastic_core.data.histories import Split
 from elastic_core.models.registry import Recommender
 from elastic_core.runs import Run
 from elastic_core.services import influence as removal
-from elastic_core.services import journey_trace, people
+from elastic_core.services import journey_shown, journey_trace, people
+from elastic_core.services.genre_evidence import Evidence
 from elastic_core.services.inspect import Situation
+from elastic_core.services.journey_trace import Along
 from elastic_core.services.recommend import Reading
-from pages.ui import cache
+from pages.ui import cache, charts, charts_journey
+from pages.ui.shell import Context
 
 Items = tuple[int, ...]
 
@@ -40,13 +44,13 @@ def _influence(
     return removal.influence(_model, _data, np.array(items, dtype=np.int64), target)
 
 
-def along(run: Run, model: Recommender, data: Dataset, user: int) -> journey_trace.Along:
+def along(run: Run, model: Recommender, data: Dataset, user: int) -> Along:
     """One person at up to 40 moments of their history."""
     return _along(str(run.path), cache.stamp(run), data.hash, user, model, data)
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
-def _along(path: str, stamp: str, data_hash: str, user: int, _model: Recommender, _data: Dataset) -> journey_trace.Along:
+def _along(path: str, stamp: str, data_hash: str, user: int, _model: Recommender, _data: Dataset) -> Along:
     return journey_trace.along(_model, _data, user)
 
 
@@ -58,6 +62,36 @@ def ceiling(run: Run, model: Recommender, data: Dataset, split: Split) -> float:
 @st.cache_data(max_entries=16, show_spinner=False)
 def _ceiling(path: str, stamp: str, data_hash: str, split: Split, _model: Recommender, _data: Dataset, _run: Run) -> float:
     return journey_trace.ceiling(cache.traffic(_run, _model, _data, split))
+
+
+def evidence(run: Run, model: Recommender, data: Dataset, split: Split) -> Evidence:
+    """The genres around every expert."""
+    return _evidence(str(run.path), cache.stamp(run), data.hash, split, model, data, run)
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _evidence(path: str, stamp: str, data_hash: str, split: Split, _model: Recommender, _data: Dataset, _run: Run) -> Evidence:
+    return journey_shown.genre_evidence(_data, cache.traffic(_run, _model, _data, split), _model.length, split)
+
+
+def way(now: Context, moment: int, dark: bool) -> tuple[go.Figure, Along, Along | None, int, int]:
+    """The figure of the whole journey with what it shows: both runs' ranks, experts drawn, experts in all."""
+    other = now.other
+    keys = tuple((str(run.path), cache.stamp(run)) for run in (now.run, other) if run)
+    return _way(keys, now.dataset.hash, now.user, moment, dark, now)
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def _way(
+    runs: tuple[tuple[str, str], ...], data_hash: str, user: int, moment: int, dark: bool, _now: Context
+) -> tuple[go.Figure, Along, Along | None, int, int]:
+    mine, other = along(_now.run, _now.model, _now.dataset, user), None
+    if _now.other is not None:
+        other = along(_now.other, cache.opened(_now.other, _now.dataset), _now.dataset, user)
+    experts, count = journey_shown.busiest(mine.experts, moment) if len(mine.experts) else (mine.experts, 0)
+    names = (_now.run.name, _now.other.name if _now.other else "")
+    figure = charts_journey.along(mine.ranks, experts, moment, charts.palette(dark), other.ranks if other else None, names)
+    return figure, mine, other, int(experts["expert"].nunique()), count
 
 
 def target_ranks(run: Run, model: Recommender, data: Dataset, split: Split) -> np.ndarray:

@@ -26,7 +26,7 @@ def _dress(figure: go.Figure, colours: Palette, height: int, **margin: int) -> g
 def influence(table: pd.DataFrame, labels: list[str], colours: Palette) -> go.Figure:
     """What each removal costs, and beside it how much attention the event got; `labels` name the rows, first on top."""
     known = bool(table["attention"].notna().any())
-    titles = ("what having it does to the chance", "attention it gets") if known else ("what having it does to the chance",)
+    titles = ("effect on the chance", "attention") if known else ("effect on the chance",)
     figure = make_subplots(1, 1 + known, shared_yaxes=True, horizontal_spacing=0.04, subplot_titles=titles, **_widths(known))
     change, rows = table["change"].to_numpy(), np.arange(len(table))
     up, down = colours.warm[1], colours.cool[1]
@@ -37,8 +37,9 @@ def influence(table: pd.DataFrame, labels: list[str], colours: Palette) -> go.Fi
         cliponaxis=False, customdata=np.stack([labels, table["places"]], axis=1),
         hovertemplate="%{customdata[0]}<br>log-chance %{x:+.3f}, %{customdata[1]} places<extra></extra>", row=1, col=1,
     )  # fmt: skip
-    figure.update_xaxes(PLAIN | {"range": [-1.5 * largest, 1.5 * largest], "showticklabels": False}, row=1, col=1)
-    figure.add_vline(x=0, line={"color": colours.muted, "width": 1}, row=1, col=1)
+    low, high = min(float(change.min()), -0.2 * largest), max(float(change.max()), 0.2 * largest)
+    room = {"range": [1.1 * low - 0.4 * largest, 1.1 * high + 0.4 * largest], "showticklabels": False}
+    figure.update_xaxes(PLAIN | room | {"zeroline": True, "zerolinecolor": colours.muted}, row=1, col=1)
     if known:
         weights = table["attention"].fillna(0).to_numpy()
         figure.add_bar(
@@ -67,7 +68,7 @@ def aggregation(cells: pd.DataFrame, slots: pd.DataFrame, titles: list[str], col
     names = [f"expert {expert}" for expert in slots["expert"]]
     figure = make_subplots(
         1, 2, shared_yaxes=True, horizontal_spacing=0.03, column_widths=[0.76, 0.24],
-        subplot_titles=("where each expert looks", "read by the last event"),
+        subplot_titles=("where each expert looks", "last event"),
     )  # fmt: skip
     stops = [[i / (len(colours.load) - 1), colour] for i, colour in enumerate(colours.load)]
     ratio = np.sqrt(grid.to_numpy() / even)  # the square root keeps one very hot cell from hiding the others
@@ -86,7 +87,7 @@ def aggregation(cells: pd.DataFrame, slots: pd.DataFrame, titles: list[str], col
     )  # fmt: skip
     ends = [0, len(spans) - 1] if len(spans) > 1 else [0]
     marks = [f"event {spans['first'].iloc[0]}", f"event {spans['last'].iloc[-1]}"][: len(ends)]
-    figure.update_xaxes(PLAIN | {"tickvals": ends, "ticktext": marks, "ticks": "", "ticklabelposition": "inside"}, row=1, col=1)
+    figure.update_xaxes(PLAIN | {"tickvals": ends, "ticktext": marks, "ticks": ""}, row=1, col=1)
     figure.update_xaxes(PLAIN | {"showticklabels": False, "range": [0, 1.5 * float(reads.max())]}, row=1, col=2)
     figure.update_yaxes(
         PLAIN | {"autorange": "reversed", "tickvals": np.arange(len(names)), "ticktext": names, "ticks": ""}, col=1
@@ -115,7 +116,8 @@ def along(
     )
     if rows > 1:
         _strip(figure, experts, colours)
-    figure.add_vline(x=here, line={"color": colours.gold, "width": 2}, row="all", col=1)
+    line = {"type": "line", "xref": "x", "yref": "paper", "x0": here, "x1": here, "y0": 0, "y1": 1}
+    figure.update_layout(shapes=[line | {"line": {"color": colours.gold, "width": 2}, "layer": "below"}])
     figure.update_xaxes(PLAIN | {"range": [0, float(ranks["event"].max()) * 1.02 + 0.5]})
     figure.update_xaxes({"title": {"text": "events read", "standoff": 4}}, row=rows)
     _dress(figure, colours, 260 if rows == 1 else 560, b=36)

@@ -29,16 +29,18 @@ def bar(now: Context, tree: Tree, words: Words) -> None:
         with st.popover("Your own list", icon=":material/edit_note:", disabled=held, key="jrn_pasting"):
             _paste(now, words)
         st.button("Undo", icon=":material/undo:", on_click=state.undo, disabled=held or not tree.current, key="jrn_undo")
-        if tree.versions:
-            _versions(now, tree, held)
 
 
-def _versions(now: Context, tree: Tree, held: bool) -> None:
+def versions(now: Context, tree: Tree) -> None:
+    """Go to any version."""
+    if not tree.versions:
+        return
     table = versions_table(now.dataset, tree)
     names = {row.version: f"v{row.version}: {row.what}"[:70] for row in table.itertuples()}
     st.session_state[VERSION] = tree.current
     st.selectbox(
-        "Version", list(names), key=VERSION, format_func=names.__getitem__, on_change=_went, disabled=held, width=300,
+        "Version", list(names), key=VERSION, format_func=names.__getitem__, on_change=_went,
+        disabled=shell.locked(state.CODE), width=300,
         help="Every edit is kept. Choose any version to go back or on.",
     )  # fmt: skip
 
@@ -100,7 +102,7 @@ def _paste(now: Context, words: Words) -> None:
     try:
         found = parse_list(now.dataset, text)
     except InputError as error:
-        st.error(f"{shell.plain(str(error)).capitalize()}.")
+        st.error(state.sentence(error))
         return
     for problem in found.problems[:20]:
         st.warning(shell.plain(problem), icon=":material/help:")

@@ -6,9 +6,9 @@ from elastic_core.errors import InputError
 from elastic_core.services import inspect
 from elastic_core.services.influence import LAST
 from elastic_core.services.inspect import Situation, Words
-from elastic_core.services.journey_shown import busiest, span_titles, strongest
+from elastic_core.services.journey_shown import span_titles, strongest
 from elastic_core.services.journey_trace import aggregation
-from pages.ui import cache, cache_journey, charts, charts_journey, shell, view
+from pages.ui import cache_journey, charts, charts_journey, shell, view
 from pages.ui import journey_state as state
 from pages.ui.shell import Context
 
@@ -64,7 +64,7 @@ def influence(now: Context, here: Situation, words: Words) -> None:
     try:
         found = cache_journey.influence(now.run, now.model, now.dataset, tuple(here.read.items.tolist()), target)
     except InputError as error:
-        st.write(f"{shell.plain(str(error)).capitalize()}.")
+        st.write(state.sentence(error))
         return
     name = inspect.split_year(now.dataset.catalog.title(target))[0]
     st.markdown(
@@ -80,10 +80,10 @@ def influence(now: Context, here: Situation, words: Words) -> None:
 
 def _label(position: int, title: str) -> str:
     name = inspect.split_year(title)[0].replace("<", "‹").replace(">", "›")  # plotly reads tags in labels
-    return f"{position}. {name if len(name) <= 22 else name[:21] + '…'}"
+    return f"{position}. {name if len(name) <= 20 else name[:19] + '…'}"
 
 
-def reading(now: Context, here: Situation, words: Words) -> None:
+def reading(now: Context, here: Situation) -> None:
     """The aggregation map and the dispatch."""
     st.subheader("How the experts read this history", anchor=False)
     layer = 1
@@ -95,8 +95,12 @@ def reading(now: Context, here: Situation, words: Words) -> None:
     try:
         found = aggregation(now.model, here.read.items, layer - 1)
     except InputError as error:
-        st.write(f"{shell.plain(str(error)).capitalize()}.")
+        st.write(state.sentence(error))
         return
+    st.caption(
+        "Left: the hotter a cell, the more of that expert’s reading falls there, compared with reading everything evenly; "
+        "earliest events left. Right: how much the last event then takes from each expert."
+    )
     titles = [title.replace("<", "‹").replace(">", "›") for title in span_titles(now.dataset, here.read.items, found.cells)]
     figure = charts_journey.aggregation(found.cells, found.slots, titles, charts.palette(shell.is_dark()))
     top = found.slots.sort_values("reads").iloc[-1]
@@ -104,25 +108,21 @@ def reading(now: Context, here: Situation, words: Words) -> None:
     view.chart("jrn_reading", figure, found.cells.merge(found.slots), READING, alt)
 
 
-def along(now: Context, moment: int, words: Words) -> None:
+def along(now: Context, moment: int) -> None:
     """The way so far: rank and experts at many moments; a click goes there."""
     st.subheader("The whole journey", anchor=False)
-    mine = cache_journey.along(now.run, now.model, now.dataset, now.user)
-    other = None
-    if now.other is not None:
-        other = cache_journey.along(now.other, cache.opened(now.other, now.dataset), now.dataset, now.user).ranks
-    experts, count = busiest(mine.experts)
-    shown = f" The {experts['expert'].nunique()} experts with the most weight, of {count} summoned in all." if count else ""
+    figure, mine, other, drawn, count = cache_journey.way(now, moment, shell.is_dark())
+    some = f" The {drawn} experts of now and of most of the way, out of {count} summoned in all." if drawn < count else ""
     dotted = f" Dotted: {shell.plain(now.other.name)}." if now.other else ""
     st.caption(
-        f"The history as it was, without your edits. Gold line: where you are; click a mark to go there, or use the slider "
-        f"above. Circles were part of training, the star is the test.{shown}{dotted}"
+        "The history as it was, without your edits. Gold line: where you are; click a mark to go there, or use the slider "
+        f"above. Circles were part of training, the star is the test.{some}{dotted}"
     )
-    names = (now.run.name, now.other.name if now.other else "")
-    figure = charts_journey.along(mine.ranks, experts, moment, charts.palette(shell.is_dark()), other, names)
     last = mine.ranks.iloc[-1]
     alt = f"Rank of the next item at {len(mine.ranks)} moments; at the last, the test, rank {last['rank']} of {last['running']}."
-    table = mine.ranks if other is None else mine.ranks.merge(other[["event", "rank"]], on="event", suffixes=("", "_second_run"))
+    table = mine.ranks
+    if other is not None:
+        table = mine.ranks.merge(other.ranks[["event", "rank"]], on="event", suffixes=("", "_second_run"))
     view.chart("jrn_along", figure, table, ALONG, alt, on_select=None if shell.locked(state.MOMENT) else _picked)
 
 

@@ -67,12 +67,18 @@ def said() -> None:
         st.warning(sentence, icon=":material/info:")
 
 
+def sentence(error: InputError) -> str:
+    """What is wrong, as a sentence for a place that reads Markdown."""
+    text = shell.plain(str(error))
+    return f"{text[:1].upper()}{text[1:]}."
+
+
 def do(edit: Edit) -> None:
     """For callbacks: a new version."""
     try:
         _keep(_tree().then(edit))
     except InputError as error:
-        say(f"{shell.plain(str(error)).capitalize()}.")
+        say(sentence(error))
 
 
 def undo() -> None:

@@ -11,18 +11,21 @@ from elastic_core.services.journey import Tree
 from elastic_core.services.journey_shown import ADDED, MOVED, REMOVED, ribbon_rows
 from elastic_core.services.journey_trace import HOT, THEIRS, cards
 from elastic_core.services.recommend import Moved, moved
-from pages.ui import cache, cache_journey, charts, person, shell, tiles, view
+from pages.ui import cache, cache_journey, charts, open_expert, person, shell, tiles, view
 from pages.ui.shell import Context
 from pages.ui.tiles import Tile
 
-SIGNS = {ADDED: "＋ ", MOVED: "⇄ ", REMOVED: "− "}
+EXPERT = "jrn_expert"
+GRID = "display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,18rem),1fr));column-gap:1rem"
+SIGNS = {ADDED: "+ ", MOVED: "↔ ", REMOVED: "− "}
 NOTES = {ADDED: "added here", MOVED: "moved here", REMOVED: "removed"}
 EXPERTS = view.About(
     "Which experts does this history summon, and are they this person’s own or everybody’s?",
     "The history becomes one query; the experts with the highest scores are summoned and weighted. “Hot for everyone”: summoned "
     "for more people than the busiest expert of a router that chooses at random would be. “Theirs”: summoned for no more people "
     "than if all experts were equally busy. “Shared” lies between. The factor compares the weight here with the mean over "
-    "everybody, counting 0 for people who do not summon the expert.",
+    "everybody, counting 0 for people who do not summon the expert. Genres: what the model reads of an expert’s people against "
+    "what it reads of everybody, as a lift with its 95 % interval (widened for the number of genres).",
     "A rare expert is not an important one. What an expert changes is found by taking it away (start page, Experts page).",
     test="tests/test_journey.py::test_hot_is_more_than_chance_and_theirs_is_no_more_than_even",
 )
@@ -41,7 +44,8 @@ def ribbon(now: Context, tree: Tree, words: Words) -> None:
     shown = int((table["state"] != REMOVED).sum())
     read = min(count, now.model.length)
     parts = [f"The last {shown} of {count} {words.many}, oldest first." if shown < count else "Oldest first."]
-    parts += [f"This run reads the last {read} only." if read < count else ""]
+    trained = bool(now.model.objectives)
+    parts += [f"This run reads the last {read} only." if read < count and trained else ""]
     parts += ["Colour: first listed genre." if now.dataset.catalog.genres else ""]
     signs = {SIGNS[state] + state for state in table["state"] if state in SIGNS}
     parts += [f"**{', '.join(sorted(signs))}**" if signs else ""]
@@ -54,42 +58,77 @@ def ribbon(now: Context, tree: Tree, words: Words) -> None:
     st.html(tiles.ribbon(cells, person.colours(now), f"The last {shown} {words.many} of this history"))
 
 
-def lists(now: Context, here: Situation, before: Situation, name: str, changed: bool) -> None:
-    """The ten likeliest with what moved; with a comparison, the other ten beside them."""
-    change = moved(before.answer, here.answer)
-    columns = st.columns(2) if changed else [st.container()]
-    with columns[-1]:
-        if changed:
-            st.markdown("**Now**")
-        person.suggestions(now, here, change, changed)
-    if changed:
-        with columns[0]:
-            st.markdown(f"**{shell.plain(name).capitalize()}**")
+def lists(now: Context, here: Situation, before: Situation | None, peer: str) -> None:
+    """The ten likeliest with what moved; a second run's ten, named `peer`, stand beside them."""
+    change = moved((before or here).answer, here.answer)
+    if peer and before is not None:
+        mine, theirs = st.columns(2)
+        with theirs:
+            st.markdown(f"**{shell.plain(peer)}**")
             person.suggestions(now, before, moved(before.answer, before.answer), changed=False)
+        with mine:
+            st.markdown(f"**{shell.plain(now.run.name)}**")
+            person.suggestions(now, here, change, changed=True)
+    else:
+        person.suggestions(now, here, change, changed=before is not None)
     panel = st.expander("Show as a table", icon=":material/table:", key="jrn_lists", on_change="rerun")
     if panel.open:
         with panel:
             view.table("jrn_list", change.table, LISTS, "The ten likeliest with score, rank before and change")
 
 
-def verdict(here: Situation, change: Moved, before: str, words: Words) -> None:
+def verdict(here: Situation, change: Moved, before: str, peer: str, words: Words) -> None:
     """One or two sentences: what moved."""
     truth = f" What they really {words.did} next {change.truth_moved}." if here.answer.truth is not None else ""
+    if peer:
+        same = len(change.table) - change.counts["new"]
+        where = f" What they really {words.did} next is at rank {change.truth_after} here and {change.truth_before} there."
+        truth = where if here.answer.truth is not None else ""
+        text = f"**Beside {shell.plain(peer)}:** the two runs share {same} of their ten {words.many}.{truth}"
+        st.info(text, icon=":material/compare_arrows:")
+        return
     st.info(f"**Against {shell.plain(before)}:** {change.sentence(words.many)}{truth}", icon=":material/swap_vert:")
 
 
 def experts(now: Context, here: Situation, before: Situation | None) -> None:
-    """The summoned experts as rows: number, kind, weight, who else, and whether they are new here."""
+    """The summoned experts as rows: number, kind, weight, who else summons them, and whether they are new here."""
     assert here.found is not None
     traffic = cache.traffic(now.run, now.model, now.dataset, now.split)
     table = cards(here.found, traffic, cache_journey.ceiling(now.run, now.model, now.dataset, now.split))
     earlier = before.heard if before is not None else None
     table["before"] = [_place(earlier, expert) for expert in table["expert"]]
+    table["label"] = [_label(now, expert) for expert in table["expert"]]
     st.html(_rows(table, earlier is not None, len(traffic.experts), charts.palette(shell.is_dark())))
     gone = [str(expert) for expert in earlier or [] if expert not in here.heard]
     if gone:
         st.caption(f"No longer summoned: {', '.join(f'expert {number}' for number in gone)}.")
     view.explain(EXPERTS)
+    _one(now, table)
+
+
+def _label(now: Context, expert: int) -> str:
+    """The genre its people have met more than others, with the evidence."""
+    if not now.dataset.catalog.genres:
+        return ""
+    found = cache_journey.evidence(now.run, now.model, now.dataset, now.split).label(expert)
+    if found.weak:
+        return "its people have no clear genre"
+    return f"its people: {found.text} ×{found.lift:.1f} ({found.low:.1f} to {found.high:.1f}, n = {found.n})"
+
+
+def _one(now: Context, table: pd.DataFrame) -> None:
+    """The expert that all pages look at, and the way to its own page."""
+    summoned = table["expert"].tolist()
+    st.session_state[EXPERT] = now.expert if now.expert in summoned else summoned[0]
+    expert = st.selectbox(
+        "Look at one of them", summoned, key=EXPERT, format_func=lambda e: f"Expert {e}", on_change=_looked,
+        disabled=shell.locked("expert"),
+    )  # fmt: skip
+    open_expert.card(f"**Expert {expert}** has a page of its own: who summons it, and what changes without it.")
+
+
+def _looked() -> None:
+    shell.look_at(int(st.session_state[EXPERT]))
 
 
 def _place(earlier: list[int] | None, expert: int) -> int:
@@ -118,11 +157,13 @@ def _rows(table: pd.DataFrame, compared: bool, people: int, colours: charts.Pale
             f'<span style="flex:1;min-width:0;line-height:1.25"><b>Expert {row["expert"]}</b> '
             f'<span style="font-size:.75rem;border:1px solid {colour};border-radius:.6rem;padding:0 .4rem;color:{colour};'
             f'white-space:nowrap">{escape(row["kind"])}</span> <b style="font-size:.75rem">{change}</b><br>'
-            f'<span style="font-size:.75rem;opacity:.8">summoned for {row["load"]:,} of {people:,} people ({row["share"]:.1%}); '
+            f'<span style="font-size:.75rem;opacity:.85">{escape(row["label"])}{"<br>" if row["label"] else ""}'
+            f"summoned for {row['load']:,} of {people:,} people ({row['share']:.1%}), "
             f"here ×{row['times']:.0f} its mean weight</span></span>"
             f'<span style="flex:none;width:5.2rem;text-align:right;font-size:.75rem">weight {row["gate"]:.2f}'
             f'<span style="display:block;height:.4rem;background:{colours.line};border-radius:.2rem">'
             f'<span style="display:block;height:100%;width:{100 * row["gate"] / largest:.0f}%;background:{colour};'
             'border-radius:.2rem"></span></span></span></li>'
         )
-    return f'<ol aria-label="Summoned experts, strongest first" style="list-style:none;margin:0;padding:0">{"".join(cells)}</ol>'
+    style = f"list-style:none;margin:0;padding:0;{GRID}"
+    return f'<ol aria-label="Summoned experts, strongest first" style="{style}">{"".join(cells)}</ol>'

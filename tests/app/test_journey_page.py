@@ -7,6 +7,7 @@ import pytest
 from driving import healthy, html, press, said
 from streamlit.testing.v1 import AppTest
 
+from elastic_core.services.journey_text import to_json
 from pages.ui import journey_state as state
 
 PAGE = "pages/explore/journey.py"
@@ -46,7 +47,7 @@ def test_add_move_and_cut(opened: Opened) -> None:
     app = opened(PAGE, user="3")
     healthy(app.text_input(key="jrn_add").set_value("a").run())
     app = press(app, "Add it")
-    assert "＋" in html(app) and re.search(r"~a\d+-\d+$", code(app))
+    assert "+ " in html(app) and re.search(r"~a\d+-\d+$", code(app))
     app = press(app, "Earlier")
     assert re.search(r"~m\d+-\d+$", code(app))
     app = press(press(app, "Remove it"), "Remove the stretch")
@@ -99,7 +100,7 @@ def test_a_bad_moment_in_the_address_is_said(opened: Opened, moment: str) -> Non
 def test_a_second_run_stands_beside(opened: Opened) -> None:
     app = opened(PAGE, user="3", vs="tiny-peer")
     healthy(app.selectbox(key="jrn_with").set_value("the second run").run())
-    assert "same history" in said(app) and html(app).count("Suggestions, best first") == 2
+    assert "share" in app.info[0].value and html(app).count("Suggestions, best first") == 2
     healthy(app.segmented_control(key="jrn_for").set_value("the top suggestion").run())
     healthy(app.segmented_control(key="jrn_show").set_value("all, latest first").run())
 
@@ -109,3 +110,24 @@ def test_a_model_without_memory_still_answers(opened: Opened) -> None:
     assert "no interest memory" in said(app) and "removal works for any model" in said(app)
     app = press(app, "Remove the last item")
     assert "Against the original" in " ".join(info.value for info in app.info)
+
+
+def test_saved_versions_can_be_loaded_and_bad_files_are_said(opened: Opened) -> None:
+    world = opened(PAGE, user="3")
+    tree = press(press(world, "Remove the last item"), "Undo").session_state[state.NOW]
+    text = to_json(world.session_state["shell_context"].dataset, tree)
+    app = opened(PAGE, user="7")
+    healthy(app.file_uploader(key="jrn_file").set_value(("bad.json", b"[1, 2", "application/json")).run())
+    assert "The file was not loaded: the file is not JSON" in app.warning[0].value and code(app) == ""
+    healthy(app.file_uploader(key="jrn_file").set_value(("good.json", text.encode(), "application/json")).run())
+    assert not app.warning and app.number_input(key="user").value == 3 and code(app) == code(world)
+
+
+def test_held_controls_stay(opened: Opened) -> None:
+    app = opened(PAGE, user="3", lock="jrn_t,jrn_edits,jrn_with")
+    assert app.slider(key=state.MOMENT).disabled and app.text_input(key=state.CODE).disabled
+    assert next(button for button in app.button if button.label == "Remove the last item").disabled
+
+
+def test_nothing_to_compare_with_is_said(opened: Opened) -> None:
+    assert "nothing called" in opened(PAGE, user="3", jrn_with="version 9").warning[0].value
