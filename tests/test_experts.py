@@ -24,6 +24,7 @@ from elastic_core.runs import Run
 from elastic_core.services import ablation, expert_items, expert_people, expert_relations, experts
 from elastic_core.services.experts import Survey
 from elastic_core.services.genre_evidence import Evidence
+from elastic_core.services.traffic import chance, traffic
 
 World = tuple[Recommender, Dataset, Survey]
 
@@ -78,6 +79,9 @@ def test_removing_an_expert_equals_a_loop_over_people_and_changes_no_weight(worl
     row = effect.row()
     moved, gained = effect.after.rank - effect.before.rank, effect.after.gain - effect.before.gain
     assert row["d_rank_mean"] == pytest.approx(moved.mean()) and row["d_rank_median"] == np.median(moved)
+    words = {"worse": -1, "better": 1, "unclear": 0, "same": 0, "few": 0}
+    clear = row["p"] < 0.05 and not row["low"] <= 0 <= row["high"]
+    assert words[ablation.verdict(row)] == clear * np.sign(row["d_ndcg"])
     assert (row["d_ndcg"], (row["low"], row["high"])) == (pytest.approx(gained.mean()), bootstrap(gained))
     judged = evaluate(model, dataset, protocols=["full"], users=effect.users).values("full", "NDCG@10")
     assert np.allclose(effect.before.gain, judged)
@@ -107,6 +111,8 @@ def test_all_effects_at_once_equal_one_by_one(world: World) -> None:
     heard: list[float] = []
     table = ablation.everyone(model, dataset, found.traffic, tell=heard.append).set_index("expert")
     assert heard == sorted(heard) and set(table.index) == set(np.flatnonzero(found.traffic.load))
+    below, above, expected = ablation.apart(table)
+    assert (below, above) == ((table["high"] < 0).sum(), (table["low"] > 0).sum()) and expected == pytest.approx(len(table) / 20)
     for expert in list(table.index)[::6]:
         row = ablation.remove(model, dataset, found.traffic, int(expert)).row()
         assert table.loc[expert, "n"] == row["n"]
@@ -248,8 +254,10 @@ def test_status_table_and_recovered_interests(world: World, busy: int) -> None:
     dead = killed(found, busy)
     assert dead.status()[busy] == "dead" and experts.label(dead, busy).text == "no label"  # type: ignore[union-attr]
     low, high = found.band
+    drawn = chance(traffic(found.traffic, np.ones(found.people, dtype=bool), "people"), draws=400).each
+    assert (low, high) == pytest.approx(drawn, abs=1)  # the same band as on the page about traffic, there by simulation
     for load, status in zip(found.traffic.load, found.status(), strict=True):
-        assert status == ("dead" if load == 0 else "hot" if load > high else "quiet" if load < low else "normal")
+        assert status == ("dead" if load == 0 else "hot" if load > high else "cold" if load < low else "usual")
     table = experts.table(found)
     assert table["expert"].tolist() == list(range(found.size)) and table["traffic"].sum() == pytest.approx(1)
     assert dataset.truth is not None and found.met is not None
@@ -264,17 +272,17 @@ def test_status_table_and_recovered_interests(world: World, busy: int) -> None:
 
 def test_hot_experts_of_a_person(world: World) -> None:
     _, _, found = world
-    traffic = found.traffic
+    summoned = found.traffic
     for user in (0, 7):
-        frame = experts.hot_experts(traffic, user)
-        assert frame["expert"].tolist() == traffic.experts[user].tolist()
+        frame = experts.hot_experts(summoned, user)
+        assert frame["expert"].tolist() == summoned.experts[user].tolist()
         for row in frame.itertuples():
-            gates = [float(traffic.gates[u][traffic.experts[u] == row.expert].sum()) for u in range(found.people)]
+            gates = [float(summoned.gates[u][summoned.experts[u] == row.expert].sum()) for u in range(found.people)]
             assert row.times == pytest.approx(row.gate / np.mean(gates), rel=1e-4)
-            assert row.load_rank == (traffic.load > row.load).sum() + 1 and row.share == row.load / found.people
+            assert row.load_rank == (summoned.load > row.load).sum() + 1 and row.share == row.load / found.people
             assert (row.kind == "everybody's") == (found.status()[row.expert] == "hot")
     with pytest.raises(InputError):
-        experts.hot_experts(traffic, found.people)
+        experts.hot_experts(summoned, found.people)
 
 
 # --- neighbours ------------------------------------------------------------------------------------------------------
@@ -336,7 +344,7 @@ def test_the_command_prints_the_table_and_one_expert(
     assert main(["experts", run, "--effects", "--csv", "--sort", "spread"]) == 0
     table = pd.read_csv(io.StringIO(capsys.readouterr().out))
     assert len(table) == 64 and table["spread"].is_monotonic_decreasing and {"d_ndcg_low", "purity", "people_genre"} <= {*table}
-    assert main(["experts", run, "--expert", str(int(table["load"].idxmax()))]) == 0
+    assert main(["experts", run, "--expert", str(table.loc[table["load"].idxmax(), "expert"])]) == 0
     assert "without expert" in (said := capsys.readouterr().out) and "label" in said
     for words, why in (
         ([run, "--expert", "64"], "no expert 64"),

@@ -25,8 +25,9 @@ from elastic_core.services import ablation, expert_items, expert_people, expert_
 from elastic_core.services.experts import Survey
 
 SHORT = {
-    "traffic": "{:.2%}", "spread": "{:.2f}", "purity": "{:.0%}", "purity_chance": "{:.0%}", "d_ndcg": "{:+.4f}",
-    "low": "{:+.4f}", "high": "{:+.4f}", "ndcg_before": "{:.4f}", "ndcg_after": "{:.4f}", "d_ndcg_low": "{:+.4f}", "d_ndcg_high": "{:+.4f}", "d_rank_median": "{:+g}",
+    "traffic": "{:.2%}", "spread": "{:.2f}", "purity": "{:.0%}", "purity_chance": "{:.0%}", "d_ndcg": "{:+.4f}", "low": "{:+.4f}",
+    "high": "{:+.4f}", "ndcg_before": "{:.4f}", "ndcg_after": "{:.4f}", "d_ndcg_low": "{:+.4f}", "d_ndcg_high": "{:+.4f}",
+    "d_rank_median": "{:+g}",
 }  # fmt: skip
 
 
@@ -74,9 +75,9 @@ def shown(frame: pd.DataFrame) -> str:
 
 def summary(loaded: Loaded, found: Survey) -> None:
     counts, (low, high) = pd.Series(found.status()).value_counts(), found.band
-    words = ", ".join(f"{counts.get(name, 0)} {name}" for name in (experts.HOT, experts.NORMAL, experts.QUIET, experts.DEAD))
+    words = ", ".join(f"{counts.get(name, 0)} {name}" for name in (experts.HOT, experts.USUAL, experts.COLD, experts.DEAD))
     print(f"{loaded.run.name}: {found.people:,} people, {found.size} experts: {words}")
-    print(f"a uniformly random router gives every expert {low:.0f} to {high:.0f} people (95 %)")
+    print(f"a uniformly random router gives an expert {low} to {high} people in 95 % of cases")
     if found.genres:
         labelled, chance = found.by_chance()
         print(f"{labelled} experts have an over-represented genre; with people shuffled among experts: {chance:.1f}")

@@ -5,7 +5,7 @@ over the gate of the expert it replaces. In runs that retrieve before every laye
 Judged under the protocol `full`: the true next item against all items the person had not met. d = after - before.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -119,6 +119,23 @@ class Effect:
 def interval(differences: np.ndarray) -> tuple[float, float]:
     """95 % paired bootstrap over people; unknown for fewer than two."""
     return bootstrap(differences) if len(differences) > 1 else (float("nan"), float("nan"))
+
+
+def verdict(row: Mapping[Hashable, Any]) -> str:
+    """An `Effect.row` in a word. `worse` or `better` without it: where interval and sign-flip test agree. Else `unclear`, `same`
+    (for everybody) or `few` (one person)."""
+    if np.isnan(row["low"]):
+        return "few"
+    if row["low"] == row["high"] == 0:
+        return "same"
+    if row["p"] >= 0.05 or row["low"] <= 0 <= row["high"]:
+        return "unclear"
+    return "worse" if row["high"] < 0 else "better"
+
+
+def apart(effects: pd.DataFrame) -> tuple[int, int, float]:
+    """Of `everyone`'s rows: intervals below 0, above 0, and how many of both 95 % intervals leave out 0 by chance, at most."""
+    return int((effects["high"] < 0).sum()), int((effects["low"] > 0).sum()), 0.05 * len(effects)
 
 
 def _safe(of: Callable[[np.ndarray], np.floating], values: np.ndarray) -> float:

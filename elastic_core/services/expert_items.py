@@ -169,3 +169,13 @@ def pushed(found: Pushes, dataset: Dataset, by: str, top: int = 8) -> tuple[pd.D
         for items in ends
     )
     return up, down
+
+
+def both(found: Pushes, dataset: Dataset) -> pd.DataFrame:
+    """Every item: item, title, direct, measured, and where it is near the top n, times, low, high."""
+    items = np.arange(1, dataset.catalog.n_items + 1)
+    frame = pd.DataFrame({"item": items, "title": [dataset.catalog.title(int(i)) for i in items]})
+    for name, values in (("direct", found.direct), ("measured", found.measured)):
+        if values is not None:
+            frame[name] = values[1:].astype(float)
+    return frame.merge(found.near.drop(columns="title"), on="item", how="left")

@@ -66,7 +66,8 @@ def standing(found: Survey, expert: int, user: int) -> dict[str, float]:
 
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """`people`: group, user, score, margin, rank (0 = not summoned), gate, events, items, shares. `items` are up to `top` of
+    """`people`: group, user, score, margin, rank (0 = not summoned), gate, events, even (1 / events that the model reads), items,
+    shares. `items` are up to `top` of
     the person's history with the largest aggregation weights in `shares`; without weights the most recent, shares empty."""
 
     people: pd.DataFrame
@@ -97,6 +98,7 @@ def examples(
     frame["rank"] = np.where(frame["gate"] > 0, frame.pop("place"), 0)
     ends, traced = dataset.ends(split), found.reads is not None
     frame["events"] = ends[users] - dataset.histories.offsets[users]
+    frame["even"] = 1 / np.minimum(frame["events"], model.length)
     read = [_reads(model, dataset, int(user), int(ends[user]), expert, top, traced) for user in users]
     frame["items"], frame["shares"] = [items for items, _ in read], [shares for _, shares in read]
     return Examples(frame, traced)

@@ -24,7 +24,7 @@ from elastic_core.routing import Routing
 from elastic_core.services.genre_evidence import Evidence, Label
 
 BATCH = 128
-HOT, NORMAL, QUIET, DEAD = "hot", "normal", "quiet", "dead"
+HOT, USUAL, COLD, DEAD = "hot", "usual", "cold", "dead"
 SHUFFLES = 5
 
 
@@ -54,10 +54,8 @@ class Survey:
         return self.side**2
 
     @cached_property
-    def band(self) -> tuple[float, float]:
-        """What 95 % of uniformly random routers keep to: the load of their least and of their most busy expert."""
-        low, high, _ = self.traffic.chance()
-        return float(low[0]), float(high[-1])
+    def band(self) -> tuple[int, int]:
+        return band(self.traffic)
 
     def place(self, expert: int) -> tuple[int, int]:
         """Row and column. Raises InputError for a number that is no expert."""
@@ -87,9 +85,9 @@ class Survey:
         return np.sqrt(np.maximum(own[0][:, None] + own[1][None, :] + 2 * both, 0)).ravel()
 
     def status(self) -> np.ndarray:
-        """hot, normal, quiet or dead per expert: above, within or below the band of a uniformly random router, or never used."""
+        """hot, usual, cold or dead per expert: above, within or below the band of a uniformly random router, or never used."""
         load, (low, high) = self.traffic.load, self.band
-        return np.select([load == 0, load > high, load < low], [DEAD, HOT, QUIET], NORMAL)
+        return np.select([load == 0, load > high, load < low], [DEAD, HOT, COLD], USUAL)
 
     @cached_property
     def of_people(self) -> Evidence:
@@ -109,6 +107,20 @@ class Survey:
             for _ in range(SHUFFLES)
         ]
         return self.of_people.labelled(), float(np.mean(null))
+
+
+def band(traffic: Routing) -> tuple[int, int]:
+    """The load that a uniformly random router gives any one expert in 95 % of cases (2.5 % and 97.5 % quantile).
+
+    It picks k different experts for each person, so an expert's load is binomial with share k / K.
+    """
+    people, share = len(traffic.experts), traffic.experts.shape[1] / len(traffic.load)
+    if share >= 1:
+        return people, people
+    logs = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, people + 1)))])
+    x = np.arange(people + 1)
+    below = np.exp(logs[-1] - logs - logs[::-1] + x * np.log(share) + (people - x) * np.log1p(-share)).cumsum()
+    return int(np.searchsorted(below, 0.025)), int(np.searchsorted(below, 0.975))
 
 
 @torch.inference_mode()
@@ -198,15 +210,15 @@ def hot_experts(traffic: Routing, user: int) -> pd.DataFrame:
     """The experts a person summons, strongest first: theirs, or everybody's?
 
     `share` of people who summon it, `load_rank` (1 = busiest), `times` this person's gate over the mean gate of everybody
-    (0 for those who do not summon it): large = theirs more than others'. `kind`: "everybody's" (busier than the busiest
-    expert of a uniformly random router), "theirs" (no busier than average, with more than an even gate here), or "shared".
+    (0 for those who do not summon it): large = theirs more than others'. `kind`: "everybody's" (hot, see `Survey.status`),
+    "theirs" (no busier than average, with more than an even gate here), or "shared".
     """
     if not 0 <= user < len(traffic.experts):
         raise InputError(f"there is no user number {user}: there are 0 to {len(traffic.experts) - 1}")
     experts, gates = traffic.experts[user], traffic.gates[user].astype(float)
     people, load = len(traffic.experts), traffic.load[experts]
     ranks = pd.Series(-traffic.load).rank(method="min").to_numpy(dtype=np.int64)[experts]
-    hot = load > traffic.chance()[1][-1]
+    hot = load > band(traffic)[1]
     own = (load <= traffic.experts.size / len(traffic.load)) & (gates >= gates.mean())
     return pd.DataFrame({
         "expert": experts, "rank": np.arange(1, len(experts) + 1), "gate": gates, "load": load, "share": load / people,

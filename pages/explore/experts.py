@@ -1,0 +1,60 @@
+"""Experts: what does one expert stand for, and does it matter?"""
+
+import streamlit as st
+
+from pages.ui import cache_experts, expert_acts, expert_head, expert_meaning, expert_meeting, expert_table, shell, view
+
+PART = "exp_part"
+PARTS = ("People", "Genres", "Items", "Remove or swap", "Neighbours", "Training")
+CONTROLS = {
+    PART: "Part of the page", expert_table.SHOW: "Which experts", "exp_along": "Score or distance",
+    "exp_evidence": "Genre evidence", expert_acts.SWAP: "The replacement", "exp_anyway": "Show a dead expert",
+}  # fmt: skip
+
+
+def part(name: str) -> None:
+    """One part of the dashboard; only the chosen one is computed."""
+    if name == "People":
+        expert_meeting.show(of, number, now.user)
+    elif name == "Genres":
+        expert_meaning.genres(of, number)
+    elif name == "Items":
+        expert_meaning.items(of, number)
+    elif name == "Remove or swap":
+        expert_acts.remove(of, number)
+    elif name == "Neighbours":
+        expert_acts.neighbours(of, number)
+    else:
+        expert_acts.training(of, number)
+
+
+now = shell.context()
+shell.lockable(CONTROLS)
+if not now.model.retrieves:
+    st.title("What does one expert stand for, and does it matter?", anchor=False)
+    st.info("This run has no interest memory, so it has no experts. Choose an ELASTIC run on the left to see some.")
+    view.foot(f"python -m elastic_core evaluate {now.run.name}")
+    st.stop()
+of = cache_experts.subject(now.run, now.model, now.dataset, now.split)
+number = int(of.survey.traffic.experts[now.user, 0]) if now.expert is None else now.expert
+row, column = of.survey.place(number)
+st.title(f"What does expert {number} stand for, and does it matter?", anchor=False)
+why = f" It is here because person {now.user + 1} summons it first." if now.expert is None else ""
+st.markdown(
+    f"One of {of.survey.size:,} experts in this run’s memory: row {row}, column {column} of {of.survey.side} × "
+    f"{of.survey.side}.{why}"
+)
+expert_head.walk(of, number, now.user)
+expert_head.cards(of, number, now.user)
+expert_table.show(of)
+if of.survey.traffic.load[number] or expert_head.dead(of, number):
+    st.subheader(f"Expert {number} in detail", anchor=False)
+    chosen = st.segmented_control(
+        "Part", PARTS, default=PARTS[0], required=True, key=PART, bind="query-params", disabled=shell.locked(PART),
+        label_visibility="collapsed",
+    )  # fmt: skip
+    with st.container(border=True):
+        part(chosen)
+swap = st.session_state.get(expert_acts.SWAP)
+more = f" --swap {swap}" if swap is not None else ""
+view.foot(f"python -m elastic_core experts {now.run.name} --expert {number}{more}", expert=number)

@@ -1,0 +1,97 @@
+"""The page about experts: three answers before a click, every part of the dashboard, dead experts and runs without any."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from driving import healthy, press, said
+from streamlit.testing.v1 import AppTest
+
+from elastic_core.data import Dataset
+from elastic_core.models.registry import Recommender
+from elastic_core.routing import routing
+from elastic_core.runs import Run
+
+PAGE = "pages/explore/experts.py"
+Open = Callable[..., AppTest]
+
+
+@pytest.fixture(scope="module")
+def load(tiny: tuple[Recommender, Dataset, Run]) -> np.ndarray:
+    model, dataset, _ = tiny
+    return routing(model, dataset, "test").load
+
+
+def frame(app: AppTest, column: str) -> object:
+    return next(table.value for table in app.dataframe if column in table.value)
+
+
+def test_three_answers_and_all_experts_before_any_click(opened: Open, load: np.ndarray) -> None:
+    app = opened(PAGE, run="tiny", expert="3")
+    words = said(app)
+    assert app.title[0].value == "What does expert 3 stand for, and does it matter?"
+    assert f"{load[3]} of 80 people" in words and "What does it stand for?" in words and "Does it matter?" in words
+    assert "row 0, column 3 of 8 × 8" in words and "Planted truth" in words and "with people shuffled" in words
+    table = frame(app, "people_genre")
+    assert len(table) == 64 and table["load"].is_monotonic_decreasing  # type: ignore[arg-type, index]
+
+
+def test_walking_from_expert_to_expert(opened: Open, load: np.ndarray) -> None:
+    app = opened(PAGE, run="tiny", expert="0")
+    assert "expert 1 " in press(app, "Next").title[0].value
+    assert "expert 0 " in press(app, "Previous").title[0].value
+    assert "expert 63 " in press(app, "Previous").title[0].value
+    press(app, "Lucky")
+    assert load[app.session_state["expert"]] > 0 and app.session_state["expert"] != 63
+    press(app, "Person’s strongest")
+    assert "rank 1" in said(app)
+    meet = next(button for button in app.button if button.label.startswith("Meet person"))
+    expert = app.session_state["expert"]
+    healthy(meet.click().run())
+    assert meet.label == f"Meet person {app.session_state['user']}" and app.session_state["expert"] == expert
+
+
+@pytest.mark.parametrize(
+    ("part", "words"),
+    [("People", "At random among all who summon it"), ("Genres", "no difference"), ("Items", "Do the two agree?"),
+     ("Remove or swap", "taking another of their experts"), ("Neighbours", "Most often summoned together"), ("Training", "")],
+)  # fmt: skip
+def test_every_part_by_link(opened: Open, load: np.ndarray, part: str, words: str) -> None:
+    app = opened(PAGE, run="tiny", expert=str(load.argmax()), exp_part=part)
+    assert words in said(app)
+    assert len(app.get("plotly_chart")) == (2 if part == "Neighbours" else 1)
+
+
+def test_a_swap_chosen_by_link_and_by_button(opened: Open, load: np.ndarray) -> None:
+    app = opened(PAGE, run="tiny", expert=str(load.argmax()), exp_part="Remove or swap", exp_swap="5")
+    assert "expert 5 in its place" in frame(app, "d_ndcg")["change"].tolist()  # type: ignore[index]
+    press(app, "Another at random")
+    other = app.session_state["exp_swap"]
+    assert f"expert {other} in its place" in frame(app, "d_ndcg")["change"].tolist()  # type: ignore[index]
+
+
+def test_every_expert_measured_on_demand(opened: Open, load: np.ndarray) -> None:
+    app = opened(PAGE, run="tiny")
+    assert "d_ndcg" not in frame(app, "people_genre")  # type: ignore[operator]
+    press(app, "Remove every expert in turn and measure")
+    table = frame(app, "people_genre")
+    assert table["d_ndcg"].notna().sum() == (load > 0).sum()  # type: ignore[index]
+    assert "chance alone would give up to" in said(app)
+
+
+def test_a_dead_expert_says_so_first(opened: Open, load: np.ndarray) -> None:
+    dead = np.flatnonzero(load == 0)
+    assert len(dead), "the tiny run has dead experts"
+    app = opened(PAGE, run="tiny", expert=str(dead[0]))
+    assert "is dead: nobody in this data summons it" in said(app) and "in detail" not in said(app)
+    healthy(app.toggle[0].set_value(True).run())
+    assert "in detail" in said(app) and "Just missed" in said(app)
+    for part in ("Genres", "Items", "Remove or swap", "Neighbours"):
+        opened(PAGE, run="tiny", expert=str(dead[0]), exp_anyway="true", exp_part=part)
+
+
+def test_bad_numbers_and_runs_without_experts(opened: Open) -> None:
+    app = opened(PAGE, run="tiny", expert="999", exp_part="Nonsense", exp_swap="-4")
+    assert "There is no expert `999`" in said(app) and "summons it first" in said(app)
+    peer = opened(PAGE, run="tiny-peer")
+    assert "has no interest memory" in said(peer) and not peer.get("plotly_chart")
