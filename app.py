@@ -27,7 +27,11 @@ page = st.navigation(
             st.Page("pages/build/data.py", title="Data", icon=":material/database:", url_path="data"),
         ],
         "Judge": [
+            st.Page("pages/judge/speed.py", title="Speed", icon=":material/speed:", url_path="speed"),
             st.Page("pages/judge/compare.py", title="Compare", icon=":material/balance:", url_path="compare"),
+        ],
+        "Reference": [
+            st.Page("pages/reference/method.py", title="Method", icon=":material/menu_book:", url_path="method"),
         ],
     }
 )

@@ -12,8 +12,9 @@ from elastic_core.data import Dataset, load, planted
 from elastic_core.models.registry import Recommender
 from elastic_core.recovery import Recovery, recover
 from elastic_core.runs import Run
-from elastic_core.services import data_cards, uploads
+from elastic_core.services import data_cards, method_effects, uploads
 from elastic_core.services.data_cards import Card
+from elastic_core.services.method_effects import Effect
 from elastic_core.services.upload_rows import Checked, check
 from elastic_core.services.upload_sheets import Sheet
 from pages.ui import cache
@@ -88,3 +89,9 @@ def recovered(run: Run, model: Recommender, data: Dataset) -> Recovery:
 @st.cache_data(max_entries=8, show_spinner="Asking every expert which interest it stands for, and the same by chance …")
 def _recovered(path: str, stamp: str, data_hash: str, _model: Recommender, _data: Dataset) -> Recovery:
     return recover(_model, _data, people=PEOPLE, shuffles=SHUFFLES)
+
+
+@st.cache_data(show_spinner=False)
+def peeking() -> Effect:
+    """Does a later event move an earlier state? The same for everybody."""
+    return method_effects.of_peeking()
