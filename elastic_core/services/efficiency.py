@@ -30,7 +30,7 @@ from elastic_core.bench.latency import SYSTEMS, Setting, contestants
 from elastic_core.bench.store import read_rows
 from elastic_core.errors import InputError
 from elastic_core.runs import write_text
-from elastic_core.services.efficiency_curves import MEASURED, tidy
+from elastic_core.services.efficiency_curves import MEASURED, table_of, tidy
 from elastic_core.services.jobs import Jobs
 from elastic_core.services.slot import Slot
 
@@ -103,12 +103,12 @@ class Measurement:
         return tidy(read_rows(self.path / "latency.csv"), MEASURED)
 
     def stages(self) -> pd.DataFrame:
-        """length, stage, ms, low, high."""
-        return _table(self.path / "stages.csv")
+        """length, system, stage, milliseconds per history, and where they were measured."""
+        return table_of(self.path / "stages.csv")
 
     def events(self) -> pd.DataFrame:
-        """length, system, ms, low, high."""
-        return _table(self.path / "events.csv")
+        """length, system, milliseconds per person and new event, and where they were measured."""
+        return table_of(self.path / "events.csv")
 
     def log(self) -> str:
         file = self.path / "log.txt"
@@ -192,6 +192,11 @@ class Measurements:
         threading.Thread(target=process.wait, daemon=True).start()  # so that no zombie is left while the app lives
 
 
+def cores() -> int:
+    """How many threads may be asked for."""
+    return os.cpu_count() or 1
+
+
 def read_object(path: Path) -> dict[str, Any]:
     """The object in a JSON file; empty if there is none or it cannot be read."""
     try:
@@ -199,13 +204,6 @@ def read_object(path: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return plain if isinstance(plain, dict) else {}
-
-
-def _table(path: Path) -> pd.DataFrame:
-    try:
-        return pd.read_csv(path)
-    except (OSError, ValueError):
-        return pd.DataFrame()
 
 
 def _age(path: Path) -> float:

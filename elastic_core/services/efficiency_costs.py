@@ -6,7 +6,7 @@ out. The formulas are held against torch's own counter in tests/test_efficiency.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import pandas as pd
@@ -63,6 +63,30 @@ def totals(shape: Shape) -> pd.DataFrame:
     return table.assign(times=table["operations"] / table["operations"].min())
 
 
+LENGTHS = tuple(2**i for i in range(5, 17))
+
+
+def against_length(shape: Shape) -> pd.DataFrame:
+    """system, label, length, operations, for the lengths of the calculator's chart."""
+    rows = [
+        (system, label, n, operations(system, replace(shape, n=n))["operations"].sum())
+        for system, label in LABELS.items()
+        for n in LENGTHS
+    ]
+    return pd.DataFrame(rows, columns=["system", "label", "length", "operations"])
+
+
+def words(shape: Shape) -> str:
+    """Who needs how many operations at this length, in words."""
+    table = totals(shape).set_index("system")["operations"]
+    ours, fused, eager = (table[LABELS[name]] for name in ("elastic", "sasrec-fused", "sasrec-eager"))
+    return (
+        f"At N = {shape.n:,} ELASTIC (causal) needs {ours / 1e6:,.1f} million operations, SASRec (fused) "
+        f"{fused / ours:.1f} times and SASRec (eager) {eager / ours:.1f} times as many, "
+        f"scoring of {shape.items:,} items included."
+    )
+
+
 def _retrieval(s: Shape) -> Iterator[Cost]:
     rows, total, network = s.n, 0.0, "Σ 2·n·d² + 8·(n/s)·d² + 4·(n/s)·min(n/s, w)·d over levels n = N, N/s, …"
     while rows > 1:
@@ -101,7 +125,7 @@ def _two_way(s: Shape) -> Iterator[Cost]:
     yield Cost("aggregation", "L·(4·N·H·k·d + 10·k·d²)", s.layers * (4 * s.n * hkd + 10 * s.k * s.d**2), "linear")
     rows = (s.layers - 1) * s.n + 1
     yield Cost("dispatch", "4·H·k·d per row + 8·L·k·d²", 4 * hkd * rows + s.layers * 8 * s.k * s.d**2, "linear")
-    yield from _common(Shape(**{**s.__dict__, "local": 0}))
+    yield from _common(replace(s, local=0))
 
 
 def _sasrec(s: Shape, pairs: float = 0.5) -> Iterator[Cost]:
@@ -109,7 +133,7 @@ def _sasrec(s: Shape, pairs: float = 0.5) -> Iterator[Cost]:
     yield Cost("projections", "(L − 1)·8·N·d² + 4·N·d² + 4·d²", full * 8 * s.n * s.d**2 + 4 * s.n * s.d**2 + 4 * s.d**2, "linear")
     formula = f"(L − 1)·{'2' if pairs < 1 else '4'}·N²·d + 4·N·d"
     yield Cost("attention", formula, full * pairs * 4 * s.n**2 * s.d + 4 * s.n * s.d, "quadratic")
-    yield from _common(Shape(**{**s.__dict__, "local": 0}))
+    yield from _common(replace(s, local=0))
 
 
 def _sasrec_eager(s: Shape) -> Iterator[Cost]:

@@ -70,11 +70,33 @@ def shipped(checkpoints: Path) -> pd.DataFrame:
         return tidy([], SHIPPED)
 
 
+def table_of(file: Path) -> pd.DataFrame:
+    """Stages or events as the background process wrote them; empty if the file cannot be read."""
+    try:
+        return pd.read_csv(file)
+    except (OSError, ValueError):
+        return pd.DataFrame()
+
+
+def trusted(table: pd.DataFrame) -> tuple[pd.DataFrame, str]:
+    """Stages or events by the clock, or, from a busy machine, by the processor's time (which has no quartiles); and which."""
+    if not busy_machine(table):
+        return table, "by the clock"
+    same = {name: table["processor"] for name in ("ms", "low", "high")}
+    return table.assign(**same), "of the processor, because the machine was busy"
+
+
 def shapes(table: pd.DataFrame) -> list[tuple[str, int, int, int, int]]:
     """(device, threads, d, k, √K) of the curves in a table, the one with most lengths first."""
     keys = ["device", "threads", "width", "k", "side"]
     found = table.groupby(keys)["length"].nunique().sort_values(ascending=False, kind="stable")
     return [tuple(key) for key in found.index if found[key] > 1]
+
+
+def shape_name(shape: tuple[str, int, int, int, int]) -> str:
+    """`cpu (x86_64, 2 cores), 1 thread, d = 64, k = 8, √K = 16`."""
+    device, threads, width, k, side = shape
+    return f"{device}, {threads} thread{'s' if threads > 1 else ''}, d = {width}, k = {k}, √K = {side}"
 
 
 def of_shape(table: pd.DataFrame, shape: tuple[str, int, int, int, int]) -> pd.DataFrame:
@@ -159,6 +181,41 @@ def _listed(lengths: Sequence[int] | pd.Index) -> str:
     return ", ".join(f"{n:,}" for n in sorted(int(n) for n in lengths))
 
 
+def stage_words(mine: pd.DataFrame) -> str:
+    """How long the whole pass takes, and how much of it the stages by themselves account for."""
+    parts, whole = mine[mine["stage"] != "whole pass"], mine[mine["stage"] == "whole pass"].iloc[0]
+    return (
+        f"One pass over **N = {whole['length']:,}** events up to the scores of all items takes "
+        f"**{whole['ms']:.2f} ms** per history; the stages by themselves add up to {parts['ms'].sum() / whole['ms']:.0%} of that."
+    )
+
+
+def memory_words(table: pd.DataFrame) -> str:
+    """How the peaks compare at the longest length that ELASTIC and each SASRec share."""
+    said = []
+    for peer in ("sasrec-eager", "sasrec-fused"):
+        ratio = versus(table, "elastic", peer, "memory")
+        if len(ratio):
+            length, times = int(ratio.index[-1]), float(ratio.iloc[-1])
+            amount = f"{times:.1f}" if times >= 2 else f"{times:.2f}"
+            said.append(f"At N = {length:,} {LABELS[peer]} needs {amount} times the memory of ELASTIC (causal).")
+    return " ".join(said)
+
+
+def event_words(wide: pd.DataFrame) -> str:
+    """One new event, kept state against reading again, in words; `wide` has a row a length and a column a system (ms)."""
+    if "elastic-stream" not in wide:
+        return "The kept state was not measured."
+    step = wide["elastic-stream"]
+    start, end = step.index[[0, -1]]
+    said = f"A step of the kept state takes {step.min():.2f} to {step.max():.2f} ms from N = {start:,} to {end:,}."
+    for peer, name in (("elastic", "ELASTIC, reading again"), ("sasrec-fused", "SASRec (fused), reading again")):
+        if peer in wide:
+            first, last = (wide[peer] / step).dropna().iloc[[0, -1]]
+            said += f" {name}, takes {first:.1f} times that at the shortest and {last:.1f} times at the longest history."
+    return said
+
+
 def machine(table: pd.DataFrame) -> str:
     """Where and when, in one sentence; busy machines are called so."""
     if table.empty:
@@ -166,9 +223,9 @@ def machine(table: pd.DataFrame) -> str:
     first, load = table.iloc[0], table["load"].max()
     days = sorted({str(date)[:10] for date in table["date"]})
     busy = f" The machine was busy (load up to {load:.1f}): trust the processor’s time." if busy_machine(table) else ""
-    threads = f"{first['threads']} thread" + ("s" if first["threads"] > 1 else "")
-    shape = f"d = {first['width']}, k = {first['k']}, √K = {first['side']}"
-    return f"{first['device']}, {threads}, float32, torch {first['torch']}, {' and '.join(days)}; {shape}.{busy}"
+    name = shape_name(tuple(first[["device", "threads", "width", "k", "side"]]))
+    commits = " and ".join(sorted(set(table["commit"].astype(str))))
+    return f"{name}; float32, torch {first['torch']}, {' and '.join(days)}, code {commits}.{busy}"
 
 
 def busy_machine(table: pd.DataFrame) -> bool:

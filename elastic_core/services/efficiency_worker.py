@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 import traceback
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pandas as pd
@@ -20,6 +21,7 @@ from elastic_core.bench.stages import measure_stages
 from elastic_core.bench.store import write_rows
 from elastic_core.bench.timing import Timing
 from elastic_core.errors import InputError
+from elastic_core.machine import commit, device_name
 from elastic_core.runs import write_text
 from elastic_core.services.efficiency import Measurement, Measurements, Plan
 
@@ -80,7 +82,7 @@ def _measure(found: Measurement) -> None:
         events += [
             {"length": length, "system": name, **_milliseconds(timing, plan.histories)} for name, timing in timings.items()
         ]
-        _write(found.path / "events.csv", events)
+        _write(found.path / "events.csv", plan, events)
         done += 1
     _say(found.path, done, "Done")
 
@@ -98,17 +100,23 @@ def _stages(plan: Plan, path: Path, length: int) -> None:
             {"length": length, "system": system, "stage": stage, **_milliseconds(timing, plan.histories)}
             for stage, timing in timings.items()
         ]
-    _write(path / "stages.csv", rows)
+    _write(path / "stages.csv", plan, rows)
 
 
 def _milliseconds(timing: Timing, people: int) -> dict[str, float]:
     """Per person."""
     each = timing.times(1e3 / people)
-    return {"ms": each.median, "low": each.low, "high": each.high, "processor": each.processor}
+    return {"ms": each.median, "low": each.low, "high": each.high, "processor": each.processor, "rounds": each.rounds}
 
 
-def _write(path: Path, rows: list[dict[str, object]]) -> None:
-    write_text(path, pd.DataFrame(rows).to_csv(index=False, float_format="%.6g"))
+def _write(path: Path, plan: Plan, rows: list[dict[str, object]]) -> None:
+    """With everything that a number must carry."""
+    where = {
+        "histories": plan.histories, "width": plan.width, "k": plan.k, "side": plan.side, "threads": plan.threads,
+        "load": round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else 0.0, "device": device_name(CPU),
+        "torch": torch.__version__, "commit": commit(), "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M"),
+    }  # fmt: skip
+    write_text(path, pd.DataFrame([{**row, **where} for row in rows]).to_csv(index=False, float_format="%.6g"))
 
 
 def _say(path: Path, done: int, text: str) -> None:

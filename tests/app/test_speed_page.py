@@ -1,0 +1,83 @@
+"""The Speed page: sources stay apart, losses are said, the button starts one process, and the calculator answers."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from driving import healthy, press, said
+from streamlit.testing.v1 import AppTest
+
+from elastic_core.bench.latency import Setting, measure
+from elastic_core.bench.store import write_rows
+from elastic_core.services import efficiency_curves as curves
+from elastic_core.services.efficiency import Measurements
+from pages.ui import charts, charts_speed
+
+PAGE = "pages/judge/speed.py"
+Opened = Callable[..., AppTest]
+
+
+@pytest.fixture
+def rows(app_runs: Path) -> pd.DataFrame:
+    """A few real rows as the shipped measurement."""
+    import torch
+
+    small = {"width": 8, "k": 2, "side": 4, "histories": 2}
+    systems = ("elastic", "sasrec-fused", "sasrec-eager")
+    found = [
+        row for n in (8, 16, 32) for row in measure(Setting(length=n, **small), torch.device("cpu"), systems, rounds=3, warmup=1)
+    ]
+    write_rows(app_runs / "benchmarks" / "latency.csv", found)
+    return curves.tidy(found, curves.SHIPPED)
+
+
+def test_the_shipped_rows_are_said_in_words_and_the_paper_stands_apart(opened: Opened, rows: pd.DataFrame) -> None:
+    app = opened(PAGE, spd_time_by="clock")
+    words = said(app)
+    assert "2.68 times as fast" in words and "never drawn into the charts" in words
+    for peer in ("sasrec-fused", "sasrec-eager"):
+        assert curves.words(rows, "elastic", peer)[:20].replace("(", "\\(").replace(")", "\\)") in words
+    assert "Shipped measurement" in words and "torch" in words
+    app.session_state["spd_source"] = curves.MEASURED
+    assert "Nothing measured yet" in said(healthy(app.run()))
+
+
+def test_the_button_starts_one_measurement_and_cancel_reaches_it(
+    opened: Opened, app_runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[tuple[Path, int]] = []
+    monkeypatch.setattr(Measurements, "_spawn", lambda self, path, threads: started.append((path, threads)))
+    app = opened(PAGE, spd_k="4", spd_repeats="5")
+    app = press(app, "Start measuring")
+    (found,) = Measurements(app_runs).all()
+    assert len(started) == 1 and found.plan.k == 4 and found.plan.repeats == 5 and found.state == "starting"
+    assert app.button(key="spd_start").disabled and app.segmented_control(key="spd_source").value == curves.MEASURED
+    press(app, "Cancel")
+    assert (found.path / "cancel").exists()
+    assert Measurements(app_runs / "other").latest() is None
+
+
+def test_impossible_settings_are_one_sentence(opened: Opened) -> None:
+    app = opened(PAGE, spd_k="32", spd_side="8")
+    app.multiselect(key="spd_systems").set_value([])
+    assert "Choose systems among" in said(healthy(app.run())) and app.button(key="spd_start").disabled
+
+
+def test_every_view_works(opened: Opened) -> None:
+    app = opened(PAGE, spd_part="Calculator", spd_n="4096", spd_formulas="SASRec (eager)")
+    assert "At N = 4,096 ELASTIC" in said(app) and app.dataframe[0].value["grows"].tolist().count("quadratic") == 1
+    for part in ("One new event", "Stages", "Reading a history"):
+        app.session_state["spd_part"] = part
+        healthy(app.run())
+
+
+def test_curves_keep_colours_and_draw_fits_over_their_range_only(rows: pd.DataFrame) -> None:
+    fits = {system: found for system in ("elastic",) if (found := curves.fit(rows, system, start=16)) is not None}
+    figure = charts_speed.curves(rows, fits, charts.LIGHT, "ms", "milliseconds per history", [20.0])
+    drawn = [trace for trace in figure.data if trace.line.dash == "dot"]
+    assert len(drawn) == 1 and min(drawn[0].x) == pytest.approx(16) and max(drawn[0].x) == pytest.approx(32)
+    assert len(figure.data) == 4, "one trace a system and one fit; nothing of another source"
+    alone = charts_speed.curves(rows[rows["system"] == "sasrec-eager"], {}, charts.LIGHT, "memory", "megabytes")
+    eager = next(trace for trace in figure.data if trace.name == "SASRec (eager)")
+    assert alone.data[0].line.color == eager.line.color
