@@ -9,7 +9,7 @@ from elastic_core.errors import InputError
 from elastic_core.models.registry import Recommender
 from elastic_core.runs import Run, list_runs
 from elastic_core.services import inspect
-from pages.ui import cache, lock, shell
+from pages.ui import cache, lock, shell, tour
 from pages.ui.lock import locked
 from pages.ui.shell import Context, plain, quoted
 
@@ -30,6 +30,7 @@ def sidebar() -> None:
         return
     run, data, model = chosen
     with st.sidebar:
+        tour.button()
         _run_box(runs, run)
         user = _user_box(run, data, model, asked["user"], problems)
         expert = _expert_box(model, asked["expert"], problems)

@@ -1,0 +1,50 @@
+"""The tour: every stop opens its page, takes a bet and answers with something measured; it can be left, resumed and linked."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from driving import healthy, said
+from streamlit.testing.v1 import AppTest
+
+from pages.ui.tour_steps import STEPS
+
+Open = Callable[..., AppTest]
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.parametrize("stop", range(1, len(STEPS) + 1), ids=[step.title for step in STEPS])
+def test_every_stop_takes_a_bet_and_measures_the_answer(opened: Open, stop: int) -> None:
+    step = STEPS[stop - 1]
+    assert (ROOT / step.page).is_file() and len(step.options) >= 2
+    app = opened(run="tiny", user="3", tour=str(stop))
+    assert f"Tour, {stop} of {len(STEPS)}: {step.title}" in said(app)
+    app = healthy(app.radio(key=f"tour_bet_{stop}").set_value(step.options[0]).run())
+    answers = [block.value for block in [*app.success, *app.info] if block.value.startswith(("Right.", "Not here"))]
+    assert len(answers) == 1 and "could not be measured" not in answers[0]
+    missing = ("nothing was compared", "No measurement came", "only one seed")  # said plainly where there is nothing to measure
+    assert any(c.isdigit() for c in answers[0]) or "exactly zero" in answers[0] or any(words in answers[0] for words in missing)
+
+
+def test_it_is_walked_left_and_taken_up_again(opened: Open) -> None:
+    app = opened(run="tiny")
+    healthy(app.button(key="tour_begin").click().run())
+    for stop in (2, 3):
+        healthy(app.button(key="tour_next").click().run())
+        assert f"Tour, {stop} of" in said(app)
+    assert app.session_state["keys_part"] == "Gate"
+    healthy(app.button(key="tour_leave").click().run())
+    assert "Tour, 3 of" not in said(app) and "(3 of" in app.button(key="tour_begin").label
+    healthy(app.button(key="tour_begin").click().run())
+    assert "Tour, 3 of" in said(app)
+
+
+@pytest.mark.parametrize("asked", ["0", "99", "-1", "x", "1e9", "９" * 5])
+def test_a_stop_that_is_not_there_is_no_tour(opened: Open, asked: str) -> None:
+    assert "Tour, " not in said(opened(tour=asked))
+
+
+def test_a_run_without_memory_says_what_it_cannot_answer(opened: Open) -> None:
+    app = opened(run="tiny-peer", tour="4")
+    app = healthy(app.radio(key="tour_bet_4").set_value(STEPS[3].options[0]).run())
+    assert "needs a run with an interest memory" in said(app)

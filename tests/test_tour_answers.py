@@ -1,0 +1,54 @@
+"""The tour's answers against the plain way of counting."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from elastic_core.data import Dataset
+from elastic_core.models.registry import Recommender
+from elastic_core.routing import routing
+from elastic_core.runs import Run
+from elastic_core.services import inspect, tour_answers
+from elastic_core.services.tour_answers import Asked
+
+
+@pytest.fixture(scope="module")
+def asked(tiny: tuple[Recommender, Dataset, Run]) -> Asked:
+    model, dataset, run = tiny
+    return Asked(run, model, dataset, 3, routing(model, dataset, "test"), run.path.parent)
+
+
+def test_how_many_suggestions_stay(asked: Asked) -> None:
+    before, after = (
+        set(inspect.situation(asked.model, asked.dataset, 3, removed=removed).answer.table["item"]) for removed in (0, 1)
+    )
+    stay = len(before & after)
+    found = tour_answers.last_event(asked)
+    assert found.reason.startswith(f"{stay} of the ten") and found.option == (0 if stay == 10 else 1 if stay >= 5 else 2)
+
+
+def test_without_the_gate_keys_and_query_network_learn_nothing(asked: Asked) -> None:
+    found = tour_answers.starved(asked)
+    assert found.option == 1 and "sub-keys" in found.reason.lower()
+
+
+def test_a_map_that_is_the_space_keeps_every_neighbour_and_noise_few() -> None:
+    rng = np.random.default_rng(0)
+    angles = rng.uniform(0, 2 * np.pi, 80)
+    circle = np.stack([np.cos(angles), np.sin(angles)], 1)  # on a circle, cosine and distance order alike
+    assert tour_answers.neighbours_kept(circle, circle) == 1.0
+    assert tour_answers.neighbours_kept(circle, rng.normal(size=(80, 2))) < 0.2
+
+
+def test_strongest_expert_and_load(asked: Asked) -> None:
+    assert asked.traffic is not None
+    expert = int(asked.traffic.experts[3, 0])
+    load = int((asked.traffic.experts == expert).sum())
+    found = tour_answers.own_or_common(asked)
+    assert f"Expert {expert} is summoned by {load} people" in found.reason
+    assert (found.option == 0) == (load > asked.traffic.experts.size / len(asked.traffic.load))
+
+
+def test_seeds_are_compared_by_name(asked: Asked, tmp_path: Path) -> None:
+    assert tour_answers.seeds(asked).option == 1 and "only one seed" in tour_answers.seeds(asked).reason
