@@ -13,6 +13,7 @@ from elastic_core.data.batches import history_batch
 from elastic_core.errors import InputError
 from elastic_core.models.cooccurrence import CooccurrenceConfig
 from elastic_core.models.elastic import ElasticConfig
+from elastic_core.models.popularity import PopularityConfig
 from elastic_core.models.registry import Recommender
 from elastic_core.models.sasrec import SASRecConfig
 from elastic_core.services.influence import agreement, influence
@@ -69,6 +70,13 @@ def test_attention_only_where_a_model_shows_it(small_world: Dataset) -> None:
     for config in (PLAIN, PEER):
         blind = influence(built(config, small_world), small_world, read.items, read.truth)
         assert blind.table["attention"].isna().all() and blind.agreement is None and "removal works" in blind.sentence
+
+
+def test_a_model_that_reads_nothing_is_known(small_world: Dataset) -> None:
+    read = reading(small_world, 7)
+    assert read.truth is not None
+    for config, nothing in ((PopularityConfig(), True), (PEER, False)):
+        assert influence(built(config, small_world), small_world, read.items, read.truth).nothing == nothing
 
 
 def test_events_that_are_not_read_change_nothing(small_world: Dataset) -> None:

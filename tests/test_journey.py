@@ -276,6 +276,9 @@ def test_aggregation_keeps_every_weight(small_world: Dataset, model: Recommender
         row = found.cells[found.cells["place"] == 2].iloc[0]
         first, last = int(row["first"]) - (len(items) - 15), int(row["last"]) - (len(items) - 15)
         assert row["weight"] == pytest.approx(sum(by_hand[first : last + 1]), abs=1e-6)
+        rows = trace.reading[layer][0].mean(0)[:, -16:].detach().numpy()
+        pairs = [np.corrcoef(rows[i], rows[j])[0, 1] for i in range(4) for j in range(i)]
+        assert found.alike == pytest.approx(np.mean(pairs), abs=1e-4)
         assert found.slots["reads"].sum() == pytest.approx(1, abs=1e-5)
     weights = journey_trace.attention(model, items)
     assert weights is not None and np.nansum(weights) == pytest.approx(1, abs=1e-5) and np.isnan(weights[: len(items) - 16]).all()

@@ -41,6 +41,11 @@ class Influence:
     agreement: Agreement | None
 
     @property
+    def nothing(self) -> bool:
+        """No removal changed anything (popularity)."""
+        return bool(self.table["change"].abs().max() < 1e-6)
+
+    @property
     def sentence(self) -> str:
         """What the comparison with attention found."""
         found = self.agreement

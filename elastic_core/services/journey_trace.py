@@ -1,5 +1,6 @@
 """How one history is read: which experts it summons at every moment, how they aggregate it, and who else summons them."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -107,11 +108,13 @@ def _summoned(model: Recommender, batch: Batch, ends: np.ndarray) -> pd.DataFram
 @dataclass(frozen=True, eq=False)
 class Aggregation:
     """One layer, averaged over heads. `cells`: place, expert, first, last (events from 1), weight (an expert's sum to 1).
-    `slots`: place, expert, reads (how the last event reads the experts; they sum to 1)."""
+    `slots`: place, expert, reads (how the last event reads the experts; they sum to 1). `alike`: mean correlation of two
+    experts' weights over events (not spans); NaN where it cannot be said."""
 
     cells: pd.DataFrame
     slots: pd.DataFrame
     layers: int
+    alike: float
 
 
 @torch.inference_mode()
@@ -136,7 +139,15 @@ def aggregation(model: Recommender, items: np.ndarray, layer: int = 0, bins: int
     ]
     reads = trace.slots[layer][0].mean(0).tolist()
     slots = pd.DataFrame({"place": range(1, len(experts) + 1), "expert": experts, "reads": reads})
-    return Aggregation(pd.DataFrame(cells, columns=["place", "expert", "first", "last", "weight"]), slots, len(trace.reading))
+    table = pd.DataFrame(cells, columns=["place", "expert", "first", "last", "weight"])
+    return Aggregation(table, slots, len(trace.reading), _alike(weights))
+
+
+def _alike(weights: np.ndarray) -> float:
+    """Mean Pearson correlation over pairs of rows."""
+    if len(weights) < 2 or weights.shape[1] < 3 or (np.ptp(weights, axis=1) == 0).any():
+        return math.nan
+    return float(np.corrcoef(weights)[np.triu_indices(len(weights), 1)].mean())
 
 
 @torch.inference_mode()

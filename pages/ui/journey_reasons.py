@@ -1,5 +1,7 @@
 """Reasons that are tested: what each event changes by its removal, beside attention; how the experts read; the way so far."""
 
+import math
+
 import streamlit as st
 
 from elastic_core.errors import InputError
@@ -71,6 +73,9 @@ def influence(now: Context, here: Situation, words: Words) -> None:
         f"For **{shell.plain(name)}**, rank {found.rank} of {found.running:,}. Orange: having the {words.one} makes it likelier; "
         f"blue: less likely. {found.sentence}"
     )
+    if found.nothing:
+        st.markdown(f"Taking any single {words.one} away changes nothing here: this model does not read the history that way.")
+        return
     rows = strongest(found.table, 12 if show != ALL else None)
     labels = [_label(row.position, row.title) for row in rows.itertuples()]
     alt = f"Effect of removing each event on the chance of {name}; the largest: {labels[0]}, times {rows['times'].iloc[0]:.2f}."
@@ -101,6 +106,12 @@ def reading(now: Context, here: Situation) -> None:
         "Left: the hotter a cell, the more of that expert’s reading falls there, compared with reading everything evenly; "
         "earliest events left. Right: how much the last event then takes from each expert."
     )
+    if not math.isnan(found.alike):
+        st.markdown(
+            f"**Do they divide the work?** Two experts’ weights over the events correlate by {found.alike:+.2f} on average "
+            f"({len(found.slots)} experts, layer {layer}, this history): near 1 all look at the same events, near 0 each has "
+            "its own."
+        )
     titles = [title.replace("<", "‹").replace(">", "›") for title in span_titles(now.dataset, here.read.items, found.cells)]
     figure = charts_journey.aggregation(found.cells, found.slots, titles, charts.palette(shell.is_dark()))
     top = found.slots.sort_values("reads").iloc[-1]

@@ -112,8 +112,9 @@ def _label(now: Context, expert: int) -> str:
         return ""
     found = cache_journey.evidence(now.run, now.model, now.dataset, now.split).label(expert)
     if found.weak:
-        return "its people have no clear genre"
-    return f"its people: {found.text} ×{found.lift:.1f} ({found.low:.1f} to {found.high:.1f}, n = {found.n})"
+        return "its people: no clear genre"
+    more = f", also {', '.join(found.genres[1:])}" if found.genres[1:] else ""
+    return f"its people: {found.genres[0]} ×{found.lift:.1f} ({found.low:.1f}–{found.high:.1f}){more}"
 
 
 def _one(now: Context, table: pd.DataFrame) -> None:
@@ -158,9 +159,8 @@ def _rows(table: pd.DataFrame, compared: bool, people: int, colours: charts.Pale
             f'<span style="font-size:.75rem;border:1px solid {colour};border-radius:.6rem;padding:0 .4rem;color:{colour};'
             f'white-space:nowrap">{escape(row["kind"])}</span> <b style="font-size:.75rem">{change}</b><br>'
             f'<span style="font-size:.75rem;opacity:.85">{escape(row["label"])}{"<br>" if row["label"] else ""}'
-            f"summoned for {row['load']:,} of {people:,} people ({row['share']:.1%}), "
-            f"here ×{row['times']:.0f} its mean weight</span></span>"
-            f'<span style="flex:none;width:5.2rem;text-align:right;font-size:.75rem">weight {row["gate"]:.2f}'
+            f"{row['load']:,} of {people:,} people ({row['share']:.1%}), here ×{row['times']:.0f} the mean</span></span>"
+            f'<span style="flex:none;width:4.6rem;text-align:right;font-size:.75rem">weight {row["gate"]:.2f}'
             f'<span style="display:block;height:.4rem;background:{colours.line};border-radius:.2rem">'
             f'<span style="display:block;height:100%;width:{100 * row["gate"] / largest:.0f}%;background:{colour};'
             'border-radius:.2rem"></span></span></span></li>'

@@ -21,7 +21,7 @@ def code(app: AppTest) -> str:
 def test_there_is_a_real_answer_before_any_click(opened: Opened) -> None:
     app = opened(PAGE, user="3")
     assert app.title[0].value.startswith("Which experts does this history summon")
-    assert "summoned for" in html(app) and "★ chose next" in html(app)
+    assert " people (" in html(app) and "★ chose next" in html(app)
     assert "Attention alone is no reason" in said(app) and re.search(r"n = \d+ events", said(app))
     assert not app.warning and code(app) == ""
 
@@ -68,7 +68,7 @@ def test_an_empty_person_can_be_filled(opened: Opened) -> None:
     assert "Nothing has been read yet" in said(app)
     healthy(app.text_input(key="jrn_add").set_value("a").run())
     app = press(app, "Add it")
-    assert "summoned for" in html(app) and "at least two are needed" in said(app)
+    assert " people (" in html(app) and "at least two are needed" in said(app)
 
 
 def test_moments_and_people_keep_their_own_versions(opened: Opened) -> None:
