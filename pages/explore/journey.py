@@ -103,6 +103,9 @@ with top:
     notices = st.container()
     journey_people.finders(now)
     moment = scrubber()
+    if moment < last:
+        part = "used to choose the model" if moment == last - 1 else "part of training"
+        st.caption(f"What came after this moment was {part}, so its rank flatters the model; only the last moment is a test.")
 with below:  # first, because the box says which versions there are
     drawn, kept = st.container(), st.expander("Versions: keep, share, load", icon=":material/account_tree:", key="jrn_kept")
     with kept:
