@@ -5,6 +5,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import streamlit as st
 
@@ -97,6 +98,16 @@ def _effects(key: tuple[str, ...], expert: int, other: int, _of: Subject) -> pd.
     return ablation.effects(_of.model, _of.data, _of.survey.traffic, expert, other, _of.split)
 
 
+def _before(of: Subject) -> ablation.Judged:
+    """Everybody as they are, judged once."""
+    return _judged(of.key, of)
+
+
+@st.cache_resource(max_entries=4, show_spinner="Judging everybody’s list as it is …")
+def _judged(key: tuple[str, ...], _of: Subject) -> ablation.Judged:
+    return ablation.judged(_of.model, _of.data, np.arange(_of.survey.people), _of.split)
+
+
 def removal(of: Subject, expert: int) -> dict[Hashable, Any]:
     """The first row of `effects` alone."""
     return _removal(of.key, expert, of)
@@ -104,7 +115,8 @@ def removal(of: Subject, expert: int) -> dict[Hashable, Any]:
 
 @st.cache_data(max_entries=512, show_spinner="Taking the expert away from everybody who summons it …")
 def _removal(key: tuple[str, ...], expert: int, _of: Subject) -> dict[Hashable, Any]:
-    return dict(ablation.remove(_of.model, _of.data, _of.survey.traffic, expert, _of.split).row())
+    before = _before(_of).of(_of.survey.users(expert))
+    return dict(ablation.remove(_of.model, _of.data, _of.survey.traffic, expert, _of.split, before).row())
 
 
 def epochs(of: Subject, expert: int) -> pd.DataFrame:

@@ -39,12 +39,11 @@ def _columns() -> dict[str, object]:
 def show(of: Subject) -> None:
     """The table, its filter, and the line that says what chance would label."""
     frame, effects = cache_experts.table(of), cache_experts.all_effects(of)
-    counts = frame["status"].value_counts()
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.subheader(f"All {of.survey.size:,} experts", anchor=False, width="stretch")
         chosen = st.segmented_control(
             "Show", GROUPS, default="all", required=True, key=SHOW, bind="query-params", disabled=shell.locked(SHOW),
-            format_func=lambda name: f"{name} {counts.get(name, 0) if name != 'all' else len(frame)}", width="content",
+            width="content",
         )  # fmt: skip
     if effects is not None:
         named = {"low": "d_low", "high": "d_high"}
@@ -70,7 +69,9 @@ def _picked() -> None:
 
 
 def _below(of: Subject, effects: pd.DataFrame | None) -> None:
-    words = "Click a column’s name to sort, the left edge of a row to open that expert above."
+    counts = cache_experts.table(of)["status"].value_counts()
+    words = "Click a column’s name to sort, the left edge of a row to open that expert above. "
+    words += ", ".join(f"{counts.get(name, 0)} {name}" for name in GROUPS[1:]) + "."
     if of.survey.genres:
         labelled, chance = cache_experts.by_chance(of)
         words += (
@@ -80,8 +81,8 @@ def _below(of: Subject, effects: pd.DataFrame | None) -> None:
     if effects is not None:
         worse, better, chance = ablation.apart(effects)
         words += (
-            f" Removed one at a time, {worse} experts leave their people worse off and {better} better off with an interval that "
-            f"leaves 0 out, of {len(effects)}; chance alone would give up to {chance:.0f}."
+            f" Removed one at a time, with a 95 % interval that leaves 0 out: without {worse} of {len(effects)} experts their "
+            f"people are worse off, without {better} better; chance alone would give up to {chance:.0f}."
         )
     st.caption(words)
     if effects is None and of.survey.traffic.experts.shape[1] > 1:

@@ -54,8 +54,8 @@ ITEMS = About(
     "Does the expert’s vector alone say what the expert does?",
     "Direct: the straight road of its vector through value and output projections of every layer, weighted by how much its "
     "people read it, centred and scaled as the last layer norm does, times the item table. It leaves out the feed-forward "
-    "layers and everything the expert aggregates. Measured: each item’s score with the expert less its score without, each person’s mean "
-    "taken off, mean over its people. Agreement: Spearman’s rank correlation over all items.",
+    "layers and everything the expert aggregates. Measured: each item’s score with the expert less its score without, each "
+    "person’s mean taken off, mean over its people. Agreement: Spearman’s rank correlation over all items.",
     "Two measurements that agree do not make the effect large. The control says how well other experts’ vectors would do on the "
     "same measurement: only agreement beyond it is this expert’s own.",
     r"d(e) = E\,\big(\gamma \odot \mathrm{centre}\textstyle\sum_{l,h} c_{lh}\, W^O_{lh} W^{V2}_{lh}\, v_e\big)",

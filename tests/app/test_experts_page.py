@@ -79,6 +79,11 @@ def test_every_expert_measured_on_demand(opened: Open, load: np.ndarray) -> None
     assert "chance alone would give up to" in said(app)
 
 
+def test_only_the_dead_by_link(opened: Open, load: np.ndarray) -> None:
+    table = frame(opened(PAGE, run="tiny", exp_show="dead"), "people_genre")
+    assert table["expert"].tolist() == np.flatnonzero(load == 0).tolist()  # type: ignore[index]
+
+
 def test_a_dead_expert_says_so_first(opened: Open, load: np.ndarray) -> None:
     dead = np.flatnonzero(load == 0)
     assert len(dead), "the tiny run has dead experts"
