@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from elastic_core.bench.events import ROOM
 from elastic_core.bench.latency import Row
 from elastic_core.bench.store import read_rows
 from elastic_core.errors import InputError
@@ -82,7 +83,7 @@ def trusted(table: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     """Stages or events by the clock, or, from a busy machine, by the processor's time (which has no quartiles); and which."""
     if not busy_machine(table):
         return table, "by the clock"
-    same = {name: table["processor"] for name in ("ms", "low", "high")}
+    same = dict.fromkeys(("ms", "low", "high"), table["processor"])
     return table.assign(**same), "of the processor, because the machine was busy"
 
 
@@ -209,6 +210,9 @@ def event_words(wide: pd.DataFrame) -> str:
     step = wide["elastic-stream"]
     start, end = step.index[[0, -1]]
     said = f"A step of the kept state takes {step.min():.2f} to {step.max():.2f} ms from N = {start:,} to {end:,}."
+    if "elastic-refresh" in wide:
+        mean = (step + wide["elastic-refresh"] / ROOM).iloc[-1]
+        said += f" With a refresh every {ROOM} events the mean at the longest is {mean:.2f} ms."
     for peer, name in (("elastic", "ELASTIC, reading again"), ("sasrec-fused", "SASRec (fused), reading again")):
         if peer in wide:
             first, last = (wide[peer] / step).dropna().iloc[[0, -1]]

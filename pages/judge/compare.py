@@ -152,7 +152,7 @@ def _journey(table) -> None:  # type: ignore[no-untyped-def]
         )
     if (Path(__file__).resolve().parents[2] / JOURNEY).is_file():
         label = f"Why? Person {now.user + 1} in Journey, with both runs"
-        query = {"run": now.run.name, "vs": other.name, "user": str(now.user + 1)}
+        query = {} if now.other else {"vs": other.name}  # the rest of the address goes along by itself
         st.page_link(JOURNEY, label=label, icon=":material/route:", query_params=query)
 
 

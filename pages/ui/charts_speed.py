@@ -51,7 +51,8 @@ def curves(
         figure.add_vline(x=length, line={"color": colours.text, "width": 1, "dash": "dash"})
         figure.add_annotation(
             x=np.log10(length), y=1, yref="paper", yanchor="top", xanchor="left", showarrow=False,
-            text=f"ELASTIC = SASRec (fused)<br>N ≈ {length:,.0f}", font={"size": 11, "color": colours.muted}, align="left", xshift=4,
+            text=f"ELASTIC = SASRec (fused)<br>N ≈ {length:,.0f}",
+            font={"size": 11, "color": colours.muted}, align="left", xshift=4,
         )  # fmt: skip
     return _logs(figure, sorted(set(table["length"])), title)
 
