@@ -68,7 +68,8 @@ def duel(counts: dict[str, int], colours: Palette) -> go.Figure:
         ink = colours.text if key == "same" else colours.ground
         figure.add_bar(
             x=[counts[key]], y=[""], orientation="h", name=name, marker={"color": tone},
-            text=f"<b>{name}</b><br>{counts[key]:,}" if counts[key] > 0.1 * total else "", textposition="inside", insidetextanchor="middle", textangle=0,
+            text=f"<b>{name}</b><br>{counts[key]:,}" if counts[key] > 0.1 * total else "",
+            textposition="inside", insidetextanchor="middle", textangle=0,
             textfont={"color": ink, "size": 13}, constraintext="none", hovertemplate=f"{name}: %{{x:,}} people<extra></extra>",
         )  # fmt: skip
     figure.update_layout(LAYOUT, barmode="stack", height=84, bargap=0)
