@@ -252,7 +252,10 @@ def test_a_stale_beat_is_an_interruption_and_a_strange_request_a_failure(root: P
 @pytest.mark.slow
 def test_real_umap_is_seeded_and_better_than_noise(tiny: Tiny, tmp_path: Path) -> None:
     run = Run(shutil.copytree(tiny[2].path, tmp_path / "tiny"))
-    store = worker.compute(run, [Settings(5, 0.1)], None, False, lambda done, of, phase: None)
+    store = worker.compute(run, [Settings(5, 0.1)], None, True, lambda done, of, phase: None)
+    assert store.epochs.tolist() == [1, 2] and store.aligned.shape == (2, 64, 2)
+    moved = np.linalg.norm(store.aligned[1] - store.aligned[0], axis=1).mean()
+    assert moved < np.linalg.norm(store.aligned[1] - store.aligned[0][::-1], axis=1).mean() / 2, "experts stay near themselves"
     again = worker.lay_out(worker.values_of(run), Settings(5, 0.1), 1)
     kept = store.layouts[Settings(5, 0.1).key(1)]
     assert np.array_equal(again, kept), "the same seed, the same map"

@@ -91,14 +91,20 @@ def beside(values: np.ndarray, experts: np.ndarray, layout: np.ndarray, expert: 
     )  # fmt: skip
 
 
-def region(values: np.ndarray, labels: np.ndarray, count: int, draws: int = 200, seed: int = 0) -> tuple[float, float, float]:
-    """Do like experts lie together in the original space? The mean over experts of how alike their nearest are, and 95 % limits
-    when the labels are shuffled. Text labels: share of nearest with the same label; numbers: correlation with their mean."""
+def region(
+    values: np.ndarray, labels: np.ndarray, count: int, nothing: tuple[str, ...] = (), draws: int = 200, seed: int = 0
+) -> tuple[float, float, float]:
+    """Do like experts lie together in the original space? How alike the nearest are, and 95 % limits with shuffled labels.
+
+    Text: mean share of an expert's nearest with its label, over experts whose label is not in `nothing`. Numbers: the
+    correlation of an expert's with the mean of its nearest.
+    """
     near, rng = nearest(values, count, angles=True), np.random.default_rng(seed)
 
     def alike(of: np.ndarray) -> float:
         if of.dtype.kind in "OUS":
-            return float((of[near] == of[:, None]).mean())
+            named = ~np.isin(of, nothing)
+            return float((of[near[named]] == of[named, None]).mean()) if named.any() else 0.0
         means = of[near].mean(1)
         return float(np.corrcoef(of, means)[0, 1]) if of.std() > 0 and means.std() > 0 else 0.0
 

@@ -46,7 +46,7 @@ def lay_out_epochs(tables: list[np.ndarray], settings: Settings) -> np.ndarray:
 
     same = {i: i for i in range(len(tables[0]))}
     few = min(settings.neighbours, len(tables[0]) - 1)
-    mapper = umap.AlignedUMAP(n_neighbors=few, min_dist=settings.distance, metric="cosine", random_state=0, n_jobs=1)
+    mapper = umap.AlignedUMAP(n_neighbors=few, min_dist=settings.distance, metric="cosine", random_state=0)
     found = mapper.fit_transform([projection.unit(table) for table in tables], relations=[same] * (len(tables) - 1))
     return np.stack([np.asarray(xy, dtype=np.float32) for xy in found])
 

@@ -9,14 +9,14 @@ from elastic_core.services.projection_map import COLOURS, Map
 from pages.ui import cache, cache_map, charts, charts_map, map_compute, map_sets, map_words, open_expert, shell, view
 
 LAYOUTS = {"pca": "PCA", "umap": "UMAP", "epochs": "Over the epochs"}
-TOOLS = {"lasso": "Lasso", "select": "Box", "pan": "Move"}
+TOOLS = {"click": "Click", "lasso": "Lasso", "select": "Box", "pan": "Move"}  # under a lasso plotly reports no clicks
 KEY = "map_chart"
 
 
 def controls() -> None:
     shell.lockable(
         {"map_layout": "Kind of map", "map_colour": "Colour", "map_near": "UMAP: neighbours", "map_dist": "UMAP: least distance",
-         "map_seed": "UMAP: seed", "map_tool": "What dragging does", "map_epoch": "Epoch", "map_set": "Chosen experts"}
+         "map_seed": "UMAP: seed", "map_tool": "What the mouse does", "map_epoch": "Epoch", "map_set": "Chosen experts"}
     )  # fmt: skip
     with st.container(horizontal=True, vertical_alignment="bottom"):
         _choice("Map", LAYOUTS, "map_layout", "pca")
@@ -26,7 +26,7 @@ def controls() -> None:
             "Colour", offered, offered.index(first), format_func=COLOURS.__getitem__, key="map_colour", bind="query-params",
             disabled=shell.locked("map_colour"), width=260,
         )  # fmt: skip
-        _choice("Dragging", TOOLS, "map_tool", "lasso")
+        _choice("Mouse", TOOLS, "map_tool", "click")
     if st.session_state["map_layout"] == "umap":
         with st.container(horizontal=True):
             _choice("Neighbours", {n: str(n) for n in NEIGHBOURS}, "map_near", 15)
@@ -125,7 +125,7 @@ def picture() -> None:
     if len(drawn.laid) < len(values):
         sampled = f" A sample of {len(drawn.laid):,} by load, {int(drawn.placed.sum())} more placed beside their nearest."
     st.caption(
-        f"Numbered: what person {now.user + 1} summons. Draw around marks to choose a set, click one to look at it.{sampled}"
+        f"Numbered: what person {now.user + 1} summons. Click a mark to look at it, or take Lasso or Box for a set.{sampled}"
     )
 
 
@@ -137,14 +137,13 @@ def neighbours() -> None:
     st.markdown(
         f"**{int(near['in both'].sum())} of its {len(near)} nearest** on the map are among its nearest in the original space."
     )
-    shown = near.drop(columns="rank").rename(columns={"original": "nearest", "rank on map": "place on map"})
-    view.table(
-        "map_near_table",
-        shown,
-        map_words.NEAR,
-        f"Nearest experts of expert {focus} in the original space and on the map",
-        height=320,
+    shown = near.drop(columns="rank").rename(
+        columns={"original": "nearest", "rank on map": "on map as", "on map": "on map", "in both": "true"}
     )
+    view.table(
+        "map_near_table", shown.round(2), map_words.NEAR, f"Nearest experts of expert {focus} in truth and on the map",
+        height=320, column_config={name: st.column_config.Column(width=64) for name in shown},
+    )  # fmt: skip
 
 
 def _genre() -> str:
@@ -162,7 +161,7 @@ def trust() -> None:
     st.markdown(map_words.trusted(panel, method, agreement))
     left, right = st.columns([3, 2], gap="medium")
     with left:
-        shown = panel.rename(columns={"trust": "trustworthiness"}).round(3)
+        shown = panel.assign(seed=panel["seed"].astype("string").fillna("")).rename(columns={"trust": "trustworthiness"}).round(3)
         view.table("map_trust", shown, map_words.TRUST, f"Trustworthiness and overlap of {len(panel)} maps")
     with right:
         noise = store.get(settings(), 0, "null") if method == "UMAP" and store is not None else None
@@ -192,14 +191,14 @@ controls()
 map_compute.watch()
 drawn, kind, span = drawn_map()
 labels = labelled()
-left, right = st.columns([5, 3], gap="medium")
+left, right = st.columns([3, 2], gap="medium")
 with left:
     picture()
 with right:
-    map_sets.bar(now, chosen, unknown, values)
-    if chosen:
-        map_sets.summary(chosen, table, values)
     neighbours()
+map_sets.bar(now, chosen, unknown, values)
+if chosen:
+    map_sets.summary(chosen, table, values)
 whole = labels.dtype.kind in "OUS"
 found = cache_map.region(now.run, now.model, drawn.laid, st.session_state["map_colour"], labels[drawn.laid])
 st.markdown(

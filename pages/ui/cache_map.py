@@ -8,6 +8,7 @@ from elastic_core.models.registry import Recommender
 from elastic_core.runs import Run
 from elastic_core.services import experts, projection, projection_trust, traffic_runs
 from elastic_core.services.projection import FOLDER, STORE, Settings, Store
+from elastic_core.services.projection_map import NO_GENRE, NO_INTEREST
 from pages.ui import cache, cache_experts
 from pages.ui.shell import Context
 
@@ -75,7 +76,7 @@ def _region(
 ) -> tuple[float, float, float]:
     kept = projection.sample(np.arange(len(laid)), projection_trust.MOST)
     count = projection_trust.neighbours(len(kept))
-    return projection_trust.region(_values[laid[kept]], labels[kept], count)
+    return projection_trust.region(_values[laid[kept]], labels[kept], count, (NO_GENRE, NO_INTEREST))
 
 
 def epochs(run: Run) -> tuple[list[int], np.ndarray]:

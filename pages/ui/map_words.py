@@ -49,7 +49,7 @@ def regions(colour: str, text: bool, found: tuple[float, float, float], neighbou
     """Do like experts lie together in the original space, in one sentence."""
     alike, low, high = found
     if text:
-        number, chance = f"{alike:.0%} of an expert’s {neighbours} nearest share its colour", f"{low:.0%} to {high:.0%}"
+        number, chance = f"{alike:.0%} of a coloured expert’s {neighbours} nearest share its colour", f"{low:.0%} to {high:.0%}"
     else:
         number, chance = f"an expert and its {neighbours} nearest correlate by {alike:.2f}", f"{low:.2f} to {high:.2f}"
     where = "Yes, more" if alike > high else "No more" if alike >= low else "Less"
