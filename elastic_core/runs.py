@@ -99,8 +99,11 @@ class Run:
             weights = load_file(path)
         except (safetensors.SafetensorError, OSError) as error:
             raise InputError(f"{self.name}/{WEIGHTS} cannot be read ({error}); it may be cut short") from None
-        model = models.build(self.config.model, n_items or self.n_items())
+        size = n_items or self.n_items()
         try:
+            with torch.device("meta"):  # nothing is allocated until the file and the configuration agree
+                models.build(self.config.model, size).load_state_dict(weights, assign=True)
+            model = models.build(self.config.model, size)
             model.load_state_dict(weights)
         except RuntimeError as error:
             reason = " ".join(str(error).split())[:200]
@@ -190,15 +193,23 @@ class Run:
         (self.path / RESUME).unlink(missing_ok=True)
 
 
+# What an event must hold to count: readers rely on it, and a file may have been edited.
+PARTS: dict[str, dict[str, Any]] = {
+    "epoch": {"epoch": int, "loss": (int, float), "seconds": (int, float), "valid": dict},
+    "test": {"protocols": dict},
+    "end": {"reason": str, "seconds": (int, float)},
+}
+
+
 def _event(line: str) -> dict[str, Any] | None:
     """One line of metrics.jsonl, or None if it is torn or no event."""
     try:
         row = json.loads(line)
-    except json.JSONDecodeError:
+    except (json.JSONDecodeError, RecursionError):
         return None
-    if not isinstance(row, dict) or (row.get("event") == "epoch" and not isinstance(row.get("epoch"), int)):
+    if not isinstance(row, dict) or not isinstance(row.get("event"), str):
         return None
-    return row
+    return row if all(isinstance(row.get(key), kind) for key, kind in PARTS.get(row["event"], {}).items()) else None
 
 
 def open_run(path: Path | str) -> Run:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
+from safetensors import SafetensorError
 from safetensors.numpy import load_file
 
 from elastic_core.runs import Run, write_whole
@@ -196,7 +197,7 @@ def snapshots(run: Run, most: int = 12) -> tuple[list[int], list[np.ndarray]]:
     for epoch, path in (files[i] for i in keep):
         try:
             tables.append(load_file(path)["values"].astype(np.float32))
-        except (OSError, ValueError, KeyError):
+        except (OSError, ValueError, KeyError, SafetensorError):
             continue
         epochs.append(epoch)
     return epochs, tables

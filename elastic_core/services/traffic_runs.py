@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from safetensors import SafetensorError
 from safetensors.numpy import load_file
 
 from elastic_core.data import Dataset
@@ -29,7 +30,7 @@ def load_by_epoch(run: Run) -> tuple[list[int], np.ndarray]:
     for epoch, path in run.snapshots():
         try:
             loads.append(load_file(path)["load"])
-        except (OSError, ValueError, KeyError):
+        except (OSError, ValueError, KeyError, SafetensorError):
             continue
         epochs.append(epoch)
     return epochs, np.stack(loads) if loads else np.zeros((0, 0), dtype=np.int32)
