@@ -221,8 +221,8 @@ def recovery_table(found: Recovery) -> pd.DataFrame:
         ("the expert that reads an event tells the event’s interest", found.events),
     )
     rows = [(what, s.ami, s.ami_chance, s.ami_chance_high, s.purity, s.purity_chance, s.labelled) for what, s in questions]
-    names = ["question", "AMI", "AMI by chance", "chance, high end", "purity", "purity by chance", "people or events"]
-    return pd.DataFrame(rows, columns=names)
+    names = ["question", "AMI", "AMI by chance", "chance, high end", "purity", "purity by chance", "n"]
+    return pd.DataFrame(rows, columns=names).round(3).replace(-0.0, 0.0)
 
 
 def _truth(data: Dataset) -> Truth:

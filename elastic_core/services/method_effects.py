@@ -13,10 +13,11 @@ import torch
 
 from elastic_core import models
 from elastic_core.bench.store import read_rows
+from elastic_core.candidates import PROTOCOLS
 from elastic_core.config import ModelConfig
 from elastic_core.data.batches import Batch
 from elastic_core.errors import InputError
-from elastic_core.reproduce import Row, rows, status
+from elastic_core.reproduce import Row, rows
 from elastic_core.routing import Routing
 from elastic_core.runs import Run
 from elastic_core.services.method_notes import PAPER, PAPER_METRICS, PAPER_SAYS_DROP, VARIANTS
@@ -24,6 +25,7 @@ from elastic_core.services.search_checks import Printed
 
 REPRODUCE = "python -m elastic_core reproduce --only {name}"
 MISSING = "Not measured yet."
+NEEDS = "Choose a run with a memory to see {what} checked live. "
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,6 @@ class Measured:
     mean: float
     half: float
     people: int
-    as_recipe: bool
 
     def __str__(self) -> str:
         return f"{self.mean:.4f} ± {self.half:.4f}"
@@ -52,17 +53,16 @@ class Measured:
 def measured(root: Path, data: str, variant: str, protocol: str = "full", metric: str = "NDCG@10") -> Measured | None:
     """What the finished runs of a row say; None if there is none."""
     found = [row for row in rows() if row.data == data and row.label == _label(variant) and _done(row, root)]
-    tests = [(row, Run(row.folder(root)).last("test") or {}) for row in found]
+    tests = [Run(row.folder(root)).last("test") or {} for row in found]
     try:
-        values = [float(test["protocols"][protocol][metric]) for _, test in tests]
-        halves = [1.96 * float(test["errors"][protocol][metric]) for _, test in tests if "errors" in test]
+        values = [float(test["protocols"][protocol][metric]) for test in tests]
+        halves = [1.96 * float(test["errors"][protocol][metric]) for test in tests if "errors" in test]
     except (KeyError, TypeError, ValueError):
         return None
     if not values:
         return None
-    same = all(status(row, root) == "finished" for row in found)
     half = statistics.fmean(halves) if halves else math.nan
-    return Measured(tuple(row.name for row in found), statistics.fmean(values), half, int(tests[0][1].get("users", 0)), same)
+    return Measured(tuple(row.name for row in found), statistics.fmean(values), half, int(tests[0].get("users", 0)))
 
 
 def table_3(root: Path, data: str, protocol: str) -> pd.DataFrame:
@@ -85,6 +85,18 @@ def table_3(root: Path, data: str, protocol: str) -> pd.DataFrame:
     return frame.astype({"NDCG@10 here": float, "± 95 %": float, "people": "Int64", "paper, ML-1M, its protocol": float})
 
 
+def spoken(table: pd.DataFrame) -> pd.DataFrame:
+    """The same as text for a page: a number with its interval, or that there is none."""
+    shown = table[["variant"]].copy()
+    numbers = zip(table["NDCG@10 here"], table["± 95 %"], strict=True)
+    shown["NDCG@10 here ± 95 %"] = ["not measured yet" if math.isnan(a) else f"{a:.4f} ± {b:.4f}" for a, b in numbers]
+    shown["people"] = ["–" if pd.isna(people) else f"{people:,}" for people in table["people"]]
+    shown["seeds"] = table["seeds"]
+    paper = table["paper, ML-1M, its protocol"]
+    shown[paper.name] = ["not in the paper" if math.isnan(value) else f"{value:.4f}" for value in paper]
+    return shown
+
+
 def _label(variant: str) -> str:
     return variant if variant in models.names() else f"elastic ({variant})"
 
@@ -105,7 +117,7 @@ def _done(row: Row, root: Path) -> bool:
 
 def of_gate(root: Path, data: str, gradients: pd.DataFrame | None) -> Effect:
     """a: gradient with and without the gate in the chosen model, and what it costs after training."""
-    text = "Choose a run with a memory to see the gradient checked live. "
+    text = NEEDS.format(what="its gradient")
     if gradients is not None:
         starved = gradients.loc[gradients["without_gate"] == 0, "group"].tolist()
         norms = gradients.set_index("group")["with_gate"]
@@ -122,10 +134,10 @@ def of_gate(root: Path, data: str, gradients: pd.DataFrame | None) -> Effect:
 def of_printed(printed: Printed | None) -> Effect:
     """b: Eq. 7 as printed, on the chosen run's own people."""
     if printed is None:
-        return Effect("Choose a run with a memory to see it checked live.", "live check")
+        return Effect(NEEDS.format(what="it"), "live check")
     text = (
         f"As printed, {printed.queries:,} people keep {printed.shared:.1f} of their {printed.k} experts on average, and their "
-        f"best experts are {printed.used_printed} different ones instead of {printed.used}. Whatever q₂ is changes nothing."
+        f"best experts are {printed.used_printed} different ones instead of {printed.used}. q₂ makes no difference at all."
     )
     return Effect(text, "live check on the chosen run")
 
@@ -144,10 +156,8 @@ def of_loss() -> Effect:
 def of_peeking() -> Effect:
     """d: change the last event of a history; do states before it move?"""
     moved = {form: _moved(form) for form in ("two-way", "causal")}
-    text = (
-        f"Another last event moves the states of earlier positions by up to {moved['two-way']:.2g} in the two-way encoder and by "
-        f"{moved['causal']:.1g} in the causal one (untrained, 16 events, states are of size 1)."
-    )
+    text = f"Another last event moves the states of earlier positions by up to {moved['two-way']:.2g} in the two-way encoder and "
+    text += f"by {moved['causal']:.1g} in the causal one (untrained, 16 events, states are of size 1)."
     return Effect(text, "live check; tests/test_contracts.py::test_no_peeking")
 
 
@@ -169,7 +179,7 @@ def _moved(form: str) -> float:
 
 def of_protocols(root: Path, data: str) -> Effect:
     """e: the same model, four protocols."""
-    found = {p: measured(root, data, "sasrec", p) for p in ("full", "full-seen", "pop100", "uniform100")}
+    found = {p: measured(root, data, "sasrec", p) for p in PROTOCOLS}
     if any(value is None for value in found.values()):
         return Effect(MISSING, "", REPRODUCE.format(name=_name(data, "sasrec")))
     shown = ", ".join(f"{protocol} {value}" for protocol, value in found.items())
@@ -207,7 +217,7 @@ def of_averages() -> Effect:
     shown = []
     for variant, said in PAPER_SAYS_DROP.items():
         drops = [1 - without / full for full, without in zip(PAPER["elastic"], PAPER[variant], strict=True)]
-        says = " and ".join(f"{value} %" for value in said)
+        says = " and ".join(f"{value:.2f} %" for value in said)
         shown.append(f"{VARIANTS[variant].split(':')[0]}: {statistics.fmean(drops):.2%} (the text says {says})")
     return Effect(f"From Table 3 itself, mean of {len(PAPER_METRICS)} metrics: {'; '.join(shown)}.", "computed from Table 3")
 
@@ -216,7 +226,7 @@ def of_settings(run: Run) -> Effect:
     """h: what the chosen run uses."""
     model, train = run.config.model, run.config.train
     names = {"width": "d", "layers": "L", "heads": "H", "stride": "stride", "dropout": "dropout", "side": "√K", "k": "k"}
-    own = ", ".join(f"{shown} {getattr(model, name)}" for name, shown in names.items() if hasattr(model, name))
+    own = ", ".join(f"{shown} {getattr(model, name):g}" for name, shown in names.items() if hasattr(model, name))
     text = f"The chosen run: {own}; {train.optimizer}, learning rate {train.learning_rate:g}, batch {train.batch}."
     return Effect(text, f"{run.name}/config.json")
 
@@ -224,7 +234,7 @@ def of_settings(run: Run) -> Effect:
 def of_balance(routing: Routing | None) -> Effect:
     """i: load beside a random router."""
     if routing is None:
-        return Effect("Choose a run with a memory to see its load beside chance.", "live check")
+        return Effect(NEEDS.format(what="its load beside chance"), "live check")
     low, high, used = routing.chance(draws=100)
     load = sorted(routing.load)
     outside = sum(not a <= value <= b for value, a, b in zip(load, low, high, strict=True)) / len(load)

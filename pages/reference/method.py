@@ -98,13 +98,14 @@ def ablations() -> None:
     measured = int((table["seeds"] > 0).sum())
     meaning = dict(method_notes.METRICS)[protocol]
     st.write(
-        f"{measured} of {len(table)} variants have a finished run on {DATA[data]}; the others show the command that would "
-        f"measure them. Test split, protocol `{protocol}`: {meaning}."
+        f"{measured} of {len(table)} variants have a finished run on {DATA[data]}; the command for the others "
+        f"stands below. Test split, protocol `{protocol}`: {meaning}."
     )
-    formats = {name: st.column_config.NumberColumn(format="%.4f") for name in table.columns if "NDCG" in name or name[0] in "±p"}
-    formats["people"] = st.column_config.NumberColumn(format="localized")
     alt = "Variants of Table 3: ours with interval, the paper’s beside it"
-    view.table("mth_ablations", table, ABLATIONS, alt, column_config=formats)
+    view.table("mth_ablations", method_effects.spoken(table), ABLATIONS, alt)
+    if measured < len(table):
+        st.caption("This would measure the missing ones, one after the other; it can be stopped and goes on later:")
+        st.code(f'python -m elastic_core reproduce --only "{data}-elastic*"', language="bash")
 
 
 def equations() -> None:

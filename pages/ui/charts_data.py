@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 
 from pages.ui.charts import Palette
 
-ACROSS = 40  # events in one row of the split picture
+ACROSS = 30  # events in one row of the split picture
 PARTS = ("train", "validation", "test")
 LAYOUT: dict[str, Any] = {
     "margin": {"l": 8, "r": 8, "t": 28, "b": 8}, "dragmode": False, "hovermode": "closest",
@@ -46,12 +46,12 @@ def histogram(table: pd.DataFrame, counted: str, unit: str, colours: Palette) ->
     labels = [span(a, b) for a, b in zip(table["from"], table["to"], strict=True)]
     figure = go.Figure(
         go.Bar(
-            x=labels, y=table[counted], marker={"color": colours.categories[0]},
-            hovertemplate="%{x} " + unit + "<br><b>%{y:,} " + counted + "</b><extra></extra>",
+            x=table["from"].astype(str), y=table[counted], marker={"color": colours.categories[0]}, customdata=labels,
+            hovertemplate="%{customdata} " + unit + "<br><b>%{y:,} " + counted + "</b><extra></extra>",
         )
     )  # fmt: skip
     figure.update_layout(LAYOUT, height=270, bargap=0.08, showlegend=False, uirevision=counted)
-    figure.update_xaxes(title=unit, type="category", fixedrange=True, nticks=9, tickangle=0)
+    figure.update_xaxes(title=f"{unit}, from", type="category", fixedrange=True, nticks=8, tickangle=0)
     figure.update_yaxes(title=counted, rangemode="tozero", fixedrange=True)
     return figure
 

@@ -57,6 +57,7 @@ def part() -> None:
     _facts(card)
     _split(data, now.user if now is not None and now.dataset.hash == data.hash else None)
     _shapes(data, card)
+    _terms(card)
     _all(choices)
 
 
@@ -67,11 +68,15 @@ def _facts(card: Card) -> None:
             ("Items", f"{card.items:,}"),
             ("Events", f"{card.events:,}"),
             ("Density", f"{card.density:.2%}"),
-            ("Median history", f"{card.median:,.0f} events"),
+            ("Median length", f"{card.median:,.0f}"),
         ):
-            st.metric(label, value, border=True, width=165)
+            st.metric(label, value, border=True, width=148)
     core = f"after the {card.k_core}-core: items, then people, with fewer than {card.k_core} events are left out"
     st.caption(f"{shell.plain(card.label)}, {card.span}; {core}. Fingerprint of the split: `{card.hash}`.")
+
+
+def _terms(card: Card) -> None:
+    st.subheader("Where it comes from", anchor=False)
     st.markdown(f"**How exact is the copy?** {shell.plain(card.exact)}")
     st.markdown(f"**Licence.** {shell.plain(card.licence)}")
     if card.official:

@@ -12,7 +12,7 @@ from elastic_core.services.uploads import Kept, Outcome, Shelf
 from pages.ui import cache_data, shell, view
 
 NONE, SAID = "– none –", "dat_said"
-ROLES = {"user": "Person", "item": "Item", "time": "Time", "title": "Title (optional)", "genres": "Genres (optional)"}
+ROLES = {"user": "Person (user)", "item": "Item", "time": "Time", "title": "Title (optional)", "genres": "Genres (optional)"}
 PREVIEWED = view.About(
     "Has the file been understood?",
     "The first rows as they stand in the file, under the names of its first line.",
@@ -61,6 +61,10 @@ def _upload(name: str, data: bytes) -> None:
         digest = cache_data.digest(name, data)
         _preview(sheet)
         mapping = _mapping(sheet, guessed, digest)
+        missing = [ROLES[ours] for ours in NEEDED if ours not in mapping]
+        if missing:
+            st.info(f"Choose the column for: {', '.join(missing)}.", icon=":material/arrow_upward:")
+            return
         found = cache_data.checked(digest, sheet, mapping)
         _report(found)
         k_core = st.number_input(
@@ -110,8 +114,9 @@ def _report(found: Checked) -> None:
 
 
 def _keep(outcome: Outcome, digest: str) -> None:
-    formats = {name: st.column_config.NumberColumn(format="localized") for name in ("events", "people", "items")}
-    view.table("dat_steps", outcome.steps, STEPS, "Events, people and items that each rule leaves", column_config=formats)
+    counts = ["events", "people", "items"]
+    spoken = outcome.steps[counts].map(lambda count: "–" if pd.isna(count) else f"{count:,}")
+    view.table("dat_steps", outcome.steps.assign(**spoken), STEPS, "Events, people and items that each rule leaves")
     for note in outcome.dataset.notes:
         st.caption(f":material/info: {shell.plain(note)}.")
     st.subheader("4. Keep it", anchor=False)

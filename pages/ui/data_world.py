@@ -147,11 +147,11 @@ def _scores() -> None:
     best = table.iloc[-1]
     st.write(
         f"The expert that reads an event tells the event’s interest with AMI **{best['AMI']:.3f}**; by chance it would be "
-        f"{best['AMI by chance']:.3f} ({best['people or events']:,} events). Each expert’s own interest is on the Experts page."
+        f"{best['AMI by chance']:.3f} ({best['n']:,} events). Each expert’s own interest is on the Experts page."
     )
     formats = {name: st.column_config.NumberColumn(format="%.3f") for name in table.columns if "AMI" in name or "p" in name[:1]}
     formats |= {"chance, high end": st.column_config.NumberColumn(format="%.3f")}
-    formats["people or events"] = st.column_config.NumberColumn(format="localized")
+    formats["n"] = st.column_config.NumberColumn(format="localized")
     view.table("dat_recovery", table, SCORE, "How well experts tell the planted interests, beside chance", column_config=formats)
 
 

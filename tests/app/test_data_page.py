@@ -40,7 +40,7 @@ def test_the_runs_own_data_is_shown_first(opened: Visit) -> None:
 def test_a_file_goes_from_first_row_to_the_train_page(opened: Visit, app_runs: Path) -> None:
     app = opened(PAGE, dat_part="Bring your own")
     upload(app, HEAD + ROWS + "u1,b1,soon,x\n")
-    assert "needs a column for the user" in said(app)
+    assert "Choose the column for: Person (user), Item, Time" in said(app)
     for role, column in (("user", "reader"), ("item", "book"), ("time", "read_at"), ("title", "name")):
         choose(app, role, column)
     text = said(app)
@@ -48,7 +48,7 @@ def test_a_file_goes_from_first_row_to_the_train_page(opened: Visit, app_runs: P
     tables = [frame.value for frame in app.dataframe]
     assert tables[0]["name"].iloc[0].startswith("'=Book"), "the preview cannot be run by a spreadsheet either"
     assert tables[1]["line"].tolist() == [44]
-    assert tables[2]["events"].tolist() == [43, 42, 42, 42]
+    assert tables[2]["events"].tolist() == ["43", "42", "42", "42"]
     press(app, "Keep these data")
     (kept,) = Shelf(app_runs / "uploads").all()
     assert "Kept as" in " ".join(str(s.value) for s in app.success) and kept.facts["people"] == 6
