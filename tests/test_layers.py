@@ -126,6 +126,22 @@ def test_prefix_slots_equal_the_direct_sum(length: int) -> None:
     torch.testing.assert_close(found, torch.einsum("bhnk,bhnkd->bhnd", slots, memory))
 
 
+@pytest.mark.parametrize("size", [CAP, -CAP])
+def test_prefix_slots_stay_finite_before_the_first_event(size: float) -> None:
+    """Padding, then events of the largest (or smallest) weight there can be: the padded rows and all gradients stay finite."""
+    torch.manual_seed(4)
+    logits = size * (1 - 0.1 * torch.rand(2, 1, 40, 4))
+    logits.requires_grad_()
+    real = torch.arange(40) >= 21
+    given = torch.randn(2, 40, WIDTH), torch.randn(2, 1, 40, WIDTH), torch.zeros(2, 1, 40, 4)
+    x, queries, bias = (y.requires_grad_() for y in given)
+    found = read_prefixes(x * real[:, None], logits.exp() * real[:, None], queries, bias)
+    sum(y.sum() for y in found).backward()
+    for value in (*found, *(y.grad for y in (logits, x, queries, bias))):
+        assert value is not None and value.isfinite().all()
+    assert not found[1][:, :, ~real].any()  # a prefix without events reads zeros
+
+
 @torch.no_grad()
 def test_weights_stay_finite_however_large_the_logits() -> None:
     weights = weigh(torch.tensor([-1e6, -40.0, 0.0, 40.0, 1e6]))

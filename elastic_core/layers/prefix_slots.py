@@ -34,13 +34,14 @@ def read_prefixes(x: Tensor, weights: Tensor, queries: Tensor, bias: Tensor, chu
     # what every chunk inherits: sums over the chunks before it (shifted, not subtracted: exact, and blind to the chunk itself)
     totals = weights[:, :, :-1].transpose(-1, -2) @ x[:, :, :-1]  # [B, H, c - 1, k, d]
     before = functional.pad(totals, (0, 0, 0, 0, 1, 0)).cumsum(2)
-    mass = weights.flatten(2, 3).cumsum(2).unflatten(2, weights.shape[2:4]).clamp_min(1e-30)  # Z_t
+    mass = weights.flatten(2, 3).cumsum(2).unflatten(2, weights.shape[2:4])  # Z_t
+    mass = mass + (mass == 0)  # a prefix without events reads zeros, and must not divide by next to nothing
 
-    # inside a chunk: masked products
-    visible = torch.ones(chunk, chunk, dtype=torch.bool, device=x.device).tril()
-    near = (queries @ x.transpose(-1, -2)) * visible
+    # inside a chunk: masked products (filled, not multiplied: what lies ahead may be too large for a float)
+    ahead = torch.ones(chunk, chunk, dtype=torch.bool, device=x.device).triu(1)
+    near = (queries @ x.transpose(-1, -2)).masked_fill(ahead, 0)
     scores = (queries @ before.transpose(-1, -2) + near @ weights) / mass + bias
     slots = scores.softmax(-1)
     shares = slots / mass
-    mixed = shares @ before + ((shares @ weights.transpose(-1, -2)) * visible) @ x
+    mixed = shares @ before + (shares @ weights.transpose(-1, -2)).masked_fill(ahead, 0) @ x
     return slots.flatten(2, 3)[:, :, :n], mixed.flatten(2, 3)[:, :, :n]
