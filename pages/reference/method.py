@@ -102,7 +102,9 @@ def ablations() -> None:
         f"stands below. Test split, protocol `{protocol}`: {meaning}."
     )
     alt = "Variants of Table 3: ours with interval, the paper’s beside it"
-    view.table("mth_ablations", method_effects.spoken(table), ABLATIONS, alt)
+    narrow = {"variant": st.column_config.Column(width=175), "NDCG@10 here ± 95 %": st.column_config.Column(width=140)}
+    shown = method_effects.spoken(table)
+    view.table("mth_ablations", shown, ABLATIONS, alt, row_height=58, height="content", column_config=narrow)
     if measured < len(table):
         st.caption("This would measure the missing ones, one after the other; it can be stopped and goes on later:")
         st.code(f'python -m elastic_core reproduce --only "{data}-elastic*"', language="bash")
@@ -110,7 +112,10 @@ def ablations() -> None:
 
 def equations() -> None:
     st.write("Each equation of the paper, the place in the code that holds it, and the test that would fail if it were wrong.")
-    view.table("mth_equations", method_notes.equations(), EQUATIONS, "Equations with their modules and tests", height=640)
+    frame = method_notes.equations()
+    widths = {name: st.column_config.Column(width=width) for name, width in zip(frame.columns, (105, 180, 235, 300), strict=True)}
+    alt = "Equations with their modules and tests"
+    view.table("mth_equations", frame, EQUATIONS, alt, height=700, row_height=72, column_config=widths)
 
 
 def words() -> None:

@@ -49,9 +49,9 @@ def part() -> None:
         )  # fmt: skip
         st.caption(f"{ACCEPTED}; at most {megabytes(MOST_BYTES)}, {MOST_ROWS:,} rows, {MOST_COLUMNS} columns.")
     file = st.file_uploader("Your file", type=[ending[1:] for ending in ENDINGS], key="dat_file", max_upload_size=20)
-    say()
     if file is not None:
         _upload(file.name, file.getvalue())
+    say()
     kept()
 
 
