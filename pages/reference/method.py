@@ -104,7 +104,7 @@ def ablations() -> None:
     alt = "Variants of Table 3: ours with interval, the paper’s beside it"
     narrow = {"variant": st.column_config.Column(width=175), "NDCG@10 here ± 95 %": st.column_config.Column(width=140)}
     shown = method_effects.spoken(table)
-    view.table("mth_ablations", shown, ABLATIONS, alt, row_height=58, height="content", column_config=narrow)
+    view.table("mth_ablations", shown, ABLATIONS, alt, row_height=72, height="content", column_config=narrow)
     if measured < len(table):
         st.caption("This would measure the missing ones, one after the other; it can be stopped and goes on later:")
         st.code(f'python -m elastic_core reproduce --only "{data}-elastic*"', language="bash")
