@@ -1,7 +1,7 @@
 """The form of the Train page: what to train, how long it will take, and the button."""
 
 import json
-from typing import Any
+from typing import Any, Literal
 
 import streamlit as st
 
@@ -16,6 +16,8 @@ from pages.ui import cache, shell
 from pages.ui.train_live import act
 
 FRESH, CHANGE = "A preset", "Change one thing"
+LINK: Literal["query-params"] = "query-params"
+OWN = "train_set_"  # begins the keys of single settings
 SYSTEM = "system (the variants of Table 3, SASRec, …)"
 HELP = {
     "model.side": "√K: the memory has side × side experts.",
@@ -32,7 +34,7 @@ HELP = {
 
 def form(runs: list[Run]) -> RunConfig | None:
     """Returns the configuration that is set, or None if it cannot work (the reason is on the page)."""
-    how = st.segmented_control("Start from", [FRESH, CHANGE], default=FRESH, required=True, key="train_how")
+    how = st.segmented_control("Start from", [FRESH, CHANGE], default=FRESH, required=True, key="train_how", bind=LINK)
     try:
         return _preset() if how == FRESH or not runs else _one_change(runs)
     except InputError as error:
@@ -63,18 +65,26 @@ def _preset() -> RunConfig:
     now: shell.Context | None = st.session_state.get(shell.CONTEXT)  # none yet where nothing was ever trained
     choices = presets.data_choices(now.run.config.data if now else None, Shelf(shell.RUNS / "uploads").choices())
     left, middle, right, last = st.columns([3, 4, 3, 2])
-    data = left.selectbox("Data", list(choices), key="train_data", bind="query-params")
-    model = middle.selectbox("Model", [v.label for v in presets.variants()], key="train_model", bind="query-params")
+    data = left.selectbox("Data", list(choices), key="train_data", bind=LINK)
+    model = middle.selectbox("Model", [v.label for v in presets.variants()], key="train_model", bind=LINK, on_change=_forget)
     times = [b.name for b in presets.BUDGETS]
-    time = right.segmented_control("Time", times, default=times[1], required=True, key="train_time", bind="query-params")
-    seed = last.number_input("Seed", 0, 10_000, 0, key="train_seed", bind="query-params")
+    time = right.segmented_control(
+        "Time", times, default=times[1], required=True, key="train_time", bind=LINK, on_change=_forget
+    )
+    seed = last.number_input("Seed", 0, 10_000, 0, key="train_seed", bind=LINK)
     chosen = presets.variant(model)
     st.caption(chosen.about)
     config = presets.preset(choices[data], chosen, presets.budget(time), int(seed))
-    return _advanced(config, f"{model}_{time}")
+    return _advanced(config)
 
 
-def _advanced(config: RunConfig, stem: str) -> RunConfig:
+def _forget() -> None:
+    """Another preset, or another setting to change, brings its own values."""
+    for key in [key for key in st.session_state if str(key).startswith(OWN)]:
+        del st.session_state[key]
+
+
+def _advanced(config: RunConfig) -> RunConfig:
     """All settings of model and training. Another preset brings its own values."""
     values: dict[str, Any] = {}
     with st.expander("All settings"):
@@ -84,7 +94,7 @@ def _advanced(config: RunConfig, stem: str) -> RunConfig:
             columns = st.columns(4)
             for i, field in enumerate(fields):
                 with columns[i % 4]:
-                    values[field.key] = _field(field, f"train_{field.key}_{stem}")
+                    values[field.key] = _field(field, f"{OWN}{field.key}")
     made = presets.changed(config, values)
     for difference in presets.differences(config, made):
         st.caption(f"Changed: {difference}")
@@ -95,16 +105,16 @@ def _one_change(runs: list[Run]) -> RunConfig:
     """A copy of a run with one setting altered."""
     names = [run.name for run in runs]
     left, middle, right = st.columns(3)
-    base = runs[names.index(left.selectbox("Copy of", names, key="train_base"))].config
+    base = runs[names.index(left.selectbox("Copy of", names, key="train_base", bind=LINK, on_change=_forget))].config
     fields = {f.key: f for section in ("model", "train") for f in presets.settings(base, section)}
-    field = middle.selectbox("Change", [SYSTEM, *fields], key="train_field", format_func=_spoken)
+    field = middle.selectbox("Change", [SYSTEM, *fields], key="train_field", format_func=_spoken, bind=LINK, on_change=_forget)
     with right:
         if field == SYSTEM:
             made = presets.twin(
-                base, presets.variant(st.selectbox("To", [v.label for v in presets.variants()], key="train_twin"))
+                base, presets.variant(st.selectbox("To", [v.label for v in presets.variants()], key="train_twin", bind=LINK))
             )
         else:
-            made = presets.changed(base, {field: _field(fields[field], f"train_to_{field}_{base.model.name}", label="To")})
+            made = presets.changed(base, {field: _field(fields[field], f"{OWN}to", label="To")})
     for difference in presets.differences(base, made) or ["nothing yet: it would repeat the run"]:
         st.caption(f"Changed: {difference}")
     return made
@@ -114,14 +124,14 @@ def _field(field: Setting, key: str, label: str = "") -> Any:
     """The widget that fits the setting."""
     name, about_it = label or _spoken(field.key), HELP.get(field.key)
     if field.kind == "bool":
-        return st.toggle(name, field.value, key=key, help=about_it)
+        return st.toggle(name, field.value, key=key, help=about_it, bind=LINK)
     if field.kind == "choice":
-        return st.selectbox(name, field.choices, field.choices.index(field.value), key=key, help=about_it)
+        return st.selectbox(name, field.choices, field.choices.index(field.value), key=key, help=about_it, bind=LINK)
     if field.kind == "int":
-        return int(st.number_input(name, value=int(field.value or 0), step=1, key=key, help=about_it))
+        return int(st.number_input(name, value=int(field.value or 0), step=1, key=key, help=about_it, bind=LINK))
     if field.kind == "float":
-        return float(st.number_input(name, value=float(field.value), step=None, format="%g", key=key, help=about_it))
-    return st.text_input(name, str(field.value), key=key, help=about_it)
+        return float(st.number_input(name, value=float(field.value), step=None, format="%g", key=key, help=about_it, bind=LINK))
+    return st.text_input(name, str(field.value), key=key, help=about_it, bind=LINK)
 
 
 def _spoken(key: str) -> str:
