@@ -352,3 +352,14 @@ def test_the_command_prints_the_table_and_one_expert(
         ([peer], "no interest memory"),
     ):
         assert main(["experts", *words]) == 2 and why in capsys.readouterr().err
+
+
+def test_moments_are_those_of_the_plain_formulas(world: World, busy: int) -> None:
+    found = world[2]
+    for along in ("margin", "score"):
+        values = [float(v) for v in (found.margins(busy) if along == "margin" else found.scores(busy))]
+        mean = sum(values) / len(values)
+        spread = (sum((v - mean) ** 2 for v in values) / len(values)) ** 0.5
+        skew = sum(((v - mean) / spread) ** 3 for v in values) / len(values)
+        expected = {"density": found.traffic.load[busy] / found.people, "mean": mean, "spread": spread, "skew": skew}
+        assert expert_people.moments(found, busy, along) == pytest.approx(expected, rel=1e-4)

@@ -55,6 +55,14 @@ def histogram(found: Survey, expert: int, along: str = "margin") -> pd.DataFrame
     return counts.assign(order=order).sort_values(["order", "bin"])[["low", "high", "band", "people"]].reset_index(drop=True)
 
 
+def moments(found: Survey, expert: int, along: str = "margin") -> dict[str, float]:
+    """Over all people: how many summon the expert (density), mean, standard deviation and skewness of its score or margin."""
+    values = (found.margins(expert) if along == "margin" else found.scores(expert)).astype(float)
+    spread = float(values.std())
+    skew = float((((values - values.mean()) / spread) ** 3).mean()) if spread > 0 else 0.0
+    return {"density": len(found.users(expert)) / found.people, "mean": float(values.mean()), "spread": spread, "skew": skew}
+
+
 def standing(found: Survey, expert: int, user: int) -> dict[str, float]:
     """One person and this expert: its score, margin, place among all experts for them (from 1), gate (0 if not summoned)."""
     scores = (found.halves[user, 0][:, None] + found.halves[user, 1][None, :]).ravel()
