@@ -31,7 +31,7 @@ def show(of: Subject, expert: int, user: int) -> None:
     view.chart("exp_histogram", figure, bars, expert_words.HISTOGRAM, alt)
     found = expert_people.moments(of.survey, expert, along)
     st.caption(
-        f"Summoned by {found['density']:.1%} of {of.survey.people:,} people. Over all of them: mean {found['mean']:+.2f}, standard "
+        f"Summoned by {found['density']:.1%} of {of.survey.people:,} people. Over all: mean {found['mean']:+.2f}, standard "
         f"deviation {found['spread']:.2f}, skewness {found['skew']:+.2f} (positive: a long tail towards those who summon it)."
     )
     _examples(of, expert)
