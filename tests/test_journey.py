@@ -19,6 +19,7 @@ from elastic_core.models.registry import Recommender
 from elastic_core.models.sasrec import SASRecConfig
 from elastic_core.routing import routing
 from elastic_core.services import journey, journey_shown, journey_trace, people
+from elastic_core.services.experts import band
 from elastic_core.services.inspect import situation
 from elastic_core.services.journey import Add, Base, Contents, Cut, Edit, Move, Replace, Tree, Version
 from elastic_core.services.journey_text import LONGEST_CODE, decode, encode, from_json, parse_list, short, to_json
@@ -290,11 +291,11 @@ def test_aggregation_keeps_every_weight(small_world: Dataset, model: Recommender
 
 def test_hot_is_more_than_chance_and_theirs_is_no_more_than_even(small_world: Dataset, model: Recommender) -> None:
     traffic = routing(model, small_world, "test")
-    limit, kinds = journey_trace.ceiling(traffic), set()
+    limit, kinds = band(traffic)[1], set()
     for user in range(20):
         found = situation(model, small_world, user).found
         assert found is not None
-        for row in journey_trace.cards(found, traffic, limit).to_dict("records"):
+        for row in journey_trace.cards(found, traffic).to_dict("records"):
             people = int((traffic.experts == row["expert"]).any(1).sum())
             even = traffic.experts.size / len(traffic.load)
             expected = "hot for everyone" if people > limit else "theirs" if people <= even else "shared"

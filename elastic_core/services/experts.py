@@ -25,6 +25,7 @@ from elastic_core.services.genre_evidence import Evidence, Label
 
 BATCH = 128
 HOT, USUAL, COLD, DEAD = "hot", "usual", "cold", "dead"
+EVERYONES, SHARED, THEIRS = "hot for everyone", "shared", "theirs"
 SHUFFLES = 5
 
 
@@ -206,22 +207,26 @@ def label(found: Survey, expert: int) -> Label | None:
     return found.of_people.label(expert) if found.genres else None
 
 
+def kinds(traffic: Routing, experts: np.ndarray) -> np.ndarray:
+    """Whose are these experts? Hot for everyone: summoned by more people than a random router would send (see `band`);
+    theirs: by no more than if all experts were equally busy; shared: between the two."""
+    load = traffic.load[experts]
+    even = traffic.experts.size / len(traffic.load)
+    return np.select([load > band(traffic)[1], load <= even], [EVERYONES, THEIRS], SHARED)
+
+
 def hot_experts(traffic: Routing, user: int) -> pd.DataFrame:
     """The experts a person summons, strongest first: theirs, or everybody's?
 
     `share` of people who summon it, `load_rank` (1 = busiest), `times` this person's gate over the mean gate of everybody
-    (0 for those who do not summon it): large = theirs more than others'. `kind`: "everybody's" (hot, see `Survey.status`),
-    "theirs" (no busier than average, with more than an even gate here), or "shared".
+    (0 for those who do not summon it): large = theirs more than others'. `kind`: see `kinds`.
     """
     if not 0 <= user < len(traffic.experts):
         raise InputError(f"there is no user number {user}: there are 0 to {len(traffic.experts) - 1}")
     experts, gates = traffic.experts[user], traffic.gates[user].astype(float)
     people, load = len(traffic.experts), traffic.load[experts]
     ranks = pd.Series(-traffic.load).rank(method="min").to_numpy(dtype=np.int64)[experts]
-    hot = load > band(traffic)[1]
-    own = (load <= traffic.experts.size / len(traffic.load)) & (gates >= gates.mean())
     return pd.DataFrame({
         "expert": experts, "rank": np.arange(1, len(experts) + 1), "gate": gates, "load": load, "share": load / people,
-        "load_rank": ranks, "times": gates * people / traffic.traffic[experts],
-        "kind": np.select([hot, own], ["everybody's", "theirs"], "shared"),
+        "load_rank": ranks, "times": gates * people / traffic.traffic[experts], "kind": kinds(traffic, experts),
     })  # fmt: skip

@@ -15,6 +15,7 @@ from elastic_core.errors import InputError
 from elastic_core.layers.interest_memory import Retrieved
 from elastic_core.models.registry import Recommender
 from elastic_core.routing import Routing
+from elastic_core.services.experts import kinds
 from elastic_core.services.inspect import Situation
 from elastic_core.services.recommend import Reading, answer
 
@@ -170,20 +171,11 @@ def attention(model: Recommender, items: np.ndarray) -> np.ndarray | None:
     return weights
 
 
-HOT, THEIRS, SHARED = "hot for everyone", "theirs", "shared"
-
-
-def ceiling(traffic: Routing) -> float:
-    """How many people the busiest expert of a uniformly random router is summoned for, at most (97.5 % of such routers)."""
-    return float(traffic.chance()[1][-1])
-
-
-def cards(found: Retrieved, traffic: Routing, ceiling: float) -> pd.DataFrame:
+def cards(found: Retrieved, traffic: Routing) -> pd.DataFrame:
     """The summoned experts, strongest first, and who else summons them: expert, place, gate, load, share, typical, times, kind.
 
     `share`: the part of all people who summon it. `typical`: its mean weight over everybody, 0 for those who do not.
-    `times`: the weight here against that. Hot: summoned for more people than `ceiling`; theirs: for no more than if all were
-    summoned evenly; shared: between the two.
+    `times`: the weight here against that. `kind`: hot for everyone, shared or theirs, see `experts.kinds`.
     """
     people, experts = len(traffic.experts), found.experts[0].numpy()
     load = traffic.load[experts]
@@ -192,5 +184,5 @@ def cards(found: Retrieved, traffic: Routing, ceiling: float) -> pd.DataFrame:
     table["load"], table["share"] = load, load / people
     table["typical"] = traffic.traffic[experts] / people
     table["times"] = table["gate"] / np.maximum(table["typical"], 1 / people)
-    table["kind"] = np.select([load > ceiling, load <= traffic.load.mean()], [HOT, THEIRS], SHARED)
+    table["kind"] = kinds(traffic, experts)
     return table

@@ -54,16 +54,6 @@ def _along(path: str, stamp: str, data_hash: str, user: int, _model: Recommender
     return journey_trace.along(_model, _data, user)
 
 
-def ceiling(run: Run, model: Recommender, data: Dataset, split: Split) -> float:
-    """The load above which an expert is hot for everyone."""
-    return _ceiling(str(run.path), cache.stamp(run), data.hash, split, model, data, run)
-
-
-@st.cache_data(max_entries=16, show_spinner=False)
-def _ceiling(path: str, stamp: str, data_hash: str, split: Split, _model: Recommender, _data: Dataset, _run: Run) -> float:
-    return journey_trace.ceiling(cache.traffic(_run, _model, _data, split))
-
-
 def evidence(run: Run, model: Recommender, data: Dataset, split: Split) -> Evidence:
     """The genres around every expert."""
     return _evidence(str(run.path), cache.stamp(run), data.hash, split, model, data, run)

@@ -102,9 +102,10 @@ EPOCHS = About(
     test=TESTS + "test_rows_columns_and_like_vectors",
 )
 HOT = About(
-    "Are this person’s experts everybody’s, or theirs?",
-    "Times everybody: the person’s gate divided by the mean gate over all people (0 for those who do not summon it). "
-    "Everybody’s: a hot expert. Theirs: no busier than average and with more than an even gate here. Shared: the rest.",
+    "Are this person’s experts hot for everyone, shared, or theirs?",
+    "Hot for everyone: the status is hot, so more people summon it than a random router sends to an expert in 97.5 % of cases. "
+    "Theirs: no more people than if all experts were equally busy. Shared: between the two. × everybody: the person’s weight "
+    "divided by the mean weight over all people (0 for those who do not summon it).",
     "A rare expert has a large factor simply because few summon it.",
     test=TESTS + "test_hot_experts_of_a_person",
 )

@@ -6,10 +6,11 @@ import pandas as pd
 import streamlit as st
 
 from elastic_core.services import inspect
+from elastic_core.services.experts import EVERYONES, THEIRS
 from elastic_core.services.inspect import Situation, Words
 from elastic_core.services.journey import Tree
 from elastic_core.services.journey_shown import ADDED, MOVED, REMOVED, ribbon_rows
-from elastic_core.services.journey_trace import HOT, THEIRS, cards
+from elastic_core.services.journey_trace import cards
 from elastic_core.services.recommend import Moved, moved
 from pages.ui import cache, cache_journey, charts, open_expert, person, shell, tiles, view
 from pages.ui.shell import Context
@@ -22,10 +23,11 @@ NOTES = {ADDED: "added here", MOVED: "moved here", REMOVED: "removed"}
 EXPERTS = view.About(
     "Which experts does this history summon, and are they this person’s own or everybody’s?",
     "The history becomes one query; the experts with the highest scores are summoned and weighted. “Hot for everyone”: summoned "
-    "for more people than the busiest expert of a router that chooses at random would be. “Theirs”: summoned for no more people "
-    "than if all experts were equally busy. “Shared” lies between. The factor compares the weight here with the mean over "
-    "everybody, counting 0 for people who do not summon the expert. Genres: what the model reads of an expert’s people against "
-    "what it reads of everybody, as a lift with its 95 % interval (widened for the number of genres).",
+    "by more people than a router that chooses at random sends to an expert in 97.5 % of cases (the status “hot” of the Experts "
+    "page). “Theirs”: summoned by no more people than if all experts were equally busy. “Shared” lies between. The factor "
+    "compares the weight here with the mean over everybody, counting 0 for people who do not summon the expert. Genres: what the "
+    "model reads of an expert’s people against what it reads of everybody, as a lift with its 95 % interval (widened for the "
+    "number of genres).",
     "A rare expert is not an important one. What an expert changes is found by taking it away (start page, Experts page).",
     test="tests/test_journey.py::test_hot_is_more_than_chance_and_theirs_is_no_more_than_even",
 )
@@ -94,7 +96,7 @@ def experts(now: Context, here: Situation, before: Situation | None) -> None:
     """The summoned experts as rows: number, kind, weight, who else summons them, and whether they are new here."""
     assert here.found is not None
     traffic = cache.traffic(now.run, now.model, now.dataset, now.split)
-    table = cards(here.found, traffic, cache_journey.ceiling(now.run, now.model, now.dataset, now.split))
+    table = cards(here.found, traffic)
     earlier = before.heard if before is not None else None
     table["before"] = [_place(earlier, expert) for expert in table["expert"]]
     table["label"] = [_label(now, expert) for expert in table["expert"]]
@@ -138,7 +140,7 @@ def _place(earlier: list[int] | None, expert: int) -> int:
 
 def _rows(table: pd.DataFrame, compared: bool, people: int, colours: charts.Palette) -> str:
     """Cards as one list; every number stands beside its bar, every colour beside its word."""
-    kinds = {HOT: colours.load[-1], THEIRS: colours.picked}
+    kinds = {EVERYONES: colours.load[-1], THEIRS: colours.picked}
     largest = max(float(table["gate"].max()), 1e-9)
     cells = []
     for row in table.to_dict("records"):
@@ -159,7 +161,7 @@ def _rows(table: pd.DataFrame, compared: bool, people: int, colours: charts.Pale
             f'<span style="font-size:.75rem;border:1px solid {colour};border-radius:.6rem;padding:0 .4rem;color:{colour};'
             f'white-space:nowrap">{escape(row["kind"])}</span> <b style="font-size:.75rem">{change}</b><br>'
             f'<span style="font-size:.75rem;opacity:.85">{escape(row["label"])}{"<br>" if row["label"] else ""}'
-            f"{row['load']:,} of {people:,} people ({row['share']:.1%}), here ×{row['times']:.0f} the mean</span></span>"
+            f"{row['load']:,} of {people:,} people ({row['share']:.1%}); weight here ×{row['times']:.0f} the mean</span></span>"
             f'<span style="flex:none;width:4.6rem;text-align:right;font-size:.75rem">weight {row["gate"]:.2f}'
             f'<span style="display:block;height:.4rem;background:{colours.line};border-radius:.2rem">'
             f'<span style="display:block;height:100%;width:{100 * row["gate"] / largest:.0f}%;background:{colour};'
