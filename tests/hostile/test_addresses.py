@@ -1,0 +1,48 @@
+"""Every control of every page, asked for nonsense in the address: the page stands, and nobody sees a traceback."""
+
+import re
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from pages.ui import shell
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "pages").glob("*/*.py") if path.parent.name != "ui")
+PREFIXES = ("keys", "train", "jrn", "exp", "trf", "map", "spd", "cmp", "dat", "mth")
+NONSENSE = {
+    "numbers": ("-1", "99999999999999999999", "NaN", "1e400", "0.5"),
+    "markup": ("<script>alert(1)</script>", "[x](http://127.0.0.1:9/y)", "![x](file:///etc/passwd)", "`$(id)`"),
+    "paths": ("../../etc/passwd", "/dev/zero", "C:\\nul", "file:///proc/self/environ"),
+    "size": ("a" * 900, "🙂" * 90, "1," * 400, "r." * 300),
+    "code": ("\x00\x07\u202e", "'; DROP TABLE runs;--", "{{7*7}}", "%00%ff", "__import__('os')"),
+}  # fmt: skip
+
+
+def controls() -> list[str]:
+    """The keys of all widgets, read from the source, so that a new one is asked for nonsense, too."""
+    source = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "pages").rglob("*.py"))
+    found = set(re.findall(rf'"((?:{"|".join(PREFIXES)})_[a-z_]+)"', source))
+    return [*sorted(found), "run", "vs", "user", "expert", "lock", "tour", "edits", "embed"]
+
+
+def test_the_controls_are_found() -> None:
+    assert len(controls()) > 60 and {"jrn_edits", "exp_part", "trf_measure", "keys_step"} <= set(controls())
+
+
+@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("kind", NONSENSE)
+def test_nonsense_in_every_parameter(tiny_runs: Path, monkeypatch: pytest.MonkeyPatch, page: str, kind: str) -> None:
+    monkeypatch.setattr(shell, "RUNS", tiny_runs)
+    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=90)
+    for i, key in enumerate(controls()):
+        app.query_params[key] = NONSENSE[kind][i % len(NONSENSE[kind])]
+    app.run()
+    assert not app.exception, app.exception
+    app.switch_page(page).run()
+    assert not app.exception, app.exception
+    assert app.title or app.header
+    assert app.warning and "Showing the run tiny" in app.warning[0].value
+    shown = " ".join(block.proto.body for block in app.get("html"))
+    assert "<script>alert" not in shown
