@@ -100,6 +100,7 @@ def preset(data: DataConfig, chosen: Variant, time: Budget, seed: int = 0) -> Ru
         epochs=200,
         learning_rate=LEARNING_RATE,
         balance=0.1 if chosen.model == "elastic" else 0.0,
+        snapshots=chosen.model == "elastic",  # the pages show how a memory grew
         seed=seed,
         **time.train,
     )
