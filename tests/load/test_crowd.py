@@ -1,0 +1,58 @@
+"""Three visitors for ten seconds: what they ask for is done, nothing breaks, and the rows say what happened."""
+
+import asyncio
+import csv
+import shutil
+from pathlib import Path
+
+import pytest
+from crowd import about, crowd, rows, server, write
+from visitor import Visitor
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def app(tiny_runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The app with two tiny runs."""
+    folder = tmp_path_factory.mktemp("app")
+    for name in ("pages", "elastic_core", ".streamlit"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "app.py", folder)
+    shutil.copytree(tiny_runs, folder / "checkpoints")
+    return folder
+
+
+async def _one_visit(address: str) -> None:
+    visitor = Visitor(address)
+    await visitor.open()
+    start = visitor.at
+    await visitor.set("user", 7.0)
+    assert visitor.value("user") == 7 and visitor.query["user"] == "7"
+    await visitor.press("Surprise me")
+    someone = visitor.value("user")
+    assert 1 <= someone <= 80 and visitor.query["user"] == f"{someone:g}", "the server says whom it chose"
+    await visitor.go("journey")
+    assert visitor.at == visitor.pages["journey"] != start and visitor.value("user") == someone
+    await visitor.press("jrn_last")
+    assert visitor.value("jrn_edits"), "an edit is in the address"
+    await visitor.press("jrn_undo")
+    await visitor.go("experts")
+    await visitor.set("exp_part", ["Genres"])
+    assert visitor.value("exp_part") == ["Genres"]
+    await visitor.close()
+
+
+@pytest.mark.slow
+def test_a_small_crowd_meets_no_error(app: Path, tmp_path: Path) -> None:
+    with server(app, tmp_path / "server.log") as (address, process):
+        asyncio.run(_one_visit(address))
+        log = asyncio.run(crowd(address, process, users=3, seconds=10))
+    said = (tmp_path / "server.log").read_text()
+    assert not log.errors and "Traceback" not in said, (log.errors, said)
+    for _ in range(2):
+        write(tmp_path / "crowd.csv", rows(log, about(ROOT, 3, 10)))
+    found = {row["act"]: row for row in csv.DictReader((tmp_path / "crowd.csv").read_text().splitlines())}
+    assert int(found["open"]["n"]) == 3 and int(found["all"]["n"]) == sum(int(r["n"]) for a, r in found.items() if a != "all")
+    assert all(float(row["p50"]) <= float(row["p95"]) <= float(row["max"]) for row in found.values())
+    assert float(found["all"]["end_mb"]) > 100 and found["all"]["commit"]
