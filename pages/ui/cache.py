@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 import streamlit as st
 from pandas import DataFrame
@@ -19,7 +20,7 @@ from elastic_core.data.histories import Split
 from elastic_core.errors import InputError
 from elastic_core.models.registry import Recommender
 from elastic_core.routing import Routing, routing
-from elastic_core.runs import CONFIG, EVENTS, WEIGHTS, Run
+from elastic_core.runs import CONFIG, EVENTS, WEIGHTS, Run, list_runs
 from elastic_core.services import gate_lesson, search_checks
 from elastic_core.services.estimate import Estimate, estimate
 from elastic_core.services.inspect import good_example
@@ -37,6 +38,26 @@ def stamp(run: Run) -> str:
         found = path.stat() if path.is_file() else None
         parts.append(f"{found.st_mtime_ns}-{found.st_size}" if found else "none")
     return "/".join(parts)
+
+
+def runs(root: Path, order: Callable[[Run], Any]) -> list[Run]:
+    """All runs, in an order; files are read again only when one changed. The runs are shared, so each is read once."""
+    return list(_runs(tuple((str(run.path), stamp(run)) for run in list_runs(root)), order))
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _runs(known: tuple[tuple[str, str], ...], _order: Callable[[Run], Any]) -> tuple[Run, ...]:
+    return tuple(sorted((Run(Path(path)) for path, _ in known), key=_order))
+
+
+def tested(run: Run) -> dict[str, Any] | None:
+    """The run's test, if it had one."""
+    return _tested(str(run.path), stamp(run), run)
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def _tested(path: str, stamp: str, _run: Run) -> dict[str, Any] | None:
+    return _run.last("test")
 
 
 @dataclass

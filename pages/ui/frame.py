@@ -7,9 +7,9 @@ import streamlit as st
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.models.registry import Recommender
-from elastic_core.runs import Run, list_runs
+from elastic_core.runs import Run
 from elastic_core.services import inspect
-from pages.ui import cache, lock, shell, tour
+from pages.ui import cache, garbage, lock, shell, tour
 from pages.ui.lock import locked
 from pages.ui.shell import Context, plain, quoted
 
@@ -18,9 +18,10 @@ NOTICE = "shell_notice"
 
 def sidebar() -> None:
     """The widgets of the frame. Called by app.py on every rerun, before the page."""
+    garbage.keep_short()
     lock.read()
     asked = {key: _asked(key) for key in ("run", "vs", "user", "expert")}
-    runs = {run.name: run for run in sorted(list_runs(shell.RUNS), key=_preference)}
+    runs = {run.name: run for run in cache.runs(shell.RUNS, _preference)}
     place = st.empty()
     chosen, problems = _open(runs, asked["run"], _teller(place))
     place.empty()

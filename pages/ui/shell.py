@@ -12,7 +12,7 @@ from elastic_core.data import Dataset
 from elastic_core.data.histories import Split
 from elastic_core.models.registry import Recommender
 from elastic_core.runs import Run
-from pages.ui import lock
+from pages.ui import cache, lock
 from pages.ui.lock import lockable, locked
 
 __all__ = ["Context", "choose", "context", "describe", "is_dark", "link", "lockable", "locked", "look_at", "meet", "plain"]
@@ -75,7 +75,7 @@ def link(**more: str | int) -> str:
 def describe(run: Run, data: Dataset) -> str:
     """What the run is and how good it is, with the protocol of the number."""
     name = {"elastic": "ELASTIC", "sasrec": "SASRec"}.get(run.config.model.name, run.config.model.name)
-    test = run.last("test")
+    test = cache.tested(run)
     if not test or "full" not in test.get("protocols", {}):
         return f"{name} on {data.label}; not tested yet"
     return f"{name} on {data.label}; test NDCG@10 {test['protocols']['full']['NDCG@10']:.3f}, ranked against all unseen items"

@@ -1,0 +1,57 @@
+"""Collections stay short, and what was set aside while it lived is freed later."""
+
+import gc
+import time
+import weakref
+from collections.abc import Iterator
+
+import pytest
+
+from pages.ui import garbage
+
+
+class Part:
+    """Something that holds itself, so that only the collector frees it."""
+
+    def __init__(self) -> None:
+        self.me = self
+
+
+@pytest.fixture
+def keeper(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    before = list(gc.callbacks)
+    gc.callbacks[:] = []
+    garbage.keep_short()
+    garbage.keep_short()
+    assert len(gc.callbacks) == 1
+    yield
+    gc.callbacks[:] = before
+    gc.unfreeze()
+
+
+def collected() -> float:
+    began = time.thread_time()
+    gc.collect()
+    return time.thread_time() - began
+
+
+def test_what_lives_on_is_looked_at_once_and_freed_in_time(keeper: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    gc.disable()  # no earlier look while these are made
+    much, part = [[i] for i in range(400_000)], Part()
+    gc.enable()
+    gone, first = weakref.ref(part), collected()
+    assert first > garbage.SLOW and gc.get_freeze_count() >= len(much)
+    del part
+    assert collected() < first / 4 and gone() is not None, "set aside, so not looked at"
+    monkeypatch.setattr(garbage, "AGAIN", -1.0)
+    gc.collect()
+    assert gone() is None and gc.get_freeze_count() >= len(much), "everything was looked at, and set aside again"
+
+
+def test_new_garbage_is_collected_as_ever(keeper: None) -> None:
+    gc.collect()
+    part = Part()
+    gone = weakref.ref(part)
+    del part
+    gc.collect()
+    assert gone() is None
