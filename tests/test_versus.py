@@ -146,7 +146,8 @@ def test_shipped_runs_on_the_same_data_stand_in_one_table() -> None:
     assert len(versus_table.wide(table)) == len(same)
     elastic = next(run for run in same if run.config.model.name == "elastic")
     other = versus_table.partner(same, elastic)
-    assert other is not None and other.config.model.name != "elastic"
+    assert other is not None and other.name == elastic.name.replace("elastic", "sasrec")
+    assert versus_table.partner(same, other) is elastic and versus_table.partner([elastic], elastic) is None
     frame = versus_table.quantities(same, "full", {}, data, versus_table.shipped_latencies(ROOT / "checkpoints"))
     assert set(versus_table.QUANTITIES) <= set(frame.columns) and frame["parameters"].gt(0).any()
     assert frame.set_index("run").loc[elastic.name, "benchmark time"] > 0

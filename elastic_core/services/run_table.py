@@ -1,5 +1,6 @@
 """Runs side by side, from their metrics files alone: one row a run, one row an epoch."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
@@ -8,6 +9,7 @@ from elastic_core.config import RunConfig
 from elastic_core.errors import InputError
 from elastic_core.runs import Run
 from elastic_core.services import presets
+from elastic_core.services.inspect import Words
 
 COLUMNS = ("run", "model", "data", "NDCG@10", "people", "best valid", "epochs", "used experts", "parameters", "seconds", "ended")
 CURVES = ("run", "epoch", "seconds", "loss", "NDCG@10", "used", "entropy")
@@ -46,6 +48,19 @@ def system(config: RunConfig) -> str:
         if variant.model == config.model.name and same:
             return variant.label
     return config.model.name
+
+
+def hit_line(test: Mapping[str, Any] | None, words: Words) -> str | None:
+    """For how many people of the test the ten hold what came next, with its interval; None for a run that was not tested."""
+    rate = (test or {}).get("protocols", {}).get("full", {}).get("HR@10")
+    if test is None or rate is None:
+        return None
+    error = test.get("errors", {}).get("full", {}).get("HR@10")
+    interval = f", 95 % interval {max(rate - 1.96 * error, 0):.0%} to {rate + 1.96 * error:.0%}" if error is not None else ""
+    return (
+        f"Over all {test.get('users', 0):,} people of the test, what came next is among their own ten for {rate:.0%} of people "
+        f"(ranked against all {words.many} they had not {words.done}{interval})."
+    )
 
 
 def _row(run: Run) -> dict[str, Any]:

@@ -53,9 +53,13 @@ def _full(run: Run) -> float:
 
 
 def partner(runs: list[Run], chosen: Run) -> Run | None:
-    """Whom to compare with first: the best run of another model."""
-    others = [run for run in runs if run.name != chosen.name]
-    return next((run for run in others if run.config.model.name != chosen.config.model.name), next(iter(others), None))
+    """Whom to compare with first: SASRec for ELASTIC and the other way round, of the same name otherwise; else the best of them,
+    of another model, of any."""
+    others, model = [run for run in runs if run.name != chosen.name], chosen.config.model.name
+    peer = {"elastic": "sasrec", "sasrec": "elastic"}.get(model, "")
+    peers = [run for run in others if run.config.model.name == peer]
+    peers.sort(key=lambda run: run.name != chosen.name.replace(model, peer))
+    return next(iter([*peers, *(run for run in others if run.config.model.name != model), *others]), None)
 
 
 def metrics(runs: list[Run], metric: str) -> pd.DataFrame:

@@ -27,8 +27,8 @@ def opening() -> None:
     st.title("Which experts does this history summon, and what if it were different?", anchor=False)
     experts = "which experts it summons, " if now.model.retrieves else ""
     st.markdown(
-        f"Person **{now.user + 1}** {words.did} **{last + 1}** {words.many}. Choose how much of it is read, change it, and see "
-        f"{experts}what it is recommended, and which {words.many} are behind that."
+        f"Person **{now.user + 1}** {words.did} **{last + 1}** {words.many}; the last one is kept back as the test. Choose how "
+        f"much of this history is read, change it, and see {experts}what comes next, and which {words.many} are behind that."
     )
     if not now.model.retrieves:
         st.info(

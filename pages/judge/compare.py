@@ -1,7 +1,5 @@
 """Compare: is A better than B, for whom, and at what cost?"""
 
-from pathlib import Path
-
 import streamlit as st
 
 from elastic_core.candidates import PROTOCOLS
@@ -30,7 +28,7 @@ def controls() -> Run:
         other = now.other.name if now.other else _box(names)
         st.selectbox(
             "Protocol", PROTOCOLS, key=PROTOCOL, bind="query-params", disabled=shell.locked(PROTOCOL), width=160,
-            help="What the held-out item is ranked against. " + "; ".join(f"{name}: {text}" for name, text in SEEN.items()) + ".",
+            help=f"Against what the {words.one} kept back is ranked. " + "; ".join(map(": ".join, SEEN.items())) + ".",
         )  # fmt: skip
         st.selectbox(
             "Metric",
@@ -150,10 +148,11 @@ def _journey(table) -> None:  # type: ignore[no-untyped-def]
         st.button(
             "Choose this person", on_click=shell.meet, args=(person, False), disabled=person is None or shell.locked("user")
         )
-    if (Path(__file__).resolve().parents[2] / JOURNEY).is_file():
-        label = f"Why? Person {now.user + 1} in Journey, with both runs"
-        query = {} if now.other else {"vs": other.name}  # the rest of the address goes along by itself
-        st.page_link(JOURNEY, label=label, icon=":material/route:", query_params=query)
+    if st.button(
+        f"Why? Person {now.user + 1} in Journey, with both runs", icon=":material/route:", type="tertiary", key="cmp_why",
+        on_click=shell.beside, args=(other.name,),
+    ):  # fmt: skip
+        shell.go(JOURNEY)
 
 
 def closer() -> None:
@@ -217,7 +216,10 @@ runs = cache_compare.comparable(list_runs(shell.RUNS), now.dataset)
 if now.other is None and not [run for run in runs if run.name != now.run.name]:
     st.info("There is no second tested run on this data. Train another model on it first (page Train).")
     st.stop()
-st.write("A is the run in the sidebar, B another one on the same data. Both rank the same held-out items for the same people.")
+st.write(
+    f"A is the run in the sidebar, B another one on the same data. Both are asked what each person {words.did} next, and both "
+    f"rank the same {words.many} for the same people."
+)
 other = controls()
 protocol, metric, palette = st.session_state[PROTOCOL], st.session_state[METRIC], charts.palette(shell.is_dark())
 try:

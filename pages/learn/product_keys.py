@@ -10,7 +10,10 @@ from pages.ui.keys_steps import Scene
 OWN, RANDOM = "This person", "Random"
 SIDES, MOST = (4, 32), 16
 SEED, K, SIDE, SOURCE, OWN_K = "keys_seed", "keys_k", "keys_side", "keys_query", "keys_own_k"
-LOCKS = {SOURCE: "Whose query", K: "k", SIDE: "√K", SEED: "Seed", OWN_K: "k of the person", "keys_step": "Step", "keys_part": "Look closer"}
+LOCKS = {
+    SOURCE: "Whose query", K: "k", SIDE: "√K", SEED: "Seed", OWN_K: "k of the person", "keys_step": "Step",
+    "keys_part": "Look closer",
+}  # fmt: skip
 
 now = shell.context()
 shell.lockable(LOCKS)
@@ -47,9 +50,9 @@ intro = st.empty()
 whose, lesson = controls()
 intro.markdown(
     f"The memory holds K = {lesson.side**2:,} experts in a grid of {lesson.side} × {lesson.side}. The query should meet the best "
-    f"{lesson.k}. Comparing it with all {lesson.side**2:,} keys is the long way; **product keys** need {2 * lesson.side} "
-    f"comparisons of half the "
-    "length and find exactly the same ones. Go through it in seven steps."
+    f"k = {lesson.k}. Comparing it with all {lesson.side**2:,} keys is the long way; **product keys** need 2√K = "
+    f"{2 * lesson.side} comparisons of half the length and find exactly the same ones. Why: an expert’s score is its row’s score "
+    "plus its column’s, so nothing outside the best k rows and the best k columns can win. Go through it in seven steps."
 )
 scene = Scene(lesson, charts.palette(shell.is_dark()), whose, f"{now.run.name}/{whose}/{lesson.side}/{lesson.k}")
 step = keys_steps.chooser()

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from elastic_core.services import inspect
+from elastic_core.services import inspect, run_table
 from elastic_core.services.recommend import Moved, moved
 from pages.ui import cache, edits, expert, person, shell, view
 
@@ -18,15 +18,18 @@ def undo(keep: int) -> None:
 def opening() -> None:
     st.title("What does ELASTIC do with one person’s history?", anchor=False)
     size, found = now.dataset.catalog.n_items, start.found
-    read = f" (the last {start.events_read} are read)" if start.events_read < start.events else ""
-    lead = f"Person **{now.user + 1}** {words.did} **{start.events}** {words.many}{read}. "
+    read = f"the latest {start.events_read} of " if start.events_read < start.events else ""
+    lead = (
+        f"Person **{now.user + 1}** {words.did} **{start.events + 1}** {words.many}. The last one is kept back; from {read}the "
+        f"{start.events} before it the model has to guess it. "
+    )
     if found is None:
-        st.markdown(f"{lead}This run ranks all {size:,} {words.many} from them, without an interest memory.")
+        st.markdown(f"{lead}This run ranks all {size:,} {words.many} without an interest memory.")
         st.info("There are no experts to show in this run. Choose an ELASTIC run on the left to see them at work.")
         return
     experts = found.halves.shape[2] ** 2 or found.experts.shape[1]
     st.markdown(
-        f"{lead}ELASTIC turns that history into one query, the query summons **{found.experts.shape[1]} of {experts:,} interest "
+        f"{lead}ELASTIC turns this history into one query, the query summons **{found.experts.shape[1]} of {experts:,} interest "
         f"experts**, and through those few it ranks all {size:,} {words.many}. Every number here comes from the run on the left."
     )
 
@@ -45,7 +48,8 @@ def breaking() -> None:
         if here.found is not None:
             st.button(
                 "Silence the strongest expert", icon=":material/volume_off:", on_click=do, args=(heard[0],),
-                key="start_silence", disabled=len(heard) < 2 or shell.locked("start_silence"), help=f"Take expert {heard[0]} away from this person and ask again.",
+                key="start_silence", disabled=len(heard) < 2 or shell.locked("start_silence"),
+                help=f"Take expert {heard[0]} away from this person and ask again.",
             )  # fmt: skip
         st.button("Undo", icon=":material/undo:", on_click=undo, args=(-1,), disabled=not done)
         st.button("Reset", icon=":material/restart_alt:", on_click=undo, args=(0,), disabled=not done)
@@ -68,12 +72,10 @@ def suggested() -> None:
         f"{words.did} next, which the model was not shown."
     )
     person.suggestions(now, here, change, changed=bool(broken))
-    test = now.run.last("test")
-    rate = test["protocols"]["full"].get("HR@10") if test and "full" in test.get("protocols", {}) else None
     if now.user == cache.example(now.run, now.model, now.dataset, now.split):
         st.caption("The page opens with this person because the list suits them unusually well. “Surprise me” is fairer.")
-    if rate is not None:
-        st.caption(f"Over everybody in the test, what came next is among these ten for {rate:.0%} of people.")
+    if (line := run_table.hit_line(now.run.last("test"), words)) is not None:
+        st.caption(line)
 
 
 def explanation() -> None:
@@ -85,6 +87,8 @@ def explanation() -> None:
 **How it is computed.** The last {start.events_read} events are read; the very last event of this person was held back.
 The query network compresses them into one query; two sets of sub-keys score its halves; the experts with the largest sums
 are summoned, weighted by their scores, and compress the history. The list ranks everything the person had not met.
+An expert is *hot for everyone* if more people summon it than a router that chooses at random sends to an expert in 97.5 % of
+cases, *theirs* if no more do than if all experts were equally busy, and *shared* between the two.
 
 **How it is misread.** An expert is a vector, not a genre: what it does is measured here by taking it away, for this person
 only. Colour in the grid is how often an expert is summoned, not how good it is. And one good list proves little: see the
@@ -95,13 +99,18 @@ share of people it works for.
 
 def onwards() -> None:
     """Cards that lead on; run and person stay."""
-    first, second = st.columns(2, border=True)
-    with first:
-        st.page_link("pages/learn/product_keys.py", label="**Product keys**", icon=":material/grid_on:")
-        st.markdown("How can a query find the best squares without looking at all of them? Step by step, for this person.")
-    with second:
-        st.page_link("pages/build/train.py", label="**Train**", icon=":material/model_training:")
-        st.markdown("What if there were more experts, or fewer? Change one thing, train it here, and come back to compare.")
+    many = words.many
+    strongest = f"expert {here.heard[0]}" if here.heard else "one expert"
+    cards = (
+        ("explore/journey", "Journey", "route", f"What if the history were different? Take {many} out, or add some."),
+        ("explore/experts", "Experts", "hub", f"What does {strongest} stand for, and does it matter? Its people and its {many}."),
+        ("learn/product_keys", "Product keys", "grid_on", "How does a query find the best squares without looking at all?"),
+        ("build/train", "Train", "model_training", "What if there were more experts, or fewer? Train it, on your own file too."),
+    )
+    for place, (page, name, icon, text) in zip(st.columns(len(cards), border=True), cards, strict=True):
+        with place:
+            st.page_link(f"pages/{page}.py", label=f"**{name}**", icon=f":material/{icon}:")
+            st.markdown(text)
 
 
 shell.lockable({"start_remove": "Remove the last film", "start_silence": "Silence the strongest expert"})

@@ -1,4 +1,4 @@
-"""What was broken on the start page, kept in the address: `edits=<run>~<person>~r.r.145`, r a removed event, a number an expert."""
+"""What was broken on the start page, kept in the address: `edits=<run>~<person>~r.r.145`, r an event, a number an expert."""
 
 import re
 

@@ -1,12 +1,14 @@
 """The grid of all experts for one person, and one of them in words."""
 
+import numpy as np
 import pandas as pd
 import streamlit as st
 
 from elastic_core.routing import Routing
 from elastic_core.services import inspect
+from elastic_core.services.experts import EVERYONES, SHARED, THEIRS, band, kinds
 from elastic_core.services.inspect import Situation
-from pages.ui import cache, charts, shell, tiles
+from pages.ui import cache, charts, open_expert, shell, tiles
 from pages.ui.shell import Context
 
 EXPERT, GRID = "grid_expert", "grid_chart"
@@ -35,10 +37,23 @@ def grid(now: Context, here: Situation) -> None:
         f"The history becomes a query of {width} numbers (the two strips). Its orange half is compared with the row sub-keys, "
         "its blue half with the column sub-keys; a square’s score is the sum of its two edges. Numbered: the squares with the "
         f"highest sums, 1 = strongest. Background: how many of {len(traffic.experts):,} people summon an expert, the hotter the "
-        "more. "
-        "Click a square, or choose below."
+        "more. Click a square, or choose below."
     )
+    _whose(found.experts[0].numpy(), traffic)
     _one(now, here, table, traffic)
+
+
+def _whose(summoned: np.ndarray, traffic: Routing) -> None:
+    """Which of the summoned experts are everybody's and which are this person's own, each with the way to its page."""
+    whose, high, even = kinds(traffic, summoned), band(traffic)[1], inspect.even_load(traffic)
+    people = {EVERYONES: f"more than {high} people each", SHARED: "between the two", THEIRS: f"{even:.0f} people or fewer each"}
+    for kind, many in people.items():
+        if not (whose == kind).any():
+            continue
+        with st.container(horizontal=True, vertical_alignment="center", gap=None):
+            st.markdown(f"**{kind.capitalize()}** :small[:gray[({many})]]", width="content")
+            for expert in summoned[whose == kind].tolist():
+                open_expert.button(expert)
 
 
 def _picked() -> None:

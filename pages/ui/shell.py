@@ -15,7 +15,7 @@ from elastic_core.runs import Run
 from pages.ui import cache, lock
 from pages.ui.lock import lockable, locked
 
-__all__ = ["Context", "choose", "context", "describe", "is_dark", "link", "lockable", "locked", "look_at", "meet", "plain"]
+__all__ = ["Context", "choose", "context", "describe", "go", "is_dark", "link", "lockable", "locked", "look_at", "meet", "plain"]
 
 RUNS = Path(__file__).resolve().parents[2] / "checkpoints"
 CONTEXT, WANTED = "shell_context", "shell_wanted_run"
@@ -58,6 +58,19 @@ def meet(user: int, keep_expert: bool = True) -> None:
 def look_at(expert: int | None) -> None:
     """Make this the chosen expert on every page; None goes back to the person's strongest. For widget callbacks."""
     st.session_state["expert"] = expert
+
+
+def beside(run_name: str) -> None:
+    """Make this the second run. For widget callbacks."""
+    st.session_state["vs"] = run_name
+
+
+def go(page: str) -> None:
+    """Opens another page after a callback has set what it is to show; frame, lock and tour write their part of the address again.
+
+    A link with `query_params` would not do: an address moves no widget that stands already.
+    """
+    st.switch_page(page, query_params={})
 
 
 def surprise() -> None:

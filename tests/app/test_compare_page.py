@@ -48,6 +48,13 @@ def test_a_loser_or_winner_can_be_chosen(opened: Opened) -> None:
     assert app.number_input(key="user").value == chosen.value + 1
 
 
+def test_the_reason_is_shown_with_both_runs(opened: Opened) -> None:
+    app = opened(PAGE, run="tiny")
+    healthy(app.button(key="cmp_why").click().run())
+    assert app.title[0].value.startswith("Which experts does this history summon")
+    assert app.selectbox(key="vs").value == "tiny-peer"
+
+
 def test_the_sidebars_second_run_goes_first_and_unknown_ones_are_said(opened: Opened, app_runs: Path) -> None:
     shutil.copytree(app_runs / "tiny", app_runs / "twin")
     app = opened(PAGE, run="tiny", vs="twin")

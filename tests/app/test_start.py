@@ -57,6 +57,15 @@ def test_every_expert_can_be_looked_at(opened: Open) -> None:
     assert "Not summoned here" in said(app)
 
 
+def test_it_says_whose_each_summoned_expert_is_and_leads_to_its_page(opened: Open) -> None:
+    app = opened()
+    numbers = [button for button in app.button if str(button.key).startswith("open_expert_")]
+    assert len(numbers) == 4 and any(word in said(app) for word in ("**Hot for everyone**", "**Shared**", "**Theirs**"))
+    chosen = int(numbers[-1].label)
+    healthy(numbers[-1].click().run())
+    assert f"expert {chosen} stand for" in app.title[0].value and app.number_input(key="expert").value == chosen
+
+
 def test_people_are_found_by_title(opened: Open) -> None:
     app = opened()
     app = healthy(app.text_input(key="find_text").set_value("no such thing at all").run())
