@@ -31,6 +31,7 @@ VARIANTS = {
     "average pooling": "query-mean",
     "no memory": "memory-none",
     "PKM-ACT": "pkm-act",
+    "layer norm": "norm-layer",
     "no gate": "gate-none",
 }
 
