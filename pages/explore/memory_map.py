@@ -105,8 +105,8 @@ def picked() -> None:
 
 def picture() -> None:
     colour = st.session_state["map_colour"]
-    figure = charts_map.memory(
-        drawn, table, labels[drawn.experts], colour, palette, summoned=summoned, selected=focus, chosen=chosen,
+    figure = cache.drawn(
+        charts_map.memory, drawn, table, labels[drawn.experts], colour, palette, summoned=summoned, selected=focus, chosen=chosen,
         tool=st.session_state["map_tool"], span=span,
     )  # fmt: skip
     frame = table.iloc[drawn.experts][["expert", "row", "column", "load"]].assign(
@@ -169,7 +169,7 @@ def trust() -> None:
             noise = projection.pca(projection.random_like(values[laid]))
         st.markdown(f"**The same {method} of random vectors**")
         st.plotly_chart(
-            charts_map.plain(noise, palette),
+            cache.drawn(charts_map.plain, noise, palette),
             key="map_null",
             config=charts.CONFIG,
             alt=f"{method} map of {len(noise):,} random vectors",

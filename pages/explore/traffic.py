@@ -4,7 +4,6 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from elastic_core.runs import list_runs
 from elastic_core.services import inspect, traffic, traffic_runs
 from pages.ui import cache, cache_traffic, charts, charts_traffic, charts_traffic_runs, open_expert, shell, view
 from pages.ui import traffic_words as words
@@ -75,9 +74,10 @@ def loads(name: str, place: int) -> None:
     table = traffic.experts_table(flow, band)
     ordered = st.session_state["trf_order"] == "load"
     top = float(max(f.load.max() for f, _ in found.values()))
-    figure = charts_traffic.load_bars(
-        table, band.each, band.ordered, flow.even, palette, ordered=ordered, selected=chosen, unit=unit, top=top
-    )
+    figure = cache.drawn(
+        charts_traffic.load_bars, table, band.each, band.ordered, flow.even, palette,
+        ordered=ordered, selected=chosen, unit=unit, top=top,
+    )  # fmt: skip
     counts = table["state"].value_counts()
     alt = (
         f"Load of {flow.size:,} experts of {name} as bars, {'the hottest first' if ordered else 'by number'}. The hottest is "
@@ -91,7 +91,7 @@ def shares(name: str, place: int) -> None:
     flow, band = found[name]
     table = traffic.batches(flow)
     hottest = len(set(table["expert"]))
-    figure = charts_traffic.stripes(table, float(band.top[hottest - 1]), palette, chosen)
+    figure = cache.drawn(charts_traffic.stripes, table, float(band.top[hottest - 1]), palette, chosen)
     alt = f"Share of the traffic of the {hottest} busiest experts of {name} in batches of people, stacked stripes."
     key = f"trf_share{place}"
     view.chart(key, figure, table, words.SHARE, alt, on_select=lambda: open_expert.clicked(key))
@@ -101,7 +101,7 @@ def grids(name: str, place: int) -> None:
     flow, band = found[name]
     table, sides = traffic.experts_table(flow, band), traffic.marginals(flow, band)
     st.markdown(words.explained(flow, band, table, sides))
-    figure = charts_traffic.grid(table, sides, band.line, palette, chosen, unit)
+    figure = cache.drawn(charts_traffic.grid, table, sides, band.line, palette, chosen, unit)
     alt = f"Grid of {flow.side} by {flow.side} experts of {name} coloured by load, dead ones crossed, with row and column loads."
     key = f"trf_grid{place}"
     view.chart(key, figure, sides, words.GRID, alt, on_select=lambda: open_expert.clicked(key))
@@ -124,7 +124,7 @@ def inequality() -> None:
     with left:
         curves = {name: traffic.lorenz(flow.load) for name, (flow, _) in found.items()}
         first = found[now.run.name]
-        figure = charts_traffic.lorenz(curves, first[1].top, palette)
+        figure = cache.drawn(charts_traffic.lorenz, curves, first[1].top, palette)
         table = next(iter(curves.values()))
         gini = "; ".join(f"Gini of {name} {traffic.gini(flow.load):.3f}" for name, (flow, _) in found.items())
         view.chart("trf_lorenz", figure, table, words.LORENZ, f"Lorenz curve of the load. {gini}.")
@@ -135,11 +135,11 @@ def inequality() -> None:
 
 
 def size() -> None:
-    figure5 = traffic_runs.sensitivity(now.run, now.dataset, list_runs(shell.RUNS))
+    figure5 = traffic_runs.sensitivity(now.run, now.dataset, cache.runs(shell.RUNS, lambda run: run.name))
     if figure5.table.empty:
         st.write("No finished run with a memory is here for this data.")
     else:
-        figure = charts_traffic_runs.sensitivity(figure5.table, figure5.side, figure5.k, palette)
+        figure = cache.drawn(charts_traffic_runs.sensitivity, figure5.table, figure5.side, figure5.k, palette)
         alt = f"Test NDCG@10 and share of experts used of {len(figure5.table)} finished runs against √K and k."
         view.chart("trf_size", figure, figure5.table, words.SIZE, alt)
     st.info(
@@ -158,7 +158,7 @@ def learning() -> None:
     alt = (
         f"Use of the memory after each of {len(frame)} epochs; at the end {last['used']:.0%} used, entropy {last['entropy']:.2f}."
     )
-    view.chart("trf_epochs", charts_traffic_runs.by_epoch(frame, palette), frame, words.EPOCHS, alt)
+    view.chart("trf_epochs", cache.drawn(charts_traffic_runs.by_epoch, frame, palette), frame, words.EPOCHS, alt)
     epochs, kept = traffic_runs.load_by_epoch(now.run)
     if not epochs:
         st.caption("This run kept no snapshots of its experts, so their load by epoch cannot be shown; newer runs can keep them.")
@@ -166,7 +166,7 @@ def learning() -> None:
     heat = traffic_runs.heat(epochs, kept)
     alt = f"Load of {len(heat)} experts after {len(epochs)} epochs, in the order of the final load."
     table = heat.rename_axis("expert").rename(columns=str).reset_index()
-    view.chart("trf_heat", charts_traffic_runs.load_by_epoch(heat, palette), table, words.HEAT, alt)
+    view.chart("trf_heat", cache.drawn(charts_traffic_runs.load_by_epoch, heat, palette), table, words.HEAT, alt)
 
 
 now = shell.context()

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import plotly.graph_objects as go
 import streamlit as st
 from pandas import DataFrame
 
@@ -91,6 +92,19 @@ def dataset(config: DataConfig, tell: Callable[[str], None]) -> Dataset:
         while len(shelf.ready) >= DATASETS:
             shelf.ready.pop(next(iter(shelf.ready)))
         return shelf.ready.setdefault(key, loaded)
+
+
+def drawn(draw: Callable[..., go.Figure], *given: Any, **more: Any) -> go.Figure:
+    """What a pure function draws of these, drawn once: plotly checks every value of a figure, which takes longer than a model.
+
+    The figure is shared, so it must not be changed.
+    """
+    return _drawn(f"{draw.__module__}.{draw.__qualname__}", given, more, draw)
+
+
+@st.cache_resource(max_entries=256, show_spinner=False)
+def _drawn(name: str, given: tuple[Any, ...], more: dict[str, Any], _draw: Callable[..., go.Figure]) -> go.Figure:
+    return _draw(*given, **more)
 
 
 def opened(run: Run, data: Dataset) -> Recommender:

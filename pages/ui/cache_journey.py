@@ -10,9 +10,9 @@ from elastic_core.models.registry import Recommender
 from elastic_core.runs import Run
 from elastic_core.services import influence as removal
 from elastic_core.services import journey_shown, journey_trace, people
-from elastic_core.services.genre_evidence import Evidence
+from elastic_core.services.genre_evidence import Evidence, Label
 from elastic_core.services.inspect import Situation
-from elastic_core.services.journey_trace import Along
+from elastic_core.services.journey_trace import Aggregation, Along
 from elastic_core.services.recommend import Reading
 from pages.ui import cache, charts, charts_journey
 from pages.ui.shell import Context
@@ -62,6 +62,28 @@ def evidence(run: Run, model: Recommender, data: Dataset, split: Split) -> Evide
 @st.cache_resource(max_entries=8, show_spinner=False)
 def _evidence(path: str, stamp: str, data_hash: str, split: Split, _model: Recommender, _data: Dataset, _run: Run) -> Evidence:
     return journey_shown.genre_evidence(_data, cache.traffic(_run, _model, _data, split), _model.length, split)
+
+
+def label(run: Run, model: Recommender, data: Dataset, split: Split, expert: int) -> Label:
+    """The genre that stands out around an expert."""
+    return _label(str(run.path), cache.stamp(run), data.hash, split, expert, model, data, run)
+
+
+@st.cache_resource(max_entries=4_096, show_spinner=False)
+def _label(
+    path: str, stamp: str, data_hash: str, split: Split, expert: int, _model: Recommender, _data: Dataset, _run: Run
+) -> Label:
+    return evidence(_run, _model, _data, split).label(expert)
+
+
+def reading(run: Run, model: Recommender, data: Dataset, items: np.ndarray, layer: int) -> Aggregation:
+    """How the summoned experts read a history. Raises InputError where there is nothing to read with."""
+    return _reading(str(run.path), cache.stamp(run), data.hash, tuple(items.tolist()), layer, model)
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def _reading(path: str, stamp: str, data_hash: str, items: Items, layer: int, _model: Recommender) -> Aggregation:
+    return journey_trace.aggregation(_model, np.array(items, dtype=np.int64), layer)
 
 
 def way(now: Context, moment: int, dark: bool) -> tuple[go.Figure, Along, Along | None, int, int]:

@@ -6,7 +6,7 @@ import streamlit as st
 
 from elastic_core.services import expert_people, experts, inspect
 from elastic_core.services.inspect import Words
-from pages.ui import cache_experts, charts, charts_experts, expert_words, shell, view
+from pages.ui import cache, cache_experts, charts, charts_experts, expert_words, shell, view
 from pages.ui.cache_experts import Subject
 
 ALONG = {"margin": "Distance to the cut-off", "score": "Raw score"}
@@ -23,7 +23,7 @@ def show(of: Subject, expert: int, user: int) -> None:
         bind="query-params", disabled=shell.locked("exp_along"), label_visibility="collapsed",
     )  # fmt: skip
     bars, here = expert_people.histogram(of.survey, expert, along), expert_people.standing(of.survey, expert, user)
-    figure = charts_experts.histogram(bars, palette, along, here[along], f"person {user + 1}")
+    figure = cache.drawn(charts_experts.histogram, bars, palette, along, here[along], f"person {user + 1}")
     counts = bars.groupby("band", sort=False)["people"].sum()
     alt = f"Histogram of {along} of expert {expert} over people: " + ", ".join(
         f"{n} {charts_experts.BAND_WORDS[str(band)]}" for band, n in counts.items()

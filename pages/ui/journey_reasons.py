@@ -9,8 +9,7 @@ from elastic_core.services import inspect
 from elastic_core.services.influence import LAST
 from elastic_core.services.inspect import Situation, Words
 from elastic_core.services.journey_shown import span_titles, strongest
-from elastic_core.services.journey_trace import aggregation
-from pages.ui import cache_journey, charts, charts_journey, shell, view
+from pages.ui import cache, cache_journey, charts, charts_journey, shell, view
 from pages.ui import journey_state as state
 from pages.ui.shell import Context
 
@@ -79,7 +78,7 @@ def influence(now: Context, here: Situation, words: Words) -> None:
     rows = strongest(found.table, 12 if show != ALL else None)
     labels = [_label(row.position, row.title) for row in rows.itertuples()]
     alt = f"Effect of removing each event on the chance of {name}; the largest: {labels[0]}, times {rows['times'].iloc[0]:.2f}."
-    figure = charts_journey.influence(rows, labels, charts.palette(shell.is_dark()))
+    figure = cache.drawn(charts_journey.influence, rows, labels, charts.palette(shell.is_dark()))
     view.chart("jrn_influence", figure, found.table, INFLUENCE, alt)
 
 
@@ -98,7 +97,7 @@ def reading(now: Context, here: Situation) -> None:
             "Layer", layers, default=1, key="jrn_layer", bind="query-params", required=True, disabled=shell.locked("jrn_layer")
         ) or 1  # fmt: skip
     try:
-        found = aggregation(now.model, here.read.items, layer - 1)
+        found = cache_journey.reading(now.run, now.model, now.dataset, here.read.items, layer - 1)
     except InputError as error:
         st.write(state.sentence(error))
         return
@@ -113,7 +112,7 @@ def reading(now: Context, here: Situation) -> None:
             "its own."
         )
     titles = [title.replace("<", "‹").replace(">", "›") for title in span_titles(now.dataset, here.read.items, found.cells)]
-    figure = charts_journey.aggregation(found.cells, found.slots, titles, charts.palette(shell.is_dark()))
+    figure = cache.drawn(charts_journey.aggregation, found.cells, found.slots, titles, charts.palette(shell.is_dark()))
     top = found.slots.sort_values("reads").iloc[-1]
     alt = f"Experts by events, layer {layer}. The last event reads expert {top['expert']:.0f} most, {top['reads']:.0%}."
     view.chart("jrn_reading", figure, found.cells.merge(found.slots), READING, alt)

@@ -112,7 +112,7 @@ def _label(now: Context, expert: int) -> str:
     """The genre its people have met more than others, with the evidence."""
     if not now.dataset.catalog.genres:
         return ""
-    found = cache_journey.evidence(now.run, now.model, now.dataset, now.split).label(expert)
+    found = cache_journey.label(now.run, now.model, now.dataset, now.split, expert)
     if found.weak:
         return "its people: no clear genre"
     more = f", also {', '.join(found.genres[1:])}" if found.genres[1:] else ""

@@ -5,7 +5,7 @@ import streamlit as st
 
 from elastic_core.services import efficiency_costs as costs
 from elastic_core.services import efficiency_curves as curves
-from pages.ui import charts, charts_speed, shell, view
+from pages.ui import cache, charts, charts_speed, shell, view
 from pages.ui import speed_words as about
 
 PEERS = ("sasrec-fused", "sasrec-eager")
@@ -49,7 +49,7 @@ def _curves(
     key: str, table: pd.DataFrame, column: str, title: str, start: int, words: view.About, crossings: list[float]
 ) -> None:
     found = {system: fit for system in set(table["system"]) if (fit := curves.fit(table, system, column, start)) is not None}
-    figure = charts_speed.curves(table, found, _palette(), column, title, crossings)
+    figure = cache.drawn(charts_speed.curves, table, found, _palette(), column, title, crossings)
     exponents = curves.fits(table, column, start)
     said = "; ".join(f"{row[0]} grows as N to the {row[1]:.2f}" for row in exponents.itertuples(index=False))
     view.chart(key, figure, table, words, f"{title} against history length. {said}.")
@@ -78,7 +78,7 @@ def event(table: pd.DataFrame) -> None:
     table, clock = curves.trusted(table)
     wide = table.pivot_table(index="length", columns="system", values="ms")
     st.markdown(shell.plain(f"{curves.event_words(wide)} Times are {clock}."))
-    figure = charts_speed.events(table, _palette())
+    figure = cache.drawn(charts_speed.events, table, _palette())
     view.chart("spd_event", figure, table, about.EVENT, f"Time of one new event. {curves.event_words(wide)}")
     st.caption(shell.plain(curves.machine(table)))
 
@@ -99,7 +99,7 @@ def stages(table: pd.DataFrame) -> None:
     mine, clock = curves.trusted(table[table["system"] == system])
     parts, length = mine[mine["stage"] != "whole pass"], int(mine["length"].iloc[0])
     st.markdown(f"{curves.stage_words(mine)} Times are {clock}.")
-    figure = charts_speed.stages(parts, _palette(), "ms per history")
+    figure = cache.drawn(charts_speed.stages, parts, _palette(), "ms per history")
     said = ", ".join(f"{row.stage} {row.ms:.2f} ms" for row in parts.itertuples())
     view.chart("spd_stages", figure, mine, about.STAGES, f"Stages of ELASTIC at N = {length:,}: {said}.")
     st.caption(shell.plain(curves.machine(mine)))
@@ -128,7 +128,7 @@ def calculator() -> None:
     st.markdown(shell.plain(costs.words(shape)))
     table = costs.against_length(shape)
     view.chart(
-        "spd_flops", charts_speed.operations(table, _palette()), table, about.CALCULATOR,
+        "spd_flops", cache.drawn(charts_speed.operations, table, _palette()), table, about.CALCULATOR,
         f"Operations per history against its length, by formula. {costs.words(shape)}",
     )  # fmt: skip
     which = st.selectbox(
