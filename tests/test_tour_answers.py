@@ -10,6 +10,7 @@ from elastic_core.models.registry import Recommender
 from elastic_core.routing import routing
 from elastic_core.runs import Run
 from elastic_core.services import inspect, tour_answers
+from elastic_core.services.experts import band
 from elastic_core.services.tour_answers import Asked
 
 
@@ -45,9 +46,10 @@ def test_strongest_expert_and_load(asked: Asked) -> None:
     assert asked.traffic is not None
     expert = int(asked.traffic.experts[3, 0])
     load = int((asked.traffic.experts == expert).sum())
-    found = tour_answers.own_or_common(asked)
-    assert f"Expert {expert} is summoned by {load} people" in found.reason
-    assert (found.option == 0) == (load > asked.traffic.experts.size / len(asked.traffic.load))
+    found, (_, high) = tour_answers.whose(asked), band(asked.traffic)
+    assert f"Expert {expert} is summoned by {load} of {len(asked.traffic.experts)} people" in found.reason
+    even = asked.traffic.experts.size / len(asked.traffic.load)
+    assert found.option == (0 if load > high else 2 if load <= even else 1)
 
 
 def test_seeds_are_compared_by_name(asked: Asked, tmp_path: Path) -> None:

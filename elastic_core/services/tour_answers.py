@@ -14,8 +14,8 @@ from elastic_core.data.histories import Split
 from elastic_core.models.registry import Recommender
 from elastic_core.routing import Routing
 from elastic_core.runs import Run
-from elastic_core.services import ablation, efficiency_curves, gate_lesson, inspect, projection
-from elastic_core.services.experts import hot_experts
+from elastic_core.services import ablation, efficiency_curves, gate_lesson, inspect, projection, projection_trust
+from elastic_core.services.experts import EVERYONES, SHARED, THEIRS, band, hot_experts
 from elastic_core.services.influence import influence
 from elastic_core.services.recommend import moved, reading
 from elastic_core.services.versus import Judged, compared
@@ -60,12 +60,15 @@ def starved(asked: Asked) -> Answer:
     return Answer(1 if dead else 0, f"Without the gate the gradient is exactly zero for: {', '.join(dead) or 'nothing'}.")
 
 
-def own_or_common(asked: Asked) -> Answer:
-    """Is the person's strongest expert busier than an average one?"""
+def whose(asked: Asked) -> Answer:
+    """Is the person's strongest expert hot for everyone, shared, or theirs?"""
     assert asked.traffic is not None
     first, even = hot_experts(asked.traffic, asked.user).iloc[0], inspect.even_load(asked.traffic)
-    text = f"Expert {first['expert']:.0f} is summoned by {first['load']:.0f} people; evenly shared it would be {even:.0f}."
-    return Answer(0 if first["load"] > even else 1, text)
+    text = (
+        f"Expert {first['expert']:.0f} is summoned by {first['load']:.0f} of {len(asked.traffic.experts):,} people. Hot for "
+        f"everyone means more than {band(asked.traffic)[1]}, which chance seldom gives; theirs at most {even:.0f}, an even share."
+    )
+    return Answer((EVERYONES, SHARED, THEIRS).index(first["kind"]), text)
 
 
 def looked_at_or_decisive(asked: Asked) -> Answer:
@@ -102,7 +105,8 @@ def swapped(asked: Asked) -> Answer:
     sure = row["low"] > 0 or row["high"] < 0
     text = (
         f"Expert {expert} replaced by {other} for its {row['n']:.0f} people: ΔNDCG@10 {row['d_ndcg']:+.4f} "
-        f"(95 % interval {row['low']:+.4f} to {row['high']:+.4f}). One expert of eight is rarely decisive."
+        f"(95 % interval {row['low']:+.4f} to {row['high']:+.4f}). One expert of {asked.traffic.experts.shape[1]} is rarely "
+        "decisive."
     )
     return Answer(0 if sure else 1, text)
 
@@ -130,11 +134,12 @@ def better(asked: Asked, a: Judged, b: Judged, other: str) -> Answer:
 
 
 def map_keeps(asked: Asked) -> Answer:
-    """How many of an expert's five nearest neighbours does the flat map keep?"""
+    """How many of an expert's nearest neighbours does the flat map keep? Counted as the map's own page counts them."""
     values = asked.model.expert_values().numpy()
-    kept = neighbours_kept(values, projection.pca(values))
-    text = f"On the PCA map {kept:.0%} of an expert’s five nearest are still among its five nearest (mean of {len(values):,})."
-    return Answer(0 if kept > 0.8 else 1 if kept > 0.4 else 2, text)
+    count = projection_trust.neighbours(len(values))
+    kept = neighbours_kept(values, projection.pca(values), count)
+    text = f"The PCA map keeps {kept:.0%} of an expert’s {count} nearest (mean over {len(values):,} experts)."
+    return Answer(0 if kept > 0.9 else 1 if kept > 0.5 else 2, text)
 
 
 def faster_when(asked: Asked) -> Answer:
@@ -143,8 +148,9 @@ def faster_when(asked: Asked) -> Answer:
     if rows.empty:
         return Answer(1, "No measurement came with this copy; the page can make one.")
     rows = efficiency_curves.of_shape(rows, efficiency_curves.shapes(rows)[0])
-    text = efficiency_curves.words(rows, "elastic", "sasrec-fused")
-    ratio = efficiency_curves.versus(rows, "elastic", "sasrec-fused")
+    column = "processor" if efficiency_curves.busy_machine(rows) else "ms"  # as the Speed page chooses
+    text = efficiency_curves.words(rows, "elastic", "sasrec-fused", column)
+    ratio = efficiency_curves.versus(rows, "elastic", "sasrec-fused", column)
     return Answer(0 if len(ratio) and (ratio >= 1).all() else 2 if len(ratio) and (ratio < 1).all() else 1, text)
 
 

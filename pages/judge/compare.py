@@ -8,7 +8,7 @@ from elastic_core.metrics import NAMES
 from elastic_core.runs import Run, list_runs
 from elastic_core.services import inspect, versus, versus_slices, versus_table
 from elastic_core.services.run_table import system
-from pages.ui import cache_compare, charts, charts_compare, shell, view
+from pages.ui import cache, cache_compare, charts, charts_compare, shell, view
 from pages.ui import compare_words as about
 
 WITH, PROTOCOL, METRIC, PERSON, ACROSS, UP = "cmp_with", "cmp_protocol", "cmp_metric", "cmp_person", "cmp_x", "cmp_y"
@@ -49,6 +49,7 @@ def _box(names: list[str]) -> str:
         st.caption(f"There is no tested run {shell.quoted(str(asked))} on this data to compare with.")
     best = versus_table.partner(runs, now.run)
     first = names.index(best.name) if best else 0
+    st.session_state["cmp_first"] = names[first]  # the tour asks whether another one was chosen
     return str(st.selectbox(
         "B: compare with", names, index=first, key=WITH, bind="query-params", disabled=shell.locked(WITH), width=260,
         help="Any tested run on the same data. “Compare with” in the sidebar goes before this box.",
@@ -85,13 +86,13 @@ def pair() -> None:
         st.subheader("The same question under each protocol", anchor=False)
         found = [cache_compare.compared(now.run, other, now.dataset, p, metric, a, b) for p in PROTOCOLS]
         table = versus_table.across(found)
-        figure = charts_compare.differences(table, palette, metric, row="protocol")
+        figure = cache.drawn(charts_compare.differences, table, palette, metric, row="protocol")
         alt = "A minus B: " + "; ".join(f"{c.protocol} {c.difference:+.4f} ({c.low:+.4f} to {c.high:+.4f})" for c in found)
         view.chart("cmp_across", figure, table, about.ACROSS, alt)
     with right:
         st.subheader(f"Who has the true next {words.one} higher up?", anchor=False)
         counts = versus.duel(a, b)
-        figure = charts_compare.duel(counts, palette)
+        figure = cache.drawn(charts_compare.duel, counts, palette)
         alt = f"Higher with A for {counts['a']} people, with B for {counts['b']}, the same place for {counts['same']}."
         view.chart("cmp_duel", figure, versus_table.counted(counts), about.DUEL, alt)
         same = versus.overlap(a, b)
@@ -105,7 +106,7 @@ def people() -> None:
     st.subheader("For whom?", anchor=False)
     table = cache_compare.forest(now.run, other, now.dataset, protocol, metric, a, b)
     st.markdown(shell.plain(versus_slices.remaining(table)))
-    figure = charts_compare.differences(table, palette, metric, family="family")
+    figure = cache.drawn(charts_compare.differences, table, palette, metric, family="family")
     alt = f"{metric} of A minus B in {len(table)} groups of people, with intervals. {versus_slices.remaining(table)}"
     view.chart("cmp_forest", figure, table, about.FOREST, alt)
 
@@ -123,7 +124,7 @@ def extremes() -> None:
     left, right = st.columns([5, 6], gap="medium")
     with left:
         everyone = versus.everyone(a, b, now.dataset)
-        figure = charts_compare.places(everyone, palette, now.run.name, other.name, now.user)
+        figure = cache.drawn(charts_compare.places, everyone, palette, now.run.name, other.name, now.user)
         alt = f"Place of the true next {words.one} with A against B for {len(everyone):,} people; a click chooses the person."
         view.chart("cmp_places", figure, everyone, about.PLACES, alt, on_select=clicked)
     with right:
@@ -194,7 +195,7 @@ def tradeoffs() -> None:
     shown = table[table[x].notna() & table[y].notna()]
     if len(shown) < len(table):
         st.caption(f"{len(table) - len(shown)} of {len(table)} runs have no number for one of the two and are left out.")
-    figure = charts_compare.tradeoff(table, palette, x, y, names, {now.run.name: "A", other.name: "B"})
+    figure = cache.drawn(charts_compare.tradeoff, table, palette, x, y, names, {now.run.name: "A", other.name: "B"})
     alt = f"{names[y]} against {names[x]} of {len(shown)} runs, bubbles by parameters."
     view.chart("cmp_trade", figure, table, about.TRADE, alt)
 

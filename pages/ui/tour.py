@@ -53,7 +53,8 @@ def panel() -> None:
         return
     step = STEPS[stop - 1]
     with st.container(border=True, key="tour_panel"):
-        st.markdown(f"**Tour, {stop} of {len(STEPS)}: {step.title}.** {step.text}")
+        end = "" if step.title.endswith("?") else "."
+        st.markdown(f"**Tour, {stop} of {len(STEPS)}: {step.title}{end}** {step.text}")
         done = ":material/check_circle:" if step.done(st.session_state) else ":material/radio_button_unchecked:"
         st.markdown(f":material/visibility: Look at {step.look}\n\n{done} {step.task}")
         _question(stop, step)
@@ -78,7 +79,7 @@ def _question(stop: int, step: Step) -> None:
         st.info("This stop’s answer needs a run with an interest memory. Choose an ELASTIC run on the left.")
         return
     right = step.options[answer.option]
-    verdict = "Right." if bet == right else f"Not here: **{right.lower()}**."
+    verdict = "Right." if bet == right else f"Not here: **{right}**."
     (st.success if bet == right else st.info)(f"{verdict} {shell.plain(answer.reason)}")
 
 

@@ -9,6 +9,7 @@ import streamlit as st
 from elastic_core.runs import Run
 from elastic_core.services import tour_answers
 from elastic_core.services.tour_answers import Answer, Asked
+from elastic_core.services.traffic import EVERYBODY
 from pages.ui import cache_compare, shell
 
 Done = Callable[[Mapping[Any, Any]], bool]
@@ -31,9 +32,14 @@ class Step:
     memory: bool = True  # the answer needs a run that retrieves
 
 
-def touched(key: str, unlike: object) -> Done:
-    """The control stands, and elsewhere than where the step put it."""
-    return lambda state: state.get(key) is not None and state.get(key) != unlike
+def moved(**usual: object) -> Done:
+    """One of these controls stands elsewhere than it usually does."""
+    return lambda state: any(state.get(key) not in (None, value) for key, value in usual.items())
+
+
+def _second(state: Mapping[Any, Any]) -> bool:
+    """Another run than the one the Compare page begins with, or another question."""
+    return moved(cmp_protocol="full", cmp_metric="NDCG@10", cmp_with=state.get("cmp_first"), vs=None)(state)
 
 
 def _twin(asked: Asked) -> Answer:
@@ -52,10 +58,11 @@ STEPS = (
         "One person, the whole way",
         "pages/learn/start.py",
         "A history becomes a query, the query summons a few experts out of many, and through them everything is ranked.",
-        "the ten covers on the right. The golden one is what this person really chose next; the model was not shown it.",
-        "Press **Remove the last film** and see the list answer.",
+        "the ten covers under **What comes next**. The golden one is what this person really chose next; the model was not "
+        "shown it.",
+        "Press **Remove the last film** (or item) and see the list answer.",
         lambda state: bool(state.get("start_edits")),
-        "Only the last event is forgotten. How many of the ten suggestions stay?",
+        "Only the last one of the history is forgotten. How many of the ten suggestions stay?",
         ("All ten", "Five to nine", "Fewer than five"),
         tour_answers.last_event,
         memory=False,
@@ -65,7 +72,7 @@ STEPS = (
         "pages/learn/product_keys.py",
         "Each expert’s key is a row sub-key and a column sub-key. A query scores rows and columns apart: only the best of each "
         "can win together.",
-        "the counter above the steps, and what it would be without product keys.",
+        "the counter below the names of the steps: **Multiplications so far**, and what **Comparing every key** would take.",
         "Walk on with **Next** to the step **Win**.",
         lambda state: state.get("keys_step") in ("Win", "Gather", "Weigh"),
         "For K experts in a square grid, how many comparisons with keys does the search need?",
@@ -78,10 +85,10 @@ STEPS = (
         "pages/learn/product_keys.py",
         "The paper’s Algorithm 1 looks experts up by their scores and then drops the scores. A number that no longer matters for "
         "the result cannot learn.",
-        "the table of gradients under **Gate**, at the lower end of the page.",
+        "the table of gradients under **Look closer**, part **Gate**, at the lower end of the page.",
         "Switch **Gate on** off.",
         lambda state: state.get("keys_gate") is False,
-        "Without the gate, what becomes of the gradient of query network and sub-keys?",
+        "Without the gate, what becomes of the gradient (the push to learn) of query network and sub-keys?",
         ("It stays", "It is exactly zero", "It is halved"),
         tour_answers.starved,
         {"keys_part": "Gate"},
@@ -90,21 +97,22 @@ STEPS = (
         "Hot for everyone, or theirs?",
         "pages/explore/experts.py",
         "Each expert has a page of its own: who summons it, what it promotes, and whether it matters.",
-        "the cards under the title: its load, and the band that a random router would give.",
+        "the card **Who summons it?**: how many people do, and how many a router that picks at random would send.",
         "Go to another expert with **Next**, or type a number into **Expert** on the left.",
         lambda state: state.get("expert") is not None,
-        "This person’s strongest expert: is it busier than an average one?",
-        ("Yes, busier", "No"),
-        tour_answers.own_or_common,
+        "This person’s strongest expert: hot for everyone, shared, or theirs?",
+        ("Hot for everyone", "Shared", "Theirs"),
+        tour_answers.whose,
+        {"expert": None, "exp_part": "People"},
     ),
     Step(
         "Looked at is not decisive",
         "pages/explore/journey.py",
         "Attention says where the model looked. What would have changed its mind is another question, and removal answers it.",
-        "the list of events with attention and effect side by side.",
-        "Change the history: take an event out, or add one.",
+        "the chart under **Which films are behind it?** (or items): what taking each one away does, and attention beside it.",
+        "Change the history: press **Remove the last film**, or **Add a film**.",
         lambda state: bool(state.get("jrn_edits")) or bool(st.query_params.get("jrn_edits")),
-        "Is the event that is read the most also the one whose removal matters most for what they chose next?",
+        "Is the one that is read the most also the one whose removal matters most for what they chose next?",
         ("Yes, the same", "No, another"),
         tour_answers.looked_at_or_decisive,
         memory=False,
@@ -113,43 +121,47 @@ STEPS = (
         "Is the memory alive?",
         "pages/explore/traffic.py",
         "A memory of which only a corner is used is an expensive vector. And chance alone makes some experts busier.",
-        "the band of a random router behind the load.",
-        "Change **what is counted** from people to weight, or look at another group of people.",
-        lambda state: touched("trf_measure", state.get("tour_trf_measure"))(state),
+        "the grey band behind the bars of **Load of every expert**: what a router that picks at random would give.",
+        "Change **Count** from people to **Gate-weighted**, or choose another group under **People**.",
+        moved(trf_measure="people", trf_group=EVERYBODY),
         "If experts were drawn at random, how many would nobody summon?",
         ("Almost none", "One in ten or so", "About half"),
         tour_answers.unused_by_chance,
+        {"trf_measure": "people"},
     ),
     Step(
         "Do not trust a map",
         "pages/explore/memory_map.py",
-        "Sixty-four numbers squeezed into two cannot keep all distances. The page says how much is lost.",
-        "the neighbours in the original space beside those on the map.",
-        "Choose an expert on the map or on the left.",
+        "An expert is a long row of numbers. Squeezed into two, they cannot keep all distances; the page says how much is lost.",
+        "the table beside the map: the nearest experts in truth, and the nearest on the map.",
+        "Choose an expert: click a mark on the map, or type a number into **Expert** on the left.",
         lambda state: state.get("expert") is not None,
-        "How many of an expert’s five nearest neighbours does the flat PCA map keep?",
-        ("Four or five", "Two to four", "Fewer than two"),
+        "How many of an expert’s nearest neighbours does the flat PCA map keep?",
+        ("Nearly all", "More than half", "Fewer than half"),
         tour_answers.map_keeps,
+        {"map_layout": "pca", "expert": None},
     ),
     Step(
         "When is linear faster?",
         "pages/judge/speed.py",
-        "ELASTIC costs O(N·k), SASRec O(N²); but torch’s own attention is very fast, and short histories are short.",
-        "the lengths where SASRec wins; they are not hidden.",
-        "Change the view, or look at another measure.",
-        lambda state: True,
-        "Shipped measurement, two cores: against SASRec with fused attention, where is ELASTIC faster?",
+        "ELASTIC’s cost grows with the length N of a history, SASRec’s with its square. But fused attention is very fast, and "
+        "most histories are short.",
+        "the two sentences under the controls: at which lengths SASRec wins, and where the lines cross.",
+        "Change the **View**, for example to **One new event**.",
+        moved(spd_part="Reading a history"),
+        "Shipped measurement: against SASRec with fused attention, at which lengths is ELASTIC faster?",
         ("At every length", "At some lengths", "Nowhere"),
         tour_answers.faster_when,
+        {"spd_part": "Reading a history"},
         memory=False,
     ),
     Step(
         "Better, or lucky?",
         "pages/judge/compare.py",
         "Two averages always differ. Paired over people, with an interval, the difference says whether it could be chance.",
-        "the paired difference and its interval.",
-        "Choose a second run, on the page or under **Compare with**.",
-        lambda state: state.get("vs") is not None,
+        "the numbers under the verdict: **A − B** and its **95 % interval**.",
+        "Ask it otherwise: another **Protocol**, another **Metric**, or another run as **B**.",
+        _second,
         "Is this run better than its SASRec twin by more than chance explains?",
         ("Yes, better", "Cannot be told", "No, worse"),
         _twin,
@@ -159,9 +171,9 @@ STEPS = (
         "Train one yourself",
         "pages/build/train.py",
         "Change one thing and train it here. It goes on when you leave. Your own file comes in on the page **Data**.",
-        "the estimate beside the button: it is measured on this machine.",
-        "Choose a time, or **Start training** if you can wait.",
-        lambda state: True,
+        "the blue estimate above **Start training**: it is measured on this machine.",
+        "Choose another **Time** or **Model** and see the estimate change; **Start training** if you can wait.",
+        moved(train_time="2 min", train_model="ELASTIC", train_how="A preset"),
         "Two runs differ only in their seed. Do they score the same?",
         ("Yes", "No"),
         tour_answers.seeds,

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from driving import healthy, said
+from driving import healthy, press, said
 from streamlit.testing.v1 import AppTest
 
 from pages.ui.tour_steps import STEPS
@@ -24,6 +24,24 @@ def test_every_stop_takes_a_bet_and_measures_the_answer(opened: Open, stop: int)
     assert len(answers) == 1 and "could not be measured" not in answers[0]
     missing = ("nothing was compared", "No measurement came", "only one seed")  # said plainly where there is nothing to measure
     assert any(c.isdigit() for c in answers[0]) or "exactly zero" in answers[0] or any(words in answers[0] for words in missing)
+
+
+ACTS = {
+    2: ("keys_step", "Win"), 3: ("keys_gate", False), 4: ("expert", 5), 6: ("trf_measure", "gate"), 7: ("expert", 5),
+    8: ("spd_part", "One new event"), 9: ("cmp_metric", "HR@10"), 10: ("train_time", "30 s"), 11: ("exp_swap", 7),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("stop", range(1, len(STEPS) + 1))
+def test_a_task_is_ticked_by_its_act_and_not_before(opened: Open, stop: int) -> None:
+    app = healthy(opened(run="tiny", user="3", tour=str(stop)).run())
+    assert ":material/radio_button_unchecked:" in said(app)
+    if stop in ACTS:
+        key, value = ACTS[stop]
+        app.session_state[key] = value
+    else:
+        press(app, "Remove the last item")
+    assert ":material/check_circle:" in said(healthy(app.run()))
 
 
 def test_it_is_walked_left_and_taken_up_again(opened: Open) -> None:
