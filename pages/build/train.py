@@ -3,9 +3,9 @@
 import streamlit as st
 
 from elastic_core.errors import InputError
-from elastic_core.runs import Run, list_runs
+from elastic_core.runs import Run
 from elastic_core.services import run_table
-from pages.ui import shell, train_form, train_live, train_runs, view
+from pages.ui import cache, shell, train_form, train_live, train_runs, view
 
 
 def readable(run: Run) -> bool:
@@ -34,9 +34,9 @@ with st.popover("What am I looking at?", icon=":material/help:"):
     )
 train_live.live()
 st.header("New training")
-config = train_form.form([run for run in list_runs(shell.RUNS) if readable(run)])
+runs = [run for run in cache.runs(shell.RUNS, lambda run: run.name) if readable(run)]
+config = train_form.form(runs)
 price = st.container()
-runs = [run for run in list_runs(shell.RUNS) if readable(run)]
 train_runs.table(runs)
 train_runs.compare(runs)
 train_runs.take_away(runs)

@@ -8,7 +8,7 @@ later ones look only at what is new. Now and then all of it is looked at again, 
 import gc
 import time
 
-SLOW = 0.03  # seconds; what a collection may take before its survivors are set aside
+SLOW = 0.01  # seconds; what a collection may take before its survivors are set aside
 AGAIN = 600.0  # seconds between two looks at everything
 
 
@@ -23,7 +23,7 @@ class Keeper:
         if info["generation"] < 2:
             return
         if phase == "start":
-            if gc.get_freeze_count() and time.monotonic() - self.looked > AGAIN:
+            if time.monotonic() - self.looked > AGAIN:
                 self.looked = time.monotonic()
                 gc.unfreeze()
             self.began = time.thread_time()
