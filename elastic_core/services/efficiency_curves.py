@@ -162,6 +162,11 @@ def crossings(ratio: pd.Series) -> list[float]:
     return found
 
 
+def rounded(length: float) -> float:
+    """A crossing as it is said and drawn: it is not known to the single event."""
+    return round(length, -1 if length >= 100 else 0)
+
+
 def words(table: pd.DataFrame, ours: str, peer: str, column: str = "ms") -> str:
     """Where the peer wins, where we win, and where they cross; no length is left out."""
     ratio, us, them = versus(table, ours, peer, column), LABELS.get(ours, ours), LABELS.get(peer, peer)
@@ -173,7 +178,7 @@ def words(table: pd.DataFrame, ours: str, peer: str, column: str = "ms") -> str:
         parts.append(f"{them} is faster at N = {_listed(losses.index)} (up to {1 / losses.min():.1f} times)")
     if len(wins):
         parts.append(f"{us} is faster at N = {_listed(wins.index)} (up to {wins.max():.1f} times)")
-    crossed = " and ".join(f"{round(n, -1 if n >= 100 else 0):,.0f}" for n in crossings(ratio))
+    crossed = " and ".join(f"{rounded(n):,.0f}" for n in crossings(ratio))
     end = f" They cross near N = {crossed}." if crossed else " They do not cross in this range."
     return "; ".join(parts) + "." + end
 

@@ -135,14 +135,13 @@ def neighbours() -> None:
     open_expert.card(f"**Expert {focus}** · row {row['row']}, column {row['column']} · {row['load']:,} people{genre}.")
     near = projection_trust.beside(values, drawn.experts, drawn.xy, focus)
     st.markdown(
-        f"**{int(near['in both'].sum())} of its {len(near)} nearest** on the map are among its nearest in the original space."
+        f"**{int(near['in both'].sum())} of its {len(near)} nearest** on the map are among its {len(near)} nearest in the "
+        "original space."
     )
-    shown = near.drop(columns="rank").rename(
-        columns={"original": "nearest", "rank on map": "on map as", "on map": "on map", "in both": "true"}
-    )
+    shown = near.drop(columns="rank").rename(columns={"original": "in truth", "rank on map": "map place", "in both": "true?"})
     view.table(
         "map_near_table", shown.round(2), map_words.NEAR, f"Nearest experts of expert {focus} in truth and on the map",
-        height=320, column_config={name: st.column_config.Column(width=64) for name in shown},
+        height=320, column_config=map_words.NEAR_COLUMNS,
     )  # fmt: skip
 
 
@@ -177,11 +176,15 @@ def trust() -> None:
 
 
 now = shell.context()
-st.title("Memory map", anchor=False)
-st.write("Do experts form regions, and can this picture be trusted?")
+st.title("Do experts form regions, and can this picture be trusted?", anchor=False)
 if not inspect.memory_size(now.model):
     st.info("This run has no interest memory, so there is no map to draw. Choose an ELASTIC run on the left.")
+    view.foot(f"python -m elastic_core evaluate {now.run.name}")
     st.stop()
+st.write(
+    f"Each mark is one of the {inspect.memory_size(now.model):,} experts, a row of {now.model.config.width} numbers laid flat. "
+    "Marks that lie together hold similar numbers, as far as two dimensions can show it."
+)
 values, store, table = cache_map.values(now.run, now.model), cache_map.store(now.run, now.model), cache_map.table(now)
 load, palette = table["load"].to_numpy(), charts.palette(shell.is_dark())
 summoned = {int(e): rank for rank, e in enumerate(cache.traffic(now.run, now.model, now.dataset, now.split).experts[now.user], 1)}

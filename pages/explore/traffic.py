@@ -8,7 +8,7 @@ from elastic_core.services import inspect, traffic, traffic_runs
 from pages.ui import cache, cache_traffic, charts, charts_traffic, charts_traffic_runs, open_expert, shell, view
 from pages.ui import traffic_words as words
 
-SPLITS = {"test": "All but the last item", "valid": "All but the last two"}
+SPLITS = {"test": "All but the last event", "valid": "All but the last two"}
 MEASURES = {"people": "People", "gate": "Gate-weighted"}
 ORDERS = {"number": "By number", "load": "Hottest first"}
 PARTS = ("Inequality", "Size of the memory", "While it learned")
@@ -41,7 +41,7 @@ def controls() -> None:
             width=250,
         )
         st.selectbox(
-            "Read of them", list(SPLITS), format_func=SPLITS.__getitem__, key="trf_split", bind="query-params",
+            "Read of each history", list(SPLITS), format_func=SPLITS.__getitem__, key="trf_split", bind="query-params",
             disabled=shell.locked("trf_split"), width=200,
         )  # fmt: skip
 
@@ -170,12 +170,16 @@ def learning() -> None:
 
 
 now = shell.context()
-st.title("Traffic", anchor=False)
-st.write("Is the memory used evenly? Who is hot, who is dead, and is it more than chance?")
+st.title("Is the memory used evenly, and is that chance?", anchor=False)
 memory = inspect.memory_size(now.model)
 if not memory:
     st.info("This run has no interest memory, so there is no traffic to show. Choose an ELASTIC run on the left.")
+    view.foot(f"python -m elastic_core evaluate {now.run.name}")
     st.stop()
+st.write(
+    f"Every history summons a few of the {memory:,} experts. Here everybody’s are counted: who is hot, who is dead, and what a "
+    "router that picks at random would give."
+)
 controls()
 palette, chosen = charts.palette(shell.is_dark()), now.expert
 unit = "people" if st.session_state["trf_measure"] == "people" else "people, gate-weighted"

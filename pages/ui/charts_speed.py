@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from elastic_core.services.efficiency_curves import Fit
+from elastic_core.services.efficiency_curves import Fit, rounded
 from pages.ui.charts import Palette
 
 SYSTEMS = ("elastic", "sasrec-fused", "sasrec-eager", "elastic-two-way")  # the others follow in the order of the table
@@ -51,7 +51,7 @@ def curves(
         figure.add_vline(x=length, line={"color": colours.text, "width": 1, "dash": "dash"})
         figure.add_annotation(
             x=np.log10(length), y=1, yref="paper", yanchor="top", xanchor="left", showarrow=False,
-            text=f"ELASTIC = SASRec (fused)<br>N ≈ {length:,.0f}",
+            text=f"ELASTIC = SASRec (fused)<br>N ≈ {rounded(length):,.0f}",
             font={"size": 11, "color": colours.muted}, align="left", xshift=4,
         )  # fmt: skip
     return _logs(figure, sorted(set(table["length"])), title)

@@ -5,8 +5,9 @@ import streamlit as st
 from elastic_core.config import DataConfig
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
-from elastic_core.services import data_cards
+from elastic_core.services import data_cards, inspect
 from elastic_core.services.data_cards import Card
+from elastic_core.services.inspect import Words
 from elastic_core.services.uploads import Shelf
 from pages.ui import cache_data, charts, charts_data, shell, view
 
@@ -54,24 +55,25 @@ def part() -> None:
         place.error(f"These data cannot be shown: {shell.plain(str(error))}.")
         return
     place.empty()
-    _facts(card)
+    words = inspect.words(data)
+    _facts(card, words)
     _split(data, now.user if now is not None and now.dataset.hash == data.hash else None)
-    _shapes(data, card)
+    _shapes(data, card, words)
     _terms(card)
     _all(choices)
 
 
-def _facts(card: Card) -> None:
+def _facts(card: Card, words: Words) -> None:
     with st.container(horizontal=True):
-        for label, value in (
-            ("People", f"{card.people:,}"),
-            ("Items", f"{card.items:,}"),
-            ("Events", f"{card.events:,}"),
-            ("Density", f"{card.density:.2%}"),
-            ("Median length", f"{card.median:,.0f}"),
+        for label, value, help in (
+            ("People", f"{card.people:,}", "Everybody with a history."),
+            (words.many.capitalize(), f"{card.items:,}", f"Different {words.many} that anybody {words.did}."),
+            ("Events", f"{card.events:,}", f"One person {words.did} one {words.one} once."),
+            ("Density", f"{card.density:.2%}", f"Events, of all pairs of a person and a {words.one}."),
+            ("Median length", f"{card.median:,.0f}", "Events of a history: half of the people have at most so many."),
         ):
-            st.metric(label, value, border=True, width=148)
-    core = f"after the {card.k_core}-core: items, then people, with fewer than {card.k_core} events are left out"
+            st.metric(label, value, border=True, width=148, help=help)
+    core = f"after the {card.k_core}-core: {words.many}, then people, with fewer than {card.k_core} events are left out"
     st.caption(f"{shell.plain(card.label)}, {card.span}; {core}. Fingerprint of the split: `{card.hash}`.")
 
 
@@ -104,7 +106,7 @@ def _split(data: Dataset, chosen: int | None) -> None:
     view.chart("dat_split", charts_data.split(table, charts.palette(shell.is_dark())), table, SPLIT, alt)
 
 
-def _shapes(data: Dataset, card: Card) -> None:
+def _shapes(data: Dataset, card: Card, words: Words) -> None:
     colours = charts.palette(shell.is_dark())
     left, right = st.columns(2)
     with left:
@@ -114,12 +116,13 @@ def _shapes(data: Dataset, card: Card) -> None:
         alt = f"People by length of history: {card.shortest} to {card.longest} events, median {card.median:.0f}"
         view.chart("dat_lengths", charts_data.histogram(frame, "people", "events in the history", colours), frame, LENGTHS, alt)
     with right:
-        st.subheader("How popular items are", anchor=False)
+        st.subheader(f"How popular {words.many} are", anchor=False)
         share = data_cards.top_share(data)
-        st.caption(f"The most popular tenth of the items has {share:.0%} of all events.")
+        st.caption(f"The most popular tenth of the {words.many} has {share:.0%} of all events.")
         frame = data_cards.popularity_histogram(data)
         alt = f"Items by number of events; the most popular tenth has {share:.0%} of all events"
-        view.chart("dat_items", charts_data.histogram(frame, "items", "events of the item", colours), frame, ITEMS, alt)
+        figure = charts_data.histogram(frame, "items", f"events of the {words.one}", colours).update_yaxes(title=words.many)
+        view.chart("dat_items", figure, frame, ITEMS, alt)
 
 
 def _all(choices: dict[str, DataConfig]) -> None:

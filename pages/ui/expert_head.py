@@ -75,7 +75,7 @@ def standing(of: Subject, expert: int, user: int) -> str:
     """Where the expert stands for the chosen person."""
     here = expert_people.standing(of.survey, expert, user)
     if here["gate"]:
-        return f"Person {user + 1} summons it, rank {here['place']:.0f}, gate {here['gate']:.2f}."
+        return f"Person {user + 1} summons it, rank {here['place']:.0f}, weight {here['gate']:.2f}."
     return f"Person {user + 1} does not summon it: rank {here['place']:.0f} of {of.survey.size}, {-here['margin']:.2f} short."
 
 

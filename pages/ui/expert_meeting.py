@@ -75,15 +75,15 @@ def _person(of: Subject, row: dict[str, Any], words: Words, group: str) -> None:
 
 def _own(of: Subject, user: int) -> None:
     """The chosen person's experts: everybody's or theirs?"""
-    st.subheader(f"The experts of person {user + 1}: everybody’s, or theirs?", anchor=False)
+    st.subheader(f"The experts of person {user + 1}: hot for everyone, shared, or theirs?", anchor=False)
     frame = experts.hot_experts(of.survey.traffic, user)
     number = st.column_config.NumberColumn
     view.table(
-        "exp_own", frame, expert_words.HOT, f"The experts of person {user + 1} with gate, load and how much they are theirs",
+        "exp_own", frame, expert_words.HOT, f"The experts of person {user + 1} with weight, load and whose they are",
         column_config={
-            "expert": "Expert", "rank": "Rank", "gate": number("Gate", format="%.2f"), "load": "People",
+            "expert": "Expert", "rank": "Rank", "gate": number("Weight", format="%.2f", help="Its gate"), "load": "People",
             "share": number("Of everybody", format="percent"),
             "load_rank": number("Busiest number", help="1 = the busiest expert"),
-            "times": number("× everybody", format="%.1f", help="This gate over everybody’s mean gate"), "kind": "Whose",
+            "times": number("× everybody", format="%.1f", help="This weight over everybody’s mean weight"), "kind": "Whose",
         },
     )  # fmt: skip

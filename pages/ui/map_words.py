@@ -1,6 +1,7 @@
 """What the Memory map page says about its pictures."""
 
 import pandas as pd
+import streamlit as st
 
 from pages.ui.view import About
 
@@ -27,6 +28,13 @@ NEAR = About(
     "A nearest expert need not be a near one: look at the cosine. In many dimensions random vectors have cosines close to 0.",
     test="tests/test_projection.py::test_neighbours_beside_are_those_of_brute_force",
 )
+NEAR_COLUMNS = {
+    "in truth": st.column_config.Column(width=64, help="The nearest experts in the original space, the nearest first"),
+    "cosine": st.column_config.Column(width=58, help="Of the two vectors: 1 = the same direction"),
+    "map place": st.column_config.Column(width=76, help="Its place among the nearest on the map"),
+    "on map": st.column_config.Column(width=60, help="The nearest experts on the map, the nearest first"),
+    "true?": st.column_config.Column(width=52, help="Is the one on the map among the nearest in truth?"),
+}
 TRUST = About(
     "Can this picture be trusted?",
     "Trustworthiness is 1 if everything near on the map is near in the original space, less the further away false "

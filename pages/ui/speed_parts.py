@@ -21,6 +21,10 @@ def headline(table: pd.DataFrame, column: str) -> None:
     ours = next((name for name in FORMS if name in set(table["system"])), "")
     for peer in [name for name in PEERS if name in set(table["system"])]:
         st.markdown(f"- {shell.plain(curves.words(table, ours, peer, column))}")
+    st.caption(
+        "Fused: attention that never writes its N × N scores down. Eager: written out, as in the paper. Causal: the form of the "
+        "shipped runs. Two-way: the paper’s encoder. All of them, SASRec too, compute only the last event in the last layer."
+    )
 
 
 def reading(table: pd.DataFrame, column: str) -> None:
@@ -109,19 +113,21 @@ def calculator() -> None:
     shared = {"bind": "query-params"}
     with st.container(horizontal=True):
         n = st.select_slider(
-            "N", [2**i for i in range(5, 17)], 1024, key="spd_n", disabled=shell.locked("spd_n"), width=300, **shared
+            "N, events read", [2**i for i in range(5, 17)], 1024, key="spd_n", disabled=shell.locked("spd_n"), width=300, **shared
         )
-        d = st.selectbox("d", (32, 64, 128, 256), index=1, key="spd_d", disabled=shell.locked("spd_d"), width=110, **shared)
+        d = st.selectbox(
+            "d, numbers per item", (32, 64, 128, 256), index=1, key="spd_d", disabled=shell.locked("spd_d"), width=160, **shared
+        )
         k = st.selectbox(
-            "k", (2, 4, 8, 16, 32), index=2, key="spd_calc_k", disabled=shell.locked("spd_calc_k"), width=110, **shared
+            "k, summoned", (2, 4, 8, 16, 32), index=2, key="spd_calc_k", disabled=shell.locked("spd_calc_k"), width=130, **shared
         )
         side = st.selectbox(
-            "√K",
+            "√K, side of memory",
             (8, 16, 32, 64, 512, 2048),
             index=1,
             key="spd_calc_side",
             disabled=shell.locked("spd_calc_side"),
-            width=110,
+            width=160,
             **shared,
         )
     shape = costs.Shape(n=n, d=d, k=k, side=side)

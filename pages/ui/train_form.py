@@ -73,7 +73,9 @@ def _preset() -> RunConfig:
     )
     seed = last.number_input("Seed", 0, 10_000, 0, key="train_seed", bind=LINK)
     chosen = presets.variant(model)
-    st.caption(chosen.about)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.caption(chosen.about)
+        st.page_link("pages/build/data.py", label="Bring your own file", icon=":material/upload_file:", width="content")
     config = presets.preset(choices[data], chosen, presets.budget(time), int(seed))
     return _advanced(config)
 

@@ -47,8 +47,10 @@ def take_away(runs: list[Run]) -> None:
         return
     st.subheader("One run")
     by_name = {run.name: run for run in runs}
+    now: shell.Context | None = st.session_state.get(shell.CONTEXT)
+    first = list(by_name).index(now.run.name) if now and now.run.name in by_name else 0
     left, right = st.columns([4, 1], vertical_alignment="bottom")
-    run = by_name[left.selectbox("Run", list(by_name), key="train_pick")]
+    run = by_name[left.selectbox("Run", list(by_name), first, key="train_pick")]
     right.button(
         "Use this run", key="train_use", on_click=shell.choose, args=(run.name,), help="Shows it on every page.", width="stretch"
     )
