@@ -16,16 +16,16 @@ def readable(run: Run) -> bool:
 
 
 shell.lockable({"train_start": "Start training"})
-st.title("Train")
+st.title("What happens if I change the model, and train it?", anchor=False)
 st.write(
-    "What happens if the memory is larger, more experts are summoned, more of the history is read? Choose how long you want to "
-    "wait, start, and watch. The training goes on when you reload, leave or close this page."
+    "Make the memory larger, summon more experts, read more of the history: choose how long you want to wait, start, and watch. "
+    "The training goes on when you reload, leave or close this page."
 )
 with st.popover("What am I looking at?", icon=":material/help:"):
     st.markdown(
         "**Question.** Does one change to the model help, and does its memory stay alive?\n\n"
-        "**How it is computed.** Each person's last film is kept for the test, the one before it for validation. After every "
-        "epoch the model ranks the validation film against all films the person has not seen; NDCG@10 is 1 if it comes first, "
+        "**How it is computed.** Each person’s last film (or item) is kept for the test, the one before it for validation. After "
+        "every epoch the model ranks the validation film against all the person has not met; NDCG@10 is 1 if it comes first, "
         "less further down, 0 below place ten. The best weights by that number are tested once, at the end. *Experts used* is "
         "the share that anybody's history summons; *evenness* is the entropy of that load, 100 % if all carry the same.\n\n"
         "**How it is misread.** A short training says which model learns faster, not which is better in the end. Two runs differ "

@@ -74,8 +74,9 @@ def verdict() -> None:
         st.metric("A − B", f"{main.difference:+.4f}", help="Mean of the paired differences over people")
         st.metric("95 % interval of A − B", f"{main.low:+.4f} to {main.high:+.4f}", help="Percentile bootstrap over people")
         st.metric("p", f"{main.p:.4f}", help="Sign-flip permutation test, two-sided, 10,000 flips")
+    against = SEEN[protocol].replace("items", words.many)
     st.caption(
-        f"{metric}, test split, {main.users:,} people, the held-out {words.one} ranked against {SEEN[protocol]}. "
+        f"{metric}, test split, {main.users:,} people, the {words.one} kept back ranked against {against}. "
         + shell.plain(" ".join(versus_table.seeds(runs, run, protocol, metric) for run in (now.run, other)))
     )
 

@@ -50,7 +50,7 @@ def _whose(summoned: np.ndarray, traffic: Routing) -> None:
     for kind, many in people.items():
         if not (whose == kind).any():
             continue
-        with st.container(horizontal=True, vertical_alignment="center", gap=None):
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             st.markdown(f"**{kind.capitalize()}** :small[:gray[({many})]]", width="content")
             for expert in summoned[whose == kind].tolist():
                 open_expert.button(expert)

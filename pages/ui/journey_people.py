@@ -46,9 +46,10 @@ def _gains(now: Context, losses: bool) -> tuple[pd.DataFrame, list[str]]:
     other = cache.opened(now.other, now.dataset)
     mine = cache_journey.target_ranks(now.run, now.model, now.dataset, now.split)
     theirs = cache_journey.target_ranks(now.other, other, now.dataset, now.split)
+    many = inspect.words(now.dataset).many
     st.caption(
-        f"Rank of what came next among all unseen items, over all {len(mine):,} people of the test: {shell.plain(now.run.name)} "
-        f"against {shell.plain(now.other.name)}. These are the most extreme people, not typical ones."
+        f"Rank of what came next among all {many} not met before, over all {len(mine):,} people of the test: "
+        f"{shell.plain(now.run.name)} against {shell.plain(now.other.name)}. These are the most extreme people, not typical ones."
     )
     found = people.gains(mine, theirs, losses)
     return found, [f"rank {row.rank:.0f} against {row.other:.0f}" for row in found.itertuples()]

@@ -12,6 +12,7 @@ from elastic_core.data import Dataset
 from elastic_core.data.histories import Split
 from elastic_core.models.registry import Recommender
 from elastic_core.runs import Run
+from elastic_core.services import inspect
 from pages.ui import cache, lock
 from pages.ui.lock import lockable, locked
 
@@ -91,7 +92,8 @@ def describe(run: Run, data: Dataset) -> str:
     test = cache.tested(run)
     if not test or "full" not in test.get("protocols", {}):
         return f"{name} on {data.label}; not tested yet"
-    return f"{name} on {data.label}; test NDCG@10 {test['protocols']['full']['NDCG@10']:.3f}, ranked against all unseen items"
+    score = test["protocols"]["full"]["NDCG@10"]
+    return f"{name} on {data.label}; test NDCG@10 {score:.3f}, ranked against all {inspect.words(data).many} a person has not met"
 
 
 def plain(text: str) -> str:
