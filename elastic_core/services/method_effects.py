@@ -6,7 +6,6 @@ Nothing is typed in: where no run exists the effect says so and names the comman
 import math
 import statistics
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 import pandas as pd
@@ -51,15 +50,9 @@ class Measured:
         return f"{self.mean:.4f} ± {self.half:.4f}"
 
 
-@cache
-def _rows() -> tuple[Row, ...]:
-    """Always the same, and not quick to make."""
-    return tuple(rows())
-
-
 def measured(root: Path, data: str, variant: str, protocol: str = "full", metric: str = "NDCG@10") -> Measured | None:
     """What the finished runs of a row say; None if there is none."""
-    found = [row for row in _rows() if row.data == data and row.label == _label(variant) and _done(row, root)]
+    found = [row for row in rows() if row.data == data and row.label == _label(variant) and _done(row, root)]
     tests = [Run(row.folder(root)).last("test") or {} for row in found]
     try:
         values = [float(test["protocols"][protocol][metric]) for test in tests]
