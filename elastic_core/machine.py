@@ -3,6 +3,7 @@
 import os
 import platform
 import subprocess
+from functools import cache
 from pathlib import Path
 
 import torch
@@ -22,6 +23,16 @@ def find_device(name: str) -> torch.device:
 
 def device_name(device: torch.device) -> str:
     return torch.cuda.get_device_name(device) if device.type == "cuda" else f"cpu ({platform.machine()}, {os.cpu_count()} cores)"
+
+
+@cache
+def one_thread_each() -> None:
+    """From the first call on, a tensor operation of this process is done by the thread that asks for it.
+
+    For a server: one person's tensors are small, many people ask at once, and helpers that spin while they wait for work take
+    the processor from the others (measured on two cores: three to five times the time of a page).
+    """
+    torch.set_num_threads(1)
 
 
 def commit() -> str:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import streamlit as st
 
+from elastic_core import machine
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.models.registry import Recommender
@@ -19,6 +20,7 @@ NOTICE = "shell_notice"
 def sidebar() -> None:
     """The widgets of the frame. Called by app.py on every rerun, before the page."""
     garbage.keep_short()
+    machine.one_thread_each()
     lock.read()
     asked = {key: _asked(key) for key in ("run", "vs", "user", "expert")}
     runs = {run.name: run for run in cache.runs(shell.RUNS, _preference)}
