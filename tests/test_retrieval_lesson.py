@@ -6,7 +6,7 @@ import torch
 
 import elastic_core.models as models
 from elastic_core.data import Dataset
-from elastic_core.layers.product_keys import candidate_ranks
+from elastic_core.layers.product_keys import candidate_ranks, exhaustive
 from elastic_core.models.elastic import Elastic, ElasticConfig
 from elastic_core.models.sasrec import SASRecConfig
 from elastic_core.services import gate_lesson, retrieval_lesson, search_checks
@@ -170,3 +170,15 @@ def test_the_toy_learns_its_keys_only_with_the_gate() -> None:
     assert curve.groupby("gate").size().to_dict() == {"none": 200, "softmax": 200}
     short = gate_lesson.ToyConfig(steps=5)
     pd.testing.assert_frame_equal(gate_lesson.toy(short).curve, gate_lesson.toy(short).curve)
+
+
+@pytest.mark.parametrize(("first", "second", "k"), [(0.6, -0.3, 4), (-1.0, 1.0, 16), (0.05, 0.9, 1)])
+def test_two_numbers_as_a_query_order_points_on_two_lines(first: float, second: float, k: int) -> None:
+    lesson = retrieval_lesson.of_sliders(first, second, k)
+    table = retrieval_lesson.points(lesson)
+    for half, q in (("row", first), ("column", second)):
+        part = table[table["half"] == half]
+        assert part["score"].tolist() == pytest.approx((part["at"] * q).tolist())
+        assert part.sort_values("at", ascending=q < 0)["rank"].tolist() == list(range(1, lesson.side + 1))
+    best = exhaustive(lesson.halves[None], k)
+    assert lesson.winners.scores.tolist() == pytest.approx(best.scores[0].tolist())

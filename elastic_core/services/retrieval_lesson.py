@@ -77,6 +77,22 @@ def of_chance(side: int, width: int, k: int, seed: int) -> Lesson:
     return Lesson(keys, values, query, keys(query[None])[0], k, "softmax")
 
 
+@torch.no_grad()
+def of_sliders(first: float, second: float, k: int, side: int = 6, seed: int = 0) -> Lesson:
+    """A query of two numbers and sub-keys of one number each, points on two lines, with the plain inner products of Eq. 7."""
+    generator = torch.Generator().manual_seed(seed)
+    keys = ProductKeys(2, side, cosine=False)
+    keys.sub_keys.copy_(torch.rand(keys.sub_keys.shape, generator=generator) * 2 - 1)
+    query = torch.tensor([first, second])
+    return Lesson(keys, torch.randn(side * side, 2, generator=generator), query, keys(query[None])[0], k, "softmax")
+
+
+def points(lesson: Lesson) -> pd.DataFrame:
+    """The sub-keys of a lesson with one number a half, on their lines: `half, sub_key, at, score, rank, kept`."""
+    table = half_scores(lesson)
+    return table.assign(at=lesson.keys.sub_keys.detach().flatten().tolist())
+
+
 def first_memory(model: Recommender) -> InterestMemory:
     """The memory that `model.retrieve` asks. Raises TypeError where a model has none (`model.retrieves` is False)."""
     memory = model.memories[0] if model.retrieves else None  # type: ignore[index]

@@ -7,12 +7,13 @@ from elastic_core.services.retrieval_lesson import Lesson
 from pages.ui import charts, keys_parts, keys_steps, shell, view
 from pages.ui.keys_steps import Scene
 
-OWN, RANDOM = "This person", "Random"
+OWN, RANDOM, SLIDERS = "This person", "Random", "Two sliders"
 SIDES, MOST = (4, 32), 16
 SEED, K, SIDE, SOURCE, OWN_K = "keys_seed", "keys_k", "keys_side", "keys_query", "keys_own_k"
+FIRST, SECOND = "keys_q1", "keys_q2"
 LOCKS = {
     SOURCE: "Whose query", K: "k", SIDE: "√K", SEED: "Seed", OWN_K: "k of the person", "keys_step": "Step",
-    "keys_part": "Look closer",
+    "keys_part": "Look closer", FIRST: "q₁", SECOND: "q₂",
 }  # fmt: skip
 
 now = shell.context()
@@ -25,7 +26,7 @@ def draw_another() -> None:
 
 def controls() -> tuple[str, Lesson]:
     """Whose query, how many experts, how large a memory."""
-    sources = [OWN, RANDOM] if now.model.retrieves else [RANDOM]
+    sources = [OWN, RANDOM, SLIDERS] if now.model.retrieves else [RANDOM, SLIDERS]
     with st.container(horizontal=True, vertical_alignment="bottom"):
         source = st.segmented_control(
             "Query", sources, default=sources[0], required=True, key=SOURCE, bind="query-params", width="content",
@@ -37,6 +38,13 @@ def controls() -> tuple[str, Lesson]:
             seed = st.number_input("Seed", 0, 10**6, 0, key=SEED, bind="query-params", width=130, disabled=shell.locked(SEED))
             st.button("Draw another", icon=":material/casino:", on_click=draw_another, disabled=shell.locked(SEED))
             return f"A random query ({seed})", retrieval_lesson.of_chance(side, now.model.config.width, k, int(seed))
+        if source == SLIDERS:
+            first, second = (
+                st.slider(name, -1.0, 1.0, usual, 0.05, key=key, bind="query-params", width=180, disabled=shell.locked(key))
+                for name, key, usual in (("q₁", FIRST, 0.6), ("q₂", SECOND, -0.3))
+            )
+            k = st.slider("k", 1, MOST, MOST // 2, key=K, bind="query-params", width=180, disabled=shell.locked(K))
+            return f"Your query ({first:+.2f}, {second:+.2f})", retrieval_lesson.of_sliders(first, second, k)
         most = retrieval_lesson.largest_k(now.model, MOST)
         usual = min(retrieval_lesson.first_memory(now.model).k, most)
         k = st.slider("k", 1, most, usual, key=OWN_K, bind="query-params", width=220, disabled=shell.locked(OWN_K))
@@ -55,6 +63,8 @@ intro.markdown(
     "plus its column’s, so nothing outside the best k rows and the best k columns can win. Go through it in seven steps."
 )
 scene = Scene(lesson, charts.palette(shell.is_dark()), whose, f"{now.run.name}/{whose}/{lesson.side}/{lesson.k}")
+if lesson.width == 2:
+    keys_steps.toy(scene)
 step = keys_steps.chooser()
 keys_parts.counter(step, lesson)
 with st.container(border=True):

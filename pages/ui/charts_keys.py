@@ -28,6 +28,27 @@ def query(table: pd.DataFrame, p: Palette) -> go.Figure:
     return frame(figure, p, 300, legend=True)
 
 
+def lines(table: pd.DataFrame, first: float, second: float, p: Palette) -> go.Figure:
+    """A query of two numbers: every sub-key a point on the line of its half, labelled with its rank, and where q stands."""
+    figure = go.Figure()
+    for (half, part), q, y, name in zip(table.groupby("half", sort=False), (first, second), (1, 0), ("q₁", "q₂"), strict=True):
+        hue = _hue(str(half), p)
+        figure.add_scatter(
+            x=part["at"], y=[y] * len(part), mode="markers+text", name=f"{half} sub-keys", text=part["rank"].map("{}.".format),
+            textposition="top center", marker={"size": 12, "color": hue, "line": {"color": p.line, "width": 1}},
+            customdata=part[["sub_key", "score"]],
+            hovertemplate=str(half) + " sub-key %{customdata[0]} at %{x:.2f}: score %{customdata[1]:.2f}<extra></extra>",
+        )  # fmt: skip
+        figure.add_scatter(
+            x=[q], y=[y], mode="markers+text", text=[name], textposition="bottom center", showlegend=False,
+            marker={"symbol": "diamond-open", "size": 16, "color": p.gold, "line": {"width": 3}},
+            hovertemplate=name + " = %{x:.2f}<extra></extra>",
+        )  # fmt: skip
+    figure.update_xaxes(range=[-1.1, 1.1], title="value", zeroline=True, zerolinecolor=p.muted, fixedrange=True)
+    figure.update_yaxes(range=[-0.6, 1.6], tickvals=[1, 0], ticktext=["rows", "columns"], zeroline=False, fixedrange=True)
+    return frame(figure, p, 250, legend=True)
+
+
 def strips(table: pd.DataFrame, p: Palette, keep: bool) -> go.Figure:
     """Steps 2 and 3: every sub-key's score, one strip a half; with `keep`, what is left behind is only an outline."""
     figure = make_subplots(

@@ -1,8 +1,10 @@
 """The seven steps of the product-key search, drawn. `page` puts the chosen one on screen."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -26,17 +28,29 @@ class Scene:
     name: str
 
 
-def shown(figure: go.Figure, table: pd.DataFrame, alt: str, about: str, key: str, **chart: object) -> None:
-    """A figure with its table twin and its explanation."""
-    st.plotly_chart(figure, key=key, config=charts.CONFIG, alt=alt, width="stretch", **chart)
-    view.remember(key, table)
-    with st.container(horizontal=True, vertical_alignment="center"):
-        as_table = st.toggle("Show as table", key=f"{key}_table")
-        with st.popover("What am I looking at?", icon=":material/help:"):
-            st.markdown(about)
-    if as_table:
-        table = table.rename(columns=lambda name: name.replace("_", " "))
-        st.dataframe(table, hide_index=True, width="stretch", alt=alt, height=min(38 + 35 * len(table), 360))
+def shown(figure: go.Figure, table: pd.DataFrame, alt: str, about: str, key: str, **chart: Any) -> None:
+    """A figure with its table twin and its explanation, a text in three parts: question, computed, misread."""
+    question, computed, misread = (part.strip() for part in re.split(r"\*\*(?:Question|Computed|Misread):\*\*", about)[1:])
+    table = table.rename(columns=lambda name: name.replace("_", " "))
+    view.chart(key, figure, table, view.About(question, computed, misread), alt, **chart)
+
+
+def toy(scene: Scene) -> None:
+    """The smallest query there is, small enough to see why the winners change."""
+    lesson, table = scene.lesson, retrieval_lesson.points(scene.lesson)
+    first, second = lesson.query.tolist()
+    st.markdown(
+        "With one number a half, a sub-key is a point on a line and its score is q times its place. Move q₁ or q₂ **across 0** "
+        "and the order of that line turns round; make one **small** and its line hardly matters for who wins."
+    )
+    shown(
+        charts_keys.lines(table, first, second, scene.palette), table,
+        f"Two lines with {lesson.side} points each, numbered by rank; q₁ stands at {first:.2f}, q₂ at {second:.2f}.",
+        "**Question:** how does a query order the sub-keys? **Computed:** the products of Eq. 7 with d = 2, on sub-keys drawn at "
+        "random (a fixed seed); the numbers are ranks. **Misread:** nearness to q does not count here, only the product: the "
+        "point farthest out on q’s side of 0 is first. Real halves have many numbers, and there the angle decides.",
+        "keys_fig_lines",
+    )  # fmt: skip
 
 
 def chooser() -> int:

@@ -19,7 +19,7 @@ def page(opened: Callable[..., AppTest]) -> Callable[..., AppTest]:
 Page = Callable[..., AppTest]
 
 
-@pytest.mark.parametrize("query", ["This person", "Random"])
+@pytest.mark.parametrize("query", ["This person", "Random", "Two sliders"])
 @pytest.mark.parametrize("step", keys_steps.STEPS)
 def test_every_step_has_a_link(page: Page, step: str, query: str) -> None:
     app = page(keys_step=step, keys_query=query)
@@ -39,6 +39,13 @@ def test_the_counter_follows_the_step(page: Page) -> None:
     start, done = ({m.label: m.value for m in page(keys_step=step).metric} for step in ("Split", "Weigh"))
     assert start["Multiplications so far"] == "0" and done["Multiplications so far"] == "256"
     assert start["Comparing every key"] == "2,048" and start["Fewer by"] == "8 ×"
+
+
+def test_two_sliders_are_the_query_and_live_in_the_address(page: Page) -> None:
+    app = page(keys_query="Two sliders", keys_q1="-0.5", keys_part="Exactness")
+    assert app.slider(key="keys_q1").value == -0.5 and "Your query (-0.50, -0.30) is one query of 2 numbers" in said(app)
+    assert "Brute force agrees: **1,001 of 1,001**" in app.success[0].value
+    assert "Your query (-0.50, +0.80)" in said(healthy(app.slider(key="keys_q2").set_value(0.8).run()))
 
 
 def test_the_winner_is_shown_only_after_a_bet(page: Page) -> None:
