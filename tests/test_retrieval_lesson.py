@@ -1,5 +1,7 @@
 """The lesson on product keys: its tables say what the model does, its counts are counted, its checks can fail."""
 
+from pathlib import Path
+
 import pandas as pd
 import pytest
 import torch
@@ -170,6 +172,12 @@ def test_the_toy_learns_its_keys_only_with_the_gate() -> None:
     assert curve.groupby("gate").size().to_dict() == {"none": 200, "softmax": 200}
     short = gate_lesson.ToyConfig(steps=5)
     pd.testing.assert_frame_equal(gate_lesson.toy(short).curve, gate_lesson.toy(short).curve)
+
+
+def test_what_a_whole_training_says_of_the_gate_is_read_from_the_runs(tmp_path: Path) -> None:
+    assert gate_lesson.trained(tmp_path) == ""
+    said = gate_lesson.trained(Path(__file__).resolve().parents[1] / "checkpoints")
+    assert not said or ("with the gate" in said and "people" in said and "±" in said)
 
 
 @pytest.mark.parametrize(("first", "second", "k"), [(0.6, -0.3, 4), (-1.0, 1.0, 16), (0.05, 0.9, 1)])

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from elastic_core.services import search_checks
-from elastic_core.services.gate_lesson import ToyConfig
+from elastic_core.services.gate_lesson import ToyConfig, trained
 from elastic_core.services.retrieval_lesson import Lesson
 from elastic_core.services.search_checks import Check, Printed
 from pages.ui import cache, charts_key_checks, shell
@@ -110,6 +110,8 @@ def _gate(scene: Scene, now: shell.Context) -> None:
         )
     else:
         st.info("This run has no interest memory; choose an ELASTIC run to see its gradients.")
+    if said := trained(shell.RUNS):
+        st.info(said, icon=":material/straighten:")
     config = ToyConfig()
     curve, moved = cache.gate_toy(config)
     ends = moved.set_index("gate")
