@@ -1,0 +1,123 @@
+"""Every page by deep link on a server that nobody has opened yet, then in both themes and on a telephone."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import conftest as own
+import pytest
+from playwright.sync_api import BrowserContext, expect
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
+ADDRESS = "run=planted-elastic&user=11&expert=3&vs=planted-sasrec"
+# Path, heading, and something that only this address can have brought about.
+PAGES = {
+    "/": ("What does ELASTIC do with one person’s history?", "Person 11 "),
+    "/product-keys": ("How can a few comparisons find the best experts, exactly?", "Person 11’s history"),
+    "/journey": ("Which experts does this history summon, and what if it were different?", "Person 11 chose"),
+    "/experts": ("What does expert 3 stand for, and does it matter?", "Person 11 "),
+    "/traffic": ("Is the memory used evenly, and is that chance?", "Expert 3 (row 0, column 3)"),
+    "/memory-map": ("Do experts form regions, and can this picture be trusted?", "Expert 3 · row 0, column 3"),
+    "/train": ("What happens if I change the model, and train it?", "from start to tested"),
+    "/data": ("What is in the data, and can I bring mine?", "Person 11 has"),
+    "/speed": ("When does linear beat quadratic, on this machine?", "They cross near"),
+    "/compare": ("Is A better than B, for whom?", "B: planted-sasrec"),
+    "/method": ("What is implemented, and what did the paper leave open?", "In the paper."),
+}
+UNKNOWN = "The page that you have requested does not seem to exist"
+FITS = """() => [document.documentElement, document.querySelector('[data-testid=stMain]')]
+    .every(part => part.scrollWidth <= part.clientWidth + 1)"""
+GROUND = {"light": "rgb(255, 255, 255)", "dark": "rgb(20, 22, 26)"}
+
+
+def test_no_page_is_forgotten() -> None:
+    named = re.findall(r'url_path="([^"]+)"', (own.ROOT / "app.py").read_text(encoding="utf-8"))
+    assert set(PAGES) == {"/", *(f"/{name}" for name in named)}
+
+
+class Ahead:
+    """Two cores, used: while a test looks at one page, the next one loads and the server after that wakes up."""
+
+    def __init__(self, folder: Path, context: BrowserContext) -> None:
+        self.folder, self.context = folder, context
+        self.servers, self.visits = dict[str, own.Server](), dict[str, own.Visit]()
+
+    def launch(self, path: str) -> own.Server:
+        if path not in self.servers:
+            self.servers[path] = own.Server(self.folder, own.free_port(), eager=True)
+            self.servers[path].launch()
+        return self.servers[path]
+
+    def begin(self, path: str) -> own.Visit:
+        """The first thing that a server is ever asked for: this page by deep link, with a whole context."""
+        server = self.launch(path)
+        server.ready()
+        if path not in self.visits:
+            self.visits[path] = own.Visit(self.context.new_page(), server)
+            self.visits[path].page.goto(f"{server.url}{path}?{ADDRESS}", wait_until="commit")
+        return self.visits[path]
+
+    def take(self, path: str) -> own.Visit:
+        visit = self.begin(path)
+        following = list(PAGES)[list(PAGES).index(path) + 1 :]
+        for later in following[:2]:
+            self.launch(later)
+        visit.settled()
+        for later in following[:1]:
+            self.begin(later)
+        return visit
+
+    def stop(self, *paths: str) -> None:
+        for path in paths:
+            self.servers.pop(path).stop()
+            self.visits.pop(path, None)
+
+
+@pytest.fixture(scope="module")
+def ahead(tmp_path_factory: pytest.TempPathFactory, context: BrowserContext) -> Iterator[Ahead]:
+    line = Ahead(own.copy_app(tmp_path_factory.mktemp("cold")), context)
+    yield line
+    for left in line.visits.values():
+        left.page.close()
+    line.stop(*line.servers)
+
+
+@pytest.fixture(scope="module", params=PAGES)
+def cold(request: pytest.FixtureRequest, ahead: Ahead) -> Iterator[tuple[str, own.Visit]]:
+    """A page on a server that nobody has opened before. Shared by the tests of that page."""
+    visit = ahead.take(request.param)
+    yield request.param, visit
+    visit.leave()
+    ahead.stop(request.param)
+
+
+def test_a_cold_deep_link_opens_the_right_page_in_the_right_frame(cold: tuple[str, Any]) -> None:
+    path, visit = cold
+    if path != "/":
+        # Streamlit does not know its pages until the frame has run once: it says so, above the right page.
+        notice = visit.page.get_by_role("dialog").filter(has_text="Page not found")
+        notice.get_by_role("button", name="Close").click()
+        expect(notice).to_have_count(0)
+        assert [error for error in visit.errors if not error.startswith(UNKNOWN)] == []
+        visit.errors.clear()
+    heading, evidence = PAGES[path]
+    expect(visit.main.get_by_role("heading", level=1)).to_have_text(heading)
+    visit.says(evidence)
+    expect(visit.sidebar.get_by_role("link")).to_have_count(len(PAGES))
+    for label, run in (("Trained run", "planted-elastic"), ("Compare with", "planted-sasrec")):
+        expect(visit.sidebar.get_by_role("combobox", name=label)).to_have_value(run)
+    expect(visit.box("Person")).to_have_value("11")
+    expect(visit.box("Expert")).to_have_value("3")
+    assert set(ADDRESS.split("&")) - {"run=planted-elastic"} <= set(visit.page.url.partition("?")[2].split("&"))
+
+
+def test_nothing_scrolls_sideways_in_either_theme_at_either_width(cold: tuple[str, Any]) -> None:
+    path, visit = cold
+    for scheme, width in (("light", 1280), ("light", 390), ("dark", 390), ("dark", 1280)):
+        visit.page.emulate_media(color_scheme=scheme)
+        visit.page.set_viewport_size({"width": width, "height": 900})
+        expect(visit.page.get_by_test_id("stApp")).to_have_css("background-color", GROUND[scheme])
+        visit.settled()
+        visit.says(PAGES[path][1])
+        visit.page.wait_for_function(FITS, timeout=20_000)  # charts follow a new width one after the other

@@ -1,0 +1,109 @@
+"""The pages that explore and judge, as a hand uses them; what a copied link shows to somebody who has never been here."""
+
+import re
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
+PLANTED = "run=planted-elastic"
+
+
+def same(visit: Any, elsewhere: Any, *parts: str) -> None:
+    """The link copied from this page carries these parts, and shows somebody else what this page shows."""
+    visit.settled()
+    address, shown = visit.copied(), visit.text()
+    assert all(part in address for part in parts), address
+    elsewhere.open(address)
+    expect(elsewhere.main).to_have_text(re.compile(re.escape(shown.split("\n")[0])), use_inner_text=True)
+    expect(elsewhere.main).to_have_text(shown, use_inner_text=True)
+
+
+def test_start_broken_twice_and_the_same_by_its_link(visit: Any, elsewhere: Any) -> None:
+    visit.open(f"/?{PLANTED}&user=12")
+    visit.press("Remove the last item")
+    visit.says("Without the last item:")
+    visit.press("Silence the strongest expert")
+    expect(visit.main).to_contain_text(re.compile(r"Without the last item and without expert \d+:"))
+    same(visit, elsewhere, "user=12", "edits=planted-elastic")
+
+
+def test_journey_scrubbed_edited_shared_and_undone(visit: Any, elsewhere: Any) -> None:
+    visit.open(f"/journey?{PLANTED}&user=12")
+    whole = visit.page.get_by_role("slider", name="Read the first")
+    last = int(whole.get_attribute("aria-valuemax") or whole.get_attribute("max") or 0)
+    whole.press("ArrowLeft")
+    whole.press("ArrowLeft")
+    visit.says("What came after this moment was part of training")
+    visit.page.locator(".st-key-jrn_last button").click()
+    expect(visit.main).to_contain_text(re.compile(r"Against \S+.*:"))
+    same(visit, elsewhere, f"jrn_t={last - 2}", "jrn_edits=")
+    visit.press("Undo")
+    expect(visit.main).not_to_contain_text("Against")
+    visit.settled()
+    assert visit.page.url.endswith("~c0")  # nothing is lost: the version above is shown, the one below is kept
+
+
+def test_experts_by_next_and_by_row_one_swapped(visit: Any, elsewhere: Any) -> None:
+    visit.open(f"/experts?{PLANTED}&user=12&expert=3")
+    visit.press("Next")
+    expect(visit.main.get_by_role("heading", level=1)).to_contain_text("expert 4")
+    expect(visit.box("Expert")).to_have_value("4")
+    canvas = visit.page.locator(".st-key-exp_table canvas").first  # tables are drawn; their cells also stand beside, unseen
+    second = visit.page.locator(".st-key-exp_table").get_by_test_id("glide-cell-1-1")
+    expect(second).to_have_text(re.compile(r"^\d+$"))
+    number = second.text_content()
+    canvas.scroll_into_view_if_needed()
+    box = canvas.bounding_box() or {}
+    visit.page.mouse.click(box["x"] + 12, box["y"] + 35 + 35 + 17)  # the left edge of the second row, below the names
+    expect(visit.box("Expert")).to_have_value(number)
+    visit.main.get_by_role("radio", name="Remove or swap").click()
+    swap = visit.main.get_by_role("spinbutton", name="Put in its place expert")
+    swap.fill("7")
+    swap.press("Enter")
+    expect(visit.page.locator(".st-key-exp_effects")).to_contain_text("replaced by 7")
+    same(visit, elsewhere, f"expert={number}", "exp_part=Remove+or+swap", "exp_swap=7")
+
+
+def test_compare_with_another_run(visit: Any, elsewhere: Any) -> None:
+    visit.open(f"/compare?{PLANTED}&user=12")
+    visit.choose("B: compare with", "planted-popularity")
+    visit.says("B: planted-popularity", "95 % interval of A − B")
+    visit.choose("Compare with", "planted-cooccurrence")
+    visit.says("B: planted-cooccurrence")
+    same(visit, elsewhere, "vs=planted-cooccurrence")
+
+
+def test_speed_calculated_and_a_measurement_cancelled(visit: Any) -> None:
+    visit.open(f"/speed?{PLANTED}&spd_part=Calculator")
+    before = visit.text()
+    visit.choose("d", "256")
+    expect(visit.main).not_to_have_text(before, use_inner_text=True)
+    assert "spd_d=256" in visit.page.url
+    visit.page.get_by_text("Measure on this machine").click()
+    visit.press("Start measuring")
+    running = visit.page.locator(".st-key-spd_running")
+    expect(running).to_contain_text("Measuring:")
+    running.get_by_role("button", name="Cancel").click()
+    visit.says("The last measurement was cancelled")
+    expect(running).to_have_count(0)
+    expect(visit.page.get_by_role("button", name="Start measuring")).to_be_enabled()
+
+
+def test_two_tabs_look_at_two_people(visit: Any, server: Any) -> None:
+    other = type(visit)(visit.page.context.new_page(), server)
+    visit.open(f"/product-keys?{PLANTED}&user=7")
+    other.open(f"/product-keys?{PLANTED}&user=9")
+    other.box("Person").fill("10")
+    other.box("Person").press("Enter")
+    other.says("Person 10’s history")
+    visit.says("1. Split", "Person 7’s history")
+    visit.press("Next")
+    visit.says("2. Score")
+    expect(visit.box("Person")).to_have_value("7")
+    assert "user=7" in visit.page.url and "keys_step=Score" in visit.page.url
+    other.settled()
+    other.says("1. Split", "Person 10’s history")
+    assert "user=10" in other.page.url and "keys_step" not in other.page.url
+    other.leave()

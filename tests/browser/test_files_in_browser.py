@@ -1,0 +1,62 @@
+"""Files in and out: a visitor's own data up to the Train page, a broken file, and what can be taken along."""
+
+import csv
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Locator, expect
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
+PLANTED = "run=planted-elastic"
+GOOD = "user,item,time\n" + "".join(f"u{u},book {i},{1_700_000_000 + 1000 * u + i}\n" for u in range(24) for i in range(10))
+
+
+def sent(visit: Any, name: str, content: bytes) -> None:
+    visit.page.locator("input[type=file]").set_input_files({"name": name, "mimeType": "text/csv", "buffer": content})
+
+
+def test_a_file_of_ones_own_ends_on_the_train_page_and_a_broken_one_in_a_sentence(visit: Any) -> None:
+    visit.open(f"/data?{PLANTED}&user=12&dat_part=Bring+your+own")
+    sent(visit, "reading.csv", GOOD.encode())
+    visit.says("All 240 rows can be read.", "4. Keep it")
+    visit.settled()
+    visit.press("Keep these data")
+    visit.says("Kept as reading", "24 people, 10 items, 240 events")
+    sent(visit, "broken.csv", b"user,item,time\n\x00\x01\x02\x00,\xff\xfe,\x00\n" * 40)
+    alert = visit.main.get_by_test_id("stAlert")
+    expect(alert).to_have_count(1)
+    assert alert.inner_text().strip().endswith(".") and "Traceback" not in alert.inner_text()
+    expect(visit.page.get_by_role("button", name="Keep these data")).to_have_count(0)
+    visit.says("Kept on this machine", "24 people, 10 items, 240 events")  # nothing is lost
+    expect(visit.box("Person")).to_have_value("12")
+    visit.settled()
+    visit.main.get_by_role("link", name="Train on it").click()
+    expect(visit.main.get_by_role("heading", level=1)).to_contain_text("train it")
+    chosen = visit.page.get_by_role("combobox", name="Data", exact=True)
+    expect(chosen).to_have_value(re.compile("^reading"))
+    visit.says("from start to tested")  # the data can be read and timed
+
+
+def taken(visit: Any, button: Locator) -> str:
+    with visit.page.expect_download() as waiting:
+        button.click()
+    return Path(waiting.value.path()).read_text(encoding="utf-8")
+
+
+def test_a_chart_as_csv_and_json_and_the_whole_view(visit: Any) -> None:
+    visit.open(f"/traffic?{PLANTED}&user=12&trf_order=Hottest+first")
+    visit.page.locator(".st-key-trf_load0_files button").first.click()
+    rows = list(csv.DictReader(taken(visit, visit.page.locator(".st-key-trf_load0_CSV button")).splitlines()))
+    again = json.loads(taken(visit, visit.page.locator(".st-key-trf_load0_JSON button")))["tables"]["trf_load0"]
+    assert sorted(int(row["expert"]) for row in rows) == list(range(64))
+    assert [(int(row["expert"]), float(row["load"])) for row in rows] == [(row["expert"], row["load"]) for row in again]
+    visit.page.keyboard.press("Escape")
+    visit.press("Download this view")
+    whole = json.loads(taken(visit, visit.page.locator(".st-key-foot_json button")))
+    assert whole["settings"] | {"run": "planted-elastic", "user": 12, "trf_order": "load"} == whole["settings"]
+    assert whole["settings"]["address"].startswith(visit.server.url)
+    assert {"trf_load0", "trf_grid0", "trf_share0", "trf_lorenz", "trf_health"} <= set(whole["tables"])
+    assert whole["tables"]["trf_load0"] == again

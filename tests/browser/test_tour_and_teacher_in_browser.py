@@ -1,0 +1,61 @@
+"""The tour from its first stop to leaving it, and a teacher's link from its making to its release."""
+
+import re
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
+PLANTED = "run=planted-elastic"
+
+
+def test_a_tour_begun_bet_on_walked_and_left(visit: Any) -> None:
+    visit.open(f"/method?{PLANTED}&user=12")
+    visit.press("Tour:")
+    panel = visit.page.locator(".st-key-tour_panel")
+    expect(panel).to_contain_text("Tour, 1 of 11")
+    expect(visit.main).to_contain_text("What does ELASTIC do with one person’s history?")
+    expect(visit.box("Person")).to_have_value("12")
+    for stop, bet in ((1, "Five to nine"), (2, "2√K, of half the length")):
+        expect(panel).to_contain_text(f"Tour, {stop} of 11")
+        expect(panel).not_to_contain_text(re.compile("Right\\.|Not here:"))
+        panel.get_by_text(bet, exact=True).click()
+        expect(panel).to_contain_text(re.compile("Right\\.|Not here:"))
+        visit.settled()
+        panel.get_by_role("button", name="Next stop").click()
+    expect(panel).to_contain_text("Tour, 3 of 11")
+    visit.settled()
+    assert "/product-keys?" in visit.page.url and "tour=3" in visit.page.url
+    visit.press("Leave the tour")
+    expect(panel).to_have_count(0)
+    expect(visit.sidebar.get_by_role("button", name="Go on with the tour (3 of 11)")).to_be_visible()
+    visit.settled()
+    assert "tour=" not in visit.page.url
+
+
+def test_a_teacher_holds_two_controls_and_a_pupil_releases_them(visit: Any, elsewhere: Any) -> None:
+    visit.open(f"/method?{PLANTED}&user=12")
+    visit.main.get_by_role("radio", name="Words and metrics").click()
+    visit.says("Numbers under different protocols cannot be compared")
+    visit.press("Teacher link")
+    held = visit.page.get_by_role("combobox", name="Held controls")
+    for name in ("Person", "Part of the page"):
+        held.click()
+        visit.page.get_by_role("option", name=name, exact=True).click()
+        visit.settled()
+    code = visit.page.get_by_test_id("stPopoverBody").get_by_test_id("stCode")
+    expect(code).to_contain_text("lock=user,mth_part")
+    elsewhere.open(code.inner_text().strip())
+    elsewhere.says("Numbers under different protocols cannot be compared")
+    expect(elsewhere.sidebar).to_contain_text("Held by this link: Person, Part of the page.")
+    expect(elsewhere.box("Person")).to_be_disabled()
+    expect(elsewhere.box("Person")).to_have_value("12")
+    parts = elsewhere.main.get_by_role("radio", name="Ablations")
+    expect(parts).to_be_disabled()
+    expect(elsewhere.box("Expert")).to_be_enabled()
+    elsewhere.press("Release")
+    expect(elsewhere.box("Person")).to_be_enabled()
+    expect(parts).to_be_enabled()
+    elsewhere.settled()
+    assert "lock=" not in elsewhere.page.url
