@@ -104,7 +104,8 @@ def swapped(asked: Asked) -> Answer:
     row = effect.row()
     sure = row["low"] > 0 or row["high"] < 0
     text = (
-        f"Expert {expert} replaced by {other} for its {row['n']:.0f} people: ΔNDCG@10 {row['d_ndcg']:+.4f} "
+        f"Expert {expert} replaced by {other} for the {row['n']:.0f} of its people who do not have {other} anyway: "
+        f"ΔNDCG@10 {row['d_ndcg']:+.4f} "
         f"(95 % interval {row['low']:+.4f} to {row['high']:+.4f}). One expert of {asked.traffic.experts.shape[1]} is rarely "
         "decisive."
     )
