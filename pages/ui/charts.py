@@ -97,12 +97,13 @@ def expert_grid(table: pd.DataFrame, colours: Palette, selected: int | None = No
     notes += [note | {"x": -0.5, "y": low, "text": "column sub-keys →"}]
     notes += [note | {"x": low, "y": -0.5, "text": "← row sub-keys", "textangle": -90}]
     axis = {"showgrid": False, "zeroline": False, "showticklabels": False, "fixedrange": True, "ticks": "", "constrain": "domain"}
-    layout = go.Layout(
-        height=410, margin={"l": 2, "r": 2, "t": 2, "b": 2}, showlegend=False, dragmode=False, plot_bgcolor="rgba(0,0,0,0)",
-        uirevision="grid", clickmode="event+select", hovermode="closest", shapes=squares, annotations=notes,
-        xaxis=axis | {"range": [low, side - 0.4]}, yaxis=axis | {"range": [side - 0.4, low], "scaleanchor": "x"},
-    )  # fmt: skip
-    return go.Figure(traces, layout)
+    layout = {
+        "height": 410, "margin": {"l": 2, "r": 2, "t": 2, "b": 2}, "showlegend": False, "dragmode": False,
+        "plot_bgcolor": "rgba(0,0,0,0)", "uirevision": "grid", "clickmode": "event+select", "hovermode": "closest",
+        "shapes": squares, "annotations": notes, "xaxis": axis | {"range": [low, side - 0.4]},
+        "yaxis": axis | {"range": [side - 0.4, low], "scaleanchor": "x"},
+    }  # fmt: skip
+    return go.Figure(traces, layout)  # of plain dictionaries: objects would be checked twice
 
 
 Parts = list[dict[str, Any]]
@@ -120,24 +121,25 @@ def _summoned(summoned: pd.DataFrame, edge: float, colours: Palette, silenced: C
     return squares, notes
 
 
-def _cells(values: np.ndarray, x: np.ndarray, y: np.ndarray, ramp: tuple[str, ...], name: str = "load") -> go.Heatmap:
+def _cells(values: np.ndarray, x: np.ndarray, y: np.ndarray, ramp: tuple[str, ...], name: str = "load") -> dict[str, Any]:
     stops = [[i / (len(ramp) - 1), colour] for i, colour in enumerate(ramp)]
     low = 0 if name == "load" else float(values.min())
-    return go.Heatmap(
-        z=values, x=x, y=y, colorscale=stops, zmin=low, zmax=max(float(values.max()), low + 1e-9), showscale=False,
-        xgap=1, ygap=1, hoverinfo="skip", name=name,
-    )  # fmt: skip
+    return {
+        "type": "heatmap", "z": values, "x": x, "y": y, "colorscale": stops, "zmin": low,
+        "zmax": max(float(values.max()), low + 1e-9), "showscale": False, "xgap": 1, "ygap": 1, "hoverinfo": "skip", "name": name,
+    }  # fmt: skip
 
 
-def _targets(table: pd.DataFrame) -> go.Scatter:
+def _targets(table: pd.DataFrame) -> dict[str, Any]:
     place = np.where(table["rank"] > 0, "summoned, rank " + table["rank"].astype(str), "not summoned")
     details = np.stack([table["expert"], table["load"], place], axis=1)
-    return go.Scatter(
-        x=table["column"], y=table["row"], mode="markers", marker={"symbol": "square", "size": 13, "color": "rgba(0,0,0,0)"},
-        customdata=details, unselected={"marker": {"opacity": 0}}, selected={"marker": {"opacity": 0}}, name="experts",
-        hovertemplate="<b>expert %{customdata[0]}</b><br>row %{y}, column %{x}<br>%{customdata[2]}<br>%{customdata[1]} people"
+    return {
+        "type": "scatter", "x": table["column"].to_numpy(), "y": table["row"].to_numpy(), "mode": "markers", "name": "experts",
+        "marker": {"symbol": "square", "size": 13, "color": "rgba(0,0,0,0)"}, "customdata": details,
+        "unselected": {"marker": {"opacity": 0}}, "selected": {"marker": {"opacity": 0}},
+        "hovertemplate": "<b>expert %{customdata[0]}</b><br>row %{y}, column %{x}<br>%{customdata[2]}<br>%{customdata[1]} people"
         "<extra></extra>",
-    )  # fmt: skip
+    }  # fmt: skip
 
 
 def _square(x: float, y: float, colour: str, fill: str | None = None, width: float = 2, grow: float = 0.0) -> dict[str, Any]:
