@@ -9,6 +9,7 @@ from streamlit.testing.v1 import AppTest
 from pages.ui import shell
 
 ROOT = Path(__file__).resolve().parents[2]
+pytestmark = pytest.mark.slow  # about two minutes in all
 PAGES = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "pages").glob("*/*.py") if path.parent.name != "ui")
 PREFIXES = ("keys", "train", "jrn", "exp", "trf", "map", "spd", "cmp", "dat", "mth")
 NONSENSE = {

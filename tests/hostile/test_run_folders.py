@@ -148,6 +148,7 @@ def test_a_run_that_cannot_be_shown_is_one_sentence_and_another_run(broken: Call
 PAGES = ("", *(f"pages/{name}.py" for name in ("explore/experts", "explore/traffic", "explore/memory_map", "build/train")))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES)
 @pytest.mark.parametrize("name", HARMLESS)
 def test_damage_beside_the_weights_does_not_stop_a_page(broken: Callable[[Break], AppTest], name: str, page: str) -> None:
