@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,10 +38,12 @@ class Map:
         return self.experts[~self.placed]
 
 
-def by_pca(values: np.ndarray, load: np.ndarray, always: Sequence[int]) -> Map:
-    """Everybody, or a sample by decile of load with `always` in it."""
+def by_pca(
+    values: np.ndarray, load: np.ndarray, always: Sequence[int], lay: Callable[[np.ndarray], np.ndarray] = projection.pca
+) -> Map:
+    """Everybody, or a sample by decile of load with `always` in it. `lay`: PCA, or one that remembers."""
     experts = projection.sample(load, projection.DRAWN, tuple(always))
-    return Map(experts, projection.pca(values[experts]), np.zeros(len(experts), dtype=bool))
+    return Map(experts, lay(values[experts]), np.zeros(len(experts), dtype=bool))
 
 
 def by_umap(values: np.ndarray, store: Store, settings: Settings, seed: int, always: Sequence[int]) -> Map | None:

@@ -57,7 +57,7 @@ def drawn_map() -> tuple[Map, str, float | None]:
         over = over_epochs()
         if over is not None:
             return over
-    return projection_map.by_pca(values, load, always), "PCA", None
+    return projection_map.by_pca(values, load, always, cache_map.pca), "PCA", None
 
 
 def over_epochs() -> tuple[Map, str, float] | None:
@@ -165,7 +165,7 @@ def trust() -> None:
     with right:
         noise = store.get(settings(), 0, "null") if method == "UMAP" and store is not None else None
         if noise is None:
-            noise = projection.pca(projection.random_like(values[laid]))
+            noise = cache_map.pca(projection.random_like(values[laid]))
         st.markdown(f"**The same {method} of random vectors**")
         st.plotly_chart(
             cache.drawn(charts_map.plain, noise, palette),

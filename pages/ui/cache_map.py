@@ -25,6 +25,14 @@ def _values(path: str, stamp: str, _model: Recommender) -> np.ndarray:
     return table
 
 
+@st.cache_resource(max_entries=16, show_spinner=False)
+def pca(vectors: np.ndarray) -> np.ndarray:
+    """Each vector along the two principal axes of all."""
+    laid = projection.pca(vectors)
+    laid.setflags(write=False)
+    return laid
+
+
 def store(run: Run, model: Recommender) -> Store | None:
     """The run's stored layouts, read anew when the file changes."""
     path = run.path / FOLDER / STORE
