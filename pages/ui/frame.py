@@ -46,6 +46,7 @@ def sidebar() -> None:
 def close() -> None:
     """The lower end of the sidebar. Called by app.py after the page, when the page has named its controls."""
     if st.session_state[shell.CONTEXT] is not None:
+        lock.named()
         with st.sidebar:
             lock.builder(shell.link())
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import streamlit as st
 
-PARAMETER, HELD, NAMES = "lock", "lock_held", "lock_names"
+PARAMETER, HELD, NAMES, PLACE = "lock", "lock_held", "lock_names", "lock_place"
 FRAME = {"run": "Trained run", "vs": "Second run", "user": "Person", "expert": "Expert"}
 
 
@@ -45,13 +45,21 @@ def builder(address: str) -> None:
 
 
 def notice() -> None:
-    """Says what is held, and how to be free."""
-    names: dict[str, str] = st.session_state.get(NAMES, FRAME)
-    held = [names.get(name, "") for name in st.session_state.get(HELD, ())]
-    known = [name for name in held if name]
-    if known:
-        st.caption(f":material/lock: Held by this link: {', '.join(known)}.")
+    """Says what is held, and how to be free. A page names its controls later: then `named` says it again."""
+    if st.session_state.get(HELD):
+        st.session_state[PLACE] = st.empty()
+        named()
         st.button("Release", key="lock_release", on_click=_release, help="Gives every control back.")
+
+
+def named() -> None:
+    """What is held, by the names known so far."""
+    held = st.session_state.get(HELD, ())
+    if held:
+        names: dict[str, str] = st.session_state.get(NAMES, FRAME)
+        known = [names[name] for name in held if name in names]
+        said = ", ".join(known) or "controls of another page"
+        st.session_state[PLACE].caption(f":material/lock: Held by this link: {said}.")
 
 
 def _release() -> None:
