@@ -1,177 +1,13 @@
-"""A real server on a free port, from a copy of the app with the planted runs only, and a real browser that watches it."""
+"""One server on a free port and one browser for all tests; a visit that fails if the page misbehaved behind one's back."""
 
-import os
-import shutil
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Locator, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, sync_playwright
+from visiting import Server, Visit, copy_app, free_port
 
-ROOT = Path(__file__).resolve().parents[2]
 FLAGS = ("no-sandbox", "disable-quic", "disable-background-networking", "disable-component-update", "disable-sync",
          "enable-unsafe-swiftshader")  # fmt: skip
-HARMLESS = ("GPU stall", "WebGL", "swiftshader", "GroupMarkerNotSet")
-# `streamlit run`, with the slow import done before somebody asks instead of when.
-EAGER = "import torch; from streamlit.web.cli import main; main()"
-PATIENCE = 25.0  # seconds that a busy machine may need for one thing
-expect.set_options(timeout=1000 * PATIENCE)
-
-
-@dataclass
-class Server:
-    """The app in its own folder; `restart` is what a crash and a new start look like."""
-
-    folder: Path
-    port: int
-    eager: bool = False
-    process: subprocess.Popen[bytes] | None = None
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
-
-    def launch(self) -> None:
-        """Starts the process and does not wait for it."""
-        start = ["-c", EAGER] if self.eager else ["-m", "streamlit"]
-        words = [sys.executable, *start, "run", "app.py", "--server.headless", "true", "--server.port", str(self.port)]
-        with (self.folder / "server.log").open("ab") as log:
-            environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-            self.process = subprocess.Popen(words, cwd=self.folder, stdout=log, stderr=log, env=environment)
-
-    def ready(self) -> None:
-        until = time.monotonic() + PATIENCE
-        while time.monotonic() < until:
-            try:
-                with urllib.request.urlopen(f"{self.url}/_stcore/health", timeout=2) as answer:
-                    if answer.status == 200:
-                        return
-            except OSError:
-                time.sleep(0.1)
-        raise RuntimeError((self.folder / "server.log").read_text())
-
-    def start(self) -> None:
-        self.launch()
-        self.ready()
-
-    def stop(self) -> None:
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait()
-
-    def restart(self) -> None:
-        self.stop()
-        self.start()
-
-
-@dataclass
-class Visit:
-    """One page in the browser, and what it did behind the visitor's back."""
-
-    page: Page
-    server: Server
-    errors: list[str] = field(default_factory=list)
-    outside: list[str] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.page.set_default_timeout(1000 * PATIENCE)
-        self.page.on("console", lambda m: self.errors.append(m.text) if m.type == "error" and not _harmless(m) else None)
-        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
-        self.page.on("request", lambda request: self._asked(request.url, (self.server.url, "data:", "blob:")))
-        self.page.on("websocket", lambda socket: self._asked(socket.url, (self.server.url.replace("http", "ws", 1),)))
-
-    def _asked(self, address: str, own: tuple[str, ...]) -> None:
-        if not address.startswith(own):
-            self.outside.append(address)
-
-    def open(self, path: str) -> None:
-        """By deep link: a path with its query, or a whole address."""
-        self.page.goto(path if path.startswith("http") else self.server.url + path)
-        self.settled()
-
-    def settled(self) -> None:
-        """Waits until the script has run, and expects no error on the page."""
-        self.page.wait_for_timeout(200)  # the debounce of a widget
-        states = '[data-test-connection-state="CONNECTED"][data-test-script-state="notRunning"]'
-        app = self.page.locator(f'[data-testid="stApp"]{states}')
-        expect(app).to_be_visible(timeout=90_000)
-        expect(self.page.get_by_test_id("stSkeleton")).to_have_count(0)  # in the place of a chart that is still coming
-        expect(self.page.get_by_test_id("stException")).to_have_count(0)
-
-    def press(self, name: str) -> None:
-        self.page.get_by_role("button", name=name).first.click()
-        self.settled()
-
-    def text(self) -> str:
-        return self.main.inner_text()
-
-    @property
-    def main(self) -> Locator:
-        return self.page.get_by_test_id("stMain")
-
-    @property
-    def sidebar(self) -> Locator:
-        return self.page.get_by_test_id("stSidebar")
-
-    def box(self, name: str) -> Locator:
-        """A number box of the sidebar."""
-        return self.sidebar.get_by_role("spinbutton", name=name, exact=True)
-
-    def choose(self, box: str, option: str) -> None:
-        """Opens a list by its name and takes one of its options."""
-        self.page.get_by_role("combobox", name=box, exact=True).click()
-        self.page.get_by_role("option", name=option).first.click()
-        self.settled()
-
-    def says(self, *texts: str) -> None:
-        """Waits until the page says all this."""
-        for text in texts:
-            expect(self.main).to_contain_text(text)
-
-    def copied(self) -> str:
-        """The address in Copy link, as a visitor would take it."""
-        self.page.get_by_role("button", name="Copy link").click()
-        code = self.page.get_by_test_id("stPopoverBody").get_by_test_id("stCode")
-        expect(code).to_contain_text(self.server.url)
-        address = code.inner_text().strip()
-        self.page.keyboard.press("Escape")
-        return address
-
-    def leave(self) -> None:
-        """Closes the page. Fails if it broke, wrote an error to the console, or asked another machine for anything."""
-        broken = self.page.get_by_test_id("stException").count()
-        self.page.close()
-        assert not broken, "an exception on the page"
-        assert not self.outside, f"requests left the machine: {self.outside}"
-        assert not self.errors, f"errors in the console: {self.errors}"
-
-
-def _harmless(message: ConsoleMessage) -> bool:
-    """Words of the graphics driver, and Streamlit looking for its own address below a deep link."""
-    return any(words in message.text for words in HARMLESS) or "/_stcore/" in message.location.get("url", "")
-
-
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
-
-
-def copy_app(folder: Path) -> Path:
-    """The app as it stands, with the planted runs only: nothing here needs data from outside."""
-    for name in ("app.py", "pages", "elastic_core", ".streamlit"):
-        source = ROOT / name
-        (shutil.copytree if source.is_dir() else shutil.copy)(source, folder / name)
-    for run in sorted((ROOT / "checkpoints").glob("planted-*")):
-        shutil.copytree(run, folder / "checkpoints" / run.name)
-    shutil.copytree(ROOT / "checkpoints" / "benchmarks", folder / "checkpoints" / "benchmarks")
-    return folder
 
 
 @pytest.fixture(scope="session")
@@ -206,9 +42,33 @@ def server(tmp_path_factory: pytest.TempPathFactory, context: BrowserContext) ->
     running.stop()
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "opens(path): what the fixture `visit` has open when the test begins")
+
+
+def opens(node: pytest.Item) -> str:
+    marker = node.get_closest_marker("opens")
+    return str(marker.args[0]) if marker else ""
+
+
+@pytest.fixture(scope="session")
+def begun(server: Server) -> dict[str, Visit]:
+    """Pages that have begun to load for the next test: there are two cores, and a test mostly waits for one."""
+    return {}
+
+
 @pytest.fixture
-def visit(context: BrowserContext, server: Server) -> Iterator[Visit]:
-    seen = Visit(context.new_page(), server)
+def visit(request: pytest.FixtureRequest, context: BrowserContext, server: Server, begun: dict[str, Visit]) -> Iterator[Visit]:
+    """A visitor's page; with the marker `opens` it is already there."""
+    path, items = opens(request.node), request.session.items
+    seen = begun.pop(path, None) or Visit(context.new_page(), server)
+    if path:
+        seen.begin(path)
+        seen.settled()
+    following = "".join(map(opens, items[items.index(request.node) + 1 :][:1]))
+    if following and following not in begun:
+        begun[following] = Visit(context.new_page(), server)
+        begun[following].begin(following)
     yield seen
     seen.leave()
 

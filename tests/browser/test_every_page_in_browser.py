@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import conftest as own
 import pytest
 from playwright.sync_api import BrowserContext, expect
+from visiting import ROOT, Server, Visit, copy_app, free_port
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 ADDRESS = "run=planted-elastic&user=11&expert=3&vs=planted-sasrec"
@@ -32,7 +32,7 @@ GROUND = {"light": "rgb(255, 255, 255)", "dark": "rgb(20, 22, 26)"}
 
 
 def test_no_page_is_forgotten() -> None:
-    named = re.findall(r'url_path="([^"]+)"', (own.ROOT / "app.py").read_text(encoding="utf-8"))
+    named = re.findall(r'url_path="([^"]+)"', (ROOT / "app.py").read_text(encoding="utf-8"))
     assert set(PAGES) == {"/", *(f"/{name}" for name in named)}
 
 
@@ -41,24 +41,24 @@ class Ahead:
 
     def __init__(self, folder: Path, context: BrowserContext) -> None:
         self.folder, self.context = folder, context
-        self.servers, self.visits = dict[str, own.Server](), dict[str, own.Visit]()
+        self.servers, self.visits = dict[str, Server](), dict[str, Visit]()
 
-    def launch(self, path: str) -> own.Server:
+    def launch(self, path: str) -> Server:
         if path not in self.servers:
-            self.servers[path] = own.Server(self.folder, own.free_port(), eager=True)
+            self.servers[path] = Server(self.folder, free_port(), eager=True)
             self.servers[path].launch()
         return self.servers[path]
 
-    def begin(self, path: str) -> own.Visit:
+    def begin(self, path: str) -> Visit:
         """The first thing that a server is ever asked for: this page by deep link, with a whole context."""
         server = self.launch(path)
         server.ready()
         if path not in self.visits:
-            self.visits[path] = own.Visit(self.context.new_page(), server)
+            self.visits[path] = Visit(self.context.new_page(), server)
             self.visits[path].page.goto(f"{server.url}{path}?{ADDRESS}", wait_until="commit")
         return self.visits[path]
 
-    def take(self, path: str) -> own.Visit:
+    def take(self, path: str) -> Visit:
         visit = self.begin(path)
         following = list(PAGES)[list(PAGES).index(path) + 1 :]
         for later in following[:2]:
@@ -76,7 +76,7 @@ class Ahead:
 
 @pytest.fixture(scope="module")
 def ahead(tmp_path_factory: pytest.TempPathFactory, context: BrowserContext) -> Iterator[Ahead]:
-    line = Ahead(own.copy_app(tmp_path_factory.mktemp("cold")), context)
+    line = Ahead(copy_app(tmp_path_factory.mktemp("cold")), context)
     yield line
     for left in line.visits.values():
         left.page.close()
@@ -84,7 +84,7 @@ def ahead(tmp_path_factory: pytest.TempPathFactory, context: BrowserContext) -> 
 
 
 @pytest.fixture(scope="module", params=PAGES)
-def cold(request: pytest.FixtureRequest, ahead: Ahead) -> Iterator[tuple[str, own.Visit]]:
+def cold(request: pytest.FixtureRequest, ahead: Ahead) -> Iterator[tuple[str, Visit]]:
     """A page on a server that nobody has opened before. Shared by the tests of that page."""
     visit = ahead.take(request.param)
     yield request.param, visit

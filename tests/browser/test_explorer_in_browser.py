@@ -10,27 +10,8 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 PLANTED = "run=planted-elastic"
 
 
-def same(visit: Any, elsewhere: Any, *parts: str) -> None:
-    """The link copied from this page carries these parts, and shows somebody else what this page shows."""
-    visit.settled()
-    address, shown = visit.copied(), visit.text()
-    assert all(part in address for part in parts), address
-    elsewhere.open(address)
-    expect(elsewhere.main).to_have_text(re.compile(re.escape(shown.split("\n")[0])), use_inner_text=True)
-    expect(elsewhere.main).to_have_text(shown, use_inner_text=True)
-
-
-def test_start_broken_twice_and_the_same_by_its_link(visit: Any, elsewhere: Any) -> None:
-    visit.open(f"/?{PLANTED}&user=12")
-    visit.press("Remove the last item")
-    visit.says("Without the last item:")
-    visit.press("Silence the strongest expert")
-    expect(visit.main).to_contain_text(re.compile(r"Without the last item and without expert \d+:"))
-    same(visit, elsewhere, "user=12", "edits=planted-elastic")
-
-
+@pytest.mark.opens(f"/journey?{PLANTED}&user=12")
 def test_journey_scrubbed_edited_shared_and_undone(visit: Any, elsewhere: Any) -> None:
-    visit.open(f"/journey?{PLANTED}&user=12")
     whole = visit.page.get_by_role("slider", name="Read the first")
     last = int(whole.get_attribute("aria-valuemax") or whole.get_attribute("max") or 0)
     whole.press("ArrowLeft")
@@ -38,15 +19,15 @@ def test_journey_scrubbed_edited_shared_and_undone(visit: Any, elsewhere: Any) -
     visit.says("What came after this moment was part of training")
     visit.page.locator(".st-key-jrn_last button").click()
     expect(visit.main).to_contain_text(re.compile(r"Against \S+.*:"))
-    same(visit, elsewhere, f"jrn_t={last - 2}", "jrn_edits=")
+    visit.shares(elsewhere, f"jrn_t={last - 2}", "jrn_edits=")
     visit.press("Undo")
     expect(visit.main).not_to_contain_text("Against")
     visit.settled()
     assert visit.page.url.endswith("~c0")  # nothing is lost: the version above is shown, the one below is kept
 
 
+@pytest.mark.opens(f"/experts?{PLANTED}&user=12&expert=3")
 def test_experts_by_next_and_by_row_one_swapped(visit: Any, elsewhere: Any) -> None:
-    visit.open(f"/experts?{PLANTED}&user=12&expert=3")
     visit.press("Next")
     expect(visit.main.get_by_role("heading", level=1)).to_contain_text("expert 4")
     expect(visit.box("Expert")).to_have_value("4")
@@ -63,22 +44,22 @@ def test_experts_by_next_and_by_row_one_swapped(visit: Any, elsewhere: Any) -> N
     swap.fill("7")
     swap.press("Enter")
     expect(visit.page.locator(".st-key-exp_effects")).to_contain_text("replaced by 7")
-    same(visit, elsewhere, f"expert={number}", "exp_part=Remove+or+swap", "exp_swap=7")
+    visit.shares(elsewhere, f"expert={number}", "exp_part=Remove+or+swap", "exp_swap=7")
 
 
+@pytest.mark.opens(f"/compare?{PLANTED}&user=12")
 def test_compare_with_another_run(visit: Any, elsewhere: Any) -> None:
-    visit.open(f"/compare?{PLANTED}&user=12")
-    visit.choose("B: compare with", "planted-popularity")
+    visit.choose("cmp_with", "planted-popularity")
     visit.says("B: planted-popularity", "95 % interval of A − B")
-    visit.choose("Compare with", "planted-cooccurrence")
+    visit.choose("vs", "planted-cooccurrence")
     visit.says("B: planted-cooccurrence")
-    same(visit, elsewhere, "vs=planted-cooccurrence")
+    visit.shares(elsewhere, "vs=planted-cooccurrence")
 
 
+@pytest.mark.opens(f"/speed?{PLANTED}&spd_part=Calculator")
 def test_speed_calculated_and_a_measurement_cancelled(visit: Any) -> None:
-    visit.open(f"/speed?{PLANTED}&spd_part=Calculator")
     before = visit.text()
-    visit.choose("d", "256")
+    visit.choose("spd_d", "256")
     expect(visit.main).not_to_have_text(before, use_inner_text=True)
     assert "spd_d=256" in visit.page.url
     visit.page.get_by_text("Measure on this machine").click()
@@ -91,9 +72,9 @@ def test_speed_calculated_and_a_measurement_cancelled(visit: Any) -> None:
     expect(visit.page.get_by_role("button", name="Start measuring")).to_be_enabled()
 
 
+@pytest.mark.opens(f"/product-keys?{PLANTED}&user=7")
 def test_two_tabs_look_at_two_people(visit: Any, server: Any) -> None:
     other = type(visit)(visit.page.context.new_page(), server)
-    visit.open(f"/product-keys?{PLANTED}&user=7")
     other.open(f"/product-keys?{PLANTED}&user=9")
     other.box("Person").fill("10")
     other.box("Person").press("Enter")

@@ -18,8 +18,8 @@ def sent(visit: Any, name: str, content: bytes) -> None:
     visit.page.locator("input[type=file]").set_input_files({"name": name, "mimeType": "text/csv", "buffer": content})
 
 
+@pytest.mark.opens(f"/data?{PLANTED}&user=12&dat_part=Bring+your+own")
 def test_a_file_of_ones_own_ends_on_the_train_page_and_a_broken_one_in_a_sentence(visit: Any) -> None:
-    visit.open(f"/data?{PLANTED}&user=12&dat_part=Bring+your+own")
     sent(visit, "reading.csv", GOOD.encode())
     visit.says("All 240 rows can be read.", "4. Keep it")
     visit.settled()
@@ -46,8 +46,8 @@ def taken(visit: Any, button: Locator) -> str:
     return Path(waiting.value.path()).read_text(encoding="utf-8")
 
 
+@pytest.mark.opens(f"/traffic?{PLANTED}&user=12&trf_order=Hottest+first")
 def test_a_chart_as_csv_and_json_and_the_whole_view(visit: Any) -> None:
-    visit.open(f"/traffic?{PLANTED}&user=12&trf_order=Hottest+first")
     visit.page.locator(".st-key-trf_load0_files button").first.click()
     rows = list(csv.DictReader(taken(visit, visit.page.locator(".st-key-trf_load0_CSV button")).splitlines()))
     again = json.loads(taken(visit, visit.page.locator(".st-key-trf_load0_JSON button")))["tables"]["trf_load0"]

@@ -11,21 +11,8 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 PLANTED = "run=planted-elastic"
 
 
-def test_a_square_of_the_start_grid(visit: Any) -> None:
-    visit.open(f"/?{PLANTED}&user=12")
-    expect(visit.box("Expert")).to_have_value("")
-    squares = marks(visit.page, "grid_chart")
-    assert sorted(mark.number for mark in squares) == list(range(64))
-    for chosen in (squares[21], squares[42]):
-        click(visit.page, chosen)
-        expect(visit.box("Expert")).to_have_value(str(chosen.number))
-        visit.says(f"Row {chosen.number // 8}, column {chosen.number % 8}.")
-        visit.settled()
-    assert f"expert={squares[42].number}" in visit.page.url
-
-
+@pytest.mark.opens(f"/traffic?{PLANTED}&user=12")
 def test_a_bar_and_a_square_of_traffic(visit: Any) -> None:
-    visit.open(f"/traffic?{PLANTED}&user=12")
     bars = marks(visit.page, "trf_load0")
     tall = max(bars, key=lambda bar: -bar.y)  # the middle of the tallest bar lies highest
     click(visit.page, tall)
@@ -44,8 +31,8 @@ def written(text: str) -> set[int]:
     return {number for part in parts for number in range(part[0], part[-1] + 1)}
 
 
+@pytest.mark.opens(f"/memory-map?{PLANTED}&user=12")
 def test_a_mark_and_a_lasso_on_the_memory_map(visit: Any) -> None:
-    visit.open(f"/memory-map?{PLANTED}&user=12")
     mark = lonely(marks(visit.page, "map_chart"))
     click(visit.page, mark)
     expect(visit.box("Expert")).to_have_value(str(mark.number))

@@ -10,8 +10,8 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 PLANTED = "run=planted-elastic"
 
 
+@pytest.mark.opens(f"/method?{PLANTED}&user=12")
 def test_a_tour_begun_bet_on_walked_and_left(visit: Any) -> None:
-    visit.open(f"/method?{PLANTED}&user=12")
     visit.press("Tour:")
     panel = visit.page.locator(".st-key-tour_panel")
     expect(panel).to_contain_text("Tour, 1 of 11")
@@ -34,8 +34,8 @@ def test_a_tour_begun_bet_on_walked_and_left(visit: Any) -> None:
     assert "tour=" not in visit.page.url
 
 
+@pytest.mark.opens(f"/method?{PLANTED}&user=12")
 def test_a_teacher_holds_two_controls_and_a_pupil_releases_them(visit: Any, elsewhere: Any) -> None:
-    visit.open(f"/method?{PLANTED}&user=12")
     visit.main.get_by_role("radio", name="Words and metrics").click()
     visit.says("Numbers under different protocols cannot be compared")
     visit.press("Teacher link")
