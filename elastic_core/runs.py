@@ -13,6 +13,7 @@ Every file is written beside itself and renamed, so a run killed at any moment i
 import csv
 import io
 import json
+import math
 import os
 import pickle
 from collections.abc import Callable
@@ -25,6 +26,7 @@ import numpy as np
 import safetensors
 import torch
 from safetensors.torch import load_file, save_file
+from torch.overrides import TorchFunctionMode
 
 import elastic_core.models as models
 from elastic_core.config import RunConfig
@@ -101,9 +103,8 @@ class Run:
             raise InputError(f"{self.name}/{WEIGHTS} cannot be read ({error}); it may be cut short") from None
         size = n_items or self.n_items()
         try:
-            with torch.device("meta"):  # nothing is allocated until the file and the configuration agree
-                models.build(self.config.model, size).load_state_dict(weights, assign=True)
-            model = models.build(self.config.model, size)
+            with _Budget(sum(values.numel() for values in weights.values())):
+                model = models.build(self.config.model, size)
             model.load_state_dict(weights)
         except RuntimeError as error:
             reason = " ".join(str(error).split())[:200]
@@ -199,6 +200,25 @@ PARTS: dict[str, dict[str, Any]] = {
     "test": {"protocols": dict},
     "end": {"reason": str, "seconds": (int, float)},
 }
+
+
+class _Budget(TorchFunctionMode):
+    """Raises RuntimeError once the tensors that are made hold far more numbers than the weights of a file.
+
+    A model built on torch's device `meta` would show the same without allocating; it imports torch's compiler for it (2 s).
+    """
+
+    def __init__(self, numbers: int) -> None:
+        super().__init__()
+        self.left = 4 * numbers + 2**24
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func in (torch.empty, torch.zeros, torch.ones, torch.full, torch.rand, torch.randn, torch.eye, torch.arange):
+            size = args[0] if args and isinstance(args[0], tuple | list) else args[: 1 if func is torch.full else None]
+            self.left -= math.prod(int(n) for n in size) ** (2 if func is torch.eye else 1)
+            if self.left < 0:
+                raise RuntimeError("it asks for far more weights than the file holds")
+        return func(*args, **(kwargs or {}))
 
 
 def _event(line: str) -> dict[str, Any] | None:

@@ -83,9 +83,10 @@ def test_pages_ask_services_and_do_no_arithmetic(path: Path) -> None:
         assert "streamlit" not in names, "charts are pure: tables in, figures out"
 
 
-def test_no_page_lies_directly_in_pages() -> None:
-    """A page file directly in pages/ runs without its frame on a first visit by deep link (Streamlit's old discovery)."""
-    assert not [path.name for path in (ROOT / "pages").glob("*.py") if path.name != "__init__.py"]
+def test_only_the_frame_lies_directly_in_pages() -> None:
+    """Streamlit's old discovery looks into `pages/` beside the script it runs; the frame has none beside it."""
+    assert [path.name for path in (ROOT / "pages").glob("*.py")] == ["navigation.py"]
+    assert not (ROOT / "pages" / "pages").exists()
 
 
 def test_files_are_short() -> None:

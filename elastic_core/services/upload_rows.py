@@ -182,9 +182,7 @@ def _enough(sheet: Sheet, faults: Faults, good: int) -> None:
 # --- titles ----------------------------------------------------------------------------------------------------------
 
 
-def _items(
-    sheet: Sheet, mapping: Mapping[str, str], item: pd.Series, good: np.ndarray, notes: list[str]
-) -> pd.DataFrame | None:
+def _items(sheet: Sheet, mapping: Mapping[str, str], item: pd.Series, good: np.ndarray, notes: list[str]) -> pd.DataFrame | None:
     """Each item's first row speaks for it. Titles stay text: no markup is read in them, and no formula."""
     chosen = [name for name in OPTIONAL if mapping.get(name)]
     if not chosen:

@@ -136,9 +136,7 @@ def _names(header: list[str], shown: str, notes: list[str]) -> tuple[list[str], 
     return names, False
 
 
-def _collect(
-    reader: Any, first: list[list[str]], names: list[str], skipped: int, shown: str, notes: list[str]
-) -> Sheet:
+def _collect(reader: Any, first: list[list[str]], names: list[str], skipped: int, shown: str, notes: list[str]) -> Sheet:
     """All rows with as many cells as the header. Equal cells of a column share one string, which keeps it small."""
     columns: list[list[str]] = [[] for _ in names]
     known: list[dict[str, str]] = [{} for _ in names]

@@ -159,9 +159,7 @@ class Shelf:
         source = self.get(wanted).config
         return [run.name for run in list_runs(root) if _data_of(run) == source]
 
-    def _put(
-        self, found: str, kind: Kind, label: str, config: DataConfig, facts: dict[str, Any], text: str | None
-    ) -> Kept:
+    def _put(self, found: str, kind: Kind, label: str, config: DataConfig, facts: dict[str, Any], text: str | None) -> Kept:
         others = [kept for kept in self.all() if kept.id != found]
         if len(others) >= MOST_KEPT:
             raise InputError(f"{MOST_KEPT} data sets are kept here already; delete one first")

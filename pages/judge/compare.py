@@ -12,7 +12,7 @@ from pages.ui import cache, cache_compare, charts, charts_compare, shell, view
 from pages.ui import compare_words as about
 
 WITH, PROTOCOL, METRIC, PERSON, ACROSS, UP = "cmp_with", "cmp_protocol", "cmp_metric", "cmp_person", "cmp_x", "cmp_y"
-JOURNEY = "pages/explore/journey.py"
+JOURNEY = "explore/journey.py"
 SEEN = {
     "full": "all unseen items",
     "full-seen": "all items",

@@ -29,7 +29,13 @@ def controls() -> tuple[str, Lesson]:
     sources = [OWN, RANDOM, SLIDERS] if now.model.retrieves else [RANDOM, SLIDERS]
     with st.container(horizontal=True, vertical_alignment="bottom"):
         source = st.segmented_control(
-            "Query", sources, default=sources[0], required=True, key=SOURCE, bind="query-params", width="content",
+            "Query",
+            sources,
+            default=sources[0],
+            required=True,
+            key=SOURCE,
+            bind="query-params",
+            width="content",
             disabled=shell.locked(SOURCE),
         )
         if source == RANDOM:

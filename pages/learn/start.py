@@ -109,7 +109,7 @@ def onwards() -> None:
     )
     for place, (page, name, icon, text) in zip(st.columns(len(cards), border=True), cards, strict=True):
         with place:
-            st.page_link(f"pages/{page}.py", label=f"**{name}**", icon=f":material/{icon}:")
+            st.page_link(f"{page}.py", label=f"**{name}**", icon=f":material/{icon}:")
             st.markdown(text)
 
 

@@ -161,7 +161,7 @@ def kept() -> None:
             )
             now = {key: value for key, value in st.query_params.to_dict().items() if key in ("run", "user")}
             st.page_link(
-                "pages/build/train.py", label="Train on it", icon=":material/model_training:",
+                "build/train.py", label="Train on it", icon=":material/model_training:",
                 query_params={**now, "train_data": entry.label},
             )  # fmt: skip
             st.button("Look at it", key=f"dat_look_{entry.id}", icon=":material/visibility:", on_click=_look, args=(entry,))

@@ -1,11 +1,13 @@
 """The sidebar of every page: run, second run, person, expert. It opens what was asked for, and says when that is not there."""
 
 from collections.abc import Callable
+from contextlib import suppress
 
 import streamlit as st
 
 from elastic_core import machine
 from elastic_core.data import Dataset
+from elastic_core.data.sources import at_hand
 from elastic_core.errors import InputError
 from elastic_core.models.registry import Recommender
 from elastic_core.runs import Run
@@ -18,7 +20,7 @@ NOTICE = "shell_notice"
 
 
 def sidebar() -> None:
-    """The widgets of the frame. Called by app.py on every rerun, before the page."""
+    """The widgets of the frame. Called by navigation.py on every rerun, before the page."""
     garbage.keep_short()
     machine.one_thread_each()
     lock.read()
@@ -44,11 +46,25 @@ def sidebar() -> None:
 
 
 def close() -> None:
-    """The lower end of the sidebar. Called by app.py after the page, when the page has named its controls."""
+    """The lower end of the sidebar. Called by navigation.py after the page, when the page has named its controls."""
     if st.session_state[shell.CONTEXT] is not None:
         lock.named()
         with st.sidebar:
             lock.builder(shell.link())
+
+
+def open_first() -> None:
+    """Opens what the first visitor will see, if its data is on this machine. A failure is theirs to read, on the page."""
+    garbage.keep_short()
+    machine.one_thread_each()
+    run = next(iter(cache.runs(shell.RUNS, _preference)), None)
+    with suppress(InputError):
+        if run is not None and at_hand(run.config.data.source):
+            data = cache.dataset(run.config.data, lambda sentence: None)
+            model = cache.opened(run, data)
+            cache.example(run, model, data)
+            if inspect.memory_size(model):
+                cache.traffic(run, model, data)
 
 
 def _asked(key: str) -> str | None:

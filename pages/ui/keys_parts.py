@@ -30,7 +30,13 @@ def counter(step: int, lesson: Lesson) -> None:
 def part(scene: Scene, now: shell.Context, own: bool) -> None:
     """One of the four parts; only the chosen one is computed."""
     chosen = st.segmented_control(
-        "Look closer", PARTS, default=PARTS[0], required=True, key=PART, bind="query-params", label_visibility="collapsed",
+        "Look closer",
+        PARTS,
+        default=PARTS[0],
+        required=True,
+        key=PART,
+        bind="query-params",
+        label_visibility="collapsed",
         disabled=shell.locked(PART),
     )
     if chosen == "Exactness":

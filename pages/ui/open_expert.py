@@ -5,7 +5,7 @@ from streamlit.errors import StreamlitAPIException
 
 from pages.ui import shell
 
-PAGE = "pages/explore/experts.py"
+PAGE = "explore/experts.py"
 
 
 def clicked(key: str) -> None:

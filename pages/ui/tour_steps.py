@@ -56,7 +56,7 @@ def _twin(asked: Asked) -> Answer:
 STEPS = (
     Step(
         "One person, the whole way",
-        "pages/learn/start.py",
+        "learn/start.py",
         "A history becomes a query, the query summons a few experts out of many, and through them everything is ranked.",
         "the ten covers under **What comes next**. The golden one is what this person really chose next; the model was not "
         "shown it.",
@@ -69,7 +69,7 @@ STEPS = (
     ),
     Step(
         "Few comparisons, exactly the best",
-        "pages/learn/product_keys.py",
+        "learn/product_keys.py",
         "Each expert’s key is a row sub-key and a column sub-key. A query scores rows and columns apart: only the best of each "
         "can win together.",
         "the counter below the names of the steps: **Multiplications so far**, and what **Comparing every key** would take.",
@@ -82,7 +82,7 @@ STEPS = (
     ),
     Step(
         "Why the scores must stay",
-        "pages/learn/product_keys.py",
+        "learn/product_keys.py",
         "The paper’s Algorithm 1 looks experts up by their scores and then drops the scores. A number that no longer matters for "
         "the result cannot learn.",
         "the table of gradients under **Look closer**, part **Gate**, at the lower end of the page.",
@@ -95,7 +95,7 @@ STEPS = (
     ),
     Step(
         "Hot for everyone, or theirs?",
-        "pages/explore/experts.py",
+        "explore/experts.py",
         "Each expert has a page of its own: who summons it, what it promotes, and whether it matters.",
         "the card **Who summons it?**: how many people do, and how many a router that picks at random would send.",
         "Go to another expert with **Next**, or type a number into **Expert** on the left.",
@@ -107,7 +107,7 @@ STEPS = (
     ),
     Step(
         "Looked at is not decisive",
-        "pages/explore/journey.py",
+        "explore/journey.py",
         "Attention says where the model looked. What would have changed its mind is another question, and removal answers it.",
         "the chart under **Which films are behind it?** (or items): what taking each one away does, and attention beside it.",
         "Change the history: press **Remove the last film**, or **Add a film**.",
@@ -119,7 +119,7 @@ STEPS = (
     ),
     Step(
         "Is the memory alive?",
-        "pages/explore/traffic.py",
+        "explore/traffic.py",
         "A memory of which only a corner is used is an expensive vector. And chance alone makes some experts busier.",
         "the grey band behind the bars of **Load of every expert**: what a router that picks at random would give.",
         "Change **Count** from people to **Gate-weighted**, or choose another group under **People**.",
@@ -131,7 +131,7 @@ STEPS = (
     ),
     Step(
         "Do not trust a map",
-        "pages/explore/memory_map.py",
+        "explore/memory_map.py",
         "An expert is a long row of numbers. Squeezed into two, they cannot keep all distances; the page says how much is lost.",
         "the table beside the map: the nearest experts in truth, and the nearest on the map.",
         "Choose an expert: click a mark on the map, or type a number into **Expert** on the left.",
@@ -143,7 +143,7 @@ STEPS = (
     ),
     Step(
         "When is linear faster?",
-        "pages/judge/speed.py",
+        "judge/speed.py",
         "ELASTIC’s cost grows with the length N of a history, SASRec’s with its square. But fused attention is very fast, and "
         "most histories are short.",
         "the two sentences under the controls: at which lengths SASRec wins, and where the lines cross.",
@@ -157,7 +157,7 @@ STEPS = (
     ),
     Step(
         "Better, or lucky?",
-        "pages/judge/compare.py",
+        "judge/compare.py",
         "Two averages always differ. Paired over people, with an interval, the difference says whether it could be chance.",
         "the numbers under the verdict: **A − B** and its **95 % interval**.",
         "Ask it otherwise: another **Protocol**, another **Metric**, or another run as **B**.",
@@ -169,7 +169,7 @@ STEPS = (
     ),
     Step(
         "Train one yourself",
-        "pages/build/train.py",
+        "build/train.py",
         "Change one thing and train it here. It goes on when you leave. Your own file comes in on the page **Data**.",
         "the blue estimate above **Start training**: it is measured on this machine.",
         "Choose another **Time** or **Model** and see the estimate change; **Start training** if you can wait.",
@@ -181,7 +181,7 @@ STEPS = (
     ),
     Step(
         "Change the model’s mind",
-        "pages/explore/experts.py",
+        "explore/experts.py",
         "The last act: put another expert in its place, for everybody who summons it, and see what it does to them.",
         "the interval around the change. If it includes zero, the swap cannot be told from nothing.",
         "Type a number into **Put in its place expert**, or draw **Another at random**.",

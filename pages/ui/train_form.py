@@ -68,14 +68,12 @@ def _preset() -> RunConfig:
     data = left.selectbox("Data", list(choices), key="train_data", bind=LINK)
     model = middle.selectbox("Model", [v.label for v in presets.variants()], key="train_model", bind=LINK, on_change=_forget)
     times = [b.name for b in presets.BUDGETS]
-    time = right.segmented_control(
-        "Time", times, default=times[1], required=True, key="train_time", bind=LINK, on_change=_forget
-    )
+    time = right.segmented_control("Time", times, default=times[1], required=True, key="train_time", bind=LINK, on_change=_forget)
     seed = last.number_input("Seed", 0, 10_000, 0, key="train_seed", bind=LINK)
     chosen = presets.variant(model)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption(chosen.about)
-        st.page_link("pages/build/data.py", label="Bring your own file", icon=":material/upload_file:", width="content")
+        st.page_link("build/data.py", label="Bring your own file", icon=":material/upload_file:", width="content")
     config = presets.preset(choices[data], chosen, presets.budget(time), int(seed))
     return _advanced(config)
 

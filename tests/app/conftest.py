@@ -23,10 +23,10 @@ def app_runs(tiny_runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.fixture
 def opened(app_runs: Path) -> Callable[..., AppTest]:
-    """`opened("pages/explore/experts.py", run="tiny", expert="3")`: a page by deep link; no page is the start page."""
+    """`opened("explore/experts.py", run="tiny", expert="3")`: a page by deep link; no page is the start page."""
 
     def visit(page: str = "", **address: str) -> AppTest:
-        app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
+        app = AppTest.from_file(str(ROOT / "pages" / "navigation.py"), default_timeout=60)
         for key, value in address.items():
             app.query_params[key] = value
         healthy(app.run())

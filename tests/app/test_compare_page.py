@@ -15,7 +15,7 @@ from elastic_core.evaluate import evaluate
 from elastic_core.runs import Run
 from pages.ui import charts, charts_compare
 
-PAGE = "pages/judge/compare.py"
+PAGE = "judge/compare.py"
 Opened = Callable[..., AppTest]
 
 

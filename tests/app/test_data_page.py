@@ -11,7 +11,7 @@ from elastic_core.services import data_cards
 from elastic_core.services.uploads import Shelf
 from pages.ui import charts, charts_data
 
-PAGE = "pages/build/data.py"
+PAGE = "build/data.py"
 HEAD = "reader,book,read_at,name\n"
 ROWS = "".join(f"u{u},b{(i + u) % 7},{10**9 + 7 * u + i},=Book {(i + u) % 7}\n" for u in range(6) for i in range(7))
 Visit = Callable[..., AppTest]
@@ -52,9 +52,9 @@ def test_a_file_goes_from_first_row_to_the_train_page(opened: Visit, app_runs: P
     press(app, "Keep these data")
     (kept,) = Shelf(app_runs / "uploads").all()
     assert "Kept as" in " ".join(str(s.value) for s in app.success) and kept.facts["people"] == 6
-    app.switch_page("pages/build/train.py").run()
+    app.switch_page("build/train.py").run()
     assert kept.label in app.selectbox(key="train_data").options
-    train = opened("pages/build/train.py", train_data=kept.label, train_time="30 s")
+    train = opened("build/train.py", train_data=kept.label, train_time="30 s")
     assert train.selectbox(key="train_data").value == kept.label
 
 

@@ -12,7 +12,7 @@ from elastic_core.models.registry import Recommender
 from elastic_core.routing import routing
 from elastic_core.runs import Run
 
-PAGE = "pages/explore/experts.py"
+PAGE = "explore/experts.py"
 Open = Callable[..., AppTest]
 
 

@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 from elastic_core.services.journey_text import to_json
 from pages.ui import journey_state as state
 
-PAGE = "pages/explore/journey.py"
+PAGE = "explore/journey.py"
 Opened = Callable[..., AppTest]
 
 

@@ -16,7 +16,7 @@ from elastic_core.services.projection import SEEDS, Settings, Store
 from elastic_core.services.projection_jobs import Maps
 from pages.ui import charts, charts_map
 
-PAGE = "pages/explore/memory_map.py"
+PAGE = "explore/memory_map.py"
 Opened = Callable[..., AppTest]
 
 

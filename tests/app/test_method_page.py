@@ -9,7 +9,7 @@ from streamlit.testing.v1 import AppTest
 
 from elastic_core.services import method_notes
 
-PAGE = "pages/reference/method.py"
+PAGE = "reference/method.py"
 Visit = Callable[..., AppTest]
 
 

@@ -13,7 +13,7 @@ from pages.ui import charts, charts_key_checks, charts_keys, keys_steps
 
 @pytest.fixture
 def page(opened: Callable[..., AppTest]) -> Callable[..., AppTest]:
-    return lambda **address: opened("pages/learn/product_keys.py", **{"run": "tiny", "user": "5", **address})
+    return lambda **address: opened("learn/product_keys.py", **{"run": "tiny", "user": "5", **address})
 
 
 Page = Callable[..., AppTest]

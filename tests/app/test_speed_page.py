@@ -14,7 +14,7 @@ from elastic_core.services import efficiency_curves as curves
 from elastic_core.services.efficiency import Measurements
 from pages.ui import charts, charts_speed
 
-PAGE = "pages/judge/speed.py"
+PAGE = "judge/speed.py"
 Opened = Callable[..., AppTest]
 
 

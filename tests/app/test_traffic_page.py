@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 from elastic_core.services import traffic
 from pages.ui import charts, charts_traffic
 
-PAGE = "pages/explore/traffic.py"
+PAGE = "explore/traffic.py"
 Opened = Callable[..., AppTest]
 
 

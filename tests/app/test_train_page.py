@@ -40,11 +40,11 @@ def root(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
 
 
 def page(**query: str) -> AppTest:
-    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120)
+    at = AppTest.from_file(str(ROOT / "pages" / "navigation.py"), default_timeout=120)
     for key, value in {"train_data": "Planted interests", "train_time": "30 s", **query}.items():
         at.query_params[key] = value
     at.run()
-    at.switch_page("pages/build/train.py").run()
+    at.switch_page("build/train.py").run()
     return well(at)
 
 

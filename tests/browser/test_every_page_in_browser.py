@@ -25,14 +25,13 @@ PAGES = {
     "/compare": ("Is A better than B, for whom?", "B: planted-sasrec"),
     "/method": ("What is implemented, and what did the paper leave open?", "In the paper."),
 }
-UNKNOWN = "The page that you have requested does not seem to exist"
 FITS = """() => [document.documentElement, document.querySelector('[data-testid=stMain]')]
     .every(part => part.scrollWidth <= part.clientWidth + 1)"""
 GROUND = {"light": "rgb(255, 255, 255)", "dark": "rgb(20, 22, 26)"}
 
 
 def test_no_page_is_forgotten() -> None:
-    named = re.findall(r'url_path="([^"]+)"', (ROOT / "app.py").read_text(encoding="utf-8"))
+    named = re.findall(r'url_path="([^"]+)"', (ROOT / "pages" / "navigation.py").read_text(encoding="utf-8"))
     assert set(PAGES) == {"/", *(f"/{name}" for name in named)}
 
 
@@ -45,7 +44,7 @@ class Ahead:
 
     def launch(self, path: str) -> Server:
         if path not in self.servers:
-            self.servers[path] = Server(self.folder, free_port(), eager=True)
+            self.servers[path] = Server(self.folder, free_port())
             self.servers[path].launch()
         return self.servers[path]
 
@@ -94,13 +93,7 @@ def cold(request: pytest.FixtureRequest, ahead: Ahead) -> Iterator[tuple[str, Vi
 
 def test_a_cold_deep_link_opens_the_right_page_in_the_right_frame(cold: tuple[str, Any]) -> None:
     path, visit = cold
-    if path != "/":
-        # Streamlit does not know its pages until the frame has run once: it says so, above the right page.
-        notice = visit.page.get_by_role("dialog").filter(has_text="Page not found")
-        notice.get_by_role("button", name="Close").click()
-        expect(notice).to_have_count(0)
-        assert [error for error in visit.errors if not error.startswith(UNKNOWN)] == []
-        visit.errors.clear()
+    expect(visit.page.get_by_role("dialog")).to_have_count(0)
     heading, evidence = PAGES[path]
     expect(visit.main.get_by_role("heading", level=1)).to_have_text(heading)
     visit.says(evidence)

@@ -7,15 +7,14 @@ import subprocess
 import sys
 import time
 import urllib.request
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from playwright.sync_api import ConsoleMessage, Locator, Page, expect
+from playwright.sync_api import ConsoleMessage, Locator, Page, TimeoutError, expect
 
 ROOT = Path(__file__).resolve().parents[2]
 HARMLESS = ("GPU stall", "WebGL", "swiftshader", "GroupMarkerNotSet")
-# `streamlit run`, with the slow import done before somebody asks instead of when.
-EAGER = "import torch; from streamlit.web.cli import main; main()"
 PATIENCE = 60.0  # seconds that a busy machine may need for one thing
 expect.set_options(timeout=1000 * PATIENCE)
 
@@ -26,7 +25,6 @@ class Server:
 
     folder: Path
     port: int
-    eager: bool = False
     process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -35,8 +33,7 @@ class Server:
 
     def launch(self) -> None:
         """Starts the process and does not wait for it."""
-        start = ["-c", EAGER] if self.eager else ["-m", "streamlit"]
-        words = [sys.executable, *start, "run", "app.py", "--server.headless", "true", "--server.port", str(self.port)]
+        words = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.headless", "true", "--server.port", str(self.port)]
         with (self.folder / "server.log").open("ab") as log:
             environment = {**os.environ, "OMP_NUM_THREADS": "1"}
             self.process = subprocess.Popen(words, cwd=self.folder, stdout=log, stderr=log, env=environment)
@@ -102,7 +99,7 @@ class Visit:
         app = self.page.locator(f'[data-testid="stApp"]{states}')
         expect(app).to_be_visible(timeout=90_000)
         expect(self.page.get_by_test_id("stSkeleton")).to_have_count(0)  # in the place of a chart that is still coming
-        expect(self.page.get_by_test_id("stException")).to_have_count(0)
+        expect(self.page.get_by_test_id("stException").or_(self.page.locator(".st-key-failure"))).to_have_count(0)
 
     def press(self, name: str) -> None:
         self.page.get_by_role("button", name=name).first.click()
@@ -128,8 +125,12 @@ class Visit:
         box = self.page.locator(f".st-key-{key}").get_by_role("combobox")
         box.scroll_into_view_if_needed()
         self.settled()  # a list closes when the page is scrolled or drawn anew
-        box.click()
-        self.page.get_by_role("option", name=option).first.click()
+        found = self.page.get_by_role("option", name=option).first
+        while not found.is_visible():
+            box.click()
+            with suppress(TimeoutError):  # the list closed again: something above it was still being drawn
+                found.wait_for(timeout=3_000)
+        found.click()
         self.settled()
 
     def says(self, *texts: str) -> None:

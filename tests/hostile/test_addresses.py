@@ -10,7 +10,7 @@ from pages.ui import shell
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.slow  # about two minutes in all
-PAGES = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "pages").glob("*/*.py") if path.parent.name != "ui")
+PAGES = sorted(str(path.relative_to(ROOT / "pages")) for path in (ROOT / "pages").glob("*/*.py") if path.parent.name != "ui")
 PREFIXES = ("keys", "train", "jrn", "exp", "trf", "map", "spd", "cmp", "dat", "mth")
 NONSENSE = {
     "numbers": ("-1", "99999999999999999999", "NaN", "0.5"),
@@ -36,7 +36,7 @@ def test_the_controls_are_found() -> None:
 @pytest.mark.parametrize("kind", NONSENSE)
 def test_nonsense_in_every_parameter(tiny_runs: Path, monkeypatch: pytest.MonkeyPatch, page: str, kind: str) -> None:
     monkeypatch.setattr(shell, "RUNS", tiny_runs)
-    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=90)
+    app = AppTest.from_file(str(ROOT / "pages" / "navigation.py"), default_timeout=90)
     for i, key in enumerate(controls()):
         app.query_params[key] = NONSENSE[kind][i % len(NONSENSE[kind])]
     app.run()

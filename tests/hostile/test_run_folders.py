@@ -127,7 +127,7 @@ def broken(tiny_runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     def visit(tamper: Break) -> AppTest:
         shutil.copytree(folder / "tiny", folder / "broken")
         tamper(folder / "broken")
-        app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
+        app = AppTest.from_file(str(ROOT / "pages" / "navigation.py"), default_timeout=60)
         app.query_params["run"], app.query_params["user"] = "broken", "3"
         return app.run()
 
@@ -145,7 +145,7 @@ def test_a_run_that_cannot_be_shown_is_one_sentence_and_another_run(broken: Call
     assert not Path("/tmp/elastic-was-executed").exists()
 
 
-PAGES = ("", *(f"pages/{name}.py" for name in ("explore/experts", "explore/traffic", "explore/memory_map", "build/train")))
+PAGES = ("", *(f"{name}.py" for name in ("explore/experts", "explore/traffic", "explore/memory_map", "build/train")))
 
 
 @pytest.mark.slow

@@ -45,7 +45,7 @@ class Visitor:
     values: dict[str, Value] = field(default_factory=dict)
     pages: dict[str, str] = field(default_factory=dict)  # path: hash
     at: str = ""  # hash of the page
-    main: str = ""  # hash of app.py
+    main: str = ""  # hash of navigation.py
     received: int = 0  # bytes since the visit began
     _known: dict[str, list[Any]] = field(default_factory=dict)  # message by hash, and runs since it was last used
     _keep_for: int = 2  # runs

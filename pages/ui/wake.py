@@ -1,0 +1,28 @@
+"""The server fetches its libraries and opens the first run while the browser fetches its files."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib import import_module
+from logging import ERROR, getLogger
+from threading import Thread
+
+import streamlit as st
+
+WARNS = "streamlit.runtime.scriptrunner_utils.script_run_context"  # that no visitor asks for what is opened here
+LIBRARIES = ("torch", "pandas", "plotly.graph_objects")
+
+
+@asynccontextmanager
+async def up(app: st.App) -> AsyncIterator[None]:
+    """The life of the server, from before its first visitor to after its last."""
+    Thread(target=_begin, daemon=True).start()
+    yield
+
+
+def _begin() -> None:
+    getLogger(WARNS).setLevel(ERROR)
+    for name in LIBRARIES:
+        import_module(name)
+    from pages.ui import frame, person  # noqa: F401  # slow to import, and this module is imported before the server is up
+
+    frame.open_first()
