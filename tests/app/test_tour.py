@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.mark.parametrize("stop", range(1, len(STEPS) + 1), ids=[step.title for step in STEPS])
 def test_every_stop_takes_a_bet_and_measures_the_answer(opened: Open, stop: int) -> None:
     step = STEPS[stop - 1]
-    assert (ROOT / step.page).is_file() and len(step.options) >= 2
+    assert (ROOT / "pages" / step.page).is_file() and len(step.options) >= 2
     app = opened(run="tiny", user="3", tour=str(stop))
     assert f"Tour, {stop} of {len(STEPS)}: {step.title}" in said(app)
     app = healthy(app.radio(key=f"tour_bet_{stop}").set_value(step.options[0]).run())
