@@ -2,7 +2,7 @@
 
 Both systems are judged on the same people and candidates, so the people's differences d_u = a_u - b_u carry the claim.
 
-- Interval: 95 % percentile bootstrap of the mean of d over people.
+- Interval: 95% percentile bootstrap of the mean of d over people.
 - p: two-sided sign-flip permutation test (Fisher 1935). If A and B are interchangeable, each d_u may as well be -d_u;
   p = (1 + flips with a mean at least as far from 0) / (1 + flips). No distribution is assumed; the smallest p is 1 / 10,001.
 
@@ -81,7 +81,7 @@ def compare_many(
 
 
 def bootstrap(differences: np.ndarray, seed: int = 0) -> tuple[float, float]:
-    """95 % percentile interval of the mean, people drawn with replacement."""
+    """95% percentile interval of the mean, people drawn with replacement."""
     rng, n = np.random.default_rng(seed), len(differences)
     means = [differences[rng.integers(0, n, (size, n), dtype=np.int64)].mean(1) for size in _chunks(n)]
     low, high = np.quantile(np.concatenate(means), [0.025, 0.975])

@@ -34,7 +34,7 @@ class Scorer(Protocol):
 
 
 class Interval(NamedTuple):
-    """A mean over people, its standard error, and the 95 % interval of a normal distribution around it."""
+    """A mean over people, its standard error, and the 95% interval of a normal distribution around it."""
 
     mean: float
     error: float

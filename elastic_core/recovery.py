@@ -20,7 +20,7 @@ from elastic_core.models.registry import Recommender
 
 @dataclass(frozen=True)
 class Score:
-    """One question's answer. `*_chance` are means over shuffles, `ami_chance_high` their 97.5 % quantile."""
+    """One question's answer. `*_chance` are means over shuffles, `ami_chance_high` their 97.5% quantile."""
 
     purity: float
     purity_chance: float

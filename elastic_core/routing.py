@@ -44,7 +44,7 @@ class Routing:
         return float((2 * np.arange(1, n + 1) - n - 1) @ ordered / (n * total))
 
     def chance(self, draws: int = 200, seed: int = 0) -> tuple[np.ndarray, np.ndarray, float]:
-        """A router that picks k distinct experts uniformly: 2.5 % and 97.5 % of the *sorted* load, and its mean used share."""
+        """A router that picks k distinct experts uniformly: 2.5% and 97.5% of the *sorted* load, and its mean used share."""
         rng = np.random.default_rng(seed)
         people, k = self.experts.shape
         size = len(self.load)

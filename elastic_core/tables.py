@@ -13,7 +13,7 @@ METRICS = ("NDCG@10", "HR@10")
 
 
 def table(chosen: Iterable[Row], root: Path, protocol: str = "full") -> str:
-    """Markdown, a section per data set, with 95 % intervals over people; `protocol` may be `all` (NDCG@10 under each).
+    """Markdown, a section per data set, with 95% intervals over people; `protocol` may be `all` (NDCG@10 under each).
 
     With several seeds the mean is of their means, the interval the mean of theirs, and their spread stands beside it.
     """
@@ -33,7 +33,7 @@ def _section(data: str, labels: dict[str, list[Run]], protocol: str) -> str:
         what = "all protocols"
     else:
         measured, heads, what = [(protocol, metric) for metric in METRICS], list(METRICS), f"protocol {protocol}"
-    heads = ["system", "seeds", *(f"{head} ± 95 %" for head in heads), "spread of seeds", "parameters", "experts used", "device"]
+    heads = ["system", "seeds", *(f"{head} ± 95%" for head in heads), "spread of seeds", "parameters", "experts used", "device"]
     lines = [
         f"{start.get('data', data)}, data {start.get('data_hash', '?')}, test split, {what}, {test.get('users', 0):,} people",
         "",

@@ -241,7 +241,7 @@ def test_lifts_are_ratios_of_means_and_a_shuffle_seldom_passes() -> None:
     assert label.genres == ("B",) and not label.weak and label.n == len(fan)
     assert frame.loc["B", "lift"] == pytest.approx(shares[fan, 1].mean() / shares[:, 1].mean(), rel=1e-4)
     mean = [shares[rng.choice(fan, len(fan)), 1].mean() / shares[:, 1].mean() for _ in range(4000)]
-    low, high = np.quantile(mean, [0.005, 0.995])  # 95 % for five genres together is 99 % for each
+    low, high = np.quantile(mean, [0.005, 0.995])  # 95% for five genres together is 99% for each
     assert frame.loc["B", "low"] == pytest.approx(low, rel=0.03) and frame.loc["B", "high"] == pytest.approx(high, rel=0.03)
     assert evidence.labelled() - 1 <= 4 and len(evidence.tops()) == 41  # 40 experts at random: about two pass at 5 %
     own = Evidence(genres, chosen, np.repeat(shares[:, None], 4, axis=1), shares)  # reads its people's histories evenly

@@ -83,6 +83,15 @@ def test_pages_ask_services_and_do_no_arithmetic(path: Path) -> None:
         assert "streamlit" not in names, "charts are pure: tables in, figures out"
 
 
+def test_every_test_that_the_app_names_is_there() -> None:
+    text = "".join(path.read_text(encoding="utf-8") for path in [*CORE_FILES, *PAGES])
+    named = set(re.findall(r"(tests/[a-z_/]+\.py)(?:::([a-z_0-9]+))?", text))
+    assert len(named) > 30
+    for file, name in named:
+        source = (ROOT / file).read_text(encoding="utf-8")
+        assert not name or re.search(rf"^def {name}\(", source, re.MULTILINE), f"{file} has no {name}"
+
+
 def test_only_the_frame_lies_directly_in_pages() -> None:
     """Streamlit's old discovery looks into `pages/` beside the script it runs; the frame has none beside it."""
     assert [path.name for path in (ROOT / "pages").glob("*.py")] == ["navigation.py"]

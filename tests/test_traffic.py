@@ -86,7 +86,7 @@ def test_random_choices_are_different_and_uniform(k: int, size: int) -> None:
 
 
 def test_the_band_covers_a_simulated_random_router() -> None:
-    """95 % of experts, rows and health numbers of fresh random routers lie within the limits."""
+    """95% of experts, rows and health numbers of fresh random routers lie within the limits."""
     band = t.chance(flow(), draws=200)
     fresh = [t.traffic(routed(300, 4, 64, seed), np.ones(300, dtype=bool), "people") for seed in range(100, 220)]
     each = np.concatenate([now.load for now in fresh])

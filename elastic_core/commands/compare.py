@@ -1,6 +1,6 @@
 """Is run A better than run B? Both are judged on the same people and candidates, and the differences are tested.
 
-Prints A - B with a 95 % bootstrap interval over people and the p of a sign-flip permutation test. Several runs that
+Prints A - B with a 95% bootstrap interval over people and the p of a sign-flip permutation test. Several runs that
 differ in their seed can be given for either side, separated by commas: their average is compared.
 
   python -m elastic_core compare ml-100k-elastic ml-100k-sasrec
@@ -50,6 +50,6 @@ def as_text(found: Comparison, a: str, b: str) -> str:
     return (
         f"{found.metric}, protocol {found.protocol}, {found.users:,} people\n"
         f"A {a}: {found.mean_a:.4f}\nB {b}: {found.mean_b:.4f}\n"
-        f"A - B: {found.difference:+.4f}, 95 % interval {found.low:+.4f} to {found.high:+.4f}, p = {found.p:.4f}{spread}\n"
+        f"A - B: {found.difference:+.4f}, 95% interval {found.low:+.4f} to {found.high:+.4f}, p = {found.p:.4f}{spread}\n"
         f"{verdict}"
     )

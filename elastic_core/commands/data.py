@@ -89,5 +89,5 @@ def describe(dataset: Dataset) -> str:
 
 def _spread(values: np.ndarray) -> str:
     low, middle, high = np.quantile(values, [0.1, 0.5, 0.9]).astype(int)
-    tenths = f"10 %, half, 90 % are at most {low:,}, {middle:,}, {high:,}"
+    tenths = f"10%, half, 90% are at most {low:,}, {middle:,}, {high:,}"
     return f"{values.min():,} to {values.max():,}, mean {values.mean():.1f}; {tenths}"

@@ -2,7 +2,7 @@
 
 Protocols (what the target is ranked against): full = every item the person has not seen; full-seen = every item;
 pop100 = 100 items drawn by popularity; uniform100 = 100 unseen items drawn evenly. Numbers of different protocols cannot
-be compared. The interval is 95 % over people.
+be compared. The interval is 95% over people.
 
   python -m elastic_core evaluate ml-100k-elastic
   python -m elastic_core evaluate checkpoints/local-toy-elastic --split valid --protocols full --metrics NDCG@10,HR@10

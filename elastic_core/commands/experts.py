@@ -77,7 +77,7 @@ def summary(loaded: Loaded, found: Survey) -> None:
     counts, (low, high) = pd.Series(found.status()).value_counts(), found.band
     words = ", ".join(f"{counts.get(name, 0)} {name}" for name in (experts.HOT, experts.USUAL, experts.COLD, experts.DEAD))
     print(f"{loaded.run.name}: {found.people:,} people, {found.size} experts: {words}")
-    print(f"a uniformly random router gives an expert {low} to {high} people in 95 % of cases")
+    print(f"a uniformly random router gives an expert {low} to {high} people in 95% of cases")
     if found.genres:
         labelled, chance = found.by_chance()
         print(f"{labelled} experts have an over-represented genre; with people shuffled among experts: {chance:.1f}")
@@ -110,7 +110,7 @@ def _items(loaded: Loaded, traffic: Routing, expert: int, split: Split) -> None:
         for way, frame in zip(("up  ", "down"), expert_items.pushed(pushes, loaded.dataset, by, top=5), strict=True):
             print(f"{by:<8} {way}  {'; '.join(frame['title'])}")
     if np.isfinite(pushes.agreement):
-        items, control = loaded.dataset.catalog.n_items, f"{pushes.control:+.2f}, 97.5 %: {pushes.control_high:+.2f}"
+        items, control = loaded.dataset.catalog.n_items, f"{pushes.control:+.2f}, 97.5%: {pushes.control_high:+.2f}"
         print(f"agreement of the two: Spearman {pushes.agreement:+.2f} over {items:,} items (other experts' direct: {control})")
 
 

@@ -35,9 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
     print(f"{found.name} on {dataset.label}, {arguments.split}, {len(now.experts):,} people, {now.experts.shape[1]} experts each")
     print(f"experts used        {now.used:.1%} of {len(now.load)} (a random router: {chance:.1%})")
     print(f"load entropy        {now.entropy:.3f} of uniform; Gini {now.gini:.3f}")
-    print(
-        f"load, least - most  {now.load.min()} - {now.load.max()} people (a random router, 95 %: {low[0]:.0f} - {high[-1]:.0f})"
-    )
+    print(f"load, least - most  {now.load.min()} - {now.load.max()} people (a random router, 95%: {low[0]:.0f} - {high[-1]:.0f})")
     print(f"busiest             {', '.join(f'expert {e} ({now.load[e]} people)' for e in busiest)}")
     print(f"query spectrum      raw {_shares(now.raw_spectrum)}; as the keys see it {_shares(now.spectrum)}")
     print(f"raw query's first axis against log history length: |correlation| {now.length_correlation:.2f}")
@@ -55,5 +53,5 @@ def _shares(spectrum: np.ndarray) -> str:
 
 
 def _line(score: Score) -> str:
-    ami = f"{score.ami:.3f} ({score.ami_chance:.3f}, 97.5 %: {score.ami_chance_high:.3f})"
+    ami = f"{score.ami:.3f} ({score.ami_chance:.3f}, 97.5%: {score.ami_chance_high:.3f})"
     return f"{score.purity:.3f} ({score.purity_chance:.3f}) / {ami}"

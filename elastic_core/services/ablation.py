@@ -117,7 +117,7 @@ class Effect:
 
 
 def interval(differences: np.ndarray) -> tuple[float, float]:
-    """95 % paired bootstrap over people; unknown for fewer than two."""
+    """95% paired bootstrap over people; unknown for fewer than two."""
     return bootstrap(differences) if len(differences) > 1 else (float("nan"), float("nan"))
 
 
@@ -134,7 +134,7 @@ def verdict(row: Mapping[Hashable, Any]) -> str:
 
 
 def apart(effects: pd.DataFrame) -> tuple[int, int, float]:
-    """Of `everyone`'s rows: intervals below 0, above 0, and how many of both 95 % intervals leave out 0 by chance, at most."""
+    """Of `everyone`'s rows: intervals below 0, above 0, and how many of both 95% intervals leave out 0 by chance, at most."""
     return int((effects["high"] < 0).sum()), int((effects["low"] > 0).sum()), 0.05 * len(effects)
 
 

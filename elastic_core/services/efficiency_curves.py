@@ -36,7 +36,7 @@ class Reported(NamedTuple):
 
 PAPER = (
     Reported("Inference, ELASTIC against SASRec", "2.68 times as fast", "N = 1,024, the XLong data; the GPU is not named"),
-    Reported("GPU memory, ELASTIC against SASRec", "about 90 % less", "N = 1,024, the XLong data; the GPU is not named"),
+    Reported("GPU memory, ELASTIC against SASRec", "about 90% less", "N = 1,024, the XLong data; the GPU is not named"),
 )
 
 
@@ -140,7 +140,7 @@ def fits(table: pd.DataFrame, column: str, start: int) -> pd.DataFrame:
     names = dict(zip(table["system"], table["label"], strict=True))
     found = [(label, fit(table, system, column, start)) for system, label in names.items()]
     rows = [(label, f.exponent, 1.96 * f.error, f.start, f.end, f.points) for label, f in found if f is not None]
-    return pd.DataFrame(rows, columns=["system", "exponent", "± 95 %", "from N", "to N", "lengths"])
+    return pd.DataFrame(rows, columns=["system", "exponent", "± 95%", "from N", "to N", "lengths"])
 
 
 def versus(table: pd.DataFrame, ours: str, peer: str, column: str = "ms") -> pd.Series:

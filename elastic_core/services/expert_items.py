@@ -35,7 +35,7 @@ class Pushes:
     """Per item (0 = padding, 0): `direct` (None without a dispatcher), `measured` (None if nobody summons the expert or k = 1).
 
     `near`: item, n (people with it among their NEAR likeliest, with the expert or without), times (chance with the expert /
-    chance without, geometric mean over them), low, high (95 %, normal in its logarithm over people).
+    chance without, geometric mean over them), low, high (95%, normal in its logarithm over people).
     """
 
     direct: np.ndarray | None
@@ -44,7 +44,7 @@ class Pushes:
     people: int
     agreement: float  # Spearman's correlation of direct and measured over all items; NaN if one is missing
     control: float  # the same with the direct scores of other experts, mean …
-    control_high: float  # … and 97.5 % quantile
+    control_high: float  # … and 97.5% quantile
 
 
 def pushes(model: Recommender, dataset: Dataset, traffic: Routing, expert: int, split: Split = "test") -> Pushes:

@@ -47,7 +47,7 @@ def nearest(found: Survey, model: Recommender, expert: int, top: int = 8) -> pd.
 
 
 def usual_cosine(model: Recommender, expert: int) -> tuple[float, float]:
-    """Mean and 97.5 % quantile of this expert's cosine with all others: what "similar" has to exceed."""
+    """Mean and 97.5% quantile of this expert's cosine with all others: what "similar" has to exceed."""
     vectors = _vectors(model)
     others = np.delete(vectors @ vectors[expert], expert)
     return float(others.mean()), float(np.quantile(others, 0.975))

@@ -111,7 +111,7 @@ class Survey:
 
 
 def band(traffic: Routing) -> tuple[int, int]:
-    """The load that a uniformly random router gives any one expert in 95 % of cases (2.5 % and 97.5 % quantile).
+    """The load that a uniformly random router gives any one expert in 95% of cases (2.5% and 97.5% quantile).
 
     It picks k different experts for each person, so an expert's load is binomial with share k / K.
     """

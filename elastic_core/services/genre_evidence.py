@@ -2,7 +2,7 @@
 
 lift = mean share of the genre among the expert's people / mean share it is compared with. The interval is normal in
 log(lift) with the standard error of a ratio estimator over people (Cochran 1977, §6.4); it is widened so that all G genres
-of an expert hold together in 95 % of cases (Bonferroni), because a label is the best of G looks.
+of an expert hold together in 95% of cases (Bonferroni), because a label is the best of G looks.
 """
 
 from dataclasses import dataclass

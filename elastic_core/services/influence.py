@@ -21,7 +21,7 @@ LAST = 50
 
 @dataclass(frozen=True)
 class Agreement:
-    """Rank correlation (Spearman) of attention with the size of the effect, over `n` events; 95 % interval (Bonett-Wright)."""
+    """Rank correlation (Spearman) of attention with the size of the effect, over `n` events; 95% interval (Bonett-Wright)."""
 
     correlation: float
     n: int
@@ -53,7 +53,7 @@ class Influence:
             return "This model shows no attention to compare with; removal works for any model."
         return (
             f"Rank correlation of attention with the size of the effect: {found.correlation:+.2f} "
-            f"(95 % interval {found.low:+.2f} to {found.high:+.2f}, n = {found.n} events of this one history). "
+            f"(95% interval {found.low:+.2f} to {found.high:+.2f}, n = {found.n} events of this one history). "
             "Attention alone is no reason: it says where the model looked, not what would change."
         )
 

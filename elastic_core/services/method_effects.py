@@ -39,7 +39,7 @@ class Effect:
 
 @dataclass(frozen=True)
 class Measured:
-    """One variant on one dataset: mean over seeds of the test metric, and its 95 % half-width over people."""
+    """One variant on one dataset: mean over seeds of the test metric, and its 95% half-width over people."""
 
     runs: tuple[str, ...]
     mean: float
@@ -74,7 +74,7 @@ def table_3(root: Path, data: str, protocol: str) -> pd.DataFrame:
             {
                 "variant": about,
                 "NDCG@10 here": ours.mean if ours else None,
-                "± 95 %": ours.half if ours else None,
+                "± 95%": ours.half if ours else None,
                 "people": ours.people if ours else None,
                 "seeds": len(ours.runs) if ours else 0,
                 "paper, ML-1M, its protocol": paper[0] if paper else None,
@@ -82,14 +82,14 @@ def table_3(root: Path, data: str, protocol: str) -> pd.DataFrame:
             }
         )
     frame = pd.DataFrame(lines)
-    return frame.astype({"NDCG@10 here": float, "± 95 %": float, "people": "Int64", "paper, ML-1M, its protocol": float})
+    return frame.astype({"NDCG@10 here": float, "± 95%": float, "people": "Int64", "paper, ML-1M, its protocol": float})
 
 
 def spoken(table: pd.DataFrame) -> pd.DataFrame:
     """The same as text for a page: a number with its interval, or that there is none."""
     shown = table[["variant"]].copy()
-    numbers = zip(table["NDCG@10 here"], table["± 95 %"], strict=True)
-    shown["NDCG@10 here ± 95 %"] = ["not measured yet" if math.isnan(a) else f"{a:.4f} ± {b:.4f}" for a, b in numbers]
+    numbers = zip(table["NDCG@10 here"], table["± 95%"], strict=True)
+    shown["NDCG@10 here ± 95%"] = ["not measured yet" if math.isnan(a) else f"{a:.4f} ± {b:.4f}" for a, b in numbers]
     shown["people"] = ["–" if pd.isna(people) else f"{people:,}" for people in table["people"]]
     shown["seeds"] = table["seeds"]
     paper = table["paper, ML-1M, its protocol"]
@@ -217,7 +217,7 @@ def of_averages() -> Effect:
     shown = []
     for variant, said in PAPER_SAYS_DROP.items():
         drops = [1 - without / full for full, without in zip(PAPER["elastic"], PAPER[variant], strict=True)]
-        says = " and ".join(f"{value:.2f} %" for value in said)
+        says = " and ".join(f"{value:.2f}%" for value in said)
         shown.append(f"{VARIANTS[variant].split(':')[0]}: {statistics.fmean(drops):.2%} (the text says {says})")
     return Effect(f"From Table 3 itself, mean of {len(PAPER_METRICS)} metrics: {'; '.join(shown)}.", "computed from Table 3")
 
@@ -240,7 +240,7 @@ def of_balance(routing: Routing | None) -> Effect:
     outside = sum(not a <= value <= b for value, a, b in zip(load, low, high, strict=True)) / len(load)
     text = (
         f"The busiest expert of the chosen run serves {max(load):,} of {len(routing.experts):,} people; a random router’s "
-        f"busiest serves at most {high[-1]:.0f} (97.5 %). Used: {routing.used:.0%} of the experts, by chance {used:.0%}. "
+        f"busiest serves at most {high[-1]:.0f} (97.5%). Used: {routing.used:.0%} of the experts, by chance {used:.0%}. "
         f"{outside:.0%} of the sorted loads lie outside the random band."
     )
     return Effect(text, "live check on the chosen run; test split")

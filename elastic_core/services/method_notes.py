@@ -14,7 +14,7 @@ class Equation(NamedTuple):
     says: str
     module: str  # a file of this project
     name: str  # what to look for in it
-    test: str  # tests/test_x.py::test_y
+    test: str  # file::test
 
 
 EQUATIONS = (
@@ -123,16 +123,16 @@ OPEN = (
     Question(
         "e", "Which items is the answer ranked against?",
         "“Against the entire candidate items”; SASRec at NDCG@10 0.419 on ML-1M.",
-        "No published full ranking is above 0.20 there. The figures fit 100 sampled rivals (about 90 % sure).",
+        "No published full ranking is above 0.20 there. The figures fit 100 sampled rivals (about 90% sure).",
         "Four protocols, and every number carries its own.",
     ),
     Question(
-        "f", "Faster than which SASRec?", "×2.68 faster, about 90 % less memory than SASRec at 1,024 events.",
+        "f", "Faster than which SASRec?", "×2.68 faster, about 90% less memory than SASRec at 1,024 events.",
         "Fused attention never writes the N × N scores down: much of the gap is the peer’s implementation.",
         "Both SASRecs, eager and fused, with the same tricks; never only the slower.",
     ),
     Question(
-        "g", "Two averages for the same ablation", "The text on Table 3 says removing the memory costs 3.36 %, then 2.51 %.",
+        "g", "Two averages for the same ablation", "The text on Table 3 says removing the memory costs 3.36%, then 2.51%.",
         "The text cannot both be right.", "The table is quoted, not the text; its average is computed here.",
     ),
     Question(
@@ -192,7 +192,7 @@ METRICS = (
     ("full-seen", "ranked against all items, those already met included"),
     ("pop100", "ranked against 100 draws by popularity, as RecBole does; far easier, and kind to models that ignore popularity"),
     ("uniform100", "ranked against 100 items drawn evenly from those not met; easier still"),
-    ("± 95 %", "1.96 standard errors over people; it says nothing about other training seeds"),
+    ("± 95%", "1.96 standard errors over people; it says nothing about other training seeds"),
     ("ties", "count at their expected rank, so a constant score gets chance level"),
 )
 LIMITS = (

@@ -94,7 +94,7 @@ def beside(values: np.ndarray, experts: np.ndarray, layout: np.ndarray, expert: 
 def region(
     values: np.ndarray, labels: np.ndarray, count: int, nothing: tuple[str, ...] = (), draws: int = 200, seed: int = 0
 ) -> tuple[float, float, float]:
-    """Do like experts lie together in the original space? How alike the nearest are, and 95 % limits with shuffled labels.
+    """Do like experts lie together in the original space? How alike the nearest are, and 95% limits with shuffled labels.
 
     Text: mean share of an expert's nearest with its label, over experts whose label is not in `nothing`. Numbers: the
     correlation of an expert's with the mean of its nearest.
@@ -113,7 +113,7 @@ def region(
 
 
 def tightness(values: np.ndarray, chosen: np.ndarray, draws: int = 200, seed: int = 0) -> tuple[float, float, float]:
-    """Mean cosine between different experts of a set in the original space, and 95 % limits for sets drawn at random."""
+    """Mean cosine between different experts of a set in the original space, and 95% limits for sets drawn at random."""
     vectors, rng, size = unit(values), np.random.default_rng(seed), len(chosen)
 
     def mean(of: np.ndarray) -> float:

@@ -56,7 +56,7 @@ def hit_line(test: Mapping[str, Any] | None, words: Words) -> str | None:
     if test is None or rate is None:
         return None
     error = test.get("errors", {}).get("full", {}).get("HR@10")
-    interval = f", 95 % interval {max(rate - 1.96 * error, 0):.0%} to {rate + 1.96 * error:.0%}" if error is not None else ""
+    interval = f", 95% interval {max(rate - 1.96 * error, 0):.0%} to {rate + 1.96 * error:.0%}" if error is not None else ""
     return (
         f"Over all {test.get('users', 0):,} people of the test, what came next is among their own ten for {rate:.0%} of people "
         f"(ranked against all {words.many} they had not {words.done}{interval})."

@@ -106,7 +106,7 @@ def swapped(asked: Asked) -> Answer:
     text = (
         f"Expert {expert} replaced by {other} for the {row['n']:.0f} of its people who do not have {other} anyway: "
         f"ΔNDCG@10 {row['d_ndcg']:+.4f} "
-        f"(95 % interval {row['low']:+.4f} to {row['high']:+.4f}). One expert of {asked.traffic.experts.shape[1]} is rarely "
+        f"(95% interval {row['low']:+.4f} to {row['high']:+.4f}). One expert of {asked.traffic.experts.shape[1]} is rarely "
         "decisive."
     )
     return Answer(0 if sure else 1, text)
@@ -129,7 +129,7 @@ def better(asked: Asked, a: Judged, b: Judged, other: str) -> Answer:
     found = compared(a, b, "full", "NDCG@10")
     text = (
         f"{asked.run.name} {found.mean_a:.4f}, {other} {found.mean_b:.4f} (test, full NDCG@10): paired difference "
-        f"{found.difference:+.4f} (95 % interval {found.low:+.4f} to {found.high:+.4f}), p = {found.p:.4f}, n = {found.users:,}."
+        f"{found.difference:+.4f} (95% interval {found.low:+.4f} to {found.high:+.4f}), p = {found.p:.4f}, n = {found.users:,}."
     )
     return Answer(1 if found.p >= 0.05 else 0 if found.difference > 0 else 2, text)
 

@@ -2,7 +2,7 @@
 
 Load of an expert: how many people summon it, or the sum of their gates (scaled so that both add up to people · k). The
 null model is a router that picks k different experts for each person at random and gives them that person's own gates.
-Health: share used, KL to uniform, Gini, and how many experts hold 50/90/99 % of the traffic (Lample et al., 2019).
+Health: share used, KL to uniform, Gini, and how many experts hold 50/90/99% of the traffic (Lample et al., 2019).
 """
 
 from collections.abc import Iterator
@@ -124,7 +124,7 @@ def health_of(now: Traffic) -> dict[str, float]:
 
 @dataclass(frozen=True, eq=False)
 class Chance:
-    """What a router that picks at random would show: 2.5 % and 97.5 % limits over `draws` simulations."""
+    """What a router that picks at random would show: 2.5% and 97.5% limits over `draws` simulations."""
 
     each: tuple[float, float]  # the load of any one expert
     line: tuple[float, float]  # the load of any one row or column

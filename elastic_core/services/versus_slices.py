@@ -1,7 +1,7 @@
 """For whom is A better than B? The paired difference among groups of people, each with its interval and its n.
 
 Every group is one more look at the same data, so p values are adjusted together (Holm 1979): among m groups without
-any difference, the chance that even one adjusted p falls below 0.05 is at most 5 %.
+any difference, the chance that even one adjusted p falls below 0.05 is at most 5%.
 """
 
 from collections import Counter
@@ -68,7 +68,7 @@ def _genres(dataset: Dataset, targets: np.ndarray) -> list[Group]:
 
 
 def forest(a: Report, b: Report, dataset: Dataset, protocol: str, metric: str) -> pd.DataFrame:
-    """One row a group: family, group, n, A, B, difference, its 95 % bootstrap interval, p, and p adjusted for all rows."""
+    """One row a group: family, group, n, A, B, difference, its 95% bootstrap interval, p, and p adjusted for all rows."""
     left, right = a.values(protocol, metric), b.values(protocol, metric)
     rows = []
     for group in groups(dataset, a.split):  # type: ignore[arg-type]

@@ -63,7 +63,7 @@ def partner(runs: list[Run], chosen: Run) -> Run | None:
 
 
 def metrics(runs: list[Run], metric: str) -> pd.DataFrame:
-    """One row a run and protocol: mean, 95 % interval over people, people. Sampled protocols stand beside `full`, not instead."""
+    """One row a run and protocol: mean, 95% interval over people, people. Sampled protocols stand beside `full`, not instead."""
     rows: list[dict[str, Any]] = []
     for run in runs:
         test = run.last("test") or {}
@@ -82,7 +82,7 @@ def metrics(runs: list[Run], metric: str) -> pd.DataFrame:
 
 
 def across(found: Sequence[Comparison]) -> pd.DataFrame:
-    """One row a protocol: A, B, A - B with its 95 % bootstrap interval, p and people."""
+    """One row a protocol: A, B, A - B with its 95% bootstrap interval, p and people."""
     rows = [
         {
             "protocol": c.protocol, "metric": c.metric, "n": c.users, "A": c.mean_a, "B": c.mean_b, "difference": c.difference,

@@ -27,7 +27,7 @@ with st.popover("What am I looking at?", icon=":material/help:"):
         "**How it is computed.** Each person’s last film (or item) is kept for the test, the one before it for validation. After "
         "every epoch the model ranks the validation film against all the person has not met; NDCG@10 is 1 if it comes first, "
         "less further down, 0 below place ten. The best weights by that number are tested once, at the end. *Experts used* is "
-        "the share that anybody's history summons; *evenness* is the entropy of that load, 100 % if all carry the same.\n\n"
+        "the share that anybody's history summons; *evenness* is the entropy of that load, 100% if all carry the same.\n\n"
         "**How it is misread.** A short training says which model learns faster, not which is better in the end. Two runs differ "
         "by their seed alone, too: train a second seed before you believe a small gap. Validation numbers are picked by "
         "their maximum, so they look better than the test."

@@ -131,7 +131,7 @@ def inequality() -> None:
     with right:
         table = words.health_table(found)
         view.table("trf_health", table, words.HEALTH, "Health of the memory in numbers, beside a random router")
-        st.caption(f"Random router: limits that 95 % of {first[1].draws} simulations keep to.")
+        st.caption(f"Random router: limits that 95% of {first[1].draws} simulations keep to.")
 
 
 def size() -> None:

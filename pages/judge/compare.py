@@ -72,7 +72,7 @@ def verdict() -> None:
         st.metric(f"A: {now.run.name}", f"{main.mean_a:.4f}", help=f"{metric}, mean over {main.users:,} people")
         st.metric(f"B: {other.name}", f"{main.mean_b:.4f}", help=f"{metric}, mean over {main.users:,} people")
         st.metric("A − B", f"{main.difference:+.4f}", help="Mean of the paired differences over people")
-        st.metric("95 % interval of A − B", f"{main.low:+.4f} to {main.high:+.4f}", help="Percentile bootstrap over people")
+        st.metric("95% interval of A − B", f"{main.low:+.4f} to {main.high:+.4f}", help="Percentile bootstrap over people")
         st.metric("p", f"{main.p:.4f}", help="Sign-flip permutation test, two-sided, 10,000 flips")
     against = SEEN[protocol].replace("items", words.many)
     st.caption(
@@ -168,7 +168,7 @@ def closer() -> None:
 
 def all_runs() -> None:
     table = versus_table.metrics(runs, metric)
-    st.markdown(f"{metric} on the test split ± 95 %, best first. Columns are different questions: read down, not across.")
+    st.markdown(f"{metric} on the test split ± 95%, best first. Columns are different questions: read down, not across.")
     view.table("cmp_runs", versus_table.wide(table), about.RUNS, f"{metric} of {len(runs)} runs under four protocols")
 
 

@@ -87,7 +87,7 @@ def explanation() -> None:
 **How it is computed.** The last {start.events_read} events are read; the very last event of this person was held back.
 The query network compresses them into one query; two sets of sub-keys score its halves; the experts with the largest sums
 are summoned, weighted by their scores, and compress the history. The list ranks everything the person had not met.
-An expert is *hot for everyone* if more people summon it than a router that chooses at random sends to an expert in 97.5 % of
+An expert is *hot for everyone* if more people summon it than a router that chooses at random sends to an expert in 97.5% of
 cases, *theirs* if no more do than if all experts were equally busy, and *shared* between the two.
 
 **How it is misread.** An expert is a vector, not a genre: what it does is measured here by taking it away, for this person

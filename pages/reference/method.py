@@ -15,7 +15,7 @@ DATA = {"ml-100k": "MovieLens-100K", "ml-1m": "MovieLens-1M"}
 ABLATIONS = view.About(
     "What does each part of ELASTIC buy?",
     "Each row is a setting of the same model, trained by the same recipe; the number is read from the finished runs’ test, as a "
-    "mean over seeds, with a 95 % interval over people. The last but one column is the paper’s Table 3, as printed.",
+    "mean over seeds, with a 95% interval over people. The last but one column is the paper’s Table 3, as printed.",
     "Never compare a number with the paper’s column: other data, another protocol. Two of our rows whose intervals overlap may "
     "still differ, and the other way round; the Compare page tests pairs of runs person by person.",
     test="tests/test_method_notes.py::test_numbers_are_those_of_the_runs",
@@ -102,7 +102,7 @@ def ablations() -> None:
         f"stands below. Test split, protocol `{protocol}`: {meaning}."
     )
     alt = "Variants of Table 3: ours with interval, the paper’s beside it"
-    narrow = {"variant": st.column_config.Column(width=175), "NDCG@10 here ± 95 %": st.column_config.Column(width=140)}
+    narrow = {"variant": st.column_config.Column(width=175), "NDCG@10 here ± 95%": st.column_config.Column(width=140)}
     shown = method_effects.spoken(table)
     view.table("mth_ablations", shown, ABLATIONS, alt, row_height=72, height="content", column_config=narrow)
     if measured < len(table):

@@ -33,7 +33,7 @@ def load_bars(
     low, high = (limits[0, ::step], limits[1, ::step]) if ordered else (np.full(2, each[0]), np.full(2, each[1]))
     band = {"mode": "lines", "line": {"width": 0}, "hoverinfo": "skip", "x": x}
     figure.add_scatter(**band, y=high, showlegend=False)
-    figure.add_scatter(**band, y=low, fill="tonexty", fillcolor=_faint(colours), name="random router, 95 %")
+    figure.add_scatter(**band, y=low, fill="tonexty", fillcolor=_faint(colours), name="random router, 95%")
     for state in ("hot", "usual", "cold"):
         part = shown[shown["state"] == state]
         line = {"width": np.where(part["expert"] == selected, 3, 0), "color": colours.picked}

@@ -8,7 +8,7 @@ from pages.ui.charts import Palette
 
 
 def sensitivity(table: pd.DataFrame, side: int, k: int, colours: Palette) -> go.Figure:
-    """NDCG@10 (dots with 95 % intervals) and share of experts used (diamonds, right axis) against √K and against k."""
+    """NDCG@10 (dots with 95% intervals) and share of experts used (diamonds, right axis) against √K and against k."""
     figure = make_subplots(1, 2, specs=[[{"secondary_y": True}] * 2], subplot_titles=(f"k = {k}", f"√K = {side}"))
     for place, (name, fixed, at) in enumerate((("√K", "k", k), ("k", "√K", side)), start=1):
         part = table[table[fixed] == at].dropna(subset=["NDCG@10"])

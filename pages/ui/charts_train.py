@@ -6,18 +6,16 @@ import plotly.graph_objects as go
 from pages.ui.charts import Palette
 
 TITLES = {"loss": "Loss in training", "NDCG@10": "Validation NDCG@10", "used": "Use of the memory"}
+COLUMNS = {"loss": ("loss",), "NDCG@10": ("NDCG@10",), "used": ("used", "entropy")}
 HEIGHT = 290
 
 
 def curves(frame: pd.DataFrame, colours: Palette, x: str = "epoch") -> dict[str, go.Figure]:
     """Loss, NDCG@10 and use of the memory by epoch or seconds, one line a run. Without any memory, no third figure."""
     runs = list(dict.fromkeys(frame["run"]))
-    figures = {
-        "loss": _figure(frame, runs, colours, x, ("loss",)),
-        "NDCG@10": _figure(frame, runs, colours, x, ("NDCG@10",)),
-    }
+    figures = {name: _figure(frame, runs, colours, x, COLUMNS[name]) for name in ("loss", "NDCG@10")}
     if frame["used"].notna().any():
-        figures["used"] = _figure(frame, runs, colours, x, ("used", "entropy"))
+        figures["used"] = _figure(frame, runs, colours, x, COLUMNS["used"])
         figures["used"].update_yaxes(range=[0, 1.05], tickformat=".0%")
     return figures
 

@@ -4,7 +4,7 @@ from pages.ui.view import About
 
 ACROSS = About(
     "How large is the difference, and does it hold under other ways to rank?",
-    "For every person the metric of A minus that of B, on the same candidates; the dot is the mean, the line the 95 % "
+    "For every person the metric of A minus that of B, on the same candidates; the dot is the mean, the line the 95% "
     "percentile bootstrap interval over people. `full` ranks the true next item against all unseen items; `full-seen` also "
     "against seen ones; `pop100` and `uniform100` against about 100 drawn ones.",
     "The sampled protocols give higher numbers and are easier; never set one beside a `full` number. An interval over people "
@@ -20,7 +20,7 @@ DUEL = About(
 FOREST = About(
     "For whom is A better, for whom B?",
     "People are grouped by the length of their history, by how popular their next item is, by whether it is cold, and by its "
-    "genres. Each line is the mean difference of the group with its 95 % bootstrap interval; filled dots have intervals "
+    "genres. Each line is the mean difference of the group with its 95% bootstrap interval; filled dots have intervals "
     "without zero. The table has the p of a sign-flip test and Holm’s adjusted p over all groups shown.",
     "With twenty groups one filled dot is expected by chance alone. Genres overlap, so their lines are not independent. A "
     "wide line means few people, not a weak effect.",

@@ -47,7 +47,7 @@ def remove(of: Subject, expert: int) -> None:
     figure = charts_experts.effects(table.assign(name=names), charts.palette(shell.is_dark()))
     row = table.iloc[0]
     interval = f"{row['low']:+.4f} to {row['high']:+.4f}"
-    alt = f"Change of NDCG@10 with 95 % intervals: without expert {expert} {row['d_ndcg']:+.4f} ({interval})."
+    alt = f"Change of NDCG@10 with 95% intervals: without expert {expert} {row['d_ndcg']:+.4f} ({interval})."
     view.chart("exp_effects", figure, table, expert_words.EFFECTS, alt)
     st.markdown(_sentence(table))
     st.dataframe(table, hide_index=True, column_config=RANKS, alt=alt, key="exp_effect_rows")
@@ -86,7 +86,7 @@ def neighbours(of: Subject, expert: int) -> None:
     with left:
         usual, high = expert_relations.usual_cosine(of.model, expert)
         st.markdown("##### Most similar vectors")
-        st.caption(f"Its cosine with any other expert is {usual:.2f} on average and above {high:.2f} for 2.5 %.")
+        st.caption(f"Its cosine with any other expert is {usual:.2f} on average and above {high:.2f} for 2.5%.")
         near = expert_relations.nearest(found, of.model, expert)
         _table(
             "exp_near",

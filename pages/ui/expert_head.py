@@ -44,7 +44,7 @@ def cards(of: Subject, expert: int, user: int) -> None:
         st.badge(status, color={"hot": "orange", "dead": "red", "cold": "blue"}.get(str(status), "gray"))
         st.caption(
             f"Expert {expert} is {expert_words.STATUS[str(status)]}: a router that picks at random gives an expert {low} to "
-            f"{high} people in 95 % of cases. {standing(of, expert, user)}"
+            f"{high} people in 95% of cases. {standing(of, expert, user)}"
         )
     with meaning:
         label = experts.label(found, expert)

@@ -55,7 +55,7 @@ def items(of: Subject, expert: int) -> None:
         else:
             st.caption(
                 f"Chance of being next, with it over without it. {words.many.capitalize()} among the {expert_items.NEAR} "
-                f"likeliest of at least {expert_items.FEWEST} of them; brackets: 95 %."
+                f"likeliest of at least {expert_items.FEWEST} of them; brackets: 95%."
             )
             _two(*expert_items.pushed(found, of.data, "measured"), words.many)
     _agree(of, expert, found)
@@ -86,7 +86,7 @@ def _agree(of: Subject, expert: int, found: Pushes) -> None:
     st.markdown(
         f"**Do the two agree?** Rank correlation {found.agreement:+.2f} over {count:,} {inspect.words(of.data).many}. "
         f"Other experts’ vectors reach {found.control:+.2f} on average against the same measurement, {found.control_high:+.2f} "
-        f"at their best 2.5 %: this vector explains the effect {beyond} theirs do."
+        f"at their best 2.5%: this vector explains the effect {beyond} theirs do."
     )
     frame = expert_items.both(found, of.data)
     figure = charts_experts.agreement(frame, charts.palette(shell.is_dark()))

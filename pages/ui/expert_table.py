@@ -81,7 +81,7 @@ def _below(of: Subject, effects: pd.DataFrame | None) -> None:
     if effects is not None:
         worse, better, chance = ablation.apart(effects)
         words += (
-            f" Removed one at a time, with a 95 % interval that leaves 0 out: without {worse} of {len(effects)} experts their "
+            f" Removed one at a time, with a 95% interval that leaves 0 out: without {worse} of {len(effects)} experts their "
             f"people are worse off, without {better} better; chance alone would give up to {chance:.0f}."
         )
     st.caption(words)

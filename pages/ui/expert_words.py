@@ -15,7 +15,7 @@ STATUS = {
 ALL = About(
     "Which experts are busy, what do they stand for, and who is dead?",
     "People: in how many people’s k experts it is. Status compares that with a router that picks k experts uniformly at random "
-    "for each person: hot above and cold below what 95 % of its experts get, dead at nobody. Traffic weights people by gate. "
+    "for each person: hot above and cold below what 95% of its experts get, dead at nobody. Traffic weights people by gate. "
     "Genre of its people: its share in their histories divided by its share in everybody’s, the genre with the best lower limit; "
     "the limits hold for all genres of an expert together. Genre it reads: the same with the weights it gives the events (first "
     "layer), against the same people’s histories read evenly.",
@@ -36,7 +36,7 @@ HISTOGRAM = About(
 PEOPLE = About(
     "Who are its people, and which events of their histories does it read?",
     "Two from each band, and three drawn at random from all who summon it (the same three every time). The percentages are the "
-    "expert’s own weights over the history in the first layer (mean over heads); they add up to 100 % over the whole history.",
+    "expert’s own weights over the history in the first layer (mean over heads); they add up to 100% over the whole history.",
     "Looking at the top ones only makes any expert look clear-cut. Weights say what it reads, not what the reading changes.",
     test=TESTS + "test_examples_are_of_their_band_and_show_what_the_expert_reads",
 )
@@ -44,7 +44,7 @@ GENRES = About(
     "Which genres are over- or under-represented around this expert?",
     "Histories: mean share of a genre in its people’s histories, divided by the mean over everybody. Reading: mean share under "
     "the expert’s weights, divided by the same people’s even share. Intervals are normal in the logarithm, over people, widened "
-    "so that all genres hold together in 95 % of cases. Full mark: the interval leaves 1 out. A genre needs five people who "
+    "so that all genres hold together in 95% of cases. Full mark: the interval leaves 1 out. A genre needs five people who "
     "met it.",
     "A genre is our word, not the model’s. Genres overlap (a film may have several), and rare genres have wide intervals.",
     r"\text{lift}_g = \bar s_g(\text{its people}) / \bar s_g(\text{compared with})",
@@ -64,7 +64,7 @@ ITEMS = About(
 EFFECTS = About(
     "Do the lists of its people get better or worse without it?",
     "For everybody who summons it, the expert is taken out of their k (the others keep their gates) and the true next item is "
-    "ranked again among all items the person had not met. Interval: 95 %, paired bootstrap over people. The second line takes "
+    "ranked again among all items the person had not met. Interval: 95%, paired bootstrap over people. The second line takes "
     "away another of the same people’s experts, drawn at random: what removing just anything does. In the third another expert "
     "takes its place and its gate, for those who do not have that one anyway. The verdict needs interval and sign-flip "
     "test to agree.",
@@ -76,7 +76,7 @@ EFFECTS = About(
 SIBLINGS = About(
     "Is the expert busy by itself, or because its row or column is?",
     "A key is a row sub-key plus a column sub-key, so all experts of a row share one half of their score. Bars: how many people "
-    "summon each. Grey: what a uniformly random router gives an expert in 95 % of cases.",
+    "summon each. Grey: what a uniformly random router gives an expert in 95% of cases.",
     "Sharing a sub-key means being asked for by similar queries, not doing similar things: the vectors are independent (see the "
     "cosines).",
     test=TESTS + "test_rows_columns_and_like_vectors",
@@ -103,7 +103,7 @@ EPOCHS = About(
 )
 HOT = About(
     "Are this person’s experts hot for everyone, shared, or theirs?",
-    "Hot for everyone: the status is hot, so more people summon it than a random router sends to an expert in 97.5 % of cases. "
+    "Hot for everyone: the status is hot, so more people summon it than a random router sends to an expert in 97.5% of cases. "
     "Theirs: no more people than if all experts were equally busy. Shared: between the two. × everybody: the person’s weight "
     "divided by the mean weight over all people (0 for those who do not summon it).",
     "A rare expert has a large factor simply because few summon it.",

@@ -23,10 +23,10 @@ NOTES = {ADDED: "added here", MOVED: "moved here", REMOVED: "removed"}
 EXPERTS = view.About(
     "Which experts does this history summon, and are they this person’s own or everybody’s?",
     "The history becomes one query; the experts with the highest scores are summoned and weighted. “Hot for everyone”: summoned "
-    "by more people than a router that chooses at random sends to an expert in 97.5 % of cases (the status “hot” of the Experts "
+    "by more people than a router that chooses at random sends to an expert in 97.5% of cases (the status “hot” of the Experts "
     "page). “Theirs”: summoned by no more people than if all experts were equally busy. “Shared” lies between. The factor "
     "compares the weight here with the mean over everybody, counting 0 for people who do not summon the expert. Genres: what the "
-    "model reads of an expert’s people against what it reads of everybody, as a lift with its 95 % interval (widened for the "
+    "model reads of an expert’s people against what it reads of everybody, as a lift with its 95% interval (widened for the "
     "number of genres).",
     "A rare expert is not an important one. What an expert changes is found by taking it away (start page, Experts page).",
     test="tests/test_journey.py::test_hot_is_more_than_chance_and_theirs_is_no_more_than_even",

@@ -63,7 +63,7 @@ def regions(colour: str, text: bool, found: tuple[float, float, float], neighbou
     where = "Yes, more" if alike > high else "No more" if alike >= low else "Less"
     return (
         f"Do experts of one colour lie together? **{where} than chance**: in the original space {number}; with the colours "
-        f"shuffled {chance} (95 %)."
+        f"shuffled {chance} (95%)."
     )
 
 

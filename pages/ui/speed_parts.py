@@ -60,9 +60,9 @@ def _curves(
     st.dataframe(
         exponents, hide_index=True, key=f"{key}_fits", alt=f"Fitted exponents. {said}.",
         column_config={"system": st.column_config.TextColumn(width=130)}
-        | {name: st.column_config.NumberColumn(format="%.2f", width=66) for name in ("exponent", "± 95 %")}
+        | {name: st.column_config.NumberColumn(format="%.2f", width=66) for name in ("exponent", "± 95%")}
         | {name: st.column_config.NumberColumn(format="localized", width=62) for name in ("from N", "to N")},
-        column_order=["system", "exponent", "± 95 %", "from N", "to N"],
+        column_order=["system", "exponent", "± 95%", "from N", "to N"],
     )  # fmt: skip
 
 

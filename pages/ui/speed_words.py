@@ -18,7 +18,7 @@ MEMORY = About(
     "How much memory does reading one history need?",
     "The most bytes of tensors alive at a time during the pass, beyond weights and input, divided by the batch.",
     "Scratch space inside an operator is not seen. SASRec’s N × N scores exist only in the eager form; fused attention never "
-    "has them, so “90 % less memory” is a statement about the eager form.",
+    "has them, so “90% less memory” is a statement about the eager form.",
     test="tests/test_bench.py::test_peak_memory_follows_births_and_deaths",
 )
 STAGES = About(

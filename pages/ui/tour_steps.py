@@ -159,7 +159,7 @@ STEPS = (
         "Better, or lucky?",
         "judge/compare.py",
         "Two averages always differ. Paired over people, with an interval, the difference says whether it could be chance.",
-        "the numbers under the verdict: **A − B** and its **95 % interval**.",
+        "the numbers under the verdict: **A − B** and its **95% interval**.",
         "Ask it otherwise: another **Protocol**, another **Metric**, or another run as **B**.",
         _second,
         "Is this run better than its SASRec twin by more than chance explains?",

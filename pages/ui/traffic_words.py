@@ -10,7 +10,7 @@ RANDOM = "The random router picks k different experts for each person at random 
 LOAD = About(
     "Who carries the traffic, and is that more than chance?",
     "For every person, k experts are retrieved from their history. An expert’s load is how many people summon it, or the sum of "
-    f"their gates scaled to the same total. {RANDOM} The grey band holds 95 % of its experts.",
+    f"their gates scaled to the same total. {RANDOM} The grey band holds 95% of its experts.",
     "Some experts always look hot: about 5 in 100 lie outside the band by chance alone. And hot says often used, not good: see "
     "the expert’s own page for what it changes.",
     test=BAND,
@@ -18,7 +18,7 @@ LOAD = About(
 SHARE = About(
     "Are the same experts hot in every batch of people?",
     "People are cut into twelve batches in the order of the data. A stripe is one expert’s share of a batch’s traffic; the seven "
-    "busiest over everybody are shown, the rest would fill up to 100 %. Dashed: what the seven busiest of a random router hold.",
+    "busiest over everybody are shown, the rest would fill up to 100%. Dashed: what the seven busiest of a random router hold.",
     "The seven were picked because they are busy, so they must not be compared with seven average experts; the dashed line "
     "makes the same choice for the random router.",
     test="tests/test_traffic.py::test_tables_add_up_to_people_times_k",
@@ -34,7 +34,7 @@ GRID = About(
 HEALTH = About(
     "How uneven is the memory, in numbers?",
     "In use: anybody summons it. Gini: 0 even, towards 1 one expert carries all. KL: divergence of the load from even in nats, "
-    "0 = even, with every choice counted once or by its gate. Carry 50 %: the fewest experts that hold half of the traffic. By "
+    "0 = even, with every choice counted once or by its gate. Carry 50%: the fewest experts that hold half of the traffic. By "
     f"row × column: the share of the differences between experts that row and column loads explain. {RANDOM}",
     "Even is not good by itself: a random router is perfectly healthy here and knows nothing about anybody. These numbers only "
     "say whether the memory is alive.",
@@ -51,7 +51,7 @@ LORENZ = About(
 SIZE = About(
     "How large should the memory be, and how much of it is used?",
     "Every finished run in the checkpoints folder on the same data whose configuration differs from the chosen run in √K, k and "
-    "seed alone. NDCG@10 on the test split, ranked against all unseen items; bars are 95 % intervals over people.",
+    "seed alone. NDCG@10 on the test split, ranked against all unseen items; bars are 95% intervals over people.",
     "Each run alone: seeds differ by about as much as neighbouring settings. Use falls in a larger memory by counting alone, "
     "because people · k choices cannot reach many more experts than that.",
     test="tests/test_traffic.py::test_figure_five_compares_only_runs_that_differ_in_nothing_else",
@@ -74,9 +74,9 @@ NAMES = {
     "gini": "Gini",
     "kl": "KL, counted",
     "kl_weighted": "KL, by gate",
-    "half": "Carry 50 %",
-    "ninety": "Carry 90 %",
-    "ninety_nine": "Carry 99 %",
+    "half": "Carry 50%",
+    "ninety": "Carry 90%",
+    "ninety_nine": "Carry 99%",
     "marginals": "By row × column",
 }
 
@@ -90,7 +90,7 @@ def number(name: str, value: float, size: int) -> str:
 
 
 def health_table(flows: dict[str, tuple[Traffic, Chance]]) -> pd.DataFrame:
-    """One row a number: each run's value and what 95 % of random routers give."""
+    """One row a number: each run's value and what 95% of random routers give."""
     columns: dict[str, list[str]] = {"": list(NAMES.values())}
     for run, (now, band) in flows.items():
         mine = health_of(now)

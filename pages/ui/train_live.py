@@ -30,11 +30,12 @@ def act(what: str, *arguments: object) -> None:
         st.session_state[PROBLEM] = str(error)
 
 
-def curves(frame, key: str, x: str = "epoch") -> None:  # type: ignore[no-untyped-def]
-    """The three learning curves side by side, and their table."""
-    figures = charts_train.curves(frame, charts.palette(st.context.theme.type == "dark"), x)
+def curves(job: Job) -> None:
+    """The learning curves so far, side by side, and their table. Drawn again every few seconds, so nothing opens below them."""
+    frame = run_table.curves([job.run])
+    figures = charts_train.curves(frame, charts.palette(shell.is_dark()))
     for place, (column, figure) in zip(st.columns(len(figures)), figures.items(), strict=True):
-        place.plotly_chart(figure, key=f"{key}_{column}", alt=charts_train.alt(column, frame), config=charts.CONFIG)
+        place.plotly_chart(figure, key=f"train_now_{column}", alt=charts_train.alt(column, frame), config=charts.CONFIG)
     with st.expander("Show as table"):
         st.dataframe(frame, hide_index=True, alt="Learning curves as numbers, one row an epoch")
 
@@ -84,7 +85,7 @@ def _running(job: Job) -> None:
             help="Ends after the current step, then tests the best weights so far.",
         )
         if now.epochs:
-            curves(run_table.curves([job.run]), "train_now")
+            curves(job)
         else:
             st.caption("The curves begin after the first epoch.")
 

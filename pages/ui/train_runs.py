@@ -6,10 +6,38 @@ import streamlit as st
 
 from elastic_core.runs import EVENTS, Run
 from elastic_core.services import presets, run_table
-from pages.ui import shell
-from pages.ui.train_live import curves
+from pages.ui import charts, charts_train, shell, view
+from pages.ui.view import About
 
 FORMATS = {"NDCG@10": "%.4f", "best valid": "%.4f", "used experts": "percent", "parameters": "localized", "seconds": "%.0f"}
+
+SEED = "Two runs of the same settings with other seeds differ as well: train a second seed before you believe a small gap."
+ABOUT = {
+    "loss": About(
+        "How fast does the model learn to tell the next one from the others?",
+        "After every epoch, the mean loss over its training batches: softmax over the catalogue, or over drawn rivals where the "
+        "run says so. Terms that keep the memory alive are not part of it.",
+        "Losses of runs with other objectives or other numbers of rivals are not comparable. A lower loss can rank worse.",
+        r"-\log \frac{e^{s_\text{next}}}{\sum_j e^{s_j}}",
+        "tests/test_trainer.py::test_sampled_softmax_tends_to_the_full_one",
+    ),
+    "NDCG@10": About(
+        "Which run ranks what came next higher, and when did it stop getting better?",
+        "After every epoch everybody’s validation item, the last but one, is ranked against all unseen items. One person gives "
+        "1 / log₂(1 + rank) within the first ten, else 0; the curve is the mean. The best epoch’s weights are kept.",
+        "The best of many epochs looks better than it is: the test is the number to quote. " + SEED,
+        r"\frac{1}{|U|}\sum_u \frac{[r_u \le 10]}{\log_2(1 + r_u)}",
+        "tests/test_evaluate.py::test_metrics_match_a_loop_over_people",
+    ),
+    "used": About(
+        "Does the memory stay alive while it trains?",
+        "After every epoch: the share of experts that anybody’s history summons (solid), and the entropy of their loads as a "
+        "share of the entropy of even loads (dotted).",
+        "All used is not all useful: what an expert changes is measured on the Experts page. " + SEED,
+        r"H = -\frac{1}{\log K}\sum_e p_e \log p_e",
+        "tests/test_routing.py::test_a_random_router_lies_in_its_own_chance_band_and_a_collapsed_one_does_not",
+    ),
+}
 
 
 def table(runs: list[Run]) -> None:
@@ -38,7 +66,12 @@ def compare(runs: list[Run]) -> None:
     chosen = left.multiselect("Runs to compare", list(trained), first, key="train_compare", max_selections=8)
     x = right.segmented_control("Along", ["epoch", "seconds"], default="epoch", required=True, key="train_along")
     if chosen:
-        curves(run_table.curves([trained[name] for name in chosen]), "train_then", x)
+        frame = run_table.curves([trained[name] for name in chosen])
+        figures = charts_train.curves(frame, charts.palette(shell.is_dark()), x)
+        for place, (column, figure) in zip(st.columns(len(figures)), figures.items(), strict=True):
+            with place:
+                shown = frame[["run", "epoch", "seconds", *charts_train.COLUMNS[column]]]
+                view.chart(f"train_then_{column}", figure, shown, ABOUT[column], charts_train.alt(column, frame))
 
 
 def take_away(runs: list[Run]) -> None:

@@ -17,7 +17,7 @@ SHOWN = "view_tables"
 
 @dataclass(frozen=True)
 class About:
-    """What to say about a chart. `test` is the test that guards its numbers, as `tests/test_x.py::test_y`."""
+    """What to say about a chart. `test` is the test that guards its numbers, as `file::test`."""
 
     question: str
     computed: str

@@ -35,7 +35,7 @@ def test_every_part_has_a_link(opened: Visit, part: str) -> None:
     assert app.segmented_control(key="mth_part").value == part
     if part == "Ablations":
         table = app.dataframe[0].value
-        assert len(table) == len(method_notes.VARIANTS) and (table["NDCG@10 here ± 95 %"] == "not measured yet").all()
+        assert len(table) == len(method_notes.VARIANTS) and (table["NDCG@10 here ± 95%"] == "not measured yet").all()
         assert "pop100" in said(app) and "0 of 8 variants" in said(app)
 
 
@@ -45,5 +45,5 @@ def test_a_finished_run_appears_with_its_interval(opened: Visit, app_runs: Path)
     for name in ("config.json", "metrics.jsonl"):
         (app_runs / "ml-100k-elastic" / name).write_bytes((shipped / "ml-100k-elastic" / name).read_bytes())
     table = opened(PAGE, run="tiny", mth_part="Ablations").dataframe[0].value.set_index("variant")
-    assert table.loc["ELASTIC", "seeds"] == 1 and " ± 0.0" in table.loc["ELASTIC", "NDCG@10 here ± 95 %"]
+    assert table.loc["ELASTIC", "seeds"] == 1 and " ± 0.0" in table.loc["ELASTIC", "NDCG@10 here ± 95%"]
     assert table.loc["ELASTIC", "paper, ML-1M, its protocol"] == f"{method_notes.PAPER['elastic'][0]:.4f}"
