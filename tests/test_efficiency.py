@@ -177,6 +177,7 @@ def test_a_measurement_runs_by_itself_and_only_one_at_a_time(measurements: Measu
     assert set(found.stages()["stage"]) >= {"query network", "dispatch", "whole pass"}
 
 
+@pytest.mark.slow
 def test_cancel_ends_it_at_once_and_keeps_what_is_there(measurements: Measurements) -> None:
     plan = Plan(lengths=(16, 4096), systems=("elastic", "sasrec-eager"), histories=2, repeats=500)
     started = measurements.start(plan)

@@ -194,6 +194,7 @@ def root(tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "runs"
 
 
+@pytest.mark.slow
 def test_a_map_is_computed_once_cancelled_and_survives_a_kill(root: Path) -> None:
     maps, run, experts = Maps(root), Run(root / "tiny"), np.arange(64)
     values = worker.values_of(run)
