@@ -32,6 +32,7 @@ from torch import Tensor
 
 from elastic_core.errors import InputError
 from elastic_core.layers.dispatcher import CausalDispatcher
+from elastic_core.layers.padding import silenced
 from elastic_core.layers.prefix_slots import weigh
 from elastic_core.models.elastic import Elastic
 from elastic_core.models.registry import Recommender
@@ -86,12 +87,12 @@ class ElasticStream(Stream):
         real = history > 0
         content = model.events.content(history)
         first = cut - history.shape[1]
-        x = (content + model.events.positions[first:cut]) * real.unsqueeze(-1)
+        x = silenced(content + model.events.positions[first:cut], real)
         self.interests = [memory(content, real).interests for memory in model.memories]
         self.states = []
         for i, layer in enumerate(model.layers):
             p = self.interests[min(i, len(self.interests) - 1)]
-            self.states.append(_read(layer, p, layer.norm(x) * real.unsqueeze(-1), real))  # type: ignore[operator, arg-type]
+            self.states.append(_read(layer, p, silenced(layer.norm(x), real), real))  # type: ignore[operator, arg-type]
             x, _ = layer(x, p, real, last=i == len(model.layers) - 1)
         self.left = self.room
         return model.norm(x[:, -1])
@@ -114,14 +115,13 @@ class ElasticStream(Stream):
 
 def _read(layer: CausalDispatcher, p: Tensor, h: Tensor, real: Tensor) -> LayerState:
     """The sums over a whole history `h [B, n, d]`, and the layer's maps for these interests as matrices."""
-    people, k, width = p.shape
-    weights = weigh(layer.aggregate_logits(p, h)) * real[:, None, :, None]
+    people, _, width = p.shape
+    weights = layer.weights(p, h, real)
     eye = torch.eye(width, device=p.device, dtype=p.dtype).expand(people, -1, -1)
     query, bias = layer.slot_query(eye, p)
     keep = layer.local.taps.shape[0] - 1 if layer.local else 0
     tail = torch.nn.functional.pad(h, (0, 0, keep, 0))[:, h.shape[1] :]
-    slots, mixed = _basis(layer.heads, k, p), _basis(layer.heads, width, p)
-    nothing = p.new_zeros(1, 1, 1, width), p.new_zeros(1, 1, 1, k)
+    fixed, moving = layer.given(p)
     return LayerState(
         total=weights.transpose(-1, -2) @ h.unsqueeze(1),
         mass=weights.sum(2),
@@ -129,14 +129,9 @@ def _read(layer: CausalDispatcher, p: Tensor, h: Tensor, real: Tensor) -> LayerS
         asks=layer.aggregate_logits(p, eye),
         query=query[:1],
         bias=bias,
-        given=layer.dispatch(slots, nothing[0], p) - layer.output.bias,
-        carried=layer.dispatch(nothing[1], mixed, p[:1]) - layer.output.bias,
+        given=fixed.flatten(1, 2),
+        carried=moving.flatten(0, 1)[None],
     )
-
-
-def _basis(heads: int, size: int, like: Tensor) -> Tensor:
-    """`[1, H, H·size, size]`: row (h, i) is the i-th unit vector in head h and nothing in the others."""
-    return torch.eye(heads * size, device=like.device, dtype=like.dtype).unflatten(1, (heads, size)).transpose(0, 1)[None]
 
 
 def _advance(layer: CausalDispatcher, state: LayerState, x: Tensor) -> Tensor:

@@ -119,6 +119,32 @@ def test_the_last_state_is_the_last_of_all_states(case: Case) -> None:
 
 @every
 @torch.no_grad()
+def test_the_promise_that_nothing_is_padded_only_saves_time(case: Case) -> None:
+    model = case.build()
+    for columns in (16, 13):  # blocks and windows of the query network are full, or not
+        items = histories(shortest=16)[:, :columns]
+        promised, asked = (model.score(Batch(items, items, padded=padded)) for padded in (False, True))
+        torch.testing.assert_close(promised, asked, atol=1e-5, rtol=1e-4)
+
+
+@trained
+def test_a_step_in_bfloat16_is_a_step(case: Case) -> None:
+    """What a GPU trains in: states and gradients stay near those of float32, and the search in float32 itself."""
+    model, batch = case.build(), reading(histories(32, seed=1))
+    exact, real = model(batch).states.detach(), batch.real
+    with torch.autocast("cpu", torch.bfloat16):
+        rough = model(batch).states.detach().float()
+        if model.retrieves and case.config().memory != "none":  # type: ignore[attr-defined]
+            found = model.retrieve(batch)  # type: ignore[operator]
+            assert found.halves.dtype == found.scores.dtype == found.interests.dtype == torch.float32
+        model.train()(batch).states.float()[real].square().sum().backward()
+    assert (rough - exact)[real].abs().mean() < 0.05 * exact[real].abs().mean()
+    reached = [p.grad for p in model.parameters() if p.grad is not None]
+    assert reached and all(gradient.isfinite().all() for gradient in reached)
+
+
+@every
+@torch.no_grad()
 def test_padding_and_company_are_invisible(case: Case) -> None:
     """Neither more padding on the left nor who else is in the batch changes a score."""
     model, short = case.build(), histories(5, 9, shortest=2)

@@ -142,7 +142,7 @@ def test_every_variant_answers(small_world: Dataset, settings: dict[str, object]
 
 
 def test_the_direct_road_is_what_the_layer_dispatches(world: World, busy: int) -> None:
-    """Per person: the layer's own `dispatch` with all slots but the expert's empty, and nothing aggregated."""
+    """Per person: what the layer's own slots give, with all slots but the expert's empty, and nothing aggregated."""
     model, dataset, found = world
     users, ranks = np.nonzero(found.traffic.experts == busy)
     total = torch.zeros(model.config.width)
@@ -151,8 +151,8 @@ def test_the_direct_road_is_what_the_layer_dispatches(world: World, busy: int) -
         for layer, slots in zip(model.layers, trace.slots, strict=True):  # type: ignore[arg-type]
             only = torch.zeros_like(slots)
             only[:, :, rank] = slots[:, :, rank]
-            mixed = torch.zeros(1, layer.heads, 1, model.config.width)
-            total += (layer.dispatch(only.unsqueeze(2), mixed, trace.retrieved[0].interests) - layer.output.bias)[0, 0].detach()
+            fixed, _ = layer.given(trace.retrieved[0].interests)
+            total += (only.unsqueeze(2) @ fixed).sum(1)[0, 0].detach()
     state = total / len(users)
     expected = model.logits((state - state.mean()) * model.norm.weight).detach().numpy()  # type: ignore[union-attr]
     pushes = expert_items.pushes(model, dataset, found.traffic, busy)

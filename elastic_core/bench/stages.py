@@ -14,7 +14,8 @@ from elastic_core.bench.latency import ITEMS, Setting, build
 from elastic_core.bench.timing import Timing, interleaved
 from elastic_core.data.batches import Batch
 from elastic_core.layers.dispatcher import CausalDispatcher, TwoWayDispatcher
-from elastic_core.layers.prefix_slots import read_prefixes, weigh
+from elastic_core.layers.padding import silenced
+from elastic_core.layers.prefix_slots import read_prefixes
 from elastic_core.layers.product_keys import top_pairs
 
 STAGES = ("embedding", "query network", "product keys", "aggregation", "dispatch", "local convolution", "feed-forward", "scoring")
@@ -53,16 +54,16 @@ def _sum(parts: list[Timing]) -> Timing:
 
 def _parts(model: Any, batch: Batch) -> Parts:
     """The pass of `last_state` taken apart; what each part needs is computed here, outside the clock."""
-    events, memory, real = model.events, model.memories[0], batch.real
+    events, memory, real = model.events, model.memories[0], batch.real if batch.padded else None
     content = events.content(batch.items)
     pooled = memory.query_network(content, real)
     parts: Parts = [
         (WHOLE, lambda: model.score(batch)),
-        ("embedding", lambda: (events(batch.items), events.content(batch.items))),
+        ("embedding", lambda: events(batch.items, batch.padded)),
         ("query network", lambda: memory.query_network(content, real)),
         ("product keys", lambda: memory.values(top_pairs(memory.keys(memory.norm(pooled)), memory.k)[0])),
     ]
-    x, p = events(batch.items), memory(content, real).interests
+    x, p = events(batch.items, batch.padded), memory(content, real).interests
     for i, layer in enumerate(model.layers):
         last = i == len(model.layers) - 1
         parts += _causal(layer, x, p, real, last) if isinstance(layer, CausalDispatcher) else _two_way(layer, x, p, real, last)
@@ -79,10 +80,10 @@ def _rest(layer: Any, x: Tensor, h: Tensor, last: bool) -> Parts:
     return parts
 
 
-def _causal(layer: CausalDispatcher, x: Tensor, p: Tensor, real: Tensor, last: bool) -> Parts:
+def _causal(layer: CausalDispatcher, x: Tensor, p: Tensor, real: Tensor | None, last: bool) -> Parts:
     def aggregate() -> tuple[Tensor, Tensor]:
-        h = layer.norm(x) * real.unsqueeze(-1)
-        return h, weigh(layer.aggregate_logits(p, h)) * real[:, None, :, None]
+        h = silenced(layer.norm(x), real)
+        return h, layer.weights(p, h, real)
 
     h, weights = aggregate()
 
@@ -95,9 +96,9 @@ def _causal(layer: CausalDispatcher, x: Tensor, p: Tensor, real: Tensor, last: b
     return [("aggregation", aggregate), ("dispatch", dispatch), *_rest(layer, x, h, last)]
 
 
-def _two_way(layer: TwoWayDispatcher, x: Tensor, p: Tensor, real: Tensor, last: bool) -> Parts:
+def _two_way(layer: TwoWayDispatcher, x: Tensor, p: Tensor, real: Tensor | None, last: bool) -> Parts:
     def aggregate() -> tuple[Tensor, Tensor]:
-        h = layer.norm(x) * real.unsqueeze(-1)
+        h = silenced(layer.norm(x), real)
         return h, layer.interest_feed_forward(p + layer._aggregate(p, h, real))
 
     h, read = aggregate()

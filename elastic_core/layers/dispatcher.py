@@ -13,7 +13,8 @@ from torch.nn import functional
 
 from elastic_core.layers.attention import split_heads
 from elastic_core.layers.feed_forward import FeedForward
-from elastic_core.layers.prefix_slots import read_prefixes, weigh
+from elastic_core.layers.padding import silenced
+from elastic_core.layers.prefix_slots import add_product, read_prefixes, weigh
 
 
 class LocalConvolution(nn.Module):
@@ -24,10 +25,14 @@ class LocalConvolution(nn.Module):
         self.taps = nn.Parameter(torch.randn(width, channels) / width)
 
     def forward(self, x: Tensor) -> Tensor:
-        """`[B, N, d]` → `[B, N, d]`; tap i weighs the event i steps back."""
+        """`[B, N, d]` → `[B, N, d]`; tap i weighs the event i steps back.
+
+        As an image of height 1 whose channels lie last, as `x` has them: nothing is transposed (on a CPU a quarter of the time).
+        """
         width, channels = self.taps.shape
-        earlier = functional.pad(x.transpose(1, 2), (width - 1, 0))
-        return functional.conv1d(earlier, self.taps.flip(0).T.unsqueeze(1), groups=channels).transpose(1, 2)
+        image, taps = x.unsqueeze(1).permute(0, 3, 1, 2), self.taps.flip(0).T[:, None, None]
+        mixed = functional.conv2d(image, taps, padding=(0, width - 1), groups=channels)
+        return mixed.permute(0, 2, 3, 1).squeeze(1)[:, : x.shape[1]]
 
     def last(self, x: Tensor) -> Tensor:
         """The last row of `forward`, `[B, 1, d]`."""
@@ -73,26 +78,27 @@ class TwoWayDispatcher(Dispatcher):
         self.interest_feed_forward = FeedForward(width, dropout, expansion)
         self.interest_norm = nn.LayerNorm(width)
 
-    def forward(self, x: Tensor, p: Tensor, real: Tensor, last: bool = False) -> tuple[Tensor, Tensor]:
-        """x `[B, N, d]`, p `[B, k, d]`, real `[B, N]` → the next x (only its last row if `last`) and p."""
-        h = self.norm(x) * real.unsqueeze(-1)
+    def forward(self, x: Tensor, p: Tensor, real: Tensor | None, last: bool = False) -> tuple[Tensor, Tensor]:
+        """x `[B, N, d]`, p `[B, k, d]`, real `[B, N]` or None → the next x (only its last row if `last`) and p."""
+        h = silenced(self.norm(x), real)
         p = self.interest_feed_forward(p + self.dropout(self._aggregate(p, h, real)))
         rows, x = (h[:, -1:], x[:, -1:]) if last else (h, x)
         return self.finish(x, self._dispatch(rows, self.interest_norm(p)), h, last), p
 
-    def attention(self, x: Tensor, p: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
+    def attention(self, x: Tensor, p: Tensor, real: Tensor | None) -> tuple[Tensor, Tensor]:
         """For people: how each interest reads the history `[B, H, k, N]` and the last event the interests `[B, H, k]`."""
-        h = self.norm(x) * real.unsqueeze(-1)
+        h = silenced(self.norm(x), real)
         weights = self._reading(p, h, real)
         p = self.interest_feed_forward(p + self._aggregate(p, h, real))
         return weights, self._slots(h[:, -1:], self.interest_norm(p)).softmax(-1)[:, :, 0]
 
-    def _reading(self, p: Tensor, h: Tensor, real: Tensor) -> Tensor:
+    def _reading(self, p: Tensor, h: Tensor, real: Tensor | None) -> Tensor:
         logits = self.aggregate_logits(p, h).transpose(-1, -2)
-        logits = logits.masked_fill(~real[:, None, None, :], torch.finfo(logits.dtype).min)
+        if real is not None:
+            logits = logits.masked_fill(~real[:, None, None, :], torch.finfo(logits.dtype).min)
         return logits.softmax(-1)
 
-    def _aggregate(self, p: Tensor, h: Tensor, real: Tensor) -> Tensor:
+    def _aggregate(self, p: Tensor, h: Tensor, real: Tensor | None) -> Tensor:
         read = self._reading(p, h, real) @ h.unsqueeze(1)  # [B, H, k, d]
         return torch.einsum("bhkd,hed->bkhe", read, self.per_head(self.value1)).flatten(-2)
 
@@ -103,7 +109,7 @@ class TwoWayDispatcher(Dispatcher):
     def _dispatch(self, h: Tensor, p: Tensor) -> Tensor:
         out = self.output.weight.unflatten(1, (self.heads, -1))  # [d, H, d/H]
         given = torch.einsum("bhke,dhe->bhkd", split_heads(self.value2(p), self.heads), out)
-        return (self._slots(h, p).softmax(-1) @ given).sum(1) + self.output.bias
+        return _over_heads(self._slots(h, p).softmax(-1) @ given) + self.output.bias
 
 
 class CausalDispatcher(Dispatcher):
@@ -114,16 +120,21 @@ class CausalDispatcher(Dispatcher):
     between aggregation and dispatch, so the slot's key and value are P + M_t W_V1, folded like everything else.
     """
 
-    def forward(self, x: Tensor, p: Tensor, real: Tensor, last: bool = False) -> tuple[Tensor, Tensor]:
-        """x `[B, N, d]`, p `[B, k, d]`, real `[B, N]` → the next x (only its last row if `last`) and the same p."""
-        h = self.norm(x) * real.unsqueeze(-1)
-        weights = weigh(self.aggregate_logits(p, h)) * real[:, None, :, None]
+    def forward(self, x: Tensor, p: Tensor, real: Tensor | None, last: bool = False) -> tuple[Tensor, Tensor]:
+        """x `[B, N, d]`, p `[B, k, d]`, real `[B, N]` or None → the next x (only its last row if `last`) and the same p."""
+        h = silenced(self.norm(x), real)
+        weights = self.weights(p, h, real)
         if not last:
             slots, mixed = read_prefixes(h, weights, *self.slot_query(h, p))
             return self.finish(x, self.dispatch(slots, mixed, p), h, False), p
         total = weights.transpose(-1, -2) @ h.unsqueeze(1)
         slots, mixed = self.read(h[:, -1:], p, total, weights.sum(2))
         return self.finish(x[:, -1:], self.dispatch(slots, mixed, p), h, True), p
+
+    def weights(self, p: Tensor, h: Tensor, real: Tensor | None) -> Tensor:
+        """e^a, how heavily each interest reads each event: `[B, H, N, k]`, zero on padding."""
+        weights = weigh(self.aggregate_logits(p, h))
+        return weights if real is None else weights * real[:, None, :, None]
 
     def read(self, h: Tensor, p: Tensor, total: Tensor, mass: Tensor) -> tuple[Tensor, Tensor]:
         """One event `h [B, 1, d]` against a finished state: sums `[B, H, k, d]` and masses `[B, H, k]`."""
@@ -140,16 +151,21 @@ class CausalDispatcher(Dispatcher):
         return torch.einsum("bni,hij->bhnj", h, moving * self.scale), torch.einsum("bnd,bhkd->bhnk", h, fixed)
 
     def dispatch(self, slots: Tensor, mixed: Tensor, p: Tensor) -> Tensor:
-        """The slots' mixture through W_V2 and the output: `[B, N, d]`."""
+        """The slots `[B, H, N, k]` and their mixture `[B, H, N, d]` through W_V2 and the output: `[B, N, d]`."""
+        fixed, moving = self.given(p)
+        given = slots @ (fixed + self.output.bias / self.heads)  # every head's slots add up to 1
+        return _over_heads(add_product(given, mixed, moving))
+
+    def given(self, p: Tensor) -> tuple[Tensor, Tensor]:
+        """What a slot gives: for its P `[B, H, k, d]`, and as a map of what it has aggregated `[H, d, d]`."""
         out = self.output.weight.unflatten(1, (self.heads, -1))  # [d, H, d/H]
         fixed = torch.einsum("hed,bkd,ohe->bhko", self.per_head(self.value2), p, out)
-        moving = torch.einsum("hfj,hef,ohe->hjo", self.per_head(self.value1), self._own(self.value2), out)
-        return (slots @ fixed + torch.einsum("bhnj,hjo->bhno", mixed, moving)).sum(1) + self.output.bias
+        return fixed, torch.einsum("hfj,hef,ohe->hjo", self.per_head(self.value1), self._own(self.value2), out)
 
-    def attention(self, x: Tensor, p: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
+    def attention(self, x: Tensor, p: Tensor, real: Tensor | None) -> tuple[Tensor, Tensor]:
         """For people: how each interest reads the history `[B, H, k, N]` and the last event the interests `[B, H, k]`."""
-        h = self.norm(x) * real.unsqueeze(-1)
-        weights = weigh(self.aggregate_logits(p, h)) * real[:, None, :, None]
+        h = silenced(self.norm(x), real)
+        weights = self.weights(p, h, real)
         mass = weights.sum(2)
         slots, _ = self.read(h[:, -1:], p, weights.transpose(-1, -2) @ h.unsqueeze(1), mass)
         return weights.transpose(-1, -2) / mass.clamp_min(1e-30).unsqueeze(-1), slots[:, :, 0]
@@ -159,3 +175,8 @@ class CausalDispatcher(Dispatcher):
         return (
             linear.weight.unflatten(0, (self.heads, -1)).unflatten(2, (self.heads, -1)).diagonal(dim1=0, dim2=2).permute(2, 0, 1)
         )
+
+
+def _over_heads(x: Tensor) -> Tensor:
+    """The sum over heads: `[B, H, N, d]` → `[B, N, d]`."""
+    return x[:, 0] if x.shape[1] == 1 else x.sum(1)

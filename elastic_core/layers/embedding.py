@@ -8,6 +8,8 @@ import math
 import torch
 from torch import Tensor, nn
 
+from elastic_core.layers.padding import silenced
+
 
 class EventEmbedding(nn.Module):
     """Items `[B, N]` (0 pads) → `[B, N, d]`. The same item table scores candidates (Eq. 8)."""
@@ -23,10 +25,12 @@ class EventEmbedding(nn.Module):
         with torch.no_grad():
             self.items.weight[0] = 0
 
-    def forward(self, items: Tensor) -> Tensor:
-        content = self.items(items) * self.scale
-        placed = content + self.positions[-items.shape[1] :]
-        return self.dropout(placed) * (items > 0).unsqueeze(-1)
+    def forward(self, items: Tensor, padded: bool = True) -> Tensor:
+        return self.place(self.content(items), items > 0 if padded else None)
+
+    def place(self, content: Tensor, real: Tensor | None) -> Tensor:
+        """What the events are and where they stand: `[B, N, d]`, zero on padding."""
+        return silenced(self.dropout(content + self.positions[-content.shape[1] :]), real)
 
     def content(self, items: Tensor) -> Tensor:
         """What the events are, without where they stand: `[B, N, d]`, zero on padding. Input of the query network."""

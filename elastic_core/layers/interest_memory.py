@@ -41,7 +41,7 @@ def gate(scores: Tensor, kind: str) -> Tensor:
 
 
 class InterestMemory(nn.Module):
-    """side² experts of width d behind product keys. History content `[B, N, d]`, mask `[B, N]` → `Retrieved`."""
+    """side² experts of width d behind product keys. History content `[B, N, d]`, mask `[B, N]` or None → `Retrieved`."""
 
     def __init__(
         self,
@@ -65,12 +65,14 @@ class InterestMemory(nn.Module):
         self.values = nn.Embedding(side * side, width)
         nn.init.normal_(self.values.weight, std=width**-0.5)
 
-    def forward(self, x: Tensor, real: Tensor) -> Retrieved:
-        query = self.norm(self.query_network(x, real))
-        halves = self.keys(query)
-        experts, scores = top_pairs(halves, self.k)
-        gates = gate(scores, self.kind)
-        return Retrieved(self.values(experts) * gates.unsqueeze(-1), experts, scores, gates, halves, query)
+    def forward(self, x: Tensor, real: Tensor | None) -> Retrieved:
+        pooled = self.query_network(x, real).to(self.values.weight.dtype)
+        with torch.autocast(x.device.type, enabled=False):  # the search: in bfloat16 most of close scores would be ties
+            query = self.norm(pooled)
+            halves = self.keys(query)
+            experts, scores = top_pairs(halves, self.k)
+            gates = gate(scores, self.kind)
+            return Retrieved(self.values(experts) * gates.unsqueeze(-1), experts, scores, gates, halves, query)
 
 
 class SharedInterests(nn.Module):
@@ -80,7 +82,7 @@ class SharedInterests(nn.Module):
         super().__init__()
         self.interests = nn.Parameter(torch.randn(k, width) * width**-0.5)
 
-    def forward(self, x: Tensor, real: Tensor) -> Retrieved:
+    def forward(self, x: Tensor, real: Tensor | None) -> Retrieved:
         b, k = x.shape[0], self.interests.shape[0]
         ones = x.new_ones(b, k)
         numbers = torch.arange(k, device=x.device).expand(b, k)

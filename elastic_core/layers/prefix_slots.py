@@ -18,6 +18,13 @@ def weigh(logits: Tensor) -> Tensor:
     return (CAP * torch.tanh(logits.float() / CAP)).exp()
 
 
+def add_product(total: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    """total + a @ b, into `total` itself: what costs is a pass over N x d numbers. `b` may lack leading dimensions of `a`."""
+    b = b.to(total.dtype).expand(*a.shape[:-2], -1, -1)
+    total.flatten(0, -3).baddbmm_(a.to(total.dtype).flatten(0, -3), b.flatten(0, -3))
+    return total
+
+
 def read_prefixes(x: Tensor, weights: Tensor, queries: Tensor, bias: Tensor, chunk: int = 32) -> tuple[Tensor, Tensor]:
     """One pass over all prefixes.
 
@@ -43,5 +50,6 @@ def read_prefixes(x: Tensor, weights: Tensor, queries: Tensor, bias: Tensor, chu
     scores = (queries @ before.transpose(-1, -2) + near @ weights) / mass + bias
     slots = scores.softmax(-1)
     shares = slots / mass
-    mixed = shares @ before + (shares @ weights.transpose(-1, -2)).masked_fill(ahead, 0) @ x
+    inside = (shares @ weights.transpose(-1, -2)).masked_fill(ahead, 0)
+    mixed = add_product(shares @ before, inside, x)
     return slots.flatten(2, 3)[:, :, :n], mixed.flatten(2, 3)[:, :, :n]

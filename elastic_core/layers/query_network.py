@@ -13,10 +13,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from elastic_core.layers.attention import Attention
+from elastic_core.layers.padding import silenced
 
 
 class PoolingLevel(nn.Module):
-    """`[B, n, d]` and its mask → `[B, ceil(n / stride), d]` and its mask. Blocks are counted back from the last event."""
+    """`[B, n, d]` and its mask or None → `[B, ceil(n / stride), d]` and its own. Blocks are counted back from the last event."""
 
     def __init__(self, width: int, heads: int, stride: int, window: int | None, attends: bool) -> None:
         super().__init__()
@@ -25,26 +26,27 @@ class PoolingLevel(nn.Module):
         self.norm = nn.LayerNorm(width) if attends else None
         self.attention = Attention(width, heads, dropout=0.0, causal=False) if attends else None
 
-    def forward(self, x: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(self, x: Tensor, real: Tensor | None) -> tuple[Tensor, Tensor | None]:
         x, real = _pad_front(x, real, self.stride)
-        counts = real.unflatten(1, (-1, self.stride)).sum(-1, keepdim=True)
-        pooled = self.project((x * real.unsqueeze(-1)).unflatten(1, (-1, self.stride)).flatten(2))
-        pooled, real = pooled * (self.stride / counts.clamp_min(1)), counts.squeeze(-1) > 0
+        pooled = self.project(silenced(x, real).unflatten(1, (-1, self.stride)).flatten(2))
+        if real is not None:
+            counts = real.unflatten(1, (-1, self.stride)).sum(-1, keepdim=True)
+            pooled, real = pooled * (self.stride / counts.clamp_min(1)), counts.squeeze(-1) > 0
         if self.norm is None or self.attention is None:  # one block is left: nobody to attend to
             return pooled, real
         return pooled + self._among(self.attention, self.norm(pooled), real), real
 
-    def _among(self, attention: Attention, x: Tensor, real: Tensor) -> Tensor:
+    def _among(self, attention: Attention, x: Tensor, real: Tensor | None) -> Tensor:
         n = x.shape[1]
         if self.window is None or n <= self.window:
             return attention(x, real)
         x, real = _pad_front(x, real, self.window)
-        mixed = attention(x.reshape(-1, self.window, x.shape[2]), real.reshape(-1, self.window))
+        mixed = attention(x.reshape(-1, self.window, x.shape[2]), None if real is None else real.reshape(-1, self.window))
         return mixed.reshape(x.shape)[:, -n:]
 
 
 class QueryNetwork(nn.Module):
-    """A history's content `[B, N, d]` and its mask `[B, N]` → one query `[B, d]` (N up to `length`)."""
+    """A history's content `[B, N, d]` and its mask `[B, N]` or None → one query `[B, d]` (N up to `length`)."""
 
     def __init__(self, length: int, width: int, heads: int, stride: int = 8, window: int | None = 64) -> None:
         super().__init__()
@@ -54,7 +56,7 @@ class QueryNetwork(nn.Module):
             levels.append(PoolingLevel(width, heads, stride, window, attends=n > 1))
         self.levels = nn.ModuleList(levels)
 
-    def forward(self, x: Tensor, real: Tensor) -> Tensor:
+    def forward(self, x: Tensor, real: Tensor | None) -> Tensor:
         for level in self.levels:
             x, real = level(x, real)
         return x[:, 0]
@@ -63,8 +65,8 @@ class QueryNetwork(nn.Module):
 class MeanQuery(nn.Module):
     """Table 3's "w/o Query Net": the average of the real events, `[B, d]`."""
 
-    def forward(self, x: Tensor, real: Tensor) -> Tensor:
-        return (x * real.unsqueeze(-1)).sum(1) / real.sum(1, keepdim=True).clamp_min(1)
+    def forward(self, x: Tensor, real: Tensor | None) -> Tensor:
+        return x.mean(1) if real is None else silenced(x, real).sum(1) / real.sum(1, keepdim=True).clamp_min(1)
 
 
 class Whitening(nn.Module):
@@ -109,8 +111,10 @@ def query_norm(name: str, width: int) -> nn.Module:
     return kinds[name](width) if name in kinds else nn.Identity()
 
 
-def _pad_front(x: Tensor, real: Tensor, multiple: int) -> tuple[Tensor, Tensor]:
+def _pad_front(x: Tensor, real: Tensor | None, multiple: int) -> tuple[Tensor, Tensor | None]:
     short = -x.shape[1] % multiple
     if not short:
         return x, real
+    if real is None:
+        real = torch.ones(x.shape[:2], dtype=torch.bool, device=x.device)
     return functional.pad(x, (0, 0, short, 0)), functional.pad(real, (short, 0))

@@ -76,7 +76,7 @@ class SelfAttentionLayer(nn.Module):
         self.dropout = nn.Dropout(config.dropout)
         self.feed_forward = FeedForward(config.width, config.dropout, config.expansion)
 
-    def forward(self, x: Tensor, p: Tensor, real: Tensor, last: bool = False) -> tuple[Tensor, Tensor]:
+    def forward(self, x: Tensor, p: Tensor, real: Tensor | None, last: bool = False) -> tuple[Tensor, Tensor]:
         h = self.norm(x)
         if last:
             return self.feed_forward(x[:, -1:] + self.attend.last(h, real, p)), p
@@ -149,22 +149,23 @@ class Elastic(Recommender):
         self._encode(batch, trace=trace)
         return trace
 
-    def _retrieve(self, layer: int, content: Tensor, real: Tensor, edit: Edit | None = None) -> Retrieved:
+    def _retrieve(self, layer: int, content: Tensor, real: Tensor | None, edit: Edit | None = None) -> Retrieved:
         found: Retrieved = self.memories[layer](content, real)
         return edit(found) if edit else found
 
     def _encode(
         self, batch: Batch, last: bool = False, edit: Edit | None = None, trace: Trace | None = None
     ) -> tuple[Tensor, list[Retrieved]]:
-        x, real = self.events(batch.items), batch.real
-        retrieved = [self._retrieve(0, self.events.content(batch.recall), batch.recall > 0, edit)]
+        content, real = self.events.content(batch.items), batch.real if batch.padded else None
+        x = self.events.place(content, real)
+        recalled = (content, real) if batch.recall is batch.items else (self.events.content(batch.recall), batch.recall > 0)
+        retrieved = [self._retrieve(0, *recalled, edit)]
         p = retrieved[0].interests
         for i, layer in enumerate(self.layers):
             if i and self.config.memory == "per-layer":
                 # PKM-ACT asks again before every layer: with this layer's events, or, in the causal form, with the
                 # recalled events themselves, because later events must not reach an earlier position through the query
-                content, known = (self.events.content(batch.recall), batch.recall > 0) if self.causal else (x, real)
-                retrieved.append(self._retrieve(i, content, known, edit))
+                retrieved.append(self._retrieve(i, *(recalled if self.causal else (x, real)), edit))
                 p = retrieved[-1].interests
             if trace is not None:
                 assert isinstance(layer, TwoWayDispatcher | CausalDispatcher)

@@ -61,7 +61,7 @@ class SASRec(Recommender):
         return self.events.items.weight
 
     def _encode(self, batch: Batch, last: bool) -> Tensor:
-        x, real = self.events(batch.items), batch.real if batch.padded else None
+        x, real = self.events(batch.items, batch.padded), batch.real if batch.padded else None
         for i, block in enumerate(self.blocks):
             x = block(x, real, last=last and i == len(self.blocks) - 1)
         return x
