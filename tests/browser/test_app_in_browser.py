@@ -98,3 +98,14 @@ def test_a_training_survives_reload_and_restart_and_stops(visit: Any) -> None:
     while time.monotonic() < until and '"end"' not in (run / "metrics.jsonl").read_text():
         time.sleep(0.5)
     assert (run / "model.safetensors").is_file() and '"end"' in (run / "metrics.jsonl").read_text()
+
+
+def test_what_nobody_foresaw_is_one_sentence_and_a_way_on(visit: Any) -> None:
+    """Streamlit itself breaks on a number without end in the address, before anybody can look at it."""
+    visit.begin("/experts?run=planted-elastic&user=12&expert=1e400")
+    said = visit.page.locator(".st-key-failure")
+    expect(said).to_contain_text("This page met something that it was not made for (OverflowError)")
+    assert visit.page.get_by_test_id("stException").count() == 0
+    address = said.get_by_role("link").get_attribute("href")
+    visit.open(address)
+    expect(visit.main.get_by_role("heading", level=1)).to_contain_text("What does")

@@ -27,6 +27,13 @@ PAGES = {
 }
 FITS = """() => [document.documentElement, document.querySelector('[data-testid=stMain]')]
     .every(part => part.scrollWidth <= part.clientWidth + 1)"""
+CONTROLS = "button|link|textbox|spinbutton|combobox|slider|radio|checkbox|tab|switch|figure|table"
+# What Tab passes over for a reason: arrows and openers of boxes that take arrow keys themselves, and the rest of a radio group.
+UNREACHED = """() => [...document.querySelectorAll('button, input, textarea, select, a[href], [role=slider]')]
+    .filter(part => part.checkVisibility() && !part.disabled && part.tabIndex < 0)
+    .filter(part => !part.closest('[role=radiogroup]') && !part.closest('[data-testid=stNumberInput]'))
+    .filter(part => !part.closest('[data-testid=stSelectbox]') && !part.closest('[data-testid=stMultiSelect]'))
+    .map(part => part.outerHTML.slice(0, 200))"""
 GROUND = {"light": "rgb(255, 255, 255)", "dark": "rgb(20, 22, 26)"}
 
 
@@ -103,6 +110,16 @@ def test_a_cold_deep_link_opens_the_right_page_in_the_right_frame(cold: tuple[st
     expect(visit.box("Person")).to_have_value("11")
     expect(visit.box("Expert")).to_have_value("3")
     assert set(ADDRESS.split("&")) - {"run=planted-elastic"} <= set(visit.page.url.partition("?")[2].split("&"))
+
+
+def test_everything_has_a_name_and_a_place_in_the_tab_order(cold: tuple[str, Any]) -> None:
+    """What a screen reader says and where a keyboard gets to: controls, charts and tables."""
+    _, visit = cold
+    lines = [line.strip(" -'") for line in visit.page.locator("body").aria_snapshot().splitlines()]
+    found = [line for line in lines if re.match(rf"({CONTROLS})\b", line)]
+    assert len(found) > 25
+    assert [line for line in found if not re.match(rf'({CONTROLS}) ["/]', line)] == []
+    assert visit.page.evaluate(UNREACHED) == []
 
 
 def test_nothing_scrolls_sideways_in_either_theme_at_either_width(cold: tuple[str, Any]) -> None:
