@@ -33,6 +33,7 @@ class Mark:
 def marks(page: Page, key: str) -> list[Mark]:
     """All marks of a chart with a number, in pixels of the window, after the chart has been brought to its middle."""
     plot = page.locator(f".st-key-{key} .js-plotly-plot")
+    expect(plot).to_have_count(1)  # while a chart is replaced there are two
     expect(plot.locator(".nsewdrag").first).to_be_attached()
     plot.evaluate("plot => plot.scrollIntoView({block: 'center', behavior: 'instant'})")
     return [Mark(int(number), x, y) for number, x, y in page.evaluate(MARKS, key)]

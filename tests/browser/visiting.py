@@ -121,17 +121,20 @@ class Visit:
         return self.sidebar.get_by_role("spinbutton", name=name, exact=True)
 
     def choose(self, key: str, option: str) -> None:
-        """Opens the list of a widget and takes one of its options."""
+        """Types an option into a list and takes it, by keyboard: nothing is missed when the page moves under a mouse."""
         box = self.page.locator(f".st-key-{key}").get_by_role("combobox")
-        box.scroll_into_view_if_needed()
-        self.settled()  # a list closes when the page is scrolled or drawn anew
-        found = self.page.get_by_role("option", name=option).first
-        while not found.is_visible():
-            box.click()
-            with suppress(TimeoutError):  # the list closed again: something above it was still being drawn
-                found.wait_for(timeout=3_000)
-        found.click()
-        self.settled()
+        until = time.monotonic() + PATIENCE
+        while True:
+            self.settled()
+            box.fill(option)
+            with suppress(TimeoutError):  # the list closes when what is above it is drawn anew; what was typed is then undone
+                self.page.get_by_role("option", name=option).first.wait_for(timeout=5_000)
+                box.press("Enter")
+            box.blur()
+            self.settled()
+            if option in box.input_value():
+                return
+            assert time.monotonic() < until, f"{option} could not be chosen in {key}"
 
     def says(self, *texts: str) -> None:
         """Waits until the page says all this."""
