@@ -69,6 +69,7 @@ def visit(request: pytest.FixtureRequest, context: BrowserContext, server: Serve
     if following and following not in begun:
         begun[following] = Visit(context.new_page(), server)
         begun[following].begin(following)
+    seen.page.bring_to_front()  # a page behind another is drawn once a second at best, and its lists may not open at all
     yield seen
     seen.leave()
 

@@ -124,6 +124,7 @@ class Visit:
         """Types an option into a list and takes it, by keyboard: nothing is missed when the page moves under a mouse."""
         box = self.page.locator(f".st-key-{key}").get_by_role("combobox")
         until = time.monotonic() + PATIENCE
+        self.page.bring_to_front()  # from behind the page of somebody else
         while True:
             self.settled()
             box.fill(option)
