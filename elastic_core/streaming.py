@@ -32,7 +32,7 @@ from torch import Tensor
 
 from elastic_core.errors import InputError
 from elastic_core.layers.dispatcher import CausalDispatcher
-from elastic_core.layers.padding import silenced
+from elastic_core.layers.padding import masked
 from elastic_core.layers.prefix_slots import weigh
 from elastic_core.models.elastic import Elastic
 from elastic_core.models.registry import Recommender
@@ -87,12 +87,12 @@ class ElasticStream(Stream):
         real = history > 0
         content = model.events.content(history)
         first = cut - history.shape[1]
-        x = silenced(content + model.events.positions[first:cut], real)
+        x = masked(content + model.events.positions[first:cut], real)
         self.interests = [memory(content, real).interests for memory in model.memories]
         self.states = []
         for i, layer in enumerate(model.layers):
             p = self.interests[min(i, len(self.interests) - 1)]
-            self.states.append(_read(layer, p, silenced(layer.norm(x), real), real))  # type: ignore[operator, arg-type]
+            self.states.append(_read(layer, p, masked(layer.norm(x), real), real))  # type: ignore[operator, arg-type]
             x, _ = layer(x, p, real, last=i == len(model.layers) - 1)
         self.left = self.room
         return model.norm(x[:, -1])
@@ -121,7 +121,7 @@ def _read(layer: CausalDispatcher, p: Tensor, h: Tensor, real: Tensor) -> LayerS
     query, bias = layer.slot_query(eye, p)
     keep = layer.local.taps.shape[0] - 1 if layer.local else 0
     tail = torch.nn.functional.pad(h, (0, 0, keep, 0))[:, h.shape[1] :]
-    fixed, moving = layer.given(p)
+    fixed, moving = layer.folded_values(p)
     return LayerState(
         total=weights.transpose(-1, -2) @ h.unsqueeze(1),
         mass=weights.sum(2),

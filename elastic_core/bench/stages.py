@@ -14,7 +14,7 @@ from elastic_core.bench.latency import ITEMS, Setting, build
 from elastic_core.bench.timing import Timing, interleaved
 from elastic_core.data.batches import Batch
 from elastic_core.layers.dispatcher import CausalDispatcher, TwoWayDispatcher
-from elastic_core.layers.padding import silenced
+from elastic_core.layers.padding import masked
 from elastic_core.layers.prefix_slots import read_prefixes
 from elastic_core.layers.product_keys import top_pairs
 
@@ -82,7 +82,7 @@ def _rest(layer: Any, x: Tensor, h: Tensor, last: bool) -> Parts:
 
 def _causal(layer: CausalDispatcher, x: Tensor, p: Tensor, real: Tensor | None, last: bool) -> Parts:
     def aggregate() -> tuple[Tensor, Tensor]:
-        h = silenced(layer.norm(x), real)
+        h = masked(layer.norm(x), real)
         return h, layer.weights(p, h, real)
 
     h, weights = aggregate()
@@ -98,7 +98,7 @@ def _causal(layer: CausalDispatcher, x: Tensor, p: Tensor, real: Tensor | None, 
 
 def _two_way(layer: TwoWayDispatcher, x: Tensor, p: Tensor, real: Tensor | None, last: bool) -> Parts:
     def aggregate() -> tuple[Tensor, Tensor]:
-        h = silenced(layer.norm(x), real)
+        h = masked(layer.norm(x), real)
         return h, layer.interest_feed_forward(p + layer._aggregate(p, h, real))
 
     h, read = aggregate()

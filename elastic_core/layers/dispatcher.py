@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from elastic_core.layers.attention import split_heads
 from elastic_core.layers.feed_forward import FeedForward
-from elastic_core.layers.padding import silenced
+from elastic_core.layers.padding import masked
 from elastic_core.layers.prefix_slots import add_product, read_prefixes, weigh
 
 
@@ -80,14 +80,14 @@ class TwoWayDispatcher(Dispatcher):
 
     def forward(self, x: Tensor, p: Tensor, real: Tensor | None, last: bool = False) -> tuple[Tensor, Tensor]:
         """x `[B, N, d]`, p `[B, k, d]`, real `[B, N]` or None → the next x (only its last row if `last`) and p."""
-        h = silenced(self.norm(x), real)
+        h = masked(self.norm(x), real)
         p = self.interest_feed_forward(p + self.dropout(self._aggregate(p, h, real)))
         rows, x = (h[:, -1:], x[:, -1:]) if last else (h, x)
         return self.finish(x, self._dispatch(rows, self.interest_norm(p)), h, last), p
 
     def attention(self, x: Tensor, p: Tensor, real: Tensor | None) -> tuple[Tensor, Tensor]:
         """For people: how each interest reads the history `[B, H, k, N]` and the last event the interests `[B, H, k]`."""
-        h = silenced(self.norm(x), real)
+        h = masked(self.norm(x), real)
         weights = self._reading(p, h, real)
         p = self.interest_feed_forward(p + self._aggregate(p, h, real))
         return weights, self._slots(h[:, -1:], self.interest_norm(p)).softmax(-1)[:, :, 0]
@@ -122,7 +122,7 @@ class CausalDispatcher(Dispatcher):
 
     def forward(self, x: Tensor, p: Tensor, real: Tensor | None, last: bool = False) -> tuple[Tensor, Tensor]:
         """x `[B, N, d]`, p `[B, k, d]`, real `[B, N]` or None → the next x (only its last row if `last`) and the same p."""
-        h = silenced(self.norm(x), real)
+        h = masked(self.norm(x), real)
         weights = self.weights(p, h, real)
         if not last:
             slots, mixed = read_prefixes(h, weights, *self.slot_query(h, p))
@@ -152,11 +152,11 @@ class CausalDispatcher(Dispatcher):
 
     def dispatch(self, slots: Tensor, mixed: Tensor, p: Tensor) -> Tensor:
         """The slots `[B, H, N, k]` and their mixture `[B, H, N, d]` through W_V2 and the output: `[B, N, d]`."""
-        fixed, moving = self.given(p)
+        fixed, moving = self.folded_values(p)
         given = slots @ (fixed + self.output.bias / self.heads)  # every head's slots add up to 1
         return _over_heads(add_product(given, mixed, moving))
 
-    def given(self, p: Tensor) -> tuple[Tensor, Tensor]:
+    def folded_values(self, p: Tensor) -> tuple[Tensor, Tensor]:
         """What a slot gives: for its P `[B, H, k, d]`, and as a map of what it has aggregated `[H, d, d]`."""
         out = self.output.weight.unflatten(1, (self.heads, -1))  # [d, H, d/H]
         fixed = torch.einsum("hed,bkd,ohe->bhko", self.per_head(self.value2), p, out)
@@ -164,7 +164,7 @@ class CausalDispatcher(Dispatcher):
 
     def attention(self, x: Tensor, p: Tensor, real: Tensor | None) -> tuple[Tensor, Tensor]:
         """For people: how each interest reads the history `[B, H, k, N]` and the last event the interests `[B, H, k]`."""
-        h = silenced(self.norm(x), real)
+        h = masked(self.norm(x), real)
         weights = self.weights(p, h, real)
         mass = weights.sum(2)
         slots, _ = self.read(h[:, -1:], p, weights.transpose(-1, -2) @ h.unsqueeze(1), mass)

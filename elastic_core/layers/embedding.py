@@ -8,7 +8,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from elastic_core.layers.padding import silenced
+from elastic_core.layers.padding import masked
 
 
 class EventEmbedding(nn.Module):
@@ -30,7 +30,7 @@ class EventEmbedding(nn.Module):
 
     def place(self, content: Tensor, real: Tensor | None) -> Tensor:
         """What the events are and where they stand: `[B, N, d]`, zero on padding."""
-        return silenced(self.dropout(content + self.positions[-content.shape[1] :]), real)
+        return masked(self.dropout(content + self.positions[-content.shape[1] :]), real)
 
     def content(self, items: Tensor) -> Tensor:
         """What the events are, without where they stand: `[B, N, d]`, zero on padding. Input of the query network."""

@@ -3,6 +3,6 @@
 from torch import Tensor
 
 
-def silenced(x: Tensor, real: Tensor | None) -> Tensor:
+def masked(x: Tensor, real: Tensor | None) -> Tensor:
     """`[B, N, d]` with zeros on padding."""
     return x if real is None else x * real.unsqueeze(-1)

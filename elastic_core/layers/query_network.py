@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from elastic_core.layers.attention import Attention
-from elastic_core.layers.padding import silenced
+from elastic_core.layers.padding import masked
 
 
 class PoolingLevel(nn.Module):
@@ -28,7 +28,7 @@ class PoolingLevel(nn.Module):
 
     def forward(self, x: Tensor, real: Tensor | None) -> tuple[Tensor, Tensor | None]:
         x, real = _pad_front(x, real, self.stride)
-        pooled = self.project(silenced(x, real).unflatten(1, (-1, self.stride)).flatten(2))
+        pooled = self.project(masked(x, real).unflatten(1, (-1, self.stride)).flatten(2))
         if real is not None:
             counts = real.unflatten(1, (-1, self.stride)).sum(-1, keepdim=True)
             pooled, real = pooled * (self.stride / counts.clamp_min(1)), counts.squeeze(-1) > 0
@@ -66,7 +66,7 @@ class MeanQuery(nn.Module):
     """Table 3's "w/o Query Net": the average of the real events, `[B, d]`."""
 
     def forward(self, x: Tensor, real: Tensor | None) -> Tensor:
-        return x.mean(1) if real is None else silenced(x, real).sum(1) / real.sum(1, keepdim=True).clamp_min(1)
+        return x.mean(1) if real is None else masked(x, real).sum(1) / real.sum(1, keepdim=True).clamp_min(1)
 
 
 class Whitening(nn.Module):

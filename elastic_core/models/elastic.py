@@ -139,7 +139,7 @@ class Elastic(Recommender):
 
     def retrieve(self, batch: Batch) -> Retrieved:
         """The first layer's retrieval for what `batch.recall` holds."""
-        return self._retrieve(0, self.events.content(batch.recall), batch.recall > 0)
+        return self._retrieve(0, *self._recalled(batch))
 
     def trace(self, batch: Batch) -> Trace:
         """How this history was read. Costs O(N·k) more than scoring; meant for one person at a time."""
@@ -148,6 +148,9 @@ class Elastic(Recommender):
         trace = Trace([], [], [])
         self._encode(batch, trace=trace)
         return trace
+
+    def _recalled(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        return self.events.content(batch.recall), batch.recall > 0
 
     def _retrieve(self, layer: int, content: Tensor, real: Tensor | None, edit: Edit | None = None) -> Retrieved:
         found: Retrieved = self.memories[layer](content, real)
@@ -158,7 +161,7 @@ class Elastic(Recommender):
     ) -> tuple[Tensor, list[Retrieved]]:
         content, real = self.events.content(batch.items), batch.real if batch.padded else None
         x = self.events.place(content, real)
-        recalled = (content, real) if batch.recall is batch.items else (self.events.content(batch.recall), batch.recall > 0)
+        recalled = (content, real) if batch.recall is batch.items else self._recalled(batch)
         retrieved = [self._retrieve(0, *recalled, edit)]
         p = retrieved[0].interests
         for i, layer in enumerate(self.layers):

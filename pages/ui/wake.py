@@ -2,14 +2,12 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from importlib import import_module
 from logging import ERROR, getLogger
 from threading import Thread
 
 import streamlit as st
 
 WARNS = "streamlit.runtime.scriptrunner_utils.script_run_context"  # that no visitor asks for what is opened here
-LIBRARIES = ("torch", "pandas", "plotly.graph_objects")
 
 
 @asynccontextmanager
@@ -21,8 +19,6 @@ async def up(app: st.App) -> AsyncIterator[None]:
 
 def _begin() -> None:
     getLogger(WARNS).setLevel(ERROR)
-    for name in LIBRARIES:
-        import_module(name)
-    from pages.ui import frame, person  # noqa: F401  # slow to import, and this module is imported before the server is up
+    from pages.ui import frame, person  # noqa: F401  # with torch, pandas and plotly behind them: not before the server is up
 
     frame.open_first()
