@@ -175,7 +175,7 @@ def _enough(sheet: Sheet, faults: Faults, good: int) -> None:
         line, what = faults.first[0]
         raise InputError(
             f"{sheet.shown}: {faults.count:,} of {sheet.rows + len(sheet.faults):,} rows cannot be used "
-            f"(the first: {sheet.counted} {line}, {what}); are the columns the right ones?"
+            f"(the first: {sheet.counted} {line}, {what}); perhaps other columns were meant"
         )
 
 
