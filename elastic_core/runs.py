@@ -1,7 +1,7 @@
 """A run is a folder (checkpoints/<name>/): what it was told, what it learned, what happened, and what its ids mean.
 
     config.json        the resolved configuration
-    model.safetensors  the best weights by validation NDCG@10
+    model.safetensors  the best weights by validation NDCG@10; empty for training-free models, which are fitted on opening
     metrics.jsonl      one event a line: start, epoch, test, end; append-only, a torn last line is skipped
     items.csv          dense id, raw id (and the title where the data's licence allows it)
     epochs/0007.safetensors  (where `train.snapshots` is on) every expert's load and value after epoch 7
@@ -92,8 +92,14 @@ class Run:
     def finished(self) -> bool:
         return self.last("end") is not None and self.last("test") is not None
 
-    def model(self, n_items: int | None = None) -> models.Recommender:
-        """The best weights, in eval mode on the CPU. Raises InputError if the file is missing, cut short or does not fit."""
+    def model(self, dataset: Dataset | None = None) -> models.Recommender:
+        """The best weights, in eval mode on the CPU, checked to belong to the dataset if that is given.
+
+        A training-free model has no weights: it is fitted to the dataset, which it therefore needs.
+        Raises InputError if the file is missing, cut short or does not fit, or if it was learned with other items.
+        """
+        if dataset is not None:
+            self.check_data(dataset)
         path = self.path / WEIGHTS
         if not path.is_file():
             raise InputError(f"the run {self.name} has no {WEIGHTS}")
@@ -101,7 +107,7 @@ class Run:
             weights = load_file(path)
         except (safetensors.SafetensorError, OSError) as error:
             raise InputError(f"{self.name}/{WEIGHTS} cannot be read ({error}); it may be cut short") from None
-        size = n_items or self.n_items()
+        size = self.n_items() if dataset is None else dataset.catalog.n_items
         try:
             with _Budget(sum(values.numel() for values in weights.values())):
                 model = models.build(self.config.model, size)
@@ -109,6 +115,10 @@ class Run:
         except RuntimeError as error:
             reason = " ".join(str(error).split())[:200]
             raise InputError(f"{self.name}/{WEIGHTS} does not fit its configuration: {reason}") from None
+        if not model.objectives:
+            if dataset is None:
+                raise InputError(f"{self.name} holds no weights: {self.config.model.name} is fitted to its data on opening")
+            model.fit(dataset)
         return model.eval()
 
     def snapshots(self) -> list[tuple[int, Path]]:

@@ -191,7 +191,7 @@ class Trainer:
 
     def _finish(self) -> None:
         """Scores the test split once, with the best weights, under every protocol."""
-        best = self.run.model(self.dataset.catalog.n_items).to(self.device)
+        best = self.run.model(self.dataset).to(self.device)
         report = evaluate(best, self.dataset, split="test", protocols=PROTOCOLS, device=str(self.device))
         row: dict[str, Any] = {"event": "test", "users": len(report.users), "protocols": report.metrics, "errors": report.errors}
         row["seconds"] = round(report.seconds, 2)

@@ -44,6 +44,12 @@ class Case:
         torch.manual_seed(0)
         return models.build(self.config(**more), n_items).eval()
 
+    def ready(self, world: Dataset) -> models.Recommender:
+        """One that scores: a model that needs no training is fitted."""
+        model = self.build(world.catalog.n_items)
+        model.fit(world)
+        return model
+
 
 UNREACHED = ("memories.0.query_network", "memories.0.keys", "memories.0.norm")  # Algorithm 1 as printed
 VARIANTS = [
@@ -96,16 +102,16 @@ def training(objective: str, **more: Any) -> TrainConfig:
 
 @every
 @torch.no_grad()
-def test_shapes_and_finite_scores(case: Case) -> None:
-    model, batch = case.build(), reading(histories())
+def test_shapes_and_finite_scores(case: Case, small_world: Dataset) -> None:
+    model, batch = case.ready(small_world), reading(histories())
     scores = model.score(batch)
-    assert scores.shape == (6, N_ITEMS + 1)
+    assert scores.shape == (6, small_world.catalog.n_items + 1)
     assert scores[:, 1:].isfinite().all()
     assert model.length == case.config().length
     if model.objectives:
         states = model(batch).states
         assert states.shape == (6, 16, 16) and states.isfinite().all()
-        assert model.item_table().shape == (N_ITEMS + 1, 16)
+        assert model.item_table().shape == (small_world.catalog.n_items + 1, 16)
         torch.testing.assert_close(model.logits(states), states @ model.item_table().T)
 
 
@@ -119,8 +125,8 @@ def test_the_last_state_is_the_last_of_all_states(case: Case) -> None:
 
 @every
 @torch.no_grad()
-def test_the_promise_that_nothing_is_padded_only_saves_time(case: Case) -> None:
-    model = case.build()
+def test_the_promise_that_nothing_is_padded_only_saves_time(case: Case, small_world: Dataset) -> None:
+    model = case.ready(small_world)
     for columns in (16, 13):  # blocks and windows of the query network are full, or not
         items = histories(shortest=16)[:, :columns]
         promised, asked = (model.score(Batch(items, items, padded=padded)) for padded in (False, True))
@@ -145,9 +151,9 @@ def test_a_step_in_bfloat16_is_a_step(case: Case) -> None:
 
 @every
 @torch.no_grad()
-def test_padding_and_company_are_invisible(case: Case) -> None:
+def test_padding_and_company_are_invisible(case: Case, small_world: Dataset) -> None:
     """Neither more padding on the left nor who else is in the batch changes a score."""
-    model, short = case.build(), histories(5, 9, shortest=2)
+    model, short = case.ready(small_world), histories(5, 9, shortest=2)
     alone = model.score(reading(short))
     for width in (10, 13, 16):
         padded = torch.nn.functional.pad(short, (width - 9, 0))
@@ -177,15 +183,14 @@ def test_same_seed_same_numbers(case: Case, small_world: Dataset) -> None:
 @every
 def test_saved_and_loaded_it_scores_the_same(case: Case, small_world: Dataset, tmp_path: Path) -> None:
     config = RunConfig(data=DataConfig(source="planted"), model=case.config(), train=TrainConfig())
-    model = case.build(small_world.catalog.n_items)
-    model.fit(small_world)
+    model = case.ready(small_world)
     run = Run(tmp_path / "run")
     run.start(config, small_world)
     run.save_weights(model)
     users = np.arange(8)
     batch = reading_batch(small_world, users, small_world.ends("test")[users], model.length)
     with torch.no_grad():
-        assert torch.equal(Run(run.path).model().score(batch), model.score(batch))
+        assert torch.equal(Run(run.path).model(small_world).score(batch), model.score(batch))
 
 
 # --- learning --------------------------------------------------------------------------------------------------------

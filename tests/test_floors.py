@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
 
 from elastic_core.config import DataConfig
 from elastic_core.data import Catalog, Dataset, Histories, load
@@ -85,16 +84,6 @@ def test_held_out_events_change_nothing(dataset: Dataset, config: PopularityConf
     one.fit(dataset)
     two.fit(other)
     assert all(torch.equal(a, b) for a, b in zip(one.buffers(), two.buffers(), strict=True))
-
-
-@pytest.mark.parametrize("config", [PopularityConfig(), CooccurrenceConfig()], ids=lambda config: config.name)
-def test_a_saved_floor_scores_the_same(dataset: Dataset, config: PopularityConfig | CooccurrenceConfig, tmp_path: Path) -> None:
-    model, again = build(config, 15), build(config, 15)
-    model.fit(dataset)
-    save_file(model.state_dict(), tmp_path / "model.safetensors")
-    again.load_state_dict(load_file(tmp_path / "model.safetensors"))
-    batch = history_batch([1, 2, 3], model.length)
-    assert torch.equal(model.score(batch), again.score(batch)) and model.score(batch).any()
 
 
 def test_cooccurrence_refuses_what_it_cannot_hold() -> None:

@@ -47,8 +47,7 @@ class Bomb:
 def use(folder: Path) -> torch.nn.Module:
     """What evaluate and the app do with a run."""
     run = open_run(folder)
-    model = run.model()
-    run.check_data(load(run.config.data))
+    model = run.model(load(run.config.data))
     run.events()
     return model
 

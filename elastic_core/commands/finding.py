@@ -31,9 +31,8 @@ def find_run(name: str) -> Run:
 def load_run(name: str, device: str = "cpu") -> Loaded:
     """The run, its data and its best weights on `device`; weights and data are checked to belong together."""
     run = find_run(name)
-    weights = run.model()
     dataset = load(run.config.data, say)
-    run.check_data(dataset)
+    weights = run.model(dataset)
     start = run.last("start")
     if start and start.get("data_hash", dataset.hash) != dataset.hash:
         say(f"Note: {run.name} was trained on data {start['data_hash']}, this is {dataset.hash}; scores may not be comparable.")

@@ -59,12 +59,13 @@ class Cooccurrence(Recommender):
         if n_items > MOST_ITEMS:
             raise InputError(f"co-occurrence keeps a table of items x items: {n_items:,} items are more than {MOST_ITEMS:,}")
         self.settings = config
-        self.register_buffer("table", torch.zeros(n_items + 1, n_items + 1))  # row: item read, column: item scored
+        self.register_buffer("table", torch.empty(0, 0), persistent=False)  # row: item read, column: item scored
         self.register_buffer("recency", config.decay ** torch.arange(config.length - 1, -1, -1).float(), persistent=False)
 
     def fit(self, dataset: Dataset) -> None:
         items, owners = _train_events(dataset)
-        table, columns = torch.zeros(self.table.shape), self.n_items + 1  # on the CPU, where adding has one order
+        columns = self.n_items + 1
+        table = torch.zeros(columns, columns)  # on the CPU, where adding has one order
         for distance in range(1, min(self.settings.window, len(items) - 1) + 1):
             together = owners[distance:] == owners[:-distance]
             first = torch.from_numpy(items[:-distance][together])
@@ -73,7 +74,8 @@ class Cooccurrence(Recommender):
             table.view(-1).index_add_(0, first * columns + then, weight)
             table.view(-1).index_add_(0, then * columns + first, weight * self.settings.backward)
         n = torch.from_numpy(dataset.counts()).clamp(min=1).float()
-        self.table.copy_(table.div_(n[:, None] ** self.settings.source_power).div_(n**self.settings.target_power))
+        table.div_(n[:, None] ** self.settings.source_power).div_(n**self.settings.target_power)
+        self.table = table.to(self.recency.device)
 
     def score(self, batch: Batch) -> Tensor:
         items = batch.items[:, -self.length :]

@@ -24,7 +24,7 @@ class Popularity(Recommender):
 
     def __init__(self, config: PopularityConfig, n_items: int) -> None:
         super().__init__(config, n_items)
-        self.register_buffer("counts", torch.zeros(n_items + 1))
+        self.register_buffer("counts", torch.zeros(n_items + 1), persistent=False)
 
     def fit(self, dataset: Dataset) -> None:
         self.counts.copy_(torch.from_numpy(dataset.counts()))

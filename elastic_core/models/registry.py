@@ -66,7 +66,7 @@ class Recommender(nn.Module):
         return self.objectives
 
     def fit(self, dataset: Any) -> None:
-        """Training-free models learn here, from train events only."""
+        """Training-free models learn here, from train events only. They keep nothing in their state: opening a run fits again."""
 
 
 _models: dict[str, type[Recommender]] = {}

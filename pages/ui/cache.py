@@ -114,9 +114,7 @@ def opened(run: Run, data: Dataset) -> Recommender:
 
 @st.cache_resource(max_entries=6, show_spinner=False)
 def _opened(path: str, stamp: str, data_hash: str, _data: Dataset) -> Recommender:
-    run = Run(Path(path))
-    run.check_data(_data)
-    model = run.model()
+    model = Run(Path(path)).model(_data)
     for parameter in model.parameters():
         parameter.requires_grad_(False)
     return model

@@ -23,7 +23,7 @@ def test_it_says_what_the_command_says(opened: Opened, app_runs: Path) -> None:
     app = opened(PAGE, run="tiny")
     runs = [Run(app_runs / name) for name in ("tiny", "tiny-peer")]
     data = load(runs[0].config.data)
-    found = compare(*(evaluate(run.model(), data) for run in runs), "full", "NDCG@10")
+    found = compare(*(evaluate(run.model(data), data) for run in runs), "full", "NDCG@10")
     values = [metric.value for metric in app.metric]
     assert values[:3] == [f"{found.mean_a:.4f}", f"{found.mean_b:.4f}", f"{found.difference:+.4f}"]
     assert values[4] == f"{found.p:.4f}" and values[3] == f"{found.low:+.4f} to {found.high:+.4f}"

@@ -167,7 +167,5 @@ def test_the_core_says_what_is_wrong_in_one_sentence(tiny_runs: Path, tmp_path: 
     run = Run(shutil.copytree(tiny_runs / "tiny", tmp_path / "broken"))
     UNREADABLE[name](run.path)
     with pytest.raises(InputError) as error:
-        data = load(run.config.data)
-        run.check_data(data)
-        run.model()
+        run.model(load(run.config.data))
     assert "\n" not in str(error.value) and 10 < len(str(error.value)) < 400
