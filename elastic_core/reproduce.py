@@ -81,6 +81,8 @@ def _movielens_100k() -> Iterator[Row]:
 def _movielens_1m() -> Iterator[Row]:
     for model in ("popularity", "cooccurrence"):
         yield _row("ml-1m", model)
+    for model in ("sasrec", "elastic"):
+        yield _row("ml-1m-cpu", model)
     for seed in SEEDS:
         for model in ("sasrec", "elastic"):
             yield _row("ml-1m", model, seed=seed)
