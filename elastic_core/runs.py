@@ -13,7 +13,6 @@ Every file is written beside itself and renamed, so a run killed at any moment i
 import csv
 import io
 import json
-import math
 import os
 import pickle
 from collections.abc import Callable
@@ -23,15 +22,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import safetensors
 import torch
-from safetensors.torch import load_file, save_file
-from torch.overrides import TorchFunctionMode
+from safetensors.torch import save_file
 
-import elastic_core.models as models
+from elastic_core import models
 from elastic_core.config import RunConfig
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
+from elastic_core.weights import model_from
 
 CONFIG, WEIGHTS, EVENTS, ITEMS, RESUME = "config.json", "model.safetensors", "metrics.jsonl", "items.csv", "resume.pt"
 SNAPSHOTS = "epochs"
@@ -100,21 +98,10 @@ class Run:
         """
         if dataset is not None:
             self.check_data(dataset)
-        path = self.path / WEIGHTS
-        if not path.is_file():
+        if not (self.path / WEIGHTS).is_file():
             raise InputError(f"the run {self.name} has no {WEIGHTS}")
-        try:
-            weights = load_file(path)
-        except (safetensors.SafetensorError, OSError) as error:
-            raise InputError(f"{self.name}/{WEIGHTS} cannot be read ({error}); it may be cut short") from None
         size = self.n_items() if dataset is None else dataset.catalog.n_items
-        try:
-            with _Budget(sum(values.numel() for values in weights.values())):
-                model = models.build(self.config.model, size)
-            model.load_state_dict(weights)
-        except RuntimeError as error:
-            reason = " ".join(str(error).split())[:200]
-            raise InputError(f"{self.name}/{WEIGHTS} does not fit its configuration: {reason}") from None
+        model = model_from(self.path / WEIGHTS, self.config.model, size, name=f"{self.name}/{WEIGHTS}")
         if not model.objectives:
             if dataset is None:
                 raise InputError(f"{self.name} holds no weights: {self.config.model.name} is fitted to its data on opening")
@@ -210,25 +197,6 @@ PARTS: dict[str, dict[str, Any]] = {
     "test": {"protocols": dict},
     "end": {"reason": str, "seconds": (int, float)},
 }
-
-
-class _Budget(TorchFunctionMode):
-    """Raises RuntimeError once the tensors that are made hold far more numbers than the weights of a file.
-
-    A model built on torch's device `meta` would show the same without allocating; it imports torch's compiler for it (2 s).
-    """
-
-    def __init__(self, numbers: int) -> None:
-        super().__init__()
-        self.left = 4 * numbers + 2**24
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func in (torch.empty, torch.zeros, torch.ones, torch.full, torch.rand, torch.randn, torch.eye, torch.arange):
-            size = args[0] if args and isinstance(args[0], tuple | list) else args[: 1 if func is torch.full else None]
-            self.left -= math.prod(int(n) for n in size) ** (2 if func is torch.eye else 1)
-            if self.left < 0:
-                raise RuntimeError("it asks for far more weights than the file holds")
-        return func(*args, **(kwargs or {}))
 
 
 def _event(line: str) -> dict[str, Any] | None:

@@ -19,7 +19,7 @@ FLOORS = (
     ("config",),
     ("data", "machine"),
     ("layers",),
-    ("models",),
+    ("models", "weights"),
     ("candidates", "compare", "evaluate", "metrics", "objectives", "recipes", "recovery", "routing", "runs", "streaming"),
     ("trainer",),
     ("bench", "reproduce", "tables"),

@@ -8,6 +8,7 @@ import pytest
 
 from elastic_core.data import Dataset, load
 from elastic_core.data.sources import at_hand
+from elastic_core.errors import InputError
 from elastic_core.evaluate import evaluate
 from elastic_core.runs import CONFIG, EVENTS, ITEMS, WEIGHTS, Run
 
@@ -33,6 +34,12 @@ def test_it_scores_what_its_log_says(run: Run) -> None:
     report = evaluate(run.model(dataset), dataset, protocols=("full",))
     for metric in ("NDCG@10", "HR@10"):  # weights saved on another machine round differently: a tie may fall the other way
         assert report.metrics["full"][metric] == pytest.approx(test["protocols"]["full"][metric], abs=5e-4)
+
+
+def test_a_floor_is_not_opened_without_its_data() -> None:
+    """It would score zeros."""
+    with pytest.raises(InputError, match="fitted to its data"):
+        Run(ROOT / "checkpoints" / "planted-cooccurrence").model()
 
 
 def test_nothing_of_it_is_left_out_of_the_repository() -> None:
