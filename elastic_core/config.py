@@ -38,7 +38,10 @@ class PlantedConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class DataConfig:
-    """Where the histories come from: a source name (`ml-100k`, `planted`, …) or the path of a file."""
+    """Where the histories come from: a source name (`ml-100k`, `planted`, …) or the path of a file.
+
+    `columns` maps user, item, time, title, genres to the file's own names; time to "" where the rows are in order, without one.
+    """
 
     source: str = "ml-100k"
     k_core: int = 5

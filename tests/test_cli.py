@@ -100,10 +100,11 @@ def test_compare_and_reproduce(here: Path, capsys: pytest.CaptureFixture[str]) -
 
 def test_the_template_can_be_loaded(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["data", "--write-template", "mine.csv"]) == 0
-    assert main(["data", "mine.csv", "--k-core", "0"]) == 2  # two events a person are too few, and it says so
-    Path("mine.csv").write_text(Path("mine.csv").read_text() + "anna,b3,2024-04-01\nben,b2,2024-04-02\n")
+    assert main(["data", "mine.csv", "--k-core", "5"]) == 2  # three events a person are too few, and it says so
     assert main(["data", "mine.csv", "--k-core", "0"]) == 0
     assert "people           2" in capsys.readouterr().out
+    assert main(["data", "mine.csv", "--k-core", "0", "--columns", "time="]) == 0
+    assert "none: the order in the file counts" in capsys.readouterr().out
     assert main(["data", "--write-template", "mine.csv"]) == 2
 
 
@@ -174,6 +175,7 @@ def test_bad_files(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, c
         (["train"], "--recipe"),
         (["data", "nowhere.csv"], "nowhere.csv"),
         (["data", "planted", "--columns=user"], "user"),
+        (["data", "planted", "--columns=item="], "item"),
         (["evaluate", "nobody"], "nobody"),
         (["compare", "nobody", "nobody"], "nobody"),
         (["recommend", "nobody", "--user=1"], "nobody"),

@@ -46,6 +46,21 @@ def test_steps_say_what_every_rule_leaves() -> None:
     assert steps.loc["after the 5-core", "items"] == 7 and steps["why"].str.len().min() > 10
 
 
+def test_without_times_the_order_of_the_rows_counts_and_stays(tmp_path: Path) -> None:
+    rows = [(f"u{u}", f"i{(3 * i + u) % 7}") for i in range(8) for u in range(6)] + [("u0", "i0"), ("u0", "i0")]
+    sheet, guessed = opened("clicks.csv", ("user,item\n" + "".join(f"{u},{i}\n" for u, i in rows)).encode())
+    with pytest.raises(InputError, match="needs a column for the time"):
+        check(sheet, guessed)
+    found = folded(check(sheet, {**guessed, "time": ""}), k_core=5)
+    assert not found.dataset.has_times and found.steps.set_index("step").loc["each once", "events"] == len(rows)
+    kept = Shelf(tmp_path).keep(found)
+    again = load(kept.config)
+    assert again.hash == found.dataset.hash and not again.has_times
+    assert Shelf(tmp_path).get(kept.id).config == kept.config
+    ids = [str(again.catalog.ids[i]) for i in again.histories.of(0)]
+    assert ids == [i for u, i in rows if u == "u0"]
+
+
 cells = st.text(alphabet='abc ,"\n=-', max_size=6)
 times = st.sampled_from(["1", "2.5", "x", "", "-1", "1e30", "2024-01-05"])
 lines = st.lists(st.tuples(cells, cells, times), min_size=1, max_size=30)

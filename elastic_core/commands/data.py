@@ -7,6 +7,7 @@ left out (k-core), each person's last event is kept for the test and the one bef
   python -m elastic_core data --list                the named sources
   python -m elastic_core data ml-100k
   python -m elastic_core data my-ratings.csv --columns user=reader,item=book,time=read_at --k-core 3
+  python -m elastic_core data my-clicks.csv --columns user=visitor,item=page,time=    (no times: the rows are in order)
   python -m elastic_core data --write-template my-ratings.csv
 """
 
@@ -21,19 +22,15 @@ from elastic_core.data import Dataset, load
 from elastic_core.data.origins import SOURCES
 from elastic_core.data.sources import PLANTED
 from elastic_core.errors import InputError
-
-TEMPLATE = """user,item,time,title,genres
-anna,b1,2024-01-05T20:15:00,The First Book,Fiction|History
-anna,b2,2024-02-11T19:00:00,Another Book,Science
-ben,b1,2024-01-09T08:30:00,The First Book,Fiction|History
-ben,b3,2024-03-01T21:45:00,A Third Book,Fiction
-"""
+from elastic_core.services.uploads import TEMPLATE
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", metavar="SOURCE", nargs="?", help="a named source, a file or a folder")
     parser.add_argument("--list", action="store_true", help="show the named sources")
-    parser.add_argument("--columns", type=listed, default=[], help="your column names: user=…,item=…,time=…,title=…,genres=…")
+    parser.add_argument(
+        "--columns", type=listed, default=[], help="your column names: user=…,item=…,time=…,title=…,genres=…; time= for none"
+    )
     parser.add_argument("--k-core", type=int, default=5, help="fewest events of an item and a person (default: 5)")
     parser.add_argument("--write-template", metavar="FILE", type=Path, help="write a small CSV in the expected layout and stop")
 
@@ -52,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _pair(text: str) -> tuple[str, str]:
     ours, separator, theirs = text.partition("=")
-    if not separator or not theirs:
+    if not separator or not (theirs or ours == "time"):
         raise InputError(f"--columns needs pairs such as user=reader, not {text!r}")
     return ours, theirs
 

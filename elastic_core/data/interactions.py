@@ -27,6 +27,7 @@ NAMES = {
     "title": ("title", "name", "movie_title"),
     "genres": ("genres", "genre", "tags", "categories"),
 }
+IN_ORDER = ("time", "")  # of a column mapping: there are no times, the rows are in order
 MISSING = ["", "nan", "NaN", "null"]
 FIRST = ("ratings.dat", "ratings.csv", "u.data")
 TABLES = (".csv", ".tsv", ".txt", ".dat", ".data", ".inter", ".parquet", ".pq")
@@ -49,7 +50,10 @@ class Table:
 
 
 def read(path: Path, columns: Mapping[str, str] | None = None) -> Table:
-    """Read a file, a .gz, a .zip or a folder. `columns` maps user, item, time, title, genres to the file's own names."""
+    """Read a file, a .gz, a .zip or a folder. `columns` maps user, item, time, title, genres to the file's own names.
+
+    A time of "" says that there is none: the rows are in order.
+    """
     bundle = open_bundle(path)
     name = _choose(bundle)
     shown = bundle.describe(name)
@@ -185,14 +189,14 @@ def _pick(frame: pd.DataFrame, columns: Mapping[str, str], shown: str) -> pd.Dat
     for ours, name in columns.items():
         if ours not in NAMES:
             raise InputError(f"data.columns maps {ours!r}, which is none of {', '.join(NAMES)}")
-        if name not in there:
+        if name not in there and (ours, name) != IN_ORDER:
             raise InputError(f"{shown} has no column {name!r} (for {ours}); it has: {', '.join(there)}")
     chosen = {**_match(there), **columns}
     for ours in ("user", "item", "time"):
         if ours not in chosen:
             hint = f"name it in data.columns, as {{{ours!r}: ...}}; the first line must hold the names"
             raise InputError(f"{shown} has no column for {ours}; it has: {', '.join(there)} ({hint})")
-    return pd.DataFrame({ours: frame[name] for ours, name in chosen.items()})
+    return pd.DataFrame({ours: frame[name] for ours, name in chosen.items() if (ours, name) != IN_ORDER})
 
 
 def _own_titles(frame: pd.DataFrame) -> pd.DataFrame:

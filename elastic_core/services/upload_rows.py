@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from elastic_core.data.interactions import MISSING, NAMES
+from elastic_core.data.interactions import IN_ORDER, MISSING, NAMES
 from elastic_core.errors import InputError
 from elastic_core.services.exports import safe_cell
 from elastic_core.services.upload_bytes import DIRECTIONS
@@ -41,7 +41,10 @@ class Faults:
 
 @dataclass(frozen=True, eq=False)
 class Checked:
-    """`events`: user, item (text), time (seconds), in file order; `items`: item, title, genres, or None."""
+    """`events`: user, item (text), time (seconds), in file order; `items`: item, title, genres, or None.
+
+    Without times the order of the rows is what counts, and `events` has none.
+    """
 
     shown: str
     events: pd.DataFrame
@@ -59,20 +62,24 @@ def guess(columns: list[str]) -> dict[str, str]:
 
 
 def check(sheet: Sheet, mapping: Mapping[str, str]) -> Checked:
-    """Every row looked at. Raises InputError if the mapping cannot be used, or if hardly a row can."""
+    """Every row looked at; a time of "" says that the rows are in order. Raises InputError if the mapping cannot be used, or
+    if hardly a row can.
+    """
     _check_mapping(sheet, mapping)
     user, item = (_ids(sheet.columns[mapping[name]]) for name in ("user", "item"))
     wrong = np.full(sheet.rows, "", dtype=object)
     for name, column in (("user", user), ("item", item)):
         _mark_ids(wrong, name, column)
     notes = list(sheet.notes)
-    seconds = _seconds(pd.Series(sheet.columns[mapping["time"]], dtype=object), wrong, notes)
+    timed = IN_ORDER not in mapping.items()
+    seconds = _seconds(pd.Series(sheet.columns[mapping["time"]], dtype=object), wrong, notes) if timed else None
     good = wrong == ""
     faults = _faults(sheet, wrong)
     _enough(sheet, faults, int(good.sum()))
     events = pd.DataFrame({"user": user[good], "item": item[good]}, dtype=object)
-    kept = seconds[good]
-    events["time"] = kept.astype(np.int64) if (kept == np.floor(kept)).all() else np.round(kept, 6)
+    if seconds is not None:
+        kept = seconds[good]
+        events["time"] = kept.astype(np.int64) if (kept == np.floor(kept)).all() else np.round(kept, 6)
     items = _items(sheet, mapping, events["item"], good, notes)
     formulas = sum(is_formula(text) for text in pd.unique(events["item"])) + sum(map(is_formula, pd.unique(events["user"])))
     if formulas:
@@ -91,10 +98,10 @@ def is_formula(text: str) -> bool:
 def _check_mapping(sheet: Sheet, mapping: Mapping[str, str]) -> None:
     there = ", ".join(list(sheet.columns)[:12])
     for ours in NEEDED:
-        if not mapping.get(ours):
+        if not mapping.get(ours) and (ours, mapping.get(ours)) != IN_ORDER:
             raise InputError(f"{sheet.shown} needs a column for the {ours}; it has: {there}")
     for ours, name in mapping.items():
-        if ours not in NAMES or name not in sheet.columns:
+        if ours not in NAMES or (name not in sheet.columns and (ours, name) != IN_ORDER):
             raise InputError(f"{sheet.shown} has no column {name!r} (for {ours}); it has: {there}")
     repeated = [name for name, times in Counter(mapping.values()).items() if times > 1]
     if repeated:

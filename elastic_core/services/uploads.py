@@ -1,6 +1,6 @@
 """A visitor's own data: what is left of a file after the k-core, and the shelf on which accepted files and planted worlds stay.
 
-    checkpoints/uploads/<id>/   data.csv      user, item, time[, title, genres]: checked rows only, absent for a planted world
+    checkpoints/uploads/<id>/   data.csv      user, item[, time, title, genres]: checked rows only, absent for a planted world
                                 upload.json   label, configuration, what was found; read by people and by this module
 
 Ids are hashes of the content and are only ever looked up in the list. A folder appears whole or not at all.
@@ -23,7 +23,7 @@ import pandas as pd
 from elastic_core.config import DataConfig, PlantedConfig
 from elastic_core.data import Dataset
 from elastic_core.data.histories import fold
-from elastic_core.data.interactions import Table
+from elastic_core.data.interactions import IN_ORDER, Table
 from elastic_core.data.origins import LICENCE_OWN
 from elastic_core.data.sources import CARD, PLANTED
 from elastic_core.data.synthetic import planted
@@ -67,11 +67,12 @@ def folded(checked: Checked, k_core: int) -> Outcome:
     """Repeats out, k-core, split. Raises InputError if too little is left to learn from."""
     table = Table(checked.events, checked.items, blob="")
     data = fold(table, name="upload", label=checked.shown, licence=LICENCE_OWN, k_core=k_core)
-    once = checked.events.drop_duplicates(["user", "item", "time"])
+    once = checked.events.drop_duplicates(["user", "item", "time"]) if table.timed else checked.events
+    repeats = "rows that repeat person, item and time exactly are one event written twice"
     rows = [
         ("in the file", checked.rows, None, None, "every row below the column names"),
         ("can be read", *_counts(checked.events), "rows with something wrong are left out; they are listed above"),
-        ("each once", *_counts(once), "rows that repeat person, item and time exactly are one event written twice"),
+        ("each once", *_counts(once), repeats if table.timed else "without times, a row that repeats another is a new event"),
         (
             f"after the {k_core}-core", int(data.histories.lengths.sum()), data.histories.n_users, data.catalog.n_items,
             f"items with fewer than {k_core} events, then people with fewer than {max(k_core, 3)}, go until nothing changes",
@@ -133,7 +134,8 @@ class Shelf:
             "left out": outcome.checked.faults.count,
             "notes": [*outcome.checked.notes, *outcome.dataset.notes],
         }
-        config = DataConfig(source=str(_place(self.folder / found / DATA)), k_core=outcome.k_core)
+        columns = {} if outcome.dataset.has_times else dict([IN_ORDER])
+        config = DataConfig(source=str(_place(self.folder / found / DATA)), k_core=outcome.k_core, columns=columns)
         return self._put(found, "file", label or outcome.checked.shown, config, facts, text)
 
     def plant(self, config: PlantedConfig, k_core: int = 5, label: str = "") -> Kept:

@@ -11,7 +11,7 @@ from elastic_core.services.upload_sheets import MOST_COLUMNS, MOST_ROWS, PREVIEW
 from elastic_core.services.uploads import Kept, Outcome, Shelf
 from pages.ui import cache_data, shell, view
 
-NONE, SAID = "– none –", "dat_said"
+NONE, IN_ORDER, SAID = "– none –", "– none: the rows are in order –", "dat_said"
 ROLES = {"user": "Person (user)", "item": "Item", "time": "Time", "title": "Title (optional)", "genres": "Genres (optional)"}
 PREVIEWED = view.About(
     "Has the file been understood?",
@@ -21,7 +21,8 @@ PREVIEWED = view.About(
 )
 FAULTS = view.About(
     "Which rows cannot be used, and why?",
-    "Every row is looked at: a person, an item and a time are needed. Rows with something wrong are left out, the others stay.",
+    "Every row is looked at: a person, an item and, unless the rows are in order, a time are needed. Rows with something wrong "
+    "are left out, the others stay.",
     "Only the first are listed; the count below is of all of them.",
     test="tests/test_uploads.py::test_faults_are_those_of_a_loop_over_lines",
 )
@@ -40,7 +41,8 @@ def shelf() -> Shelf:
 
 def part() -> None:
     st.write(
-        "Who met what, and when: one event a line. Nothing leaves this machine, and nothing is kept until you say so at the end."
+        "Who met what, and when (or in which order): one event a line. Nothing leaves this machine, and nothing is kept until "
+        "you say so at the end."
     )
     with st.container(horizontal=True, vertical_alignment="center"):
         st.download_button(
@@ -91,10 +93,12 @@ def _mapping(sheet: Sheet, guessed: dict[str, str], digest: str) -> dict[str, st
     names, mapping = list(sheet.columns), {}
     for column, ours in zip(st.columns(len(ROLES)), ROLES, strict=True):
         options = names if ours in NEEDED and ours in guessed else [NONE, *names]
+        if ours == "time":
+            options = [*options, IN_ORDER]
         first = options.index(guessed[ours]) if ours in guessed else 0
         chosen = column.selectbox(ROLES[ours], options, first, key=f"dat_{ours}_{digest[:8]}", format_func=str)
         if chosen != NONE:
-            mapping[ours] = chosen
+            mapping[ours] = "" if chosen == IN_ORDER else chosen
     assert set(ROLES) == {*NEEDED, *OPTIONAL}
     return mapping
 

@@ -58,6 +58,19 @@ def test_a_file_goes_from_first_row_to_the_train_page(opened: Visit, app_runs: P
     assert train.selectbox(key="train_data").value == kept.label
 
 
+def test_a_file_without_times_is_taken_in_its_order(opened: Visit, app_runs: Path) -> None:
+    app = opened(PAGE, dat_part="Bring your own")
+    upload(app, "user,item\n" + "".join(f"u{u},b{(i + u) % 7}\n" for i in range(7) for u in range(6)))
+    assert "Choose the column for: Time" in said(app)
+    choose(app, "time", "– none: the rows are in order –")
+    assert "All 42 rows can be read" in said(app)
+    press(app, "Keep these data")
+    (kept,) = Shelf(app_runs / "uploads").all()
+    assert kept.config.columns == {"time": ""}
+    press(app, "Look at it")
+    assert not app.exception and app.metric[0].value == "6"
+
+
 def test_what_is_kept_can_be_looked_at_and_deleted(opened: Visit, app_runs: Path) -> None:
     app = opened(PAGE, dat_part="Plant a world", dat_users="100", dat_items="60", dat_interests="4")
     press(app, "Keep this world")
