@@ -61,6 +61,14 @@ def test_without_times_the_order_of_the_rows_counts_and_stays(tmp_path: Path) ->
     assert ids == [i for u, i in rows if u == "u0"]
 
 
+@pytest.mark.parametrize("mark", ["\t", ",", " ", "::"])
+def test_known_layouts_without_names_are_guessed(mark: str) -> None:
+    rated, plain = (f"7{mark}12{mark}3{mark}881250949\n" * 2, f"7{mark}12\n7{mark}13\n")
+    assert opened("u.data", rated.encode())[1] == {"user": "column 1", "item": "column 2", "time": "column 4"}
+    if mark != "::":
+        assert opened("clicks.txt", plain.encode())[1] == {"user": "column 1", "item": "column 2"}
+
+
 cells = st.text(alphabet='abc ,"\n=-', max_size=6)
 times = st.sampled_from(["1", "2.5", "x", "", "-1", "1e30", "2024-01-05"])
 lines = st.lists(st.tuples(cells, cells, times), min_size=1, max_size=30)

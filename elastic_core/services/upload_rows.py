@@ -55,7 +55,12 @@ class Checked:
 
 
 def guess(columns: list[str]) -> dict[str, str]:
-    """Which of the file's columns is the user, item, time, title, genres, as far as their names tell."""
+    """Which of the file's columns is the user, item, time, title, genres, as far as their names tell.
+
+    Numbered columns are those of a file without names: two are taken for `user item`, four for MovieLens' u.data.
+    """
+    if columns[:2] == ["column 1", "column 2"] and len(columns) in (2, 4):
+        return {"user": "column 1", "item": "column 2"} | ({"time": "column 4"} if len(columns) == 4 else {})
     plain = {re.sub(r"[\s-]+", "_", name.strip().lower()): name for name in reversed(columns)}
     found = {ours: next((plain[name] for name in names if name in plain), None) for ours, names in NAMES.items()}
     return {ours: name for ours, name in found.items() if name is not None}
