@@ -14,24 +14,20 @@ checkpoints/jobs/speed/<id>/        plan.json      what was asked for
 import json
 import os
 import shutil
-import subprocess
-import sys
-import threading
-import time
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import pandas as pd
 
-import elastic_core
 from elastic_core.bench.latency import SYSTEMS, Setting, contestants
 from elastic_core.bench.store import read_rows
 from elastic_core.errors import InputError
 from elastic_core.runs import write_text
 from elastic_core.services.efficiency_curves import MEASURED, table_of, tidy
 from elastic_core.services.jobs import Jobs
+from elastic_core.services.process import age, read_object, spawn
 from elastic_core.services.slot import Slot
 
 State = Literal["starting", "running", "not responding", "interrupted", "finished", "cancelled", "failed"]
@@ -170,45 +166,18 @@ class Measurements:
         if end:
             state = end["state"]
         elif not (path / "begun.json").exists():
-            state = "starting" if _age(path / "plan.json") < STARTING else "interrupted"
+            state = "starting" if age(path / "plan.json") < STARTING else "interrupted"
         elif self.slot.held:
-            state = "running" if _age(path / "beat") < STALE else "not responding"
+            state = "running" if age(path / "beat") < STALE else "not responding"
         else:
             state = "interrupted"
         share = float(progress.get("done", 0)) / max(plan.steps(), 1)
         return Measurement(path, plan, state, min(share, 1.0), str(progress.get("text", "Starting")), str(end.get("reason", "")))
 
     def _spawn(self, path: Path, threads: int) -> None:
-        """A process of its own session: it outlives the app and a reload of the page."""
-        package = str(Path(elastic_core.__file__).resolve().parents[1])
-        limits = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(threads))
-        paths = os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH", ""))))
-        with (path / "log.txt").open("ab") as log:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "elastic_core.services.efficiency_worker", str(self.root), path.name],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
-                env={**os.environ, **limits, "PYTHONPATH": paths},
-            )  # fmt: skip
-        threading.Thread(target=process.wait, daemon=True).start()  # so that no zombie is left while the app lives
+        spawn("elastic_core.services.efficiency_worker", self.root, path.name, log=path / "log.txt", threads=threads)
 
 
 def cores() -> int:
     """How many threads may be asked for."""
     return os.cpu_count() or 1
-
-
-def read_object(path: Path) -> dict[str, Any]:
-    """The object in a JSON file; empty if there is none or it cannot be read."""
-    try:
-        plain = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return plain if isinstance(plain, dict) else {}
-
-
-def _age(path: Path) -> float:
-    """Seconds since the file was touched."""
-    try:
-        return time.time() - path.stat().st_mtime
-    except OSError:
-        return float("inf")

@@ -19,9 +19,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
-import sys
-import threading
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -29,10 +26,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-import elastic_core
 from elastic_core.config import RunConfig
 from elastic_core.errors import InputError
 from elastic_core.runs import Run, write_text
+from elastic_core.services.process import age, read_object, spawn
 from elastic_core.services.slot import Slot
 
 State = Literal["queued", "running", "not responding", "interrupted", "finished", "stopped", "failed"]
@@ -145,25 +142,25 @@ class Jobs:
 
     def _current(self) -> str:
         """The id of the job in the slot, or nothing."""
-        return str(_json(self.folder / "slot.json").get("job", "")) if self.slot.held else ""
+        return str(read_object(self.folder / "slot.json").get("job", "")) if self.slot.held else ""
 
     def _read(self, path: Path, current: str) -> Job | None:
-        plain = _json(path / "job.json")
+        plain = read_object(path / "job.json")
         try:
             config, run = RunConfig.from_dict(plain["config"]), Run(self.root / plain["run"])
         except (InputError, KeyError, TypeError):
             return None
-        end = _json(path / "end.json")
+        end = read_object(path / "end.json")
         state: State
         if end:
             state = end["state"]
         elif not (path / "begun.json").exists():
             state = "queued"
         elif path.name == current:
-            state = "running" if _age(path / "beat") < STALE else "not responding"
+            state = "running" if age(path / "beat") < STALE else "not responding"
         else:
             state = "finished" if run.finished else "interrupted"
-        return Job(path, run, config, state, _json(path / "progress.json"), end.get("reason", ""), (path / "stop").exists())
+        return Job(path, run, config, state, read_object(path / "progress.json"), end.get("reason", ""), (path / "stop").exists())
 
     def _name(self, config: RunConfig, wanted: str) -> str:
         """A free run name: the wanted one, or one that says model and data."""
@@ -189,31 +186,4 @@ class Jobs:
         shutil.rmtree(away, ignore_errors=True)
 
     def _spawn(self) -> None:
-        """A process of its own session: it outlives the app, and an interrupt in the app's terminal does not reach it."""
-        package = str(Path(elastic_core.__file__).resolve().parents[1])
-        threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
-        paths = os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH", ""))))
-        with (self.folder / "worker.log").open("ab") as log:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "elastic_core.services.worker", str(self.root)],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
-                env={**os.environ, **threads, "PYTHONPATH": paths},
-            )  # fmt: skip
-        threading.Thread(target=process.wait, daemon=True).start()  # so that no zombie is left while the app lives
-
-
-def _json(path: Path) -> dict[str, Any]:
-    """The object in a file; empty if there is none or it cannot be read."""
-    try:
-        plain = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return plain if isinstance(plain, dict) else {}
-
-
-def _age(path: Path) -> float:
-    """Seconds since the file was touched."""
-    try:
-        return time.time() - path.stat().st_mtime
-    except OSError:
-        return float("inf")
+        spawn("elastic_core.services.worker", self.root, log=self.folder / "worker.log")

@@ -11,10 +11,6 @@ A request without an end whose process is gone, or whose beat is stale, was inte
 """
 
 import json
-import os
-import subprocess
-import sys
-import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,9 +18,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-import elastic_core
 from elastic_core.errors import InputError
 from elastic_core.runs import Run, list_runs, write_text
+from elastic_core.services.process import age, read_object, spawn
 from elastic_core.services.projection import LAID_OUT, Settings
 from elastic_core.services.slot import Slot
 
@@ -70,7 +66,7 @@ class Maps:
         with Slot(self.folder / "submit.lock"):
             if self.now().active:
                 raise InputError("a map is being computed already; wait for it or cancel it")
-            for name in ("cancel", "end.json", "progress.json", "beat"):
+            for name in ("cancel", "end.json", "progress.json", "beat", "log.txt"):
                 (self.folder / name).unlink(missing_ok=True)
             request = {
                 "run": run.name, "neighbours": settings.neighbours, "distance": settings.distance, "aligned": aligned,
@@ -86,7 +82,7 @@ class Maps:
 
     def now(self) -> Drawing:
         """What the files say. Never fails."""
-        request, end, progress = (_json(self.folder / f"{name}.json") for name in ("request", "end", "progress"))
+        request, end, progress = (read_object(self.folder / f"{name}.json") for name in ("request", "end", "progress"))
         try:
             began = float(request["time"])
             about: dict[str, Any] = {
@@ -101,7 +97,7 @@ class Maps:
 
     def request(self) -> tuple[Run, Settings, np.ndarray, bool]:
         """What the process is to do; a run is looked up in the list, never made into a path. Raises InputError."""
-        plain = _json(self.folder / "request.json")
+        plain = read_object(self.folder / "request.json")
         runs = {run.name: run for run in list_runs(self.root)}
         if plain.get("run") not in runs:
             raise InputError("the run of this map is not there any more")
@@ -114,26 +110,8 @@ class Maps:
             return state
         if self.slot.held:
             beat = self.folder / "beat"
-            return "interrupted" if beat.exists() and time.time() - beat.stat().st_mtime > STALE else "running"
+            return "interrupted" if beat.exists() and age(beat) > STALE else "running"
         return "starting" if not (self.folder / "beat").exists() and time.time() - began < STARTING else "interrupted"
 
     def _spawn(self) -> None:
-        """A niced process of its own session with one thread; numba must know before it is imported."""
-        package = str(Path(elastic_core.__file__).resolve().parents[1])
-        threads = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
-        paths = os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH", ""))))
-        with (self.folder / "log.txt").open("wb") as log:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "elastic_core.services.projection_worker", str(self.root)],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
-                env={**os.environ, **dict.fromkeys(threads, "1"), "PYTHONPATH": paths},
-            )  # fmt: skip
-        threading.Thread(target=process.wait, daemon=True).start()  # so that no zombie is left while the app lives
-
-
-def _json(path: Path) -> dict[str, Any]:
-    try:
-        plain = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return plain if isinstance(plain, dict) else {}
+        spawn("elastic_core.services.projection_worker", self.root, log=self.folder / "log.txt")
