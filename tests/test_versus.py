@@ -15,7 +15,7 @@ from elastic_core.evaluate import evaluate
 from elastic_core.models import build
 from elastic_core.models.cooccurrence import CooccurrenceConfig
 from elastic_core.models.elastic import ElasticConfig
-from elastic_core.runs import list_runs
+from elastic_core.runs import Run, list_runs
 from elastic_core.services import versus, versus_slices, versus_table
 from elastic_core.services.recommend import recommend
 from elastic_core.services.versus import Judged, judge
@@ -151,3 +151,12 @@ def test_shipped_runs_on_the_same_data_stand_in_one_table() -> None:
     frame = versus_table.quantities(same, "full", {}, data, versus_table.shipped_latencies(ROOT / "checkpoints"))
     assert set(versus_table.QUANTITIES) <= set(frame.columns) and frame["parameters"].gt(0).any()
     assert frame.set_index("run").loc[elastic.name, "benchmark time"] > 0
+
+
+def test_what_a_seed_can_move_is_said() -> None:
+    shipped = Path(__file__).resolve().parents[1] / "checkpoints"
+    names = ("elastic", "elastic-seed1", "elastic-seed2", "cooccurrence", "elastic-pkm-act")
+    runs = [Run(shipped / f"ml-100k-{name}") for name in names]
+    say = [versus_table.seeds(runs, run, "full", "NDCG@10") for run in runs]
+    assert "3 training seeds" in say[0]
+    assert "needs no training" in say[3] and "trained once" in say[4]

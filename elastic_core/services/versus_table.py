@@ -15,6 +15,7 @@ from elastic_core.compare import Comparison
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.metrics import NAMES
+from elastic_core.models import model_class
 from elastic_core.runs import Run
 from elastic_core.services.run_table import system
 from elastic_core.services.versus import Judged, chosen_lists, properties
@@ -94,7 +95,9 @@ def across(found: Sequence[Comparison]) -> pd.DataFrame:
 
 
 def seeds(runs: list[Run], run: Run, protocol: str, metric: str) -> str:
-    """What other training seeds of the same configuration reached, in one sentence; nothing if there are none."""
+    """What other training seeds of the same configuration reached, in one sentence."""
+    if not model_class(run.config.model.name).objectives:
+        return f"{run.name} needs no training, so no seed moves it."
     twins = [other for other in runs if other.name != run.name and _but_seed(other) == _but_seed(run)]
     values = [(other.last("test") or {})["protocols"][protocol][metric] for other in [run, *twins] if other.last("test")]
     if len(values) < 2:

@@ -11,7 +11,7 @@ from elastic_core.services.upload_sheets import MOST_COLUMNS, MOST_ROWS, PREVIEW
 from elastic_core.services.uploads import Kept, Outcome, Shelf
 from pages.ui import cache_data, shell, view
 
-NONE, IN_ORDER, SAID = "– none –", "– none: the rows are in order –", "dat_said"
+NONE, IN_ORDER, SAID = "– none –", "– order of rows –", "dat_said"
 ROLES = {"user": "Person (user)", "item": "Item", "time": "Time", "title": "Title (optional)", "genres": "Genres (optional)"}
 PREVIEWED = view.About(
     "Has the file been understood?",

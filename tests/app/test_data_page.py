@@ -62,7 +62,7 @@ def test_a_file_without_times_is_taken_in_its_order(opened: Visit, app_runs: Pat
     app = opened(PAGE, dat_part="Bring your own")
     upload(app, "user,item\n" + "".join(f"u{u},b{(i + u) % 7}\n" for i in range(7) for u in range(6)))
     assert "Choose the column for: Time" in said(app)
-    choose(app, "time", "– none: the rows are in order –")
+    choose(app, "time", "– order of rows –")
     assert "All 42 rows can be read" in said(app)
     press(app, "Keep these data")
     (kept,) = Shelf(app_runs / "uploads").all()
