@@ -80,10 +80,12 @@ def recipe(name: str, model: str = "elastic") -> RunConfig:
 
 
 def _model(name: str, settings: dict[str, Any]) -> ModelConfig:
-    """The model's settings, as far as it has them: one recipe serves every model."""
+    """The model's settings, as far as it has them: one recipe serves every model. One that needs no training keeps its own."""
     if name not in models.names():
         raise InputError(f"unknown model {name!r}; known are {', '.join(models.names())}")
     kind = ModelConfig.known[name]
+    if not models.model_class(name).objectives:
+        return kind()
     known = {f.name for f in dataclasses.fields(kind)}
     return kind(**{key: value for key, value in settings.items() if key in known})
 

@@ -93,19 +93,26 @@ class Run:
     def model(self, dataset: Dataset | None = None) -> models.Recommender:
         """The best weights, in eval mode on the CPU, checked to belong to the dataset if that is given.
 
-        A training-free model has no weights: it is fitted to the dataset, which it therefore needs.
+        A training-free model has no weights: it is fitted to the dataset it was tested on, which it therefore needs.
         Raises InputError if the file is missing, cut short or does not fit, or if it was learned with other items.
         """
         if dataset is not None:
             self.check_data(dataset)
+        if not models.model_class(self.config.model.name).objectives:
+            return self._fitted(dataset)
         if not (self.path / WEIGHTS).is_file():
             raise InputError(f"the run {self.name} has no {WEIGHTS}")
         size = self.n_items() if dataset is None else dataset.catalog.n_items
-        model = model_from(self.path / WEIGHTS, self.config.model, size, name=f"{self.name}/{WEIGHTS}")
-        if not model.objectives:
-            if dataset is None:
-                raise InputError(f"{self.name} holds no weights: {self.config.model.name} is fitted to its data on opening")
-            model.fit(dataset)
+        return model_from(self.path / WEIGHTS, self.config.model, size, name=f"{self.name}/{WEIGHTS}").eval()
+
+    def _fitted(self, dataset: Dataset | None) -> models.Recommender:
+        if dataset is None:
+            raise InputError(f"{self.name} holds no weights: {self.config.model.name} is fitted to its data on opening")
+        learned = (self.last("start") or {}).get("data_hash", dataset.hash)
+        if learned != dataset.hash:
+            raise InputError(f"the run {self.name} was fitted to data {learned}, but {dataset.label} is now {dataset.hash}")
+        model = models.build(self.config.model, dataset.catalog.n_items)
+        model.fit(dataset)
         return model.eval()
 
     def snapshots(self) -> list[tuple[int, Path]]:

@@ -62,8 +62,7 @@ class Trainer:
             self.run.forget_resume()  # left over if the process ended right after the last row
             return self.run
         self._start()
-        if not self.model.objectives:
-            self.model.fit(self.dataset)
+        if not self.model.objectives:  # nothing to learn: it is fitted when the run is opened for its test
             self.run.save_weights(self.model)
             self.stopped = "needs no training"
         else:

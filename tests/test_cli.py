@@ -105,6 +105,9 @@ def test_the_template_can_be_loaded(here: Path, capsys: pytest.CaptureFixture[st
     assert "people           2" in capsys.readouterr().out
     assert main(["data", "mine.csv", "--k-core", "0", "--columns", "time="]) == 0
     assert "none: the order in the file counts" in capsys.readouterr().out
+    short = ["--set", "train.epochs=1", "--set", "data.k_core=0", "--set", "model.length=8"]
+    assert main(["train", "--recipe=toy", *short, "--set=data.source=mine.csv", "--columns=time=", "--out=checkpoints/mine"]) == 0
+    assert Run(here / "checkpoints/mine").config.data.columns == {"time": ""}
     assert main(["data", "--write-template", "mine.csv"]) == 2
 
 
@@ -176,6 +179,8 @@ def test_bad_files(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, c
         (["data", "nowhere.csv"], "nowhere.csv"),
         (["data", "planted", "--columns=user"], "user"),
         (["data", "planted", "--columns=item="], "item"),
+        (["data", "planted", "--columns=time="], "columns"),
+        (["train", "--recipe=toy", "--columns=reader"], "reader"),
         (["evaluate", "nobody"], "nobody"),
         (["compare", "nobody", "nobody"], "nobody"),
         (["recommend", "nobody", "--user=1"], "nobody"),

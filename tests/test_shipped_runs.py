@@ -1,5 +1,6 @@
 """The runs in checkpoints/, as somebody gets them who clones the project: whole, and scoring what their logs say."""
 
+import dataclasses
 import subprocess
 from functools import cache
 from pathlib import Path
@@ -36,10 +37,14 @@ def test_it_scores_what_its_log_says(run: Run) -> None:
         assert report.metrics["full"][metric] == pytest.approx(test["protocols"]["full"][metric], abs=5e-4)
 
 
-def test_a_floor_is_not_opened_without_its_data() -> None:
-    """It would score zeros."""
+def test_a_floor_is_opened_with_the_data_it_was_tested_on_and_no_other() -> None:
+    run = Run(ROOT / "checkpoints" / "planted-cooccurrence")
     with pytest.raises(InputError, match="fitted to its data"):
-        Run(ROOT / "checkpoints" / "planted-cooccurrence").model()
+        run.model()  # it would score zeros
+    data = data_of(run.name)
+    histories = dataclasses.replace(data.histories, items=data.histories.items[::-1].copy())
+    with pytest.raises(InputError, match=data.hash):
+        run.model(dataclasses.replace(data, histories=histories))
 
 
 def test_nothing_of_it_is_left_out_of_the_repository() -> None:

@@ -67,6 +67,8 @@ def test_known_layouts_without_names_are_guessed(mark: str) -> None:
     assert opened("u.data", rated.encode())[1] == {"user": "column 1", "item": "column 2", "time": "column 4"}
     if mark != "::":
         assert opened("clicks.txt", plain.encode())[1] == {"user": "column 1", "item": "column 2"}
+    unknown = f"881250949{mark}7{mark}12{mark}3\n" * 2  # a rating at the end is no time
+    assert opened("other.data", unknown.encode())[1] == {}
 
 
 cells = st.text(alphabet='abc ,"\n=-', max_size=6)
@@ -117,11 +119,14 @@ def test_text_parquet_and_packed_files_give_the_same_data() -> None:
 
 
 def test_columns_are_guessed_by_their_usual_names() -> None:
-    assert guess(["userId", "movieId", "rating", "timestamp"]) == {"user": "userId", "item": "movieId", "time": "timestamp"}
-    assert guess(["Customer ID", "ASIN", "unixReviewTime", "Name"]) == {
+    def named(*names: str) -> dict[str, list[str]]:
+        return {name: ["7"] for name in names}
+
+    assert guess(named("userId", "movieId", "rating", "timestamp")) == {"user": "userId", "item": "movieId", "time": "timestamp"}
+    assert guess(named("Customer ID", "ASIN", "unixReviewTime", "Name")) == {
         "user": "Customer ID", "item": "ASIN", "time": "unixReviewTime", "title": "Name",
     }  # fmt: skip
-    assert guess(["a", "b"]) == {}
+    assert guess(named("a", "b")) == guess(named("column 1", "column 2", "rating", "when")) == {}
 
 
 @pytest.mark.parametrize(("text", "runs"), [("=1", True), ("+a", True), ("-5", False), ("-5.5", False), ("@x", True)])

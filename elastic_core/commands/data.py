@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from elastic_core.commands.finding import listed, say
+from elastic_core.commands.finding import COLUMNS, listed, mapped, say
 from elastic_core.config import DataConfig
 from elastic_core.data import Dataset, load
 from elastic_core.data.origins import SOURCES
@@ -28,9 +28,7 @@ from elastic_core.services.uploads import TEMPLATE
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", metavar="SOURCE", nargs="?", help="a named source, a file or a folder")
     parser.add_argument("--list", action="store_true", help="show the named sources")
-    parser.add_argument(
-        "--columns", type=listed, default=[], help="your column names: user=…,item=…,time=…,title=…,genres=…; time= for none"
-    )
+    parser.add_argument("--columns", type=listed, default=[], help=COLUMNS)
     parser.add_argument("--k-core", type=int, default=5, help="fewest events of an item and a person (default: 5)")
     parser.add_argument("--write-template", metavar="FILE", type=Path, help="write a small CSV in the expected layout and stop")
 
@@ -42,16 +40,9 @@ def run(arguments: argparse.Namespace) -> int:
         print("\n".join([f"{name:<20}{source.label}" for name, source in SOURCES.items()]))
         print(f"{PLANTED:<20}Planted interests: made by a rule that is known, needs no download")
         return 0
-    columns = dict(_pair(text) for text in arguments.columns)
-    print(describe(load(DataConfig(source=arguments.source, columns=columns, k_core=arguments.k_core), say)))
+    config = DataConfig(source=arguments.source, columns=mapped(arguments.columns), k_core=arguments.k_core)
+    print(describe(load(config, say)))
     return 0
-
-
-def _pair(text: str) -> tuple[str, str]:
-    ours, separator, theirs = text.partition("=")
-    if not separator or not (theirs or ours == "time"):
-        raise InputError(f"--columns needs pairs such as user=reader, not {text!r}")
-    return ours, theirs
 
 
 def _write_template(path: Path) -> int:

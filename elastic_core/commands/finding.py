@@ -11,6 +11,7 @@ from elastic_core.models import Recommender
 from elastic_core.runs import CONFIG, Run, list_runs, open_run
 
 CHECKPOINTS = Path("checkpoints")
+COLUMNS = "your column names: user=…,item=…,time=…,title=…,genres=…; time= where the rows are in order and there is none"
 
 
 class Loaded(NamedTuple):
@@ -47,3 +48,15 @@ def say(sentence: str) -> None:
 def listed(text: str) -> list[str]:
     """`a, b,c` → [a, b, c]."""
     return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def mapped(pairs: list[str]) -> dict[str, str]:
+    """[user=reader, item=book] → {user: reader, item: book}. Raises InputError for anything else."""
+    return dict(_pair(text) for text in pairs)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    ours, separator, theirs = text.partition("=")
+    if not separator or not (theirs or ours == "time"):
+        raise InputError(f"--columns needs pairs such as user=reader, not {text!r}")
+    return ours, theirs

@@ -8,17 +8,18 @@ Ctrl-C ends the training early and keeps the best weights.
   python -m elastic_core train --recipe toy
   python -m elastic_core train --recipe ml-100k --model sasrec --out checkpoints/local-sasrec
   python -m elastic_core train --recipe ml-100k --set model.k=16 --set train.seed=1 --minutes 5
-  python -m elastic_core train --recipe ml-100k --set data.source=my-ratings.csv
+  python -m elastic_core train --recipe ml-100k --set data.source=my-ratings.csv --columns user=reader,item=book,time=read_at
   python -m elastic_core train --config checkpoints/ml-100k-elastic/config.json --device auto
 """
 
 import argparse
+import dataclasses
 import json
 import shutil
 from pathlib import Path
 
 from elastic_core import models
-from elastic_core.commands.finding import CHECKPOINTS, say
+from elastic_core.commands.finding import CHECKPOINTS, COLUMNS, listed, mapped, say
 from elastic_core.commands.progress import Progress, stop_on_signals
 from elastic_core.config import RunConfig
 from elastic_core.data import load
@@ -37,6 +38,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--set", metavar="SECTION.KEY=VALUE", action="append", default=[], help="change a setting (repeatable), as in model.k=16"
     )
+    parser.add_argument("--columns", type=listed, default=[], help=COLUMNS)
     parser.add_argument("--out", metavar="DIR", type=Path, help="the run folder (default: checkpoints/local-RECIPE-MODEL)")
     parser.add_argument("--device", help="cpu, cuda or auto (default: what the recipe says, cpu)")
     parser.add_argument("--minutes", type=float, help="stop after so many minutes of training (default: no limit)")
@@ -71,7 +73,10 @@ def resolve(arguments: argparse.Namespace) -> RunConfig:
         settings.append(f"train.minutes={arguments.minutes}")
     if arguments.device:
         settings.append(f"train.device={find_device(arguments.device)}")
-    return config.override(*settings)
+    config = config.override(*settings)
+    if arguments.columns:
+        config = dataclasses.replace(config, data=dataclasses.replace(config.data, columns=mapped(arguments.columns)))
+    return config
 
 
 def read_config(path: Path) -> RunConfig:

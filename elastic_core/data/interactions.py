@@ -60,7 +60,11 @@ def read(path: Path, columns: Mapping[str, str] | None = None) -> Table:
     data = bundle.read(name)
     if not data.strip():
         raise InputError(f"{shown} is empty")
-    frame, header = _parse(data, name, shown, columns or {})
+    named = {ours: theirs for ours, theirs in (columns or {}).items() if (ours, theirs) != IN_ORDER}
+    ordered = len(named) < len(columns or {})
+    frame, header = _parse(data, name, shown, named, ordered)
+    if ordered:
+        frame = frame.drop(columns="time", errors="ignore")
     items = _own_titles(frame) if "title" in frame or "genres" in frame else read_titles(bundle, name)
     return Table(check_events(frame, shown, header), items, blob_id(data))
 
@@ -80,10 +84,13 @@ def _choose(bundle: Bundle) -> str:
     return tables[0]
 
 
-def _parse(data: bytes, name: str, shown: str, columns: Mapping[str, str]) -> tuple[pd.DataFrame, int]:
-    """The columns that matter, under our names, as text; and how many header lines there were (-1: a Parquet row)."""
+def _parse(data: bytes, name: str, shown: str, columns: Mapping[str, str], ordered: bool) -> tuple[pd.DataFrame, int]:
+    """The columns that matter, under our names, as text; and how many header lines there were (-1: a Parquet row).
+
+    Where the rows are said to be `ordered`, a time need not be there.
+    """
     if name.endswith((".parquet", ".pq")):
-        return _pick(_parquet(data, shown), columns, shown), -1
+        return _pick(_parquet(data, shown), columns, shown, ordered), -1
     data = data.removeprefix(b"\xef\xbb\xbf")
     _check_encoding(data, shown)
     first = data[:65536].lstrip(b"\r\n").split(b"\n", 1)[0].decode("utf-8", "replace").strip("\r")
@@ -97,7 +104,7 @@ def _parse(data: bytes, name: str, shown: str, columns: Mapping[str, str]) -> tu
     separator = max("\t,;| ", key=first.count)
     frame = _table(data, separator, shown, header=True)
     frame.columns = [re.sub(r":(token|token_seq|float|float_seq)$", "", str(column).strip()) for column in frame.columns]
-    return _pick(frame, columns, shown), 1
+    return _pick(frame, columns, shown, ordered), 1
 
 
 def _check_encoding(data: bytes, shown: str) -> None:
@@ -184,19 +191,20 @@ def _match(there: list[str]) -> dict[str, str]:
     return {ours: name for ours, name in found.items() if name is not None}
 
 
-def _pick(frame: pd.DataFrame, columns: Mapping[str, str], shown: str) -> pd.DataFrame:
+def _pick(frame: pd.DataFrame, columns: Mapping[str, str], shown: str, ordered: bool) -> pd.DataFrame:
     there = [str(column) for column in frame.columns]
     for ours, name in columns.items():
         if ours not in NAMES:
             raise InputError(f"data.columns maps {ours!r}, which is none of {', '.join(NAMES)}")
-        if name not in there and (ours, name) != IN_ORDER:
+        if name not in there:
             raise InputError(f"{shown} has no column {name!r} (for {ours}); it has: {', '.join(there)}")
     chosen = {**_match(there), **columns}
     for ours in ("user", "item", "time"):
-        if ours not in chosen:
+        if ours not in chosen and not (ordered and ours == "time"):
             hint = f"name it in data.columns, as {{{ours!r}: ...}}; the first line must hold the names"
+            hint += '; a time of "" says that the rows are in order' if ours == "time" else ""
             raise InputError(f"{shown} has no column for {ours}; it has: {', '.join(there)} ({hint})")
-    return pd.DataFrame({ours: frame[name] for ours, name in chosen.items() if (ours, name) != IN_ORDER})
+    return pd.DataFrame({ours: frame[name] for ours, name in chosen.items()})
 
 
 def _own_titles(frame: pd.DataFrame) -> pd.DataFrame:

@@ -45,6 +45,8 @@ def load(config: DataConfig, progress: Progress | None = None, *, fallback: bool
     """
     tell = progress or (lambda sentence: None)
     if config.source == PLANTED:
+        if config.columns:
+            raise InputError("the planted world is not read from a file, so data.columns has nothing to map")
         tell("Drawing the planted world.")
         return planted(config.planted, config.k_core)
     if config.source not in SOURCES:

@@ -66,7 +66,8 @@ class Cooccurrence(Recommender):
         items, owners = _train_events(dataset)
         columns = self.n_items + 1
         table = torch.zeros(columns, columns)  # on the CPU, where adding has one order
-        for distance in range(1, min(self.settings.window, len(items) - 1) + 1):
+        longest = int(np.bincount(owners).max(initial=1))  # further apart nothing stands in the same history
+        for distance in range(1, min(self.settings.window, longest - 1) + 1):
             together = owners[distance:] == owners[:-distance]
             first = torch.from_numpy(items[:-distance][together])
             then = torch.from_numpy(items[distance:][together])

@@ -54,16 +54,24 @@ class Checked:
     notes: tuple[str, ...]
 
 
-def guess(columns: list[str]) -> dict[str, str]:
+def guess(columns: Mapping[str, list[str]]) -> dict[str, str]:
     """Which of the file's columns is the user, item, time, title, genres, as far as their names tell.
 
-    Numbered columns are those of a file without names: two are taken for `user item`, four for MovieLens' u.data.
+    Numbered columns are those of a file without names: two are `user item`, four with seconds at the end MovieLens' u.data.
     """
-    if columns[:2] == ["column 1", "column 2"] and len(columns) in (2, 4):
-        return {"user": "column 1", "item": "column 2"} | ({"time": "column 4"} if len(columns) == 4 else {})
-    plain = {re.sub(r"[\s-]+", "_", name.strip().lower()): name for name in reversed(columns)}
-    found = {ours: next((plain[name] for name in names if name in plain), None) for ours, names in NAMES.items()}
-    return {ours: name for ours, name in found.items() if name is not None}
+    names = list(columns)
+    if names == [f"column {i}" for i in range(1, len(names) + 1)]:
+        seconds = len(names) == 4 and all(_is_recent(text) for text in columns[names[3]][:100])
+        found = {"user": names[0], "item": names[1]} if len(names) == 2 or seconds else {}
+        return found | ({"time": names[3]} if seconds else {})
+    plain = {re.sub(r"[\s-]+", "_", name.strip().lower()): name for name in reversed(names)}
+    matched = {ours: next((plain[name] for name in usual if name in plain), None) for ours, usual in NAMES.items()}
+    return {ours: name for ours, name in matched.items() if name is not None}
+
+
+def _is_recent(text: str) -> bool:
+    """Can this be a time of the last decades, in seconds or a finer unit? A rating cannot."""
+    return bool(re.fullmatch(r"\s*[0-9]{9,19}(\.[0-9]*)?\s*", text))
 
 
 def check(sheet: Sheet, mapping: Mapping[str, str]) -> Checked:

@@ -60,7 +60,7 @@ class Outcome:
 def opened(name: str, data: bytes) -> tuple[Sheet, dict[str, str]]:
     """The sheet inside an upload and the guessed columns. Raises InputError with one sentence."""
     found = sheet(unpack(name, data))
-    return found, guess(list(found.columns))
+    return found, guess(found.columns)
 
 
 def folded(checked: Checked, k_core: int) -> Outcome:

@@ -65,7 +65,8 @@ def _upload(name: str, data: bytes) -> None:
         mapping = _mapping(sheet, guessed, digest)
         missing = [ROLES[ours] for ours in NEEDED if ours not in mapping]
         if missing:
-            st.info(f"Choose the column for: {', '.join(missing)}.", icon=":material/arrow_upward:")
+            order = f" Without times, choose “{IN_ORDER}”." if ROLES["time"] in missing else ""
+            st.info(f"Choose the column for: {', '.join(missing)}.{order}", icon=":material/arrow_upward:")
             return
         found = cache_data.checked(digest, sheet, mapping)
         _report(found)
@@ -94,7 +95,7 @@ def _mapping(sheet: Sheet, guessed: dict[str, str], digest: str) -> dict[str, st
     for column, ours in zip(st.columns(len(ROLES)), ROLES, strict=True):
         options = names if ours in NEEDED and ours in guessed else [NONE, *names]
         if ours == "time":
-            options = [*options, IN_ORDER]
+            options = [NONE, IN_ORDER, *names] if options[0] == NONE else [*names, IN_ORDER]
         first = options.index(guessed[ours]) if ours in guessed else 0
         chosen = column.selectbox(ROLES[ours], options, first, key=f"dat_{ours}_{digest[:8]}", format_func=str)
         if chosen != NONE:

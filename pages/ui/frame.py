@@ -6,6 +6,7 @@ from contextlib import suppress
 import streamlit as st
 
 from elastic_core import machine
+from elastic_core.config import DataConfig
 from elastic_core.data import Dataset
 from elastic_core.data.sources import at_hand
 from elastic_core.errors import InputError
@@ -39,7 +40,7 @@ def sidebar() -> None:
         _run_box(runs, run)
         user = _user_box(run, data, model, asked["user"], problems)
         expert = _expert_box(model, asked["expert"], problems)
-        other = _other_box(runs, run, asked["vs"], problems)
+        other = _other_box(runs, run, data, asked["vs"], problems)
         st.session_state[shell.CONTEXT] = Context(run, data, model, user, expert=expert, other=other)
         lock.notice()
     _say(problems, run.name, user)
@@ -88,6 +89,7 @@ def _open(
 ) -> tuple[tuple[Run, Dataset, Recommender] | None, list[str]]:
     """The run that was asked for, or the best other one, and why it is another. Drops from `runs` what cannot be opened."""
     problems: list[str] = []
+    lacking: list[DataConfig] = []  # data that cannot be had are said once, not for every run on them
     wanted = st.session_state.pop(shell.WANTED, None) or asked
     if wanted and wanted not in runs:
         problems.append(f"There is no run called {quoted(wanted)} here.")
@@ -96,7 +98,10 @@ def _open(
         if run is None:
             continue
         try:
-            data = cache.dataset(run.config.data, tell)
+            if run.config.data in lacking:
+                del runs[run.name]
+                continue
+            data = _dataset(run, tell, lacking)
             opened = run, data, cache.opened(run, data)
         except InputError as error:
             problems.append(f"The run {run.name} cannot be shown: {plain(str(error))}.")
@@ -106,6 +111,14 @@ def _open(
             st.session_state["run"] = run.name
         return opened, problems
     return None, problems
+
+
+def _dataset(run: Run, tell: Callable[[str], None], lacking: list[DataConfig]) -> Dataset:
+    try:
+        return cache.dataset(run.config.data, tell)
+    except InputError:
+        lacking.append(run.config.data)
+        raise
 
 
 def _teller(place: "st.delta_generator.DeltaGenerator") -> Callable[[str], None]:
@@ -173,8 +186,8 @@ def _is_below(text: str, size: int) -> bool:
         return False
 
 
-def _other_box(runs: dict[str, Run], run: Run, asked: str | None, problems: list[str]) -> Run | None:
-    """A second run on the same data, or none."""
+def _other_box(runs: dict[str, Run], run: Run, data: Dataset, asked: str | None, problems: list[str]) -> Run | None:
+    """A second run on the same data that opens, or none."""
     names = [name for name, other in runs.items() if name != run.name and _same_data(run, other)]
     if asked not in (None, "None", "") and asked not in names:
         problems.append(f"There is no other run {quoted(str(asked))} on the same data to compare with.")
@@ -183,7 +196,14 @@ def _other_box(runs: dict[str, Run], run: Run, asked: str | None, problems: list
         "Compare with", names, index=None, key="vs", bind="query-params", placeholder="no second run",
         help="A second run on the same data, for the pages that show two.", disabled=locked("vs"),
     )  # fmt: skip
-    return runs[value] if value else None
+    if not value:
+        return None
+    try:
+        cache.opened(runs[value], data)
+    except InputError as error:
+        problems.append(f"The second run {value} cannot be shown: {plain(str(error))}.")
+        return None
+    return runs[value]
 
 
 def _same_data(run: Run, other: Run) -> bool:

@@ -77,6 +77,22 @@ def test_sequence_form_keeps_repeats_and_has_no_time(write):
     assert table.events.to_numpy().tolist() == [["1", "5"], ["1", "5"], ["2", "5"]]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1 5\n2 5\n",
+        "1\t5\t3\t99\n2\t5\t3\t98\n",
+        "1::5::3::99\n2::5::3::98\n",
+        "user,item,time\n1,5,9\n2,5,8\n",
+        "uid,sid\n1,5\n2,5",
+    ],
+)
+def test_rows_that_are_in_order_need_and_keep_no_time(text, write):
+    table = read(write("any.txt", text), {"time": ""})
+    assert not table.timed
+    assert table.events.to_numpy().tolist() == [["1", "5"], ["2", "5"]]
+
+
 @pytest.mark.parametrize("separator", [",", "\t", ";", "|"])
 @pytest.mark.parametrize("header", ["uid,asin,ts", "User_ID,ITEM,Timestamp", "session_id,movieId,date"])
 def test_automatic_names_and_separators(separator, header, write):

@@ -145,6 +145,18 @@ def test_a_run_that_cannot_be_shown_is_one_sentence_and_another_run(broken: Call
     assert not Path("/tmp/elastic-was-executed").exists()
 
 
+def test_a_second_run_that_cannot_be_shown_is_one_sentence(broken: Callable[[Break], AppTest]) -> None:
+    broken(UNREADABLE["weights: cut short"])
+    app = AppTest.from_file(str(ROOT / "pages" / "navigation.py"), default_timeout=60)
+    app.query_params["run"], app.query_params["vs"] = "tiny", "broken"
+    app.run()
+    assert not app.exception
+    (warning,) = app.warning
+    assert "second run broken cannot be shown" in warning.value
+    app.switch_page("explore/traffic.py").run()
+    assert not app.exception
+
+
 PAGES = ("", *(f"{name}.py" for name in ("explore/experts", "explore/traffic", "explore/memory_map", "build/train")))
 
 
