@@ -98,10 +98,12 @@ def _movielens_1m() -> Iterator[Row]:
 def _row(data: str, model: str, variant: str = "", seed: int = 0, extra: tuple[str, ...] = ()) -> Row:
     label = f"{model} ({variant})" if variant else model
     name = "-".join([data, model, *([variant] if variant else []), *([f"seed{seed}"] if seed else [])])
-    settings = (*VARIANTS.get(variant, ()), *extra, f"train.seed={seed}")
+    config, settings = recipe(data, model), (*VARIANTS.get(variant, ()), *extra, f"train.seed={seed}")
+    if config.train.minutes:
+        label += f" ({config.train.minutes:g} minutes)"
     if model == "elastic" and not (variant or seed):  # the runs that the app opens with show how their memory grew
         settings += ("train.snapshots=true",)
-    return Row(name, data, label, recipe(data, model).override(*settings))
+    return Row(name, config.data.source, label, config.override(*settings))
 
 
 # --- running ---------------------------------------------------------------------------------------------------------
@@ -128,11 +130,12 @@ class Deadline:
 
 
 def status(row: Row, root: Path) -> Status:
-    """Where a row stands. Device, time budget and snapshots may differ from the recipe's; anything else makes it another run."""
+    """Where a row stands. Device and snapshots may differ from the recipe's, and a time budget it does not have."""
     run = Run(row.folder(root))
     if not (run.path / "config.json").exists():
         return "missing"
-    if _essence(run.config) != _essence(row.config):
+    timed = row.config.train.minutes > 0
+    if _essence(run.config, timed) != _essence(row.config, timed):
         return "other settings"
     return "finished" if run.finished else "interrupted"
 
@@ -150,6 +153,8 @@ def reproduce(
     if stand == "other settings":
         raise InputError(f"{row.folder(root)} holds a run with other settings than the recipe has now; move it away first")
     folder = row.folder(root)
+    if row.config.train.minutes:  # a budget of time means something on one kind of device only
+        device = row.config.train.device
     config = row.config.override(f"train.device={device}") if stand == "missing" else Run(folder).config
     try:
         train(config, dataset, folder, Deadline(at, on_event or (lambda event: None)))
@@ -158,5 +163,6 @@ def reproduce(
     return True
 
 
-def _essence(config: RunConfig) -> RunConfig:
-    return dataclasses.replace(config, train=dataclasses.replace(config.train, device="cpu", minutes=0.0, snapshots=False))
+def _essence(config: RunConfig, timed: bool) -> RunConfig:
+    budget = config.train.minutes if timed else 0.0
+    return dataclasses.replace(config, train=dataclasses.replace(config.train, device="cpu", minutes=budget, snapshots=False))

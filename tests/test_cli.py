@@ -114,10 +114,10 @@ def test_the_template_can_be_loaded(here: Path, capsys: pytest.CaptureFixture[st
 def test_bench_measures_once_and_goes_on(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     small = ["bench", "--width=8", "--k=2", "--side=4", "--tokens=64", "--rounds=3", "--passes=forward"]
     assert main([*small, "--lengths=8"]) == 0
-    rows = Path("checkpoints/benchmarks/latency.csv").read_text().splitlines()
+    rows = Path("checkpoints/benchmarks/local.csv").read_text().splitlines()
     assert len(rows) == 1 + 8
     assert main([*small, "--lengths=8,16"]) == 0
-    again = Path("checkpoints/benchmarks/latency.csv").read_text().splitlines()
+    again = Path("checkpoints/benchmarks/local.csv").read_text().splitlines()
     assert again[:9] == rows and len(again) == 1 + 16
     assert "S1" in capsys.readouterr().out
 

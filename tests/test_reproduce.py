@@ -1,5 +1,6 @@
 """The named runs: complete, resumable at any deadline with the same numbers, and never mixed up with other settings."""
 
+import dataclasses
 import time
 from pathlib import Path
 
@@ -39,10 +40,17 @@ def test_names_are_unique_and_the_shipped_runs_are_among_them() -> None:
 def test_variants_differ_from_the_base_in_what_their_name_says() -> None:
     base = next(row for row in rows() if row.name == "ml-1m-elastic").config.to_dict()
     for row in rows():
-        if row.data == "ml-1m" and row.label.startswith("elastic ("):
+        if row.name.startswith("ml-1m-elastic-") and "seed" not in row.name:
             model = row.config.to_dict()["model"]
             changed = {key for key in model if model[key] != base["model"][key]}
             assert len(changed) == 1, row.name
+
+
+def test_a_budget_of_time_is_part_of_a_row_that_has_one(world: Dataset, tmp_path: Path) -> None:
+    timed = dataclasses.replace(ROW, config=ROW.config.override("train.minutes=5"))
+    assert reproduce(timed, world, tmp_path, "cuda"), "it stays on the device of its budget"
+    assert status(timed, tmp_path) == status(ROW, tmp_path) == "finished"
+    assert status(dataclasses.replace(ROW, config=ROW.config.override("train.minutes=6")), tmp_path) == "other settings"
 
 
 def test_a_deadline_interrupts_and_the_next_call_ends_with_the_same_numbers(world: Dataset, tmp_path: Path) -> None:
@@ -64,7 +72,7 @@ def test_a_run_with_other_settings_is_never_overwritten(world: Dataset, tmp_path
     assert status(other, tmp_path) == "other settings"
     with pytest.raises(InputError, match="other settings"):
         reproduce(other, world, tmp_path, "cpu")
-    assert status(Row("toy", "planted", "elastic", TOY.override("train.device=cuda", "train.minutes=5")), tmp_path) == "finished"
+    assert status(Row("toy", "planted", "elastic", TOY.override("train.device=cuda")), tmp_path) == "finished"
 
 
 def test_the_table_says_what_its_numbers_rest_on(world: Dataset, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import torch
 
-from elastic_core.bench.latency import PASSES, ROWS, SYSTEMS, Row, Setting, measure, ratios
+from elastic_core.bench.latency import PASSES, ROWS, SYSTEMS, Row, Setting, contestants, measure, ratios
 from elastic_core.bench.store import read_rows, write_rows
 from elastic_core.bench.timing import threads
 from elastic_core.commands.finding import CHECKPOINTS, listed, say
@@ -28,7 +28,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--lengths", type=listed, default=["64", "128", "256", "512", "1024", "2048", "4096"], help="history lengths N"
     )
-    parser.add_argument("--systems", type=listed, default=list(SYSTEMS), help=f"of {','.join(SYSTEMS)} (default: all)")
+    parser.add_argument(
+        "--systems", type=listed, default=list(SYSTEMS), help=f"of {','.join(contestants())} (default: the first four)"
+    )
     parser.add_argument("--passes", type=listed, default=list(PASSES), help=f"of {','.join(PASSES)} (default: both)")
     parser.add_argument("--width", type=int, default=64, help="d (default: 64)")
     parser.add_argument("--k", type=int, default=16, help="retrieved experts (default: 16)")
@@ -38,7 +40,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--memory", type=float, default=6.0, help="leave out eager attention above so many GB (default: 6)")
     parser.add_argument("--device", default="cpu", help="cpu, cuda or auto (default: cpu)")
     parser.add_argument("--threads", type=int, default=0, help="CPU threads (default: as torch chooses)")
-    parser.add_argument("--name", default="latency", help="the file's name (default: latency)")
+    parser.add_argument("--name", default="local", help="the file's name (default: local; the shipped rows are in latency)")
     parser.add_argument(
         "--minutes", type=float, default=0.0, help="begin no new setting after so many minutes (default: no limit)"
     )
@@ -57,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _settings(arguments: argparse.Namespace) -> list[Setting]:
-    for what, given, known in (("system", arguments.systems, SYSTEMS), ("pass", arguments.passes, PASSES)):
+    for what, given, known in (("system", arguments.systems, contestants()), ("pass", arguments.passes, PASSES)):
         for name in given:
             if name not in known:
                 raise InputError(f"unknown {what} {name!r}; known are {', '.join(known)}")

@@ -1,7 +1,8 @@
 """Train every run of the result tables and print them. Finished runs are skipped, interrupted ones go on where they were.
 
 Runs lie below checkpoints/. With --minutes the current run is left at an epoch border when time is up, and the same
-command goes on from there. MovieLens-1M is made for a GPU (--device auto takes one where there is one).
+command goes on from there. The ml-1m rows are made for a GPU (--device auto takes one where there is one); the floors and the
+ml-1m-cpu rows, 70 minutes each, are not.
 
   python -m elastic_core reproduce --list
   python -m elastic_core reproduce --only planted

@@ -196,7 +196,7 @@ def of_speed(file: Path, length: int = 1_024) -> Effect:
     own = found.get(("elastic-two-way", "last"))
     peers = [found.get(key) for key in (("sasrec-eager", "all"), ("sasrec-fused", "all"), ("sasrec-fused", "last"))]
     if own is None or any(peer is None or (peer.k, peer.side, peer.batch) != (own.k, own.side, own.batch) for peer in peers):
-        return Effect(MISSING, "", f"python -m elastic_core bench --lengths {length}")
+        return Effect(MISSING, "", f"python -m elastic_core bench --name latency --lengths {length}")
     eager, fused, last = (peer.processor / own.processor for peer in peers if peer)
     less = {peer.system: 1 - own.peak / peer.peak for peer in peers if peer}
     text = (
