@@ -3,6 +3,7 @@
 import ast
 import re
 import shlex
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -96,6 +97,14 @@ def test_only_the_frame_lies_directly_in_pages() -> None:
     """Streamlit's old discovery looks into `pages/` beside the script it runs; the frame has none beside it."""
     assert [path.name for path in (ROOT / "pages").glob("*.py")] == ["navigation.py"]
     assert not (ROOT / "pages" / "pages").exists()
+
+
+def test_the_app_listens_here_only_asks_nothing_and_tells_nobody() -> None:
+    settings = tomllib.loads((ROOT / ".streamlit" / "config.toml").read_text(encoding="utf-8"))
+    server = settings["server"]
+    assert server["address"] == "127.0.0.1" and server["enableXsrfProtection"]
+    assert settings["browser"]["gatherUsageStats"] is False
+    assert server["showEmailPrompt"] is False, "on a desktop, the very first start would wait in the terminal for an address"
 
 
 def test_files_are_short() -> None:
