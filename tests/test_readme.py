@@ -18,6 +18,12 @@ ROWS = {
         "SASRec": [f"ml-100k-sasrec{seed}" for seed in SEEDS],
         "ELASTIC, K = 16²": [f"ml-100k-elastic{seed}" for seed in SEEDS],
     },
+    "MovieLens-1M": {
+        "popularity": ["ml-1m-popularity"],
+        "co-occurrence": ["ml-1m-cooccurrence"],
+        "SASRec": ["ml-1m-cpu-sasrec"],
+        "ELASTIC, K = 16²": ["ml-1m-cpu-elastic"],
+    },
     "Planted world": {
         "popularity": ["planted-popularity"],
         "co-occurrence": ["planted-cooccurrence"],
