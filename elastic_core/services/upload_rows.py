@@ -61,9 +61,9 @@ def guess(columns: Mapping[str, list[str]]) -> dict[str, str]:
     """
     names = list(columns)
     if names == [f"column {i}" for i in range(1, len(names) + 1)]:
-        seconds = len(names) == 4 and all(_is_recent(text) for text in columns[names[3]][:100])
-        found = {"user": names[0], "item": names[1]} if len(names) == 2 or seconds else {}
-        return found | ({"time": names[3]} if seconds else {})
+        if len(names) == 4 and all(map(_is_recent, columns[names[3]][:100])):
+            return {"user": names[0], "item": names[1], "time": names[3]}
+        return {"user": names[0], "item": names[1]} if len(names) == 2 else {}
     plain = {re.sub(r"[\s-]+", "_", name.strip().lower()): name for name in reversed(names)}
     matched = {ours: next((plain[name] for name in usual if name in plain), None) for ours, usual in NAMES.items()}
     return {ours: name for ours, name in matched.items() if name is not None}

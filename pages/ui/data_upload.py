@@ -11,7 +11,7 @@ from elastic_core.services.upload_sheets import MOST_COLUMNS, MOST_ROWS, PREVIEW
 from elastic_core.services.uploads import Kept, Outcome, Shelf
 from pages.ui import cache_data, shell, view
 
-NONE, IN_ORDER, SAID = "– none –", "– order of rows –", "dat_said"
+NONE, ROW_ORDER, SAID = "– none –", "– order of rows –", "dat_said"
 ROLES = {"user": "Person (user)", "item": "Item", "time": "Time", "title": "Title (optional)", "genres": "Genres (optional)"}
 PREVIEWED = view.About(
     "Has the file been understood?",
@@ -65,7 +65,7 @@ def _upload(name: str, data: bytes) -> None:
         mapping = _mapping(sheet, guessed, digest)
         missing = [ROLES[ours] for ours in NEEDED if ours not in mapping]
         if missing:
-            order = f" Without times, choose “{IN_ORDER}”." if ROLES["time"] in missing else ""
+            order = f" Without times, choose “{ROW_ORDER}”." if ROLES["time"] in missing else ""
             st.info(f"Choose the column for: {', '.join(missing)}.{order}", icon=":material/arrow_upward:")
             return
         found = cache_data.checked(digest, sheet, mapping)
@@ -95,11 +95,11 @@ def _mapping(sheet: Sheet, guessed: dict[str, str], digest: str) -> dict[str, st
     for column, ours in zip(st.columns(len(ROLES)), ROLES, strict=True):
         options = names if ours in NEEDED and ours in guessed else [NONE, *names]
         if ours == "time":
-            options = [NONE, IN_ORDER, *names] if options[0] == NONE else [*names, IN_ORDER]
+            options = [NONE, ROW_ORDER, *names] if options[0] == NONE else [*names, ROW_ORDER]
         first = options.index(guessed[ours]) if ours in guessed else 0
         chosen = column.selectbox(ROLES[ours], options, first, key=f"dat_{ours}_{digest[:8]}", format_func=str)
         if chosen != NONE:
-            mapping[ours] = "" if chosen == IN_ORDER else chosen
+            mapping[ours] = "" if chosen == ROW_ORDER else chosen
     assert set(ROLES) == {*NEEDED, *OPTIONAL}
     return mapping
 
