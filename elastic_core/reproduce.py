@@ -18,7 +18,7 @@ from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.recipes import recipe
 from elastic_core.runs import Run
-from elastic_core.trainer import train
+from elastic_core.training.loop import train
 
 Status = Literal["finished", "interrupted", "missing", "other settings"]
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from elastic_core.candidates import PROTOCOLS
+from elastic_core.evaluation.candidates import PROTOCOLS
 from elastic_core.reproduce import Row, status
 from elastic_core.runs import Run
 

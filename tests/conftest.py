@@ -12,7 +12,7 @@ from elastic_core.config import DataConfig, PlantedConfig
 from elastic_core.data import Dataset, load
 from elastic_core.models.registry import Recommender
 from elastic_core.runs import Run
-from elastic_core.trainer import train
+from elastic_core.training.loop import train
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED = ROOT.parent / "shared" / "data"

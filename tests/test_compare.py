@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from elastic_core.compare import bootstrap, compare, compare_many, sign_flips
 from elastic_core.errors import InputError
-from elastic_core.evaluate import Report
+from elastic_core.evaluation.compare import bootstrap, compare, compare_many, sign_flips
+from elastic_core.evaluation.evaluate import Report
 
 
 def report(values: np.ndarray, **changes: object) -> Report:

@@ -9,17 +9,17 @@ import pytest
 import torch
 
 import elastic_core.models as models
-from elastic_core.candidates import Candidates
 from elastic_core.commands import main
-from elastic_core.compare import bootstrap
 from elastic_core.data import Dataset
 from elastic_core.data.batches import reading_batch
 from elastic_core.errors import InputError
-from elastic_core.evaluate import evaluate
+from elastic_core.evaluation.candidates import Candidates
+from elastic_core.evaluation.compare import bootstrap
+from elastic_core.evaluation.evaluate import evaluate
 from elastic_core.layers.interest_memory import Retrieved
+from elastic_core.memory.routing import routing
 from elastic_core.models.elastic import ElasticConfig
 from elastic_core.models.registry import Recommender
-from elastic_core.routing import routing
 from elastic_core.runs import Run
 from elastic_core.services import ablation, expert_items, expert_people, expert_relations, experts
 from elastic_core.services.experts import Survey

@@ -240,7 +240,7 @@ def test_settings_that_cannot_work_are_one_sentence() -> None:
 
 
 def test_tables_of_runs(idle: Jobs, tmp_path: Path) -> None:
-    from elastic_core.trainer import train
+    from elastic_core.training.loop import train
 
     run = train(tiny(), load(PLANTED), tmp_path / "local-a")
     half = train(tiny(), load(PLANTED), tmp_path / "local-b")

@@ -7,9 +7,9 @@ import pytest
 
 from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
+from elastic_core.memory.recovery import recover
+from elastic_core.memory.routing import Routing, routing
 from elastic_core.recipes import recipe
-from elastic_core.recovery import recover
-from elastic_core.routing import Routing, routing
 from elastic_core.runs import open_run
 
 SHIPPED = Path(__file__).resolve().parents[1] / "checkpoints"

@@ -15,7 +15,7 @@ from elastic_core.data import load
 from elastic_core.errors import InputError
 from elastic_core.models.elastic import ElasticConfig
 from elastic_core.runs import CONFIG, EVENTS, ITEMS, RESUME, WEIGHTS, Run, list_runs, open_run
-from elastic_core.trainer import train
+from elastic_core.training.loop import train
 
 PLANTED = PlantedConfig(users=40, items=50, interests=4, mean_length=14, max_length=24)
 TOY = RunConfig(

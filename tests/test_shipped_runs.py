@@ -10,7 +10,7 @@ import pytest
 from elastic_core.data import Dataset, load
 from elastic_core.data.sources import at_hand
 from elastic_core.errors import InputError
-from elastic_core.evaluate import evaluate
+from elastic_core.evaluation.evaluate import evaluate
 from elastic_core.runs import CONFIG, EVENTS, ITEMS, WEIGHTS, Run
 
 ROOT = Path(__file__).resolve().parents[1]

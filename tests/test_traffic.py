@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import arrays
 
 from elastic_core import recipes
 from elastic_core.data import Dataset
-from elastic_core.routing import Routing
+from elastic_core.memory.routing import Routing
 from elastic_core.runs import Run
 from elastic_core.services import traffic as t
 from elastic_core.services import traffic_runs as runs

@@ -22,7 +22,7 @@ from elastic_core.errors import InputError
 from elastic_core.models.elastic import ElasticConfig
 from elastic_core.objectives import full_softmax, negative_proposal, sampled_softmax
 from elastic_core.runs import EVENTS, RESUME, WEIGHTS, Run
-from elastic_core.trainer import train
+from elastic_core.training.loop import train
 
 PLANTED = PlantedConfig(users=40, items=50, interests=4, mean_length=14, max_length=24)
 MODEL = ElasticConfig(length=8, width=8, layers=1, dropout=0.2, side=4, k=2)
@@ -125,7 +125,7 @@ def children() -> Any:
     if "forkserver" not in multiprocessing.get_all_start_methods():
         pytest.skip("this system cannot fork")
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["elastic_core.trainer", __name__])
+    context.set_forkserver_preload(["elastic_core.training.loop", __name__])
     return context
 
 

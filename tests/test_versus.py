@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import torch
 
-from elastic_core.compare import compare
 from elastic_core.config import DataConfig, PlantedConfig
 from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
-from elastic_core.evaluate import evaluate
+from elastic_core.evaluation.compare import compare
+from elastic_core.evaluation.evaluate import evaluate
 from elastic_core.models import build
 from elastic_core.models.cooccurrence import CooccurrenceConfig
 from elastic_core.models.elastic import ElasticConfig

@@ -10,13 +10,13 @@ differ in their seed can be given for either side, separated by commas: their av
 
 import argparse
 
-from elastic_core.candidates import PROTOCOLS
 from elastic_core.commands.finding import listed, load_run
-from elastic_core.compare import Comparison, compare_many
 from elastic_core.errors import InputError
-from elastic_core.evaluate import Report, evaluate
+from elastic_core.evaluation.candidates import PROTOCOLS
+from elastic_core.evaluation.compare import Comparison, compare_many
+from elastic_core.evaluation.evaluate import Report, evaluate
+from elastic_core.evaluation.metrics import NAMES
 from elastic_core.machine import find_device
-from elastic_core.metrics import NAMES
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

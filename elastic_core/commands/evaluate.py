@@ -12,12 +12,12 @@ be compared. The interval is 95% over people.
 import argparse
 import json
 
-from elastic_core.candidates import PROTOCOLS
 from elastic_core.commands.finding import listed, load_run, say
 from elastic_core.errors import InputError
-from elastic_core.evaluate import Report, evaluate
+from elastic_core.evaluation.candidates import PROTOCOLS
+from elastic_core.evaluation.evaluate import Report, evaluate
+from elastic_core.evaluation.metrics import NAMES
 from elastic_core.machine import find_device
-from elastic_core.metrics import NAMES
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -20,7 +20,7 @@ import pandas as pd
 from elastic_core.commands.finding import Loaded, load_run, say
 from elastic_core.data.histories import Split
 from elastic_core.errors import InputError
-from elastic_core.routing import Routing, routing
+from elastic_core.memory.routing import Routing, routing
 from elastic_core.services import ablation, expert_items, expert_people, expert_relations, experts
 from elastic_core.services.experts import Survey
 

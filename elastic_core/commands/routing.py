@@ -14,8 +14,8 @@ import numpy as np
 
 from elastic_core.commands.finding import load_run
 from elastic_core.errors import InputError
-from elastic_core.recovery import Score, recover
-from elastic_core.routing import routing
+from elastic_core.memory.recovery import Score, recover
+from elastic_core.memory.routing import routing
 
 SPLITS = ("test", "valid", "train")
 

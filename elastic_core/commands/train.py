@@ -27,7 +27,7 @@ from elastic_core.errors import InputError
 from elastic_core.machine import find_device
 from elastic_core.recipes import RECIPES, recipe
 from elastic_core.runs import WEIGHTS
-from elastic_core.trainer import train
+from elastic_core.training.loop import train
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -14,16 +14,16 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from elastic_core.candidates import Candidates
-from elastic_core.compare import bootstrap, sign_flips
 from elastic_core.data import Dataset
 from elastic_core.data.batches import reading_batch
 from elastic_core.data.histories import Split
 from elastic_core.errors import InputError
+from elastic_core.evaluation.candidates import Candidates
+from elastic_core.evaluation.compare import bootstrap, sign_flips
+from elastic_core.evaluation.metrics import Ranks, expected, rank
 from elastic_core.layers.interest_memory import Retrieved
-from elastic_core.metrics import Ranks, expected, rank
+from elastic_core.memory.routing import Routing
 from elastic_core.models.registry import Recommender
-from elastic_core.routing import Routing
 from elastic_core.services.recommend import Edit
 
 BATCH, METRIC, PROTOCOL, TOP = 256, "NDCG@10", "full", 10

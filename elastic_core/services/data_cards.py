@@ -12,7 +12,7 @@ from elastic_core.data import Dataset, Truth
 from elastic_core.data.origins import CITATION, SOURCES
 from elastic_core.data.sources import PLANTED, at_hand
 from elastic_core.errors import InputError
-from elastic_core.recovery import Recovery
+from elastic_core.memory.recovery import Recovery
 
 PLANTED_LABEL = "Planted interests"
 MOST_EVENTS = 600  # of one person's history, in the split picture

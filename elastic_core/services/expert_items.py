@@ -21,8 +21,8 @@ from elastic_core.data import Dataset
 from elastic_core.data.batches import reading_batch
 from elastic_core.data.histories import Split
 from elastic_core.layers.dispatcher import Dispatcher, TwoWayDispatcher
+from elastic_core.memory.routing import Routing
 from elastic_core.models.registry import Recommender
-from elastic_core.routing import Routing
 from elastic_core.services.ablation import BATCH, drop, summoning
 
 NEAR = 100  # a ratio of chances says little for items far down everybody's list

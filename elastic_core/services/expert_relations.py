@@ -6,8 +6,8 @@ import torch
 from safetensors import SafetensorError, safe_open
 
 from elastic_core.errors import InputError
+from elastic_core.memory.routing import Routing
 from elastic_core.models.registry import Recommender
-from elastic_core.routing import Routing
 from elastic_core.runs import Run
 from elastic_core.services.experts import Survey
 

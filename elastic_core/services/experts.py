@@ -18,9 +18,9 @@ from elastic_core.data.histories import Split
 from elastic_core.data.truth import NOISE
 from elastic_core.errors import InputError
 from elastic_core.layers.product_keys import top_pairs
+from elastic_core.memory.recovery import event_truth
+from elastic_core.memory.routing import Routing
 from elastic_core.models.registry import Recommender
-from elastic_core.recovery import event_truth
-from elastic_core.routing import Routing
 from elastic_core.services.genre_evidence import Evidence, Label
 
 BATCH = 128

@@ -5,7 +5,7 @@ import pandas as pd
 
 from elastic_core.data import Dataset
 from elastic_core.data.histories import Split
-from elastic_core.routing import Routing
+from elastic_core.memory.routing import Routing
 from elastic_core.services.genre_evidence import Evidence
 from elastic_core.services.inspect import split_year
 from elastic_core.services.journey import Contents, Tree

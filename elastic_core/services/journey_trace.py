@@ -13,8 +13,8 @@ from elastic_core.data import Dataset
 from elastic_core.data.batches import Batch, history_batch
 from elastic_core.errors import InputError
 from elastic_core.layers.interest_memory import Retrieved
+from elastic_core.memory.routing import Routing
 from elastic_core.models.registry import Recommender
-from elastic_core.routing import Routing
 from elastic_core.services.experts import kinds
 from elastic_core.services.inspect import Situation
 from elastic_core.services.recommend import Reading, answer

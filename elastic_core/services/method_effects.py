@@ -13,12 +13,12 @@ import torch
 
 from elastic_core import models
 from elastic_core.bench.store import read_rows
-from elastic_core.candidates import PROTOCOLS
 from elastic_core.config import ModelConfig
 from elastic_core.data.batches import Batch
 from elastic_core.errors import InputError
+from elastic_core.evaluation.candidates import PROTOCOLS
+from elastic_core.memory.routing import Routing
 from elastic_core.reproduce import Row, rows
-from elastic_core.routing import Routing
 from elastic_core.runs import Run
 from elastic_core.services.method_notes import PAPER, PAPER_METRICS, PAPER_SAYS_DROP, VARIANTS
 from elastic_core.services.search_checks import Printed

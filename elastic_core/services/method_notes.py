@@ -68,15 +68,15 @@ EQUATIONS = (
         "tests/test_contracts.py::test_no_peeking",
     ),
     Equation(
-        "Protocol", "four sets of rivals for the target", "elastic_core/candidates.py", "Candidates",
+        "Protocol", "four sets of rivals for the target", "elastic_core/evaluation/candidates.py", "Candidates",
         "tests/test_evaluate.py::test_candidate_sets_match_their_definitions",
     ),
     Equation(
-        "Metrics", "NDCG, HR, MRR; ties at their expected rank", "elastic_core/metrics.py", "expected",
+        "Metrics", "NDCG, HR, MRR; ties at their expected rank", "elastic_core/evaluation/metrics.py", "expected",
         "tests/test_metrics.py::test_expected_metrics_are_the_mean_over_all_orders_of_ties",
     ),
     Equation(
-        "Claims", "A against B, paired over people", "elastic_core/compare.py", "compare_many",
+        "Claims", "A against B, paired over people", "elastic_core/evaluation/compare.py", "compare_many",
         "tests/test_compare.py::test_a_known_shift_is_found_and_the_interval_covers_it",
     ),
     Equation(
@@ -84,7 +84,7 @@ EQUATIONS = (
         "tests/data/test_histories.py::test_core_is_the_slow_core",
     ),
     Equation(
-        "Figure 4", "load of the experts beside a random router", "elastic_core/routing.py", "Routing",
+        "Figure 4", "load of the experts beside a random router", "elastic_core/memory/routing.py", "Routing",
         "tests/test_routing.py::test_a_random_router_lies_in_its_own_chance_band_and_a_collapsed_one_does_not",
     ),
 )  # fmt: skip

@@ -11,8 +11,8 @@ import numpy as np
 
 from elastic_core.data import Dataset
 from elastic_core.data.histories import Split
+from elastic_core.memory.routing import Routing
 from elastic_core.models.registry import Recommender
-from elastic_core.routing import Routing
 from elastic_core.runs import Run
 from elastic_core.services import ablation, efficiency_curves, gate_lesson, inspect, projection, projection_trust
 from elastic_core.services.experts import EVERYONES, SHARED, THEIRS, band, hot_experts

@@ -14,7 +14,7 @@ import pandas as pd
 
 from elastic_core.data import Dataset
 from elastic_core.data.histories import Split
-from elastic_core.routing import Routing
+from elastic_core.memory.routing import Routing
 from elastic_core.services.inspect import common_genres
 
 Measure = Literal["people", "gate"]

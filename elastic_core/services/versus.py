@@ -8,14 +8,14 @@ import numpy as np
 import pandas as pd
 import torch
 
-from elastic_core.candidates import PROTOCOLS, Candidates
-from elastic_core.compare import Comparison, compare
 from elastic_core.data import Dataset
 from elastic_core.data.batches import reading_batch
 from elastic_core.data.histories import Split
 from elastic_core.errors import InputError
-from elastic_core.evaluate import Report
-from elastic_core.metrics import NAMES, Ranks, expected, rank
+from elastic_core.evaluation.candidates import PROTOCOLS, Candidates
+from elastic_core.evaluation.compare import Comparison, compare
+from elastic_core.evaluation.evaluate import Report
+from elastic_core.evaluation.metrics import NAMES, Ranks, expected, rank
 from elastic_core.models.registry import Recommender
 
 TOP = 10

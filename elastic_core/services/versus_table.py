@@ -10,11 +10,11 @@ import pandas as pd
 
 from elastic_core.bench.latency import Row
 from elastic_core.bench.store import read_rows
-from elastic_core.candidates import PROTOCOLS
-from elastic_core.compare import Comparison
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
-from elastic_core.metrics import NAMES
+from elastic_core.evaluation.candidates import PROTOCOLS
+from elastic_core.evaluation.compare import Comparison
+from elastic_core.evaluation.metrics import NAMES
 from elastic_core.models import model_class
 from elastic_core.runs import Run
 from elastic_core.services.run_table import system

@@ -18,7 +18,7 @@ from elastic_core.data import load
 from elastic_core.errors import InputError
 from elastic_core.runs import write_text
 from elastic_core.services.jobs import Job, Jobs
-from elastic_core.trainer import train
+from elastic_core.training.loop import train
 
 BEAT = 2.0
 

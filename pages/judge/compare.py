@@ -2,9 +2,9 @@
 
 import streamlit as st
 
-from elastic_core.candidates import PROTOCOLS
 from elastic_core.errors import InputError
-from elastic_core.metrics import NAMES
+from elastic_core.evaluation.candidates import PROTOCOLS
+from elastic_core.evaluation.metrics import NAMES
 from elastic_core.runs import Run, list_runs
 from elastic_core.services import inspect, versus, versus_slices, versus_table
 from elastic_core.services.run_table import system

@@ -8,8 +8,8 @@ from pathlib import Path
 import streamlit as st
 from pandas import DataFrame
 
-from elastic_core.compare import Comparison
 from elastic_core.data import Dataset
+from elastic_core.evaluation.compare import Comparison
 from elastic_core.runs import Run
 from elastic_core.services import versus, versus_slices, versus_table
 from elastic_core.services.versus import Judged

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from elastic_core.routing import Routing
+from elastic_core.memory.routing import Routing
 from elastic_core.services import inspect
 from elastic_core.services.experts import EVERYONES, SHARED, THEIRS, band, kinds
 from elastic_core.services.inspect import Situation

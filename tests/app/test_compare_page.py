@@ -9,9 +9,9 @@ import pandas as pd
 from driving import healthy, press, said
 from streamlit.testing.v1 import AppTest
 
-from elastic_core.compare import compare
 from elastic_core.data import load
-from elastic_core.evaluate import evaluate
+from elastic_core.evaluation.compare import compare
+from elastic_core.evaluation.evaluate import evaluate
 from elastic_core.runs import Run
 from pages.ui import charts, charts_compare
 

@@ -15,7 +15,7 @@ from elastic_core.data import load
 from elastic_core.runs import CONFIG, EVENTS, list_runs
 from elastic_core.services import run_table
 from elastic_core.services.jobs import Jobs
-from elastic_core.trainer import train
+from elastic_core.training.loop import train
 from pages.ui import charts, charts_train, shell
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -16,12 +16,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from elastic_core.candidates import PROTOCOLS, Candidates
 from elastic_core.data import Dataset
 from elastic_core.data.batches import Batch, reading_batch
 from elastic_core.data.histories import Split
 from elastic_core.errors import InputError
-from elastic_core.metrics import Ranks, expected, rank
+from elastic_core.evaluation.candidates import PROTOCOLS, Candidates
+from elastic_core.evaluation.metrics import Ranks, expected, rank
 
 
 class Scorer(Protocol):

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from elastic_core.errors import InputError
-from elastic_core.evaluate import Report
+from elastic_core.evaluation.evaluate import Report
 
 RESAMPLES = 10_000
 CHUNK = 4_000_000  # random numbers held at a time

@@ -21,10 +21,10 @@ from elastic_core.config import RunConfig, TrainConfig
 from elastic_core.data import Dataset
 from elastic_core.data.batches import Sampler
 from elastic_core.errors import InputError
-from elastic_core.evaluate import PROTOCOLS, evaluate
+from elastic_core.evaluation.evaluate import PROTOCOLS, evaluate
 from elastic_core.machine import commit, device_name, find_device
+from elastic_core.memory.routing import routing
 from elastic_core.objectives import negative_proposal, next_item_loss
-from elastic_core.routing import routing
 from elastic_core.runs import Run
 
 SELECTION = "NDCG@10"

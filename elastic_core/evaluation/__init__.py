@@ -1,0 +1,1 @@
+"""Judging: candidates and protocols, ranks, metrics, and whether A is better than B."""

@@ -1,0 +1,1 @@
+"""Is the memory alive, and what does it stand for?"""

@@ -1,0 +1,1 @@
+"""Learning: one step, the loop over epochs, and what is written down."""
