@@ -1,39 +1,76 @@
-"""What a run is, as plain frozen values: to JSON and back, unknown keys refused.
+"""What a run is, as plain frozen values: to JSON and back, unknown keys refused, every number within its bounds.
 
-A model brings its own settings by subclassing `ModelConfig` in its own file:
+A model and an objective bring their own settings by subclassing `ModelConfig` or `ObjectiveConfig` in their own file:
 
     @dataclass(frozen=True, kw_only=True)
     class SASRecConfig(ModelConfig, name="sasrec"):
         fused: bool = True
+        expansion: Annotated[int, Within(1, 16)] = 1
 """
 
 import dataclasses
+import functools
 import types
 import typing
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, Self, TypeVar, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, TypeVar, get_args, get_origin
 
 from elastic_core.errors import InputError
 
 T = TypeVar("T")
-Objective = Literal["all", "last", "window"]
+N = TypeVar("N", bound="Named")
+
+
+class Within(NamedTuple):
+    """The bounds of a number, both of them allowed. Written as `Annotated[int, Within(1, 64)]`."""
+
+    low: float
+    high: float
+
+
+class Bounded:
+    """Checks every number of a settings class against its bounds; the section's name opens the sentence."""
+
+    section: ClassVar[str] = ""
+
+    def __post_init__(self) -> None:
+        for name, bounds in bounds_of(type(self)).items():  # type: ignore[arg-type]
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
+                raise InputError(f"{self.section}.{name} must be a number, not {value!r}")
+            if not bounds.low <= value <= bounds.high:
+                raise InputError(f"{self.section}.{name} must lie in {bounds.low:g} … {bounds.high:g}, not {value}")
+
+
+@functools.cache
+def bounds_of(cls: type[Any]) -> dict[str, Within]:
+    """The bounded numbers of a settings class."""
+    hints = typing.get_type_hints(cls, include_extras=True)
+    extras = ((name, extra) for name, hint in hints.items() for extra in getattr(hint, "__metadata__", ()))
+    return {name: extra for name, extra in extras if isinstance(extra, Within)}
+
+
+Count = Annotated[int, Within(1, 10_000_000)]
+Share = Annotated[float, Within(0, 1)]
+Seed = Annotated[int, Within(0, 2**32 - 1)]
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlantedConfig:
+class PlantedConfig(Bounded):
     """The planted world (data/synthetic.py): how many people, items and interests, and how noisy."""
 
-    users: int = 2_000
-    items: int = 800
-    interests: int = 16
-    mean_length: int = 80
-    max_length: int = 400
-    interests_per_user: int = 3
-    drift: float = 0.02
-    noise: float = 0.1
-    popularity: float = 1.0
-    determinism: float = 0.6
-    seed: int = 0
+    section: ClassVar[str] = "data.planted"
+    users: Annotated[int, Within(2, 10_000_000)] = 2_000
+    items: Annotated[int, Within(2, 10_000_000)] = 800
+    interests: Annotated[int, Within(1, 1_000_000)] = 16
+    mean_length: Annotated[int, Within(1, 1_000_000)] = 80
+    max_length: Annotated[int, Within(1, 1_000_000)] = 400
+    interests_per_user: Annotated[int, Within(1, 1_000_000)] = 3
+    drift: Share = 0.02
+    noise: Share = 0.1
+    popularity: Annotated[float, Within(0, 100)] = 1.0
+    determinism: Share = 0.6
+    seed: Seed = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,106 +86,106 @@ class DataConfig:
     planted: PlantedConfig = PlantedConfig()
 
 
-@dataclass(frozen=True, kw_only=True)
-class ModelConfig:
-    """Settings that every model has. `length` is the number of events read (N), `width` is d."""
-
-    length: int = 200
-    width: int = 64
-    layers: int = 2
-    heads: int = 1
-    dropout: float = 0.2
+class Named(Bounded):
+    """A family of settings classes, each registered under its name by being defined."""
 
     name: ClassVar[str] = ""
-    known: ClassVar[dict[str, type["ModelConfig"]]] = {}
+    known: ClassVar[dict[str, Any]]
 
-    def __init_subclass__(cls, name: str, **kwargs: Any) -> None:
+    def __init_subclass__(cls, name: str = "", **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        # `@dataclass` may rebuild a class; the same qualified name is the same class, another is a clash.
-        if name in cls.known and cls.known[name].__qualname__ != cls.__qualname__:
-            raise ValueError(f"two models are named {name!r}: {cls.known[name].__qualname__} and {cls.__qualname__}")
+        if not name:  # the head of a family
+            cls.known = {}
+            return
+        other = cls.known.get(name)
+        # `@dataclass` may rebuild a class and a module may be loaded again; the same module and name are the same class
+        if other is not None and (other.__module__, other.__qualname__) != (cls.__module__, cls.__qualname__):
+            raise ValueError(f"the name {name!r} is taken by {other.__module__}.{other.__qualname__}; give the new one its own")
         cls.name = name
         cls.known[name] = cls
 
+
+@dataclass(frozen=True, kw_only=True)
+class ModelConfig(Named):
+    """Settings that every model has. `length` is the number of events read (N), `width` is d."""
+
+    section: ClassVar[str] = "model"
+    label: ClassVar[str] = ""  # what people call it; its name if empty
+    length: Annotated[int, Within(2, 131_072)] = 200
+    width: Annotated[int, Within(2, 8_192)] = 64
+    layers: Annotated[int, Within(1, 64)] = 2
+    heads: Annotated[int, Within(1, 128)] = 1
+    dropout: Annotated[float, Within(0, 0.99)] = 0.2
+
     def __post_init__(self) -> None:
-        if self.length < 2:
-            raise InputError(f"model.length must be at least 2, not {self.length}")
-        if self.width < 2 or self.width % (2 * self.heads):
+        super().__post_init__()
+        if self.width % (2 * self.heads):
             raise InputError(f"model.width must be a multiple of 2 x heads = {2 * self.heads}, not {self.width}")
-        if self.layers < 1:
-            raise InputError(f"model.layers must be at least 1, not {self.layers}")
-        if not 0 <= self.dropout < 1:
-            raise InputError(f"model.dropout must lie in [0, 1), not {self.dropout}")
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainConfig:
-    """How a run learns. One `epoch` shows every training target about once (objectives `all`, `window`)."""
+class ObjectiveConfig(Named):
+    """Settings that every objective has: the softmax over all items, or over shared negatives with log-Q correction."""
 
-    objective: Objective = "all"
-    cuts: int = 4  # `last`: random prefixes per person and epoch; 0 means every prefix
-    window: int = 100  # `window`: targets that share one retrieval
+    section: ClassVar[str] = "objective"
     loss: Literal["full", "sampled"] = "full"
-    negatives: int = 512  # `sampled`: shared negatives per step, log-Q corrected
-    batch: int = 64
-    epochs: int = 100
-    minutes: float = 0.0  # wall-clock budget; 0 means none
-    patience: int = 10
+    negatives: Count = 512  # `sampled`: shared by a whole step
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainConfig(Bounded):
+    """How a run learns. One epoch shows every training target once (objective `last`: a few of them)."""
+
+    section: ClassVar[str] = "train"
+    batch: Annotated[int, Within(1, 1_000_000)] = 64  # rows per step
+    epochs: Count = 100
+    minutes: Annotated[float, Within(0, 1_000_000)] = 0.0  # wall-clock budget; 0 means none
+    patience: Count = 10
     optimizer: Literal["adam", "adamw"] = "adam"
-    learning_rate: float = 1e-3
-    weight_decay: float = 0.0
-    clip: float = 5.0
+    learning_rate: Annotated[float, Within(1e-9, 100)] = 1e-3
+    weight_decay: Annotated[float, Within(0, 100)] = 0.0
+    max_grad_norm: Annotated[float, Within(1e-9, 1e9)] = 5.0
+    ema_decay: Annotated[float, Within(0, 0.999999)] = 0.0  # running average of the weights, then judged and kept; 0: none
     snapshots: bool = False  # keep every epoch's expert loads and values in the run folder (models that retrieve)
-    average: float = 0.0  # decay per step of a running average of the weights, which is then what is judged and kept; 0 = none
-    balance: float = 0.0  # weight of the marginal-entropy term on the sub-keys (models that retrieve)
-    seed: int = 0
+    seed: Seed = 0
     device: str = "cpu"
     precision: Literal["float32", "bfloat16"] = "float32"
-
-    def __post_init__(self) -> None:
-        for name in ("batch", "epochs", "patience", "window", "negatives"):
-            if getattr(self, name) < 1:
-                raise InputError(f"train.{name} must be at least 1, not {getattr(self, name)}")
-        if self.cuts < 0 or self.minutes < 0:
-            raise InputError("train.cuts and train.minutes must not be negative")
-        if not 0 <= self.average < 1:
-            raise InputError(f"train.average must lie in [0, 1), not {self.average}")
-        if not self.learning_rate > 0:
-            raise InputError(f"train.learning_rate must be positive, not {self.learning_rate}")
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunConfig:
-    """Everything that decides a run: the data, the model and how it learns."""
+    """Everything that decides a run: the data, the model, what it learns from and how."""
 
     data: DataConfig
     model: ModelConfig
+    objective: ObjectiveConfig
     train: TrainConfig
 
     def to_dict(self) -> dict[str, Any]:
         plain = dataclasses.asdict(self)
-        plain["model"] = {"name": self.model.name, **plain["model"]}
+        for part in FAMILIES:
+            plain[part] = {"name": getattr(self, part).name, **plain[part]}
         return plain
 
     @classmethod
     def from_dict(cls, plain: dict[str, Any]) -> Self:
         """The inverse of `to_dict`. Raises InputError naming a key that is unknown, missing or of the wrong type."""
-        _only({"data", "model", "train"}, plain, "")
-        for part in ("data", "model", "train"):
+        _only({"data", *FAMILIES, "train"}, plain, "")
+        for part in ("data", *FAMILIES, "train"):
             if not isinstance(plain.get(part), dict):
                 raise InputError(f"the configuration lacks the section {part!r}")
-        model = dict(plain["model"])
-        name = model.pop("name", None)
-        if name not in ModelConfig.known:
-            raise InputError(f"unknown model {name!r}; known are {', '.join(sorted(ModelConfig.known))}")
         return cls(
             data=_build(DataConfig, plain["data"], "data"),
-            model=_build(ModelConfig.known[name], model, "model"),
+            model=_member(ModelConfig, plain["model"]),
+            objective=_member(ObjectiveConfig, plain["objective"]),
             train=_build(TrainConfig, plain["train"], "train"),
         )
 
     def override(self, *settings: str) -> Self:
-        """A copy with settings such as `model.width=32` or `train.seed=1` replaced."""
+        """A copy with settings such as `model.width=32` or `train.seed=1` replaced.
+
+        `objective.name=last` (or `model.name`) takes the new one's own settings and keeps those that both have.
+        """
         plain = self.to_dict()
         for setting in settings:
             path, separator, text = setting.partition("=")
@@ -159,7 +196,34 @@ class RunConfig:
             if not separator or not isinstance(target, dict) or keys[-1] not in target:
                 raise InputError(f"cannot set {setting!r}: write section.key=value with a key that exists")
             target[keys[-1]] = _parse(text, target[keys[-1]], path)
+            if path in RENAMES:
+                plain[keys[0]] = _converted(RENAMES[path], target)
         return type(self).from_dict(plain)
+
+
+FAMILIES: dict[str, type[Named]] = {"model": ModelConfig, "objective": ObjectiveConfig}
+RENAMES = {f"{part}.name": family for part, family in FAMILIES.items()}
+
+
+def _member(family: type[N], plain: dict[str, Any]) -> N:
+    """The member of a family that `plain` names, with its settings."""
+    settings = dict(plain)
+    kind = _kind(family, settings.pop("name", None))
+    return _build(kind, settings, family.section)
+
+
+def _kind(family: type[N], name: Any) -> type[N]:
+    if not isinstance(name, str) or name not in family.known:
+        raise InputError(f"unknown {family.section} {name!r}; known are {', '.join(sorted(family.known))}")
+    return family.known[name]
+
+
+def _converted(family: type[Named], plain: dict[str, Any]) -> dict[str, Any]:
+    """Settings under a new name: the new class's own, and those it shares with the old one."""
+    kind = _kind(family, plain["name"])
+    own = {f.name for f in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    kept = {key: value for key, value in plain.items() if key in own}
+    return {"name": plain["name"], **dataclasses.asdict(kind(**kept))}  # type: ignore[call-overload]
 
 
 def _only(allowed: set[str], plain: dict[str, Any], where: str) -> None:
@@ -179,7 +243,7 @@ def _build(cls: type[T], plain: dict[str, Any], where: str) -> T:
             value = _build(hint, value, f"{where}.{key}")
         elif not _fits(value, hint):
             raise InputError(f"{where}.{key} must be {_describe(hint)}, not {value!r}")
-        values[key] = float(value) if hint is float else value
+        values[key] = float(value) if hint is float and abs(value) < 1e300 else value
     return cls(**values)
 
 

@@ -36,10 +36,14 @@ def one_thread_each() -> None:
 
 
 def commit() -> str:
-    """The code's commit, with a + when the tree has changes; empty outside a checkout."""
+    """The code's commit, with a + when this package differs from it; empty outside a checkout. What lies beside the code
+    (a run that is being written, say) does not change what a number was measured with."""
     try:
-        here = Path(__file__).parent
-        words = ["git", "-C", str(here), "describe", "--always", "--dirty=+", "--abbrev=10"]
-        return subprocess.run(words, capture_output=True, text=True, timeout=5, check=True).stdout.strip()
+        return _git("rev-parse", "--short=10", "HEAD") + ("+" if _git("status", "--porcelain", "--", ".") else "")
     except (OSError, subprocess.SubprocessError):
         return ""
+
+
+def _git(*words: str) -> str:
+    said = subprocess.run(["git", *words], cwd=Path(__file__).parent, capture_output=True, text=True, timeout=5, check=True)
+    return said.stdout.strip()

@@ -25,12 +25,12 @@ Status = Literal["finished", "interrupted", "missing", "other settings"]
 # What Table 3 of the paper takes away, PKM-ACT, and the gate and query norm that keep the memory alive.
 VARIANTS: dict[str, tuple[str, ...]] = {
     "query-mean": ("model.query=mean",),
-    "memory-none": ("model.memory=none", "train.balance=0"),
+    "memory-none": ("model.memory=none", "model.balance_weight=0"),
     "dispatch-none": ("model.dispatch=none",),
     "pkm-act": ("model.memory=per-layer",),
-    "gate-none": ("model.gate=none", "train.balance=0"),
-    "norm-layer": ("model.query_norm=layer", "train.balance=0"),
-    "no-local": ("model.local=0",),
+    "gate-none": ("model.gate=none", "model.balance_weight=0"),
+    "norm-layer": ("model.query_norm=layer", "model.balance_weight=0"),
+    "no-local": ("model.conv_width=0",),
 }
 SIDES, EXPERTS = (8, 16, 32, 64, 128, 256, 512), (4, 8, 16)  # Figure 5
 SEEDS = (0, 1, 2)

@@ -15,7 +15,8 @@ import io
 import json
 import os
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -23,16 +24,17 @@ from typing import Any
 
 import numpy as np
 import torch
+from filelock import FileLock, Timeout
 from safetensors.torch import save_file
 
-from elastic_core import models
+from elastic_core import models, objectives  # noqa: F401  (a configuration names both)
 from elastic_core.config import RunConfig
-from elastic_core.data import Dataset
+from elastic_core.data import Catalog, Dataset
 from elastic_core.errors import InputError
 from elastic_core.weights import model_from
 
 CONFIG, WEIGHTS, EVENTS, ITEMS, RESUME = "config.json", "model.safetensors", "metrics.jsonl", "items.csv", "resume.pt"
-SNAPSHOTS = "epochs"
+SNAPSHOTS, LOCK = "epochs", ".lock"
 
 
 def write_whole(path: Path, write: Callable[[Path], Any]) -> None:
@@ -74,10 +76,12 @@ class Run:
             raise InputError(f"{self.name}/{CONFIG}: {error}") from None
 
     def events(self, kind: str | None = None) -> list[dict[str, Any]]:
-        """The rows of metrics.jsonl; a repeated epoch (after an interruption) counts once, the last time."""
+        """The rows of metrics.jsonl from the last `start` on: an attempt that died does not count. A repeated epoch (after an
+        interruption) counts once, the last time."""
         path = self.path / EVENTS
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else []
         rows = [row for row in map(_event, lines) if row is not None]
+        rows = rows[max((i for i, row in enumerate(rows) if row["event"] == "start"), default=0) :]
         latest = {row["epoch"]: i for i, row in enumerate(rows) if row.get("event") == "epoch"}
         rows = [row for i, row in enumerate(rows) if row.get("event") != "epoch" or latest[row["epoch"]] == i]
         return [row for row in rows if kind is None or row.get("event") == kind]
@@ -98,12 +102,12 @@ class Run:
         """
         if dataset is not None:
             self.check_data(dataset)
-        if not models.model_class(self.config.model.name).objectives:
+        if not models.model_class(self.config.model.name).objective:
             return self._fitted(dataset)
         if not (self.path / WEIGHTS).is_file():
             raise InputError(f"the run {self.name} has no {WEIGHTS}")
-        size = self.n_items() if dataset is None else dataset.catalog.n_items
-        return model_from(self.path / WEIGHTS, self.config.model, size, name=f"{self.name}/{WEIGHTS}").eval()
+        catalog = self.catalog() if dataset is None else dataset.catalog
+        return model_from(self.path / WEIGHTS, self.config.model, catalog, name=f"{self.name}/{WEIGHTS}").eval()
 
     def _fitted(self, dataset: Dataset | None) -> models.Recommender:
         if dataset is None:
@@ -111,7 +115,7 @@ class Run:
         learned = (self.last("start") or {}).get("data_hash", dataset.hash)
         if learned != dataset.hash:
             raise InputError(f"the run {self.name} was fitted to data {learned}, but {dataset.label} is now {dataset.hash}")
-        model = models.build(self.config.model, dataset.catalog.n_items)
+        model = models.build(self.config.model, dataset.catalog)
         model.fit(dataset)
         return model.eval()
 
@@ -122,6 +126,10 @@ class Run:
 
     def n_items(self) -> int:
         return len(self.raw_ids()) - 1
+
+    def catalog(self) -> Catalog:
+        """What the run's ids mean, without titles and genres: those come with the data."""
+        return Catalog(np.array(self.raw_ids(), dtype=object))
 
     def raw_ids(self) -> list[str]:
         """Raw id of each dense id; `[0]` is padding."""
@@ -153,6 +161,8 @@ class Run:
 
     def start(self, config: RunConfig, dataset: Dataset) -> None:
         self.path.mkdir(parents=True, exist_ok=True)
+        for left in (*self.path.glob(f"{SNAPSHOTS}/*.safetensors"), *self.path.glob(".*.[0-9]*")):
+            left.unlink(missing_ok=True)  # of an attempt that died: its epochs, and files it was writing
         write_text(self.path / CONFIG, json.dumps(config.to_dict(), indent=1) + "\n")
         titled = dataset.titles_may_be_shared and dataset.catalog.titles is not None
         out = io.StringIO()
@@ -194,7 +204,19 @@ class Run:
         kept = {"load": torch.from_numpy(load).int(), "values": values.detach().cpu().half().contiguous()}
         write_whole(self.path / SNAPSHOTS / f"{epoch:04d}.safetensors", lambda beside: save_file(kept, beside))
 
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """For the process that writes the folder. Raises InputError if another one has it."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        try:
+            with FileLock(self.path / LOCK, timeout=0):
+                yield
+        except Timeout:
+            raise InputError(f"another process is training into {self.path}; wait for it, or choose another folder") from None
+
     def forget_resume(self) -> None:
+        for left in self.path.glob(f".{RESUME}.[0-9]*"):
+            left.unlink(missing_ok=True)
         (self.path / RESUME).unlink(missing_ok=True)
 
 

@@ -11,10 +11,11 @@ from torch.overrides import TorchFunctionMode
 
 from elastic_core import models
 from elastic_core.config import ModelConfig
+from elastic_core.data.catalog import Catalog
 from elastic_core.errors import InputError
 
 
-def model_from(path: Path, config: ModelConfig, n_items: int, name: str) -> models.Recommender:
+def model_from(path: Path, config: ModelConfig, catalog: Catalog, name: str) -> models.Recommender:
     """The model on the CPU. Raises InputError, which calls the file `name`, if it is cut short or does not fit."""
     try:
         weights = load_file(path)
@@ -22,7 +23,7 @@ def model_from(path: Path, config: ModelConfig, n_items: int, name: str) -> mode
         raise InputError(f"{name} cannot be read ({error}); it may be cut short") from None
     try:
         with _Budget(sum(values.numel() for values in weights.values())):
-            model = models.build(config, n_items)
+            model = models.build(config, catalog)
         model.load_state_dict(weights)
     except RuntimeError as error:
         reason = " ".join(str(error).split())[:200]

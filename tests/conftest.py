@@ -10,7 +10,7 @@ import torch
 from elastic_core import recipes
 from elastic_core.config import DataConfig, PlantedConfig
 from elastic_core.data import Dataset, load
-from elastic_core.models.registry import Recommender
+from elastic_core.models import Recommender
 from elastic_core.runs import Run
 from elastic_core.training.loop import train
 

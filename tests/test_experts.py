@@ -18,8 +18,8 @@ from elastic_core.evaluation.compare import bootstrap
 from elastic_core.evaluation.evaluate import evaluate
 from elastic_core.layers.interest_memory import Retrieved
 from elastic_core.memory.routing import routing
+from elastic_core.models import Recommender
 from elastic_core.models.elastic import ElasticConfig
-from elastic_core.models.registry import Recommender
 from elastic_core.runs import Run
 from elastic_core.services import ablation, expert_items, expert_people, expert_relations, experts
 from elastic_core.services.experts import Survey

@@ -11,10 +11,10 @@ from elastic_core.config import ModelConfig
 from elastic_core.data import Dataset
 from elastic_core.data.batches import history_batch
 from elastic_core.errors import InputError
+from elastic_core.models import Recommender
 from elastic_core.models.cooccurrence import CooccurrenceConfig
 from elastic_core.models.elastic import ElasticConfig
 from elastic_core.models.popularity import PopularityConfig
-from elastic_core.models.registry import Recommender
 from elastic_core.models.sasrec import SASRecConfig
 from elastic_core.services.influence import agreement, influence
 from elastic_core.services.recommend import reading

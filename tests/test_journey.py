@@ -15,8 +15,8 @@ from elastic_core.data.catalog import Catalog
 from elastic_core.data.histories import Histories
 from elastic_core.errors import InputError
 from elastic_core.memory.routing import routing
+from elastic_core.models import Recommender
 from elastic_core.models.elastic import ElasticConfig
-from elastic_core.models.registry import Recommender
 from elastic_core.models.sasrec import SASRecConfig
 from elastic_core.services import journey, journey_shown, journey_trace, people
 from elastic_core.services.experts import band

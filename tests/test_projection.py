@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
-from elastic_core.models.registry import Recommender
+from elastic_core.models import Recommender
 from elastic_core.runs import Run
 from elastic_core.services import projection as p
 from elastic_core.services import projection_map as m

@@ -9,8 +9,8 @@ from elastic_core.config import DataConfig, PlantedConfig
 from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
 from elastic_core.memory.routing import routing
+from elastic_core.models import Recommender
 from elastic_core.models.elastic import ElasticConfig
-from elastic_core.models.registry import Recommender
 from elastic_core.models.sasrec import SASRecConfig
 from elastic_core.services import inspect
 from elastic_core.services.recommend import Reading, answer, moved, reading, recommend

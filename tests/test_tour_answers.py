@@ -7,7 +7,7 @@ import pytest
 
 from elastic_core.data import Dataset
 from elastic_core.memory.routing import routing
-from elastic_core.models.registry import Recommender
+from elastic_core.models import Recommender
 from elastic_core.runs import Run
 from elastic_core.services import inspect, tour_answers
 from elastic_core.services.experts import band

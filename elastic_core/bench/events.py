@@ -13,7 +13,7 @@ from elastic_core.bench.latency import ITEMS, Setting, build
 from elastic_core.bench.timing import Timing, interleaved
 from elastic_core.data.batches import Batch
 from elastic_core.errors import InputError
-from elastic_core.streaming import Stream, open_stream
+from elastic_core.models import Stream, open_stream
 
 STREAM, REFRESH = "elastic-stream", "elastic-refresh"
 READERS = ("elastic", "sasrec-fused", "sasrec-eager")

@@ -18,24 +18,33 @@ from torch import Tensor
 
 from elastic_core import models
 from elastic_core.bench.timing import Timing, interleaved, peak_bytes, saved_bytes
-from elastic_core.config import ModelConfig
 from elastic_core.data.batches import Batch
 from elastic_core.machine import commit, device_name
+from elastic_core.recipes import model_settings
 
 ITEMS = 3_416  # MovieLens-1M's catalogue
 PASSES = ("forward", "forward+backward")
 ROWS = ("last", "all")
-ELASTIC: dict[str, dict[str, Any]] = {
-    "elastic": {"form": "causal"},  # the recipes' form: causal dispatcher and local convolution
-    "elastic-two-way": {"form": "two-way", "local": 0},  # the paper's encoder
-}
-SYSTEMS = (*ELASTIC, "sasrec-fused", "sasrec-eager")  # those that the shipped rows compare
+
+
+def systems() -> dict[str, tuple[str, dict[str, Any]]]:
+    """Every trained model in every form it names (itself where it names none): system → model, settings."""
+    trained = [(name, models.model_class(name)) for name in models.names() if models.model_class(name).objective]
+    return {form: (name, dict(settings)) for name, kind in trained for form, settings in (kind.forms or {name: {}}).items()}
 
 
 def contestants() -> tuple[str, ...]:
-    """`SYSTEMS` and every other trainable model, at its own default settings."""
-    special = {"elastic", "sasrec"}
-    return (*SYSTEMS, *(name for name in models.names() if name not in special and models.model_class(name).objectives))
+    """The systems that models name forms of, which the shipped rows compare, and then all others."""
+    named = [form for form, (name, _) in systems().items() if models.model_class(name).forms]
+    return (*named, *(form for form in systems() if form not in named))
+
+
+def yardsticks() -> dict[str, tuple[str, str]]:
+    """What others are measured against: short name → system, rows."""
+    return {short: peer for name in models.names() for short, peer in models.model_class(name).yardsticks.items()}
+
+
+SYSTEMS = tuple(form for form, (name, _) in systems().items() if models.model_class(name).forms)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,12 +117,9 @@ def build(system: str, setting: Setting) -> models.Recommender:
         "heads": setting.heads,
         "dropout": 0.0,
     }
-    if system in ELASTIC:
-        special = {"k": setting.k, "side": setting.side, **ELASTIC[system]}
-        return models.build(ModelConfig.known["elastic"](**common, **special), ITEMS)
-    if system in SYSTEMS:
-        return models.build(ModelConfig.known["sasrec"](**common, **{"fused": system == "sasrec-fused"}), ITEMS)
-    return models.build(ModelConfig.known[system](**common), ITEMS)
+    name, special = systems()[system]
+    settings = {**common, "k": setting.k, "side": setting.side, **special}
+    return models.build(model_settings(name, **settings), ITEMS)
 
 
 def measure(
@@ -178,14 +184,15 @@ def ratios(rows: list[Row], by: str = "median") -> Iterator[dict[str, Any]]:
 
     E = SASRec eager, S = SASRec fused, S1 = SASRec fused with the last row only.
     """
-    peers = {"E": ("sasrec-eager", "all"), "S": ("sasrec-fused", "all"), "S1": ("sasrec-fused", "last")}
+    peers = yardsticks()
+    measured = {system for system, _ in peers.values()}
     groups: dict[tuple[Any, ...], dict[tuple[str, str], float]] = {}
     for row in rows:
         shared = (row.direction, row.length, row.width, row.k, row.device, row.threads)
         groups.setdefault(shared, {})[row.system, row.rows] = getattr(row, by)
     for (direction, length, width, k, device, threads), found in groups.items():
         where = {"direction": direction, "length": length, "width": width, "k": k, "device": device, "threads": threads}
-        for ours in ELASTIC:
-            if (ours, "last") in found:
+        for ours in systems():
+            if ours not in measured and (ours, "last") in found:
                 slower = {name: round(found[peer] / found[ours, "last"], 2) for name, peer in peers.items() if peer in found}
                 yield {"system": ours, **where, **slower}

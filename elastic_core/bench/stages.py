@@ -69,7 +69,7 @@ def _parts(model: Any, batch: Batch) -> Parts:
         parts += _causal(layer, x, p, real, last) if isinstance(layer, CausalDispatcher) else _two_way(layer, x, p, real, last)
         x, p = layer(x, p, real, last=last)
     state = model.norm(x[:, -1])
-    return [*parts, ("scoring", lambda: model.logits(state))]
+    return [*parts, ("scoring", lambda: model.scorer()(state))]
 
 
 def _rest(layer: Any, x: Tensor, h: Tensor, last: bool) -> Parts:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 import pandas as pd
@@ -22,6 +23,11 @@ class Catalog:
     ids: np.ndarray
     titles: np.ndarray | None = None
     genres: tuple[tuple[str, ...], ...] | None = None
+
+    @classmethod
+    def numbered(cls, n_items: int) -> Self:
+        """Items called 1 … n_items, of which nothing else is known."""
+        return cls(np.array(["", *map(str, range(1, n_items + 1))], dtype=object))
 
     @property
     def n_items(self) -> int:

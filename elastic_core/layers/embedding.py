@@ -12,7 +12,7 @@ from elastic_core.layers.padding import masked
 
 
 class EventEmbedding(nn.Module):
-    """Items `[B, N]` (0 pads) → `[B, N, d]`. The same item table scores candidates (Eq. 8)."""
+    """Items `[B, N]` (0 pads) → `[B, N, d]`. The item table also scores candidates (Eq. 8)."""
 
     def __init__(self, n_items: int, length: int, width: int, dropout: float) -> None:
         super().__init__()
@@ -35,7 +35,3 @@ class EventEmbedding(nn.Module):
     def content(self, items: Tensor) -> Tensor:
         """What the events are, without where they stand: `[B, N, d]`, zero on padding. Input of the query network."""
         return self.items(items) * self.scale
-
-    def score(self, states: Tensor) -> Tensor:
-        """States `[..., d]` → a score per item `[..., n_items + 1]` (Eq. 8); column 0 is the padding item."""
-        return states @ self.items.weight.T

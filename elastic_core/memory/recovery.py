@@ -15,7 +15,7 @@ from elastic_core.data import Dataset
 from elastic_core.data.batches import reading_batch
 from elastic_core.data.truth import NOISE, recovery
 from elastic_core.errors import InputError
-from elastic_core.models.registry import Recommender
+from elastic_core.models import Recommender, tracing
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def recover(model: Recommender, dataset: Dataset, people: int = 2_000, shuffles:
     for at in range(0, len(users), 256):
         rows = slice(at, at + 256)
         batch = reading_batch(dataset, users[rows], ends[rows], model.length)
-        trace = model.trace(batch)  # type: ignore[operator]
+        trace = tracing(model).trace(batch)
         found = trace.retrieved[0].experts
         experts.append(found.numpy())
         strongest_reader = trace.reading[0].mean(1).argmax(1)  # [B, N] rank of the expert that reads the event most

@@ -10,7 +10,7 @@ import torch
 
 from elastic_core.data.batches import reading_batch
 from elastic_core.data.histories import Dataset, Split
-from elastic_core.models.registry import Recommender
+from elastic_core.models import Recommender, memory_of
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def routing(model: Recommender, dataset: Dataset, split: Split = "valid", batch:
     for at in range(0, len(users), batch):
         rows = users[at : at + batch]
         read = reading_batch(dataset, rows, ends[rows], model.length).to(device)
-        found = model.retrieve(read)  # type: ignore[operator]
+        found = memory_of(model).retrieve(read)
         experts.append(found.experts.cpu().numpy())
         gates.append(found.gates.float().cpu().numpy())
         queries.append(found.query.float().cpu().numpy())

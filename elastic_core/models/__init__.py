@@ -6,6 +6,23 @@ import pkgutil
 for _module in pkgutil.iter_modules(__path__):
     importlib.import_module(f"{__name__}.{_module.name}")
 
-from elastic_core.models.registry import Encoded, Recommender, build, model_class, names, register  # noqa: E402
+from elastic_core.models.contract import (  # noqa: E402
+    Encoded,
+    Recommender,
+    Retrieves,
+    Scorer,
+    Stream,
+    Streams,
+    Traces,
+    can_retrieve,
+    can_stream,
+    memory_of,
+    open_stream,
+    tracing,
+)
+from elastic_core.models.registry import build, model_class, names, register  # noqa: E402
 
-__all__ = ["Encoded", "Recommender", "build", "model_class", "names", "register"]
+__all__ = [
+    "Encoded", "Recommender", "Retrieves", "Scorer", "Stream", "Streams", "Traces", "build", "can_retrieve", "can_stream",
+    "memory_of", "model_class", "names", "open_stream", "register", "tracing",
+]  # fmt: skip

@@ -14,37 +14,34 @@ the first and hurts the second.
 """
 
 from dataclasses import dataclass
+from typing import Annotated, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import embedding_bag
 
-from elastic_core.config import ModelConfig
+from elastic_core.config import ModelConfig, Within
 from elastic_core.data import Dataset
 from elastic_core.data.batches import Batch
+from elastic_core.data.catalog import Catalog
 from elastic_core.errors import InputError
-from elastic_core.models.registry import Recommender, register
+from elastic_core.models.contract import Recommender
+from elastic_core.models.registry import register
 
 MOST_ITEMS = 20_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class CooccurrenceConfig(ModelConfig, name="cooccurrence"):
-    length: int = 10
-    window: int = 10
-    fade: float = 0.9  # weight lost per event between two neighbours of a training history
-    decay: float = 0.7  # weight lost per event between the history's end and an event that is read
-    backward: float = 0.25
-    source_power: float = 0.75
-    target_power: float = 0.25
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.window < 1:
-            raise InputError(f"model.window must be at least 1, not {self.window}")
-        if not 0 < self.decay <= 1 or not 0 < self.fade <= 1 or not 0 <= self.backward <= 1:
-            raise InputError("model.decay and model.fade must lie in (0, 1], model.backward in [0, 1]")
+    label: ClassVar[str] = "Co-occurrence"
+    length: Annotated[int, Within(2, 131_072)] = 10
+    window: Annotated[int, Within(1, 10_000)] = 10
+    fade: Annotated[float, Within(1e-6, 1)] = 0.9  # weight lost per event between two neighbours of a training history
+    decay: Annotated[float, Within(1e-6, 1)] = 0.7  # weight lost per event between the history's end and an event that is read
+    backward: Annotated[float, Within(0, 1)] = 0.25
+    source_power: Annotated[float, Within(0, 10)] = 0.75
+    target_power: Annotated[float, Within(0, 10)] = 0.25
 
 
 @register(CooccurrenceConfig)
@@ -54,10 +51,10 @@ class Cooccurrence(Recommender):
     table: Tensor
     recency: Tensor
 
-    def __init__(self, config: CooccurrenceConfig, n_items: int) -> None:
-        super().__init__(config, n_items)
-        if n_items > MOST_ITEMS:
-            raise InputError(f"co-occurrence keeps a table of items x items: {n_items:,} items are more than {MOST_ITEMS:,}")
+    def __init__(self, config: CooccurrenceConfig, catalog: Catalog) -> None:
+        super().__init__(config, catalog)
+        if self.n_items > MOST_ITEMS:
+            raise InputError(f"co-occurrence keeps a table of items x items: {self.n_items:,} items are more than {MOST_ITEMS:,}")
         self.settings = config
         self.register_buffer("table", torch.empty(0, 0), persistent=False)  # row: item read, column: item scored
         self.register_buffer("recency", config.decay ** torch.arange(config.length - 1, -1, -1).float(), persistent=False)

@@ -4,58 +4,58 @@ One implementation, every variant a setting:
 
 | setting | values |
 | --- | --- |
-| `form` | `causal` (learns from `window` or `last`), `two-way` (the paper's encoder; `last` only) |
+| `bidirectional` | `False`: causal (learns from `window` or `last`); `True`: the paper's two-way encoder (`last` only) |
 | `memory` | `shared` one retrieval carried through the layers (ELASTIC), `per-layer` (PKM-ACT), `none` (w/o IMR) |
 | `query` | `network` (Eq. 4), `mean` (w/o Query Net) |
 | `dispatch` | `linear` (Eq. 2-3), `none` (w/o Dispatcher: self-attention, the experts as extra keys; the paper defines none) |
 | `gate` | `softmax`, `sigmoid`, `none` (Algorithm 1 as printed: no gradient to keys and query network) |
 | `query_norm` | `whiten` (ours), `layer`, `batch`, `none` |
-| `local` | width of the convolution beside the dispatch (ours), 0 = the paper |
+| `conv_width` | width of the causal convolution beside the dispatch (ours), 0 = the paper |
 """
 
-from collections.abc import Callable
+import math
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from elastic_core.config import ModelConfig, Objective
+from elastic_core.config import ModelConfig, Within
 from elastic_core.data.batches import Batch
+from elastic_core.data.catalog import Catalog
 from elastic_core.errors import InputError
 from elastic_core.layers.attention import Attention
 from elastic_core.layers.dispatcher import CausalDispatcher, TwoWayDispatcher
 from elastic_core.layers.embedding import EventEmbedding
 from elastic_core.layers.feed_forward import FeedForward
 from elastic_core.layers.interest_memory import InterestMemory, Retrieved, SharedInterests, balance_penalty
-from elastic_core.models.registry import Encoded, Recommender, register
-
-Edit = Callable[[Retrieved], Retrieved]
+from elastic_core.layers.padding import masked
+from elastic_core.layers.prefix_slots import weigh
+from elastic_core.models.contract import Edit, Encoded, Retrieves, Scorer, Streams, Traces
+from elastic_core.models.registry import register
 
 
 @dataclass(frozen=True, kw_only=True)
 class ElasticConfig(ModelConfig, name="elastic"):
-    side: int = 16  # √K
-    k: int = 8
-    form: Literal["causal", "two-way"] = "causal"
+    label: ClassVar[str] = "ELASTIC"
+    side: Annotated[int, Within(2, 4_096)] = 16  # √K
+    k: Annotated[int, Within(1, 4_096)] = 8
+    bidirectional: bool = False
     memory: Literal["shared", "per-layer", "none"] = "shared"
     query: Literal["network", "mean"] = "network"
     dispatch: Literal["linear", "none"] = "linear"
     gate: Literal["softmax", "sigmoid", "none"] = "softmax"
     query_norm: Literal["whiten", "layer", "batch", "none"] = "whiten"
-    local: int = 8
-    stride: int = 8
-    window: int = 64  # attention window of the query network; 0 = full attention
-    expansion: int = 1
+    conv_width: Annotated[int, Within(0, 1_024)] = 8
+    stride: Annotated[int, Within(2, 1_024)] = 8
+    window: Annotated[int, Within(0, 131_072)] = 64  # attention window of the query network; 0 = full attention
+    expansion: Annotated[int, Within(1, 16)] = 1
+    balance_weight: Annotated[float, Within(0, 1_000)] = 0.3  # of the auxiliary loss that spreads people over the sub-keys
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.side < 2:
-            raise InputError(f"model.side (√K) must be at least 2, not {self.side}")
-        if not 1 <= self.k <= self.side**2:
+        if self.k > self.side**2:
             raise InputError(f"model.k must lie in 1 … side² = {self.side**2}, not {self.k}")
-        if self.stride < 2 or self.window < 0 or self.local < 0:
-            raise InputError("model.stride must be at least 2, model.window and model.local at least 0")
 
 
 class Trace(NamedTuple):
@@ -72,7 +72,7 @@ class SelfAttentionLayer(nn.Module):
     def __init__(self, config: ElasticConfig) -> None:
         super().__init__()
         self.norm = nn.LayerNorm(config.width)
-        self.attend = Attention(config.width, config.heads, config.dropout, causal=config.form == "causal")
+        self.attend = Attention(config.width, config.heads, config.dropout, causal=not config.bidirectional)
         self.dropout = nn.Dropout(config.dropout)
         self.feed_forward = FeedForward(config.width, config.dropout, config.expansion)
 
@@ -86,8 +86,8 @@ class SelfAttentionLayer(nn.Module):
 def _layer(config: ElasticConfig) -> nn.Module:
     if config.dispatch == "none":
         return SelfAttentionLayer(config)
-    form = CausalDispatcher if config.form == "causal" else TwoWayDispatcher
-    return form(config.width, config.heads, config.dropout, config.local, config.expansion)
+    form = TwoWayDispatcher if config.bidirectional else CausalDispatcher
+    return form(config.width, config.heads, config.dropout, config.conv_width, config.expansion)
 
 
 def _memory(config: ElasticConfig) -> nn.Module:
@@ -100,46 +100,49 @@ def _memory(config: ElasticConfig) -> nn.Module:
 
 
 @register(ElasticConfig)
-class Elastic(Recommender):
+class Elastic(Retrieves, Streams, Traces):
     """See the module's table. `edit` arguments change what was retrieved before it is used, for what-if questions."""
 
-    objectives = ("window", "last")
+    objective = "window"
+    forms: ClassVar = {
+        "elastic": {"bidirectional": False},  # the recipes' form: causal dispatcher and local convolution
+        "elastic-two-way": {"bidirectional": True, "conv_width": 0},  # the paper's encoder
+    }
     config: ElasticConfig
 
-    def __init__(self, config: ElasticConfig, n_items: int) -> None:
-        super().__init__(config, n_items)
-        self.causal = config.form == "causal"
+    def __init__(self, config: ElasticConfig, catalog: Catalog) -> None:
+        super().__init__(config, catalog)
+        self.causal = not config.bidirectional
+        self.n_experts = config.side**2
         self.retrieves = config.memory != "none"
         self.streams = self.causal and config.dispatch == "linear"
-        self.events = EventEmbedding(n_items, config.length, config.width, config.dropout)
+        self.events = EventEmbedding(self.n_items, config.length, config.width, config.dropout)
         self.memories = nn.ModuleList(_memory(config) for _ in range(config.layers if config.memory == "per-layer" else 1))
         self.layers = nn.ModuleList(_layer(config) for _ in range(config.layers))
         self.norm = nn.LayerNorm(config.width)
 
-    def honest_objectives(self) -> tuple[Objective, ...]:
-        return self.objectives if self.causal else ("last",)
-
     def forward(self, batch: Batch) -> Encoded:
         x, retrieved = self._encode(batch)
-        penalty = torch.stack([balance_penalty(r.halves) for r in retrieved]).mean()
-        return Encoded(self.norm(x), penalty)
+        if not self.auxiliary_weights():
+            return Encoded(self.norm(x))
+        return Encoded(self.norm(x), {"balance": torch.stack([balance_penalty(r.halves) for r in retrieved]).mean()})
+
+    def auxiliary_weights(self) -> dict[str, float]:
+        weight = self.config.balance_weight if self.retrieves else 0.0
+        return {"balance": weight} if weight else {}
 
     def last_state(self, batch: Batch, edit: Edit | None = None) -> Tensor:
         return self.norm(self._encode(batch, last=True, edit=edit)[0][:, -1])
 
-    def logits(self, states: Tensor) -> Tensor:
-        return self.events.score(states)
-
-    def item_table(self) -> Tensor:
-        return self.events.items.weight
+    def scorer(self) -> Scorer:
+        return Scorer(self.events.items.weight)
 
     def expert_values(self) -> Tensor:
         memory = self.memories[0]
-        return memory.values.weight if isinstance(memory, InterestMemory) else super().expert_values()
+        return memory.values.weight if isinstance(memory, InterestMemory) else torch.zeros(0, self.config.width)
 
     def retrieve(self, batch: Batch) -> Retrieved:
-        """The first layer's retrieval for what `batch.recall` holds."""
-        return self._retrieve(0, *self._recalled(batch))
+        return self._retrieve(0, *self._read_for_retrieval(batch))
 
     def trace(self, batch: Batch) -> Trace:
         """How this history was read. Costs O(N·k) more than scoring; meant for one person at a time."""
@@ -149,8 +152,8 @@ class Elastic(Recommender):
         self._encode(batch, trace=trace)
         return trace
 
-    def _recalled(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        return self.events.content(batch.recall), batch.recall > 0
+    def _read_for_retrieval(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        return self.events.content(batch.retrieval_items), batch.retrieval_items > 0
 
     def _retrieve(self, layer: int, content: Tensor, real: Tensor | None, edit: Edit | None = None) -> Retrieved:
         found: Retrieved = self.memories[layer](content, real)
@@ -161,14 +164,14 @@ class Elastic(Recommender):
     ) -> tuple[Tensor, list[Retrieved]]:
         content, real = self.events.content(batch.items), batch.real if batch.padded else None
         x = self.events.place(content, real)
-        recalled = (content, real) if batch.recall is batch.items else self._recalled(batch)
-        retrieved = [self._retrieve(0, *recalled, edit)]
+        asked = (content, real) if batch.retrieval_items is batch.items else self._read_for_retrieval(batch)
+        retrieved = [self._retrieve(0, *asked, edit)]
         p = retrieved[0].interests
         for i, layer in enumerate(self.layers):
             if i and self.config.memory == "per-layer":
                 # PKM-ACT asks again before every layer: with this layer's events, or, in the causal form, with the
-                # recalled events themselves, because later events must not reach an earlier position through the query
-                retrieved.append(self._retrieve(i, *(recalled if self.causal else (x, real)), edit))
+                # same events as the first time, because later events must not reach an earlier position through the query
+                retrieved.append(self._retrieve(i, *(asked if self.causal else (x, real)), edit))
                 p = retrieved[-1].interests
             if trace is not None:
                 assert isinstance(layer, TwoWayDispatcher | CausalDispatcher)
@@ -178,3 +181,126 @@ class Elastic(Recommender):
                 trace.slots.append(slots)
             x, p = layer(x, p, real, last=last and i == len(self.layers) - 1)
         return x, retrieved
+
+    def open_stream(self, room: int) -> "ElasticStream":
+        return ElasticStream(self, room)
+
+
+# --- streaming -------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class LayerState:
+    """What one layer keeps. `total [B, H, k, d]`, `mass [B, H, k]`, `tail [B, local - 1, d]`; the rest follows from P."""
+
+    total: Tensor
+    mass: Tensor
+    tail: Tensor
+    asks: Tensor  # [B, H, d, k] logits of the interests for an event: e^a
+    query: Tensor  # [1, H, d, d] what an event asks of the running part of the slots
+    bias: Tensor  # [B, H, d, k] what it asks of the interests themselves
+    given: Tensor  # [B, H k, d] what a slot gives through its interest
+    carried: Tensor  # [1, H d, d] what it gives through its running part
+
+
+class ElasticStream:
+    """A person's state of constant size: one new event costs the same whatever the history's length (causal ELASTIC).
+
+    In the causal form a layer's slots are running sums over the past and its interests P do not depend on time
+    (layers/dispatcher.py), so a history can be forgotten once it has been summed. Per person and layer the state is
+
+        H x k x d   numerators Σ_j e^{a_j[s]} h_j          H x k   denominators Σ_j e^{a_j[s]}
+        (conv_width - 1) x d   the last events, for the local convolution
+        k x d       the interests that the last `refresh` retrieved
+
+    in float32. No running maximum is kept: the dispatcher bounds its logits to ±30 (prefix_slots.CAP), so a denominator of
+    float32 would overflow after 10²⁵ events. A new event costs O(H·k·d + H·d²) per layer.
+
+    What "equal to the batch pass" means. Positions are learned and counted back from the *end* of what is read
+    (EventEmbedding). If every event were the new end, all older events would move back by one place with each of them, all
+    their embeddings would change, and no constant-size state could follow: with positions counted from the newest event exact
+    streaming is impossible. What does stream exactly is one pass over one window whose end lies ahead: `refresh` puts the
+    history before the last `room` columns of the window, and every new event takes the next free column. After m new events
+    the state equals column length - room - 1 + m of *one* batch pass, with `retrieval_items` = what `refresh` read. That is the
+    situation the objective `window` trains (`room` = `objective.span`: experts from before the cut, targets after it), so nothing
+    is asked of the model that it was not taught. It differs from `last_state` of the same history, which moves the end and
+    asks the memory anew. When the `room` is used up, `refresh` must be called again; it costs one pass, O(N), so
+    O(N / room) per event. The limit falls away only for a model whose positions do not depend on the end.
+
+    All of a layer's maps are linear in the event, so a layer applied to the identity is its matrix.
+    """
+
+    def __init__(self, model: Elastic, room: int) -> None:
+        self.model, self.room, self.left = model, room, 0
+        self.states: list[LayerState] = []
+        self.interests: list[Tensor] = []
+
+    @torch.no_grad()
+    def refresh(self, history: Tensor) -> Tensor:
+        model = self.model
+        cut = model.length - self.room
+        history = history[:, -cut:]
+        real = history > 0
+        content = model.events.content(history)
+        first = cut - history.shape[1]
+        x = masked(content + model.events.positions[first:cut], real)
+        self.interests = [memory(content, real).interests for memory in model.memories]
+        self.states = []
+        for i, layer in enumerate(model.layers):
+            p = self.interests[min(i, len(self.interests) - 1)]
+            self.states.append(_read(layer, p, masked(layer.norm(x), real), real))  # type: ignore[operator, arg-type]
+            x, _ = layer(x, p, real, last=i == len(model.layers) - 1)
+        self.left = self.room
+        return model.norm(x[:, -1])
+
+    @torch.no_grad()
+    def step(self, items: Tensor) -> Tensor:
+        if not self.left:
+            raise InputError(f"the window has no room for another event; refresh it (every {self.room} events at the latest)")
+        events = self.model.events
+        x = events.content(items.unsqueeze(1)) + events.positions[self.model.length - self.left]
+        for layer, state in zip(self.model.layers, self.states, strict=True):
+            x = _advance(layer, state, x)  # type: ignore[arg-type]
+        self.left -= 1
+        return self.model.norm(x[:, -1])
+
+    def numbers(self) -> int:
+        kept = [y for state in self.states for y in (state.total, state.mass, state.tail)] + self.interests
+        return sum(math.prod(y.shape[1:]) for y in kept)
+
+
+def _read(layer: CausalDispatcher, p: Tensor, h: Tensor, real: Tensor) -> LayerState:
+    """The sums over a whole history `h [B, n, d]`, and the layer's maps for these interests as matrices."""
+    people, _, width = p.shape
+    weights = layer.weights(p, h, real)
+    eye = torch.eye(width, device=p.device, dtype=p.dtype).expand(people, -1, -1)
+    query, bias = layer.slot_query(eye, p)
+    keep = layer.local.taps.shape[0] - 1 if layer.local else 0
+    tail = torch.nn.functional.pad(h, (0, 0, keep, 0))[:, h.shape[1] :]
+    fixed, moving = layer.folded_values(p)
+    return LayerState(
+        total=weights.transpose(-1, -2) @ h.unsqueeze(1),
+        mass=weights.sum(2),
+        tail=tail,
+        asks=layer.aggregate_logits(p, eye),
+        query=query[:1],
+        bias=bias,
+        given=fixed.flatten(1, 2),
+        carried=moving.flatten(0, 1)[None],
+    )
+
+
+def _advance(layer: CausalDispatcher, state: LayerState, x: Tensor) -> Tensor:
+    """One event `[B, 1, d]` through a layer, into its sums."""
+    h = layer.norm(x)
+    row = h.unsqueeze(1)  # [B, 1, 1, d]
+    weight = weigh(row @ state.asks)  # [B, H, 1, k]
+    state.total += weight.transpose(-1, -2) * row
+    state.mass += weight[:, :, 0]
+    memory = state.total / state.mass.clamp_min(1e-30).unsqueeze(-1)
+    slots = ((row @ state.query) @ memory.transpose(-1, -2) + row @ state.bias).softmax(-1)  # [B, H, 1, k]
+    mixed = slots @ memory
+    y = slots.flatten(1)[:, None] @ state.given + mixed.flatten(1)[:, None] @ state.carried + layer.output.bias
+    window = torch.cat([state.tail, h], dim=1)
+    state.tail = window[:, window.shape[1] - state.tail.shape[1] :]
+    return layer.finish(x, y, window, last=True)

@@ -1,19 +1,23 @@
 """Popularity: every person gets the items with the most training events. The lowest floor of every table."""
 
 from dataclasses import dataclass
+from typing import Annotated, ClassVar
 
 import torch
 from torch import Tensor
 
-from elastic_core.config import ModelConfig
+from elastic_core.config import ModelConfig, Within
 from elastic_core.data import Dataset
 from elastic_core.data.batches import Batch
-from elastic_core.models.registry import Recommender, register
+from elastic_core.data.catalog import Catalog
+from elastic_core.models.contract import Recommender
+from elastic_core.models.registry import register
 
 
 @dataclass(frozen=True, kw_only=True)
 class PopularityConfig(ModelConfig, name="popularity"):
-    length: int = 2  # it reads nothing; two is the shortest history there is
+    label: ClassVar[str] = "Popularity"
+    length: Annotated[int, Within(2, 131_072)] = 2  # it reads nothing; two is the shortest history there is
 
 
 @register(PopularityConfig)
@@ -22,9 +26,9 @@ class Popularity(Recommender):
 
     counts: Tensor
 
-    def __init__(self, config: PopularityConfig, n_items: int) -> None:
-        super().__init__(config, n_items)
-        self.register_buffer("counts", torch.zeros(n_items + 1), persistent=False)
+    def __init__(self, config: PopularityConfig, catalog: Catalog) -> None:
+        super().__init__(config, catalog)
+        self.register_buffer("counts", torch.zeros(self.n_items + 1), persistent=False)
 
     def fit(self, dataset: Dataset) -> None:
         self.counts.copy_(torch.from_numpy(dataset.counts()))

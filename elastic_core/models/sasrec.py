@@ -1,32 +1,36 @@
 """SASRec (Kang and McAuley 2018) with full softmax: the quadratic peer. `fused=False` materialises the N x N scores."""
 
 from dataclasses import dataclass
+from typing import Annotated, ClassVar
 
 from torch import Tensor, nn
 
-from elastic_core.config import ModelConfig
+from elastic_core.config import ModelConfig, Within
 from elastic_core.data.batches import Batch
+from elastic_core.data.catalog import Catalog
 from elastic_core.layers.attention import Attention
 from elastic_core.layers.embedding import EventEmbedding
 from elastic_core.layers.feed_forward import FeedForward
-from elastic_core.models.registry import Encoded, Recommender, register
+from elastic_core.models.contract import Encoded, Recommender, Scorer
+from elastic_core.models.registry import register
 
 
 @dataclass(frozen=True, kw_only=True)
 class SASRecConfig(ModelConfig, name="sasrec"):
+    label: ClassVar[str] = "SASRec"
     fused: bool = True
-    expansion: int = 1  # hidden width of the feed-forward layers, in multiples of d
+    expansion: Annotated[int, Within(1, 16)] = 1  # hidden width of the feed-forward layers, in multiples of d
 
 
 class Block(nn.Module):
-    """Pre-norm causal self-attention and feed-forward layer on `[B, N, d]`."""
+    """Pre-norm self-attention and feed-forward layer on `[B, N, d]`."""
 
-    def __init__(self, config: SASRecConfig) -> None:
+    def __init__(self, config: ModelConfig, expansion: int, fused: bool, causal: bool) -> None:
         super().__init__()
         self.norm = nn.LayerNorm(config.width)
-        self.attention = Attention(config.width, config.heads, config.dropout, causal=True, fused=config.fused)
+        self.attention = Attention(config.width, config.heads, config.dropout, causal=causal, fused=fused)
         self.dropout = nn.Dropout(config.dropout)
-        self.feed_forward = FeedForward(config.width, config.dropout, config.expansion)
+        self.feed_forward = FeedForward(config.width, config.dropout, expansion)
 
     def forward(self, x: Tensor, real: Tensor | None, last: bool = False) -> Tensor:
         h = self.norm(x)
@@ -39,13 +43,15 @@ class Block(nn.Module):
 class SASRec(Recommender):
     """Unidirectional self-attention; learns from every position at once."""
 
+    objective = "all"
+    forms: ClassVar = {"sasrec-fused": {"fused": True}, "sasrec-eager": {"fused": False}}
+    yardsticks: ClassVar = {"E": ("sasrec-eager", "all"), "S": ("sasrec-fused", "all"), "S1": ("sasrec-fused", "last")}
     causal = True
-    objectives = ("all", "window", "last")
 
-    def __init__(self, config: SASRecConfig, n_items: int) -> None:
-        super().__init__(config, n_items)
-        self.events = EventEmbedding(n_items, config.length, config.width, config.dropout)
-        self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
+    def __init__(self, config: SASRecConfig, catalog: Catalog) -> None:
+        super().__init__(config, catalog)
+        self.events = EventEmbedding(self.n_items, config.length, config.width, config.dropout)
+        self.blocks = nn.ModuleList(Block(config, config.expansion, config.fused, causal=True) for _ in range(config.layers))
         self.norm = nn.LayerNorm(config.width)
 
     def forward(self, batch: Batch) -> Encoded:
@@ -54,11 +60,8 @@ class SASRec(Recommender):
     def last_state(self, batch: Batch) -> Tensor:
         return self.norm(self._encode(batch, last=True)[:, -1])
 
-    def logits(self, states: Tensor) -> Tensor:
-        return self.events.score(states)
-
-    def item_table(self) -> Tensor:
-        return self.events.items.weight
+    def scorer(self) -> Scorer:
+        return Scorer(self.events.items.weight)
 
     def _encode(self, batch: Batch, last: bool) -> Tensor:
         x, real = self.events(batch.items, batch.padded), batch.real if batch.padded else None

@@ -23,7 +23,7 @@ from elastic_core.evaluation.compare import bootstrap, sign_flips
 from elastic_core.evaluation.metrics import Ranks, expected, rank
 from elastic_core.layers.interest_memory import Retrieved
 from elastic_core.memory.routing import Routing
-from elastic_core.models.registry import Recommender
+from elastic_core.models import Recommender, memory_of
 from elastic_core.services.recommend import Edit
 
 BATCH, METRIC, PROTOCOL, TOP = 256, "NDCG@10", "full", 10
@@ -154,7 +154,7 @@ def judged(model: Recommender, dataset: Dataset, users: np.ndarray, split: Split
         batch = reading_batch(dataset, users[rows], candidates.ends[users[rows]], model.length)
         states = model.last_state(batch, edit=make(rows)) if make else model.last_state(batch)  # type: ignore[call-arg]
         targets = torch.from_numpy(candidates.targets[users[rows]].astype(np.int64))
-        scores, unmet = model.logits(states).float(), candidates.mask(PROTOCOL, users[rows])
+        scores, unmet = model.scorer()(states).float(), candidates.mask(PROTOCOL, users[rows])
         parts.append(rank(scores, targets, unmet))
         tops.append(scores.masked_fill(~unmet, -torch.inf).topk(min(TOP, scores.shape[1])).indices.numpy())
     if not parts:
@@ -200,7 +200,7 @@ def swap(
     users, ranks = summoning(traffic, expert)
     before = before or judged(model, dataset, users, split)
     free = np.flatnonzero(~(traffic.experts[users] == other).any(1))
-    value = model.expert_values()[other]
+    value = memory_of(model).expert_values()[other]
     after = judged(model, dataset, users[free], split, lambda rows: replace(ranks[free[rows]], other, value))
     return Effect(f"expert {other} in its place", users[free], before.of(free), after)
 

@@ -12,12 +12,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-import elastic_core.models as models
+from elastic_core import models, objectives
 from elastic_core.config import RunConfig
 from elastic_core.data import Dataset
-from elastic_core.data.batches import Batch, Sampler, reading_batch
+from elastic_core.data.batches import Batch, reading_batch
 from elastic_core.errors import InputError
-from elastic_core.objectives import negative_proposal, next_item_loss
+from elastic_core.training.step import Learner
 
 ROWS = 8  # of the first, untimed step
 STEP_SECONDS = 0.6  # the timed batch is cut so that one step of it stays below this
@@ -83,14 +83,15 @@ def parameters(config: RunConfig, n_items: int) -> int:
 
 def _probe(config: RunConfig, dataset: Dataset, began: float) -> Estimate:
     train = config.train
-    model = models.build(config.model, dataset.catalog.n_items)
+    model = models.build(config.model, dataset.catalog)
     count = sum(p.numel() for p in model.parameters())
     memory, step, steps = 4 * 4 * count / 1e6 + PROCESS_MB, 0.0, 0
-    if model.objectives:
-        model.check(train.objective)
-        sampler = Sampler(dataset, train, config.model.length)
-        step, kept = _steps(model, next(sampler.epoch(0)), config, dataset)
-        memory, steps = memory + kept, sampler.steps()
+    if model.trained:
+        objectives.check(config.objective.name, model)
+        objective = objectives.build(config.objective, dataset, config.model.length)
+        learner = Learner(model, objective, train, torch.device("cpu"))
+        step, kept = _steps(learner, next(objective.epoch(0, train.seed, train.batch)))
+        memory, steps = memory + kept, learner.steps
     else:
         model.fit(dataset)
     judge = _judge(model, dataset)
@@ -99,22 +100,15 @@ def _probe(config: RunConfig, dataset: Dataset, began: float) -> Estimate:
     return Estimate(count, memory, step, steps, judge, test, budget, train.epochs, ended)
 
 
-def _steps(model: models.Recommender, batch: Batch, config: RunConfig, dataset: Dataset) -> tuple[float, float]:
+def _steps(learner: Learner, batch: Batch) -> tuple[float, float]:
     """Seconds of one step of the full batch, and the megabytes that its backward pass keeps."""
-    train = config.train
-    proposal = negative_proposal(torch.from_numpy(dataset.counts())) if train.loss == "sampled" else None
-    optimizer = torch.optim.Adam(model.parameters(), lr=train.learning_rate)
-    model.train()
+    learner.model.train()
 
     def step(rows: int) -> tuple[float, float]:
         part, kept = _first(batch, rows), _Kept()
         began = time.perf_counter()
         with torch.autograd.graph.saved_tensors_hooks(kept.pack, lambda saved: saved):
-            loss, penalty = next_item_loss(model, part, train, proposal)
-        optimizer.zero_grad(set_to_none=True)
-        (loss + train.balance * penalty).backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), train.clip)
-        optimizer.step()
+            learner.step(part)
         return time.perf_counter() - began, kept.megabytes
 
     size = len(batch.items)
@@ -142,12 +136,7 @@ def _judge(model: models.Recommender, dataset: Dataset, rows: int = 64) -> float
 
 
 def _first(batch: Batch, rows: int) -> Batch:
-    def cut(x: Tensor | None) -> Tensor | None:
-        return None if x is None else x[:rows]
-
-    items = batch.items[:rows]
-    recall = items if batch.recall is batch.items else batch.recall[:rows]
-    part = Batch(items, recall, cut(batch.targets), cut(batch.times), batch.padded)
+    part = batch.rows(slice(rows))
     if part.targets is not None and not (part.targets > 0).any():
         raise InputError("the data has too few events to learn from")
     return part

@@ -22,7 +22,7 @@ from elastic_core.data.batches import reading_batch
 from elastic_core.data.histories import Split
 from elastic_core.layers.dispatcher import Dispatcher, TwoWayDispatcher
 from elastic_core.memory.routing import Routing
-from elastic_core.models.registry import Recommender
+from elastic_core.models import Recommender, memory_of, tracing
 from elastic_core.services.ablation import BATCH, drop, summoning
 
 NEAR = 100  # a ratio of chances says little for items far down everybody's list
@@ -51,7 +51,7 @@ def pushes(model: Recommender, dataset: Dataset, traffic: Routing, expert: int, 
     """Both answers and how far they agree."""
     users, ranks = summoning(traffic, expert)
     roads = _roads(model, dataset, users, ranks, split)
-    values = model.expert_values()
+    values = memory_of(model).expert_values()
     direct = None if roads is None else _project(model, roads, values[expert : expert + 1])[0]
     if not len(users) or traffic.experts.shape[1] < 2:
         return Pushes(direct, None, _near({}, dataset), len(users), np.nan, np.nan, np.nan)
@@ -90,7 +90,7 @@ def _roads(model: Recommender, dataset: Dataset, users: np.ndarray, ranks: np.nd
     sums, ends = [torch.zeros(layer.heads) for layer in layers], dataset.ends(split)
     for at in range(0, len(users), BATCH):
         rows = np.arange(at, min(at + BATCH, len(users)))
-        trace = model.trace(reading_batch(dataset, users[rows], ends[users[rows]], model.length))  # type: ignore[operator]
+        trace = tracing(model).trace(reading_batch(dataset, users[rows], ends[users[rows]], model.length))
         here, where = torch.arange(len(rows)), torch.from_numpy(ranks[rows])
         gates = trace.retrieved[0].gates[here, where]
         for i, layer in enumerate(layers):
@@ -109,7 +109,7 @@ def _project(model: Recommender, roads: list[Road], values: Tensor) -> np.ndarra
         parts = layer.value2(p).unflatten(-1, (layer.heads, -1)) * weights[:, None]
         state += parts.flatten(-2) @ layer.output.weight.T
     centred = (state - state.mean(-1, keepdim=True)) * model.norm.weight  # type: ignore[operator, union-attr]
-    scores = model.logits(centred).numpy().copy()
+    scores = model.scorer()(centred).numpy().copy()
     scores[:, 0] = 0
     return scores
 
@@ -126,8 +126,8 @@ def _measure(
     for at in range(0, len(users), BATCH):
         rows = np.arange(at, min(at + BATCH, len(users)))
         batch = reading_batch(dataset, users[rows], ends[users[rows]], model.length)
-        having = model.logits(model.last_state(batch)).float()
-        lacking = model.logits(model.last_state(batch, edit=drop(ranks[rows]))).float()  # type: ignore[call-arg]
+        having = model.scorer()(model.last_state(batch)).float()
+        lacking = model.scorer()(model.last_state(batch, edit=drop(ranks[rows]))).float()  # type: ignore[call-arg]
         having[:, 0] = lacking[:, 0] = -torch.inf
         change = (having - lacking)[:, 1:]
         total[1:] += (change - change.mean(1, keepdim=True)).sum(0).double().numpy()

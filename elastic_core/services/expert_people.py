@@ -13,7 +13,7 @@ import torch
 from elastic_core.data import Dataset
 from elastic_core.data.batches import reading_batch
 from elastic_core.data.histories import Split
-from elastic_core.models.registry import Recommender
+from elastic_core.models import Recommender, tracing
 from elastic_core.services.experts import Survey
 
 TOP, MIDDLE, IN, OUT, FAR = "top", "middle", "just in", "just out", "out"
@@ -120,7 +120,7 @@ def _reads(
     batch = reading_batch(dataset, np.array([user]), np.array([end]), model.length)
     items = batch.items[0].numpy()
     if traced:
-        trace = model.trace(batch)  # type: ignore[operator]
+        trace = tracing(model).trace(batch)
         rank = np.flatnonzero(trace.retrieved[0].experts[0].numpy() == expert)
         if len(rank):
             weights = trace.reading[0][0, :, rank[0]].mean(0).numpy()

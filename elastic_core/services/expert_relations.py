@@ -7,14 +7,14 @@ from safetensors import SafetensorError, safe_open
 
 from elastic_core.errors import InputError
 from elastic_core.memory.routing import Routing
-from elastic_core.models.registry import Recommender
+from elastic_core.models import Recommender, memory_of
 from elastic_core.runs import Run
 from elastic_core.services.experts import Survey
 
 
 def _vectors(model: Recommender) -> np.ndarray:
     """The experts' vectors at length one, [K, d]."""
-    values = model.expert_values().detach().float()
+    values = memory_of(model).expert_values().detach().float()
     return torch.nn.functional.normalize(values, dim=-1).numpy()
 
 

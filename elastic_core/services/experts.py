@@ -20,7 +20,7 @@ from elastic_core.errors import InputError
 from elastic_core.layers.product_keys import top_pairs
 from elastic_core.memory.recovery import event_truth
 from elastic_core.memory.routing import Routing
-from elastic_core.models.registry import Recommender
+from elastic_core.models import Recommender, memory_of, tracing
 from elastic_core.services.genre_evidence import Evidence, Label
 
 BATCH = 128
@@ -137,14 +137,14 @@ def survey(model: Recommender, dataset: Dataset, traffic: Routing, split: Split 
     for at in range(0, len(ends), BATCH):
         users = np.arange(at, min(at + BATCH, len(ends)))
         batch = reading_batch(dataset, users, ends[users], model.length)
-        found = model.retrieve(batch)  # type: ignore[operator]
+        found = memory_of(model).retrieve(batch)
         halves.append(found.halves.float().numpy())
         most = min(k + 1, found.halves.shape[2] ** 2)
         bars.append(top_pairs(found.halves, most).scores[:, [k - 1, most - 1]].float().numpy())
         worn = table[batch.items] * batch.real.unsqueeze(-1)
         shares.append((worn.sum(1) / batch.real.sum(1, keepdim=True)).numpy())
         if traced:
-            weights = model.trace(batch).reading[0].mean(1)  # type: ignore[operator]
+            weights = tracing(model).trace(batch).reading[0].mean(1)
             reads.append((weights @ worn).numpy())
             if met is not None:
                 truth = event_truth(dataset, users, ends[users], batch.items.shape[1])

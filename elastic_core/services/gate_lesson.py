@@ -16,13 +16,12 @@ import pandas as pd
 import torch
 from torch import Tensor, nn
 
-from elastic_core.config import TrainConfig
 from elastic_core.data import Dataset
 from elastic_core.data.batches import Batch, left_pad
 from elastic_core.layers.interest_memory import InterestMemory, gate
 from elastic_core.layers.product_keys import ProductKeys, top_pairs
-from elastic_core.models.registry import Recommender
-from elastic_core.objectives import next_item_loss
+from elastic_core.models import Recommender
+from elastic_core.objectives.softmax import full_softmax
 from elastic_core.services.method_effects import measured
 from elastic_core.services.retrieval_lesson import first_memory
 
@@ -52,8 +51,9 @@ def _norms(model: Recommender, batch: Batch, kind: str) -> pd.DataFrame:
     for memory in twin.modules():
         if isinstance(memory, InterestMemory):
             memory.kind = kind
-    loss, _ = next_item_loss(twin, batch, TrainConfig())
-    loss.backward()
+    assert batch.targets is not None
+    chosen = batch.targets > 0
+    full_softmax(twin.scorer()(twin(batch).states[chosen]), batch.targets[chosen]).backward()
     rows = [
         {"group": _group(name), "parameters": p.numel(), "square": 0.0 if p.grad is None else float(p.grad.square().sum())}
         for name, p in twin.named_parameters()

@@ -13,7 +13,7 @@ import torch
 
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
-from elastic_core.models.registry import Recommender
+from elastic_core.models import Recommender
 from elastic_core.services.journey_trace import attention, candidates, packed, standing
 
 LAST = 50

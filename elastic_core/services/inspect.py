@@ -15,7 +15,7 @@ from elastic_core.data.histories import Split
 from elastic_core.errors import InputError
 from elastic_core.layers.interest_memory import Retrieved
 from elastic_core.memory.routing import Routing
-from elastic_core.models.registry import Recommender
+from elastic_core.models import Recommender, can_retrieve, memory_of
 from elastic_core.services.recommend import Answer, Edit, Reading, answer, reading
 
 YEAR = re.compile(r"^(?P<name>.*\S)\s*\((?P<year>\d{4})\)\s*$")
@@ -129,7 +129,7 @@ def situation(
     if not model.retrieves:
         return Situation(read, model.length, None, answer(model, dataset, read))
     with torch.inference_mode():
-        found: Retrieved = model.retrieve(history_batch(read.items, model.length))  # type: ignore[operator]
+        found: Retrieved = memory_of(model).retrieve(history_batch(read.items, model.length))
     edit = silence(silenced) if silenced else None
     return Situation(read, model.length, found, answer(model, dataset, read, edit=edit), tuple(silenced))
 
@@ -206,7 +206,7 @@ def _effect(dataset: Dataset, with_it: Answer, without_it: Answer, top: int) -> 
 
 def memory_size(model: Recommender) -> int:
     """How many experts a model retrieves from; 0 for a model without a memory."""
-    return len(model.expert_values()) if model.retrieves else 0
+    return model.n_experts if can_retrieve(model) else 0
 
 
 def people_of(traffic: Routing, expert: int, top: int = 5) -> pd.DataFrame:

@@ -14,7 +14,7 @@ from elastic_core.data.batches import Batch, history_batch
 from elastic_core.errors import InputError
 from elastic_core.layers.interest_memory import Retrieved
 from elastic_core.memory.routing import Routing
-from elastic_core.models.registry import Recommender
+from elastic_core.models import Recommender, memory_of, tracing
 from elastic_core.services.experts import kinds
 from elastic_core.services.inspect import Situation
 from elastic_core.services.recommend import Reading, answer
@@ -40,7 +40,7 @@ def situation_of(model: Recommender, dataset: Dataset, read: Reading) -> Situati
     answered = answer(model, dataset, read)
     found: Retrieved | None = None
     if model.retrieves:
-        found = model.retrieve(history_batch(read.items, model.length))  # type: ignore[operator]
+        found = memory_of(model).retrieve(history_batch(read.items, model.length))
     return Situation(read, model.length, found, answered)
 
 
@@ -94,7 +94,7 @@ def candidates(columns: int, seen: np.ndarray, target: int) -> np.ndarray:
 def _summoned(model: Recommender, batch: Batch, ends: np.ndarray) -> pd.DataFrame:
     if not model.retrieves:
         return pd.DataFrame({"event": [], "expert": [], "place": [], "gate": []})
-    found: Retrieved = model.retrieve(batch)  # type: ignore[operator]
+    found: Retrieved = memory_of(model).retrieve(batch)
     people, k = found.experts.shape
     return pd.DataFrame(
         {
@@ -123,7 +123,7 @@ def aggregation(model: Recommender, items: np.ndarray, layer: int = 0, bins: int
     """How each summoned expert reads the history, and how the last event reads them. Raises InputError without a dispatcher."""
     if not model.retrieves:
         raise InputError("this run has no interest memory, so there is no aggregation to show")
-    trace = model.trace(history_batch(items, model.length))  # type: ignore[operator]
+    trace = tracing(model).trace(history_batch(items, model.length))
     if not 0 <= layer < len(trace.reading):
         raise InputError(f"there is no layer {layer + 1}: this run has {len(trace.reading)}")
     count = min(len(items), model.length)
@@ -161,7 +161,7 @@ def attention(model: Recommender, items: np.ndarray) -> np.ndarray | None:
     if not model.retrieves:
         return None
     try:
-        trace = model.trace(history_batch(items, model.length))  # type: ignore[operator]
+        trace = tracing(model).trace(history_batch(items, model.length))
     except InputError:
         return None
     paths = [torch.einsum("bhk,bhkn->bhn", s, r)[0].mean(0) for s, r in zip(trace.slots, trace.reading, strict=True)]

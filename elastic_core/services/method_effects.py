@@ -155,25 +155,25 @@ def of_loss() -> Effect:
 
 def of_peeking() -> Effect:
     """d: change the last event of a history; do states before it move?"""
-    moved = {form: _moved(form) for form in ("two-way", "causal")}
+    moved = {form: _moved(form == "two-way") for form in ("two-way", "causal")}
     text = f"Another last event moves the states of earlier positions by up to {moved['two-way']:.2g} in the two-way encoder and "
     text += f"by {moved['causal']:.1g} in the causal one (untrained, 16 events, states are of size 1)."
     return Effect(text, "live check; tests/test_contracts.py::test_no_peeking")
 
 
 @torch.inference_mode()
-def _moved(form: str) -> float:
+def _moved(bidirectional: bool) -> float:
     kind = ModelConfig.known["elastic"]
-    settings = {"length": 16, "width": 16, "layers": 2, "dropout": 0.0, "side": 4, "k": 4, "form": form}
+    settings = {"length": 16, "width": 16, "layers": 2, "dropout": 0.0, "side": 4, "k": 4, "bidirectional": bidirectional}
     torch_state = torch.random.get_rng_state()
     torch.manual_seed(0)
-    model = models.build(kind(**settings), n_items=40).eval()  # type: ignore[arg-type]
+    model = models.build(kind(**settings), 40).eval()
     torch.random.set_rng_state(torch_state)
     one = torch.arange(1, 17)[None].repeat(8, 1)
     other = one.clone()
     other[:, -1] = torch.arange(20, 28)
     recall = torch.nn.functional.pad(one[:, :8], (8, 0))  # what the causal form retrieves from lies before the change
-    states = [model(Batch(items, recall if form == "causal" else items)).states[:, :-1] for items in (one, other)]
+    states = [model(Batch(items, items if bidirectional else recall)).states[:, :-1] for items in (one, other)]
     return float((states[0] - states[1]).abs().max())
 
 

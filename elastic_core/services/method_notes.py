@@ -60,11 +60,11 @@ EQUATIONS = (
         "tests/test_contracts.py::test_shapes_and_finite_scores",
     ),
     Equation(
-        "Eq. 9-10", "softmax cross-entropy over all items", "elastic_core/objectives.py", "next_item_loss",
+        "Eq. 9-10", "softmax cross-entropy over all items", "elastic_core/objectives/softmax.py", "full_softmax",
         "tests/test_contracts.py::test_gradient_reaches_every_parameter",
     ),
     Equation(
-        "Training", "no model sees its answer", "elastic_core/data/batches.py", "Sampler",
+        "Training", "no model sees its answer", "elastic_core/objectives/window.py", "Window",
         "tests/test_contracts.py::test_no_peeking",
     ),
     Equation(

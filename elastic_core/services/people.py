@@ -10,7 +10,7 @@ from elastic_core.data.histories import Split
 from elastic_core.errors import InputError
 from elastic_core.evaluation.candidates import Candidates
 from elastic_core.evaluation.metrics import rank
-from elastic_core.models.registry import Recommender
+from elastic_core.models import Recommender
 
 FEWEST = 10  # events that a share of a genre needs to mean anything
 

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-import elastic_core.models as models
+from elastic_core import models, objectives
 from elastic_core.config import DataConfig, ModelConfig, RunConfig, TrainConfig
 from elastic_core.data.origins import SOURCES
 from elastic_core.errors import InputError
+from elastic_core.recipes import model_settings, objective_settings
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,7 @@ class Budget:
     name: str
     minutes: float
     shape: dict[str, Any]
-    train: dict[str, Any]
+    span: int
 
 
 @dataclass(frozen=True)
@@ -44,15 +45,16 @@ class Setting:
 
 
 BUDGETS = (
-    Budget("30 s", 0.5, {"length": 32, "width": 32, "layers": 2, "dropout": 0.1, "side": 8, "k": 4}, {"window": 16}),
-    Budget("2 min", 2.0, {"length": 50, "width": 64, "layers": 2, "dropout": 0.2, "side": 16, "k": 8}, {"window": 25}),
-    Budget("5 min", 5.0, {"length": 100, "width": 64, "layers": 2, "dropout": 0.2, "side": 16, "k": 8}, {"window": 50}),
+    Budget("30 s", 0.5, {"length": 32, "width": 32, "layers": 2, "dropout": 0.1, "side": 8, "k": 4}, 16),
+    Budget("2 min", 2.0, {"length": 50, "width": 64, "layers": 2, "dropout": 0.2, "side": 16, "k": 8}, 25),
+    Budget("5 min", 5.0, {"length": 100, "width": 64, "layers": 2, "dropout": 0.2, "side": 16, "k": 8}, 50),
 )
+BALANCE = 0.1
 LEARNING_RATE = 3e-3  # a short budget is better spent with larger steps than the recipes take
 
 _KNOWN = (
     Variant("ELASTIC", "elastic", {}, "The model of the paper in its causal form."),
-    Variant("ELASTIC, two-way", "elastic", {"form": "two-way"}, "The encoder as printed: one target a sample.", "last"),
+    Variant("ELASTIC, two-way", "elastic", {"bidirectional": True}, "The encoder as printed: one target a sample.", "last"),
     Variant("PKM-ACT", "elastic", {"memory": "per-layer"}, "Asks the memory again before every layer; needs two."),
     Variant("ELASTIC without query network", "elastic", {"query": "mean"}, "Table 3: the query is the plain mean of the events."),
     Variant("ELASTIC without memory", "elastic", {"memory": "none"}, "Table 3, w/o IMR: k interests that everybody shares."),
@@ -89,22 +91,14 @@ def budget(name: str) -> Budget:
 
 def preset(data: DataConfig, chosen: Variant, time: Budget, seed: int = 0) -> RunConfig:
     """A complete configuration: this system on this data within this time."""
-    kind = ModelConfig.known[chosen.model]
-    able = {f.name for f in dataclasses.fields(kind)}
-    objectives = models.model_class(chosen.model).objectives
-    # a training-free model keeps its own settings, which were chosen for it
-    shape = {name: value for name, value in time.shape.items() if name in able} if objectives else {}
-    train = TrainConfig(
-        objective=chosen.objective or (objectives[0] if objectives else "all"),  # type: ignore[arg-type]
-        minutes=time.minutes,
-        epochs=200,
-        learning_rate=LEARNING_RATE,
-        balance=0.1 if chosen.model == "elastic" else 0.0,
-        snapshots=chosen.model == "elastic",  # the pages show how a memory grew
-        seed=seed,
-        **time.train,
+    model = model_settings(chosen.model, **{**time.shape, "balance_weight": BALANCE, **chosen.settings})
+    return RunConfig(
+        data=data,
+        model=model,
+        objective=objective_settings(chosen.model, chosen.objective, span=time.span),
+        # snapshots: the pages show how a memory grew
+        train=TrainConfig(minutes=time.minutes, epochs=200, learning_rate=LEARNING_RATE, snapshots=True, seed=seed),
     )
-    return RunConfig(data=data, model=kind(**{**shape, **chosen.settings}), train=train)
 
 
 def twin(config: RunConfig, chosen: Variant) -> RunConfig:
@@ -113,17 +107,14 @@ def twin(config: RunConfig, chosen: Variant) -> RunConfig:
     own = {f.name for f in dataclasses.fields(kind)}
     shared = {f.name for f in dataclasses.fields(ModelConfig)}
     keep = own if config.model.name == chosen.model else own & shared
-    if not models.model_class(chosen.model).objectives:
+    if not models.model_class(chosen.model).objective:
         keep = set()
     settings = {name: value for name, value in dataclasses.asdict(config.model).items() if name in keep}
-    objectives = models.model_class(chosen.model).objectives
-    objective = chosen.objective or (objectives[0] if objectives else "all")
-    balance = (config.train.balance or 0.1) if chosen.model == "elastic" else 0.0
-    train = dataclasses.replace(config.train, objective=objective, balance=balance)  # type: ignore[arg-type]
-    return RunConfig(data=config.data, model=kind(**{**settings, **chosen.settings}), train=train)
+    objective = objective_settings(chosen.model, chosen.objective, **dataclasses.asdict(config.objective))
+    return RunConfig(data=config.data, model=kind(**{**settings, **chosen.settings}), objective=objective, train=config.train)
 
 
-def settings(config: RunConfig, section: Literal["model", "train"]) -> list[Setting]:
+def settings(config: RunConfig, section: Literal["model", "objective", "train"]) -> list[Setting]:
     """The fields of one section, in the order of the class, with what a form must know about each."""
     part = getattr(config, section)
     hints = get_type_hints(type(part))
@@ -139,8 +130,8 @@ def changed(config: RunConfig, values: dict[str, Any]) -> RunConfig:
             raise InputError(f"there is no setting {key!r}")
         plain[section][name] = value
     made = RunConfig.from_dict(plain)
-    if made.train.objective not in (able := _honest(made.model)) and able:
-        raise InputError(f"this model cannot learn from the objective {made.train.objective!r}; it can from: {', '.join(able)}")
+    if models.model_class(made.model.name).objective:
+        objectives.check(made.objective.name, _toy(made.model))
     return made
 
 
@@ -155,9 +146,9 @@ def command(config_file: str, out: str) -> str:
     return f"python -m elastic_core train --config {config_file} --out {out}"
 
 
-def _honest(model: ModelConfig) -> tuple[str, ...]:
-    """What this model may learn from, asked of a toy of it: the answer does not depend on the catalogue."""
-    return models.build(dataclasses.replace(model, width=2 * model.heads, length=2), n_items=2).honest_objectives()
+def _toy(model: ModelConfig) -> models.Recommender:
+    """What it may learn from can be asked of a toy of it: the answer depends neither on its size nor on the catalogue."""
+    return models.build(dataclasses.replace(model, width=2 * model.heads, length=2), 2)
 
 
 def _setting(key: str, hint: Any, value: Any) -> Setting:

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from elastic_core.errors import InputError
-from elastic_core.models import model_class
+from elastic_core.models import memory_of, model_class
 from elastic_core.runs import Run, list_runs, write_text
 from elastic_core.services import projection
 from elastic_core.services.projection import DISTANCES, LAID_OUT, NEIGHBOURS, SEEDS, Settings, Store
@@ -92,10 +92,10 @@ def compute(
 
 def values_of(run: Run) -> np.ndarray:
     """The value table of a run's first memory, `[K, d]`. Raises InputError where there is none."""
-    model = run.model() if model_class(run.config.model.name).objectives else None
+    model = run.model() if model_class(run.config.model.name).objective else None
     if model is None or not model.retrieves:
         raise InputError(f"{run.name} has no interest memory")
-    return np.asarray(model.expert_values().detach().numpy(), dtype=np.float32)
+    return np.asarray(memory_of(model).expert_values().detach().numpy(), dtype=np.float32)
 
 
 def work(root: Path) -> None:

@@ -16,7 +16,7 @@ from elastic_core.data.batches import Batch, reading_batch
 from elastic_core.data.histories import Split
 from elastic_core.layers.interest_memory import InterestMemory, gate
 from elastic_core.layers.product_keys import Keys, ProductKeys, candidate_ranks, top_pairs
-from elastic_core.models.registry import Recommender
+from elastic_core.models import Recommender, memory_of
 
 NAMES = ("row", "column")  # the first half chooses the row of the grid, the second the column
 
@@ -51,7 +51,7 @@ class Lesson:
 def of_person(model: Recommender, dataset: Dataset, user: int, split: Split = "test", k: int | None = None) -> Lesson:
     """A person's query in the run's first memory; k is the run's own unless given."""
     memory = first_memory(model)
-    found = model.retrieve(_reading(model, dataset, user, split))  # type: ignore[operator]
+    found = memory_of(model).retrieve(_reading(model, dataset, user, split))
     return Lesson(memory.keys, memory.values.weight, found.query[0], found.halves[0], k or memory.k, memory.kind)
 
 

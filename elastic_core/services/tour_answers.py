@@ -12,7 +12,7 @@ import numpy as np
 from elastic_core.data import Dataset
 from elastic_core.data.histories import Split
 from elastic_core.memory.routing import Routing
-from elastic_core.models.registry import Recommender
+from elastic_core.models import Recommender, memory_of
 from elastic_core.runs import Run
 from elastic_core.services import ablation, efficiency_curves, gate_lesson, inspect, projection, projection_trust
 from elastic_core.services.experts import EVERYONES, SHARED, THEIRS, band, hot_experts
@@ -136,7 +136,7 @@ def better(asked: Asked, a: Judged, b: Judged, other: str) -> Answer:
 
 def map_keeps(asked: Asked) -> Answer:
     """How many of an expert's nearest neighbours does the flat map keep? Counted as the map's own page counts them."""
-    values = asked.model.expert_values().numpy()
+    values = memory_of(asked.model).expert_values().numpy()
     count = projection_trust.neighbours(len(values))
     kept = neighbours_kept(values, projection.pca(values), count)
     text = f"The PCA map keeps {kept:.0%} of an expert’s {count} nearest (mean over {len(values):,} experts)."

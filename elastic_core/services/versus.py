@@ -16,7 +16,7 @@ from elastic_core.evaluation.candidates import PROTOCOLS, Candidates
 from elastic_core.evaluation.compare import Comparison, compare
 from elastic_core.evaluation.evaluate import Report
 from elastic_core.evaluation.metrics import NAMES, Ranks, expected, rank
-from elastic_core.models.registry import Recommender
+from elastic_core.models import Recommender
 
 TOP = 10
 CHUNK = 128

@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from elastic_core import models
 from elastic_core.bench.latency import Row
 from elastic_core.bench.store import read_rows
 from elastic_core.data import Dataset
@@ -15,7 +16,6 @@ from elastic_core.errors import InputError
 from elastic_core.evaluation.candidates import PROTOCOLS
 from elastic_core.evaluation.compare import Comparison
 from elastic_core.evaluation.metrics import NAMES
-from elastic_core.models import model_class
 from elastic_core.runs import Run
 from elastic_core.services.run_table import system
 from elastic_core.services.versus import Judged, chosen_lists, properties
@@ -96,7 +96,7 @@ def across(found: Sequence[Comparison]) -> pd.DataFrame:
 
 def seeds(runs: list[Run], run: Run, protocol: str, metric: str) -> str:
     """What other training seeds of the same configuration reached, in one sentence."""
-    if not model_class(run.config.model.name).objectives:
+    if not models.model_class(run.config.model.name).objective:
         return f"{run.name} needs no training, so no seed moves it."
     twins = [other for other in runs if other.name != run.name and _but_seed(other) == _but_seed(run)]
     values = [(other.last("test") or {})["protocols"][protocol][metric] for other in [run, *twins] if other.last("test")]
@@ -148,9 +148,9 @@ def benchmark(run: Run, latencies: list[Row]) -> float:
     """Milliseconds per history of this run's kind of model: last row, forward, at the measured length nearest to its own,
     and nearest to its k and √K where it has them. Not the run itself: random weights, another catalogue."""
     model = run.config.model
-    kind = {"two-way": "elastic-two-way", "causal": "elastic"}.get(getattr(model, "form", ""), model.name)
-    if model.name == "sasrec":
-        kind = "sasrec-fused" if getattr(model, "fused", True) else "sasrec-eager"
+    forms = models.model_class(model.name).forms
+    agree = {form: sum(getattr(model, key) == value for key, value in wanted.items()) for form, wanted in forms.items()}
+    kind = max(agree, key=lambda form: agree[form]) if agree else model.name
     rows = [r for r in latencies if (r.system, r.rows, r.direction, r.width) == (kind, "last", "forward", model.width)]
     if not rows:
         return float("nan")

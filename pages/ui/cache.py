@@ -20,7 +20,7 @@ from elastic_core.data import Dataset, load
 from elastic_core.data.histories import Split
 from elastic_core.errors import InputError
 from elastic_core.memory.routing import Routing, routing
-from elastic_core.models.registry import Recommender
+from elastic_core.models import Recommender
 from elastic_core.runs import CONFIG, EVENTS, WEIGHTS, Run, list_runs
 from elastic_core.services import gate_lesson, search_checks
 from elastic_core.services.estimate import Estimate, estimate

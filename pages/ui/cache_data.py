@@ -10,7 +10,7 @@ import streamlit as st
 from elastic_core.config import DataConfig, PlantedConfig
 from elastic_core.data import Dataset, load, planted
 from elastic_core.memory.recovery import Recovery, recover
-from elastic_core.models.registry import Recommender
+from elastic_core.models import Recommender
 from elastic_core.runs import Run
 from elastic_core.services import data_cards, method_effects, uploads
 from elastic_core.services.data_cards import Card

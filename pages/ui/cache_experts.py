@@ -11,7 +11,7 @@ import streamlit as st
 
 from elastic_core.data import Dataset
 from elastic_core.data.histories import Split
-from elastic_core.models.registry import Recommender
+from elastic_core.models import Recommender
 from elastic_core.runs import Run
 from elastic_core.services import ablation, expert_items, expert_people, expert_relations, experts
 from elastic_core.services.expert_items import Pushes

@@ -6,7 +6,7 @@ import streamlit as st
 
 from elastic_core.data import Dataset
 from elastic_core.data.histories import Split
-from elastic_core.models.registry import Recommender
+from elastic_core.models import Recommender
 from elastic_core.runs import Run
 from elastic_core.services import influence as removal
 from elastic_core.services import journey_shown, journey_trace, people

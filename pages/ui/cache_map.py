@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from elastic_core.models.registry import Recommender
+from elastic_core.models import Recommender
 from elastic_core.runs import Run
 from elastic_core.services import experts, projection, projection_trust, traffic_runs
 from elastic_core.services.projection import FOLDER, STORE, Settings, Store

@@ -10,7 +10,7 @@ from elastic_core.config import DataConfig
 from elastic_core.data import Dataset
 from elastic_core.data.sources import at_hand
 from elastic_core.errors import InputError
-from elastic_core.models.registry import Recommender
+from elastic_core.models import Recommender
 from elastic_core.runs import Run
 from elastic_core.services import inspect
 from pages.ui import cache, garbage, lock, shell, tour

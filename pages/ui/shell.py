@@ -10,7 +10,7 @@ import streamlit as st
 
 from elastic_core.data import Dataset
 from elastic_core.data.histories import Split
-from elastic_core.models.registry import Recommender
+from elastic_core.models import Recommender
 from elastic_core.runs import Run
 from elastic_core.services import inspect
 from pages.ui import cache, lock

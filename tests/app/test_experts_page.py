@@ -9,7 +9,7 @@ from streamlit.testing.v1 import AppTest
 
 from elastic_core.data import Dataset
 from elastic_core.memory.routing import routing
-from elastic_core.models.registry import Recommender
+from elastic_core.models import Recommender
 from elastic_core.runs import Run
 
 PAGE = "explore/experts.py"

@@ -1,0 +1,60 @@
+"""BERT4Rec (Sun et al. 2019): bidirectional self-attention, learned by filling in masked events (objective `cloze`).
+
+To predict the next event a mask is put behind the history. As everywhere here the layers are pre-norm and the score is the
+inner product with the item table; the paper's are post-norm with GELU and a projection before the table.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar
+
+from torch import Tensor, nn
+from torch.nn import functional
+
+from elastic_core.config import ModelConfig, Within
+from elastic_core.data.batches import Batch
+from elastic_core.data.catalog import Catalog
+from elastic_core.layers.embedding import EventEmbedding
+from elastic_core.models.contract import Encoded, Recommender, Scorer
+from elastic_core.models.registry import register
+from elastic_core.models.sasrec import Block
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bert4RecConfig(ModelConfig, name="bert4rec"):
+    label: ClassVar[str] = "BERT4Rec"
+    fused: bool = True
+    expansion: Annotated[int, Within(1, 16)] = 1
+
+
+@register(Bert4RecConfig)
+class Bert4Rec(Recommender):
+    objective = "cloze"
+    masks = True
+
+    def __init__(self, config: Bert4RecConfig, catalog: Catalog) -> None:
+        super().__init__(config, catalog)
+        self.events = EventEmbedding(self.n_items + 1, config.length, config.width, config.dropout)  # the mask is the last one
+        self.blocks = nn.ModuleList(Block(config, config.expansion, config.fused, causal=False) for _ in range(config.layers))
+        self.norm = nn.LayerNorm(config.width)
+
+    def forward(self, batch: Batch) -> Encoded:
+        return Encoded(self.norm(self._encode(batch, last=False)))
+
+    def last_state(self, batch: Batch) -> Tensor:
+        return self.norm(self._encode(self.asked(batch), last=True)[:, -1])
+
+    def asked(self, batch: Batch) -> Batch:
+        """The mask behind the history; of a full one the oldest event makes room."""
+        keep = min(batch.items.shape[1], self.length - 1)
+        items = functional.pad(batch.items[:, -keep:], (0, 1), value=self.n_items + 1)
+        times = None if batch.times is None else functional.pad(batch.times[:, -keep:], (0, 1))
+        return replace(batch, items=items, retrieval_items=items, targets=None, times=times)
+
+    def scorer(self) -> Scorer:
+        return Scorer(self.events.items.weight[: self.n_items + 1])
+
+    def _encode(self, batch: Batch, last: bool) -> Tensor:
+        x, real = self.events(batch.items, batch.padded), batch.real if batch.padded else None
+        for i, block in enumerate(self.blocks):
+            x = block(x, real, last=last and i == len(self.blocks) - 1)
+        return x

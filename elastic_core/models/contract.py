@@ -1,0 +1,200 @@
+"""The contract every model keeps: what training, evaluation, bench and app use. They never ask which model they hold."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeGuard
+
+from torch import Tensor, nn
+from torch.nn import functional
+
+from elastic_core.config import ModelConfig
+from elastic_core.data.batches import Batch
+from elastic_core.data.catalog import Catalog
+from elastic_core.errors import InputError
+from elastic_core.layers.interest_memory import Retrieved
+
+
+class Encoded(NamedTuple):
+    """States `[B, N, d]`, and named auxiliary losses (scalars, not yet weighted: `Recommender.auxiliary_weights`)."""
+
+    states: Tensor
+    auxiliary: Mapping[str, Tensor] = {}
+
+
+class Scorer(NamedTuple):
+    """From a state to scores of items (Eq. 8): one table for the loss and for ranking, learned or composed, and a bias."""
+
+    table: Tensor  # [n_items + 1, d]; row 0 is padding
+    bias: Tensor | None = None  # [n_items + 1]
+
+    def __call__(self, states: Tensor) -> Tensor:
+        """States `[..., d]` → `[..., n_items + 1]`; column 0 means nothing."""
+        return functional.linear(states, self.table, self.bias)
+
+    def among(self, states: Tensor, items: Tensor) -> Tensor:
+        """States `[..., d]` against some items `[M]` → `[..., M]`."""
+        return functional.linear(states, self.table[items], None if self.bias is None else self.bias[items])
+
+    def at(self, states: Tensor, items: Tensor) -> Tensor:
+        """Every state against its own item: `[..., d]`, `[...]` → `[...]`."""
+        scores = (states * self.table[items]).sum(-1)
+        return scores if self.bias is None else scores + self.bias[items]
+
+
+Judge = Callable[[Batch], Tensor]
+Edit = Callable[[Retrieved], Retrieved]
+
+
+class Recommender(nn.Module):
+    """A trained model defines `forward`, `last_state` and `scorer`; a baseline that needs no training, `fit` and `score`.
+
+    Its class may name an `objective` (what it learns from unless told otherwise) and bench `forms` of itself.
+    """
+
+    objective: ClassVar[str] = ""  # its own choice; empty: it needs no training
+    forms: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  # systems the bench times apart: name → settings; empty: itself
+    yardsticks: ClassVar[Mapping[str, tuple[str, str]]] = {}  # what the bench measures others against: name → form, rows
+    causal: bool = False  # the state at t depends on the events up to t (and on what `Batch.retrieval_items` holds) only
+    masks: bool = False  # has an input (item n_items + 1) that asks for an event: the next one is asked with it
+    retrieves: bool = False  # has an interest memory, and reads `Batch.retrieval_items`: see `Retrieves`
+    streams: bool = False  # a state of constant size takes one event at a time and equals a batch pass: see `Streams`
+
+    def __init__(self, config: ModelConfig, catalog: Catalog) -> None:
+        super().__init__()
+        self.config, self.n_items, self.length = config, catalog.n_items, config.length
+
+    @property
+    def trained(self) -> bool:
+        return bool(self.objective)
+
+    def forward(self, batch: Batch) -> Encoded:
+        """States at every position, for training."""
+        raise TypeError(f"{self.config.name} is not trained")
+
+    def last_state(self, batch: Batch) -> Tensor:
+        """The state `[B, d]` that scores the next item; may skip what the last position does not need."""
+        raise TypeError(f"{self.config.name} has no states")
+
+    def asked(self, batch: Batch) -> Batch:
+        """The batch whose last column `forward` scores the next item from; a model that `masks` puts the mask there."""
+        return batch
+
+    def scorer(self) -> Scorer:
+        """What turns states into scores. Composed tables are composed here, with gradient."""
+        raise TypeError(f"{self.config.name} has no item table")
+
+    def prepare(self) -> Judge:
+        """For a series of judgements: does once what each of them would repeat, and returns what gives `[B, n_items + 1]`."""
+        if not self.trained:
+            return self.score
+        scorer = self.scorer()
+        return lambda batch: scorer(self.last_state(batch))
+
+    def score(self, batch: Batch) -> Tensor:
+        """Scores of every item as the next one, `[B, n_items + 1]`."""
+        if not self.trained:
+            raise TypeError(f"{self.config.name} neither learns nor scores")
+        return self.prepare()(batch)
+
+    def auxiliary_weights(self) -> dict[str, float]:
+        """The weight of every auxiliary loss by its name, from the model's own settings."""
+        return {}
+
+    def parameter_groups(self) -> Iterable[dict[str, Any]]:
+        """What the optimiser is given; a group may bring its own options."""
+        return [{"params": list(self.parameters())}]
+
+    def calibrate(self, batch: Batch, rate: float = 1.0) -> None:
+        """Moves statistics that no gradient learns towards those of `batch`, histories as they are served; 1.0 = exactly."""
+
+    def fit(self, dataset: Any) -> None:
+        """Training-free models learn here, from train events only. They keep nothing in their state: opening a run fits again."""
+
+
+# --- what only some can do; a class that can may still say no for a setting, so ask `can_…` -----------------------------
+
+
+class Retrieves(Recommender):
+    """Has a memory of `n_experts` experts that it retrieves from."""
+
+    n_experts: int = 0
+
+    def last_state(self, batch: Batch, edit: Edit | None = None) -> Tensor:
+        """As every model's; `edit` changes what was retrieved before it is used, for what-if questions."""
+        raise NotImplementedError
+
+    def retrieve(self, batch: Batch) -> Retrieved:
+        """The first retrieval for what `batch.retrieval_items` holds."""
+        raise NotImplementedError
+
+    def expert_values(self) -> Tensor:
+        """The experts `[K, d]` of the (first) memory."""
+        raise NotImplementedError
+
+
+class Stream(Protocol):
+    """The states of B people who advance together, each of constant size. The model must be in eval mode."""
+
+    room: int
+    left: int  # events until the next refresh is due
+
+    def refresh(self, history: Tensor) -> Tensor:
+        """Reads left-padded histories `[B, n]` (their last length - room events), retrieves, returns states `[B, d]`."""
+        ...
+
+    def step(self, items: Tensor) -> Tensor:
+        """One new event for everybody, `[B]`, and the states `[B, d]` that score the next. Raises InputError when full."""
+        ...
+
+    def numbers(self) -> int:
+        """How many numbers are kept for one person."""
+        ...
+
+
+class Streams(Recommender):
+    """Can be followed event by event."""
+
+    def open_stream(self, room: int) -> Stream:
+        raise NotImplementedError
+
+
+class Traces(Recommender):
+    """Can say how it read a history."""
+
+    def trace(self, batch: Batch) -> Any:
+        raise NotImplementedError
+
+
+def can_retrieve(model: Recommender) -> TypeGuard[Retrieves]:
+    return isinstance(model, Retrieves) and model.retrieves
+
+
+def memory_of(model: Recommender) -> Retrieves:
+    """The model as one that retrieves. Raises InputError if it has no memory."""
+    if not can_retrieve(model):
+        raise InputError(f"{model.config.name} in this configuration has no interest memory")
+    return model
+
+
+def tracing(model: Recommender) -> Traces:
+    """The model as one that can say how it read. Raises InputError if it cannot."""
+    if not isinstance(model, Traces):
+        raise InputError(f"{model.config.name} does not say how it read a history")
+    return model
+
+
+def can_stream(model: Recommender) -> TypeGuard[Streams]:
+    return isinstance(model, Streams) and model.streams
+
+
+def open_stream(model: Recommender, room: int | None = None) -> Stream:
+    """A stream with `room` new events between two refreshes (default: a quarter of what the model reads).
+
+    Raises InputError for a model that does not claim to stream, or a room that leaves no history.
+    """
+    if not can_stream(model):
+        raise InputError(f"{model.config.name} in this configuration has no state of constant size")
+    room = max(1, model.length // 4) if room is None else room
+    if not 1 <= room < model.length:
+        raise InputError(f"room must lie in 1 … {model.length - 1}, not {room}")
+    model.eval()
+    return model.open_stream(room)

@@ -1,0 +1,57 @@
+"""`cloze` (BERT4Rec, Sun et al. 2019): random events are masked and predicted from everything else, later events too.
+
+The input that asks is an item of its own, number n_items + 1. So that the model also meets the question of serving, the
+last event of a row is masked alone half of the times (Sun et al. add such samples as well).
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+import torch
+
+from elastic_core.config import ObjectiveConfig, Within
+from elastic_core.data.batches import Batch, left_pad, left_pad_times, needed_columns
+from elastic_core.models import Recommender
+from elastic_core.objectives.contract import Objective, Rows, register, tiles
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClozeConfig(ObjectiveConfig, name="cloze"):
+    mask_share: Annotated[float, Within(0.01, 1)] = 0.3  # of a row's events; at least one
+    last_share: Annotated[float, Within(0, 1)] = 0.5  # rows in which the last event alone is masked
+
+
+@register(ClozeConfig)
+class Cloze(Objective):
+    shows: ClassVar[Literal["past", "others"]] = "others"
+    config: ClozeConfig
+
+    @classmethod
+    def refuses(cls, model: Recommender) -> str:
+        return "" if model.masks else "it has no mask to be asked with"
+
+    def rows(self, rng: np.random.Generator) -> Rows:
+        """`wide` counts the events of a row that are its own: only they may be masked, so each is met evenly often."""
+        users = np.flatnonzero(self.ends - self.starts > 1)
+        which, back, wide = tiles((self.ends - self.starts)[users], self.length, rng, split_short=False)
+        return Rows(users[which], self.ends[users[which]] - back, wide)
+
+    def batch(self, rows: Rows, rng: np.random.Generator) -> Batch:
+        columns = needed_columns(rows.last - self.starts[rows.users], self.length)
+        items = left_pad(self.dataset.histories, rows.users, rows.last, columns)
+        own = torch.arange(columns) >= columns - torch.from_numpy(rows.wide)[:, None]
+        masked = torch.from_numpy(rng.random(items.shape) < self.config.mask_share) & own
+        alone = torch.from_numpy(rng.random(len(items)) < self.config.last_share) | ~masked.any(1)
+        masked[alone] = False
+        masked[alone, -1] = True
+        asked = items.masked_fill(masked, self.dataset.catalog.n_items + 1)
+        times = left_pad_times(self.dataset, rows.users, rows.last, columns)
+        if times is not None:
+            times = times.masked_fill(masked, 0)  # when it happened belongs to the answer
+        return Batch(asked, asked, items * masked, times, padded=bool((items[:, 0] == 0).any()))
+
+    def size(self, batch: int, ranks: int = 1) -> tuple[int, float]:
+        steps, own = super().size(batch, ranks)
+        rows = max(len(self.rows(np.random.default_rng(0)).users) / (steps * ranks), 1.0)
+        return steps, self.config.last_share * rows + (1 - self.config.last_share) * self.config.mask_share * own

@@ -1,0 +1,33 @@
+"""`last` (the paper, by its RecBole set-up): one target per sample, the item after a prefix; the encoder may read all of it."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+
+from elastic_core.config import ObjectiveConfig, Within
+from elastic_core.models import Recommender
+from elastic_core.objectives.contract import Objective, Rows, register
+
+
+@dataclass(frozen=True, kw_only=True)
+class LastConfig(ObjectiveConfig, name="last"):
+    prefixes_per_user: Annotated[int, Within(0, 1_000_000)] = 4  # random ones in an epoch; 0: every prefix (the paper)
+
+
+@register(LastConfig)
+class Last(Objective):
+    config: LastConfig
+
+    @classmethod
+    def refuses(cls, model: Recommender) -> str:
+        return "it is asked with a mask" if model.masks else ""
+
+    def rows(self, rng: np.random.Generator) -> Rows:
+        lengths = self.ends - self.starts - 1
+        able = np.flatnonzero(lengths > 0)
+        some = self.config.prefixes_per_user
+        users = np.repeat(able, np.minimum(some, lengths[able]) if some else lengths[able])
+        first = np.repeat(np.cumsum(lengths[able]) - lengths[able], lengths[able])
+        back = rng.integers(0, lengths[users]) if some else np.arange(len(users)) - first
+        return Rows(users, self.ends[users] - 1 - back, np.ones(len(users), np.int64))

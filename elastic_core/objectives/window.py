@@ -1,0 +1,43 @@
+"""`window` (ours): many targets from one pass of a causal encoder, one retrieval for all of them.
+
+What is retrieved comes from before the window's first target: there the situation is exactly that of serving, and later
+targets use a retrieval that is up to a window old, as a live system that refreshes its retrieval now and then would.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Annotated
+
+import numpy as np
+
+from elastic_core.config import ObjectiveConfig, Within
+from elastic_core.data.batches import Batch, left_pad, needed_columns
+from elastic_core.models import Recommender
+from elastic_core.objectives.contract import Objective, Rows, register, tiles
+
+
+@dataclass(frozen=True, kw_only=True)
+class WindowConfig(ObjectiveConfig, name="window"):
+    span: Annotated[int, Within(1, 131_072)] = 100  # targets that share one retrieval, at most
+
+
+@register(WindowConfig)
+class Window(Objective):
+    config: WindowConfig
+
+    @classmethod
+    def refuses(cls, model: Recommender) -> str:
+        if not model.causal:
+            return "its states read later events"
+        return "it is asked with a mask" if model.masks else ""
+
+    def rows(self, rng: np.random.Generator) -> Rows:
+        users = np.flatnonzero(self.ends - self.starts > 1)
+        span = min(self.config.span, self.length)
+        # a short history is cut in two: as one window, its retrieval would always read a single event
+        which, back, wide = tiles((self.ends - self.starts - 1)[users], span, rng, split_short=True)
+        return Rows(users[which], self.ends[users[which]] - 1 - back, wide)
+
+    def batch(self, rows: Rows, rng: np.random.Generator) -> Batch:
+        cuts = rows.last + 1 - rows.wide  # the first target; everything before it may be read
+        columns = needed_columns(cuts - self.starts[rows.users], self.length)
+        return replace(super().batch(rows, rng), retrieval_items=left_pad(self.dataset.histories, rows.users, cuts, columns))

@@ -1,0 +1,99 @@
+"""One step: batch → loss sum → gradient → clipped update → averaged weights. And what stands beside the gradient: statistics.
+
+A step's loss is a *sum* over its targets, divided by what a step of this training has on average, the same number for every
+step: a target weighs the same in a batch of long histories as in one of short ones.
+"""
+
+import contextlib
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+
+from elastic_core.config import TrainConfig
+from elastic_core.data import Dataset
+from elastic_core.data.batches import Batch, reading_batch
+from elastic_core.models import Recommender
+from elastic_core.objectives import Objective
+
+CALIBRATE_EVERY = 10  # steps between two looks at histories as they are served
+CALIBRATE_ROWS, CALIBRATE_RATE = 256, 0.2
+CALIBRATE_MOST = 4_096  # people whose histories set the statistics of the weights that are judged
+
+
+class Learned(NamedTuple):
+    """What one step learned from: the loss summed over its targets (nats), the targets, the events read, the side losses."""
+
+    total: float
+    targets: int
+    events: int
+    auxiliary: Mapping[str, float]
+
+
+class Learner:
+    """A model, its optimiser and its averaged weights."""
+
+    def __init__(self, model: Recommender, objective: Objective, train: TrainConfig, device: torch.device) -> None:
+        self.model, self.objective, self.train, self.device = model, objective, train, device
+        self.steps, self.targets_per_step = objective.size(train.batch)
+        kind = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[train.optimizer]
+        self.optimizer = kind(model.parameter_groups(), lr=train.learning_rate, weight_decay=train.weight_decay)
+        self.average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(train.ema_decay)) if train.ema_decay else None
+
+    def step(self, batch: Batch) -> Learned:
+        """Learns from one batch, which lies on the model's device. The total is NaN if it diverged."""
+        weights = self.model.auxiliary_weights()
+        with precision(self.device, self.train.precision):
+            loss = self.objective.loss(self.model, batch)
+        self.optimizer.zero_grad(set_to_none=True)
+        sides = [weights[name] * value for name, value in loss.auxiliary.items()]
+        (loss.total / self.targets_per_step + sum(sides)).backward()
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.train.max_grad_norm)
+        self.optimizer.step()
+        if self.average is not None:
+            self.average.update_parameters(self.model)
+        auxiliary = {name: float(value.detach()) for name, value in loss.auxiliary.items()}
+        return Learned(float(loss.total.detach()), loss.targets, int(batch.real.sum()), auxiliary)
+
+    def calibrate(self, dataset: Dataset, epoch: int, step: int) -> None:
+        """Now and then: statistics of the live model from random people's histories as serving would read them."""
+        if step % CALIBRATE_EVERY:
+            return
+        rng = np.random.default_rng([self.train.seed, epoch, step])
+        users = rng.choice(dataset.histories.n_users, min(CALIBRATE_ROWS, dataset.histories.n_users), replace=False)
+        first = epoch == 0 and step == 0
+        self.model.calibrate(_served(dataset, users, self.model.length).to(self.device), 1.0 if first else CALIBRATE_RATE)
+
+    def judged(self, dataset: Dataset) -> Recommender:
+        """The weights that validation sees and the run keeps, with statistics of their own: the average, where there is one."""
+        model = self.model if self.average is None else self.average.module
+        assert isinstance(model, Recommender)
+        everybody = np.arange(dataset.histories.n_users)
+        users = np.random.default_rng(self.train.seed).permutation(everybody)[:CALIBRATE_MOST]
+        for number, at in enumerate(range(0, len(users), 512)):
+            chunk = users[at : at + 512]
+            rate = len(chunk) / (number * 512 + len(chunk))  # pooled: exactly everybody's statistics in the end
+            model.calibrate(_served(dataset, chunk, model.length).to(self.device), rate)
+        return model
+
+    def state(self) -> dict[str, Any]:
+        kept = {"model": self.model.state_dict(), "optimizer": self.optimizer.state_dict()}
+        return kept | ({"average": self.average.state_dict()} if self.average is not None else {})
+
+    def restore(self, kept: dict[str, Any]) -> None:
+        self.model.load_state_dict(kept["model"])
+        self.optimizer.load_state_dict(kept["optimizer"])
+        if self.average is not None:
+            self.average.load_state_dict(kept["average"])
+
+
+def precision(device: torch.device, name: str) -> contextlib.AbstractContextManager[Any]:
+    """bfloat16 autocast, on any device, or nothing."""
+    return torch.autocast(device.type, dtype=torch.bfloat16) if name == "bfloat16" else contextlib.nullcontext()
+
+
+def _served(dataset: Dataset, users: np.ndarray, length: int) -> Batch:
+    """Whole training histories, as a server would read them for the next event."""
+    return reading_batch(dataset, users, dataset.ends("train")[users], length)
