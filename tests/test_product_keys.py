@@ -8,9 +8,9 @@ from torch import Tensor
 
 import elastic_core.models as models
 from elastic_core.data.batches import Batch
-from elastic_core.layers.interest_memory import InterestMemory, Retrieved, balance_penalty
+from elastic_core.layers.interest_memory import InterestMemory, Retrieved, SharedInterests, balance_penalty
 from elastic_core.layers.product_keys import ProductKeys, candidate_ranks, exhaustive, top_pairs
-from elastic_core.models.elastic import ElasticConfig
+from elastic_core.models.elastic import Elastic, ElasticConfig
 
 QUERIES, EXAMPLES = 128, 100  # a hypothesis example is a batch of random cases: 12,800 in all
 
@@ -205,6 +205,94 @@ def test_experts_are_gated_by_their_scores(gate: str) -> None:
     assert torch.allclose(found.gates, expected[gate])
     kept = found.keep(torch.tensor([0, 2]))
     assert torch.equal(kept.experts, found.experts[:, [0, 2]]) and torch.equal(kept.interests, found.interests[:, [0, 2]])
+
+
+@pytest.mark.parametrize("norm", ["whiten", "layer", "batch", "none"])
+@pytest.mark.parametrize("query", ["network", "mean"])
+def test_the_raw_query_is_the_one_before_normalisation(query: str, norm: str) -> None:
+    asked, (x, real) = memory(query=query, norm=norm), histories()
+    asked.calibrate(x, real)
+    found = asked(x, real)
+    assert torch.equal(found.raw, asked.query_network(x, real)) and torch.equal(found.query, asked.norm(found.raw))
+    shared = SharedInterests(16, 4)(x, real)
+    assert shared.raw.shape == shared.query.shape == (6, 0)
+
+
+# --- what the queries are normalised with ----------------------------------------------------------------------------
+
+
+def person_batch(rows: int = 300, length: int = 24) -> Batch:
+    """Histories of all lengths, the empty one included, and a recall that is not the whole of them."""
+    items = torch.randint(1, 31, (rows, length), generator=torch.Generator().manual_seed(2))
+    items = items * (torch.arange(length) >= length - torch.arange(rows)[:, None] % (length + 1))
+    return Batch(items, torch.nn.functional.pad(items[:, :-5], (5, 0)))
+
+
+def teller(**more: object) -> Elastic:
+    """A model with weights far from their start, so that its queries are anything but white."""
+    torch.manual_seed(0)
+    model = models.build(ElasticConfig(length=24, width=16, layers=2, dropout=0.3, side=4, k=4, stride=4, **more), 30)  # type: ignore[arg-type]
+    assert isinstance(model, Elastic)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter += 0.3 * torch.randn_like(parameter)
+    return model
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("form", ["causal", "two-way"])
+@pytest.mark.parametrize("memory", ["shared", "per-layer"])
+@pytest.mark.parametrize(("query", "norm"), [("network", "whiten"), ("mean", "whiten"), ("network", "batch"), ("mean", "batch")])
+@torch.no_grad()
+def test_after_a_calibration_the_queries_of_that_batch_are_white(
+    query: str, norm: str, memory: str, form: str, training: bool
+) -> None:
+    model, batch = teller(query=query, query_norm=norm, memory=memory, form=form).train(training), person_batch()
+    model.calibrate(batch)
+    assert model.training == training and all(part.training == training for part in model.modules())
+    model.eval()  # dropout would blur what the second layer asks; normalisation is the same in both modes
+    found = model._encode(Batch(batch.recall, batch.recall))[1]
+    assert len(found) == (2 if memory == "per-layer" else 1)
+    for asked in (*found, model.retrieve(batch), model.train().retrieve(batch)):
+        wanted = torch.linalg.eigvalsh(asked.raw.T.cov(correction=0))
+        assert wanted[0] < 0.5 * wanted[-1]  # the raw queries are not white
+        spread = asked.query.T.cov(correction=0)
+        torch.testing.assert_close(asked.query.mean(0), torch.zeros(16), atol=1e-3, rtol=0)
+        if norm == "batch":
+            torch.testing.assert_close(spread.diagonal(), torch.ones(16), atol=0.02, rtol=0)
+        else:
+            white = wanted / wanted.clamp_min(1e-3 * wanted[-1])  # quiet axes stay below the floor
+            torch.testing.assert_close(torch.linalg.eigvalsh(spread), white, atol=0.02, rtol=0)
+            assert spread.diagonal().mean() > 0.7  # and they are few here
+
+
+def test_a_step_of_training_changes_no_statistics() -> None:
+    model, batch = teller().train(), person_batch()
+    model.calibrate(batch, 0.3)
+    before = {name: value.clone() for name, value in model.named_buffers()}
+    model(batch).states.sum().backward()
+    model.last_state(batch)
+    assert before and all(torch.equal(value, before[name]) for name, value in model.named_buffers())
+    model.calibrate(batch, 0.3)
+    moved = [name for name, value in model.named_buffers() if not torch.equal(value, before[name])]
+    assert {name.rsplit(".", 1)[1] for name in moved} == {"mean", "covariance", "transform"}
+
+
+@pytest.mark.parametrize("more", [{"query_norm": "layer"}, {"query_norm": "none"}, {"memory": "none"}])
+def test_where_there_is_nothing_to_calibrate_nothing_happens(more: dict[str, object]) -> None:
+    model = teller(**more).train()
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    model.calibrate(person_batch())
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+
+
+@torch.no_grad()
+def test_a_calibration_in_bfloat16_is_one_in_float32() -> None:
+    exact, rough, batch = teller(), teller(), person_batch()
+    exact.calibrate(batch)
+    with torch.autocast("cpu", torch.bfloat16):
+        rough.calibrate(batch)
+    assert all(torch.equal(value, rough.state_dict()[name]) for name, value in exact.state_dict().items())
 
 
 # --- learning --------------------------------------------------------------------------------------------------------

@@ -141,6 +141,26 @@ class Elastic(Recommender):
         """The first layer's retrieval for what `batch.recall` holds."""
         return self._retrieve(0, *self._recalled(batch))
 
+    @torch.no_grad()
+    def calibrate(self, batch: Batch, rate: float = 1.0) -> None:
+        """Tells every memory's query normalisation what histories ask: those that `batch.recall [B, N]` holds.
+
+        `rate` is how far its statistics move (1 = only this batch counts). Without dropout, as histories are served; memory
+        by memory, because in the two-way form what a layer asks depends on what the layer before it has found.
+        """
+        was_training = self.training
+        self.eval()
+        content, real = self._recalled(batch)
+        x = self.events.place(content, real)
+        for i, memory in enumerate(self.memories):
+            if not isinstance(memory, InterestMemory):
+                break
+            asked = content if i == 0 or self.causal else x
+            memory.calibrate(asked, real, rate)
+            if not self.causal and i + 1 < len(self.memories):
+                x, _ = self.layers[i](x, memory(asked, real).interests, real)
+        self.train(was_training)
+
     def trace(self, batch: Batch) -> Trace:
         """How this history was read. Costs O(N·k) more than scoring; meant for one person at a time."""
         if self.config.dispatch == "none":
