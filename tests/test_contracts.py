@@ -67,6 +67,7 @@ VARIANTS = [
     Case("elastic", {"query_norm": "layer"}),
     Case("elastic", {"query_norm": "batch"}),
     Case("elastic", {"query_norm": "none"}),
+    Case("elastic", {"scores": "dot"}),
     Case("elastic", {"local": 0}),
     Case("sasrec", {"fused": False}),
     Case("sasrec", {"heads": 2}),

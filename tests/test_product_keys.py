@@ -148,9 +148,11 @@ def test_each_half_sees_its_own_half_of_the_query() -> None:
 # --- the memory ------------------------------------------------------------------------------------------------------
 
 
-def memory(gate: str = "softmax", query: str = "network", norm: str = "whiten", k: int = 4, side: int = 5) -> InterestMemory:
+def memory(
+    gate: str = "softmax", query: str = "network", norm: str = "whiten", k: int = 4, side: int = 5, scores: str = "cosine"
+) -> InterestMemory:
     torch.manual_seed(0)
-    return InterestMemory(24, 16, 2, side, k, query=query, norm=norm, gate=gate, stride=4, window=None)
+    return InterestMemory(24, 16, 2, side, k, query=query, norm=norm, scores=scores, gate=gate, stride=4, window=None)
 
 
 def histories(batch: int = 6, length: int = 24, width: int = 16) -> tuple[Tensor, Tensor]:
@@ -174,6 +176,24 @@ def test_padding_is_invisible_and_people_do_not_meet(query: str, norm: str) -> N
     order = torch.tensor([3, 0, 5, 1, 4, 2])
     assert_same(asked(x[order], real[order]), Retrieved(*(part[order] for part in found)))
     assert_same(asked(x[2:3], real[2:3]), Retrieved(*(part[2:3] for part in found)))
+
+
+@pytest.mark.parametrize("norm", ["whiten", "layer", "batch", "none"])
+def test_how_scores_are_made_is_a_setting_of_its_own(norm: str) -> None:
+    """The length of a sub-key counts with `dot` and does not with `cosine`, whatever normalises the query."""
+    for scores in ("cosine", "dot"):
+        model = teller(query_norm=norm, scores=scores).eval()
+        asked, batch = model.memories[0], person_batch()
+        assert isinstance(asked, InterestMemory)
+        before = model.retrieve(batch)
+        with torch.no_grad():
+            asked.keys.sub_keys *= 3
+        after = model.retrieve(batch).halves
+        torch.testing.assert_close(after, before.halves * (1 if scores == "cosine" else 3), atol=1e-4, rtol=1e-4)
+        if scores == "dot":
+            direct = torch.einsum("bhd,hsd->bhs", before.query.unflatten(-1, (2, -1)), asked.keys.sub_keys / 3)
+            torch.testing.assert_close(before.halves, direct, atol=1e-4, rtol=1e-4)
+    assert teller(query_norm=norm).config.scores == "cosine"
 
 
 def test_renaming_the_sub_keys_renames_the_experts_and_nothing_else() -> None:

@@ -54,6 +54,7 @@ class InterestMemory(nn.Module):
         *,
         query: str,
         norm: str,
+        scores: str,
         gate: str,
         stride: int,
         window: int | None,
@@ -62,7 +63,7 @@ class InterestMemory(nn.Module):
         self.k, self.kind = k, gate
         self.query_network = MeanQuery() if query == "mean" else QueryNetwork(length, width, heads, stride, window)
         self.norm = query_norm(norm, width)
-        self.keys = ProductKeys(width, side, cosine=norm in ("whiten", "layer"))
+        self.keys = ProductKeys(width, side, cosine=scores == "cosine")
         self.values = nn.Embedding(side * side, width)
         nn.init.normal_(self.values.weight, std=width**-0.5)
 

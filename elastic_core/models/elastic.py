@@ -9,7 +9,8 @@ One implementation, every variant a setting:
 | `query` | `network` (Eq. 4), `mean` (w/o Query Net) |
 | `dispatch` | `linear` (Eq. 2-3), `none` (w/o Dispatcher: self-attention, the experts as extra keys; the paper defines none) |
 | `gate` | `softmax`, `sigmoid`, `none` (Algorithm 1 as printed: no gradient to keys and query network) |
-| `query_norm` | `whiten` (ours), `layer`, `batch`, `none` |
+| `query_norm` | `whiten` (ours), `layer`, `batch` (each coordinate by its own variance), `none` |
+| `scores` | `cosine` of query and sub-key times a learned temperature (ours), `dot` (Eq. 7: no sub-key is brought to unit norm) |
 | `local` | width of the convolution beside the dispatch (ours), 0 = the paper |
 """
 
@@ -43,6 +44,7 @@ class ElasticConfig(ModelConfig, name="elastic"):
     dispatch: Literal["linear", "none"] = "linear"
     gate: Literal["softmax", "sigmoid", "none"] = "softmax"
     query_norm: Literal["whiten", "layer", "batch", "none"] = "whiten"
+    scores: Literal["cosine", "dot"] = "cosine"
     local: int = 8
     stride: int = 8
     window: int = 64  # attention window of the query network; 0 = full attention
@@ -95,7 +97,8 @@ def _memory(config: ElasticConfig) -> nn.Module:
         return SharedInterests(config.width, config.k)
     return InterestMemory(
         config.length, config.width, config.heads, config.side, config.k,
-        query=config.query, norm=config.query_norm, gate=config.gate, stride=config.stride, window=config.window or None,
+        query=config.query, norm=config.query_norm, scores=config.scores, gate=config.gate,
+        stride=config.stride, window=config.window or None,
     )  # fmt: skip
 
 
