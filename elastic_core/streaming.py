@@ -33,7 +33,7 @@ from torch import Tensor
 from elastic_core.errors import InputError
 from elastic_core.layers.dispatcher import CausalDispatcher
 from elastic_core.layers.padding import masked
-from elastic_core.layers.prefix_slots import weigh
+from elastic_core.layers.prefix_slots import precise, weigh
 from elastic_core.models.elastic import Elastic
 from elastic_core.models.registry import Recommender
 
@@ -113,18 +113,19 @@ class ElasticStream(Stream):
         return sum(math.prod(y.shape[1:]) for y in kept)
 
 
+@precise
 def _read(layer: CausalDispatcher, p: Tensor, h: Tensor, real: Tensor) -> LayerState:
     """The sums over a whole history `h [B, n, d]`, and the layer's maps for these interests as matrices."""
     people, _, width = p.shape
-    weights = layer.weights(p, h, real)
+    total, mass = layer.sums(layer.weights(p, h, real), h)
     eye = torch.eye(width, device=p.device, dtype=p.dtype).expand(people, -1, -1)
     query, bias = layer.slot_query(eye, p)
     keep = layer.local.taps.shape[0] - 1 if layer.local else 0
     tail = torch.nn.functional.pad(h, (0, 0, keep, 0))[:, h.shape[1] :]
     fixed, moving = layer.folded_values(p)
     return LayerState(
-        total=weights.transpose(-1, -2) @ h.unsqueeze(1),
-        mass=weights.sum(2),
+        total=total,
+        mass=mass,
         tail=tail,
         asks=layer.aggregate_logits(p, eye),
         query=query[:1],
@@ -137,6 +138,15 @@ def _read(layer: CausalDispatcher, p: Tensor, h: Tensor, real: Tensor) -> LayerS
 def _advance(layer: CausalDispatcher, state: LayerState, x: Tensor) -> Tensor:
     """One event `[B, 1, d]` through a layer, into its sums."""
     h = layer.norm(x)
+    y = _into_slots(h, state) + layer.output.bias
+    window = torch.cat([state.tail, h], dim=1)
+    state.tail = window[:, window.shape[1] - state.tail.shape[1] :]
+    return layer.finish(x, y, window, last=True)
+
+
+@precise
+def _into_slots(h: Tensor, state: LayerState) -> Tensor:
+    """Adds one normalised event `[B, 1, d]` to the sums; what the slots then answer it, `[B, 1, d]`."""
     row = h.unsqueeze(1)  # [B, 1, 1, d]
     weight = weigh(row @ state.asks)  # [B, H, 1, k]
     state.total += weight.transpose(-1, -2) * row
@@ -144,10 +154,7 @@ def _advance(layer: CausalDispatcher, state: LayerState, x: Tensor) -> Tensor:
     memory = state.total / state.mass.clamp_min(1e-30).unsqueeze(-1)
     slots = ((row @ state.query) @ memory.transpose(-1, -2) + row @ state.bias).softmax(-1)  # [B, H, 1, k]
     mixed = slots @ memory
-    y = slots.flatten(1)[:, None] @ state.given + mixed.flatten(1)[:, None] @ state.carried + layer.output.bias
-    window = torch.cat([state.tail, h], dim=1)
-    state.tail = window[:, window.shape[1] - state.tail.shape[1] :]
-    return layer.finish(x, y, window, last=True)
+    return slots.flatten(1)[:, None] @ state.given + mixed.flatten(1)[:, None] @ state.carried
 
 
 Opener = Callable[[Recommender, int], Stream]

@@ -145,6 +145,52 @@ def test_prefix_slots_stay_finite_before_the_first_event(size: float) -> None:
     assert not found[1][:, :, ~real].any()  # a prefix without events reads zeros
 
 
+def rounded(x: Tensor) -> Tensor:
+    return x.bfloat16().float()
+
+
+@pytest.mark.parametrize("half", [torch.bfloat16, torch.float16])
+@torch.no_grad()
+def test_prefix_slots_are_float32_whatever_surrounds_them(half: torch.dtype) -> None:
+    """Over 512 events with like weights, where sums of a bfloat16 would have stopped to grow."""
+    torch.manual_seed(7)
+    x, queries = torch.randn(2, 512, WIDTH) + 1, torch.randn(2, 2, 512, WIDTH)
+    logits, bias = 5 * torch.randn(2, 2, 512, 4), torch.randn(2, 2, 512, 4)
+    given = [y.to(half) for y in (x, logits, queries, bias)]
+    with torch.autocast("cpu", torch.bfloat16):
+        found = read_prefixes(given[0], weigh(given[1]), *given[2:])
+    x, logits, queries, bias = (y.float() for y in given)
+    for value, expected in zip(found, read_prefixes(x, weigh(logits), queries, bias), strict=True):
+        assert value.dtype == torch.float32
+        torch.testing.assert_close(value, expected, atol=1e-6, rtol=1e-5)
+    assert weigh(given[1]).dtype == torch.float32 and weigh(logits.double()).dtype == torch.float64
+
+
+@heads_and_local
+@torch.no_grad()
+def test_the_causal_dispatcher_sums_in_float32_under_autocast(heads: int, local: int) -> None:
+    """From the normalised events to the slots' mixture, for all rows and for the last; the same weights and events without
+    autocast give the same numbers. What follows may be rounded."""
+    layer = randomised(CausalDispatcher(WIDTH, heads, 0.1, local, 2)).float()
+    assert isinstance(layer, CausalDispatcher)
+    x, p, real = given(length=512)
+    h, p = rounded(layer.norm(x)), rounded(p)
+
+    def parts() -> list[Tensor]:
+        weights = layer.weights(p, h, real)
+        sums, query = layer.sums(weights, h), layer.slot_query(h, p)
+        return [weights, *sums, *query, *read_prefixes(h, weights, *query), *layer.read(h[:, -1:], p, *sums)]
+
+    expected = parts()
+    exact, last = layer(x, p, real)[0], layer(x, p, real, last=True)[0]
+    with torch.autocast("cpu", torch.bfloat16):
+        for value, wanted in zip(parts(), expected, strict=True):
+            assert value.dtype == torch.float32 and torch.equal(value, wanted)
+        for value, wanted in ((layer(x, p, real)[0][real], exact[real]), (layer(x, p, real, last=True)[0], last)):
+            assert (value - wanted).abs().mean() < 0.01 * wanted.abs().mean()
+        assert all(part.dtype == torch.float32 for part in layer.attention(x, p, real))
+
+
 @torch.no_grad()
 def test_weights_stay_finite_however_large_the_logits() -> None:
     weights = weigh(torch.tensor([-1e6, -40.0, 0.0, 40.0, 1e6]))

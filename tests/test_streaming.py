@@ -62,6 +62,25 @@ def test_streaming_equals_one_batch_pass(shape: dict[str, object], room: int, da
     torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-3)
 
 
+@torch.no_grad()
+def test_a_state_is_summed_in_float32_under_autocast() -> None:
+    """500 new events: a state in bfloat16 would stand still long before."""
+    model = elastic(length=560, layers=1, local=0, memory="none")  # interests that no rounding of a query can change
+    exact, rough = open_stream(model, room=500), open_stream(model, room=500)
+    assert isinstance(exact, ElasticStream) and isinstance(rough, ElasticStream)
+    history, later = padded([60, 9], 60, seed=5), torch.randint(1, N_ITEMS + 1, (2, 500))
+    exact.refresh(history)
+    for i in range(500):
+        exact.step(later[:, i])
+    with torch.autocast("cpu", torch.bfloat16):
+        rough.refresh(history)
+        for i in range(500):
+            rough.step(later[:, i])
+    for name, value in vars(rough.states[0]).items():
+        assert value.dtype == torch.float32, name
+        torch.testing.assert_close(value, getattr(exact.states[0], name), atol=1e-4, rtol=1e-5)
+
+
 def test_the_state_keeps_its_size_and_the_window_its_limit() -> None:
     model = elastic(local=8)
     stream = open_stream(model, room=10)
