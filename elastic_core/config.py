@@ -189,16 +189,36 @@ class RunConfig:
         plain = self.to_dict()
         for setting in settings:
             path, separator, text = setting.partition("=")
-            keys = path.split(".")
-            target: Any = plain
-            for key in keys[:-1]:
-                target = target.get(key) if isinstance(target, dict) else None
-            if not separator or not isinstance(target, dict) or keys[-1] not in target:
+            holder, key = _place(plain, path)
+            if not separator or holder is None:
                 raise InputError(f"cannot set {setting!r}: write section.key=value with a key that exists")
-            target[keys[-1]] = _parse(text, target[keys[-1]], path)
-            if path in RENAMES:
-                plain[keys[0]] = _converted(RENAMES[path], target)
+            _set(plain, path, _parse(text, holder[key], path))
         return type(self).from_dict(plain)
+
+    def replaced(self, values: dict[str, Any]) -> Self:
+        """The same with values instead of text. Raises InputError naming a key that does not exist."""
+        plain = self.to_dict()
+        for path, value in values.items():
+            _set(plain, path, value)
+        return type(self).from_dict(plain)
+
+
+def _place(plain: dict[str, Any], path: str) -> tuple[dict[str, Any] | None, str]:
+    """The section of nested settings that holds `a.b.c`, and c; no section where there is no such key."""
+    *sections, key = path.split(".")
+    holder: Any = plain
+    for section in sections:
+        holder = holder.get(section) if isinstance(holder, dict) else None
+    return (holder if isinstance(holder, dict) and key in holder else None), key
+
+
+def _set(plain: dict[str, Any], path: str, value: Any) -> None:
+    holder, key = _place(plain, path)
+    if holder is None:
+        raise InputError(f"there is no setting {path!r}")
+    holder[key] = value
+    if path in RENAMES:
+        plain[path.split(".")[0]] = _converted(RENAMES[path], holder)
 
 
 FAMILIES: dict[str, type[Named]] = {"model": ModelConfig, "objective": ObjectiveConfig}

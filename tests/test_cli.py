@@ -168,7 +168,7 @@ def test_bad_files(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, c
         (["train", "--recipe=toy", "--set=model.widht=8"], "model.widht"),
         (["train", "--recipe=toy", "--set=model.width=wide"], "model.width"),
         (["train", "--recipe=toy", "--set=model.k=65"], "model.k"),
-        (["train", "--recipe=toy", "--set=train.objective=all"], "all"),
+        (["train", "--recipe=toy", "--set=objective.name=all"], "all"),
         (["train", "--recipe=toy", "--set=train.learning_rate=nan"], "learning_rate"),
         (["train", "--recipe=toy", "--minutes=-1"], "minutes"),
         (["train", "--config=none.json"], "none.json"),

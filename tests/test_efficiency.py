@@ -85,7 +85,7 @@ def test_sources_are_not_mixed_and_batches_become_histories() -> None:
 
 def test_every_trainable_model_is_a_contestant() -> None:
     named = {name.split("-")[0] for name in contestants()}
-    assert named == {name for name in models.names() if models.model_class(name).objectives}
+    assert named == {name for name in models.names() if models.model_class(name).objective}
     assert set(SYSTEMS) <= set(contestants())
 
 
@@ -125,7 +125,7 @@ def test_the_calculator_grows_as_it_says() -> None:
 
 
 def test_the_kept_state_is_what_the_calculator_says() -> None:
-    from elastic_core.streaming import open_stream
+    from elastic_core.models import open_stream
 
     stream = open_stream(build("elastic", Setting(length=32, width=16, k=3, side=4)), room=8)
     stream.refresh(torch.ones(2, 20, dtype=torch.long))

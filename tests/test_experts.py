@@ -57,7 +57,7 @@ def alone(model: Recommender, dataset: Dataset, user: int, edit: object) -> tupl
     """Rank of the truth and the ten likeliest for one person, the long way."""
     ends, target = dataset.ends("test"), int(dataset.targets("test")[user])
     batch = reading_batch(dataset, np.array([user]), ends[[user]], model.length)
-    scores = model.logits(model.last_state(batch, edit=edit))[0].detach().numpy().copy()  # type: ignore[call-arg]
+    scores = model.scorer()(model.last_state(batch, edit=edit))[0].detach().numpy().copy()  # type: ignore[call-arg]
     seen = {*dataset.histories.items[dataset.histories.offsets[user] : ends[user]].tolist(), 0}
     others = [item for item in range(len(scores)) if item not in seen and item != target]
     above, tied = (scores[others] > scores[target]).sum(), (scores[others] == scores[target]).sum()
@@ -121,7 +121,7 @@ def test_all_effects_at_once_equal_one_by_one(world: World) -> None:
 
 
 @pytest.mark.parametrize("settings", [
-    {"form": "two-way"}, {"memory": "per-layer"}, {"dispatch": "none"}, {"heads": 2}, {"gate": "none", "query_norm": "layer"},
+    {"bidirectional": True}, {"memory": "per-layer"}, {"dispatch": "none"}, {"heads": 2}, {"gate": "none", "query_norm": "layer"},
 ])  # fmt: skip
 def test_every_variant_answers(small_world: Dataset, settings: dict[str, object]) -> None:
     torch.manual_seed(0)
@@ -154,7 +154,7 @@ def test_the_direct_road_is_what_the_layer_dispatches(world: World, busy: int) -
             fixed, _ = layer.folded_values(trace.retrieved[0].interests)
             total += (only.unsqueeze(2) @ fixed).sum(1)[0, 0].detach()
     state = total / len(users)
-    expected = model.logits((state - state.mean()) * model.norm.weight).detach().numpy()  # type: ignore[union-attr]
+    expected = model.scorer()((state - state.mean()) * model.norm.weight).detach().numpy()  # type: ignore[union-attr]
     pushes = expert_items.pushes(model, dataset, found.traffic, busy)
     assert pushes.direct is not None and np.allclose(pushes.direct[1:], expected[1:], atol=1e-5)
     up, down = expert_items.pushed(pushes, dataset, "direct", top=5)
@@ -169,8 +169,8 @@ def test_the_measured_push_is_the_mean_difference_over_people(world: World, busy
     for user, rank in zip(users, ranks, strict=True):
         batch = reading_batch(dataset, np.array([user]), dataset.ends("test")[[user]], model.length)
         rest = torch.tensor([r for r in range(found.traffic.experts.shape[1]) if r != rank])
-        having = model.logits(model.last_state(batch))[0, 1:].detach()
-        lacking = model.logits(model.last_state(batch, edit=lambda f, rest=rest: f.keep(rest)))[0, 1:].detach()  # type: ignore
+        having = model.scorer()(model.last_state(batch))[0, 1:].detach()
+        lacking = model.scorer()(model.last_state(batch, edit=lambda f, rest=rest: f.keep(rest)))[0, 1:].detach()  # type: ignore
         changes.append(having - lacking - (having - lacking).mean())
         logs.append(having.log_softmax(0) - lacking.log_softmax(0))
     mean, times = torch.stack(changes).mean(0).numpy(), torch.stack(logs).mean(0).exp().numpy()

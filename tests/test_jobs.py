@@ -14,6 +14,7 @@ from elastic_core.config import DataConfig, PlantedConfig, RunConfig, TrainConfi
 from elastic_core.data import load
 from elastic_core.errors import InputError
 from elastic_core.models.elastic import ElasticConfig
+from elastic_core.objectives.window import WindowConfig
 from elastic_core.runs import EVENTS
 from elastic_core.services import estimate, presets, run_table
 from elastic_core.services.jobs import Job, Jobs
@@ -27,7 +28,8 @@ def tiny(epochs: int = 2, **data: Any) -> RunConfig:
     return RunConfig(
         data=DataConfig(**data) if data else PLANTED,
         model=ElasticConfig(length=8, width=8, layers=1, side=4, k=2),
-        train=TrainConfig(objective="window", window=4, batch=16, epochs=epochs, patience=epochs),
+        objective=WindowConfig(span=4),
+        train=TrainConfig(batch=16, epochs=epochs, patience=epochs),
     )
 
 
@@ -227,12 +229,12 @@ def test_twins_share_what_they_can() -> None:
     assert presets.differences(config, presets.twin(config, presets.variant("PKM-ACT"))) == ["model.memory: shared → per-layer"]
     other = presets.twin(config, presets.variant("SASRec"))
     assert (other.model.length, other.model.width, other.train.seed) == (config.model.length, config.model.width, 5)
-    assert presets.twin(config, presets.variant("ELASTIC, two-way")).train.objective == "last"
+    assert presets.twin(config, presets.variant("ELASTIC, two-way")).objective.name == "last"
 
 
 def test_settings_that_cannot_work_are_one_sentence() -> None:
     config = presets.preset(PLANTED, presets.variant("ELASTIC, two-way"), presets.BUDGETS[0])
-    for values in ({"model.k": 100_000}, {"train.objective": "window"}, {"model.width": 7}, {"model.nonsense": 1}):
+    for values in ({"model.k": 100_000}, {"objective.name": "window"}, {"model.width": 7}, {"model.nonsense": 1}):
         with pytest.raises(InputError):
             presets.changed(config, values)
     kinds = {setting.key: setting.kind for setting in presets.settings(config, "model")}

@@ -2,15 +2,18 @@
 
 import math
 
+import hypothesis
 import pytest
 import torch
+from hypothesis import settings
+from hypothesis import strategies as some
 from torch import Tensor, nn
 from torch.nn import functional
 
 from elastic_core.layers.attention import Attention
 from elastic_core.layers.dispatcher import CausalDispatcher, Dispatcher, LocalConvolution, TwoWayDispatcher
 from elastic_core.layers.prefix_slots import CAP, read_prefixes, weigh
-from elastic_core.layers.query_network import QueryNetwork, Whitening
+from elastic_core.layers.query_network import QueryNetwork, Scaling, Whitening
 
 WIDTH = 12
 heads_and_local = pytest.mark.parametrize(("heads", "local"), [(1, 0), (1, 3), (3, 0), (2, 4)])
@@ -142,6 +145,52 @@ def test_prefix_slots_stay_finite_before_the_first_event(size: float) -> None:
     assert not found[1][:, :, ~real].any()  # a prefix without events reads zeros
 
 
+def rounded(x: Tensor) -> Tensor:
+    return x.bfloat16().float()
+
+
+@pytest.mark.parametrize("half", [torch.bfloat16, torch.float16])
+@torch.no_grad()
+def test_prefix_slots_are_float32_whatever_surrounds_them(half: torch.dtype) -> None:
+    """Over 512 events with like weights, where sums of a bfloat16 would have stopped to grow."""
+    torch.manual_seed(7)
+    x, queries = torch.randn(2, 512, WIDTH) + 1, torch.randn(2, 2, 512, WIDTH)
+    logits, bias = 5 * torch.randn(2, 2, 512, 4), torch.randn(2, 2, 512, 4)
+    given = [y.to(half) for y in (x, logits, queries, bias)]
+    with torch.autocast("cpu", torch.bfloat16):
+        found = read_prefixes(given[0], weigh(given[1]), *given[2:])
+    x, logits, queries, bias = (y.float() for y in given)
+    for value, expected in zip(found, read_prefixes(x, weigh(logits), queries, bias), strict=True):
+        assert value.dtype == torch.float32
+        torch.testing.assert_close(value, expected, atol=1e-6, rtol=1e-5)
+    assert weigh(given[1]).dtype == torch.float32 and weigh(logits.double()).dtype == torch.float64
+
+
+@heads_and_local
+@torch.no_grad()
+def test_the_causal_dispatcher_sums_in_float32_under_autocast(heads: int, local: int) -> None:
+    """From the normalised events to the slots' mixture, for all rows and for the last; the same weights and events without
+    autocast give the same numbers. What follows may be rounded."""
+    layer = randomised(CausalDispatcher(WIDTH, heads, 0.1, local, 2)).float()
+    assert isinstance(layer, CausalDispatcher)
+    x, p, real = given(length=512)
+    h, p = rounded(layer.norm(x)), rounded(p)
+
+    def parts() -> list[Tensor]:
+        weights = layer.weights(p, h, real)
+        sums, query = layer.sums(weights, h), layer.slot_query(h, p)
+        return [weights, *sums, *query, *read_prefixes(h, weights, *query), *layer.read(h[:, -1:], p, *sums)]
+
+    expected = parts()
+    exact, last = layer(x, p, real)[0], layer(x, p, real, last=True)[0]
+    with torch.autocast("cpu", torch.bfloat16):
+        for value, wanted in zip(parts(), expected, strict=True):
+            assert value.dtype == torch.float32 and torch.equal(value, wanted)
+        for value, wanted in ((layer(x, p, real)[0][real], exact[real]), (layer(x, p, real, last=True)[0], last)):
+            assert (value - wanted).abs().mean() < 0.01 * wanted.abs().mean()
+        assert all(part.dtype == torch.float32 for part in layer.attention(x, p, real))
+
+
 @torch.no_grad()
 def test_weights_stay_finite_however_large_the_logits() -> None:
     weights = weigh(torch.tensor([-1e6, -40.0, 0.0, 40.0, 1e6]))
@@ -187,23 +236,92 @@ def test_windows_are_full_attention_while_the_history_fits(length: int) -> None:
     assert not torch.allclose(narrow(x, real), full(x, real), atol=1e-3)
 
 
+def skewed(rows: int) -> Tensor:
+    """Queries `[rows, d]` that are nearly one-dimensional and far from the origin."""
+    generator = torch.Generator().manual_seed(5)
+    one, other = (torch.linalg.qr(torch.randn(WIDTH, WIDTH, generator=generator))[0] for _ in range(2))
+    mixing = one * torch.logspace(0, -1, WIDTH)[:, None] @ other
+    return (torch.randn(rows, WIDTH) @ mixing + 3).double()
+
+
+def spread(x: Tensor) -> Tensor:
+    """Covariance `[d, d]` over the rows, divided by their number."""
+    return x.T.cov(correction=0)
+
+
+@pytest.mark.parametrize("training", [True, False])
 @torch.no_grad()
-def test_whitening_decorrelates_what_scaling_could_not() -> None:
-    """A query that is nearly one-dimensional comes out with every direction alike."""
+def test_whitening_decorrelates_what_scaling_could_not(training: bool) -> None:
+    """A query that is nearly one-dimensional comes out with every direction alike; scaling leaves its directions unlike."""
     torch.manual_seed(5)
-    mixing = torch.linalg.qr(torch.randn(WIDTH, WIDTH))[0] * torch.logspace(0, -1, WIDTH)[:, None]
-    mixing = mixing @ torch.linalg.qr(torch.randn(WIDTH, WIDTH))[0]
-    layer = Whitening(WIDTH).train()
-    for _ in range(150):
-        layer(torch.randn(400, WIDTH) @ mixing + 3)
-    white = layer.eval()(torch.randn(20_000, WIDTH) @ mixing + 3)
-    assert white.mean(0).abs().max() < 0.15
-    torch.testing.assert_close(white.T.cov(), torch.eye(WIDTH), atol=0.15, rtol=0)
+    layer, scaling, x = Whitening(WIDTH).double().train(training), Scaling(WIDTH).double().train(training), skewed(2_000)
+    for norm in (layer, scaling):
+        norm.learn(x, 1.0)
+        torch.testing.assert_close(norm(x).mean(0), torch.zeros(WIDTH).double(), atol=1e-9, rtol=0)
+    torch.testing.assert_close(spread(layer(x)), torch.eye(WIDTH).double(), atol=1e-9, rtol=0)
+    torch.testing.assert_close(spread(scaling(x)).diagonal(), torch.ones(WIDTH).double(), atol=1e-3, rtol=0)
+    assert torch.linalg.cond(spread(scaling(x))) > 10
+    later = layer(skewed(20_000))
+    assert later.mean(0).abs().max() < 0.2
+    torch.testing.assert_close(spread(later), torch.eye(WIDTH).double(), atol=0.25, rtol=0)
 
 
-def test_whitening_carries_gradient_to_its_input_and_none_to_its_statistics() -> None:
-    layer = Whitening(WIDTH).train()
+@settings(max_examples=30, deadline=None, derandomize=True)
+@hypothesis.given(some.lists(some.tuples(some.integers(2, 9), some.floats(0.01, 0.9)), min_size=1, max_size=6))
+def test_statistics_that_move_are_those_of_the_weighted_queries(steps: list[tuple[int, float]]) -> None:
+    """Mean and covariance after any steps are the moments of all queries together, each batch with the weight left to it."""
+    torch.manual_seed(6)
+    whitening, scaling = Whitening(WIDTH).double(), Scaling(WIDTH).double()
+    seen, weights = torch.empty(0, WIDTH).double(), torch.empty(0).double()
+    for i, (rows, rate) in enumerate([(7, 1.0), *steps]):
+        queries = skewed(rows) + 2 * i
+        seen = torch.cat([seen, queries])
+        weights = torch.cat([weights * (1 - rate), torch.full((rows,), rate / rows).double()])
+        for norm in (whitening, scaling):
+            norm.learn(queries, rate)
+        mean, covariance = weights @ seen, seen.T.cov(correction=0, aweights=weights)
+        for norm in (whitening, scaling):
+            torch.testing.assert_close(norm.mean, mean)
+        torch.testing.assert_close(whitening.covariance, covariance)
+        torch.testing.assert_close(scaling.variance, covariance.diagonal())
+
+
+@torch.no_grad()
+def test_the_floor_keeps_quiet_axes_quiet() -> None:
+    x = torch.randn(500, 2).double() * torch.tensor([1.0, 1e-4]).double()
+    layer = Whitening(2).double()
+    layer.learn(x, 1.0)
+    first, second = spread(layer(x)).diagonal()
+    assert float(first) == pytest.approx(1) and 1e-6 < float(second) < 1e-4
+
+
+@pytest.mark.parametrize("kind", [Whitening, Scaling])
+def test_one_query_teaches_nothing_and_what_is_not_a_number_is_refused(kind: type[Whitening | Scaling]) -> None:
+    layer = kind(WIDTH).double()
+    layer.learn(skewed(50), 1.0)
+    before = {name: value.clone() for name, value in layer.state_dict().items()}
+    layer.learn(skewed(1), 1.0)
+    with pytest.raises(torch.linalg.LinAlgError):
+        layer.learn(skewed(3).index_fill(0, torch.tensor([1]), torch.nan), 1.0)
+    assert all(torch.equal(value, before[name]) for name, value in layer.state_dict().items())
+
+
+@pytest.mark.parametrize("kind", [Whitening, Scaling])
+def test_a_pass_teaches_the_statistics_nothing_and_carries_gradient_to_its_input(kind: type[Whitening | Scaling]) -> None:
+    layer = kind(WIDTH).train()
+    before = {name: value.clone() for name, value in layer.state_dict().items()}
     x = torch.randn(30, WIDTH, requires_grad=True)
     functional.mse_loss(layer(x), torch.randn(30, WIDTH)).backward()
     assert x.grad is not None and x.grad.abs().sum() > 0
+    assert all(torch.equal(value, before[name]) for name, value in layer.state_dict().items())
     assert not any(buffer.requires_grad for buffer in layer.buffers())
+
+
+def test_weights_of_earlier_runs_still_load() -> None:
+    """They hold a count of the batches seen besides the statistics."""
+    layer, fresh = Whitening(WIDTH), Whitening(WIDTH)
+    layer.learn(skewed(50), 1.0)
+    fresh.load_state_dict({**layer.state_dict(), "seen": torch.tensor(7)})
+    assert all(torch.equal(value, fresh.state_dict()[name]) for name, value in layer.state_dict().items())
+    with pytest.raises(RuntimeError, match="unknown"):
+        fresh.load_state_dict({**layer.state_dict(), "unknown": torch.tensor(7)})

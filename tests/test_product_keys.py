@@ -8,9 +8,9 @@ from torch import Tensor
 
 import elastic_core.models as models
 from elastic_core.data.batches import Batch
-from elastic_core.layers.interest_memory import InterestMemory, Retrieved, balance_penalty
+from elastic_core.layers.interest_memory import InterestMemory, Retrieved, SharedInterests, balance_penalty
 from elastic_core.layers.product_keys import ProductKeys, candidate_ranks, exhaustive, top_pairs
-from elastic_core.models.elastic import ElasticConfig
+from elastic_core.models.elastic import Elastic, ElasticConfig
 
 QUERIES, EXAMPLES = 128, 100  # a hypothesis example is a batch of random cases: 12,800 in all
 
@@ -148,9 +148,11 @@ def test_each_half_sees_its_own_half_of_the_query() -> None:
 # --- the memory ------------------------------------------------------------------------------------------------------
 
 
-def memory(gate: str = "softmax", query: str = "network", norm: str = "whiten", k: int = 4, side: int = 5) -> InterestMemory:
+def memory(
+    gate: str = "softmax", query: str = "network", norm: str = "whiten", k: int = 4, side: int = 5, scores: str = "cosine"
+) -> InterestMemory:
     torch.manual_seed(0)
-    return InterestMemory(24, 16, 2, side, k, query=query, norm=norm, gate=gate, stride=4, window=None)
+    return InterestMemory(24, 16, 2, side, k, query=query, norm=norm, scores=scores, gate=gate, stride=4, window=None)
 
 
 def histories(batch: int = 6, length: int = 24, width: int = 16) -> tuple[Tensor, Tensor]:
@@ -174,6 +176,24 @@ def test_padding_is_invisible_and_people_do_not_meet(query: str, norm: str) -> N
     order = torch.tensor([3, 0, 5, 1, 4, 2])
     assert_same(asked(x[order], real[order]), Retrieved(*(part[order] for part in found)))
     assert_same(asked(x[2:3], real[2:3]), Retrieved(*(part[2:3] for part in found)))
+
+
+@pytest.mark.parametrize("norm", ["whiten", "layer", "batch", "none"])
+def test_how_scores_are_made_is_a_setting_of_its_own(norm: str) -> None:
+    """The length of a sub-key counts with `dot` and does not with `cosine`, whatever normalises the query."""
+    for scores in ("cosine", "dot"):
+        model = teller(query_norm=norm, scores=scores).eval()
+        asked, batch = model.memories[0], person_batch()
+        assert isinstance(asked, InterestMemory)
+        before = model.retrieve(batch)
+        with torch.no_grad():
+            asked.keys.sub_keys *= 3
+        after = model.retrieve(batch).halves
+        torch.testing.assert_close(after, before.halves * (1 if scores == "cosine" else 3), atol=1e-4, rtol=1e-4)
+        if scores == "dot":
+            direct = torch.einsum("bhd,hsd->bhs", before.query.unflatten(-1, (2, -1)), asked.keys.sub_keys / 3)
+            torch.testing.assert_close(before.halves, direct, atol=1e-4, rtol=1e-4)
+    assert teller(query_norm=norm).config.scores == "cosine"
 
 
 def test_renaming_the_sub_keys_renames_the_experts_and_nothing_else() -> None:
@@ -207,6 +227,94 @@ def test_experts_are_gated_by_their_scores(gate: str) -> None:
     assert torch.equal(kept.experts, found.experts[:, [0, 2]]) and torch.equal(kept.interests, found.interests[:, [0, 2]])
 
 
+@pytest.mark.parametrize("norm", ["whiten", "layer", "batch", "none"])
+@pytest.mark.parametrize("query", ["network", "mean"])
+def test_the_raw_query_is_the_one_before_normalisation(query: str, norm: str) -> None:
+    asked, (x, real) = memory(query=query, norm=norm), histories()
+    asked.calibrate(x, real)
+    found = asked(x, real)
+    assert torch.equal(found.raw, asked.query_network(x, real)) and torch.equal(found.query, asked.norm(found.raw))
+    shared = SharedInterests(16, 4)(x, real)
+    assert shared.raw.shape == shared.query.shape == (6, 0)
+
+
+# --- what the queries are normalised with ----------------------------------------------------------------------------
+
+
+def person_batch(rows: int = 300, length: int = 24) -> Batch:
+    """Histories of all lengths, the empty one included, and a recall that is not the whole of them."""
+    items = torch.randint(1, 31, (rows, length), generator=torch.Generator().manual_seed(2))
+    items = items * (torch.arange(length) >= length - torch.arange(rows)[:, None] % (length + 1))
+    return Batch(items, torch.nn.functional.pad(items[:, :-5], (5, 0)))
+
+
+def teller(**more: object) -> Elastic:
+    """A model with weights far from their start, so that its queries are anything but white."""
+    torch.manual_seed(0)
+    model = models.build(ElasticConfig(length=24, width=16, layers=2, dropout=0.3, side=4, k=4, stride=4, **more), 30)  # type: ignore[arg-type]
+    assert isinstance(model, Elastic)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter += 0.3 * torch.randn_like(parameter)
+    return model
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("form", ["causal", "two-way"])
+@pytest.mark.parametrize("memory", ["shared", "per-layer"])
+@pytest.mark.parametrize(("query", "norm"), [("network", "whiten"), ("mean", "whiten"), ("network", "batch"), ("mean", "batch")])
+@torch.no_grad()
+def test_after_a_calibration_the_queries_of_that_batch_are_white(
+    query: str, norm: str, memory: str, form: str, training: bool
+) -> None:
+    model, batch = teller(query=query, query_norm=norm, memory=memory, form=form).train(training), person_batch()
+    model.calibrate(batch)
+    assert model.training == training and all(part.training == training for part in model.modules())
+    model.eval()  # dropout would blur what the second layer asks; normalisation is the same in both modes
+    found = model._encode(Batch(batch.recall, batch.recall))[1]
+    assert len(found) == (2 if memory == "per-layer" else 1)
+    for asked in (*found, model.retrieve(batch), model.train().retrieve(batch)):
+        wanted = torch.linalg.eigvalsh(asked.raw.T.cov(correction=0))
+        assert wanted[0] < 0.5 * wanted[-1]  # the raw queries are not white
+        spread = asked.query.T.cov(correction=0)
+        torch.testing.assert_close(asked.query.mean(0), torch.zeros(16), atol=1e-3, rtol=0)
+        if norm == "batch":
+            torch.testing.assert_close(spread.diagonal(), torch.ones(16), atol=0.02, rtol=0)
+        else:
+            white = wanted / wanted.clamp_min(1e-3 * wanted[-1])  # quiet axes stay below the floor
+            torch.testing.assert_close(torch.linalg.eigvalsh(spread), white, atol=0.02, rtol=0)
+            assert spread.diagonal().mean() > 0.7  # and they are few here
+
+
+def test_a_step_of_training_changes_no_statistics() -> None:
+    model, batch = teller().train(), person_batch()
+    model.calibrate(batch, 0.3)
+    before = {name: value.clone() for name, value in model.named_buffers()}
+    model(batch).states.sum().backward()
+    model.last_state(batch)
+    assert before and all(torch.equal(value, before[name]) for name, value in model.named_buffers())
+    model.calibrate(batch, 0.3)
+    moved = [name for name, value in model.named_buffers() if not torch.equal(value, before[name])]
+    assert {name.rsplit(".", 1)[1] for name in moved} == {"mean", "covariance", "transform"}
+
+
+@pytest.mark.parametrize("more", [{"query_norm": "layer"}, {"query_norm": "none"}, {"memory": "none"}])
+def test_where_there_is_nothing_to_calibrate_nothing_happens(more: dict[str, object]) -> None:
+    model = teller(**more).train()
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    model.calibrate(person_batch())
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+
+
+@torch.no_grad()
+def test_a_calibration_in_bfloat16_is_one_in_float32() -> None:
+    exact, rough, batch = teller(), teller(), person_batch()
+    exact.calibrate(batch)
+    with torch.autocast("cpu", torch.bfloat16):
+        rough.calibrate(batch)
+    assert all(torch.equal(value, rough.state_dict()[name]) for name, value in exact.state_dict().items())
+
+
 # --- learning --------------------------------------------------------------------------------------------------------
 
 
@@ -217,7 +325,7 @@ def gradients(gate: str, query: str = "network", k: int = 4, balance: float = 0.
     model = models.build(config, 30)
     items = torch.randint(1, 31, (8, 24))
     encoded = model(Batch(items[:, :-1], items[:, :12], padded=False))
-    logits = model.logits(encoded.states)[..., 1:]
+    logits = model.scorer()(encoded.states)[..., 1:]
     loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), items[:, 1:].flatten() - 1)
     (loss + balance * encoded.penalty).backward()
     return {name: 0.0 if p.grad is None else float(p.grad.abs().max()) for name, p in model.named_parameters()}

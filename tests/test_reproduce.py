@@ -10,6 +10,7 @@ from elastic_core.config import DataConfig, PlantedConfig, RunConfig, TrainConfi
 from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
 from elastic_core.models.elastic import ElasticConfig
+from elastic_core.objectives.window import WindowConfig
 from elastic_core.reproduce import Row, reproduce, rows, select, status
 from elastic_core.runs import Run
 from elastic_core.tables import table
@@ -18,7 +19,8 @@ PLANTED = PlantedConfig(users=40, items=50, interests=4, mean_length=14, max_len
 TOY = RunConfig(
     data=DataConfig(source="planted", planted=PLANTED),
     model=ElasticConfig(length=8, width=8, layers=1, side=4, k=2),
-    train=TrainConfig(objective="window", window=4, batch=32, epochs=4, patience=99),
+    objective=WindowConfig(span=4),
+    train=TrainConfig(batch=32, epochs=4, patience=99),
 )
 ROW = Row("toy", "planted", "elastic", TOY)
 

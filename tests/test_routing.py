@@ -32,6 +32,20 @@ def test_shipped_planted_run_beats_popularity_widely_and_its_memory_lives(world:
     assert (found.used, found.entropy) == pytest.approx((test["used"], test["entropy"]), abs=2e-3)
 
 
+def test_the_gauges_of_the_query_ask_every_history_once(world: Dataset) -> None:
+    """The raw query is what the retrieval itself started from, not a second pass through the query network."""
+    model = open_run(SHIPPED / "planted-elastic").model()
+    passes: list[np.ndarray] = []
+    network = model.memories[0].query_network  # type: ignore[index, union-attr]
+    network.register_forward_hook(lambda module, given, asked: passes.append(asked.detach().numpy()))  # type: ignore[union-attr, operator]
+    found = routing(model, world, "valid", batch=200)
+    people = world.histories.n_users
+    assert len(passes) == -(-people // 200)
+    raw = np.concatenate(passes)
+    shares = np.linalg.svd(raw - raw.mean(0), compute_uv=False) ** 2
+    assert found.raw_spectrum == pytest.approx(shares / shares.sum(), abs=1e-6)
+
+
 def test_experts_recover_the_planted_interests_beyond_chance(world: Dataset) -> None:
     scores = recover(open_run(SHIPPED / "planted-elastic").model(), world, people=500, shuffles=20)
     for score in (scores.strongest, scores.retrieved, scores.events):

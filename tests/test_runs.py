@@ -14,6 +14,7 @@ from elastic_core.config import DataConfig, PlantedConfig, RunConfig, TrainConfi
 from elastic_core.data import load
 from elastic_core.errors import InputError
 from elastic_core.models.elastic import ElasticConfig
+from elastic_core.objectives.window import WindowConfig
 from elastic_core.runs import CONFIG, EVENTS, ITEMS, RESUME, WEIGHTS, Run, list_runs, open_run
 from elastic_core.training.loop import train
 
@@ -21,7 +22,8 @@ PLANTED = PlantedConfig(users=40, items=50, interests=4, mean_length=14, max_len
 TOY = RunConfig(
     data=DataConfig(source="planted", planted=PLANTED),
     model=ElasticConfig(length=8, width=8, layers=1, side=4, k=2),
-    train=TrainConfig(objective="window", window=4, epochs=1),
+    objective=WindowConfig(span=4),
+    train=TrainConfig(epochs=1),
 )
 
 

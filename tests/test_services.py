@@ -89,7 +89,7 @@ def test_silencing_is_taking_the_row_out_and_leaves_the_model_alone(data: Datase
     here = inspect.after(model, data, 4, "test", [strongest])
     assert here.heard == start.heard[1:] and len(start.heard) == K
     batch = inspect.history_batch(start.read.items, model.length)
-    by_hand = model.logits(model.last_state(batch, edit=lambda r: r.keep(torch.arange(1, K))))[0]  # type: ignore[call-arg]
+    by_hand = model.scorer()(model.last_state(batch, edit=lambda r: r.keep(torch.arange(1, K))))[0]  # type: ignore[call-arg]
     order = [i for i in here.answer.ranks.argsort() if here.answer.ranks[i] > 0]
     assert torch.all(by_hand[order][:-1] >= by_hand[order][1:])
     assert not np.allclose(here.answer.chances, start.answer.chances)

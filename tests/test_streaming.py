@@ -10,7 +10,8 @@ from elastic_core import models
 from elastic_core.config import ModelConfig
 from elastic_core.data.batches import Batch
 from elastic_core.errors import InputError
-from elastic_core.streaming import ElasticStream, open_stream
+from elastic_core.models import open_stream
+from elastic_core.models.elastic import ElasticStream
 
 N_ITEMS = 40
 
@@ -33,7 +34,7 @@ def padded(lengths: list[int], columns: int, seed: int) -> Tensor:
             "heads": some.sampled_from([1, 2, 4]),
             "layers": some.integers(1, 3),
             "k": some.integers(1, 6),
-            "local": some.sampled_from([0, 1, 2, 5, 30]),
+            "conv_width": some.sampled_from([0, 1, 2, 5, 30]),
             "memory": some.sampled_from(["shared", "per-layer", "none"]),
             "query_norm": some.sampled_from(["whiten", "layer"]),
             "gate": some.sampled_from(["softmax", "sigmoid"]),
@@ -60,6 +61,25 @@ def test_streaming_equals_one_batch_pass(shape: dict[str, object], room: int, da
     stream.refresh(history)
     found = torch.stack([stream.step(later[:, i]) for i in range(room)], dim=1)
     torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-3)
+
+
+@torch.no_grad()
+def test_a_state_is_summed_in_float32_under_autocast() -> None:
+    """500 new events: a state in bfloat16 would stand still long before."""
+    model = elastic(length=560, layers=1, local=0, memory="none")  # interests that no rounding of a query can change
+    exact, rough = open_stream(model, room=500), open_stream(model, room=500)
+    assert isinstance(exact, ElasticStream) and isinstance(rough, ElasticStream)
+    history, later = padded([60, 9], 60, seed=5), torch.randint(1, N_ITEMS + 1, (2, 500))
+    exact.refresh(history)
+    for i in range(500):
+        exact.step(later[:, i])
+    with torch.autocast("cpu", torch.bfloat16):
+        rough.refresh(history)
+        for i in range(500):
+            rough.step(later[:, i])
+    for name, value in vars(rough.states[0]).items():
+        assert value.dtype == torch.float32, name
+        torch.testing.assert_close(value, getattr(exact.states[0], name), atol=1e-4, rtol=1e-5)
 
 
 def test_the_state_keeps_its_size_and_the_window_its_limit() -> None:
@@ -107,4 +127,4 @@ def test_a_room_that_leaves_no_history_is_refused() -> None:
         with pytest.raises(InputError, match="room"):
             open_stream(elastic(), room)
     with pytest.raises(InputError, match="constant size"):
-        open_stream(elastic(form="two-way"))
+        open_stream(elastic(bidirectional=True))

@@ -144,7 +144,7 @@ def test_figure_five_compares_only_runs_that_differ_in_nothing_else(small_world:
     here = finished("a")
     others = [
         finished("b", "model.side=16", "train.seed=1"),
-        finished("c", "model.local=0"),
+        finished("c", "model.conv_width=0"),
         finished("d", "model.k=8", data_hash="other"),
     ]
     found = runs.sensitivity(here, small_world, [here, *others])

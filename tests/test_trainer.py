@@ -16,22 +16,25 @@ import torch
 from safetensors.torch import load_file
 
 from elastic_core import runs
-from elastic_core.config import DataConfig, PlantedConfig, RunConfig, TrainConfig
+from elastic_core.config import DataConfig, ObjectiveConfig, PlantedConfig, RunConfig, TrainConfig
 from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
+from elastic_core.models import Scorer
 from elastic_core.models.elastic import ElasticConfig
-from elastic_core.objectives import full_softmax, negative_proposal, sampled_softmax
+from elastic_core.objectives.all_positions import AllConfig
+from elastic_core.objectives.softmax import full_softmax, negative_proposal, sampled_softmax
+from elastic_core.objectives.window import WindowConfig
 from elastic_core.runs import EVENTS, RESUME, WEIGHTS, Run
-from elastic_core.training.loop import train
+from elastic_core.training import recorder, train
 
 PLANTED = PlantedConfig(users=40, items=50, interests=4, mean_length=14, max_length=24)
-MODEL = ElasticConfig(length=8, width=8, layers=1, dropout=0.2, side=4, k=2)
+MODEL = ElasticConfig(length=8, width=8, layers=1, dropout=0.2, side=4, k=2, balance_weight=0.1)
 
 
-def tiny(**settings: Any) -> RunConfig:
-    given: dict[str, Any] = {"objective": "window", "window": 4, "batch": 32, "epochs": 3, "patience": 99, "balance": 0.1}
-    given["snapshots"] = True
-    return RunConfig(data=DataConfig(source="planted", planted=PLANTED), model=MODEL, train=TrainConfig(**{**given, **settings}))
+def tiny(objective: ObjectiveConfig = WindowConfig(span=4), **settings: Any) -> RunConfig:
+    given: dict[str, Any] = {"batch": 32, "epochs": 3, "patience": 99, "snapshots": True}
+    train = TrainConfig(**{**given, **settings})
+    return RunConfig(data=DataConfig(source="planted", planted=PLANTED), model=MODEL, objective=objective, train=train)
 
 
 @pytest.fixture(scope="module")
@@ -157,7 +160,10 @@ def _wait_for_epochs(child: Any, run: Run, epochs: int) -> None:
 
 
 @pytest.mark.slow
-def test_a_kill_before_every_single_write_changes_nothing(children: Any, world: Dataset, tmp_path: Path) -> None:
+def test_a_kill_before_every_single_write_changes_nothing(
+    children: Any, world: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And the test split is scored once: no kill after the ranks are kept leads to a second look."""
     expected = numbers(train(tiny(epochs=2), world, tmp_path / "whole"))
     died = 0
     while True:
@@ -165,7 +171,11 @@ def test_a_kill_before_every_single_write_changes_nothing(children: Any, world: 
         child = children.Process(target=train_here, args=(str(out), died + 1))
         child.start()
         child.join(60)
-        assert numbers(train(tiny(epochs=2), world, out)) == expected, f"killed before write {died + 1}"
+        with monkeypatch.context() as patched:
+            if Run(out).has_report:  # scored: whatever is missing, the test is not scored again
+                patched.setattr(recorder, "evaluate", None)
+            assert numbers(train(tiny(epochs=2), world, out)) == expected, f"killed before write {died + 1}"
+        assert not [file.name for file in out.iterdir() if file.name.startswith((".resume", ".ranks", ".model", ".config"))]
         if child.exitcode == 0:
             break
         assert child.exitcode == -signal.SIGKILL
@@ -206,6 +216,22 @@ def test_a_damaged_resume_file_is_one_sentence(world: Dataset, tmp_path: Path, s
         train(tiny(), world, run.path)
     (run.path / RESUME).unlink()  # what the sentence advises
     assert train(tiny(), world, run.path).finished
+
+
+def test_a_restart_does_not_count_the_epochs_of_an_attempt_that_died(world: Dataset, tmp_path: Path) -> None:
+    """Killed before it could be resumed (or its resume file deleted), a run begins again, and so does what is read of it."""
+    run = interrupted(world, tmp_path / "a")
+    (run.path / RESUME).unlink()
+    (run.path / f".{RESUME}.12345").write_bytes(b"a write that a kill cut short")
+    whole = train(tiny(), world, tmp_path / "whole")
+    assert numbers(train(tiny(), world, run.path)) == numbers(whole)
+    assert [row["event"] for row in run.events()] == ["start", *["epoch"] * 3, "test", "end"]
+    assert not list(run.path.glob(f".{RESUME}*"))
+
+
+def test_a_second_training_into_the_same_folder_is_refused(world: Dataset, tmp_path: Path) -> None:
+    with Run(tmp_path / "a").lock(), pytest.raises(InputError, match="another process is training"):
+        train(tiny(), world, tmp_path / "a")
 
 
 def test_missing_weights_are_one_sentence(world: Dataset, tmp_path: Path) -> None:
@@ -261,7 +287,7 @@ def test_patience_ends_a_run(world: Dataset, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("objective", ["window", "all"])
 def test_a_two_way_model_refuses_objectives_that_peek(world: Dataset, tmp_path: Path, objective: str) -> None:
-    config = tiny(objective=objective).override("model.form=two-way")
+    config = tiny().override(f"objective.name={objective}", "model.bidirectional=true")
     with pytest.raises(InputError, match="it can from: last"):
         train(config, world, tmp_path / "a")
     assert not (tmp_path / "a").exists()
@@ -269,7 +295,7 @@ def test_a_two_way_model_refuses_objectives_that_peek(world: Dataset, tmp_path: 
 
 def test_a_causal_model_refuses_all_positions_at_once(world: Dataset, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot learn from the objective 'all'"):
-        train(tiny(objective="all"), world, tmp_path / "a")
+        train(tiny(AllConfig()), world, tmp_path / "a")
 
 
 def test_failures_before_the_start_leave_no_folder(world: Dataset, tmp_path: Path) -> None:
@@ -280,7 +306,7 @@ def test_failures_before_the_start_leave_no_folder(world: Dataset, tmp_path: Pat
 
 def test_a_diverging_loss_is_one_sentence(world: Dataset, tmp_path: Path) -> None:
     with pytest.raises(InputError):
-        train(tiny(learning_rate=1e30, clip=1e30, epochs=20), world, tmp_path / "a")
+        train(tiny(learning_rate=100, max_grad_norm=1e9, epochs=20), world, tmp_path / "a")
 
 
 # --- sampled softmax --------------------------------------------------------------------------------------------------
@@ -295,9 +321,9 @@ def test_sampled_softmax_tends_to_the_full_one() -> None:
     full = float(full_softmax(states @ table.T, targets))
     error = []
     for negatives in (8, 64, 4096):
-        draws = [float(sampled_softmax(states, targets, table, proposal, negatives)) for _ in range(30)]
+        draws = [float(sampled_softmax(states, targets, Scorer(table), proposal, negatives)) for _ in range(30)]
         error.append(abs(float(np.mean(draws)) - full))
-    assert error[2] < 0.01 < error[0], (full, error)
+    assert error[2] < 0.01 * rows < error[0], (full, error)
     assert error[2] < error[1] < error[0]
 
 

@@ -90,8 +90,7 @@ def _causal(layer: CausalDispatcher, x: Tensor, p: Tensor, real: Tensor | None, 
     def dispatch() -> Tensor:
         if not last:
             return layer.dispatch(*read_prefixes(h, weights, *layer.slot_query(h, p)), p)
-        total = weights.transpose(-1, -2) @ h.unsqueeze(1)
-        return layer.dispatch(*layer.read(h[:, -1:], p, total, weights.sum(2)), p)
+        return layer.dispatch(*layer.read(h[:, -1:], p, *layer.sums(weights, h)), p)
 
     return [("aggregation", aggregate), ("dispatch", dispatch), *_rest(layer, x, h, last)]
 

@@ -14,7 +14,7 @@ from torch.nn import functional
 from elastic_core.layers.attention import split_heads
 from elastic_core.layers.feed_forward import FeedForward
 from elastic_core.layers.padding import masked
-from elastic_core.layers.prefix_slots import add_product, read_prefixes, weigh
+from elastic_core.layers.prefix_slots import add_product, precise, read_prefixes, weigh
 
 
 class LocalConvolution(nn.Module):
@@ -127,15 +127,21 @@ class CausalDispatcher(Dispatcher):
         if not last:
             slots, mixed = read_prefixes(h, weights, *self.slot_query(h, p))
             return self.finish(x, self.dispatch(slots, mixed, p), h, False), p
-        total = weights.transpose(-1, -2) @ h.unsqueeze(1)
-        slots, mixed = self.read(h[:, -1:], p, total, weights.sum(2))
+        slots, mixed = self.read(h[:, -1:], p, *self.sums(weights, h))
         return self.finish(x[:, -1:], self.dispatch(slots, mixed, p), h, True), p
 
+    @precise
     def weights(self, p: Tensor, h: Tensor, real: Tensor | None) -> Tensor:
         """e^a, how heavily each interest reads each event: `[B, H, N, k]`, zero on padding."""
         weights = weigh(self.aggregate_logits(p, h))
         return weights if real is None else weights * real[:, None, :, None]
 
+    @precise
+    def sums(self, weights: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
+        """What a whole history leaves in the slots: Σ_j e^{a_j} h_j `[B, H, k, d]` and the masses Σ_j e^{a_j} `[B, H, k]`."""
+        return weights.transpose(-1, -2) @ h.unsqueeze(1), weights.sum(2)
+
+    @precise
     def read(self, h: Tensor, p: Tensor, total: Tensor, mass: Tensor) -> tuple[Tensor, Tensor]:
         """One event `h [B, 1, d]` against a finished state: sums `[B, H, k, d]` and masses `[B, H, k]`."""
         memory = total / mass.clamp_min(1e-30).unsqueeze(-1)
@@ -143,6 +149,7 @@ class CausalDispatcher(Dispatcher):
         slots = (query @ memory.transpose(-1, -2) + bias).softmax(-1)
         return slots, slots @ memory
 
+    @precise
     def slot_query(self, h: Tensor, p: Tensor) -> tuple[Tensor, Tensor]:
         """What event t asks of the slots: of their running part `[B, H, N, d]`, of P itself `[B, H, N, k]`."""
         key = torch.einsum("hed,bkd->bhke", self.per_head(self.key2), p)
@@ -166,8 +173,8 @@ class CausalDispatcher(Dispatcher):
         """For people: how each interest reads the history `[B, H, k, N]` and the last event the interests `[B, H, k]`."""
         h = masked(self.norm(x), real)
         weights = self.weights(p, h, real)
-        mass = weights.sum(2)
-        slots, _ = self.read(h[:, -1:], p, weights.transpose(-1, -2) @ h.unsqueeze(1), mass)
+        total, mass = self.sums(weights, h)
+        slots, _ = self.read(h[:, -1:], p, total, mass)
         return weights.transpose(-1, -2) / mass.clamp_min(1e-30).unsqueeze(-1), slots[:, :, 0]
 
     def _own(self, linear: nn.Linear) -> Tensor:

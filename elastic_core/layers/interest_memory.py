@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from elastic_core.layers.product_keys import ProductKeys, top_pairs
-from elastic_core.layers.query_network import MeanQuery, QueryNetwork, query_norm
+from elastic_core.layers.query_network import MeanQuery, QueryNetwork, Scaling, Whitening, query_norm
 
 
 class Retrieved(NamedTuple):
@@ -22,6 +22,7 @@ class Retrieved(NamedTuple):
     gates: Tensor  # [B, k]
     halves: Tensor  # [B, 2, side] every sub-key's score
     query: Tensor  # [B, d] after normalisation
+    raw: Tensor  # [B, d] before it
 
     def keep(self, rows: Tensor) -> "Retrieved":
         """Only the experts at these ranks `[r]`, for what-if questions."""
@@ -53,6 +54,7 @@ class InterestMemory(nn.Module):
         *,
         query: str,
         norm: str,
+        scores: str,
         gate: str,
         stride: int,
         window: int | None,
@@ -61,7 +63,7 @@ class InterestMemory(nn.Module):
         self.k, self.kind = k, gate
         self.query_network = MeanQuery() if query == "mean" else QueryNetwork(length, width, heads, stride, window)
         self.norm = query_norm(norm, width)
-        self.keys = ProductKeys(width, side, cosine=norm in ("whiten", "layer"))
+        self.keys = ProductKeys(width, side, cosine=scores == "cosine")
         self.values = nn.Embedding(side * side, width)
         nn.init.normal_(self.values.weight, std=width**-0.5)
 
@@ -72,7 +74,17 @@ class InterestMemory(nn.Module):
             halves = self.keys(query)
             experts, scores = top_pairs(halves, self.k)
             gates = gate(scores, self.kind)
-            return Retrieved(self.values(experts) * gates.unsqueeze(-1), experts, scores, gates, halves, query)
+            return Retrieved(self.values(experts) * gates.unsqueeze(-1), experts, scores, gates, halves, query, pooled)
+
+    @torch.no_grad()
+    def calibrate(self, x: Tensor, real: Tensor | None, rate: float = 1.0) -> None:
+        """Tells the query's normalisation what these histories ask (`x [B, N, d]`, `real [B, N]`); 1 forgets all earlier ones.
+
+        Layer norm and none have nothing to learn.
+        """
+        if isinstance(self.norm, Whitening | Scaling):
+            with torch.autocast(x.device.type, enabled=False):  # a covariance of rounded queries is one of the rounding
+                self.norm.learn(self.query_network(x.to(self.values.weight.dtype), real), rate)
 
 
 class SharedInterests(nn.Module):
@@ -86,7 +98,8 @@ class SharedInterests(nn.Module):
         b, k = x.shape[0], self.interests.shape[0]
         ones = x.new_ones(b, k)
         numbers = torch.arange(k, device=x.device).expand(b, k)
-        return Retrieved(self.interests.expand(b, -1, -1), numbers, ones, ones, x.new_zeros(b, 2, 0), x.new_zeros(b, 0))
+        nothing = x.new_zeros(b, 0)
+        return Retrieved(self.interests.expand(b, -1, -1), numbers, ones, ones, x.new_zeros(b, 2, 0), nothing, nothing)
 
 
 def balance_penalty(halves: Tensor) -> Tensor:

@@ -4,18 +4,45 @@ Slot s at time t holds a softmax average of the past, M_t[s] = Σ_{j<=t} e^{a_j[
 Position t scores the slots, b_t[s] + q_t · M_t[s], and reads their mixture. Written directly this needs N x k x d numbers; in
 chunks of C it needs N/C x k x d for the states at the chunk borders and N x C inside, all of it plain matrix products:
 4kd + 4C(d + k) multiplications per event whatever the length.
+
+All of it is `precise`: float32 at least, under autocast too.
 """
+
+import functools
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 CAP = 30.0  # bounded logits: e^±30 needs no running maximum in float32, so a prefix never depends on what follows
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
+def precise(function: Callable[P, R]) -> Callable[P, R]:
+    """Runs `function` without autocast and with its half-precision tensors (given by position) as float32.
+
+    A sum in bfloat16 stops growing at 256 times its terms, and a logit of 20 rounded to 8 bits is off by a factor of e^0.06.
+    """
+
+    def raised(x: Any) -> Any:
+        return x.float() if isinstance(x, Tensor) and x.dtype in (torch.bfloat16, torch.float16) else x
+
+    @functools.wraps(function)
+    def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        device = next(x.device.type for x in args if isinstance(x, Tensor))
+        with torch.autocast(device, enabled=False):
+            return function(*(raised(x) for x in args), **kwargs)
+
+    return run
+
+
+@precise
 def weigh(logits: Tensor) -> Tensor:
-    """e^a with a softly bounded to ±CAP, in float32."""
-    return (CAP * torch.tanh(logits.float() / CAP)).exp()
+    """e^a with a softly bounded to ±CAP."""
+    return (CAP * torch.tanh(logits / CAP)).exp()
 
 
 def add_product(total: Tensor, a: Tensor, b: Tensor) -> Tensor:
@@ -25,6 +52,7 @@ def add_product(total: Tensor, a: Tensor, b: Tensor) -> Tensor:
     return total
 
 
+@precise
 def read_prefixes(x: Tensor, weights: Tensor, queries: Tensor, bias: Tensor, chunk: int = 32) -> tuple[Tensor, Tensor]:
     """One pass over all prefixes.
 

@@ -7,6 +7,7 @@ windows of `window` tokens; up to N = stride · window that is full attention.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -70,44 +71,91 @@ class MeanQuery(nn.Module):
 
 
 class Whitening(nn.Module):
-    """Decorrelates queries `[B, d]` with the running mean and covariance of those seen in training.
+    """Decorrelates queries `[B, d]` with a mean and covariance that `learn` was told: x → (x - m) C^(-1/2).
 
-    Scaling each coordinate (batch norm) cannot spread a query that is nearly one-dimensional; its principal axes must be
-    brought to one variance. The statistics are buffers and carry no gradient: x → (x - m) C^(-1/2).
+    Scaling each coordinate (`Scaling`) cannot spread a query that is nearly one-dimensional; its principal axes must be
+    brought to one variance. Axes with less than `floor` of the largest variance are not blown up further.
+
+    A pass changes nothing, in training neither: a training batch holds other histories (most of them short) than those
+    that are served, and weights that are averaged over steps need statistics of their own.
     """
 
-    def __init__(self, width: int, momentum: float = 0.05, floor: float = 1e-3) -> None:
+    def __init__(self, width: int, floor: float = 1e-3) -> None:
         super().__init__()
-        self.momentum, self.floor = momentum, floor
+        self.floor = floor
         self.mean: Tensor
         self.covariance: Tensor
         self.transform: Tensor
-        self.seen: Tensor
         self.register_buffer("mean", torch.zeros(width))
         self.register_buffer("covariance", torch.eye(width))
         self.register_buffer("transform", torch.eye(width))
-        self.register_buffer("seen", torch.zeros((), dtype=torch.long))
 
     def forward(self, x: Tensor) -> Tensor:
-        if self.training and x.shape[0] > 1:
-            self._learn(x.detach().float())
         return (x - self.mean) @ self.transform
 
     @torch.no_grad()
-    def _learn(self, x: Tensor) -> None:
-        self.seen += 1
-        rate = max(self.momentum, 1.0 / float(self.seen))
-        self.mean.lerp_(x.mean(0), rate)
-        centred = x - self.mean
-        self.covariance.lerp_(centred.T @ centred / x.shape[0], rate)
-        values, vectors = torch.linalg.eigh(self.covariance)
+    def learn(self, queries: Tensor, rate: float) -> None:
+        """Moves mean and covariance towards those of `queries [B, d]`; rate 1 makes them exactly theirs.
+
+        They are the moments of the mixture (1 - rate) · what was known + rate · queries, so the way between the two means
+        counts as variance too. Fewer than two queries have none and change nothing. Raises LinAlgError if a query is
+        not a number, and keeps what was known.
+        """
+        if len(queries) < 2:
+            return
+        queries = _numbers(queries).to(self.mean.dtype)
+        mean = queries.mean(0)
+        centred, way = queries - mean, mean - self.mean
+        covariance = self.covariance.lerp(centred.T @ centred / len(queries), rate) + rate * (1 - rate) * torch.outer(way, way)
+        values, vectors = torch.linalg.eigh(covariance)
         values = values.clamp_min(values[-1].clamp_min(1e-12) * self.floor)
+        self.mean.lerp_(mean, rate)
+        self.covariance.copy_(covariance)
         self.transform.copy_(vectors @ torch.diag(values.rsqrt()) @ vectors.T)
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
+        state_dict.pop(prefix + "seen", None)  # a count of batches, in weights of earlier runs
+        super()._load_from_state_dict(state_dict, prefix, *rest)
+
+
+class Scaling(nn.Module):
+    """Brings every coordinate of queries `[B, d]` to mean 0 and variance 1, as the batch norm of Lample et al.
+
+    Its statistics are learned like those of `Whitening`, for the same reasons, and there is no affine map after it: the
+    sub-keys have their own scale.
+    """
+
+    def __init__(self, width: int, floor: float = 1e-6) -> None:
+        super().__init__()
+        self.floor = floor
+        self.mean: Tensor
+        self.variance: Tensor
+        self.register_buffer("mean", torch.zeros(width))
+        self.register_buffer("variance", torch.ones(width))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return (x - self.mean) * (self.variance + self.floor).rsqrt()
+
+    @torch.no_grad()
+    def learn(self, queries: Tensor, rate: float) -> None:
+        """As `Whitening.learn`, coordinate by coordinate."""
+        if len(queries) < 2:
+            return
+        variance, mean = torch.var_mean(_numbers(queries).to(self.mean.dtype), 0, correction=0)
+        self.variance.lerp_(variance, rate).add_(rate * (1 - rate) * (mean - self.mean).square())
+        self.mean.lerp_(mean, rate)
+
+
+def _numbers(queries: Tensor) -> Tensor:
+    """The queries themselves. Raises LinAlgError where one is not a number: `eigh` does not always, and statistics keep a NaN."""
+    if not queries.isfinite().all():
+        raise torch.linalg.LinAlgError("the queries to be normalised are no longer numbers")
+    return queries
 
 
 def query_norm(name: str, width: int) -> nn.Module:
     """`whiten` (ours), `layer`, `batch` (Lample et al.) or `none`: queries and sub-keys on one scale."""
-    kinds: dict[str, Callable[[int], nn.Module]] = {"whiten": Whitening, "layer": nn.LayerNorm, "batch": nn.BatchNorm1d}
+    kinds: dict[str, Callable[[int], nn.Module]] = {"whiten": Whitening, "layer": nn.LayerNorm, "batch": Scaling}
     return kinds[name](width) if name in kinds else nn.Identity()
 
 

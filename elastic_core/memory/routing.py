@@ -65,7 +65,6 @@ def routing(model: Recommender, dataset: Dataset, split: Split = "valid", batch:
     device = next(model.parameters()).device
     experts, gates, queries, raw = [], [], [], []
     users, ends = np.arange(dataset.histories.n_users), dataset.ends(split)
-    memory = model.memories[0]  # type: ignore[index]
     for at in range(0, len(users), batch):
         rows = users[at : at + batch]
         read = reading_batch(dataset, rows, ends[rows], model.length).to(device)
@@ -73,7 +72,7 @@ def routing(model: Recommender, dataset: Dataset, split: Split = "valid", batch:
         experts.append(found.experts.cpu().numpy())
         gates.append(found.gates.float().cpu().numpy())
         queries.append(found.query.float().cpu().numpy())
-        raw.append(memory.query_network(model.events.content(read.recall), read.recall > 0).float().cpu().numpy())  # type: ignore
+        raw.append(found.raw.float().cpu().numpy())
     model.train(was_training)
     chosen, weights = np.concatenate(experts), np.concatenate(gates)
     size = model.config.side**2  # type: ignore[attr-defined]

@@ -9,7 +9,8 @@ One implementation, every variant a setting:
 | `query` | `network` (Eq. 4), `mean` (w/o Query Net) |
 | `dispatch` | `linear` (Eq. 2-3), `none` (w/o Dispatcher: self-attention, the experts as extra keys; the paper defines none) |
 | `gate` | `softmax`, `sigmoid`, `none` (Algorithm 1 as printed: no gradient to keys and query network) |
-| `query_norm` | `whiten` (ours), `layer`, `batch`, `none` |
+| `query_norm` | `whiten` (ours), `layer`, `batch` (each coordinate by its own variance), `none` |
+| `scores` | `cosine` of query and sub-key times a learned temperature (ours), `dot` (Eq. 7: no sub-key is brought to unit norm) |
 | `conv_width` | width of the causal convolution beside the dispatch (ours), 0 = the paper |
 """
 
@@ -30,7 +31,7 @@ from elastic_core.layers.embedding import EventEmbedding
 from elastic_core.layers.feed_forward import FeedForward
 from elastic_core.layers.interest_memory import InterestMemory, Retrieved, SharedInterests, balance_penalty
 from elastic_core.layers.padding import masked
-from elastic_core.layers.prefix_slots import weigh
+from elastic_core.layers.prefix_slots import precise, weigh
 from elastic_core.models.contract import Edit, Encoded, Retrieves, Scorer, Streams, Traces
 from elastic_core.models.registry import register
 
@@ -46,6 +47,7 @@ class ElasticConfig(ModelConfig, name="elastic"):
     dispatch: Literal["linear", "none"] = "linear"
     gate: Literal["softmax", "sigmoid", "none"] = "softmax"
     query_norm: Literal["whiten", "layer", "batch", "none"] = "whiten"
+    scores: Literal["cosine", "dot"] = "cosine"
     conv_width: Annotated[int, Within(0, 1_024)] = 8
     stride: Annotated[int, Within(2, 1_024)] = 8
     window: Annotated[int, Within(0, 131_072)] = 64  # attention window of the query network; 0 = full attention
@@ -95,7 +97,8 @@ def _memory(config: ElasticConfig) -> nn.Module:
         return SharedInterests(config.width, config.k)
     return InterestMemory(
         config.length, config.width, config.heads, config.side, config.k,
-        query=config.query, norm=config.query_norm, gate=config.gate, stride=config.stride, window=config.window or None,
+        query=config.query, norm=config.query_norm, scores=config.scores, gate=config.gate,
+        stride=config.stride, window=config.window or None,
     )  # fmt: skip
 
 
@@ -143,6 +146,26 @@ class Elastic(Retrieves, Streams, Traces):
 
     def retrieve(self, batch: Batch) -> Retrieved:
         return self._retrieve(0, *self._read_for_retrieval(batch))
+
+    @torch.no_grad()
+    def calibrate(self, batch: Batch, rate: float = 1.0) -> None:
+        """Tells every memory's query normalisation what histories ask: those that `batch.retrieval_items [B, N]` holds.
+
+        `rate` is how far its statistics move (1 = only this batch counts). Without dropout, as histories are served; memory
+        by memory, because in the two-way form what a layer asks depends on what the layer before it has found.
+        """
+        was_training = self.training
+        self.eval()
+        content, real = self._read_for_retrieval(batch)
+        x = self.events.place(content, real)
+        for i, memory in enumerate(self.memories):
+            if not isinstance(memory, InterestMemory):
+                break
+            asked = content if i == 0 or self.causal else x
+            memory.calibrate(asked, real, rate)
+            if not self.causal and i + 1 < len(self.memories):
+                x, _ = self.layers[i](x, memory(asked, real).interests, real)
+        self.train(was_training)
 
     def trace(self, batch: Batch) -> Trace:
         """How this history was read. Costs O(N·k) more than scoring; meant for one person at a time."""
@@ -269,18 +292,19 @@ class ElasticStream:
         return sum(math.prod(y.shape[1:]) for y in kept)
 
 
+@precise
 def _read(layer: CausalDispatcher, p: Tensor, h: Tensor, real: Tensor) -> LayerState:
     """The sums over a whole history `h [B, n, d]`, and the layer's maps for these interests as matrices."""
     people, _, width = p.shape
-    weights = layer.weights(p, h, real)
+    total, mass = layer.sums(layer.weights(p, h, real), h)
     eye = torch.eye(width, device=p.device, dtype=p.dtype).expand(people, -1, -1)
     query, bias = layer.slot_query(eye, p)
     keep = layer.local.taps.shape[0] - 1 if layer.local else 0
     tail = torch.nn.functional.pad(h, (0, 0, keep, 0))[:, h.shape[1] :]
     fixed, moving = layer.folded_values(p)
     return LayerState(
-        total=weights.transpose(-1, -2) @ h.unsqueeze(1),
-        mass=weights.sum(2),
+        total=total,
+        mass=mass,
         tail=tail,
         asks=layer.aggregate_logits(p, eye),
         query=query[:1],
@@ -293,6 +317,15 @@ def _read(layer: CausalDispatcher, p: Tensor, h: Tensor, real: Tensor) -> LayerS
 def _advance(layer: CausalDispatcher, state: LayerState, x: Tensor) -> Tensor:
     """One event `[B, 1, d]` through a layer, into its sums."""
     h = layer.norm(x)
+    y = _into_slots(h, state) + layer.output.bias
+    window = torch.cat([state.tail, h], dim=1)
+    state.tail = window[:, window.shape[1] - state.tail.shape[1] :]
+    return layer.finish(x, y, window, last=True)
+
+
+@precise
+def _into_slots(h: Tensor, state: LayerState) -> Tensor:
+    """Adds one normalised event `[B, 1, d]` to the sums; what the slots then answer it, `[B, 1, d]`."""
     row = h.unsqueeze(1)  # [B, 1, 1, d]
     weight = weigh(row @ state.asks)  # [B, H, 1, k]
     state.total += weight.transpose(-1, -2) * row
@@ -300,7 +333,4 @@ def _advance(layer: CausalDispatcher, state: LayerState, x: Tensor) -> Tensor:
     memory = state.total / state.mass.clamp_min(1e-30).unsqueeze(-1)
     slots = ((row @ state.query) @ memory.transpose(-1, -2) + row @ state.bias).softmax(-1)  # [B, H, 1, k]
     mixed = slots @ memory
-    y = slots.flatten(1)[:, None] @ state.given + mixed.flatten(1)[:, None] @ state.carried + layer.output.bias
-    window = torch.cat([state.tail, h], dim=1)
-    state.tail = window[:, window.shape[1] - state.tail.shape[1] :]
-    return layer.finish(x, y, window, last=True)
+    return slots.flatten(1)[:, None] @ state.given + mixed.flatten(1)[:, None] @ state.carried

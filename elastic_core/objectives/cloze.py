@@ -1,7 +1,7 @@
 """`cloze` (BERT4Rec, Sun et al. 2019): random events are masked and predicted from everything else, later events too.
 
-The input that asks is an item of its own, number n_items + 1. So that the model also meets the question of serving, the
-last event of a row is masked alone half of the times (Sun et al. add such samples as well).
+The input that asks is an item of its own, number n_items + 1. So that the model also meets the question of serving, some rows
+end at a random event, which is masked alone (Sun et al. add such samples as well).
 """
 
 from dataclasses import dataclass
@@ -18,8 +18,8 @@ from elastic_core.objectives.contract import Objective, Rows, register, tiles
 
 @dataclass(frozen=True, kw_only=True)
 class ClozeConfig(ObjectiveConfig, name="cloze"):
-    mask_share: Annotated[float, Within(0.01, 1)] = 0.3  # of a row's events; at least one
-    last_share: Annotated[float, Within(0, 1)] = 0.5  # rows in which the last event alone is masked
+    mask_share: Annotated[float, Within(0.01, 1)] = 0.3  # of a row's events
+    last_share: Annotated[float, Within(0, 1)] = 0.2  # rows that end at a masked event and have no other
 
 
 @register(ClozeConfig)
@@ -38,15 +38,15 @@ class Cloze(Objective):
         return Rows(users[which], self.ends[users[which]] - back, wide)
 
     def batch(self, rows: Rows, rng: np.random.Generator) -> Batch:
-        columns = needed_columns(rows.last - self.starts[rows.users], self.length)
-        items = left_pad(self.dataset.histories, rows.users, rows.last, columns)
+        alone = rng.random(len(rows.users)) < self.config.last_share
+        last = rows.last - alone * rng.integers(0, rows.wide)  # every event of a row is as likely as any other
+        columns = needed_columns(last - self.starts[rows.users], self.length)
+        items = left_pad(self.dataset.histories, rows.users, last, columns)
         own = torch.arange(columns) >= columns - torch.from_numpy(rows.wide)[:, None]
-        masked = torch.from_numpy(rng.random(items.shape) < self.config.mask_share) & own
-        alone = torch.from_numpy(rng.random(len(items)) < self.config.last_share) | ~masked.any(1)
-        masked[alone] = False
-        masked[alone, -1] = True
+        masked = torch.from_numpy(rng.random(items.shape) < self.config.mask_share) & own & (items > 0)
+        masked[alone] = torch.arange(columns) == columns - 1
         asked = items.masked_fill(masked, self.dataset.catalog.n_items + 1)
-        times = left_pad_times(self.dataset, rows.users, rows.last, columns)
+        times = left_pad_times(self.dataset, rows.users, last, columns)
         if times is not None:
             times = times.masked_fill(masked, 0)  # when it happened belongs to the answer
         return Batch(asked, asked, items * masked, times, padded=bool((items[:, 0] == 0).any()))

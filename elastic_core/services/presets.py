@@ -123,13 +123,7 @@ def settings(config: RunConfig, section: Literal["model", "objective", "train"])
 
 def changed(config: RunConfig, values: dict[str, Any]) -> RunConfig:
     """A copy with fields such as `model.side` replaced. Raises InputError with one sentence if it cannot work."""
-    plain = config.to_dict()
-    for key, value in values.items():
-        section, _, name = key.partition(".")
-        if name not in plain.get(section, {}):
-            raise InputError(f"there is no setting {key!r}")
-        plain[section][name] = value
-    made = RunConfig.from_dict(plain)
+    made = config.replaced(values)
     if models.model_class(made.model.name).objective:
         objectives.check(made.objective.name, _toy(made.model))
     return made

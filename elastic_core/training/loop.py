@@ -61,7 +61,7 @@ class Loop:
             self.run.forget_resume()  # left over if the process ended right after the last row
             return self.run
         resume = self.recorder.resume()
-        if self.run.scored:  # it ended between the test's ranks and the last row: what was judged must stay as it is
+        if self.run.has_report:  # it ended between the test's ranks and the last row: what was judged must stay as it is
             for name in PROGRESS:
                 setattr(self, name, (resume or {}).get(name, getattr(self, name)))
         elif not self.model.trained:  # it is fitted when the run is opened for its test

@@ -74,7 +74,7 @@ class Recorder:
         if self.run.last("test") is not None:
             return
         best = self.run.model(self.dataset).to(device)
-        if not self.run.scored:
+        if not self.run.has_report:
             self.run.save_report(evaluate(best, self.dataset, split="test", protocols=PROTOCOLS, device=str(device)))
         report = self.run.report()
         row = {"event": "test", "users": len(report.users), "protocols": report.metrics, "errors": report.errors}

@@ -25,9 +25,9 @@ HELP = {
     "model.length": "How many of the latest events are read (N).",
     "model.width": "Numbers per item and expert (d).",
     "model.window": "Attention window of the query network; 0 = all.",
-    "train.window": "Targets that share one retrieval (objective window).",
+    "objective.span": "Targets that share one retrieval (objective window).",
     "train.minutes": "Wall-clock budget; 0 = none.",
-    "train.balance": "Weight of the term that keeps the memory evenly used.",
+    "model.balance_weight": "Weight of the term that keeps the memory evenly used.",
     "train.patience": "Stops after so many epochs without a better validation.",
 }
 
