@@ -191,7 +191,11 @@ class Trainer:
     def _finish(self) -> None:
         """Scores the test split once, with the best weights, under every protocol."""
         best = self.run.model(self.dataset).to(self.device)
-        report = evaluate(best, self.dataset, split="test", protocols=PROTOCOLS, device=str(self.device))
+        if self.run.has_report:  # the run was killed between these ranks and the row below
+            report = self.run.report()
+        else:
+            report = evaluate(best, self.dataset, split="test", protocols=PROTOCOLS, device=str(self.device))
+            self.run.save_report(report)
         row: dict[str, Any] = {"event": "test", "users": len(report.users), "protocols": report.metrics, "errors": report.errors}
         row["seconds"] = round(report.seconds, 2)
         if best.retrieves:
