@@ -3,6 +3,7 @@
     config.json        the resolved configuration
     model.safetensors  the best weights by validation NDCG@10; empty for training-free models, which are fitted on opening
     metrics.jsonl      one event a line: start, epoch, test, end; append-only, a torn last line is skipped
+    ranks.safetensors  everybody's rank in the test, under every protocol; written once (evaluation/ranks.py)
     items.csv          dense id, raw id (and the title where the data's licence allows it)
     epochs/0007.safetensors  (where `train.snapshots` is on) every expert's load and value after epoch 7
     resume.pt          what continuing needs; not part of a finished run
@@ -31,6 +32,8 @@ from elastic_core import models, objectives  # noqa: F401  (a configuration name
 from elastic_core.config import RunConfig
 from elastic_core.data import Catalog, Dataset
 from elastic_core.errors import InputError
+from elastic_core.evaluation import ranks
+from elastic_core.evaluation.evaluate import Report
 from elastic_core.weights import model_from
 
 CONFIG, WEIGHTS, EVENTS, ITEMS, RESUME = "config.json", "model.safetensors", "metrics.jsonl", "items.csv", "resume.pt"
@@ -119,6 +122,25 @@ class Run:
         model.fit(dataset)
         return model.eval()
 
+    @property
+    def has_report(self) -> bool:
+        """Whether the ranks of its test are there; nothing is read."""
+        return (self.path / ranks.FILE).exists()
+
+    def report(self) -> Report:
+        """Everybody's ranks in the run's test, as they were stored then.
+
+        Raises InputError if none are stored (it says how), the file is damaged, or it is of other data than the run's.
+        """
+        if not self.has_report:
+            raise InputError(
+                f"the run {self.name} keeps no ranks of its test; python -m elastic_core evaluate {self.path} --store keeps them"
+            )
+        found = ranks.read(self.path / ranks.FILE, f"{self.name}/{ranks.FILE}")
+        if found.data_hash != (self.last("start") or {}).get("data_hash", found.data_hash):
+            raise InputError(f"{self.name}/{ranks.FILE} is of other data ({found.data_hash}) than the run")
+        return found
+
     def snapshots(self) -> list[tuple[int, Path]]:
         """The epochs whose memory was kept, in order: number and file with `load` [K] and `values` [K, d]."""
         files = sorted((self.path / SNAPSHOTS).glob("*.safetensors"))
@@ -180,6 +202,12 @@ class Run:
             file.write(("\n" if torn else "") + json.dumps(event) + "\n")
             file.flush()
             os.fsync(file.fileno())
+
+    def save_report(self, report: Report) -> None:
+        """Keeps a test's ranks. Raises InputError if there are some already: the test split is scored once."""
+        if self.has_report:
+            raise InputError(f"the run {self.name} was tested already: its ranks are in {ranks.FILE}, and a test is scored once")
+        write_whole(self.path / ranks.FILE, lambda beside: ranks.write(report, beside))
 
     def save_weights(self, model: torch.nn.Module) -> None:
         weights = {k: v.detach().cpu().contiguous() for k, v in model.state_dict().items()}

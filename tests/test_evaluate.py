@@ -62,6 +62,15 @@ def whole(dataset: Dataset, user: int) -> list[int]:
     return dataset.histories.of(user).tolist()
 
 
+def target_counts(dataset: Dataset) -> np.ndarray:
+    """How often each item is anybody's target, by a loop: everything but a first event."""
+    counts = np.zeros(dataset.catalog.n_items + 1)
+    for user in range(dataset.histories.n_users):
+        for item in whole(dataset, user)[1:]:
+            counts[item] += 1
+    return counts
+
+
 def read(dataset: Dataset, user: int, split: str) -> list[int]:
     return whole(dataset, user)[: -1 if split == "test" else -2]
 
@@ -83,7 +92,7 @@ def test_candidate_sets_match_their_definitions(split: str) -> None:
         assert sets["uniform100"][user] <= unseen
         assert len(sets["uniform100"][user]) == min(100, len(unseen))
         assert target not in sets["pop100"][user]
-        assert sets["pop100"][user] <= {item for item, count in enumerate(dataset.all_counts()) if count}
+        assert sets["pop100"][user] <= {item for item, count in enumerate(target_counts(dataset)) if count}
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -142,10 +151,22 @@ def crowd(items: int, length: int, users: int) -> Dataset:
     return Dataset(name="crowd", label="Crowd", catalog=one.catalog, histories=histories, licence="none")
 
 
+def test_popular_draws_count_targets_only() -> None:
+    """By hand: of three people, item 1 is everybody's first event and never a target, so it is never drawn. Item 2 is a target
+    three times, item 3 once, items 4, 5 and 6 once each."""
+    flat = np.array([1, 2, 3, 4, 1, 2, 5, 1, 2, 6], dtype=np.int32)
+    histories = Histories(flat, np.arange(10), np.array([0, 4, 7, 10]), np.array(["a", "b", "c"]))
+    dataset = Dataset(name="w", label="W", catalog=world(items=6).catalog, histories=histories, licence="none")
+    assert Candidates(dataset, "test", 0).counts.tolist() == [0, 0, 3, 1, 1, 1, 1]
+    for seed in range(50):
+        drawn = members(Candidates(dataset, "test", seed), "pop100", dataset)
+        assert not any(1 in row for row in drawn) and [4 in drawn[0], 5 in drawn[1], 6 in drawn[2]] == [False] * 3
+
+
 def test_popular_draws_follow_the_counts_without_the_target() -> None:
     people = 4000
     dataset = crowd(items=400, length=200, users=people)
-    weight = dataset.all_counts().astype(float)
+    weight = target_counts(dataset)
     weight[dataset.targets("test")[0]] = 0
     chance = 1 - (1 - weight / weight.sum()) ** 100  # of being drawn at least once
     drawn = Candidates(dataset, "test", 0).mask("pop100", np.arange(people)).numpy().mean(0)
@@ -157,7 +178,7 @@ def test_popular_draws_follow_the_counts_without_the_target() -> None:
 def test_popular_draws_are_a_hundred_draws_from_the_tabulated_distribution() -> None:
     """Chi-square of the pooled draws, rebuilt by another route; duplicates collapse to the very set that was found."""
     dataset = crowd(items=400, length=200, users=3000)
-    weight = dataset.all_counts().astype(float)
+    weight = target_counts(dataset)
     weight[dataset.targets("test")[0]] = 0
     draws = np.searchsorted(np.cumsum(weight), uniforms(0, 1, np.arange(3000), 100) * weight.sum(), side="right")
     found, due = np.bincount(draws.ravel(), minlength=401), weight / weight.sum() * draws.size
@@ -234,3 +255,19 @@ def test_the_report_says_what_its_numbers_rest_on() -> None:
 def test_wrong_questions_get_one_clear_sentence(settings: dict, message: str) -> None:
     with pytest.raises(InputError, match=message):
         evaluate(Hashed(150), world(), **settings)
+
+
+def test_a_scorer_is_prepared_once_and_scores_everybody_once() -> None:
+    dataset = world()
+    calls: list[str] = []
+
+    class Prepared(Hashed):
+        def prepare(self) -> None:
+            calls.append("prepare")
+
+        def score(self, batch: Batch) -> Tensor:
+            calls.extend(["score"] * len(batch.items))
+            return super().score(batch)
+
+    evaluate(Prepared(dataset.catalog.n_items), dataset, batch=7)
+    assert calls == ["prepare"] + ["score"] * dataset.histories.n_users

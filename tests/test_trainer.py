@@ -30,8 +30,10 @@ from elastic_core.training import recorder, train
 PLANTED = PlantedConfig(users=40, items=50, interests=4, mean_length=14, max_length=24)
 MODEL = ElasticConfig(length=8, width=8, layers=1, dropout=0.2, side=4, k=2, balance_weight=0.1)
 
+WINDOW = WindowConfig(span=4)
 
-def tiny(objective: ObjectiveConfig = WindowConfig(span=4), **settings: Any) -> RunConfig:
+
+def tiny(objective: ObjectiveConfig = WINDOW, **settings: Any) -> RunConfig:
     given: dict[str, Any] = {"batch": 32, "epochs": 3, "patience": 99, "snapshots": True}
     train = TrainConfig(**{**given, **settings})
     return RunConfig(data=DataConfig(source="planted", planted=PLANTED), model=MODEL, objective=objective, train=train)

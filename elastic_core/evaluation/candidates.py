@@ -2,8 +2,10 @@
 
     full        every item, less those the person has seen before the target in the whole history (not only the last N)
     full-seen   every item (RecBole's full ranking of sequential models)
-    pop100      100 draws with replacement, P(item) proportional to its count over all interactions; only the target is
-                excluded and duplicates collapse (RecBole's `pop100` with `repeatable`, sampler.RepeatableSampler)
+    pop100      100 draws with replacement, P(item) proportional to how often it is a *target*; only the person's own target
+                is excluded and duplicates collapse. As RecBole 1.2.1 does (`pop100` with `repeatable`,
+                sampler.RepeatableSampler): it counts after SequentialDataset.data_augmentation has left one row a target,
+                of training, validation and test alike, so everybody's first event, never a target, is not counted
     uniform100  100 different items drawn evenly from those absent from the whole history, or all of them if fewer
 
 Draws depend on the seed and the person alone, through a counter-based generator (SplitMix64, Steele et al. 2014): every model
@@ -34,7 +36,8 @@ class Candidates:
         self.items, self.offsets = dataset.histories.items, dataset.histories.offsets
         self.ends, self.targets = dataset.ends(split), dataset.targets(split)
         self.columns = dataset.catalog.n_items + 1
-        self.counts = dataset.all_counts()
+        firsts = np.bincount(self.items[self.offsets[:-1]], minlength=self.columns)
+        self.counts = dataset.all_counts() - firsts  # how often each item is anybody's target
         self.before = np.cumsum(self.counts) - self.counts  # events of all lower items
         self.seed = seed
 
@@ -72,7 +75,7 @@ class Candidates:
         targets = self.targets[users][:, None]
         left = self.counts.sum() - self.counts[targets]
         if not left.all():
-            raise InputError("pop100 needs at least two items with events")
+            raise InputError("pop100 needs at least two items that are targets")
         event = (uniforms(self.seed, 1, users, DRAWS) * left).astype(np.int64)
         event += np.where(event >= self.before[targets], self.counts[targets], 0)
         drawn = np.searchsorted(self.before, event, side="right") - 1

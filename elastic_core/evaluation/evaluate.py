@@ -1,7 +1,7 @@
 """Rank every person's held-out item with any scorer, under one or more protocols (candidates.py says what they are).
 
-One forward pass per batch serves all protocols, and metrics stay per person, so that two reports can be compared in pairs
-(compare.py). A claim needs that: on 6,040 people one standard error of HR@10 is about 0.006.
+One forward pass per batch serves all protocols. What is found are ranks, one a person and protocol; every metric follows from
+them, so two reports can be compared in pairs (compare.py) and a run keeps nothing but its ranks (ranks.py).
 """
 
 import math
@@ -25,7 +25,10 @@ from elastic_core.evaluation.metrics import Ranks, expected, rank
 
 
 class Scorer(Protocol):
-    """Anything that can be judged: `score` gives [B, n_items + 1], of which column 0 (padding) is ignored."""
+    """Anything that can be judged: `score` gives [B, n_items + 1], of which column 0 (padding) is ignored.
+
+    One with a method `prepare()` is asked for it once, before the first batch.
+    """
 
     @property
     def length(self) -> int: ...
@@ -44,14 +47,24 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """What one evaluation found. `per_user[protocol][metric]` is float64 [users], in the order of `users`."""
+    """What one evaluation found: ranks by protocol, int32 [users] in the order of `users`; the rest is derived.
 
-    per_user: dict[str, dict[str, np.ndarray]]
+    `seed` drew the sampled candidates; `commit` is that of the code that ranked, where it is known. `seconds` is what the
+    evaluation took, 0 for a report that was read from a file.
+    """
+
+    ranks: dict[str, Ranks]
     users: np.ndarray
     split: str
     data_hash: str
     seed: int
     seconds: float
+    commit: str = ""
+
+    @cached_property
+    def per_user(self) -> dict[str, dict[str, np.ndarray]]:
+        """`per_user[protocol][metric]` is float64 [users], in the order of `users`."""
+        return {protocol: expected(ranks) for protocol, ranks in self.ranks.items()}
 
     @cached_property
     def metrics(self) -> dict[str, dict[str, float]]:
@@ -108,15 +121,27 @@ def evaluate(
         raise InputError(f"users must lie in 0 … {dataset.histories.n_users - 1}")
     candidates = Candidates(dataset, split, seed)
     parts: dict[str, list[Ranks]] = {protocol: [] for protocol in protocols}
-    with torch.inference_mode(), _judging(scorer):
-        for start in range(0, len(people), batch):
-            chunk = people[start : start + batch]
-            scores = _scores(scorer, dataset, chunk, candidates.ends[chunk], device)
-            targets = torch.from_numpy(candidates.targets[chunk].astype(np.int64)).to(device)
+    with judging(scorer):
+        for chunk, scores, targets in scored(scorer, dataset, candidates, people, batch, device):
             for protocol in protocols:
                 parts[protocol].append(rank(scores, targets, candidates.mask(protocol, chunk).to(device)))
-    per_user = {protocol: expected(Ranks.join(ranks)) for protocol, ranks in parts.items()}
-    return Report(per_user, people, split, dataset.hash, seed, time.perf_counter() - began)
+    ranks = {protocol: Ranks.join(found) for protocol, found in parts.items()}
+    return Report(ranks, people, split, dataset.hash, seed, time.perf_counter() - began)
+
+
+def scored(
+    scorer: Scorer,
+    dataset: Dataset,
+    candidates: Candidates,
+    people: np.ndarray,
+    batch: int = 256,
+    device: str | torch.device = "cpu",
+) -> Iterator[tuple[np.ndarray, Tensor, Tensor]]:
+    """Batches of people with their scores [B, n_items + 1] and targets int64 [B], to be read while `judging` the scorer."""
+    for start in range(0, len(people), batch):
+        chunk = people[start : start + batch]
+        scores = _scores(scorer, dataset, chunk, candidates.ends[chunk], device)
+        yield chunk, scores, torch.from_numpy(candidates.targets[chunk].astype(np.int64)).to(device)
 
 
 def _scores(scorer: Scorer, dataset: Dataset, users: np.ndarray, ends: np.ndarray, device: str | torch.device) -> Tensor:
@@ -128,13 +153,16 @@ def _scores(scorer: Scorer, dataset: Dataset, users: np.ndarray, ends: np.ndarra
 
 
 @contextmanager
-def _judging(scorer: Scorer) -> Iterator[None]:
-    """Dropout off, and the mode put back afterwards."""
+def judging(scorer: Scorer) -> Iterator[None]:
+    """No gradients, dropout off, the scorer prepared if it can be; the mode is put back afterwards."""
     training = isinstance(scorer, nn.Module) and scorer.training
     if isinstance(scorer, nn.Module):
         scorer.eval()
     try:
-        yield
+        with torch.inference_mode():
+            if callable(prepare := getattr(scorer, "prepare", None)):
+                prepare()
+            yield
     finally:
         if isinstance(scorer, nn.Module):
             scorer.train(training)

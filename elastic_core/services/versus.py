@@ -15,7 +15,7 @@ from elastic_core.errors import InputError
 from elastic_core.evaluation.candidates import PROTOCOLS, Candidates
 from elastic_core.evaluation.compare import Comparison, compare
 from elastic_core.evaluation.evaluate import Report
-from elastic_core.evaluation.metrics import NAMES, Ranks, expected, rank
+from elastic_core.evaluation.metrics import NAMES, Ranks, rank
 from elastic_core.models import Recommender
 
 TOP = 10
@@ -54,7 +54,7 @@ def judge(model: Recommender, dataset: Dataset, split: Split = "test", tell: Tel
             tell(min(at + CHUNK, len(people)) / len(people))
     joined = {protocol: Ranks.join(parts) for protocol, parts in found.items()}
     seconds = time.perf_counter() - began
-    report = Report({p: expected(r) for p, r in joined.items()}, people, split, dataset.hash, seed, seconds)
+    report = Report(joined, people, split, dataset.hash, seed, seconds)
     return Judged(report, joined["full"].above + joined["full"].tied / 2 + 1, np.concatenate(lists), seconds)
 
 

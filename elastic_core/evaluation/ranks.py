@@ -1,0 +1,80 @@
+"""The ranks of a whole test as a file, `ranks.safetensors` in a run's folder: what every table and comparison reads.
+
+    users                            int32 [users]   dense user numbers 0 … users - 1
+    <protocol>.above, <protocol>.tied  int32 [users]   candidates above the target, and others with its score (metrics.Ranks)
+    metadata                         split, data_hash, seed (of the sampled candidates), commit (of the code that ranked)
+
+Every metric at every cutoff follows from these numbers, so nothing else is kept. A file may be a stranger's: it is never
+unpickled, its size is bounded, and every tensor is checked before it is believed.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import safetensors
+from safetensors.numpy import save_file
+
+from elastic_core.errors import InputError
+from elastic_core.evaluation.candidates import PROTOCOLS
+from elastic_core.evaluation.evaluate import Report
+from elastic_core.evaluation.metrics import Ranks
+from elastic_core.machine import commit
+
+FILE = "ranks.safetensors"
+LARGEST = 2**29  # bytes: some 15 million people under four protocols
+HIGHEST = 2**30  # a count of candidates beyond this is no count
+
+
+def write(report: Report, path: Path) -> None:
+    """Fills the file at `path` with a report's ranks. Raises InputError for a report that is not a whole test."""
+    if report.split != "test" or not np.array_equal(report.users, np.arange(len(report.users))):
+        raise InputError("a run keeps the ranks of its whole test: split test, everybody in order")
+    tensors = {"users": report.users}
+    for protocol, ranks in report.ranks.items():
+        tensors |= {f"{protocol}.above": ranks.above, f"{protocol}.tied": ranks.tied}
+    metadata = {
+        "split": report.split, "data_hash": report.data_hash, "seed": str(report.seed), "commit": report.commit or commit(),
+    }  # fmt: skip
+    save_file({name: np.ascontiguousarray(values, dtype=np.int32) for name, values in tensors.items()}, path, metadata)
+
+
+def read(path: Path, name: str) -> Report:
+    """The report of which `write` kept the ranks.
+
+    Raises InputError, which calls the file `name`, if it is no regular file, too large, cut short or not what `write` makes.
+    """
+    try:
+        if not path.is_file() or path.stat().st_size > LARGEST:
+            raise InputError(f"{name} is no regular file of at most {LARGEST // 2**20} MiB")
+        with safetensors.safe_open(path, framework="numpy") as file:
+            metadata = file.metadata() or {}
+            protocols = _protocols(file, name)
+            arrays = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118, it is no mapping
+    except (safetensors.SafetensorError, OSError) as error:
+        raise InputError(f"{name} cannot be read ({error}); it may be cut short") from None
+    users = arrays.pop("users").astype(np.int64)
+    if not np.array_equal(users, np.arange(len(users))):
+        raise InputError(f"{name} must rank everybody once, in order")
+    if any(((values < 0) | (values >= HIGHEST)).any() for values in arrays.values()):
+        raise InputError(f"{name} holds ranks that are no counts of candidates")
+    split, data_hash, seed = (metadata.get(key, "") for key in ("split", "data_hash", "seed"))
+    if split != "test" or not (0 < len(data_hash) <= 64 and data_hash.isalnum()) or not _whole(seed):
+        raise InputError(f"{name} does not say which split, data and seed its ranks are of")
+    ranks = {protocol: Ranks(arrays[f"{protocol}.above"], arrays[f"{protocol}.tied"]) for protocol in protocols}
+    return Report(ranks, users, split, data_hash, int(seed), 0.0, metadata.get("commit", "")[:64])
+
+
+def _protocols(file: safetensors.safe_open, name: str) -> list[str]:
+    """Which protocols the file has, after a look at names, types and lengths alone."""
+    keys = set(file.keys())
+    protocols = [protocol for protocol in PROTOCOLS if f"{protocol}.above" in keys]
+    if not protocols or keys != {"users", *(f"{protocol}.{part}" for protocol in protocols for part in ("above", "tied"))}:
+        raise InputError(f"{name} must hold users, and above and tied of known protocols, and nothing else")
+    shapes = {key: (str(part.get_dtype()), tuple(part.get_shape())) for key in keys for part in [file.get_slice(key)]}
+    if len(set(shapes.values())) > 1 or shapes["users"][0] != "I32" or len(shapes["users"][1]) != 1 or not shapes["users"][1][0]:
+        raise InputError(f"{name} must hold int32 tensors with one number for each of its people")
+    return protocols
+
+
+def _whole(text: str) -> bool:
+    return text.removeprefix("-").isdecimal() and text.isascii() and len(text) < 20

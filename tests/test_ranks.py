@@ -1,0 +1,115 @@
+"""A run's ranks: stored once, read back as they were, and refused in one sentence where somebody tampered with the file."""
+
+import os
+import pickle
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors import safe_open
+from safetensors.numpy import load_file, save_file
+
+from elastic_core.data import load
+from elastic_core.errors import InputError
+from elastic_core.evaluation.evaluate import Report, evaluate
+from elastic_core.evaluation.metrics import Ranks
+from elastic_core.evaluation.ranks import FILE, read, write
+from elastic_core.runs import Run
+
+
+def test_a_training_keeps_the_ranks_of_its_test_and_every_number_follows_from_them(tiny_runs: Path) -> None:
+    run = Run(tiny_runs / "tiny")
+    stored, test = run.report(), run.last("test")
+    assert test is not None and stored.metrics == test["protocols"] and stored.errors == test["errors"]
+    dataset = load(run.config.data)
+    again = evaluate(run.model(dataset), dataset)
+    assert (stored.data_hash, stored.split, stored.seed, stored.commit != "") == (dataset.hash, "test", 0, True)
+    for protocol, ranks in again.ranks.items():
+        assert np.array_equal(stored.ranks[protocol].above, ranks.above)
+        assert np.array_equal(stored.ranks[protocol].tied, ranks.tied)
+    with pytest.raises(InputError, match="scored once"):
+        run.save_report(again)
+    with safe_open(run.path / FILE, "numpy") as file:
+        assert set(file.metadata()) == {"split", "data_hash", "seed", "commit"}
+        assert {file.get_slice(key).get_dtype() for key in file.keys()} == {"I32"}  # noqa: SIM118
+
+
+def test_only_a_whole_test_is_kept_and_new_weights_end_it(tiny_runs: Path, tmp_path: Path) -> None:
+    run = Run(shutil.copytree(tiny_runs / "tiny", tmp_path / "run"))
+    dataset = load(run.config.data)
+    model = run.model(dataset)
+    run.save_weights(model)
+    with pytest.raises(InputError, match=r"evaluate .*run --store"):
+        run.report()
+    for other in (evaluate(model, dataset, "valid"), evaluate(model, dataset, users=np.arange(5)[::-1])):
+        with pytest.raises(InputError, match="whole test"):
+            run.save_report(other)
+    assert not run.has_report and not list(run.path.glob(".*")), "nothing half-written stays"
+
+
+def of(**changes: object) -> Callable[[Path], None]:
+    """Replaces tensors (by name, `_` for `.`) and, with `metadata`, what is said about them."""
+
+    def apply(path: Path) -> None:
+        tensors = load_file(path)
+        said = {"split": "test", "data_hash": "abc", "seed": "0", "commit": ""} | changes.get("metadata", {})  # type: ignore[operator]
+        for name, values in changes.items():
+            if name == "drop":
+                tensors.pop(str(values))
+            elif name != "metadata":
+                tensors[name.replace("_", ".")] = np.asarray(values)
+        save_file(tensors, path, said)
+
+    return apply
+
+
+def fifo(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+I32 = np.int32
+TAMPERED: dict[str, Callable[[Path], object]] = {
+    "empty": lambda path: path.write_bytes(b""),
+    "cut short": lambda path: os.truncate(path, path.stat().st_size - 3),
+    "a pickle": lambda path: path.write_bytes(pickle.dumps([1])),
+    "a header of exabytes": lambda path: path.write_bytes((2**62).to_bytes(8, "little") + b"{}"),
+    "a folder": lambda path: (path.unlink(), path.mkdir()),
+    "a pipe": fifo,
+    "too large": lambda path: os.truncate(path, 2**29 + 1),
+    "one tensor missing": of(drop="full.tied"),
+    "one too many": of(evil=np.zeros(4, I32)),
+    "no users": of(drop="users"),
+    "another length": of(full_above=np.zeros(3, I32)),
+    "another type": of(full_above=np.zeros(4, np.int64)),
+    "another shape": of(full_above=np.zeros((4, 1), I32)),
+    "nobody": of(full_above=np.zeros(0, I32), full_tied=np.zeros(0, I32), users=np.zeros(0, I32)),
+    "negative": of(full_above=np.array([0, -1, 0, 0], I32)),
+    "beyond any catalog": of(full_tied=np.full(4, 2**31 - 1, I32)),
+    "somebody twice": of(users=np.array([0, 1, 1, 2], I32)),
+    "another split": of(metadata={"split": "valid"}),
+    "no data": of(metadata={"data_hash": ""}),
+    "a seed in words": of(metadata={"seed": "one"}),
+}
+
+
+@pytest.mark.parametrize("name", TAMPERED)
+def test_a_strangers_file_is_one_sentence(tmp_path: Path, name: str) -> None:
+    ranks = Ranks(np.array([0, 3, 1, 9], I32), np.array([0, 0, 2, 0], I32))
+    path = tmp_path / FILE
+    write(Report({"full": ranks}, np.arange(4), "test", "abc", 7, 1.0, "c0ffee"), path)
+    found = read(path, "run/ranks")
+    assert (found.seed, found.commit) == (7, "c0ffee") and found.per_user["full"]["HR@5"].tolist() == [1, 1, 1, 0]
+    TAMPERED[name](path)
+    with pytest.raises(InputError, match=r"^run/ranks ") as error:
+        read(path, "run/ranks")
+    assert "\n" not in str(error.value) and len(str(error.value)) < 400
+
+
+def test_ranks_of_other_data_are_not_the_runs(tiny_runs: Path, tmp_path: Path) -> None:
+    run = Run(shutil.copytree(tiny_runs / "tiny", tmp_path / "run"))
+    of(metadata={"data_hash": "0123"})(run.path / FILE)
+    with pytest.raises(InputError, match="other data"):
+        run.report()
