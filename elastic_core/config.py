@@ -142,7 +142,7 @@ class TrainConfig(Bounded):
     minutes: Annotated[float, Within(0, 1_000_000)] = 0.0  # wall-clock budget; 0 means none
     patience: Count = 10
     optimizer: Literal["adam", "adamw"] = "adam"
-    learning_rate: Annotated[float, Within(1e-9, 100)] = 1e-3
+    learning_rate: Annotated[float, Within(1e-9, 1e9)] = 1e-3
     weight_decay: Annotated[float, Within(0, 100)] = 0.0
     max_grad_norm: Annotated[float, Within(1e-9, 1e9)] = 5.0
     ema_decay: Annotated[float, Within(0, 0.999999)] = 0.0  # running average of the weights, then judged and kept; 0: none

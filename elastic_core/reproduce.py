@@ -25,7 +25,7 @@ Status = Literal["finished", "interrupted", "missing", "other settings"]
 # What Table 3 of the paper takes away, PKM-ACT, and the gate and query norm that keep the memory alive.
 VARIANTS: dict[str, tuple[str, ...]] = {
     "query-mean": ("model.query=mean",),
-    "memory-none": ("model.memory=none", "model.balance_weight=0"),
+    "memory-none": ("model.memory=none",),
     "dispatch-none": ("model.dispatch=none",),
     "pkm-act": ("model.memory=per-layer",),
     "gate-none": ("model.gate=none", "model.balance_weight=0"),

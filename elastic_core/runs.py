@@ -183,8 +183,8 @@ class Run:
 
     def start(self, config: RunConfig, dataset: Dataset) -> None:
         self.path.mkdir(parents=True, exist_ok=True)
-        for left in (*self.path.glob(f"{SNAPSHOTS}/*.safetensors"), *self.path.glob(".*.[0-9]*")):
-            left.unlink(missing_ok=True)  # of an attempt that died: its epochs, and files it was writing
+        for left in self.path.glob(f"{SNAPSHOTS}/*.safetensors"):
+            left.unlink(missing_ok=True)  # of an attempt that died
         write_text(self.path / CONFIG, json.dumps(config.to_dict(), indent=1) + "\n")
         titled = dataset.titles_may_be_shared and dataset.catalog.titles is not None
         out = io.StringIO()
@@ -238,13 +238,13 @@ class Run:
         self.path.mkdir(parents=True, exist_ok=True)
         try:
             with FileLock(self.path / LOCK, timeout=0):
+                for left in self.path.rglob(".*.[0-9]*"):
+                    left.unlink(missing_ok=True)  # what a killed process was writing; nobody else writes here now
                 yield
         except Timeout:
             raise InputError(f"another process is training into {self.path}; wait for it, or choose another folder") from None
 
     def forget_resume(self) -> None:
-        for left in self.path.glob(f".{RESUME}.[0-9]*"):
-            left.unlink(missing_ok=True)
         (self.path / RESUME).unlink(missing_ok=True)
 
 

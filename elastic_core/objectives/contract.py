@@ -93,6 +93,8 @@ class Objective:
     def epoch(self, number: int, seed: int, batch: int, rank: int = 0, ranks: int = 1) -> Iterator[Batch]:
         """The batches of one epoch, of about `batch` rows of like lengths. All ranks together see every row once."""
         rows = self.rows(np.random.default_rng([seed, number]))
+        if not len(rows.users):
+            return
         rng = np.random.default_rng([seed, number, rank, ranks])
         for chosen in self._alike(rows, np.random.default_rng([seed, number, ranks]), batch, rank, ranks):
             yield self.batch(Rows(*(column[chosen] for column in rows)), rng)
