@@ -87,7 +87,8 @@ def test_the_state_keeps_its_size_and_the_window_its_limit() -> None:
     assert isinstance(stream, ElasticStream)
     stream.refresh(padded([1, 14], 14, seed=1))
     size = stream.numbers()
-    assert size == 2 * (3 * (16 + 1) + 7 * 16) + 3 * 16  # layers x (slots x (numerator, denominator), tail), interests
+    state, interests, maps = 2 * (3 * (16 + 1) + 7 * 16), 3 * 16, 2 * 3 * (3 * 16)
+    assert size == state + interests + maps
     for _ in range(10):
         stream.step(torch.tensor([3, 4]))
     assert stream.numbers() == size and stream.left == 0
@@ -95,6 +96,28 @@ def test_the_state_keeps_its_size_and_the_window_its_limit() -> None:
         stream.step(torch.tensor([3, 4]))
     stream.refresh(padded([14, 14], 14, seed=2))
     assert stream.left == 10
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"heads": 4, "local": 5}, {"local": 0}, {"memory": "per-layer", "layers": 3}, {"memory": "none"}], ids=str
+)
+def test_everything_that_is_kept_of_a_person_is_counted(settings: dict[str, object]) -> None:
+    """Whatever the stream holds beside the model and that grows with the people, found by looking, not by name."""
+
+    def held(thing: object) -> int:
+        if isinstance(thing, Tensor):
+            return thing.numel()
+        parts = thing.values() if isinstance(thing, dict) else thing if isinstance(thing, list) else vars(thing).values()
+        return sum(
+            held(part) for part in parts if isinstance(part, Tensor | list | dict) or hasattr(part, "__dataclass_fields__")
+        )
+
+    stream, sizes = open_stream(elastic(**settings), room=10), []
+    for people in (1, 2, 3):
+        stream.refresh(padded([9] * people, 14, seed=1))
+        stream.step(torch.ones(people, dtype=torch.long))
+        sizes.append(held({name: part for name, part in vars(stream).items() if name != "model"}))
+    assert sizes[2] - sizes[1] == sizes[1] - sizes[0] == stream.numbers()
 
 
 @torch.no_grad()
