@@ -12,6 +12,9 @@ One implementation, every variant a setting:
 | `query_norm` | `whiten` (ours), `layer`, `batch` (each coordinate by its own variance), `none` |
 | `scores` | `cosine` of query and sub-key times a learned temperature (ours), `dot` (Eq. 7: no sub-key is brought to unit norm) |
 | `local` | width of the convolution beside the dispatch (ours), 0 = the paper |
+
+`per-layer`: in the causal form all its memories are asked with the same events, not with each layer's input; only the two-way
+form asks with the layer's input, as PKM-ACT prints it.
 """
 
 from collections.abc import Callable
@@ -189,8 +192,8 @@ class Elastic(Recommender):
         p = retrieved[0].interests
         for i, layer in enumerate(self.layers):
             if i and self.config.memory == "per-layer":
-                # PKM-ACT asks again before every layer: with this layer's events, or, in the causal form, with the
-                # recalled events themselves, because later events must not reach an earlier position through the query
+                # PKM-ACT asks again before every layer with the layer's input. The causal form asks with the recalled events
+                # themselves: a layer's input holds later events, which must not reach an earlier position through the query
                 retrieved.append(self._retrieve(i, *(recalled if self.causal else (x, real)), edit))
                 p = retrieved[-1].interests
             if trace is not None:
