@@ -22,7 +22,8 @@ from elastic_core.training.loop import train
 
 Status = Literal["finished", "interrupted", "missing", "other settings"]
 
-# What Table 3 of the paper takes away, PKM-ACT, and the gate and query norm that keep the memory alive.
+# What Table 3 of the paper takes away, PKM-ACT, and the gate and query norm that keep the memory alive. These runs are causal, so
+# PKM-ACT's memories are all asked with the same events, not with each layer's input; only the two-way form asks as it prints.
 VARIANTS: dict[str, tuple[str, ...]] = {
     "query-mean": ("model.query=mean",),
     "memory-none": ("model.memory=none",),

@@ -136,9 +136,11 @@ def test_shapes_and_finite_scores(case: Case, small_world: Dataset) -> None:
 @trained
 @torch.no_grad()
 def test_the_last_state_is_the_last_of_all_states(case: Case) -> None:
+    """Of full, padded and empty histories."""
     model = case.build()
-    for items in (histories(), histories(shortest=16)):
+    for items in (histories(), histories(shortest=16), histories().masked_fill(torch.arange(6)[:, None] == 2, 0)):
         every = model(model.asked(reading(items))).states
+        assert every.isfinite().all()
         torch.testing.assert_close(model.last_state(reading(items)), every[:, -1], atol=1e-5, rtol=1e-4)
 
 
@@ -444,8 +446,9 @@ def test_tiles_cover_every_target_once_and_are_no_more_than_needed(targets: list
 def test_fused_and_eager_attention_give_the_same_numbers() -> None:
     fused, eager = Case("sasrec", {"heads": 2}).build(), Case("sasrec", {"heads": 2, "fused": False}).build()
     eager.load_state_dict(fused.state_dict())
-    for items in (histories(), histories(shortest=16)):
+    for items in (histories(), histories(shortest=16), histories().masked_fill(torch.arange(6)[:, None] == 2, 0)):
         real = items > 0
+        torch.testing.assert_close(fused.last_state(reading(items)), eager.last_state(reading(items)), atol=1e-5, rtol=1e-4)
         torch.testing.assert_close(fused(reading(items)).states[real], eager(reading(items)).states[real], atol=1e-5, rtol=1e-4)
 
 

@@ -1,6 +1,7 @@
 """Fast code against its slow twin, written out here from the equations."""
 
 import math
+from typing import Any
 
 import hypothesis
 import pytest
@@ -9,9 +10,14 @@ from hypothesis import settings
 from hypothesis import strategies as some
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.utils._python_dispatch import TorchDispatchMode
 
+from elastic_core import models
+from elastic_core.config import ModelConfig
+from elastic_core.data.batches import Batch
 from elastic_core.layers.attention import Attention
 from elastic_core.layers.dispatcher import CausalDispatcher, Dispatcher, LocalConvolution, TwoWayDispatcher
+from elastic_core.layers.padding import left_align, right_align
 from elastic_core.layers.prefix_slots import CAP, read_prefixes, weigh
 from elastic_core.layers.query_network import QueryNetwork, Scaling, Whitening
 
@@ -207,19 +213,111 @@ def test_the_local_convolution_reads_the_past_only() -> None:
     torch.testing.assert_close(layer.last(x[:, :2]), expected[:, 1:2])
 
 
+given_rows = hypothesis.given(rows=some.integers(2, 6), length=some.integers(1, 13), seed=some.integers(0, 99))
+
+
+def paddings(rows: int, length: int, seed: int) -> Tensor:
+    """Masks of left-padded rows: the first full, the second empty, the rest of any length."""
+    events = torch.randint(0, length + 1, (rows,), generator=torch.Generator().manual_seed(seed))
+    events[:2] = torch.tensor([length, 0])[:rows]
+    return torch.arange(length) >= length - events[:, None]
+
+
 @pytest.mark.parametrize("fused", [True, False])
-@torch.no_grad()
-def test_attention_with_extra_keys_is_textbook_attention(fused: bool) -> None:
-    """Causal among the events, open to the experts, deaf to padding."""
-    layer = randomised(Attention(WIDTH, 3, 0.1, causal=True, fused=fused))
-    x, extra, real = (y.double() if y.is_floating_point() else y for y in given(length=11))
-    keys = torch.cat([extra, x], 1)
-    for t in range(11):
-        allowed = torch.cat([torch.ones(3, 5, dtype=torch.bool), real & (torch.arange(11) <= t)], 1)
-        mixed = textbook_attention(layer.query(x[:, t : t + 1]), layer.key(keys), layer.value(keys), 3, allowed)
-        expected = layer.output(mixed)[real[:, t]]
-        torch.testing.assert_close(layer(x, real, extra)[:, t : t + 1][real[:, t]], expected)
-    torch.testing.assert_close(layer.last(x, real, extra), layer(x, real, extra)[:, -1:])
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("experts", [0, 5])
+@settings(max_examples=8, deadline=None, derandomize=True)
+@hypothesis.given(
+    rows=some.integers(2, 6), length=some.integers(1, 13), heads=some.sampled_from([1, 3]), seed=some.integers(0, 99)
+)
+def test_padded_attention_is_textbook_attention(
+    fused: bool, causal: bool, experts: int, rows: int, length: int, heads: int, seed: int
+) -> None:
+    """Causal among the events or not, open to the experts, deaf to padding: states and gradients of a twin that is given a
+    mask for every pair. An empty history is its last column alone."""
+    layer = randomised(Attention(WIDTH, heads, 0.1, causal=causal, fused=fused))
+    torch.manual_seed(seed)
+    real, x = paddings(rows, length, seed), torch.randn(rows, length, WIDTH).double().requires_grad_()
+    extra = torch.randn(rows, experts, WIDTH).double().requires_grad_() if experts else None
+    wanted = torch.randn(rows, length, WIDTH).double()
+    place = real.clone()
+    place[:, -1] = True
+
+    keys = x if extra is None else torch.cat([extra, x], 1)
+    pairs = place[:, None, :] & (torch.ones(length, length).tril().bool() if causal else torch.tensor(True))
+    pairs = torch.cat([torch.ones(rows, length, experts, dtype=torch.bool), pairs | torch.eye(length).bool()], 2)
+    heads_out = []
+    for q, k, v in zip(*(part.chunk(heads, -1) for part in (layer.query(x), layer.key(keys), layer.value(keys))), strict=True):
+        heads_out.append((q @ k.mT / math.sqrt(q.shape[-1])).masked_fill(~pairs, -torch.inf).softmax(-1) @ v)
+    expected = layer.output(torch.cat(heads_out, -1))
+
+    found, of = layer(x, real, extra), [x, *layer.parameters()] if extra is None else [x, extra, *layer.parameters()]
+    assert found.isfinite().all()
+    torch.testing.assert_close(found[place], expected[place])
+    torch.testing.assert_close(layer.last(x, real, extra), expected[:, -1:])
+    both = [torch.autograd.grad(((y - wanted)[place] ** 2).sum(), of, retain_graph=True) for y in (found, expected)]
+    for one, other in zip(*both, strict=True):
+        torch.testing.assert_close(one, other)
+    assert not both[0][0][~place].any()
+    full = torch.ones_like(real)
+    torch.testing.assert_close(layer(x, None, extra), layer(x, full, extra))
+    torch.testing.assert_close(layer.last(x, None, extra), layer.last(x, full, extra))
+
+
+@given_rows
+def test_rows_are_aligned_and_aligned_back(rows: int, length: int, seed: int) -> None:
+    real, x = paddings(rows, length, seed), torch.randn(rows, length, 3).requires_grad_()
+    left = left_align(x, real)
+    for row, before, events in zip(left, x, real.sum(1).clamp_min(1).tolist(), strict=True):
+        assert torch.equal(row, torch.cat([before[length - events :], before[: length - events]]))
+    back = right_align(left, real)
+    assert torch.equal(back[real], x[real]) and not back[:, :-1][~real[:, :-1]].any()
+    (back * torch.arange(3)).sum().backward()
+    assert x.grad is not None and torch.equal(x.grad[real], torch.arange(3.0).expand(int(real.sum()), 3))
+    assert left_align(x, None) is x and right_align(x, None) is x
+
+
+class Largest(TorchDispatchMode):
+    """Remembers how many numbers the largest tensor has that any operation made, gradients included."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.numbers = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        for made in out if isinstance(out, tuple | list) else (out,):
+            if isinstance(made, Tensor) and made.untyped_storage().nbytes() >= made.numel():  # not a view of fewer
+                self.numbers = max(self.numbers, made.numel())
+        return out
+
+
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("experts", [0, 5])
+def test_fused_attention_makes_nothing_of_the_size_of_all_pairs(causal: bool, experts: int) -> None:
+    """Not for padding either: neither scores nor a mask per person. (In training with dropout torch's CPU kernel does.)"""
+    rows, length = 6, 160
+    extra = torch.randn(rows, experts, WIDTH).requires_grad_() if experts else None
+    x, real = torch.randn(rows, length, WIDTH).requires_grad_(), paddings(rows, length, 8)
+    for fused in (True, False):
+        layer = Attention(WIDTH, 3, 0.0, causal=causal, fused=fused)
+        with Largest() as largest:
+            layer(x, real, extra).sum().backward()
+            layer.last(x, real, extra).sum().backward()
+        assert (largest.numbers < rows * length * length / 2) == fused
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"), [("sasrec", {}), ("elastic", {}), ("elastic", {"dispatch": "none"}), ("elastic", {"form": "two-way"})]
+)
+def test_no_model_makes_something_of_the_size_of_all_pairs(name: str, settings: dict[str, Any]) -> None:
+    """Padded histories, a whole pass with its gradients and a last state."""
+    model = models.build(ModelConfig.known[name](length=160, width=16, dropout=0.0, **settings), 30)
+    items = torch.randint(1, 31, (6, 160)) * paddings(6, 160, 9)
+    with Largest() as largest:
+        model(Batch(items, items)).states.sum().backward()
+        model.last_state(Batch(items, items))
+    assert largest.numbers < 6 * 160 * 160 / 2
 
 
 @pytest.mark.parametrize("length", [16, 61, 64])

@@ -315,6 +315,17 @@ def test_a_calibration_in_bfloat16_is_one_in_float32() -> None:
     assert all(torch.equal(value, rough.state_dict()[name]) for name, value in exact.state_dict().items())
 
 
+@torch.no_grad()
+def test_only_the_two_way_form_asks_each_memory_with_its_layers_input() -> None:
+    """PKM-ACT: the causal form asks every memory with the same events, or later ones would reach an earlier position."""
+    for form in ("causal", "two-way"):
+        model, batch = teller(memory="per-layer", form=form).eval(), person_batch()
+        first, second = model.memories
+        second.load_state_dict(first.state_dict())
+        found = model._encode(batch)[1]
+        assert torch.equal(found[0].raw, found[1].raw) == (form == "causal")
+
+
 # --- learning --------------------------------------------------------------------------------------------------------
 
 

@@ -66,7 +66,7 @@ def test_streaming_equals_one_batch_pass(shape: dict[str, object], room: int, da
 @torch.no_grad()
 def test_a_state_is_summed_in_float32_under_autocast() -> None:
     """500 new events: a state in bfloat16 would stand still long before."""
-    model = elastic(length=560, layers=1, local=0, memory="none")  # interests that no rounding of a query can change
+    model = elastic(length=560, layers=1, conv_width=0, memory="none")  # interests that no rounding of a query can change
     exact, rough = open_stream(model, room=500), open_stream(model, room=500)
     assert isinstance(exact, ElasticStream) and isinstance(rough, ElasticStream)
     history, later = padded([60, 9], 60, seed=5), torch.randint(1, N_ITEMS + 1, (2, 500))
@@ -83,12 +83,13 @@ def test_a_state_is_summed_in_float32_under_autocast() -> None:
 
 
 def test_the_state_keeps_its_size_and_the_window_its_limit() -> None:
-    model = elastic(local=8)
+    model = elastic(conv_width=8)
     stream = open_stream(model, room=10)
     assert isinstance(stream, ElasticStream)
     stream.refresh(padded([1, 14], 14, seed=1))
     size = stream.numbers()
-    assert size == 2 * (3 * (16 + 1) + 7 * 16) + 3 * 16  # layers x (slots x (numerator, denominator), tail), interests
+    state, interests, maps = 2 * (3 * (16 + 1) + 7 * 16), 3 * 16, 2 * 3 * (3 * 16)
+    assert size == state + interests + maps
     for _ in range(10):
         stream.step(torch.tensor([3, 4]))
     assert stream.numbers() == size and stream.left == 0
@@ -96,6 +97,28 @@ def test_the_state_keeps_its_size_and_the_window_its_limit() -> None:
         stream.step(torch.tensor([3, 4]))
     stream.refresh(padded([14, 14], 14, seed=2))
     assert stream.left == 10
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"heads": 4, "conv_width": 5}, {"conv_width": 0}, {"memory": "per-layer", "layers": 3}, {"memory": "none"}], ids=str
+)
+def test_everything_that_is_kept_of_a_person_is_counted(settings: dict[str, object]) -> None:
+    """Whatever the stream holds beside the model and that grows with the people, found by looking, not by name."""
+
+    def held(thing: object) -> int:
+        if isinstance(thing, Tensor):
+            return thing.numel()
+        parts = thing.values() if isinstance(thing, dict) else thing if isinstance(thing, list) else vars(thing).values()
+        return sum(
+            held(part) for part in parts if isinstance(part, Tensor | list | dict) or hasattr(part, "__dataclass_fields__")
+        )
+
+    stream, sizes = open_stream(elastic(**settings), room=10), []
+    for people in (1, 2, 3):
+        stream.refresh(padded([9] * people, 14, seed=1))
+        stream.step(torch.ones(people, dtype=torch.long))
+        sizes.append(held({name: part for name, part in vars(stream).items() if name != "model"}))
+    assert sizes[2] - sizes[1] == sizes[1] - sizes[0] == stream.numbers()
 
 
 @torch.no_grad()

@@ -1,10 +1,16 @@
-"""Multi-head softmax attention, Eq. 1: written out (`eager`, N x N scores in memory) or `fused` (SDPA). Same numbers."""
+"""Multi-head softmax attention, Eq. 1: written out (`eager`, N x N scores in memory) or `fused` (SDPA). Same numbers.
+
+No mask here has a row per person and pair of events: that would be the N x N memory which the fused form is there to avoid.
+What is causal is aligned to the left, where one triangle is right for everybody; what is not needs a mask of keys only.
+"""
 
 import math
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+
+from elastic_core.layers.padding import left_align, readable, right_align
 
 
 def split_heads(x: Tensor, heads: int) -> Tensor:
@@ -18,7 +24,7 @@ def merge_heads(x: Tensor) -> Tensor:
 
 
 def written_out(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout: float, causal: bool) -> Tensor:
-    """softmax(q kᵀ / √d) v with every score materialised. `mask` is True where attention is allowed."""
+    """softmax(q kᵀ / √d) v with every score materialised. `mask` is True where attention is allowed, somewhere in every row."""
     scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
     if causal:
         n, m = scores.shape[-2:]
@@ -29,20 +35,11 @@ def written_out(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout: f
     return functional.dropout(scores.softmax(-1), dropout) @ v
 
 
-def allowed_pairs(real: Tensor, causal: bool) -> Tensor:
-    """Which position may read which: `real [B, N]` → bool `[B, 1, N, N]`. A padding position reads itself, so that
-    no row is empty; nothing else reads padding."""
-    n = real.shape[1]
-    allowed = real[:, None, None, :].expand(-1, 1, n, n)
-    if causal:
-        allowed = allowed & torch.ones(n, n, dtype=torch.bool, device=real.device).tril()
-    return allowed | torch.eye(n, dtype=torch.bool, device=real.device)
-
-
 class Attention(nn.Module):
     """Self-attention of `x [B, N, d]`, optionally with `extra [B, k, d]` keys that every position may read.
 
-    `real` is the padding mask `[B, N]`, or None when nothing is padded (the fused path then needs no mask at all).
+    `real` is the padding mask `[B, N]` of left-padded rows, or None when nothing is padded. Nobody reads padding; the causal
+    form is zero there, and what the other form has there means nothing.
     """
 
     def __init__(self, width: int, heads: int, dropout: float, causal: bool, fused: bool = True) -> None:
@@ -55,20 +52,19 @@ class Attention(nn.Module):
 
     def forward(self, x: Tensor, real: Tensor | None = None, extra: Tensor | None = None) -> Tensor:
         keys = x if extra is None else torch.cat([extra, x], dim=1)
-        mask = None
-        if real is not None or (extra is not None and self.causal):
-            mask = allowed_pairs(torch.ones_like(x[..., 0], dtype=torch.bool) if real is None else real, self.causal)
-            if extra is not None:
-                mask = functional.pad(mask, (extra.shape[1], 0), value=True)
-        return self._attend(x, keys, mask, self.causal and mask is None)
+        if not self.causal:
+            return self._attend(x, keys, _readable_keys(real, extra), False)
+        if real is not None:
+            return right_align(self(left_align(x, real), None, extra), real)
+        if extra is None:
+            return self._attend(x, x, None, True)
+        n, k = x.shape[1], extra.shape[1]
+        return self._attend(x, keys, torch.ones(n, k + n, dtype=torch.bool, device=x.device).tril(k), False)
 
     def last(self, x: Tensor, real: Tensor | None = None, extra: Tensor | None = None) -> Tensor:
         """The last row of `forward`, `[B, 1, d]`, at the cost of one query: all that a next-item score needs."""
         keys = x if extra is None else torch.cat([extra, x], dim=1)
-        mask = None if real is None else real[:, None, None, :]
-        if mask is not None and extra is not None:
-            mask = functional.pad(mask, (extra.shape[1], 0), value=True)
-        return self._attend(x[:, -1:], keys, mask, False)
+        return self._attend(x[:, -1:], keys, _readable_keys(real, extra), False)
 
     def _attend(self, x: Tensor, keys: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
         q, k, v = (split_heads(f(y), self.heads) for f, y in ((self.query, x), (self.key, keys), (self.value, keys)))
@@ -78,3 +74,11 @@ class Attention(nn.Module):
         else:
             mixed = written_out(q, k, v, mask, p, causal)
         return self.output(merge_heads(mixed))
+
+
+def _readable_keys(real: Tensor | None, extra: Tensor | None) -> Tensor | None:
+    """The mask of keys `[B, 1, 1, k + N]` that every query shares, or None where all may be read."""
+    if real is None:
+        return None
+    mask = readable(real)[:, None, None, :]
+    return mask if extra is None else functional.pad(mask, (extra.shape[1], 0), value=True)

@@ -116,7 +116,7 @@ class CausalDispatcher(Dispatcher):
     """The causal form (method: `window`): event t reads interests that have aggregated events up to t only.
 
     The aggregate query is the retrieved P itself, the same for all t and not updated by time, so each slot is a running
-    sum (prefix_slots.py) and a user's state stays k x (d + 2) numbers per head and layer. Nothing non-linear stands
+    sum (prefix_slots.py) and a user's state stays k x (d + 1) numbers per head and layer. Nothing non-linear stands
     between aggregation and dispatch, so the slot's key and value are P + M_t W_V1, folded like everything else.
     """
 

@@ -146,7 +146,7 @@ class Stream(Protocol):
         ...
 
     def numbers(self) -> int:
-        """How many numbers are kept for one person."""
+        """How many numbers are kept for one person between two events, everything counted."""
         ...
 
 

@@ -12,6 +12,9 @@ One implementation, every variant a setting:
 | `query_norm` | `whiten` (ours), `layer`, `batch` (each coordinate by its own variance), `none` |
 | `scores` | `cosine` of query and sub-key times a learned temperature (ours), `dot` (Eq. 7: no sub-key is brought to unit norm) |
 | `conv_width` | width of the causal convolution beside the dispatch (ours), 0 = the paper |
+
+`per-layer`: in the causal form all its memories are asked with the same events, not with each layer's input; only the two-way
+form asks with the layer's input, as PKM-ACT prints it.
 """
 
 import math
@@ -192,8 +195,8 @@ class Elastic(Retrieves, Streams, Traces):
         p = retrieved[0].interests
         for i, layer in enumerate(self.layers):
             if i and self.config.memory == "per-layer":
-                # PKM-ACT asks again before every layer: with this layer's events, or, in the causal form, with the
-                # same events as the first time, because later events must not reach an earlier position through the query
+                # PKM-ACT asks again before every layer with the layer's input. The causal form asks with the same events
+                # themselves: a layer's input holds later events, which must not reach an earlier position through the query
                 retrieved.append(self._retrieve(i, *(asked if self.causal else (x, real)), edit))
                 p = retrieved[-1].interests
             if trace is not None:
@@ -214,30 +217,36 @@ class Elastic(Retrieves, Streams, Traces):
 
 @dataclass
 class LayerState:
-    """What one layer keeps. `total [B, H, k, d]`, `mass [B, H, k]`, `tail [B, local - 1, d]`; the rest follows from P."""
+    """What one layer keeps: three that every event changes, and maps that follow from P and stay until the next refresh."""
 
-    total: Tensor
-    mass: Tensor
-    tail: Tensor
+    total: Tensor  # [B, H, k, d]
+    mass: Tensor  # [B, H, k]
+    tail: Tensor  # [B, conv_width - 1, d]
     asks: Tensor  # [B, H, d, k] logits of the interests for an event: e^a
-    query: Tensor  # [1, H, d, d] what an event asks of the running part of the slots
+    query: Tensor  # [1, H, d, d] what an event asks of the running part of the slots, the same for everybody
     bias: Tensor  # [B, H, d, k] what it asks of the interests themselves
     given: Tensor  # [B, H k, d] what a slot gives through its interest
-    carried: Tensor  # [1, H d, d] what it gives through its running part
+    carried: Tensor  # [1, H d, d] what it gives through its running part, the same for everybody
 
 
 class ElasticStream:
     """A person's state of constant size: one new event costs the same whatever the history's length (causal ELASTIC).
 
     In the causal form a layer's slots are running sums over the past and its interests P do not depend on time
-    (layers/dispatcher.py), so a history can be forgotten once it has been summed. Per person and layer the state is
+    (layers/dispatcher.py), so a history can be forgotten once it has been summed. What is kept per person, in float32:
 
-        H x k x d   numerators Σ_j e^{a_j[s]} h_j          H x k   denominators Σ_j e^{a_j[s]}
-        (conv_width - 1) x d   the last events, for the local convolution
-        k x d       the interests that the last `refresh` retrieved
+        the state proper, per layer                         H x k x d   numerators Σ_j e^{a_j[s]} h_j
+                                                            H x k       denominators Σ_j e^{a_j[s]}
+                                                            (conv_width - 1) x d   the last events, for the local convolution
+        the interests, once (per memory)                    k x d       what the last `refresh` retrieved
+        maps derived from the interests, per layer          3 x H x k x d   what they ask of an event, what an event asks of
+                                                            them and what they give (`asks`, `bias`, `given`)
 
-    in float32. No running maximum is kept: the dispatcher bounds its logits to ±30 (prefix_slots.CAP), so a denominator of
-    float32 would overflow after 10²⁵ events. A new event costs O(H·k·d + H·d²) per layer.
+    The maps could be recomputed from the interests at each event, for O(k·d²) operations; kept, they are most of the memory:
+    with L = 2, H = 1, k = 8, d = 64, conv_width = 8 the state proper is 1,936 numbers, the interests 512, the maps 3,072.
+    What everybody shares (`query`, `carried`: folded weights) is not a person's. No running maximum is kept: the dispatcher
+    bounds its logits to ±30 (prefix_slots.CAP), so a denominator of float32 would overflow after 10²⁵ events. A new event costs
+    O(H·k·d + H·d²) per layer.
 
     What "equal to the batch pass" means. Positions are learned and counted back from the *end* of what is read
     (EventEmbedding). If every event were the new end, all older events would move back by one place with each of them, all
@@ -288,7 +297,8 @@ class ElasticStream:
         return self.model.norm(x[:, -1])
 
     def numbers(self) -> int:
-        kept = [y for state in self.states for y in (state.total, state.mass, state.tail)] + self.interests
+        """The state proper, L·(H·k·(d + 1) + (conv_width - 1)·d); the interests, k·d per memory; their maps, 3·L·H·k·d."""
+        kept = [y for s in self.states for y in (s.total, s.mass, s.tail, s.asks, s.bias, s.given)] + self.interests
         return sum(math.prod(y.shape[1:]) for y in kept)
 
 

@@ -11,6 +11,7 @@ from elastic_core.data.catalog import Catalog
 from elastic_core.layers.attention import Attention
 from elastic_core.layers.embedding import EventEmbedding
 from elastic_core.layers.feed_forward import FeedForward
+from elastic_core.layers.padding import left_align, right_align
 from elastic_core.models.contract import Encoded, Recommender, Scorer
 from elastic_core.models.registry import register
 
@@ -32,7 +33,7 @@ class Block(nn.Module):
         self.dropout = nn.Dropout(config.dropout)
         self.feed_forward = FeedForward(config.width, config.dropout, expansion)
 
-    def forward(self, x: Tensor, real: Tensor | None, last: bool = False) -> Tensor:
+    def forward(self, x: Tensor, real: Tensor | None = None, last: bool = False) -> Tensor:
         h = self.norm(x)
         if last:
             return self.feed_forward(x[:, -1:] + self.attention.last(h, real))
@@ -64,7 +65,9 @@ class SASRec(Recommender):
         return Scorer(self.events.items.weight)
 
     def _encode(self, batch: Batch, last: bool) -> Tensor:
-        x, real = self.events(batch.items, batch.padded), batch.real if batch.padded else None
-        for i, block in enumerate(self.blocks):
-            x = block(x, real, last=last and i == len(self.blocks) - 1)
-        return x
+        real = batch.real if batch.padded else None
+        x = left_align(self.events(batch.items, batch.padded), real)  # once a pass, and no block needs a mask
+        for block in self.blocks[: len(self.blocks) - last]:
+            x = block(x)
+        x = right_align(x, real)
+        return self.blocks[-1](x, real, last=True) if last else x

@@ -148,7 +148,8 @@ OPEN = (
 
 PAPER_PROTOCOL = "MovieLens-1M, the paper’s own protocol"
 PAPER_METRICS = ("NDCG@10", "HR@10", "MRR@10", "NDCG@20", "HR@20", "MRR@20")
-# Table 3 of the paper, as printed; `pkm-act` is the full model of the paper's first version (its Table 3).
+# Table 3 of the paper, as printed; `pkm-act` is the full model of the paper's first version (its Table 3). Ours is causal: all
+# its memories are asked with the same events, not with each layer's input; only the two-way form asks as PKM-ACT prints it.
 PAPER = {
     "elastic": (0.4256, 0.6619, 0.3517, 0.4546, 0.7767, 0.3597),
     "query-mean": (0.4097, 0.6558, 0.3328, 0.4381, 0.7677, 0.3406),
@@ -162,7 +163,7 @@ VARIANTS = {
     "query-mean": "without the query network: the plain mean asks",
     "memory-none": "without the memory: k interests everybody shares",
     "dispatch-none": "without the dispatcher: self-attention, experts as extra keys",
-    "pkm-act": "PKM-ACT: asks the memory before every layer",
+    "pkm-act": "PKM-ACT: a memory before every layer, all asked with the same events",
     "gate-none": "without the gate: Algorithm 1 as printed",
     "norm-layer": "layer norm on the query, no balance term",
     "no-local": "without the local convolution (ours)",
@@ -199,6 +200,8 @@ LIMITS = (
     "What the tables here call not measured has no run yet. XLong and most systems of the paper’s Table 2 are not implemented.",
     "Each person is judged by one last event. With a thousand people one standard error is as large as many published gains.",
     "The causal form, the whitening of the query, the balance term and the local convolution are ours, not the paper’s.",
+    "PKM-ACT in the causal form: all its memories are asked with the same events, not with each layer’s input; only the two-way "
+    "form asks with the layer’s input, as PKM-ACT prints it.",
     "In the causal form a retrieval serves a whole window of targets, so late targets use experts that are up to a window old.",
     "Ratings are read as events: a low rating counts as having met the film.",
     "Speed was measured on shared processor cores. Compare systems within one measurement, not seconds across machines.",

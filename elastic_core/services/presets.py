@@ -55,7 +55,13 @@ LEARNING_RATE = 3e-3  # a short budget is better spent with larger steps than th
 _KNOWN = (
     Variant("ELASTIC", "elastic", {}, "The model of the paper in its causal form."),
     Variant("ELASTIC, two-way", "elastic", {"bidirectional": True}, "The encoder as printed: one target a sample.", "last"),
-    Variant("PKM-ACT", "elastic", {"memory": "per-layer"}, "Asks the memory again before every layer; needs two."),
+    Variant(
+        "PKM-ACT",
+        "elastic",
+        {"memory": "per-layer"},
+        "A memory before every layer; needs two layers. In the causal form all its memories are asked with the same events, "
+        "not with each layer's input; only the two-way form asks with the layer's input, as PKM-ACT prints it.",
+    ),
     Variant("ELASTIC without query network", "elastic", {"query": "mean"}, "Table 3: the query is the plain mean of the events."),
     Variant("ELASTIC without memory", "elastic", {"memory": "none"}, "Table 3, w/o IMR: k interests that everybody shares."),
     Variant("ELASTIC without dispatcher", "elastic", {"dispatch": "none"}, "Table 3: self-attention instead of linear dispatch."),
