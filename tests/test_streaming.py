@@ -100,7 +100,9 @@ def test_the_state_keeps_its_size_and_the_window_its_limit() -> None:
 
 
 @pytest.mark.parametrize(
-    "settings", [{}, {"heads": 4, "conv_width": 5}, {"conv_width": 0}, {"memory": "per-layer", "layers": 3}, {"memory": "none"}], ids=str
+    "settings",
+    [{}, {"heads": 4, "conv_width": 5}, {"conv_width": 0}, {"memory": "per-layer", "layers": 3}, {"memory": "none"}],
+    ids=str,
 )
 def test_everything_that_is_kept_of_a_person_is_counted(settings: dict[str, object]) -> None:
     """Whatever the stream holds beside the model and that grows with the people, found by looking, not by name."""
