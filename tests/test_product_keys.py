@@ -260,14 +260,14 @@ def teller(**more: object) -> Elastic:
 
 
 @pytest.mark.parametrize("training", [True, False])
-@pytest.mark.parametrize("form", ["causal", "two-way"])
+@pytest.mark.parametrize("bidirectional", [False, True])
 @pytest.mark.parametrize("memory", ["shared", "per-layer"])
 @pytest.mark.parametrize(("query", "norm"), [("network", "whiten"), ("mean", "whiten"), ("network", "batch"), ("mean", "batch")])
 @torch.no_grad()
 def test_after_a_calibration_the_queries_of_that_batch_are_white(
-    query: str, norm: str, memory: str, form: str, training: bool
+    query: str, norm: str, memory: str, bidirectional: bool, training: bool
 ) -> None:
-    model, batch = teller(query=query, query_norm=norm, memory=memory, form=form).train(training), person_batch()
+    model, batch = teller(query=query, query_norm=norm, memory=memory, bidirectional=bidirectional).train(training), person_batch()
     model.calibrate(batch)
     assert model.training == training and all(part.training == training for part in model.modules())
     model.eval()  # dropout would blur what the second layer asks; normalisation is the same in both modes
@@ -318,12 +318,12 @@ def test_a_calibration_in_bfloat16_is_one_in_float32() -> None:
 @torch.no_grad()
 def test_only_the_two_way_form_asks_each_memory_with_its_layers_input() -> None:
     """PKM-ACT: the causal form asks every memory with the same events, or later ones would reach an earlier position."""
-    for form in ("causal", "two-way"):
-        model, batch = teller(memory="per-layer", form=form).eval(), person_batch()
+    for bidirectional in (False, True):
+        model, batch = teller(memory="per-layer", bidirectional=bidirectional).eval(), person_batch()
         first, second = model.memories
         second.load_state_dict(first.state_dict())
         found = model._encode(batch)[1]
-        assert torch.equal(found[0].raw, found[1].raw) == (form == "causal")
+        assert torch.equal(found[0].raw, found[1].raw) == (not bidirectional)
 
 
 # --- learning --------------------------------------------------------------------------------------------------------
@@ -338,7 +338,7 @@ def gradients(gate: str, query: str = "network", k: int = 4, balance: float = 0.
     encoded = model(Batch(items[:, :-1], items[:, :12], padded=False))
     logits = model.scorer()(encoded.states)[..., 1:]
     loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), items[:, 1:].flatten() - 1)
-    (loss + balance * encoded.penalty).backward()
+    (loss + balance * encoded.auxiliary["balance"]).backward()
     return {name: 0.0 if p.grad is None else float(p.grad.abs().max()) for name, p in model.named_parameters()}
 
 
