@@ -23,7 +23,7 @@ FLOORS = (
     ("models", "weights"),
     ("evaluation", "memory", "objectives", "recipes", "runs", "streaming"),
     ("training",),
-    ("bench", "reproduce", "tables"),
+    ("bench", "comparisons", "reproduce", "tables"),
     ("services",),
     ("commands", "__main__"),
 )

@@ -4,20 +4,28 @@ Protocols (what the target is ranked against): full = every item the person has 
 pop100 = 100 items drawn by popularity; uniform100 = 100 unseen items drawn evenly. Numbers of different protocols cannot
 be compared. The interval is 95% over people.
 
+The test split is scored once, when a training ends; then it is printed from the ranks the run keeps. --store is for a run that
+was tested before ranks were kept: it is scored again, its ranks are kept, and its log says so.
+
   python -m elastic_core evaluate ml-100k-elastic
   python -m elastic_core evaluate checkpoints/local-toy-elastic --split valid --protocols full --metrics NDCG@10,HR@10
   python -m elastic_core evaluate ml-100k-elastic --json
+  python -m elastic_core evaluate checkpoints/local-old --store
 """
 
 import argparse
+import dataclasses
 import json
 
-from elastic_core.commands.finding import listed, load_run, say
+from elastic_core.commands.finding import find_run, listed, load_run, say
 from elastic_core.errors import InputError
 from elastic_core.evaluation.candidates import PROTOCOLS
 from elastic_core.evaluation.evaluate import Report, evaluate
 from elastic_core.evaluation.metrics import NAMES
-from elastic_core.machine import find_device
+from elastic_core.machine import commit, find_device
+from elastic_core.runs import Run
+
+REASON = "no ranks were kept when it was tested"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -29,23 +37,57 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--metrics", type=listed, default=["NDCG@10", "HR@10", "MRR@10"], help=f"of {','.join(NAMES)}")
     parser.add_argument("--device", default="cpu", help="cpu, cuda or auto (default: cpu)")
     parser.add_argument("--json", action="store_true", help="one JSON row per protocol and metric instead of the table")
+    parser.add_argument("--store", action="store_true", help="score a test again whose ranks were not kept, and keep them")
+    parser.add_argument("--reason", default=REASON, help="what the log says of why it was scored again (with --store)")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    for metric in arguments.metrics:
-        if metric not in NAMES:
-            raise InputError(f"unknown metric {metric!r}; known are {', '.join(NAMES)}")
-    found, dataset, model = load_run(arguments.run_name, arguments.device)
-    device = find_device(arguments.device)
-    report = evaluate(model, dataset, arguments.split, arguments.protocols, device=device)
-    say(f"{found.name} on {dataset.label} (data {dataset.hash}), {arguments.split}, {len(report.users):,} people")
+    for name, known in [(n, NAMES) for n in arguments.metrics] + [(n, PROTOCOLS) for n in arguments.protocols]:
+        if name not in known:
+            raise InputError(f"unknown {'metric' if known is NAMES else 'protocol'} {name!r}; known are {', '.join(known)}")
+    device, found = find_device(arguments.device), find_run(arguments.run_name)
+    if arguments.store:
+        if arguments.split != "test":
+            raise InputError("--store keeps the ranks of the test split, no other")
+        store(found, arguments.device, arguments.reason)
+    if arguments.split == "test" and found.has_report:
+        stored, start = found.report(), found.last("start") or {}
+        ranks = {name: stored.ranks[name] for name in arguments.protocols if name in stored.ranks}
+        report, where = dataclasses.replace(stored, ranks=ranks), f"{start.get('data', found.config.data.source)}"
+        say("From the ranks that the run keeps of its test.")
+    else:
+        _, dataset, model = load_run(arguments.run_name, arguments.device)
+        report = evaluate(model, dataset, arguments.split, arguments.protocols, device=device)
+        where = dataset.label
+    say(f"{found.name} on {where} (data {report.data_hash}), {arguments.split}, {len(report.users):,} people")
     print(as_json(report, found.name, arguments.metrics) if arguments.json else as_table(report, arguments.metrics))
     return 0
 
 
+def store(run: Run, device: str, reason: str) -> None:
+    """Scores a finished run's test again, with what was trained then, and keeps ranks and numbers.
+
+    The row comes before the ranks: a command that was killed between them can be given again. Raises InputError if ranks are
+    there, the run has had no test, or the data is no longer that of its test.
+    """
+    old, start = run.last("test"), run.last("start") or {}
+    if run.has_report:
+        raise InputError(f"the run {run.name} keeps the ranks of its test already; a test is scored once")
+    if old is None:
+        raise InputError(f"the run {run.name} was not tested yet; its training ends with the test")
+    _, dataset, model = load_run(str(run.path), device)
+    if start.get("data_hash", dataset.hash) != dataset.hash:
+        raise InputError(f"the run {run.name} was tested on data {start['data_hash']}, and {dataset.label} is now {dataset.hash}")
+    report = dataclasses.replace(evaluate(model, dataset, "test", PROTOCOLS, device=find_device(device)), commit=commit())
+    new = {"users": len(report.users), "protocols": report.metrics, "errors": report.errors, "seconds": round(report.seconds, 2)}
+    run.append({**old, **new, "commit": report.commit, "rescored": reason})
+    run.save_report(report)
+    say(f"{run.name}: scored again and kept; the log says why: {reason}")
+
+
 def as_table(report: Report, metrics: list[str]) -> str:
     lines = [f"{'protocol':<12}" + "".join(f"{metric:>20}" for metric in metrics)]
-    for protocol in report.per_user:
+    for protocol in report.ranks:
         intervals = [report.interval(protocol, metric) for metric in metrics]
         lines.append(f"{protocol:<12}" + "".join(f"{i.mean:>11.4f} ± {1.96 * i.error:.4f}" for i in intervals))
     return "\n".join(lines)

@@ -44,6 +44,13 @@ class Interval(NamedTuple):
     low: float
     high: float
 
+    @classmethod
+    def of(cls, values: np.ndarray) -> "Interval":
+        """Of one number a person, float64 [users]."""
+        mean = float(values.mean())
+        error = float(values.std(ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else math.nan
+        return cls(mean, error, mean - 1.96 * error, mean + 1.96 * error)
+
 
 @dataclass(frozen=True, eq=False)
 class Report:
@@ -83,10 +90,7 @@ class Report:
         return self.per_user[protocol][metric]
 
     def interval(self, protocol: str, metric: str) -> Interval:
-        values = self.values(protocol, metric)
-        mean = float(values.mean())
-        error = float(values.std(ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else math.nan
-        return Interval(mean, error, mean - 1.96 * error, mean + 1.96 * error)
+        return Interval.of(self.values(protocol, metric))
 
     def rows(self) -> list[dict[str, Any]]:
         """One plain row per protocol and metric, with everything that a number must carry."""
