@@ -20,7 +20,7 @@ NOT_OF_THE_SYSTEM = ("seed", "snapshots", "device")  # settings of a training th
 
 def needs_training(run: Run) -> bool:
     """Whether a seed can move the run's result; a system that is only fitted has one result."""
-    return bool(model_class(run.config.model.name).objectives)
+    return bool(model_class(run.config.model.name).objective)
 
 
 def essence(run: Run) -> str:

@@ -267,11 +267,12 @@ def teller(**more: object) -> Elastic:
 def test_after_a_calibration_the_queries_of_that_batch_are_white(
     query: str, norm: str, memory: str, bidirectional: bool, training: bool
 ) -> None:
-    model, batch = teller(query=query, query_norm=norm, memory=memory, bidirectional=bidirectional).train(training), person_batch()
+    model = teller(query=query, query_norm=norm, memory=memory, bidirectional=bidirectional).train(training)
+    batch = person_batch()
     model.calibrate(batch)
     assert model.training == training and all(part.training == training for part in model.modules())
     model.eval()  # dropout would blur what the second layer asks; normalisation is the same in both modes
-    found = model._encode(Batch(batch.recall, batch.recall))[1]
+    found = model._encode(Batch(batch.retrieval_items, batch.retrieval_items))[1]
     assert len(found) == (2 if memory == "per-layer" else 1)
     for asked in (*found, model.retrieve(batch), model.train().retrieve(batch)):
         wanted = torch.linalg.eigvalsh(asked.raw.T.cov(correction=0))

@@ -54,9 +54,9 @@ def test_streaming_equals_one_batch_pass(shape: dict[str, object], room: int, da
     history = padded(lengths, cut, seed=data.draw(some.integers(0, 9)))
     later = torch.randint(1, N_ITEMS + 1, (len(lengths), room))
     window = torch.cat([history, later], dim=1)
-    recall = torch.nn.functional.pad(history, (room, 0))
+    earlier = torch.nn.functional.pad(history, (room, 0))
     with torch.no_grad():
-        expected = model(Batch(window, recall)).states[:, cut:]
+        expected = model(Batch(window, earlier)).states[:, cut:]
     stream = open_stream(model, room)
     stream.refresh(history)
     found = torch.stack([stream.step(later[:, i]) for i in range(room)], dim=1)

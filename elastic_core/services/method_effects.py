@@ -172,8 +172,8 @@ def _moved(bidirectional: bool) -> float:
     one = torch.arange(1, 17)[None].repeat(8, 1)
     other = one.clone()
     other[:, -1] = torch.arange(20, 28)
-    recall = torch.nn.functional.pad(one[:, :8], (8, 0))  # what the causal form retrieves from lies before the change
-    states = [model(Batch(items, items if bidirectional else recall)).states[:, :-1] for items in (one, other)]
+    earlier = torch.nn.functional.pad(one[:, :8], (8, 0))  # what the causal form retrieves from lies before the change
+    states = [model(Batch(items, items if bidirectional else earlier)).states[:, :-1] for items in (one, other)]
     return float((states[0] - states[1]).abs().max())
 
 

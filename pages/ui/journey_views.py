@@ -46,7 +46,7 @@ def ribbon(now: Context, tree: Tree, words: Words) -> None:
     shown = int((table["state"] != REMOVED).sum())
     read = min(count, now.model.length)
     parts = [f"The last {shown} of {count} {words.many}, oldest first." if shown < count else "Oldest first."]
-    trained = bool(now.model.objectives)
+    trained = now.model.trained
     parts += [f"This run reads the last {read} only." if read < count and trained else ""]
     parts += ["Colour: first listed genre." if now.dataset.catalog.genres else ""]
     signs = {SIGNS[state] + state for state in table["state"] if state in SIGNS}
