@@ -15,11 +15,12 @@ from pathlib import Path
 VARIABLE = "ELASTIC_PLUGINS"
 
 
-def load(folders: str | None = None) -> list[str]:
-    """Imports every .py file of the folders (default: those that ELASTIC_PLUGINS names). Returns one sentence for each that
-    failed, which is also warned of; the others work."""
-    named = os.environ.get(VARIABLE, "") if folders is None else folders
-    failed = []
+failed: list[str] = []  # one sentence for each file that did not work
+
+
+def load() -> None:
+    """Imports every .py file of the folders that ELASTIC_PLUGINS names. One that fails is warned of; the others work."""
+    named = os.environ.get(VARIABLE, "")
     for folder in filter(None, named.split(os.pathsep)):
         path = Path(folder).expanduser()
         if not path.is_dir():
@@ -31,7 +32,6 @@ def load(folders: str | None = None) -> list[str]:
                 failed.append(f"{file} is left out: {type(error).__name__}: {' '.join(str(error).split())[:300]}")
     for sentence in failed:
         warnings.warn(sentence, stacklevel=2)
-    return failed
 
 
 def _load(file: Path) -> None:

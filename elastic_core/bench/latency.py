@@ -28,9 +28,15 @@ ROWS = ("last", "all")
 
 
 def systems() -> dict[str, tuple[str, dict[str, Any]]]:
-    """Every trained model in every form it names (itself where it names none): system → model, settings."""
-    trained = [(name, models.model_class(name)) for name in models.names() if models.model_class(name).objective]
-    return {form: (name, dict(settings)) for name, kind in trained for form, settings in (kind.forms or {name: {}}).items()}
+    """Every trained model in every form it names (itself where it names none): system → model, settings.
+
+    A form whose name another model has taken (in a copy of its file, say) is called after its own model."""
+    found: dict[str, tuple[str, dict[str, Any]]] = {}
+    for name in models.names():
+        kind = models.model_class(name)
+        for form, settings in (kind.forms or {name: {}}).items() if kind.objective else ():
+            found[form if form not in found else f"{name} {form}"] = (name, dict(settings))
+    return found
 
 
 def contestants() -> tuple[str, ...]:
@@ -41,7 +47,7 @@ def contestants() -> tuple[str, ...]:
 
 def yardsticks() -> dict[str, tuple[str, str]]:
     """What others are measured against: short name → system, rows."""
-    return {short: peer for name in models.names() for short, peer in models.model_class(name).yardsticks.items()}
+    return {short: peer for name in reversed(models.names()) for short, peer in models.model_class(name).yardsticks.items()}
 
 
 SYSTEMS = tuple(form for form, (name, _) in systems().items() if models.model_class(name).forms)

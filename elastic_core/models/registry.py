@@ -31,7 +31,8 @@ def build(config: ModelConfig, catalog: Catalog | int) -> Recommender:
 
 
 def names() -> tuple[str, ...]:
-    return tuple(sorted(_models))
+    """In the order of registration: those of this package by name, then your own."""
+    return tuple(_models)
 
 
 def model_class(name: str) -> type[Recommender]:
