@@ -1,1 +1,36 @@
-"""ELASTIC and its peers: efficient linear attention for sequential interest compression, in plain PyTorch."""
+"""ELASTIC and its peers: efficient linear attention for sequential interest compression, in plain PyTorch.
+
+The public face, imported when first used:
+
+    config = elastic_core.recipe("ml-100k")
+    data = elastic_core.load(config.data)
+    run = elastic_core.train(config, data, "checkpoints/local-mine")
+    elastic_core.recommend(run.model(data), data, 16), elastic_core.experts(run.model(data), data, 16)
+"""
+
+from importlib import import_module
+from typing import Any
+
+_HOMES = {
+    "InputError": "elastic_core.errors",
+    "RunConfig": "elastic_core.config",
+    "recipe": "elastic_core.recipes",
+    "load": "elastic_core.data",
+    "train": "elastic_core.training",
+    "open_run": "elastic_core.runs",
+    "evaluate": "elastic_core.evaluation.evaluate",
+    "compare_runs": "elastic_core.comparisons",
+    "recommend": "elastic_core.services.recommend",
+    "experts": "elastic_core.services.inspect",
+}
+__all__ = sorted(_HOMES)  # noqa: PLE0605
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

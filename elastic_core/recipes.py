@@ -67,6 +67,7 @@ def ml_1m_cpu(model: str = "elastic") -> RunConfig:
     )
 
 
+DEFAULT = "elastic"
 RECIPES: dict[str, Callable[[str], RunConfig]] = {
     "toy": toy,
     "planted": planted,
@@ -76,7 +77,7 @@ RECIPES: dict[str, Callable[[str], RunConfig]] = {
 }
 
 
-def recipe(name: str, model: str = "elastic") -> RunConfig:
+def recipe(name: str, model: str = DEFAULT) -> RunConfig:
     """A recipe by name. Raises InputError listing the known ones."""
     if name not in RECIPES:
         raise InputError(f"unknown recipe {name!r}; known are {', '.join(RECIPES)}")

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import torch
 
-from elastic_core.bench.latency import PASSES, ROWS, SYSTEMS, Row, Setting, contestants, measure, ratios
+from elastic_core.bench.latency import PASSES, ROWS, SYSTEMS, Row, Setting, contestants, measure, ratios, systems
 from elastic_core.bench.store import read_rows, write_rows
 from elastic_core.bench.timing import threads
 from elastic_core.commands.finding import CHECKPOINTS, listed, say
@@ -87,10 +87,11 @@ def _measure_all(arguments: argparse.Namespace, settings: list[Setting], path: P
 
 def _systems(arguments: argparse.Namespace, setting: Setting, device: torch.device, rows: list[Row]) -> tuple[str, ...]:
     """All contestants, as they are compared with each other, unless every one of them is there already."""
-    systems = tuple(arguments.systems)
-    if "sasrec-eager" in systems and setting.scores_bytes() > arguments.memory * 1e9:
+    chosen = tuple(arguments.systems)
+    written_out = [name for name in chosen if not systems()[name][1].get("fused", True)]
+    if written_out and setting.scores_bytes() > arguments.memory * 1e9:
         say(f"N = {setting.length}: eager attention would need about {setting.scores_bytes() / 1e9:.0f} GB and is left out")
-        systems = tuple(name for name in systems if name != "sasrec-eager")
+        chosen = tuple(name for name in chosen if name not in written_out)
     here = (device_name(device), torch.get_num_threads(), torch.__version__, commit())
     shape = (setting.direction, setting.length, setting.width, setting.k, setting.side, setting.batch)
     there = {
@@ -99,8 +100,8 @@ def _systems(arguments: argparse.Namespace, setting: Setting, device: torch.devi
         if (row.device, row.threads, row.torch, row.commit) == here
         and (row.direction, row.length, row.width, row.k, row.side, row.batch) == shape
     }
-    missing = {(name, which) for name in systems for which in ROWS} - there
-    return systems if missing or arguments.again else ()
+    missing = {(name, which) for name in chosen for which in ROWS} - there
+    return chosen if missing or arguments.again else ()
 
 
 def as_table(rows: list[Row]) -> str:

@@ -67,7 +67,7 @@ def resolve(arguments: argparse.Namespace) -> RunConfig:
             raise InputError("--model goes with --recipe; a configuration file already names its model")
         config = read_config(arguments.config)
     else:
-        config = recipe(arguments.recipe, arguments.model or "elastic")
+        config = recipe(arguments.recipe, *([arguments.model] if arguments.model else []))
     settings = list(arguments.set)
     if arguments.minutes is not None:
         settings.append(f"train.minutes={arguments.minutes}")

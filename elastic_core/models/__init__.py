@@ -14,6 +14,7 @@ from elastic_core.models.contract import (  # noqa: E402
     Stream,
     Streams,
     Traces,
+    Variant,
     can_retrieve,
     can_stream,
     memory_of,
@@ -23,6 +24,6 @@ from elastic_core.models.contract import (  # noqa: E402
 from elastic_core.models.registry import build, model_class, names, register  # noqa: E402
 
 __all__ = [
-    "Encoded", "Recommender", "Retrieves", "Scorer", "Stream", "Streams", "Traces", "build", "can_retrieve", "can_stream",
-    "memory_of", "model_class", "names", "open_stream", "register", "tracing",
+    "Encoded", "Recommender", "Retrieves", "Scorer", "Stream", "Streams", "Traces", "Variant", "build", "can_retrieve",
+    "can_stream", "memory_of", "model_class", "names", "open_stream", "register", "tracing",
 ]  # fmt: skip

@@ -14,7 +14,7 @@ from elastic_core.config import ModelConfig, Within
 from elastic_core.data.batches import Batch
 from elastic_core.data.catalog import Catalog
 from elastic_core.layers.embedding import EventEmbedding
-from elastic_core.models.contract import Encoded, Recommender, Scorer
+from elastic_core.models.contract import Encoded, Recommender, Scorer, Variant
 from elastic_core.models.registry import register
 from elastic_core.models.sasrec import Block
 
@@ -30,6 +30,7 @@ class Bert4RecConfig(ModelConfig, name="bert4rec"):
 class Bert4Rec(Recommender):
     objective = "cloze"
     masks = True
+    variants = (Variant("BERT4Rec", {}, "Self-attention in both directions, learned by filling in masked events."),)
 
     def __init__(self, config: Bert4RecConfig, catalog: Catalog) -> None:
         super().__init__(config, catalog)

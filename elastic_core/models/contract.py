@@ -1,6 +1,7 @@
 """The contract every model keeps: what training, evaluation, bench and app use. They never ask which model they hold."""
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeGuard
 
 from torch import Tensor, nn
@@ -44,6 +45,17 @@ Judge = Callable[[Batch], Tensor]
 Edit = Callable[[Retrieved], Retrieved]
 
 
+@dataclass(frozen=True)
+class Variant:
+    """A system under a name people can choose; `settings` make it different from its model's defaults."""
+
+    label: str
+    settings: Mapping[str, Any]
+    about: str
+    objective: str = ""  # if not the model's own choice
+    model: str = ""  # filled in by who lists them
+
+
 class Recommender(nn.Module):
     """A trained model defines `forward`, `last_state` and `scorer`; a baseline that needs no training, `fit` and `score`.
 
@@ -52,6 +64,7 @@ class Recommender(nn.Module):
 
     objective: ClassVar[str] = ""  # its own choice; empty: it needs no training
     forms: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  # systems the bench times apart: name → settings; empty: itself
+    variants: ClassVar[tuple[Variant, ...]] = ()  # systems people can choose; empty: itself
     yardsticks: ClassVar[Mapping[str, tuple[str, str]]] = {}  # what the bench measures others against: name → form, rows
     causal: bool = False  # the state at t depends on the events up to t (and on what `Batch.retrieval_items` holds) only
     masks: bool = False  # has an input (item n_items + 1) that asks for an event: the next one is asked with it

@@ -26,7 +26,7 @@ from elastic_core.data import Dataset
 from elastic_core.data.batches import Batch
 from elastic_core.data.catalog import Catalog
 from elastic_core.errors import InputError
-from elastic_core.models.contract import Recommender
+from elastic_core.models.contract import Recommender, Variant
 from elastic_core.models.registry import register
 
 MOST_ITEMS = 20_000
@@ -48,6 +48,7 @@ class CooccurrenceConfig(ModelConfig, name="cooccurrence"):
 class Cooccurrence(Recommender):
     """Scores are weighted rows of one fitted table."""
 
+    variants = (Variant("Co-occurrence", {}, "No training: which films follow which. A floor many models do not reach."),)
     table: Tensor
     recency: Tensor
 

@@ -35,7 +35,7 @@ from elastic_core.layers.feed_forward import FeedForward
 from elastic_core.layers.interest_memory import InterestMemory, Retrieved, SharedInterests, balance_penalty
 from elastic_core.layers.padding import masked
 from elastic_core.layers.prefix_slots import precise, weigh
-from elastic_core.models.contract import Edit, Encoded, Retrieves, Scorer, Streams, Traces
+from elastic_core.models.contract import Edit, Encoded, Retrieves, Scorer, Streams, Traces, Variant
 from elastic_core.models.registry import register
 
 
@@ -114,6 +114,20 @@ class Elastic(Retrieves, Streams, Traces):
         "elastic": {"bidirectional": False},  # the recipes' form: causal dispatcher and local convolution
         "elastic-two-way": {"bidirectional": True, "conv_width": 0},  # the paper's encoder
     }
+    variants = (
+        Variant("ELASTIC", {}, "The model of the paper in its causal form."),
+        Variant("ELASTIC, two-way", {"bidirectional": True}, "The encoder as printed: one target a sample.", "last"),
+        Variant(
+            "PKM-ACT",
+            {"memory": "per-layer"},
+            "A memory before every layer; needs two layers. In the causal form all its memories are asked with the same events, "
+            "not with each layer's input; only the two-way form asks with the layer's input, as PKM-ACT prints it.",
+        ),
+        Variant("ELASTIC without query network", {"query": "mean"}, "Table 3: the query is the plain mean of the events."),
+        Variant("ELASTIC without memory", {"memory": "none"}, "Table 3, w/o IMR: k interests that everybody shares."),
+        Variant("ELASTIC without dispatcher", {"dispatch": "none"}, "Table 3: self-attention instead of linear dispatch."),
+        Variant("ELASTIC without gate", {"gate": "none"}, "Algorithm 1 as printed: the keys get no gradient."),
+    )
     config: ElasticConfig
 
     def __init__(self, config: ElasticConfig, catalog: Catalog) -> None:

@@ -10,7 +10,7 @@ from elastic_core.config import ModelConfig, Within
 from elastic_core.data import Dataset
 from elastic_core.data.batches import Batch
 from elastic_core.data.catalog import Catalog
-from elastic_core.models.contract import Recommender
+from elastic_core.models.contract import Recommender, Variant
 from elastic_core.models.registry import register
 
 
@@ -24,6 +24,7 @@ class PopularityConfig(ModelConfig, name="popularity"):
 class Popularity(Recommender):
     """Scores are training counts."""
 
+    variants = (Variant("Popularity", {}, "No training: the same list for everybody. The lowest floor."),)
     counts: Tensor
 
     def __init__(self, config: PopularityConfig, catalog: Catalog) -> None:

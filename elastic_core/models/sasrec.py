@@ -12,7 +12,7 @@ from elastic_core.layers.attention import Attention
 from elastic_core.layers.embedding import EventEmbedding
 from elastic_core.layers.feed_forward import FeedForward
 from elastic_core.layers.padding import left_align, right_align
-from elastic_core.models.contract import Encoded, Recommender, Scorer
+from elastic_core.models.contract import Encoded, Recommender, Scorer, Variant
 from elastic_core.models.registry import register
 
 
@@ -47,6 +47,7 @@ class SASRec(Recommender):
     objective = "all"
     forms: ClassVar = {"sasrec-fused": {"fused": True}, "sasrec-eager": {"fused": False}}
     yardsticks: ClassVar = {"E": ("sasrec-eager", "all"), "S": ("sasrec-fused", "all"), "S1": ("sasrec-fused", "last")}
+    variants = (Variant("SASRec", {}, "The quadratic peer: causal self-attention, all positions learned at once."),)
     causal = True
 
     def __init__(self, config: SASRecConfig, catalog: Catalog) -> None:

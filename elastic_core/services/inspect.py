@@ -14,7 +14,7 @@ from elastic_core.data.batches import history_batch, reading_batch
 from elastic_core.data.histories import Split
 from elastic_core.errors import InputError
 from elastic_core.layers.interest_memory import Retrieved
-from elastic_core.memory.routing import Routing
+from elastic_core.memory.routing import Routing, routing
 from elastic_core.models import Recommender, can_retrieve, memory_of
 from elastic_core.services.recommend import Answer, Edit, Reading, answer, reading
 
@@ -169,6 +169,14 @@ def experts_table(found: Retrieved, load: np.ndarray) -> pd.DataFrame:
     table.loc[summoned, "rank"] = np.arange(1, len(summoned) + 1)
     table.loc[summoned, "gate"] = found.gates[0].numpy().astype(float)
     return table
+
+
+def experts(model: Recommender, dataset: Dataset, user: int, split: Split = "test") -> pd.DataFrame:
+    """The experts that a person's history retrieves, best first: expert, gate, load (how many people retrieve it), as in
+    `experts_table`. Raises InputError for a model without a memory of its own for everybody."""
+    found = memory_of(model).retrieve(history_batch(reading(dataset, user, split).items, model.length))
+    table = experts_table(found, routing(model, dataset, split).load)
+    return table[table["rank"] > 0].sort_values("rank", ignore_index=True)
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,6 +10,7 @@ from elastic_core import models, objectives
 from elastic_core.config import DataConfig, ModelConfig, RunConfig, TrainConfig
 from elastic_core.data.origins import SOURCES
 from elastic_core.errors import InputError
+from elastic_core.models import Variant
 from elastic_core.recipes import model_settings, objective_settings
 
 
@@ -21,17 +22,6 @@ class Budget:
     minutes: float
     shape: dict[str, Any]
     span: int
-
-
-@dataclass(frozen=True)
-class Variant:
-    """A system under a name people can choose; `settings` are what makes it different from its model's defaults."""
-
-    label: str
-    model: str
-    settings: dict[str, Any]
-    about: str
-    objective: str = ""
 
 
 @dataclass(frozen=True)
@@ -52,31 +42,17 @@ BUDGETS = (
 BALANCE = 0.1
 LEARNING_RATE = 3e-3  # a short budget is better spent with larger steps than the recipes take
 
-_KNOWN = (
-    Variant("ELASTIC", "elastic", {}, "The model of the paper in its causal form."),
-    Variant("ELASTIC, two-way", "elastic", {"bidirectional": True}, "The encoder as printed: one target a sample.", "last"),
-    Variant(
-        "PKM-ACT",
-        "elastic",
-        {"memory": "per-layer"},
-        "A memory before every layer; needs two layers. In the causal form all its memories are asked with the same events, "
-        "not with each layer's input; only the two-way form asks with the layer's input, as PKM-ACT prints it.",
-    ),
-    Variant("ELASTIC without query network", "elastic", {"query": "mean"}, "Table 3: the query is the plain mean of the events."),
-    Variant("ELASTIC without memory", "elastic", {"memory": "none"}, "Table 3, w/o IMR: k interests that everybody shares."),
-    Variant("ELASTIC without dispatcher", "elastic", {"dispatch": "none"}, "Table 3: self-attention instead of linear dispatch."),
-    Variant("ELASTIC without gate", "elastic", {"gate": "none"}, "Algorithm 1 as printed: the keys get no gradient."),
-    Variant("SASRec", "sasrec", {}, "The quadratic peer: causal self-attention, all positions learned at once."),
-    Variant("Co-occurrence", "cooccurrence", {}, "No training: which films follow which. A floor many models do not reach."),
-    Variant("Popularity", "popularity", {}, "No training: the same list for everybody. The lowest floor."),
-)
-
 
 def variants() -> tuple[Variant, ...]:
-    """The named systems that are installed, then every other registered model under its own name."""
-    known = tuple(v for v in _KNOWN if v.model in models.names())
-    others = sorted(set(models.names()) - {v.model for v in known})
-    return known + tuple(Variant(name, name, {}, "A registered model with its own defaults.") for name in others)
+    """Every system by the names its models give: those with most to say first, baselines last."""
+    kinds = {name: models.model_class(name) for name in models.names()}
+    order = sorted(kinds, key=lambda name: (not kinds[name].objective, -len(kinds[name].variants)))
+    plain = "A registered model with its own defaults."
+    return tuple(
+        dataclasses.replace(variant, model=name)
+        for name in order
+        for variant in (kinds[name].variants or (Variant(ModelConfig.known[name].label or name, {}, plain),))
+    )
 
 
 def variant(label: str) -> Variant:

@@ -54,13 +54,16 @@ def _full(run: Run) -> float:
 
 
 def partner(runs: list[Run], chosen: Run) -> Run | None:
-    """Whom to compare with first: SASRec for ELASTIC and the other way round, of the same name otherwise; else the best of them,
-    of another model, of any."""
-    others, model = [run for run in runs if run.name != chosen.name], chosen.config.model.name
-    peer = {"elastic": "sasrec", "sasrec": "elastic"}.get(model, "")
-    peers = [run for run in others if run.config.model.name == peer]
-    peers.sort(key=lambda run: run.name != chosen.name.replace(model, peer))
-    return next(iter([*peers, *(run for run in others if run.config.model.name != model), *others]), None)
+    """Whom to compare with first: another trained model of the same recipe, by its name; else another trained model, another
+    model, any. Among equals the first of `runs`."""
+    model = chosen.config.model.name
+
+    def far(run: Run) -> tuple[bool, bool, bool]:
+        other = run.config.model.name
+        twin = run.name == chosen.name.replace(model, other)
+        return other == model, not models.model_class(other).objective, not twin
+
+    return min((run for run in runs if run.name != chosen.name), key=far, default=None)
 
 
 def metrics(runs: list[Run], metric: str) -> pd.DataFrame:

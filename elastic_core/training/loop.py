@@ -30,14 +30,14 @@ PROGRESS = ("epoch", "step", "seconds", "best", "best_epoch", "stopped")
 Stop = Callable[[], bool]
 
 
-def train(config: RunConfig, dataset: Dataset, out: Path, on_event: OnEvent | None = None, stop: Stop | None = None) -> Run:
+def train(config: RunConfig, dataset: Dataset, out: Path | str, on_event: OnEvent | None = None, stop: Stop | None = None) -> Run:
     """Trains into the folder `out`, or goes on with what is there. Returns the finished run.
 
     `on_event` sees every row of metrics.jsonl and a `step` event about once a second; `stop` is asked after each step and
     ends the run early with its best weights. Raises InputError for settings that cannot work, before anything is written,
     and for a folder that another process is training into.
     """
-    loop = Loop(config, dataset, Run(out), on_event or (lambda event: None), stop or (lambda: False))
+    loop = Loop(config, dataset, Run(Path(out)), on_event or (lambda event: None), stop or (lambda: False))
     with loop.run.lock():
         return loop.run_all()
 

@@ -10,7 +10,7 @@ from elastic_core.config import DataConfig
 from elastic_core.data import Dataset
 from elastic_core.data.sources import at_hand
 from elastic_core.errors import InputError
-from elastic_core.models import Recommender
+from elastic_core.models import Recommender, Retrieves, model_class
 from elastic_core.runs import Run
 from elastic_core.services import inspect
 from pages.ui import cache, garbage, lock, shell, tour
@@ -76,12 +76,13 @@ def _asked(key: str) -> str | None:
 
 
 def _preference(run: Run) -> tuple[bool | str, ...]:
-    """Finished before unfinished, shipped before local, ELASTIC before others, real data before planted; unreadable last."""
+    """Finished first, shipped before local, with a memory before without, real data before planted; unreadable last."""
     try:
         model, source = run.config.model.name, run.config.data.source
     except InputError:
         return True, True, True, True, True, run.name
-    return False, run.last("test") is None, run.name.startswith("local-"), model != "elastic", source == "planted", run.name
+    local, remembers = run.name.startswith("local-"), issubclass(model_class(model), Retrieves)
+    return False, run.last("test") is None, local, not remembers, source == "planted", run.name
 
 
 def _open(

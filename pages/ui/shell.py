@@ -88,7 +88,7 @@ def link(**more: str | int) -> str:
 
 def describe(run: Run, data: Dataset) -> str:
     """What the run is and how good it is, with the protocol of the number."""
-    name = {"elastic": "ELASTIC", "sasrec": "SASRec"}.get(run.config.model.name, run.config.model.name)
+    name = run.config.model.label or run.config.model.name
     test = cache.tested(run)
     if not test or "full" not in test.get("protocols", {}):
         return f"{name} on {data.label}; not tested yet"

@@ -6,8 +6,8 @@ from typing import Any
 
 import streamlit as st
 
-from elastic_core.runs import Run
-from elastic_core.services import tour_answers
+from elastic_core.runs import Run, list_runs
+from elastic_core.services import tour_answers, versus_table
 from elastic_core.services.tour_answers import Answer, Asked
 from elastic_core.services.traffic import EVERYBODY
 from pages.ui import cache_compare, shell
@@ -43,14 +43,19 @@ def _second(state: Mapping[Any, Any]) -> bool:
 
 
 def _twin(asked: Asked) -> Answer:
-    """Against the second run of the sidebar, or else the run's SASRec twin."""
+    """Against the second run of the sidebar, or else the run that the Compare page begins with."""
     now = shell.context()
-    other = now.other or Run(asked.checkpoints / asked.run.name.replace("elastic", "sasrec"))
-    if not (other.path / "config.json").is_file() or other.name == asked.run.name:
-        return Answer(1, "There is no SASRec run on this data here, so nothing was compared. Choose one under “Compare with”.")
+    other = now.other or versus_table.partner(_tested_on_the_same_data(asked), asked.run)
+    if other is None or other.name == asked.run.name:
+        return Answer(1, "There is no other run on this data here, so nothing was compared. Choose one under “Compare with”.")
     with st.spinner("Ranking everybody’s next film under both runs …"):
         a, b = (cache_compare.judged(run, asked.dataset, lambda name, share: None) for run in (asked.run, other))
     return tour_answers.better(asked, a, b, other.name)
+
+
+def _tested_on_the_same_data(asked: Asked) -> list[Run]:
+    runs = [run for run in list_runs(asked.checkpoints) if run.last("test") is not None]
+    return [run for run in runs if (run.last("start") or {}).get("data_hash") == asked.dataset.hash]
 
 
 STEPS = (

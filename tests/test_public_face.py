@@ -1,0 +1,36 @@
+"""What `import elastic_core` offers: about ten names, imported when first used, and the README's lines that use them."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import elastic_core
+from elastic_core import recipes
+
+README = (Path(__file__).resolve().parents[1] / "README.md").read_text(encoding="utf-8")
+
+
+def test_every_name_is_there_and_nothing_is_imported_before_it_is_used() -> None:
+    assert len(elastic_core.__all__) <= 12
+    for name in elastic_core.__all__:
+        assert getattr(elastic_core, name).__doc__, name
+    with pytest.raises(AttributeError, match="nonsense"):
+        _ = elastic_core.nonsense
+    code = "import sys, elastic_core; assert not {'torch', 'pandas', 'numpy'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_the_readme_s_lines_of_python_run(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With a smaller world than the recipe's."""
+    block = next(b for b in re.findall(r"```python\n(.+?)```", README, re.DOTALL) if "import elastic_core" in b)
+    small = recipes.toy().override("train.epochs=2", "data.planted.users=60", "data.planted.items=40")
+    monkeypatch.setitem(recipes.RECIPES, "toy", lambda model: small)
+    monkeypatch.chdir(tmp_path)
+    exec(compile(block, "README.md", "exec"), {})
+    said = capsys.readouterr().out
+    assert "title" in said and "gate" in said and list(tmp_path.glob("checkpoints/*/ranks.safetensors"))
