@@ -52,7 +52,7 @@ def test_numbers_are_those_of_the_runs() -> None:
     assert found.half == pytest.approx(1.96 * test["errors"]["full"]["NDCG@10"])
 
 
-def tested(root: Path, name: str, place: int) -> Run:
+def made_up(root: Path, name: str, place: int) -> Run:
     """A finished run of the named row whose people all find their target at a place (from 0)."""
     row, people = next(row for row in rows() if row.name == name), 50
     (root / name).mkdir()
@@ -66,14 +66,14 @@ def tested(root: Path, name: str, place: int) -> Run:
 
 
 def test_changing_a_run_changes_the_page_and_taking_it_away_says_not_measured(tmp_path: Path) -> None:
-    run = tested(tmp_path, "ml-100k-sasrec", 0)
+    run = made_up(tmp_path, "ml-100k-sasrec", 0)
     assert "full 1.0000" in method_effects.of_protocols(tmp_path, "ml-100k").text
     (run.path / FILE).unlink()
     assert measured(tmp_path, "ml-100k", "sasrec") is None, "a run without ranks is no measurement"
     (run.path / FILE).write_bytes(b"damaged")
     assert measured(tmp_path, "ml-100k", "sasrec") is None
     shutil.rmtree(run.path)
-    tested(tmp_path, "ml-100k-sasrec", 2)
+    made_up(tmp_path, "ml-100k-sasrec", 2)
     assert "full 0.5000" in method_effects.of_protocols(tmp_path, "ml-100k").text
     shutil.rmtree(run.path)
     gone = method_effects.of_protocols(tmp_path, "ml-100k")
@@ -82,7 +82,7 @@ def test_changing_a_run_changes_the_page_and_taking_it_away_says_not_measured(tm
 
 def test_a_variant_is_compared_with_all_seeds_and_one_run_claims_nothing(tmp_path: Path) -> None:
     for name, place in (("ml-100k-elastic", 0), ("ml-100k-elastic-seed1", 1), ("ml-100k-elastic-gate-none", 2)):
-        tested(tmp_path, name, place)
+        made_up(tmp_path, name, place)
     text = table_3(tmp_path, "ml-100k", "full").set_index("variant")["ELASTIC − variant"]
     (one,) = [cell for cell in text if cell]
     assert one.startswith(f"{(1 + 1 / math.log2(3)) / 2 - 0.5:+.4f} (95% ") and ONE_RUN in one
