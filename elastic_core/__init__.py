@@ -23,7 +23,7 @@ _HOMES = {
     "recommend": "elastic_core.services.recommend",
     "experts": "elastic_core.services.inspect",
 }
-__all__ = sorted(_HOMES)  # noqa: PLE0605
+__all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> Any:

@@ -1,31 +1,57 @@
-"""Markdown tables of what the named runs measured on the test split (Table 2 and 3 from our own runs, nobody else's numbers)."""
+"""Markdown tables of what the named runs measured on the test split, from the ranks they keep (nobody else's numbers).
+
+`table` is for any of them; `results` writes those of the README, with ELASTIC against its peers and its own variants.
+"""
 
 import statistics
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
+from elastic_core.comparisons import average, compare_runs
+from elastic_core.evaluation import verdict
 from elastic_core.evaluation.candidates import PROTOCOLS
-from elastic_core.reproduce import Row, status
+from elastic_core.evaluation.evaluate import Report
+from elastic_core.reproduce import Row, rows, status
 from elastic_core.runs import Run
 
 METRICS = ("NDCG@10", "HR@10")
+NO_RANKS = "keeps no ranks of its test"
+BEGIN, END = "<!-- results -->", "<!-- /results -->"
+NAMES = {"popularity": "popularity", "cooccurrence": "co-occurrence (training-free)", "sasrec": "SASRec", "elastic": "ELASTIC"}
+VARIANTS = {
+    "dispatch-none": "no dispatcher (self-attention, the experts as extra keys)",
+    "no-local": "no local convolution (ours)",
+    "query-mean": "average pooling instead of the query network",
+    "memory-none": "no memory: the same k interests for everybody",
+    "pkm-act": "PKM-ACT: a retrieval before every layer",
+    "norm-layer": "layer norm instead of whitening, no balance term",
+    "gate-none": "no gate, no balance term: Algorithm 1 as printed, a frozen random router",
+}
+
+Systems = dict[str, list[Run]]  # by label: runs that differ only in their seed
 
 
 def table(chosen: Iterable[Row], root: Path, protocol: str = "full") -> str:
     """Markdown, a section per data set, with 95% intervals over people; `protocol` may be `all` (NDCG@10 under each).
 
-    With several seeds the mean is of their means, the interval the mean of theirs, and their spread stands beside it.
+    With several seeds the mean is over people and seeds, the interval that of the people's averages, and the seeds' own spread
+    (standard deviation) stands beside it.
     """
-    groups: dict[str, dict[str, list[Run]]] = {}
+    found = _finished(chosen, root)
+    return "\n\n".join(_section(data, systems, protocol) for data, systems in found.items()) or "nothing is finished yet"
+
+
+def _finished(chosen: Iterable[Row], root: Path) -> dict[str, Systems]:
+    """Finished runs by data and label."""
+    groups: dict[str, Systems] = {}
     for row in chosen:
         if status(row, root) == "finished":
             groups.setdefault(row.data, {}).setdefault(row.label, []).append(Run(row.folder(root)))
-    return "\n\n".join(_section(data, labels, protocol) for data, labels in groups.items()) or "nothing is finished yet"
+    return groups
 
 
-def _section(data: str, labels: dict[str, list[Run]], protocol: str) -> str:
-    some = next(iter(labels.values()))[0]
+def _section(data: str, systems: Systems, protocol: str) -> str:
+    some = next(iter(systems.values()))[0]
     start, test = some.last("start") or {}, some.last("test") or {}
     if protocol == "all":
         measured = [(name, METRICS[0]) for name in PROTOCOLS]
@@ -34,32 +60,115 @@ def _section(data: str, labels: dict[str, list[Run]], protocol: str) -> str:
     else:
         measured, heads, what = [(protocol, metric) for metric in METRICS], list(METRICS), f"protocol {protocol}"
     heads = ["system", "seeds", *(f"{head} ± 95%" for head in heads), "spread of seeds", "parameters", "experts used", "device"]
-    lines = [
-        f"{start.get('data', data)}, data {start.get('data_hash', '?')}, test split, {what}, {test.get('users', 0):,} people",
-        "",
-        "| " + " | ".join(heads) + " |",
-        "|" + " --- |" * len(heads),
-    ]
-    lines += ["| " + " | ".join(_cells(label, runs, measured)) + " |" for label, runs in labels.items()]
-    return "\n".join(lines)
+    return "\n".join(
+        [
+            f"{start.get('data', data)}, data {start.get('data_hash', '?')}, test split, {what}, {test.get('users', 0):,} people",
+            "",
+            *markdown(heads, [_cells(label, runs, measured) for label, runs in systems.items()]),
+        ]
+    )
 
 
 def _cells(label: str, runs: list[Run], measured: list[tuple[str, str]]) -> list[str]:
-    tests: list[dict[str, Any]] = [run.last("test") or {} for run in runs]
-    starts = [run.last("start") or {} for run in runs]
-    cells = [label, str(len(runs))]
-    for protocol, metric in measured:
-        mean = statistics.fmean(test["protocols"][protocol][metric] for test in tests)
-        errors = [test["errors"][protocol][metric] for test in tests if "errors" in test]
-        cells.append(f"{mean:.4f}" + (f" ± {1.96 * statistics.fmean(errors):.4f}" if errors else ""))
-    protocol, metric = measured[0]
-    values = [test["protocols"][protocol][metric] for test in tests]
+    tests, starts = [run.last("test") or {} for run in runs], [run.last("start") or {} for run in runs]
     used = [test["used"] for test in tests if "used" in test]
     devices = sorted({str(start.get("device", "?")) for start in starts})
     return [
-        *cells,
-        f"{statistics.stdev(values):.4f}" if len(values) > 1 else "",
+        label,
+        str(len(runs)),
+        *_means(runs, measured),
+        _spread(runs, *measured[0]),
         f"{starts[0].get('parameters', 0):,}",
         f"{statistics.fmean(used):.0%}" if used else "",
         ", ".join(devices),
     ]
+
+
+def _means(runs: list[Run], measured: Sequence[tuple[str, str]]) -> list[str]:
+    """`0.1282 ± 0.0168` for each protocol and metric, or why not."""
+    reports = _reports(runs)
+    if reports is None:
+        return [NO_RANKS] + [""] * (len(measured) - 1)
+    found = [average(reports, *what) for what in measured]
+    return [f"{each.mean:.4f} ± {1.96 * each.error:.4f}" for each in found]
+
+
+def _spread(runs: list[Run], protocol: str, metric: str) -> str:
+    means = [report.metrics[protocol][metric] for report in _reports(runs) or []]
+    return f"{statistics.stdev(means):.4f}" if len(means) > 1 else ""
+
+
+def _reports(runs: list[Run]) -> list[Report] | None:
+    return [run.report() for run in runs] if all(run.has_report for run in runs) else None
+
+
+def markdown(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> list[str]:
+    """The lines of a Markdown table."""
+    return [f"| {' | '.join(cells)} |" for cells in (heads, ["---"] * len(heads), *lines)]
+
+
+# --- the README's ----------------------------------------------------------------------------------------------------
+
+
+def results(root: Path) -> str:
+    """All that stands in the README between `BEGIN` and `END`: systems, ELASTIC against each, and its variants, by data."""
+    found = _finished(rows(), root)
+    parts = [part for data in ("ml-100k", "ml-1m", "planted") if data in found for part in _results(found[data])]
+    return "\n\n".join([BEGIN, *parts, END])
+
+
+def _results(systems: Systems) -> Iterable[str]:
+    """The tables of one data set. ELASTIC's rows are compared with the floors and the SASRec of the same recipe."""
+    plain = {label: runs for label, runs in systems.items() if label not in _variants(systems)}
+    some = next(iter(plain.values()))[0]
+    start, test = some.last("start") or {}, some.last("test") or {}
+    yield f"**{start.get('data')}**, {test.get('users', 0):,} people, {some.n_items():,} items, data {start.get('data_hash')}"
+    measured = [*((protocol, "NDCG@10") for protocol in PROTOCOLS), ("full", "HR@10")]
+    heads = ["NDCG@10 ± 95% over people", "seeds", *PROTOCOLS, "full HR@10", "spread of seeds, full"]
+    order = sorted(plain, key=lambda label: list(NAMES).index(label.split(" ")[0]))
+    in_order = [(label, plain[label]) for label in order]
+    lines = [(_name(label, of), _seeds(of), *_means(of, measured), _spread(of, "full", METRICS[0])) for label, of in in_order]
+    yield "\n".join(markdown(heads, lines))
+    for label, runs in plain.items():
+        kind, _, recipe = label.partition(" ")
+        if kind == "elastic":
+            peers = {peer: plain[peer] for peer in order if peer in ("popularity", "cooccurrence", f"sasrec {recipe}".strip())}
+            named = [(_name(peer, of), of) for peer, of in peers.items()]
+            yield _against(f"{_name(label, runs)} minus", runs, named, PROTOCOLS)
+    variants = _variants(systems)
+    if variants and "elastic" in systems:
+        named = [(about, variants[label]) for name, about in VARIANTS.items() if (label := f"elastic ({name})") in variants]
+        yield _against("What carries it: ELASTIC minus", systems["elastic"], named, ("full",), own=True)
+
+
+def _against(title: str, runs: list[Run], peers: list[tuple[str, list[Run]]], protocols: Sequence[str], own: bool = False) -> str:
+    """One row a peer: its own NDCG@10 (`own`), ELASTIC minus it under each protocol, whether training noise is counted, and what
+    may be claimed under `full`."""
+    heads = [title, *(["full"] if own else []), *(f"{protocol}: 95%, p" for protocol in protocols), "claim, full"]
+    lines = []
+    for name, peer in peers:
+        mine = _means(peer, [("full", METRICS[0])]) if own else []
+        if _reports(runs) is None or _reports(peer) is None:
+            lines.append([name, *mine, *[""] * len(protocols), NO_RANKS])
+            continue
+        found = [compare_runs(runs, peer, protocol) for protocol in protocols]
+        cells = [f"{c.difference:+.4f} ({c.low:+.4f} to {c.high:+.4f}), {c.p:.4f}" for c in found]
+        claim = {"A": "**ELASTIC is better**", "B": f"**{name} is better**", "": verdict.NO_CLAIM}[verdict.better(found[0])]
+        lines.append([name, *mine, *cells, claim if found[0].seeds_counted else verdict.ONE_RUN])
+    return "\n".join(markdown(heads, lines))
+
+
+def _variants(systems: Systems) -> Systems:
+    return {label: systems[label] for name in VARIANTS if (label := f"elastic ({name})") in systems}
+
+
+def _name(label: str, runs: list[Run]) -> str:
+    """`elastic (70 minutes)` → ELASTIC, K = 16², k = 8 (70 minutes)."""
+    kind, _, rest = label.partition(" ")
+    model = runs[0].config.model
+    size = f", K = {model.side}², k = {model.k}" if hasattr(model, "side") and hasattr(model, "k") else ""
+    return f"{NAMES.get(kind, kind)}{size}{' ' + rest if rest else ''}"
+
+
+def _seeds(runs: list[Run]) -> str:
+    return str(len(runs)) if (runs[0].last("start") or {}).get("parameters") else "–"

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -77,6 +78,27 @@ def test_the_stored_test_row_is_what_evaluate_finds(here: Path, capsys: pytest.C
     for row in map(json.loads, capsys.readouterr().out.splitlines()):
         assert stored["protocols"][row["protocol"]]["NDCG@10"] == pytest.approx(row["mean"])
         assert stored["errors"][row["protocol"]]["NDCG@10"] == pytest.approx(row["error"])
+
+
+def test_a_test_is_printed_from_its_ranks_and_scored_again_only_where_they_were_not_kept(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = Run(Path(shutil.copytree(here / "checkpoints/tiny", here / "checkpoints/old")))
+    assert main(["evaluate", "old"]) == 0
+    told = capsys.readouterr()
+    assert "From the ranks that the run keeps" in told.err
+    assert main(["evaluate", "old", "--store"]) == 2 and "already" in capsys.readouterr().err
+    (run.path / "ranks.safetensors").unlink()
+    assert main(["compare", "old", "tiny"]) == 2 and "evaluate checkpoints/old --store" in capsys.readouterr().err
+    before = run.last("test")
+    assert main(["evaluate", "old", "--store", "--reason", "lost"]) == 0
+    assert capsys.readouterr().out == told.out
+    row = run.last("test")
+    assert before is not None and row is not None and row["rescored"] == "lost" and row["commit"] == run.report().commit
+    assert row["protocols"] == before["protocols"] and row.get("used") == before.get("used")
+    assert main(["evaluate", "old", "--store", "--split=valid"]) == 2
+    assert main(["compare", "old,tiny", "tiny"]) == 2 and "repeat a seed" in capsys.readouterr().err
+    shutil.rmtree(run.path)
 
 
 def test_recommend_to_a_person_and_after_typed_histories(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,6 +6,10 @@ import numpy as np
 import pytest
 
 from elastic_core.data import Dataset
+from elastic_core.evaluation.compare import compare_many
+from elastic_core.evaluation.evaluate import Report
+from elastic_core.evaluation.metrics import Ranks
+from elastic_core.evaluation.verdict import ONE_RUN
 from elastic_core.memory.routing import routing
 from elastic_core.models import Recommender
 from elastic_core.runs import Run
@@ -54,3 +58,14 @@ def test_strongest_expert_and_load(asked: Asked) -> None:
 
 def test_seeds_are_compared_by_name(asked: Asked, tmp_path: Path) -> None:
     assert tour_answers.seeds(asked).option == 1 and "only one seed" in tour_answers.seeds(asked).reason
+
+
+def test_who_is_better_is_answered_only_where_training_noise_is_counted(asked: Asked) -> None:
+    high, low = (
+        [Report({"full": Ranks(np.full(80, place, np.int32), np.zeros(80, np.int32))}, np.arange(80), "test", "abc", 0, 0.0)] * 2
+        for place in (0, 5)
+    )
+    assert tour_answers.better(asked, compare_many(high, low), "peer").option == 0
+    assert tour_answers.better(asked, compare_many(low, high), "peer").option == 2
+    once = tour_answers.better(asked, compare_many(high[:1], low), "peer")
+    assert once.option == 1 and ONE_RUN in once.reason and "is better" not in once.reason

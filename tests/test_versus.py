@@ -1,26 +1,33 @@
-"""Compare: one pass over everybody agrees with the evaluation, groups partition the people, and the arithmetic has slow twins."""
+"""Compare: stored ranks agree with the models, groups partition the people, and the arithmetic has slow twins."""
 
-import math
+import dataclasses
+import json
+import shutil
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+from elastic_core import comparisons, runs
+from elastic_core.comparisons import compare_runs, system, systems
 from elastic_core.config import DataConfig, PlantedConfig
 from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
-from elastic_core.evaluation.compare import compare
-from elastic_core.evaluation.evaluate import evaluate
+from elastic_core.evaluation.compare import compare, compare_many
+from elastic_core.evaluation.evaluate import Report, evaluate
+from elastic_core.evaluation.verdict import ONE_RUN
 from elastic_core.models import build
 from elastic_core.models.cooccurrence import CooccurrenceConfig
 from elastic_core.models.elastic import ElasticConfig
 from elastic_core.runs import Run, list_runs
 from elastic_core.services import versus, versus_slices, versus_table
 from elastic_core.services.recommend import recommend
-from elastic_core.services.versus import Judged, judge
+from elastic_core.services.versus import Lists, list_everybody
 
 ROOT = Path(__file__).resolve().parents[1]
+SHIPPED = ROOT / "checkpoints"
 
 
 @pytest.fixture(scope="module")
@@ -29,49 +36,89 @@ def data() -> Dataset:
     return load(DataConfig(source="planted", planted=planted))
 
 
-@pytest.fixture(scope="module")
-def a(data: Dataset) -> Judged:
-    model = build(CooccurrenceConfig(), data.catalog.n_items)
-    model.fit(data)
-    return judge(model, data)
-
-
-@pytest.fixture(scope="module")
-def b(data: Dataset) -> Judged:
+def models(data: Dataset) -> list:
+    counting = build(CooccurrenceConfig(), data.catalog.n_items)
+    counting.fit(data)
     torch.manual_seed(0)
-    return judge(build(ElasticConfig(length=16, width=16, layers=1, side=4, k=2, stride=4), data.catalog.n_items), data)
+    small = ElasticConfig(length=16, width=16, layers=1, side=4, k=2, stride=4)
+    return [counting.eval(), build(small, data.catalog.n_items).eval()]
 
 
-def test_judging_is_the_evaluation_and_the_lists_are_the_recommendations(data: Dataset) -> None:
-    model = build(CooccurrenceConfig(), data.catalog.n_items)
-    model.fit(data)
+@pytest.fixture(scope="module")
+def a(data: Dataset) -> Report:
+    return evaluate(models(data)[0], data)
+
+
+@pytest.fixture(scope="module")
+def b(data: Dataset) -> Report:
+    return evaluate(models(data)[1], data)
+
+
+@pytest.fixture(scope="module")
+def lists(data: Dataset) -> list[Lists]:
+    return [list_everybody(model, data) for model in models(data)]
+
+
+def test_the_lists_are_the_recommendations(data: Dataset, lists: list[Lists]) -> None:
     heard: list[float] = []
-    found, plain = judge(model, data, tell=heard.append), evaluate(model, data)
+    untied = models(data)[1]
+    assert np.array_equal(list_everybody(untied, data, tell=heard.append).items, lists[1].items)
     assert heard == sorted(heard) and heard[-1] == 1
-    for protocol, table in plain.per_user.items():
-        for metric, values in table.items():
-            assert np.array_equal(found.report.values(protocol, metric), values), (protocol, metric)
-    torch.manual_seed(0)
-    untied = build(ElasticConfig(length=16, width=16, layers=1, side=4, k=2, stride=4), data.catalog.n_items).eval()
-    lists = judge(untied, data).lists
     for user in range(0, data.histories.n_users, 7):
-        assert lists[user].tolist() == recommend(untied, data, user)["item"].tolist()
+        assert lists[1].items[user].tolist() == recommend(untied, data, user)["item"].tolist()
 
 
-def test_the_paired_difference_equals_a_loop(a: Judged, b: Judged) -> None:
-    found = versus.compared(a, b, "full", "NDCG@10")
+def test_the_paired_difference_equals_a_loop(a: Report, b: Report) -> None:
+    found = compare(a, b, "full", "NDCG@10")
     total = 0.0
-    for mine, theirs in zip(a.report.values("full", "NDCG@10"), b.report.values("full", "NDCG@10"), strict=True):
+    for mine, theirs in zip(a.values("full", "NDCG@10"), b.values("full", "NDCG@10"), strict=True):
         total += mine - theirs
     assert found.difference == pytest.approx(total / found.users)
-    assert found == compare(a.report, b.report) or math.isnan(found.spread_a)
     assert found.low < found.difference < found.high
-    assert "better" in versus.verdict(found, "A", "B") or "no difference" in versus.verdict(found, "A", "B")
     counted = versus.duel(a, b)
     assert sum(counted.values()) == found.users
-    assert counted["a"] == sum(x < y for x, y in zip(a.places, b.places, strict=True))
+    assert counted["a"] == sum(x < y for x, y in zip(versus.places(a), versus.places(b), strict=True))
+    with pytest.raises(InputError, match="full"):
+        versus.places(dataclasses.replace(a, ranks={"pop100": a.ranks["pop100"]}))
+
+
+def seeded(folder: Path, run: Run, seed: int) -> Run:
+    """A copy of a run that says it was trained with another seed."""
+    copy = Run(Path(shutil.copytree(run.path, folder / f"{run.name}-seed{seed}")))
+    runs.write_text(copy.path / runs.CONFIG, json.dumps(run.config.override(f"train.seed={seed}").to_dict()))
+    assert copy.config.train.seed == seed
+    return copy
+
+
+def test_runs_that_differ_in_their_seed_are_one_system(tiny_runs: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(tiny_runs, tmp_path / "runs"))
+    tiny, peer = Run(folder / "tiny"), Run(folder / "tiny-peer")
+    other = seeded(folder, tiny, 1)
+    shutil.copytree(tiny.path, folder / "copy")
+    known = list_runs(folder)
+    assert [run.name for run in system(tiny, known)] == ["tiny", other.name], "a copy is no other seed"
+    assert [[run.name for run in side] for side in systems(tiny, peer, known)] == [["tiny", other.name], ["tiny-peer"]]
+    assert systems(tiny, other, known) == ([tiny], [other]), "two seeds of one system are single runs"
+    two = compare_runs([tiny, other], [peer])
+    assert two == compare_many([tiny.report(), other.report()], [peer.report()]) or not two.seeds_counted
+    assert compare_runs([tiny, other], [peer]).difference == pytest.approx(compare_runs([tiny], [peer]).difference)
+    for side, message in (([tiny, peer], "more than their seed"), ([tiny, Run(folder / "copy")], "repeat a seed")):
+        with pytest.raises(InputError, match=message):
+            compare_runs(side, [peer])
     with pytest.raises(InputError, match="metric"):
-        versus.compared(a, b, "full", "recall")
+        compare_runs([tiny], [peer], "full", "recall")
+    (other.path / "ranks.safetensors").unlink()
+    assert system(tiny, known) == [tiny], "a seed without ranks does not count"
+
+
+def test_comparing_two_runs_of_six_thousand_people_opens_no_model_and_takes_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    a, b = Run(SHIPPED / "ml-1m-cpu-elastic"), Run(SHIPPED / "ml-1m-cpu-sasrec")
+    monkeypatch.setattr(Run, "model", lambda *_: pytest.fail("a model was opened"))
+    began = time.process_time()
+    found = compare_runs([a], [b])
+    assert time.process_time() - began < 1
+    assert found.users == 6040 and not found.seeds_counted and abs(found.difference) < 0.02
+    assert not comparisons.needs_training(Run(SHIPPED / "ml-1m-popularity"))
 
 
 def test_groups_of_a_family_partition_the_people(data: Dataset) -> None:
@@ -89,16 +136,19 @@ def test_groups_of_a_family_partition_the_people(data: Dataset) -> None:
             assert all(counts[targets[user]] < versus_slices.COLD for user in group.users)
 
 
-def test_a_forest_row_is_the_plain_mean_of_its_people(data: Dataset, a: Judged, b: Judged) -> None:
-    table = versus_slices.forest(a.report, b.report, data, "full", "HR@10")
+def test_a_forest_row_is_the_plain_mean_of_its_people(data: Dataset, a: Report, b: Report) -> None:
+    table = versus_slices.forest([a], [b], data, "full", "HR@10")
     by_name = {(g.family, g.name): g.users for g in versus_slices.groups(data)}
     assert len(table) == len(by_name)
     for row in table.to_dict("records"):
         users = by_name[row["family"], row["group"]]
-        values = [a.report.values("full", "HR@10")[u] - b.report.values("full", "HR@10")[u] for u in users]
+        values = [a.values("full", "HR@10")[u] - b.values("full", "HR@10")[u] for u in users]
         assert row["n"] == len(values) and row["difference"] == pytest.approx(sum(values) / len(values))
         assert row["low"] <= row["difference"] <= row["high"] and row["adjusted p"] >= row["p"]
-    assert f"{len(table)} looks" in versus_slices.remaining(table)
+    said = versus_slices.remaining(table)
+    assert f"{len(table)} looks" in said and ONE_RUN in said and not table["seeds_counted"].any()
+    counted = versus_slices.forest([a], [b], data, "full", "HR@10", trained=(False, False))
+    assert "Holm" in versus_slices.remaining(counted) and ONE_RUN not in versus_slices.remaining(counted)
 
 
 def test_holm_against_the_definition() -> None:
@@ -110,9 +160,9 @@ def test_holm_against_the_definition() -> None:
         assert versus_slices.holm(p) == pytest.approx(slow)
 
 
-def test_extremes_are_the_people_with_the_largest_differences(data: Dataset, a: Judged, b: Judged) -> None:
+def test_extremes_are_the_people_with_the_largest_differences(data: Dataset, a: Report, b: Report) -> None:
     table = versus.extremes(a, b, data, "full", "NDCG@10", top=5)
-    difference = a.report.values("full", "NDCG@10") - b.report.values("full", "NDCG@10")
+    difference = a.values("full", "NDCG@10") - b.values("full", "NDCG@10")
     wins = table[table["side"] == "A"]
     assert sorted(wins["difference"], reverse=True) == wins["difference"].tolist()
     assert wins["difference"].tolist() == pytest.approx(sorted(difference[difference >= 0], reverse=True)[: len(wins)])
@@ -121,19 +171,20 @@ def test_extremes_are_the_people_with_the_largest_differences(data: Dataset, a: 
         assert row["title"] == data.catalog.title(int(data.targets("test")[row["user"]]))
 
 
-def test_list_properties_against_loops(data: Dataset, a: Judged, b: Judged) -> None:
+def test_list_properties_against_loops(data: Dataset, lists: list[Lists]) -> None:
+    a, b = lists
     found, counts = versus.properties(a, data), data.counts()
-    shown = [int(item) for row in a.lists for item in row if item]
+    shown = [int(item) for row in a.items for item in row if item]
     assert found.coverage == pytest.approx(len(set(shown)) / data.catalog.n_items)
     assert found.popularity == pytest.approx(sum(counts[item] for item in shown) / len(shown))
-    slow = [len(set(x.tolist()) & set(y.tolist()) - {0}) for x, y in zip(a.lists, b.lists, strict=True)]
+    slow = [len(set(x.tolist()) & set(y.tolist()) - {0}) for x, y in zip(a.items, b.items, strict=True)]
     assert versus.overlap(a, b).tolist() == slow
-    assert versus.overlap(a, a).tolist() == [(row > 0).sum() for row in a.lists]
+    assert versus.overlap(a, a).tolist() == [(row > 0).sum() for row in a.items]
     assert 0 < versus.chosen_lists(data).coverage <= 1
 
 
 def test_shipped_runs_on_the_same_data_stand_in_one_table() -> None:
-    """Reads metrics files only."""
+    """Reads ranks and logs only."""
     runs = list_runs(ROOT / "checkpoints")
     planted = [run for run in runs if run.name.startswith("planted-")]
     if not planted:
@@ -153,10 +204,10 @@ def test_shipped_runs_on_the_same_data_stand_in_one_table() -> None:
     assert frame.set_index("run").loc[elastic.name, "benchmark time"] > 0
 
 
-def test_what_a_seed_can_move_is_said() -> None:
-    shipped = Path(__file__).resolve().parents[1] / "checkpoints"
-    names = ("elastic", "elastic-seed1", "elastic-seed2", "cooccurrence", "elastic-pkm-act")
-    runs = [Run(shipped / f"ml-100k-{name}") for name in names]
-    say = [versus_table.seeds(runs, run, "full", "NDCG@10") for run in runs]
-    assert "3 training seeds" in say[0]
-    assert "needs no training" in say[3] and "trained once" in say[4]
+def test_what_a_seed_can_move_is_said(tiny_runs: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(tiny_runs, tmp_path / "runs"))
+    tiny, peer = Run(folder / "tiny"), Run(folder / "tiny-peer")
+    known = [tiny, peer, seeded(folder, tiny, 1), seeded(folder, tiny, 2)]
+    assert "3 training seeds" in versus_table.seeds(known, tiny, "full", "NDCG@10")
+    assert "trained once" in versus_table.seeds(known, peer, "full", "NDCG@10")
+    assert "needs no training" in versus_table.seeds([], Run(SHIPPED / "planted-cooccurrence"), "full", "NDCG@10")

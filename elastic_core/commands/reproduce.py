@@ -9,6 +9,7 @@ ml-1m-cpu rows, 70 minutes each, are not.
   python -m elastic_core reproduce --only "ml-100k-*" --minutes 30
   python -m elastic_core reproduce --only ml-1m-elastic --device auto
   python -m elastic_core reproduce --table --protocol pop100
+  python -m elastic_core reproduce --readme
 """
 
 import argparse
@@ -23,7 +24,7 @@ from elastic_core.errors import InputError
 from elastic_core.evaluation.candidates import PROTOCOLS
 from elastic_core.machine import find_device
 from elastic_core.reproduce import Row, reproduce, select, status
-from elastic_core.tables import table
+from elastic_core.tables import results, table
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -35,6 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     only = parser.add_mutually_exclusive_group()
     only.add_argument("--list", action="store_true", help="train nothing, show where every run stands")
     only.add_argument("--table", action="store_true", help="train nothing, print the table of what is finished")
+    only.add_argument("--readme", action="store_true", help="train nothing, print the README's result tables")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -45,6 +47,9 @@ def run(arguments: argparse.Namespace) -> int:
     chosen = select(arguments.only)
     if arguments.list:
         print("\n".join(f"{status(row, arguments.root):<16}{row.name}" for row in chosen))
+        return 0
+    if arguments.readme:
+        print(results(arguments.root))
         return 0
     if not arguments.table:
         _train(chosen, arguments)

@@ -4,7 +4,6 @@ Recovery compares two labellings of the same events (or items): purity, and adju
 a random labelling and 1 for the same partition (Vinh, Epps and Bailey, JMLR 11, 2010; mean of the entropies as norm).
 """
 
-import math
 from dataclasses import dataclass
 
 import numpy as np

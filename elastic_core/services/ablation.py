@@ -21,6 +21,7 @@ from elastic_core.errors import InputError
 from elastic_core.evaluation.candidates import Candidates
 from elastic_core.evaluation.compare import bootstrap, sign_flips
 from elastic_core.evaluation.metrics import Ranks, expected, rank
+from elastic_core.evaluation.verdict import sign
 from elastic_core.layers.interest_memory import Retrieved
 from elastic_core.memory.routing import Routing
 from elastic_core.models import Recommender, memory_of
@@ -128,9 +129,10 @@ def verdict(row: Mapping[Hashable, Any]) -> str:
         return "few"
     if row["low"] == row["high"] == 0:
         return "same"
-    if row["p"] >= 0.05 or row["low"] <= 0 <= row["high"]:
+    side = sign(row["low"], row["high"])
+    if row["p"] >= 0.05 or not side:
         return "unclear"
-    return "worse" if row["high"] < 0 else "better"
+    return "worse" if side == "B" else "better"
 
 
 def apart(effects: pd.DataFrame) -> tuple[int, int, float]:

@@ -6,7 +6,6 @@ among whole numbers, and nothing can be differentiated through it: without the s
 """
 
 import copy
-import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -18,11 +17,12 @@ from torch import Tensor, nn
 
 from elastic_core.data import Dataset
 from elastic_core.data.batches import Batch, left_pad
+from elastic_core.evaluation.verdict import better, numbers
 from elastic_core.layers.interest_memory import InterestMemory, gate
 from elastic_core.layers.product_keys import ProductKeys, top_pairs
 from elastic_core.models import Recommender
 from elastic_core.objectives.softmax import full_softmax
-from elastic_core.services.method_effects import measured
+from elastic_core.services.method_effects import against, measured
 from elastic_core.services.retrieval_lesson import first_memory
 
 PEOPLE = 32
@@ -165,13 +165,16 @@ def trained(root: Path, data: str = "ml-100k") -> str:
     gated, bare = (measured(root, data, name) for name in ("elastic", "gate-none"))
     if gated is None or bare is None:
         return ""
-    apart = abs(gated.mean - bare.mean) > math.hypot(gated.half, bare.half)
-    verdict = "The difference is beyond these intervals." if apart else (
-        "That is no difference to claim: experts and readers learn around a router that stays as it was drawn. That keys can "
-        "learn is not yet that they pay."
-    )  # fmt: skip
-    many = [f"{found} ({len(found.runs)} seed{'s' if len(found.runs) > 1 else ''})" for found in (gated, bare)]
+    found = against(root, data, "gate-none")
+    if found is not None and better(found):
+        words = f"The difference is {numbers(found)}."
+    else:
+        words = (
+            f"That is no difference to claim{'' if found is None else f': {numbers(found)}'}. Experts and readers learn around a "
+            "router that stays as it was drawn. That keys can learn is not yet that they pay."
+        )
+    many = [f"{each} ({len(each.runs)} seed{'s' if len(each.runs) > 1 else ''})" for each in (gated, bare)]
     return (
         f"**And after a whole training?** On {data}, {gated.people:,} people, test, `full`: NDCG@10 {many[0]} with the gate, "
-        f"{many[1]} without. {verdict}"
+        f"{many[1]} without. {words}"
     )

@@ -5,6 +5,7 @@ Nothing is typed in: where no run exists the effect says so and names the comman
 
 import math
 import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,10 +14,13 @@ import torch
 
 from elastic_core import models
 from elastic_core.bench.store import read_rows
+from elastic_core.comparisons import average, compare_runs
 from elastic_core.config import ModelConfig
 from elastic_core.data.batches import Batch
 from elastic_core.errors import InputError
+from elastic_core.evaluation import verdict
 from elastic_core.evaluation.candidates import PROTOCOLS
+from elastic_core.evaluation.compare import Comparison
 from elastic_core.memory.routing import Routing
 from elastic_core.reproduce import Row, rows
 from elastic_core.runs import Run
@@ -39,7 +43,7 @@ class Effect:
 
 @dataclass(frozen=True)
 class Measured:
-    """One variant on one dataset: mean over seeds of the test metric, and its 95% half-width over people."""
+    """One variant on one dataset: the test metric's mean over people and seeds, and its 95% half-width over people."""
 
     runs: tuple[str, ...]
     mean: float
@@ -51,18 +55,30 @@ class Measured:
 
 
 def measured(root: Path, data: str, variant: str, protocol: str = "full", metric: str = "NDCG@10") -> Measured | None:
-    """What the finished runs of a row say; None if there is none."""
-    found = [row for row in rows() if row.data == data and row.label == _label(variant) and _done(row, root)]
-    tests = [Run(row.folder(root)).last("test") or {} for row in found]
+    """What the ranks of a row's finished runs say; None if there are none."""
+    found = _runs(root, data, variant)
     try:
-        values = [float(test["protocols"][protocol][metric]) for test in tests]
-        halves = [1.96 * float(test["errors"][protocol][metric]) for test in tests if "errors" in test]
-    except (KeyError, TypeError, ValueError):
+        reports = [run.report() for run in found]
+        if not reports:
+            return None
+        mean, error, _, _ = average(reports, protocol, metric)
+    except (InputError, ValueError):
         return None
-    if not values:
+    return Measured(tuple(run.name for run in found), mean, 1.96 * error, len(reports[0].users))
+
+
+def against(root: Path, data: str, variant: str, protocol: str = "full") -> Comparison | None:
+    """ELASTIC minus a variant of it, on NDCG@10; None if either was not measured."""
+    sides = _runs(root, data, "elastic"), _runs(root, data, variant)
+    try:
+        return compare_runs(*sides, protocol) if variant != "elastic" and all(sides) else None
+    except InputError:
         return None
-    half = statistics.fmean(halves) if halves else math.nan
-    return Measured(tuple(row.name for row in found), statistics.fmean(values), half, int(tests[0].get("users", 0)))
+
+
+def _runs(root: Path, data: str, variant: str) -> Sequence[Run]:
+    found = [row for row in rows() if row.data == data and row.label == _label(variant) and _done(row, root)]
+    return [run for row in found if (run := Run(row.folder(root))).has_report]
 
 
 def table_3(root: Path, data: str, protocol: str) -> pd.DataFrame:
@@ -70,6 +86,7 @@ def table_3(root: Path, data: str, protocol: str) -> pd.DataFrame:
     lines = []
     for variant, about in VARIANTS.items():
         ours, paper = measured(root, data, variant, protocol), PAPER.get(variant)
+        found = against(root, data, variant, protocol)
         lines.append(
             {
                 "variant": about,
@@ -77,6 +94,7 @@ def table_3(root: Path, data: str, protocol: str) -> pd.DataFrame:
                 "± 95%": ours.half if ours else None,
                 "people": ours.people if ours else None,
                 "seeds": len(ours.runs) if ours else 0,
+                "ELASTIC − variant": verdict.numbers(found) if found else "",
                 "paper, ML-1M, its protocol": paper[0] if paper else None,
                 "run, or what would measure it": ", ".join(ours.runs) if ours else REPRODUCE.format(name=_name(data, variant)),
             }
@@ -92,6 +110,7 @@ def spoken(table: pd.DataFrame) -> pd.DataFrame:
     shown["NDCG@10 here ± 95%"] = ["not measured yet" if math.isnan(a) else f"{a:.4f} ± {b:.4f}" for a, b in numbers]
     shown["people"] = ["–" if pd.isna(people) else f"{people:,}" for people in table["people"]]
     shown["seeds"] = table["seeds"]
+    shown["ELASTIC − variant"] = table["ELASTIC − variant"]
     paper = table["paper, ML-1M, its protocol"]
     shown[paper.name] = ["not in the paper" if math.isnan(value) else f"{value:.4f}" for value in paper]
     return shown
@@ -127,7 +146,9 @@ def of_gate(root: Path, data: str, gradients: pd.DataFrame | None) -> Effect:
     if base is None or without is None:
         name = _name(data, "gate-none" if base else "elastic")
         return Effect(text + f"After training: {MISSING.lower()}", "live check", REPRODUCE.format(name=name))
-    text += f"After training: NDCG@10 {without} without it, {base} with it (full, test, {base.people:,} people on {data})."
+    text += f"After training: NDCG@10 {without} without it, {base} with it (full, test, {base.people:,} people on {data})"
+    found = against(root, data, "gate-none")
+    text += f", with − without {verdict.numbers(found)}." if found else "."
     return Effect(text, ", ".join((*base.runs, *without.runs)))
 
 

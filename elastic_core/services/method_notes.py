@@ -76,8 +76,8 @@ EQUATIONS = (
         "tests/test_metrics.py::test_expected_metrics_are_the_mean_over_all_orders_of_ties",
     ),
     Equation(
-        "Claims", "A against B, paired over people", "elastic_core/evaluation/compare.py", "compare_many",
-        "tests/test_compare.py::test_a_known_shift_is_found_and_the_interval_covers_it",
+        "Claims", "A against B, over people and training seeds", "elastic_core/evaluation/compare.py", "compare_many",
+        "tests/test_compare.py::test_the_interval_covers_the_truth_with_seeds_and_one_of_people_alone_does_not",
     ),
     Equation(
         "Data rule", "k-core, stable order, leave-one-out", "elastic_core/data/histories.py", "core",

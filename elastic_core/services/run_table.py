@@ -1,4 +1,4 @@
-"""Runs side by side, from their metrics files alone: one row a run, one row an epoch."""
+"""Runs side by side, from their logs and the ranks of their tests: one row a run, one row an epoch."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -63,6 +63,14 @@ def hit_line(test: Mapping[str, Any] | None, words: Words) -> str | None:
     )
 
 
+def _ndcg(run: Run, test: Mapping[str, Any]) -> float | None:
+    """From the ranks; a run that was tested before ranks were kept has the number in its log alone."""
+    if run.has_report:
+        return run.report().interval("full", "NDCG@10").mean
+    found = test.get("protocols", {}).get("full", {}).get("NDCG@10")
+    return None if found is None else float(found)
+
+
 def _row(run: Run) -> dict[str, Any]:
     start, test, end = run.last("start") or {}, run.last("test") or {}, run.last("end")
     epochs = run.events("epoch")
@@ -71,7 +79,7 @@ def _row(run: Run) -> dict[str, Any]:
         "run": run.name,
         "model": system(run.config),
         "data": start.get("data", run.config.data.source),
-        "NDCG@10": test.get("protocols", {}).get("full", {}).get("NDCG@10"),
+        "NDCG@10": _ndcg(run, test),
         "people": test.get("users"),
         "best valid": max((row["valid"]["NDCG@10"] for row in epochs), default=None),
         "epochs": len(epochs),

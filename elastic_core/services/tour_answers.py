@@ -11,6 +11,8 @@ import numpy as np
 
 from elastic_core.data import Dataset
 from elastic_core.data.histories import Split
+from elastic_core.evaluation import verdict
+from elastic_core.evaluation.compare import Comparison
 from elastic_core.memory.routing import Routing
 from elastic_core.models import Recommender, memory_of
 from elastic_core.runs import Run
@@ -18,7 +20,6 @@ from elastic_core.services import ablation, efficiency_curves, gate_lesson, insp
 from elastic_core.services.experts import EVERYONES, SHARED, THEIRS, band, hot_experts
 from elastic_core.services.influence import influence
 from elastic_core.services.recommend import moved, reading
-from elastic_core.services.versus import Judged, compared
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +103,7 @@ def swapped(asked: Asked) -> Answer:
     other = ablation.random_used(asked.traffic, expert)
     effect = ablation.swap(asked.model, asked.dataset, asked.traffic, expert, other, asked.split)
     row = effect.row()
-    sure = row["low"] > 0 or row["high"] < 0
+    sure = verdict.sign(row["low"], row["high"]) != ""
     text = (
         f"Expert {expert} replaced by {other} for the {row['n']:.0f} of its people who do not have {other} anyway: "
         f"ΔNDCG@10 {row['d_ndcg']:+.4f} "
@@ -116,7 +117,7 @@ def seeds(asked: Asked) -> Answer:
     """Do runs that differ only in their seed score the same?"""
     stem = asked.run.name.split("-seed")[0]
     runs = [Run(asked.checkpoints / name) for name in (stem, f"{stem}-seed1", f"{stem}-seed2")]
-    scores = {run.name: test["protocols"]["full"]["NDCG@10"] for run in runs if (test := run.last("test"))}
+    scores = {run.name: run.report().interval("full", "NDCG@10").mean for run in runs if run.has_report}
     if len(scores) < 2:
         return Answer(1, f"There is only one seed of {stem} here. Train a second one and see.")
     spread = max(scores.values()) - min(scores.values())
@@ -124,14 +125,13 @@ def seeds(asked: Asked) -> Answer:
     return Answer(0 if spread < 1e-6 else 1, f"Test NDCG@10 (full): {text}. The seed alone moves it by up to {spread:.4f}.")
 
 
-def better(asked: Asked, a: Judged, b: Judged, other: str) -> Answer:
-    """Is one of two runs better than chance explains?"""
-    found = compared(a, b, "full", "NDCG@10")
+def better(asked: Asked, found: Comparison, other: str) -> Answer:
+    """Is one of two systems better than chance explains, the chance of training among it?"""
     text = (
         f"{asked.run.name} {found.mean_a:.4f}, {other} {found.mean_b:.4f} (test, full NDCG@10): paired difference "
-        f"{found.difference:+.4f} (95% interval {found.low:+.4f} to {found.high:+.4f}), p = {found.p:.4f}, n = {found.users:,}."
+        f"{verdict.numbers(found)}, n = {found.users:,}. {verdict.sentence(found, asked.run.name, other)}"
     )
-    return Answer(1 if found.p >= 0.05 else 0 if found.difference > 0 else 2, text)
+    return Answer({"A": 0, "": 1, "B": 2}[verdict.better(found)], text)
 
 
 def map_keeps(asked: Asked) -> Answer:

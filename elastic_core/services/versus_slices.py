@@ -1,10 +1,11 @@
-"""For whom is A better than B? The paired difference among groups of people, each with its interval and its n.
+"""For whom is A ahead of B? The paired difference among groups of people, each with its interval and its n.
 
 Every group is one more look at the same data, so p values are adjusted together (Holm 1979): among m groups without
 any difference, the chance that even one adjusted p falls below 0.05 is at most 5%.
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +13,8 @@ import pandas as pd
 
 from elastic_core.data import Dataset
 from elastic_core.data.histories import Split
-from elastic_core.evaluation.compare import bootstrap, sign_flips
+from elastic_core.evaluation import verdict
+from elastic_core.evaluation.compare import contrast
 from elastic_core.evaluation.evaluate import Report
 
 QUARTERS = ("fewest", "few", "many", "most")
@@ -67,19 +69,23 @@ def _genres(dataset: Dataset, targets: np.ndarray) -> list[Group]:
     return [Group(OVERLAPS, genre, np.flatnonzero([genre in genres for genres in own])) for genre, n in frequent if n >= FEWEST]
 
 
-def forest(a: Report, b: Report, dataset: Dataset, protocol: str, metric: str) -> pd.DataFrame:
-    """One row a group: family, group, n, A, B, difference, its 95% bootstrap interval, p, and p adjusted for all rows."""
-    left, right = a.values(protocol, metric), b.values(protocol, metric)
+def forest(
+    a: Sequence[Report],
+    b: Sequence[Report],
+    dataset: Dataset,
+    protocol: str,
+    metric: str,
+    trained: tuple[bool, bool] = (True, True),
+) -> pd.DataFrame:
+    """One row a group: family, group, n, A, B, difference, its 95% interval, p, whether training noise is in them
+    (`seeds_counted`), and p adjusted for all rows. `a`, `b`: the training seeds of two systems; `trained` as in compare_many."""
+    left, right = (np.stack([report.values(protocol, metric) for report in side]) for side in (a, b))  # [seeds, users]
     rows = []
-    for group in groups(dataset, a.split):  # type: ignore[arg-type]
-        mine, theirs = left[group.users], right[group.users]
-        low, high = bootstrap(mine - theirs)
-        rows.append(
-            {
-                "family": group.family, "group": group.name, "n": len(group.users), "A": mine.mean(), "B": theirs.mean(),
-                "difference": (mine - theirs).mean(), "low": low, "high": high, "p": sign_flips(mine - theirs),
-            }
-        )  # fmt: skip
+    for group in groups(dataset, a[0].split):  # type: ignore[arg-type]
+        mine, theirs = left[:, group.users], right[:, group.users]
+        found = contrast(mine, theirs, trained=trained)
+        said = {"family": group.family, "group": group.name, "n": len(group.users), "A": mine.mean(), "B": theirs.mean()}
+        rows.append(said | found._asdict())
     table = pd.DataFrame(rows)
     table["adjusted p"] = holm(table["p"].to_numpy())
     return table
@@ -96,9 +102,11 @@ def holm(p: np.ndarray) -> np.ndarray:
 
 def remaining(table: pd.DataFrame, level: float = 0.05) -> str:
     """What is left after the adjustment, in one sentence."""
+    start = f"These are {len(table)} looks at the same people, so treat single groups as hints"
+    if not table["seeds_counted"].all():
+        return f"{start}, and claim none ({verdict.ONE_RUN})."
     left = table[table["adjusted p"] < level]
-    start = f"These are {len(table)} looks at the same people, so treat single groups as hints. "
     if left.empty:
-        return start + "After Holm’s adjustment no group shows a difference."
+        return f"{start}. After Holm’s adjustment no group shows a difference."
     names = "; ".join(f"{row.group} ({row.difference:+.3f})" for row in left.itertuples())
-    return start + f"After Holm’s adjustment a difference is left for: {names}."
+    return f"{start}. After Holm’s adjustment a difference is left for: {names}."

@@ -1,6 +1,5 @@
-"""All runs on the same data side by side, from their own metrics files: accuracy with intervals, size, and cost."""
+"""All runs on the same data side by side: accuracy from the ranks they keep, with intervals; size and cost from their logs."""
 
-import dataclasses
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,14 +10,15 @@ import pandas as pd
 from elastic_core import models
 from elastic_core.bench.latency import Row
 from elastic_core.bench.store import read_rows
+from elastic_core.comparisons import needs_training, system
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.evaluation.candidates import PROTOCOLS
 from elastic_core.evaluation.compare import Comparison
 from elastic_core.evaluation.metrics import NAMES
 from elastic_core.runs import Run
-from elastic_core.services.run_table import system
-from elastic_core.services.versus import Judged, chosen_lists, properties
+from elastic_core.services import run_table
+from elastic_core.services.versus import Lists, chosen_lists, properties
 
 Z = 1.96
 QUANTITIES = {
@@ -36,21 +36,19 @@ QUANTITIES = {
 
 
 def comparable(runs: list[Run], dataset: Dataset) -> list[Run]:
-    """Runs that were tested on exactly this data, the one with the best NDCG@10 first."""
-    found = [(run, _full(run)) for run in runs if _on(run, dataset)]
+    """Runs that keep the ranks of a test on exactly this data, the one with the best NDCG@10 first."""
+    found = [(run, mean) for run in runs if (mean := _full(run, dataset)) is not None]
     return [run for run, _ in sorted(found, key=lambda pair: (-pair[1], pair[0].name))]
 
 
-def _on(run: Run, dataset: Dataset) -> bool:
+def _full(run: Run, dataset: Dataset) -> float | None:
+    """Full NDCG@10, None for a run that cannot be compared on this data."""
     try:
-        start, test = run.last("start") or {}, run.last("test") or {}
-        return bool(run.config) and start.get("data_hash") == dataset.hash and "full" in test.get("protocols", {})
+        if not run.config or not run.has_report or (report := run.report()).data_hash != dataset.hash:
+            return None
+        return report.interval("full", "NDCG@10").mean
     except InputError:
-        return False
-
-
-def _full(run: Run) -> float:
-    return float((run.last("test") or {})["protocols"]["full"]["NDCG@10"])
+        return None
 
 
 def partner(runs: list[Run], chosen: Run) -> Run | None:
@@ -70,27 +68,24 @@ def metrics(runs: list[Run], metric: str) -> pd.DataFrame:
     """One row a run and protocol: mean, 95% interval over people, people. Sampled protocols stand beside `full`, not instead."""
     rows: list[dict[str, Any]] = []
     for run in runs:
-        test = run.last("test") or {}
-        for protocol in PROTOCOLS:
-            mean = test.get("protocols", {}).get(protocol, {}).get(metric)
-            if mean is None:
-                continue
-            error = test.get("errors", {}).get(protocol, {}).get(metric, float("nan"))
+        report, name = run.report(), run_table.system(run.config)
+        for protocol in [known for known in PROTOCOLS if known in report.ranks]:
+            found = report.interval(protocol, metric)
             rows.append(
                 {
-                    "run": run.name, "system": system(run.config), "protocol": protocol, "metric": metric, "mean": mean,
-                    "low": mean - Z * error, "high": mean + Z * error, "people": test.get("users", 0),
+                    "run": run.name, "system": name, "protocol": protocol, "metric": metric, "mean": found.mean,
+                    "low": found.low, "high": found.high, "people": len(report.users),
                 }
             )  # fmt: skip
     return pd.DataFrame(rows, columns=["run", "system", "protocol", "metric", "mean", "low", "high", "people"])
 
 
 def across(found: Sequence[Comparison]) -> pd.DataFrame:
-    """One row a protocol: A, B, A - B with its 95% bootstrap interval, p and people."""
+    """One row a protocol: A, B, A - B with its 95% interval, p, people, and whether training noise is counted."""
     rows = [
         {
             "protocol": c.protocol, "metric": c.metric, "n": c.users, "A": c.mean_a, "B": c.mean_b, "difference": c.difference,
-            "low": c.low, "high": c.high, "p": c.p,
+            "low": c.low, "high": c.high, "p": c.p, "seeds_counted": c.seeds_counted,
         }
         for c in found
     ]  # fmt: skip
@@ -99,19 +94,13 @@ def across(found: Sequence[Comparison]) -> pd.DataFrame:
 
 def seeds(runs: list[Run], run: Run, protocol: str, metric: str) -> str:
     """What other training seeds of the same configuration reached, in one sentence."""
-    if not models.model_class(run.config.model.name).objective:
+    if not needs_training(run):
         return f"{run.name} needs no training, so no seed moves it."
-    twins = [other for other in runs if other.name != run.name and _but_seed(other) == _but_seed(run)]
-    values = [(other.last("test") or {})["protocols"][protocol][metric] for other in [run, *twins] if other.last("test")]
+    values = [twin.report().interval(protocol, metric).mean for twin in system(run, runs)]
     if len(values) < 2:
         return f"{run.name} was trained once; another seed may land elsewhere."
     numbers = ", ".join(f"{value:.4f}" for value in values)
     return f"{run.name} with {len(values)} training seeds: {numbers} (standard deviation {statistics.stdev(values):.4f})."
-
-
-def _but_seed(run: Run) -> Any:
-    """What was trained and how; that a run keeps snapshots changes nothing in it."""
-    return dataclasses.replace(run.config, train=dataclasses.replace(run.config.train, seed=0, snapshots=False))
 
 
 def wide(table: pd.DataFrame) -> pd.DataFrame:
@@ -123,24 +112,24 @@ def wide(table: pd.DataFrame) -> pd.DataFrame:
     return cells.reindex(columns=[p for p in PROTOCOLS if p in cells.columns]).reset_index().rename_axis(columns=None)
 
 
-def quantities(runs: list[Run], protocol: str, judged: dict[str, Judged], dataset: Dataset, latencies: list[Row]) -> pd.DataFrame:
+def quantities(runs: list[Run], protocol: str, listed: dict[str, Lists], dataset: Dataset, latencies: list[Row]) -> pd.DataFrame:
     """One row a run, one column a quantity of `QUANTITIES`; NaN where it was not measured."""
-    return pd.DataFrame([_quantities(run, protocol, judged.get(run.name), dataset, latencies) for run in runs])
+    return pd.DataFrame([_quantities(run, protocol, listed.get(run.name), dataset, latencies) for run in runs])
 
 
-def _quantities(run: Run, protocol: str, judged: Judged | None, dataset: Dataset, latencies: list[Row]) -> dict[str, Any]:
-    start, test, end = run.last("start") or {}, run.last("test") or {}, run.last("end") or {}
-    measured, errors = test["protocols"][protocol], test.get("errors", {}).get(protocol, {})
+def _quantities(run: Run, protocol: str, listed: Lists | None, dataset: Dataset, latencies: list[Row]) -> dict[str, Any]:
+    start, end, report = run.last("start") or {}, run.last("end") or {}, run.report()
     epochs, nothing = len(run.events("epoch")), float("nan")
-    row: dict[str, Any] = {"run": run.name, "system": system(run.config), "device": start.get("device", "")}
+    row: dict[str, Any] = {"run": run.name, "system": run_table.system(run.config), "device": start.get("device", "")}
     for name in [key for key in QUANTITIES if key in NAMES]:
-        row |= {name: measured[name], f"{name} ±": Z * errors.get(name, nothing)}
-    lists = properties(judged, dataset) if judged else None
+        found = report.interval(protocol, name)
+        row |= {name: found.mean, f"{name} ±": Z * found.error}
+    lists = properties(listed, dataset) if listed else None
     return row | {
         "parameters": start.get("parameters", nothing),
         "seconds per epoch": end["seconds"] / epochs if epochs and "seconds" in end else nothing,
         "training seconds": end.get("seconds", nothing),
-        "scoring time": 1e3 * judged.seconds / len(judged.places) if judged else nothing,
+        "scoring time": 1e3 * listed.seconds / len(listed.items) if listed else nothing,
         "benchmark time": benchmark(run, latencies),
         "coverage": lists.coverage if lists else nothing,
         "popularity": lists.popularity if lists else nothing,
@@ -186,7 +175,7 @@ def people(table: pd.DataFrame) -> pd.DataFrame:
     return shown.rename(columns=names)
 
 
-def list_properties(a: Judged, b: Judged, dataset: Dataset) -> pd.DataFrame:
+def list_properties(a: Lists, b: Lists, dataset: Dataset) -> pd.DataFrame:
     """One row a property; A, B, and what people really chose next."""
     found = [properties(a, dataset), properties(b, dataset), chosen_lists(dataset)]
     names = {

@@ -1,8 +1,10 @@
-"""Compare: is A better than B, for whom, and at what cost?"""
+"""Compare: is A better than B, for whom, and at what cost? From the ranks that runs keep; only lists open a model."""
 
 import streamlit as st
 
+from elastic_core import comparisons
 from elastic_core.errors import InputError
+from elastic_core.evaluation import verdict as said
 from elastic_core.evaluation.candidates import PROTOCOLS
 from elastic_core.evaluation.metrics import NAMES
 from elastic_core.runs import Run, list_runs
@@ -56,27 +58,32 @@ def _box(names: list[str]) -> str:
     ))  # fmt: skip
 
 
-def judged(run: Run) -> versus.Judged:
-    """Everybody judged by a run, with a bar while it goes on."""
+def listed(run: Run) -> versus.Lists:
+    """Everybody's ten with a run, with a bar while they are made."""
     place = st.empty()
     bar = lambda name, share: place.progress(share, text=f"Ranking for everybody with {shell.plain(name)}")  # noqa: E731
-    found = cache_compare.judged(run, now.dataset, bar)
+    found = cache_compare.listed(run, now.dataset, bar)
     place.empty()
     return found
 
 
 def verdict() -> None:
-    names = tuple(f"{side}, {shell.plain(system(run.config))}," for side, run in (("A", now.run), ("B", other)))
-    st.markdown(f"### {versus.verdict(main, *names)}")
+    names = [f"{side}, {shell.plain(system(run.config))}," for side, run in (("A", now.run), ("B", other))]
+    st.markdown(f"### {said.sentence(main, *names)}")
+    over = "people" if not main.seeds_counted else "people and training seeds"
     with st.container(horizontal=True):
-        st.metric(f"A: {now.run.name}", f"{main.mean_a:.4f}", help=f"{metric}, mean over {main.users:,} people")
-        st.metric(f"B: {other.name}", f"{main.mean_b:.4f}", help=f"{metric}, mean over {main.users:,} people")
-        st.metric("A − B", f"{main.difference:+.4f}", help="Mean of the paired differences over people")
-        st.metric("95% interval of A − B", f"{main.low:+.4f} to {main.high:+.4f}", help="Percentile bootstrap over people")
-        st.metric("p", f"{main.p:.4f}", help="Sign-flip permutation test, two-sided, 10,000 flips")
+        for side, run, runs_of, mean in (("A", now.run, ours, main.mean_a), ("B", other, theirs, main.mean_b)):
+            seeds = f" and {len(runs_of)} training seeds" if len(runs_of) > 1 else ""
+            st.metric(f"{side}: {run.name}", f"{mean:.4f}", help=f"{metric}, mean over {main.users:,} people{seeds}")
+        st.metric("A − B", f"{main.difference:+.4f}", help="Mean of the paired differences")
+        st.metric(
+            "95% interval of A − B", f"{main.low:+.4f} to {main.high:+.4f}", help=f"{over.capitalize()} drawn again 10,000 times"
+        )
+        st.metric("p", f"{main.p:.4f}", help=f"Two-sided, from the same draws of {over}")
     against = SEEN[protocol].replace("items", words.many)
+    note = "" if main.seeds_counted else f"**{said.ONE_RUN.capitalize()}**: the interval is over people only. "
     st.caption(
-        f"{metric}, test split, {main.users:,} people, the {words.one} kept back ranked against {against}. "
+        f"{metric}, test split, {main.users:,} people, the {words.one} kept back ranked against {against}. {note}"
         + shell.plain(" ".join(versus_table.seeds(runs, run, protocol, metric) for run in (now.run, other)))
     )
 
@@ -85,10 +92,10 @@ def pair() -> None:
     left, right = st.columns(2, gap="medium")
     with left:
         st.subheader("The same question under each protocol", anchor=False)
-        found = [cache_compare.compared(now.run, other, now.dataset, p, metric, a, b) for p in PROTOCOLS]
+        found = [cache_compare.compared(ours, theirs, p, metric) for p in PROTOCOLS if p in a.ranks and p in b.ranks]
         table = versus_table.across(found)
         figure = cache.drawn(charts_compare.differences, table, palette, metric, row="protocol")
-        alt = "A minus B: " + "; ".join(f"{c.protocol} {c.difference:+.4f} ({c.low:+.4f} to {c.high:+.4f})" for c in found)
+        alt = "A minus B: " + "; ".join(f"{c.protocol} {said.numbers(c)}" for c in found)
         view.chart("cmp_across", figure, table, about.ACROSS, alt)
     with right:
         st.subheader(f"Who has the true next {words.one} higher up?", anchor=False)
@@ -96,16 +103,15 @@ def pair() -> None:
         figure = cache.drawn(charts_compare.duel, counts, palette)
         alt = f"Higher with A for {counts['a']} people, with B for {counts['b']}, the same place for {counts['same']}."
         view.chart("cmp_duel", figure, versus_table.counted(counts), about.DUEL, alt)
-        same = versus.overlap(a, b)
         st.markdown(
-            f"**{counts['a']:,}** of {sum(counts.values()):,} people find it higher with A, **{counts['b']:,}** with B. "
-            f"Of the ten {words.many} in a list, A and B share **{same.mean():.1f}** on average."
+            f"**{counts['a']:,}** of {sum(counts.values()):,} people find it higher with {shell.plain(now.run.name)}, "
+            f"**{counts['b']:,}** with {shell.plain(other.name)}."
         )
 
 
 def people() -> None:
     st.subheader("For whom?", anchor=False)
-    table = cache_compare.forest(now.run, other, now.dataset, protocol, metric, a, b)
+    table = cache_compare.forest(ours, theirs, now.dataset, protocol, metric)
     st.markdown(shell.plain(versus_slices.remaining(table)))
     figure = cache.drawn(charts_compare.differences, table, palette, metric, family="family")
     alt = f"{metric} of A minus B in {len(table)} groups of people, with intervals. {versus_slices.remaining(table)}"
@@ -181,16 +187,16 @@ def tradeoffs() -> None:
                          disabled=shell.locked(UP), width=200)  # fmt: skip
         missing = [run for run in runs if cache_compare.known(run, now.dataset) is None]
         more = (
-            st.button(f"Judge the other {len(missing)} runs too", help="For coverage, popularity and scoring time.")
+            st.button(f"List everybody’s ten with {len(missing)} runs", help="For coverage, popularity and scoring time.")
             if missing
             else False
         )
     if more:
         for run in missing:
             try:
-                judged(run)
+                listed(run)
             except InputError as error:
-                st.caption(f"{shell.plain(run.name)} cannot be judged: {shell.plain(str(error))}.")
+                st.caption(f"{shell.plain(run.name)} cannot be opened: {shell.plain(str(error))}.")
     known = {run.name: found for run in runs if (found := cache_compare.known(run, now.dataset)) is not None}
     table = versus_table.quantities(runs, protocol, known, now.dataset, versus_table.shipped_latencies(shell.RUNS))
     shown = table[table[x].notna() & table[y].notna()]
@@ -202,9 +208,10 @@ def tradeoffs() -> None:
 
 
 def lists() -> None:
-    table = versus_table.list_properties(a, b, now.dataset)
+    mine, other_lists = listed(now.run), listed(other)
+    table = versus_table.list_properties(mine, other_lists, now.dataset)
     view.table("cmp_lists", table, about.LISTS, "Coverage and popularity of the lists of A and B, and of what people chose")
-    same = versus.overlap(a, b)
+    same = versus.overlap(mine, other_lists)
     st.caption(f"A’s and B’s lists of ten share {same.mean():.2f} {words.many} on average (0 to 10; {len(same):,} people).")
 
 
@@ -225,17 +232,19 @@ st.write(
 other = controls()
 protocol, metric, palette = st.session_state[PROTOCOL], st.session_state[METRIC], charts.palette(shell.is_dark())
 try:
-    a, b = judged(now.run), judged(other)
+    a, b = cache_compare.report(now.run), cache_compare.report(other)
+    ours, theirs = comparisons.systems(now.run, other, runs)  # all training seeds of each
+    main = cache_compare.compared(ours, theirs, protocol, metric)
 except InputError as problem:
     st.error(f"{shell.plain(str(problem))}.")
     st.stop()
-main = cache_compare.compared(now.run, other, now.dataset, protocol, metric, a, b)
 verdict()
 pair()
 people()
 extremes()
 closer()
 view.foot(
-    f"python -m elastic_core compare {now.run.name} {other.name} --protocol {protocol} --metric {metric}",
+    f"python -m elastic_core compare {','.join(run.name for run in ours)} {','.join(run.name for run in theirs)} "
+    f"--protocol {protocol} --metric {metric}",
     other=other.name, protocol=protocol, metric=metric,
 )  # fmt: skip

@@ -14,8 +14,10 @@ PARTS = ("Left open", "Ablations", "Equations and tests", "Words and metrics", "
 DATA = {"ml-100k": "MovieLens-100K", "ml-1m": "MovieLens-1M"}
 ABLATIONS = view.About(
     "What does each part of ELASTIC buy?",
-    "Each row is a setting of the same model, trained by the same recipe; the number is read from the finished runs’ test, as a "
-    "mean over seeds, with a 95% interval over people. The last but one column is the paper’s Table 3, as printed.",
+    "Each row is a setting of the same model, trained by the same recipe; the number is from the ranks that finished runs keep "
+    "of their test, a mean over seeds, with a 95% interval over people. Differences draw people and training seeds again; where "
+    "a side was trained once, its training noise is not counted and nothing is claimed. The last column is the paper’s Table 3, "
+    "as printed.",
     "Never compare a number with the paper’s column: other data, another protocol. Two of our rows whose intervals overlap may "
     "still differ, and the other way round; the Compare page tests pairs of runs person by person.",
     test="tests/test_method_notes.py::test_numbers_are_those_of_the_runs",

@@ -19,6 +19,7 @@ from elastic_core.config import DataConfig, RunConfig
 from elastic_core.data import Dataset, load
 from elastic_core.data.histories import Split
 from elastic_core.errors import InputError
+from elastic_core.evaluation import ranks
 from elastic_core.memory.routing import Routing, routing
 from elastic_core.models import Recommender
 from elastic_core.runs import CONFIG, EVENTS, WEIGHTS, Run, list_runs
@@ -34,7 +35,7 @@ DATASETS = 4
 def stamp(run: Run) -> str:
     """Changes when the run's files do."""
     parts = []
-    for name in (CONFIG, WEIGHTS, EVENTS):
+    for name in (CONFIG, WEIGHTS, EVENTS, ranks.FILE):
         path = run.path / name
         found = path.stat() if path.is_file() else None
         parts.append(f"{found.st_mtime_ns}-{found.st_size}" if found else "none")

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from elastic_core.evaluation import verdict
 from pages.ui.charts import Palette
 
 LAYOUT = {"margin": {"l": 8, "r": 8, "t": 8, "b": 8}, "dragmode": False, "hovermode": "closest", "showlegend": False}
@@ -11,12 +12,12 @@ SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "star", "hexag
 
 
 def differences(table: pd.DataFrame, colours: Palette, name: str, row: str = "group", family: str | None = None) -> go.Figure:
-    """A minus B with its interval, one line a row, zero marked. Filled where the interval excludes zero, else hollow.
+    """A minus B with its interval, one line a row, zero marked. Filled where a difference may be claimed, else hollow.
 
     With `family`, a column, rows of one family stand under its name.
     """
     shown, heads = _placed(table, family)
-    clear = ((shown["low"] > 0) | (shown["high"] < 0)).to_numpy()
+    clear = np.array([verdict.better(each) != "" for each in shown.itertuples()])
     tone = np.where(shown["difference"] > 0, colours.cool[1], colours.warm[1])
     figure = go.Figure()
     figure.add_vline(x=0, line={"color": colours.text, "width": 1})
@@ -35,7 +36,7 @@ def differences(table: pd.DataFrame, colours: Palette, name: str, row: str = "gr
         for n, y in shown[["n", "y"]].itertuples(index=False)
     ]
     span, top = float(max(shown["high"].max(), -shown["low"].min(), 1e-4)), float(shown["y"].max()) + (1.6 if heads else 0.7)
-    for text, anchor, shift in (("◀ B better", "right", -6), ("A better ▶", "left", 6)):
+    for text, anchor, shift in (("◀ B ahead", "right", -6), ("A ahead ▶", "left", 6)):
         notes.append(quiet | {"x": 0, "y": top, "yanchor": "bottom", "xanchor": anchor, "text": text, "xshift": shift})
     figure.update_layout(LAYOUT, height=92 + int(25 * top), margin={"l": 8, "r": 8, "t": 26, "b": 8}, annotations=notes)
     figure.update_xaxes(

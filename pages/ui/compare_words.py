@@ -5,10 +5,10 @@ from pages.ui.view import About
 ACROSS = About(
     "How large is the difference, and does it hold under other ways to rank?",
     "For every person the metric of A minus that of B, on the same candidates; the dot is the mean, the line the 95% "
-    "percentile bootstrap interval over people. `full` ranks the true next item against all unseen items; `full-seen` also "
-    "against seen ones; `pop100` and `uniform100` against about 100 drawn ones.",
-    "The sampled protocols give higher numbers and are easier; never set one beside a `full` number. An interval over people "
-    "says nothing about another training seed.",
+    "interval, from drawing people and training seeds again. `full` ranks the true next item against all unseen items; "
+    "`full-seen` also against seen ones; `pop100` and `uniform100` against about 100 drawn ones.",
+    "The sampled protocols give higher numbers and are easier; never set one beside a `full` number. Where a side was "
+    "trained once, its training noise is not counted: the dots stay hollow, and another training may land elsewhere.",
     test="tests/test_versus.py::test_the_paired_difference_equals_a_loop",
 )
 DUEL = About(
@@ -18,10 +18,10 @@ DUEL = About(
     test="tests/test_versus.py::test_the_paired_difference_equals_a_loop",
 )
 FOREST = About(
-    "For whom is A better, for whom B?",
+    "Who is ahead among whom?",
     "People are grouped by the length of their history, by how popular their next item is, by whether it is cold, and by its "
-    "genres. Each line is the mean difference of the group with its 95% bootstrap interval; filled dots have intervals "
-    "without zero. The table has the p of a sign-flip test and Holm’s adjusted p over all groups shown.",
+    "genres. Each line is the mean difference of the group with its 95% interval; filled dots have intervals without zero, "
+    "with the noise of training counted. The table has p and Holm’s adjusted p over all groups shown.",
     "With twenty groups one filled dot is expected by chance alone. Genres overlap, so their lines are not independent. A "
     "wide line means few people, not a weak effect.",
     test="tests/test_versus.py::test_a_forest_row_is_the_plain_mean_of_its_people",
@@ -35,8 +35,8 @@ PLACES = About(
 )
 RUNS = About(
     "How good is every run on this data?",
-    "The mean of the metric over people on the test split ± 1.96 standard errors, as each run stored it when it was tested, "
-    "once.",
+    "The mean of the metric over people on the test split ± 1.96 standard errors, from the ranks that each run kept when it was "
+    "tested, once.",
     "Intervals of two runs may overlap although the paired difference is clear, and the other way round for seeds: compare "
     "in pairs.",
     test="tests/test_versus.py::test_shipped_runs_on_the_same_data_stand_in_one_table",
@@ -44,7 +44,7 @@ RUNS = About(
 TRADE = About(
     "What does accuracy cost?",
     "Any two quantities of the tested runs on this data; the bubble’s area is the number of parameters. Training seconds are "
-    "from the run’s own log. Coverage, popularity and scoring time need everybody judged by the run. The benchmark is of the "
+    "from the run’s own log. Coverage, popularity and scoring time need everybody’s ten. The benchmark is of the "
     "kind of model (random weights) at the measured length nearest to the run’s.",
     "Seconds of runs from different machines cannot be compared; point at a bubble for its machine. Parameters include the "
     "item table.",

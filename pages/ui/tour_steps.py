@@ -6,6 +6,8 @@ from typing import Any
 
 import streamlit as st
 
+from elastic_core import comparisons
+from elastic_core.errors import InputError
 from elastic_core.runs import Run, list_runs
 from elastic_core.services import tour_answers, versus_table
 from elastic_core.services.tour_answers import Answer, Asked
@@ -48,9 +50,11 @@ def _twin(asked: Asked) -> Answer:
     other = now.other or versus_table.partner(_tested_on_the_same_data(asked), asked.run)
     if other is None or other.name == asked.run.name:
         return Answer(1, "There is no other run on this data here, so nothing was compared. Choose one under “Compare with”.")
-    with st.spinner("Ranking everybody’s next film under both runs …"):
-        a, b = (cache_compare.judged(run, asked.dataset, lambda name, share: None) for run in (asked.run, other))
-    return tour_answers.better(asked, a, b, other.name)
+    try:
+        a, b = comparisons.systems(asked.run, other, list_runs(asked.checkpoints))
+        return tour_answers.better(asked, cache_compare.compared(a, b, "full", "NDCG@10"), other.name)
+    except InputError as problem:
+        return Answer(1, f"Nothing was compared: {problem}.")
 
 
 def _tested_on_the_same_data(asked: Asked) -> list[Run]:

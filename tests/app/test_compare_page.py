@@ -1,5 +1,6 @@
 """The Compare page: what it claims, for whom, and what it does where there is nobody to compare with."""
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -9,9 +10,11 @@ import pandas as pd
 from driving import healthy, press, said
 from streamlit.testing.v1 import AppTest
 
+from elastic_core.comparisons import compare_runs
 from elastic_core.data import load
 from elastic_core.evaluation.compare import compare
 from elastic_core.evaluation.evaluate import evaluate
+from elastic_core.evaluation.verdict import ONE_RUN
 from elastic_core.runs import Run
 from pages.ui import charts, charts_compare
 
@@ -28,6 +31,20 @@ def test_it_says_what_the_command_says(opened: Opened, app_runs: Path) -> None:
     assert values[:3] == [f"{found.mean_a:.4f}", f"{found.mean_b:.4f}", f"{found.difference:+.4f}"]
     assert values[4] == f"{found.p:.4f}" and values[3] == f"{found.low:+.4f} to {found.high:+.4f}"
     assert "looks at the same people" in said(app) and "trained once" in said(app)
+    assert ONE_RUN in said(app) and "is better than" not in said(app), "each was trained once"
+
+
+def test_all_seeds_of_a_system_are_compared_together(opened: Opened, app_runs: Path) -> None:
+    for name in ("tiny", "tiny-peer"):
+        run = Run(Path(shutil.copytree(app_runs / name, app_runs / f"{name}-seed1")))
+        plain = run.config.override("train.seed=1").to_dict()
+        (run.path / "config.json").write_text(json.dumps(plain))
+    app = opened(PAGE, run="tiny", cmp_with="tiny-peer")
+    found = compare_runs(*([Run(app_runs / name), Run(app_runs / f"{name}-seed1")] for name in ("tiny", "tiny-peer")))
+    assert found.seeds_counted and app.metric[3].value == f"{found.low:+.4f} to {found.high:+.4f}"
+    assert ONE_RUN not in said(app) and any(
+        "compare tiny,tiny-seed1 tiny-peer,tiny-peer-seed1" in code.value for code in app.code
+    )
 
 
 def test_every_part_works_and_comes_from_the_address(opened: Opened) -> None:
@@ -69,11 +86,11 @@ def test_the_sidebars_second_run_goes_first_and_unknown_ones_are_said(opened: Op
 
 def test_figures_hold_everybody_and_mark_what_is_clear() -> None:
     rows = [
-        ("x", "a", 10, 0.1, 0.0, 0.1, 0.05, 0.2),
-        ("x", "b", 20, 0.0, 0.1, -0.1, -0.3, 0.1),
-        ("y", "c", 5, 0.0, 0.0, 0.0, 0.0, 0.0),
+        ("x", "a", 10, 0.1, 0.0, 0.1, 0.05, 0.2, True),
+        ("x", "b", 20, 0.0, 0.1, -0.1, -0.3, 0.1, True),
+        ("y", "c", 5, 0.1, 0.0, 0.1, 0.05, 0.2, False),
     ]
-    table = pd.DataFrame(rows, columns=["family", "group", "n", "A", "B", "difference", "low", "high"])
+    table = pd.DataFrame(rows, columns=["family", "group", "n", "A", "B", "difference", "low", "high", "seeds_counted"])
     figure = charts_compare.differences(table, charts.LIGHT, "NDCG@10", family="family")
     marks = figure.data[-1]
     assert list(marks.marker.color) == [charts.LIGHT.cool[1], charts.LIGHT.ground, charts.LIGHT.ground]
