@@ -1,11 +1,15 @@
-"""What all tests share: where the data lies, one small world, and which tests can run on this machine."""
+"""What all tests share: where the data lies, one small world, and which tests run on this machine, where and in what order."""
 
+import logging
 import os
 from pathlib import Path
 
 import install_browser
 import pytest
 import torch
+from hypothesis import settings
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 from elastic_core import recipes
 from elastic_core.config import DataConfig, PlantedConfig
@@ -20,9 +24,33 @@ SHARED = ROOT.parent / "shared" / "data"
 if SHARED.is_dir():
     os.environ.setdefault("ELASTIC_DATA_DIR", str(SHARED))
 torch.set_num_threads(1)  # the tensors here are tiny: a second thread would only wait for the first
+settings.register_profile("shared machine", deadline=None)  # how long one example takes is up to whoever else works here
+settings.load_profile("shared machine")
+logging.getLogger("streamlit.runtime.caching.cache_data_api").disabled = True  # says of every cache that there is no server
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Two processes for folders of tests; none besides this one for single files or tests, where starting them takes longer."""
+    return 2 if all(Path(name).is_dir() for name in config.args) else 0
+
+
+class BrowserTogether(LoadScopeScheduling):
+    """One process takes the tests in the browser, in their order: they share a browser and a server, and load ahead.
+
+    Every other test goes to whichever process is free. (`--dist loadgroup` knows no groups under pytest 9.2.)
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "browser" if nodeid.startswith("tests/browser/") else nodeid
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> BrowserTogether:
+    return BrowserTogether(config, log)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    # What takes long does not begin last, when the other process may have nothing left to do.
+    items.sort(key=lambda item: not (item.get_closest_marker("browser") or item.get_closest_marker("slow")))
     browser = [item for item in items if item.get_closest_marker("browser")]
     if browser and not config.option.collectonly and "not browser" not in config.option.markexpr:
         chromium = install_browser.find() or install_browser.install()
