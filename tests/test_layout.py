@@ -28,9 +28,13 @@ FLOORS = (
     ("commands", "__main__"),
 )
 FLOOR = {name: floor for floor, names in enumerate(FLOORS) for name in names}
-LIGHT = {"torch", "filelock", "numpy", "pandas", "safetensors", "elastic_core"}  # torch itself needs filelock
+LIGHT = {"torch", "filelock", "numpy", "pandas", "safetensors", "elastic_core"}  # filelock comes with torch
 # Heavy packages and the one module that may import them, when it needs them.
-OWNERS = {"sklearn": r"data/truth\.py|services/projection.*\.py", "umap": r"services/projection.*\.py", "pyarrow": r"services/upload_sheets\.py"}
+OWNERS = {
+    "sklearn": r"data/truth\.py|services/projection.*\.py",
+    "umap": r"services/projection.*\.py",
+    "pyarrow": r"services/upload_sheets\.py",
+}
 
 
 def imports(path: Path) -> Iterator[str]:
