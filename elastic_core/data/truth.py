@@ -64,7 +64,7 @@ def purity(table: np.ndarray) -> float:
 
 
 def recovery(found: np.ndarray, truth: np.ndarray) -> dict[str, float]:
-    """Purity and adjusted mutual information (Vinh et al. 2010) of found labels (experts) against true ones; noise is left out."""
+    """Purity and adjusted mutual information (Vinh et al. 2010) of found labels (experts) against true ones, without noise."""
     from sklearn.metrics import adjusted_mutual_info_score  # a second to import, for worlds whose truth is known alone
 
     kept = np.asarray(truth) != NOISE

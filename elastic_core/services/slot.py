@@ -3,11 +3,11 @@
 A process id can be reused and a pid file can be left behind by kill -9; a lock cannot.
 """
 
-import sys
-import time
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Self
+from typing import Self
+
+from filelock import FileLock, Timeout
 
 
 class Slot:
@@ -15,31 +15,30 @@ class Slot:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._file: IO[bytes] | None = None
+        self._lock = FileLock(path, thread_local=False)
 
     def take(self, patience: float = 0.0) -> bool:
         """True once this process has the slot; False if somebody else still has it after `patience` seconds."""
-        deadline = time.monotonic() + patience
-        while not self._try():
-            if time.monotonic() >= deadline:
-                return False
-            time.sleep(0.05)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            self._lock.acquire(timeout=patience)
+        except Timeout:
+            return False
         return True
 
     def free(self) -> None:
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        self._lock.release(force=True)
 
     @property
     def held(self) -> bool:
         """Does any process have it? Asking holds it for an instant, so takers should have a little patience."""
-        if self._file is not None:
+        if self._lock.is_locked or not self.path.exists():
+            return self._lock.is_locked
+        probe = Slot(self.path)
+        if not probe.take():
             return True
-        if not self.path.exists():
-            return False
-        with self.path.open("r+b") as file:
-            return not _lock(file, shared=True)
+        probe.free()
+        return False
 
     def __enter__(self) -> Self:
         """Waits, if need be, for the short while that others hold it."""
@@ -49,34 +48,3 @@ class Slot:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.free()
-
-    def _try(self) -> bool:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        file = self.path.open("a+b")
-        if _lock(file):
-            self._file = file
-            return True
-        file.close()
-        return False
-
-
-if sys.platform == "win32":
-    import msvcrt
-
-    def _lock(file: IO[bytes], shared: bool = False) -> bool:
-        try:
-            file.seek(0)
-            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-        except OSError:
-            return False
-        return True
-
-else:
-    import fcntl
-
-    def _lock(file: IO[bytes], shared: bool = False) -> bool:
-        try:
-            fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
-        except OSError:
-            return False
-        return True
