@@ -1,6 +1,7 @@
 """Protocols and reports against loops over people, sets and sorted lists."""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -262,8 +263,9 @@ def test_a_scorer_is_prepared_once_and_scores_everybody_once() -> None:
     calls: list[str] = []
 
     class Prepared(Hashed):
-        def prepare(self) -> None:
+        def prepare(self) -> Callable[[Batch], torch.Tensor]:
             calls.append("prepare")
+            return self.score
 
         def score(self, batch: Batch) -> Tensor:
             calls.extend(["score"] * len(batch.items))

@@ -6,7 +6,7 @@ them, so two reports can be compared in pairs (compare.py) and a run keeps nothi
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,11 +23,13 @@ from elastic_core.errors import InputError
 from elastic_core.evaluation.candidates import PROTOCOLS, Candidates
 from elastic_core.evaluation.metrics import Ranks, expected, rank
 
+Judge = Callable[[Batch], Tensor]
+
 
 class Scorer(Protocol):
     """Anything that can be judged: `score` gives [B, n_items + 1], of which column 0 (padding) is ignored.
 
-    One with a method `prepare()` is asked for it once, before the first batch.
+    One with a method `prepare()` is asked for it once, and what it returns gives the scores instead.
     """
 
     @property
@@ -125,8 +127,8 @@ def evaluate(
         raise InputError(f"users must lie in 0 … {dataset.histories.n_users - 1}")
     candidates = Candidates(dataset, split, seed)
     parts: dict[str, list[Ranks]] = {protocol: [] for protocol in protocols}
-    with judging(scorer):
-        for chunk, scores, targets in scored(scorer, dataset, candidates, people, batch, device):
+    with judging(scorer) as judge:
+        for chunk, scores, targets in scored(judge, scorer.length, dataset, candidates, people, batch, device):
             for protocol in protocols:
                 parts[protocol].append(rank(scores, targets, candidates.mask(protocol, chunk).to(device)))
     ranks = {protocol: Ranks.join(found) for protocol, found in parts.items()}
@@ -134,39 +136,36 @@ def evaluate(
 
 
 def scored(
-    scorer: Scorer,
+    judge: Judge,
+    length: int,
     dataset: Dataset,
     candidates: Candidates,
     people: np.ndarray,
     batch: int = 256,
     device: str | torch.device = "cpu",
 ) -> Iterator[tuple[np.ndarray, Tensor, Tensor]]:
-    """Batches of people with their scores [B, n_items + 1] and targets int64 [B], to be read while `judging` the scorer."""
+    """Batches of people, their scores [B, n_items + 1] and targets int64 [B], to be read while `judging`.
+
+    `length` is how many events the model reads."""
     for start in range(0, len(people), batch):
         chunk = people[start : start + batch]
-        scores = _scores(scorer, dataset, chunk, candidates.ends[chunk], device)
+        scores = judge(reading_batch(dataset, chunk, candidates.ends[chunk], length).to(device))
+        needed = (len(chunk), dataset.catalog.n_items + 1)
+        if scores.shape != needed:
+            given = tuple(scores.shape)
+            raise InputError(f"the model gives scores {given} where the data needs {needed}: it is made for other data")
         yield chunk, scores, torch.from_numpy(candidates.targets[chunk].astype(np.int64)).to(device)
 
 
-def _scores(scorer: Scorer, dataset: Dataset, users: np.ndarray, ends: np.ndarray, device: str | torch.device) -> Tensor:
-    scores = scorer.score(reading_batch(dataset, users, ends, scorer.length).to(device))
-    needed = (len(users), dataset.catalog.n_items + 1)
-    if scores.shape != needed:
-        raise InputError(f"the model gives scores {tuple(scores.shape)} where the data needs {needed}: it is made for other data")
-    return scores
-
-
 @contextmanager
-def judging(scorer: Scorer) -> Iterator[None]:
-    """No gradients, dropout off, the scorer prepared if it can be; the mode is put back afterwards."""
+def judging(scorer: Scorer) -> Iterator[Judge]:
+    """What gives the scores, prepared if it can be; no gradients, dropout off, the mode put back afterwards."""
     training = isinstance(scorer, nn.Module) and scorer.training
     if isinstance(scorer, nn.Module):
         scorer.eval()
     try:
         with torch.inference_mode():
-            if callable(prepare := getattr(scorer, "prepare", None)):
-                prepare()
-            yield
+            yield scorer.prepare() if hasattr(scorer, "prepare") else scorer.score
     finally:
         if isinstance(scorer, nn.Module):
             scorer.train(training)

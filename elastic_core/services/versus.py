@@ -40,8 +40,8 @@ def list_everybody(model: Recommender, dataset: Dataset, split: Split = "test", 
     """One pass over all people."""
     began, people, candidates = time.perf_counter(), np.arange(dataset.histories.n_users), Candidates(dataset, split, 0)
     found = []
-    with judging(model):
-        for users, scores, targets in scored(model, dataset, candidates, people, CHUNK):
+    with judging(model) as judge:
+        for users, scores, targets in scored(judge, model.length, dataset, candidates, people, CHUNK):
             running = candidates.mask("full", users).scatter(1, targets[:, None], True)  # seen before or not, it takes part
             found.append(_best(scores.float(), running))
             if tell is not None:
