@@ -88,6 +88,22 @@ def test_pages_ask_services_and_do_no_arithmetic(path: Path) -> None:
         assert "streamlit" not in names, "charts are pure: tables in, figures out"
 
 
+# Beside a model's own file: configurations, result rows, the paper's tables and the pages that quote both.
+NAMING = r"elastic_core/(models/.*|recipes|reproduce|tables|services/(method_\w+|gate_lesson|tour_answers|efficiency\w*))\.py"
+NAMING_PAGES = r"pages/ui/(charts_speed|speed_parts)\.py"
+
+
+def test_no_code_asks_a_model_for_its_name() -> None:
+    names = re.compile("|".join(rf'"{name}(-[a-z-]+)?"' for name in ("elastic", "sasrec", "bert4rec", "cooccurrence")))
+    found = [
+        f"{path.relative_to(ROOT)}: {match.group()}"
+        for path in [*CORE_FILES, *PAGES]
+        if not re.fullmatch(f"{NAMING}|{NAMING_PAGES}", str(path.relative_to(ROOT)))
+        for match in names.finditer(re.sub(r'""".*?"""', "", path.read_text(encoding="utf-8"), flags=re.DOTALL))
+    ]
+    assert not found
+
+
 def test_every_test_that_the_app_names_is_there() -> None:
     text = "".join(path.read_text(encoding="utf-8") for path in [*CORE_FILES, *PAGES])
     named = set(re.findall(r"(tests/[a-z_/]+\.py)(?:::([a-z_0-9]+))?", text))

@@ -18,8 +18,9 @@ from safetensors.torch import load_file
 from elastic_core import runs
 from elastic_core.config import DataConfig, ObjectiveConfig, PlantedConfig, RunConfig, TrainConfig
 from elastic_core.data import Dataset, load
+from elastic_core.data.batches import reading_batch
 from elastic_core.errors import InputError
-from elastic_core.models import Scorer
+from elastic_core.models import Scorer, memory_of
 from elastic_core.models.elastic import ElasticConfig
 from elastic_core.objectives.all_positions import AllConfig
 from elastic_core.objectives.softmax import full_softmax, negative_proposal, sampled_softmax
@@ -92,6 +93,35 @@ def test_every_epoch_s_memory_is_kept_and_changes_nothing_else(world: Dataset, t
         assert memory["values"].shape == (MODEL.side**2, MODEL.width)
     best = load_file(kept.snapshots()[(kept.last("end") or {})["best_epoch"] - 1][1])["values"]
     assert torch.equal(best, kept.model().expert_values().detach().half())
+
+
+def test_the_kept_weights_are_judged_with_statistics_of_their_own(world: Dataset, tmp_path: Path) -> None:
+    """Averaged weights used to go with the live model's whitening: their queries had variance 0.73 to 0.80 instead of 1."""
+    model = memory_of(train(tiny(ema_decay=0.9), world, tmp_path / "a").model())
+    users = np.arange(world.histories.n_users)
+    query = model.retrieve(reading_batch(world, users, world.ends("train"), model.length)).query.detach()
+    assert query.mean(0).abs().max() < 1e-3
+    principal = torch.linalg.eigvalsh(query.T @ query / len(query))
+    assert principal.max() < 1.001 and (principal > 0.999).sum() >= len(principal) - 1, principal  # less its floor
+
+
+def test_precision_does_what_the_run_says_of_it(world: Dataset, tmp_path: Path) -> None:
+    """On a CPU too: a run that says bfloat16 was trained in it, and learned about the same."""
+    exact, rough = (train(tiny(precision=name), world, tmp_path / name) for name in ("float32", "bfloat16"))
+    losses = [[row["loss"] for row in run.events("epoch")] for run in (exact, rough)]
+    assert losses[0] != losses[1] and losses[0] == pytest.approx(losses[1], rel=0.02)
+
+
+def test_epochs_say_how_much_was_read_and_learned_from(world: Dataset, tmp_path: Path) -> None:
+    """So that budgets can be compared: every target once an epoch, and no more read for it than borders ask for."""
+    rows = {}
+    for name, objective in (("window", WINDOW), ("all", AllConfig())):
+        config = tiny(objective).override("model.memory=none", "model.length=24")
+        rows[name] = train(config, world, tmp_path / name).events("epoch")
+    targets = int((world.ends("train") - world.histories.offsets[:-1] - 1).sum())
+    assert {row["targets"] for row in rows["window"] + rows["all"]} == {targets}
+    assert {row["events"] for row in rows["all"]} == {targets}, "one row a history: nothing is read twice"
+    assert all(targets < row["events"] < 4 * targets for row in rows["window"])
 
 
 # --- kill -9 ----------------------------------------------------------------------------------------------------------

@@ -1,42 +1,49 @@
 """The price of one more event: a kept state (streaming.py) against reading the history again (LISA's Figure 6 idea).
 
 Every system has just read N events and gets one more; measured is the time until the state that scores the next item is
-there. `elastic-stream` adds the event to its running sums; its refresh, due every `room` events, is timed apart. The others
+there. `…-stream` adds the event to running sums; its refresh, `…-refresh`, due every `room` events, is timed apart. The others
 read the last N events from the start. A SASRec that keeps its keys and values would not need to; it is not measured here.
 """
 
+from functools import partial
 from typing import Any
 
 import torch
 
-from elastic_core.bench.latency import ITEMS, Setting, build
+from elastic_core.bench.latency import ITEMS, SYSTEMS, Setting, build
 from elastic_core.bench.timing import Timing, interleaved
 from elastic_core.data.batches import Batch
 from elastic_core.errors import InputError
-from elastic_core.models import Stream, open_stream
+from elastic_core.models import Stream, can_stream, open_stream
 
-STREAM, REFRESH = "elastic-stream", "elastic-refresh"
-READERS = ("elastic", "sasrec-fused", "sasrec-eager")
+STREAM, REFRESH = "-stream", "-refresh"  # behind the name of a system that streams
 ROOM = 50
 REPEATS = 5  # new events per timed round: one alone is too short for the clock
 
 
+def readers() -> tuple[str, ...]:
+    """The compared systems that read a history from left to right: those that one more event makes sense for."""
+    return tuple(name for name in SYSTEMS if build(name, Setting(length=2, width=2, k=1, side=2, layers=1)).causal)
+
+
 def measure_events(
-    setting: Setting, device: torch.device, readers: tuple[str, ...] = READERS, **harness: Any
+    setting: Setting, device: torch.device, systems: tuple[str, ...] | None = None, **harness: Any
 ) -> dict[str, Timing]:
     """Seconds per new event for all people of the batch, and of a refresh."""
     torch.manual_seed(0)
     items = torch.randint(1, ITEMS + 1, (setting.batch, setting.length), device=device)
     batch = Batch(items, items, padded=False)
     roomy = Setting(**{**setting.__dict__, "length": setting.length + ROOM, "histories": setting.batch})
-    stream = open_stream(build("elastic", roomy).to(device), ROOM)
-    stream.refresh(items)
-    jobs: dict[str, Any] = {STREAM: lambda: _events(stream, items), REFRESH: lambda: stream.refresh(items)}
-    for name in readers:
-        model = build(name, setting).to(device).eval()
-        jobs[name] = lambda model=model: _read(model, batch)
+    jobs: dict[str, Any] = {}
+    for name in readers() if systems is None else systems:
+        jobs[name] = partial(_read, build(name, setting).to(device).eval(), batch)
+    for name in readers():
+        if can_stream(model := build(name, roomy).to(device)):
+            stream = open_stream(model, ROOM)
+            stream.refresh(items)
+            jobs[name + STREAM], jobs[name + REFRESH] = partial(_events, stream, items), partial(stream.refresh, items)
     timings = interleaved(jobs, device, **harness)
-    return timings | {STREAM: timings[STREAM].times(1 / REPEATS)}
+    return {name: timing.times(1 / REPEATS) if name.endswith(STREAM) else timing for name, timing in timings.items()}
 
 
 def _events(stream: Stream, items: torch.Tensor) -> None:

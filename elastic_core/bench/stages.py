@@ -23,7 +23,7 @@ WHOLE = "whole pass"
 Parts = list[tuple[str, Callable[[], Any]]]
 
 
-def measure_stages(setting: Setting, device: torch.device, system: str = "elastic", **harness: Any) -> dict[str, Timing]:
+def measure_stages(setting: Setting, device: torch.device, system: str, **harness: Any) -> dict[str, Timing]:
     """Seconds per batch of each stage, summed over layers, and of the whole pass up to the scores of all items."""
     torch.manual_seed(0)
     model = build(system, setting).to(device).eval()

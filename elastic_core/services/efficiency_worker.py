@@ -15,7 +15,7 @@ from pathlib import Path
 import pandas as pd
 import torch
 
-from elastic_core.bench.events import READERS, measure_events
+from elastic_core.bench.events import measure_events, readers
 from elastic_core.bench.latency import ROWS, Row, measure
 from elastic_core.bench.stages import measure_stages
 from elastic_core.bench.store import write_rows
@@ -77,8 +77,8 @@ def _measure(found: Measurement) -> None:
     events: list[dict[str, object]] = []
     for length in plan.lengths:
         _say(found.path, done, f"One new event after {length:,}")
-        readers = tuple(name for name in READERS if name in plan.systems and plan.fits(name, length))
-        timings = measure_events(plan.setting(length), CPU, readers, rounds=plan.repeats, warmup=1, seconds=SECONDS)
+        reading = tuple(name for name in readers() if name in plan.systems and plan.fits(name, length))
+        timings = measure_events(plan.setting(length), CPU, reading, rounds=plan.repeats, warmup=1, seconds=SECONDS)
         events += [
             {"length": length, "system": name, **_milliseconds(timing, plan.histories)} for name, timing in timings.items()
         ]

@@ -171,6 +171,7 @@ def experts_table(found: Retrieved, load: np.ndarray) -> pd.DataFrame:
     return table
 
 
+@torch.inference_mode()
 def experts(model: Recommender, dataset: Dataset, user: int, split: Split = "test") -> pd.DataFrame:
     """The experts that a person's history retrieves, best first: expert, gate, load (how many people retrieve it), as in
     `experts_table`. Raises InputError for a model without a memory of its own for everybody."""
