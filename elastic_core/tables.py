@@ -111,7 +111,7 @@ def markdown(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> list[str]:
 
 
 UNEVEN = "†"
-UNEVEN_NOTE = f"{UNEVEN} trained while a target's weight still depended on its batch (`checkpoints/LOG.md`); rows without it were not."
+UNEVEN_NOTE = f"{UNEVEN} trained while a target's weight still depended on its batch (`checkpoints/LOG.md`); other rows were not."
 
 
 def results(root: Path) -> str:
