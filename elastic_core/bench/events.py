@@ -1,4 +1,4 @@
-"""The price of one more event: a kept state (streaming.py) against reading the history again (LISA's Figure 6 idea).
+"""The price of one more event: a kept state (`open_stream`) against reading the history again (LISA's Figure 6 idea).
 
 Every system has just read N events and gets one more; measured is the time until the state that scores the next item is
 there. `…-stream` adds the event to running sums; its refresh, `…-refresh`, due every `room` events, is timed apart. The others
