@@ -110,11 +110,16 @@ def markdown(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> list[str]:
 # --- the README's ----------------------------------------------------------------------------------------------------
 
 
+UNEVEN = "†"
+UNEVEN_NOTE = f"{UNEVEN} trained while a target's weight still depended on its batch (`checkpoints/LOG.md`); other rows were not."
+
+
 def results(root: Path) -> str:
     """All that stands in the README between `BEGIN` and `END`: systems, ELASTIC against each, and its variants, by data."""
     found = _finished(rows(), root)
     parts = [part for data in ("ml-100k", "ml-1m", "planted") if data in found for part in _results(found[data])]
-    return "\n\n".join([BEGIN, *parts, END])
+    notes = [UNEVEN_NOTE] if any(UNEVEN in part for part in parts) else []
+    return "\n\n".join([BEGIN, *parts, *notes, END])
 
 
 def _results(systems: Systems) -> Iterable[str]:
@@ -167,7 +172,8 @@ def _name(label: str, runs: list[Run]) -> str:
     kind, _, rest = label.partition(" ")
     model = runs[0].config.model
     size = f", K = {model.side}², k = {model.k}" if hasattr(model, "side") and hasattr(model, "k") else ""
-    return f"{NAMES.get(kind, kind)}{size}{' ' + rest if rest else ''}"
+    mark = f" {UNEVEN}" if any("targets" not in row for run in runs for row in run.events("epoch")) else ""
+    return f"{NAMES.get(kind, kind)}{size}{' ' + rest if rest else ''}{mark}"
 
 
 def _seeds(runs: list[Run]) -> str:

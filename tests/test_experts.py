@@ -125,7 +125,7 @@ def test_all_effects_at_once_equal_one_by_one(world: World) -> None:
 ])  # fmt: skip
 def test_every_variant_answers(small_world: Dataset, settings: dict[str, object]) -> None:
     torch.manual_seed(0)
-    config = ElasticConfig(length=16, width=16, layers=2, side=4, k=3, local=4, **settings)  # type: ignore[arg-type]
+    config = ElasticConfig(length=16, width=16, layers=2, side=4, k=3, conv_width=4, **settings)  # type: ignore[arg-type]
     model = models.build(config, small_world.catalog.n_items).eval()
     traffic = routing(model, small_world, "test")
     found, expert = experts.survey(model, small_world, traffic), int(traffic.load.argmax())

@@ -237,6 +237,11 @@ def test_settings_that_cannot_work_are_one_sentence() -> None:
     for values in ({"model.k": 100_000}, {"objective.name": "window"}, {"model.width": 7}, {"model.nonsense": 1}):
         with pytest.raises(InputError):
             presets.changed(config, values)
+    causal = presets.preset(PLANTED, presets.variant("ELASTIC"), presets.BUDGETS[0])
+    name = presets.settings(causal, "objective")[0]
+    assert (name.key, name.value, name.choices) == ("objective.name", "window", ("window", "last"))
+    made = presets.changed(causal, {"objective.name": "last", "objective.span": 9, "objective.loss": "sampled"})
+    assert (made.objective.name, made.objective.loss) == ("last", "sampled")
     kinds = {setting.key: setting.kind for setting in presets.settings(config, "model")}
     assert (kinds["model.side"], kinds["model.gate"], kinds["model.dropout"]) == ("int", "choice", "float")
 

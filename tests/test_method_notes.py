@@ -105,7 +105,7 @@ def test_the_average_drop_follows_from_the_table() -> None:
 
 def test_live_checks() -> None:
     assert "unlearns" in method_effects.of_loss().text
-    assert method_effects._moved("two-way") > 1e-2 and method_effects._moved("causal") < 1e-5
+    assert method_effects._moved(True) > 1e-2 and method_effects._moved(False) < 1e-5
     assert method_effects.of_peeking() == method_effects.of_peeking()
     for missing in (method_effects.of_printed(None), method_effects.of_balance(None)):
         assert "Choose a run" in missing.text

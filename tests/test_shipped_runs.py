@@ -28,7 +28,6 @@ def data_of(name: str) -> Dataset:
 
 
 # Tested before ranks were kept, and about to be trained anew.
-WAITING = {f"ml-100k-{model}{seed}" for model in ("elastic", "sasrec") for seed in ("", "-seed1", "-seed2")}
 SAMPLE = 200
 
 
@@ -36,8 +35,6 @@ SAMPLE = 200
 def test_its_ranks_give_the_numbers_of_its_log(run: Run) -> None:
     test, start = run.last("test"), run.last("start")
     assert test and start and run.finished
-    if run.name in WAITING and not run.has_report:
-        pytest.skip("tested before ranks were kept")
     stored = run.report()
     assert (stored.data_hash, len(stored.users)) == (start["data_hash"], test["users"])
     assert json.loads(json.dumps({"protocols": stored.metrics, "errors": stored.errors})) == {
@@ -49,8 +46,6 @@ def test_its_ranks_give_the_numbers_of_its_log(run: Run) -> None:
 
 @each
 def test_scoring_a_sample_again_gives_the_same_ranks(run: Run) -> None:
-    if run.name in WAITING and not run.has_report:
-        pytest.skip("tested before ranks were kept")
     if not at_hand(run.config.data.source):
         pytest.skip(f"{run.config.data.source} is not on this machine")
     dataset = data_of(next(other.name for other in RUNS if other.config.data == run.config.data))
@@ -78,7 +73,7 @@ def test_a_floor_is_opened_with_the_data_it_was_tested_on_and_no_other() -> None
 def test_nothing_of_it_is_left_out_of_the_repository() -> None:
     """A file that git ignores is on the machine of whoever trained, and on no other."""
     files = [str(run.path / name) for run in RUNS for name in (CONFIG, WEIGHTS, EVENTS, ITEMS)]
-    files += [str(run.path / ranks.FILE) for run in RUNS if run.name not in WAITING or run.has_report]
+    files += [str(run.path / ranks.FILE) for run in RUNS]
     assert RUNS and all(Path(file).is_file() for file in files)
     if (ROOT / ".git").exists():
         ignored = subprocess.run(["git", "check-ignore", *files], cwd=ROOT, capture_output=True, text=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from elastic_core import models, objectives
-from elastic_core.config import DataConfig, ModelConfig, RunConfig, TrainConfig
+from elastic_core.config import RENAMES, DataConfig, ModelConfig, RunConfig, TrainConfig
 from elastic_core.data.origins import SOURCES
 from elastic_core.errors import InputError
 from elastic_core.models import Variant
@@ -97,15 +97,21 @@ def twin(config: RunConfig, chosen: Variant) -> RunConfig:
 
 
 def settings(config: RunConfig, section: Literal["model", "objective", "train"]) -> list[Setting]:
-    """The fields of one section, in the order of the class, with what a form must know about each."""
+    """The fields of one section, in the order of the class, with what a form must know about each. An objective's begin with its
+    name: those that this model may learn from."""
     part = getattr(config, section)
-    hints = get_type_hints(type(part))
-    return [_setting(f"{section}.{f.name}", hints[f.name], getattr(part, f.name)) for f in dataclasses.fields(part)]
+    hints, first = get_type_hints(type(part)), list[Setting]()
+    if section == "objective":
+        able = objectives.honest(_toy(config.model)) or (part.name,)
+        first = [Setting("objective.name", "choice", part.name, able if part.name in able else (part.name, *able))]
+    return first + [_setting(f"{section}.{f.name}", hints[f.name], getattr(part, f.name)) for f in dataclasses.fields(part)]
 
 
 def changed(config: RunConfig, values: dict[str, Any]) -> RunConfig:
     """A copy with fields such as `model.side` replaced. Raises InputError with one sentence if it cannot work."""
-    made = config.replaced(values)
+    named = config.replaced({key: value for key, value in values.items() if key in RENAMES})
+    lost = set(_flat(config.to_dict())) - set(_flat(named.to_dict()))  # settings that the newly named have not
+    made = named.replaced({key: value for key, value in values.items() if key not in lost and key not in RENAMES})
     if models.model_class(made.model.name).objective:
         objectives.check(made.objective.name, _toy(made.model))
     return made

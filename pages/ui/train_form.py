@@ -26,6 +26,9 @@ HELP = {
     "model.width": "Numbers per item and expert (d).",
     "model.window": "Attention window of the query network; 0 = all.",
     "objective.span": "Targets that share one retrieval (objective window).",
+    "objective.name": "What the model learns from: events after a cut, every position, the last event, or masked ones.",
+    "objective.prefixes_per_user": "Random prefixes a person and epoch (objective last); 0 = every prefix.",
+    "objective.negatives": "Items a step is held against, if not all of them (loss sampled).",
     "train.minutes": "Wall-clock budget; 0 = none.",
     "model.balance_weight": "Weight of the term that keeps the memory evenly used.",
     "train.patience": "Stops after so many epochs without a better validation.",
@@ -88,7 +91,7 @@ def _advanced(config: RunConfig) -> RunConfig:
     """All settings of model and training. Another preset brings its own values."""
     values: dict[str, Any] = {}
     with st.expander("All settings"):
-        for section, title in (("model", "Model"), ("train", "Training")):
+        for section, title in (("model", "Model"), ("objective", "Objective"), ("train", "Training")):
             st.markdown(f"**{title}**")
             fields = [f for f in presets.settings(config, section) if f.key != "train.seed"]  # type: ignore[arg-type]
             columns = st.columns(4)
@@ -106,7 +109,7 @@ def _one_change(runs: list[Run]) -> RunConfig:
     names = [run.name for run in runs]
     left, middle, right = st.columns(3)
     base = runs[names.index(left.selectbox("Copy of", names, key="train_base", bind=LINK, on_change=_forget))].config
-    fields = {f.key: f for section in ("model", "train") for f in presets.settings(base, section)}
+    fields = {f.key: f for section in ("model", "objective", "train") for f in presets.settings(base, section)}
     field = middle.selectbox("Change", [SYSTEM, *fields], key="train_field", format_func=_spoken, bind=LINK, on_change=_forget)
     with right:
         if field == SYSTEM:
@@ -135,9 +138,12 @@ def _field(field: Setting, key: str, label: str = "") -> Any:
 
 
 def _spoken(key: str) -> str:
-    return {"model.side": "side (√K)", "model.k": "k (experts summoned)", "train.learning_rate": "learning rate"}.get(
-        key, key if key == SYSTEM else key.partition(".")[2].replace("_", " ")
-    )
+    special = {
+        "model.side": "side (√K)",
+        "model.k": "k (experts summoned)",
+        "objective.name": "objective",
+    }
+    return special.get(key, key if key == SYSTEM else key.partition(".")[2].replace("_", " "))
 
 
 def _price(config: RunConfig) -> None:
