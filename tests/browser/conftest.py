@@ -7,7 +7,7 @@ from playwright.sync_api import Browser, BrowserContext, sync_playwright
 from visiting import Server, Visit, copy_app, free_port
 
 FLAGS = ("no-sandbox", "disable-quic", "disable-background-networking", "disable-component-update", "disable-sync",
-         "enable-unsafe-swiftshader")  # fmt: skip
+         "enable-unsafe-swiftshader", "process-per-site")  # fmt: skip
 
 
 @pytest.fixture(scope="session")
@@ -35,6 +35,8 @@ def server(tmp_path_factory: pytest.TempPathFactory, context: BrowserContext) ->
     """A server whose start page has been opened once, as after a usual start; see `cold` for one where it has not."""
     running = Server(copy_app(tmp_path_factory.mktemp("app")), free_port())
     running.start()
+    # A page that stays: while there is one, all pages of this host share its process and what that has compiled.
+    context.new_page().goto(f"{running.url}/_stcore/health")
     first = Visit(context.new_page(), running)
     first.open("/")
     first.leave()
