@@ -21,7 +21,7 @@ FLOORS = (
     ("data", "machine"),
     ("layers",),
     ("models", "weights"),
-    ("evaluation", "memory", "objectives", "recipes", "runs", "streaming"),
+    ("evaluation", "memory", "objectives", "recipes", "runs"),
     ("training",),
     ("bench", "comparisons", "reproduce", "tables"),
     ("services",),
