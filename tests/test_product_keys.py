@@ -1,5 +1,7 @@
 """Product keys and the interest memory (Eq. 4-7): exact, and able to learn only when the scores gate the experts."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -10,6 +12,7 @@ import elastic_core.models as models
 from elastic_core.data.batches import Batch
 from elastic_core.layers.interest_memory import InterestMemory, Retrieved, SharedInterests, balance_penalty
 from elastic_core.layers.product_keys import ProductKeys, candidate_ranks, exhaustive, top_pairs
+from elastic_core.layers.voting import interest_memory
 from elastic_core.models.elastic import Elastic, ElasticConfig
 
 QUERIES, EXAMPLES = 128, 100  # a hypothesis example is a batch of random cases: 12,800 in all
@@ -152,7 +155,10 @@ def memory(
     gate: str = "softmax", query: str = "network", norm: str = "whiten", k: int = 4, side: int = 5, scores: str = "cosine"
 ) -> InterestMemory:
     torch.manual_seed(0)
-    return InterestMemory(24, 16, 2, side, k, query=query, norm=norm, scores=scores, gate=gate, stride=4, window=None)
+    shape = {"length": 24, "width": 16, "heads": 2, "side": side, "k": k, "stride": 4, "window": 0, "memory": "shared"}
+    made = interest_memory(SimpleNamespace(query=query, query_norm=norm, scores=scores, gate=gate, **shape))
+    assert isinstance(made, InterestMemory)
+    return made
 
 
 def histories(batch: int = 6, length: int = 24, width: int = 16) -> tuple[Tensor, Tensor]:
@@ -164,18 +170,19 @@ def histories(batch: int = 6, length: int = 24, width: int = 16) -> tuple[Tensor
 def assert_same(one: Retrieved, other: Retrieved) -> None:
     assert torch.equal(one.experts, other.experts)
     for a, b in zip(one, other, strict=True):
-        assert torch.allclose(a.float(), b.float(), atol=1e-5)
+        assert (a is None) == (b is None)
+        assert a is None or torch.allclose(a.float(), b.float(), atol=1e-5)
 
 
 @pytest.mark.parametrize("norm", ["whiten", "layer", "batch", "none"])
-@pytest.mark.parametrize("query", ["network", "mean"])
+@pytest.mark.parametrize("query", ["network", "mean", "votes"])
 def test_padding_is_invisible_and_people_do_not_meet(query: str, norm: str) -> None:
     asked, (x, real) = memory(query=query, norm=norm).eval(), histories()
     found = asked(x, real)
     assert_same(asked(torch.where(real.unsqueeze(-1), x, 1e3), real), found)
     order = torch.tensor([3, 0, 5, 1, 4, 2])
-    assert_same(asked(x[order], real[order]), Retrieved(*(part[order] for part in found)))
-    assert_same(asked(x[2:3], real[2:3]), Retrieved(*(part[2:3] for part in found)))
+    assert_same(asked(x[order], real[order]), Retrieved(*(None if part is None else part[order] for part in found)))
+    assert_same(asked(x[2:3], real[2:3]), Retrieved(*(None if part is None else part[2:3] for part in found)))
 
 
 @pytest.mark.parametrize("norm", ["whiten", "layer", "batch", "none"])

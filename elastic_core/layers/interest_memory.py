@@ -23,6 +23,7 @@ class Retrieved(NamedTuple):
     halves: Tensor  # [B, 2, side] every sub-key's score
     query: Tensor  # [B, d] after normalisation
     raw: Tensor  # [B, d] before it
+    votes: Tensor | None = None  # [B, K] every expert's part of all votes, where events elect the experts (voting.py)
 
     def keep(self, rows: Tensor) -> "Retrieved":
         """Only the experts at these ranks `[r]`, for what-if questions."""
@@ -42,7 +43,36 @@ def gate(scores: Tensor, kind: str) -> Tensor:
 
 
 class InterestMemory(nn.Module):
-    """side² experts of width d behind product keys. History content `[B, N, d]`, mask `[B, N]` or None → `Retrieved`."""
+    """side² experts of width d behind product keys, and how a history's queries are normalised before they meet the sub-keys.
+
+    Subclasses say what a history asks: `forward` takes its content `[B, N, d]` and mask `[B, N]` or None to `Retrieved`.
+    """
+
+    def __init__(self, width: int, side: int, k: int, *, norm: str, scores: str, gate: str) -> None:
+        super().__init__()
+        self.k, self.kind = k, gate
+        self.norm = query_norm(norm, width)
+        self.keys = ProductKeys(width, side, cosine=scores == "cosine")
+        self.values = nn.Embedding(side * side, width)
+        nn.init.normal_(self.values.weight, std=width**-0.5)
+
+    def asked(self, x: Tensor, real: Tensor | None) -> Tensor:
+        """The queries of histories before normalisation, `[M, d]`."""
+        raise NotImplementedError
+
+    @torch.no_grad()
+    def calibrate(self, x: Tensor, real: Tensor | None, rate: float = 1.0) -> None:
+        """Tells the query's normalisation what these histories ask (`x [B, N, d]`, `real [B, N]`); 1 forgets all earlier ones.
+
+        Layer norm and none have nothing to learn.
+        """
+        if isinstance(self.norm, Whitening | Scaling):
+            with torch.autocast(x.device.type, enabled=False):  # a covariance of rounded queries is one of the rounding
+                self.norm.learn(self.asked(x.to(self.values.weight.dtype), real), rate)
+
+
+class QueriedMemory(InterestMemory):
+    """The paper's: one query for the whole history, by Eq. 4 (`network`) or as its plain mean."""
 
     def __init__(
         self,
@@ -59,13 +89,9 @@ class InterestMemory(nn.Module):
         stride: int,
         window: int | None,
     ) -> None:
-        super().__init__()
-        self.k, self.kind = k, gate
-        self.query_network = MeanQuery() if query == "mean" else QueryNetwork(length, width, heads, stride, window)
-        self.norm = query_norm(norm, width)
-        self.keys = ProductKeys(width, side, cosine=scores == "cosine")
-        self.values = nn.Embedding(side * side, width)
-        nn.init.normal_(self.values.weight, std=width**-0.5)
+        network = MeanQuery() if query == "mean" else QueryNetwork(length, width, heads, stride, window)  # drawn first
+        super().__init__(width, side, k, norm=norm, scores=scores, gate=gate)
+        self.query_network = network
 
     def forward(self, x: Tensor, real: Tensor | None) -> Retrieved:
         pooled = self.query_network(x, real).to(self.values.weight.dtype)
@@ -76,15 +102,8 @@ class InterestMemory(nn.Module):
             gates = gate(scores, self.kind)
             return Retrieved(self.values(experts) * gates.unsqueeze(-1), experts, scores, gates, halves, query, pooled)
 
-    @torch.no_grad()
-    def calibrate(self, x: Tensor, real: Tensor | None, rate: float = 1.0) -> None:
-        """Tells the query's normalisation what these histories ask (`x [B, N, d]`, `real [B, N]`); 1 forgets all earlier ones.
-
-        Layer norm and none have nothing to learn.
-        """
-        if isinstance(self.norm, Whitening | Scaling):
-            with torch.autocast(x.device.type, enabled=False):  # a covariance of rounded queries is one of the rounding
-                self.norm.learn(self.query_network(x.to(self.values.weight.dtype), real), rate)
+    def asked(self, x: Tensor, real: Tensor | None) -> Tensor:
+        return self.query_network(x, real)
 
 
 class SharedInterests(nn.Module):

@@ -129,7 +129,7 @@ def survey(model: Recommender, dataset: Dataset, traffic: Routing, split: Split 
     """One pass over everybody. Raises InputError for a model without an interest memory."""
     if not model.retrieves:
         raise InputError("this run has no interest memory, so it has no experts")
-    genres, holds = _genres(dataset)
+    genres, holds = dataset.catalog.genre_table
     table, ends = torch.from_numpy(holds), dataset.ends(split)
     k, traced = traffic.experts.shape[1], model.config.dispatch != "none"  # type: ignore[attr-defined]
     halves, bars, shares, reads = [], [], [], []
@@ -153,17 +153,6 @@ def survey(model: Recommender, dataset: Dataset, traffic: Routing, split: Split 
         traffic, np.concatenate(halves), np.concatenate(bars), genres, np.concatenate(shares),
         np.concatenate(reads) if traced else None, met, dataset.truth.interests if dataset.truth else (),
     )  # fmt: skip
-
-
-def _genres(dataset: Dataset) -> tuple[tuple[str, ...], np.ndarray]:
-    """Every genre by name, and which items have which, float32 [n_items + 1, G]."""
-    listed = dataset.catalog.genres or ((),) * (dataset.catalog.n_items + 1)
-    names = tuple(sorted({genre for genres in listed for genre in genres}))
-    where = {name: i for i, name in enumerate(names)}
-    holds = np.zeros((len(listed), len(names)), np.float32)
-    for item, genres in enumerate(listed):
-        holds[item, [where[genre] for genre in genres]] = 1
-    return names, holds
 
 
 def _count(met: np.ndarray, readers: np.ndarray, truth: np.ndarray) -> None:
