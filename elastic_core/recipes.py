@@ -11,6 +11,10 @@ from elastic_core.errors import InputError
 Settings = TypeVar("Settings", ModelConfig, ObjectiveConfig)
 
 
+OF_OUR_OWN: dict[str, dict[str, Any]] = {"elastic-slots": {"retrieval": "random"}}  # settings of the objective
+RATES = {"elastic-slots": 2e-3}
+
+
 def toy(model: str = "elastic") -> RunConfig:
     """A planted world of 600 people, learned in well under a minute on one core: for tests and first looks."""
     planted = PlantedConfig(users=600, items=200, interests=8, mean_length=40, max_length=80)
@@ -27,9 +31,17 @@ def planted(model: str = "elastic") -> RunConfig:
     return RunConfig(
         data=DataConfig(source="planted"),
         model=model_settings(model, length=64, width=64, layers=2, dropout=0.1, side=8, k=8),
-        objective=objective_settings(model, span=32),
-        train=TrainConfig(epochs=60, patience=6, batch=64, ema_decay=0.99),
+        objective=objective_settings(model, span=32, **OF_OUR_OWN.get(model, {})),
+        train=TrainConfig(epochs=60, patience=6, batch=64, ema_decay=0.99, learning_rate=RATES.get(model, 1e-3)),
     )
+
+
+def planted_64(model: str = "elastic") -> RunConfig:
+    """A planted world with many more interests than anybody has experts: 64, of which a person has 4; 1,280 items."""
+    few = planted(model)
+    world = PlantedConfig(items=1_280, interests=64, interests_per_user=4)
+    settings = model_settings(model, length=64, width=64, layers=2, dropout=0.1, side=16, k=4)
+    return dataclasses.replace(few, data=DataConfig(source="planted", planted=world), model=settings)
 
 
 def ml_100k(model: str = "elastic") -> RunConfig:
@@ -71,6 +83,7 @@ DEFAULT = "elastic"
 RECIPES: dict[str, Callable[[str], RunConfig]] = {
     "toy": toy,
     "planted": planted,
+    "planted-64": planted_64,
     "ml-100k": ml_100k,
     "ml-1m-cpu": ml_1m_cpu,
     "ml-1m": ml_1m,

@@ -25,22 +25,27 @@ class _FullSoftmax(torch.autograd.Function):
 
     Logits are made, turned into probabilities and into their own gradient chunk by chunk, so a pass over them finds them in
     the cache, and nothing of size M x P x n_items is kept for the way back. With posterior r over the parts of a target, the
-    gradient is r_p (softmax_p - 1[target]) for the logits and -r_p for the log shares. float32 under autocast too.
+    gradient is r_p (softmax_p - 1[target]) for the logits and -r_p for the log shares. Under autocast the three products have
+    half-precision factors, and all else is float32.
     """
 
     @staticmethod
     def forward(ctx: Any, vectors: Tensor, shares: Tensor, table: Tensor, bias: Tensor | None, targets: Tensor) -> Tensor:
         m, parts, d = vectors.shape
-        flat, items = vectors.float().reshape(m, parts * d), table[1:].float()
+        device = vectors.device.type
+        half = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else torch.float32
+        flat, items = vectors.to(half).reshape(m, parts * d), table[1:].to(half)
         needs = any(x is not None and x.requires_grad for x in (vectors, shares, table, bias))
         d_vectors, d_shares = torch.empty(m, parts, d, device=flat.device), torch.empty_like(shares)
         d_table, total = torch.zeros_like(table, dtype=torch.float32), torch.zeros((), device=flat.device)
         d_bias = None if bias is None else torch.zeros_like(bias, dtype=torch.float32)
-        rows = max(1, CHUNK_BYTES // (4 * parts * len(items))) if flat.device.type == "cpu" else m
-        for at in range(0, m, max(rows, 1)):
+        rows = max(1, CHUNK_BYTES // (4 * parts * len(items)) if device == "cpu" else m)
+        for at in range(0, m, rows):
             part = slice(at, at + rows)
             v = flat[part].reshape(-1, d)  # [R P, d]
-            logits = v @ items.T if bias is None else torch.addmm(bias[1:].float(), v, items.T)
+            logits = (v @ items.T).float()
+            if bias is not None:
+                logits += bias[1:].float()
             goal = (targets[part] - 1).repeat_interleave(parts).unsqueeze(1)  # [R P, 1]
             right = logits.gather(1, goal).view(-1, parts)
             top = logits.amax(1, keepdim=True)
@@ -53,8 +58,9 @@ class _FullSoftmax(torch.autograd.Function):
                 d_shares[part] = -posterior
                 weight = posterior.view(-1, 1)
                 gradient = logits.mul_(weight / mass).scatter_add_(1, goal, -weight)
-                d_vectors[part] = (gradient @ items).view(-1, parts, d)
-                d_table[1:].addmm_(gradient.T, v)
+                rough = gradient.to(half)
+                d_vectors[part] = (rough @ items).view(-1, parts, d)
+                d_table[1:] += rough.T @ v
                 if d_bias is not None:
                     d_bias[1:] += gradient.sum(0)
         ctx.found = (d_vectors.to(vectors.dtype), d_shares, d_table.to(table.dtype), d_bias)
