@@ -12,6 +12,8 @@ from torch import Tensor, nn
 from elastic_core.layers.product_keys import ProductKeys, top_pairs
 from elastic_core.layers.query_network import MeanQuery, QueryNetwork, Scaling, Whitening, query_norm
 
+LEAST_VOTES = 1e-6  # of all votes: what an expert counts that nobody voted for, when a history asks for fewer than k
+
 
 class Retrieved(NamedTuple):
     """What one retrieval found, best first."""
@@ -24,6 +26,13 @@ class Retrieved(NamedTuple):
     query: Tensor  # [B, d] after normalisation
     raw: Tensor  # [B, d] before it
     votes: Tensor | None = None  # [B, K] every expert's part of all votes, where events elect the experts (voting.py)
+
+    @property
+    def every(self) -> Tensor:
+        """Every expert's score `[B, K]`, on the scale of `scores`: the sums of its two halves, or the logarithm of its votes."""
+        if self.votes is not None:
+            return (self.votes + LEAST_VOTES).log()
+        return (self.halves[:, 0, :, None] + self.halves[:, 1, None, :]).flatten(1)
 
     def keep(self, rows: Tensor) -> "Retrieved":
         """Only the experts at these ranks `[r]`, for what-if questions."""

@@ -8,6 +8,7 @@ and its surprise at the training targets, with the objective's own retrieval, te
 g the router to find them. Without the norm the logits start flat.
 """
 
+import torch
 from torch import Tensor, nn
 
 from elastic_core.layers.interest_memory import Retrieved
@@ -23,6 +24,12 @@ class Standing(nn.Module):
     def forward(self, values: Tensor) -> Tensor:
         """`[..., d]`: its products with the item table are the logits."""
         return self.norm(values)
+
+    def log_probabilities(self, values: Tensor, table: Tensor) -> Tensor:
+        """Experts `[..., d]` → `[..., n_items + 1]`; column 0 is -inf."""
+        logits = (self.norm(values) @ table.T).float()
+        logits[..., 0] = -torch.inf
+        return logits.log_softmax(-1)
 
     def masses(self, values: Tensor, table: Tensor) -> Tensor:
         """log Σ_items e^logit of experts `[..., d]` for the item table `[n_items + 1, d]`: `[...]`; a product with all items."""

@@ -13,11 +13,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from elastic_core.layers.interest_memory import InterestMemory, QueriedMemory, Retrieved, SharedInterests, gate
+from elastic_core.layers.interest_memory import LEAST_VOTES, InterestMemory, QueriedMemory, Retrieved, SharedInterests, gate
 from elastic_core.layers.product_keys import top_pairs
 
 HALF_LIFE = 32.0  # events, before anything is learned
-LEAST = 1e-6  # of all votes: what an expert counts that nobody voted for, when a history asks for fewer than k
 
 
 class VotingMemory(InterestMemory):
@@ -39,14 +38,14 @@ class VotingMemory(InterestMemory):
             vote = (scores.softmax(-1).unflatten(0, x.shape[:2]) * weight.unsqueeze(-1)).flatten(1)
             votes = x.new_zeros(len(x), len(self.values.weight)).scatter_add(1, asked.reshape(len(x), -1), vote)
             most, experts = votes.topk(self.k)
-            found = (most + LEAST).log()
+            found = (most + LEAST_VOTES).log()
             gates = gate(found, self.kind)
             return Retrieved(
                 interests=self.values(experts) * gates.unsqueeze(-1),
                 experts=experts,
                 scores=found,
                 gates=gates,
-                halves=(torch.einsum("bn,bnhs->bhs", weight, halves.softmax(-1).unflatten(0, x.shape[:2])) + LEAST).log(),
+                halves=(torch.einsum("bn,bnhs->bhs", weight, halves.softmax(-1).unflatten(0, x.shape[:2])) + LEAST_VOTES).log(),
                 query=torch.einsum("bn,bnd->bd", weight, query),
                 raw=torch.einsum("bn,bnd->bd", weight, x),
                 votes=votes,

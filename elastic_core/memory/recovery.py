@@ -119,7 +119,7 @@ def recover(model: Recommender, dataset: Dataset, people: int = 2_000, shuffles:
         trace = tracing(model).trace(batch)
         found = trace.retrieved[0].experts
         experts.append(found.numpy())
-        strongest_reader = trace.reading[0].mean(1).argmax(1)  # [B, N] rank of the expert that reads the event most
+        strongest_reader = trace.taken.argmax(1)  # [B, N] rank of the expert that takes most of the event
         labels.append(found.gather(1, strongest_reader)[batch.real].numpy())
         interests.append(event_truth(dataset, users[rows], ends[rows], batch.items.shape[1]))
     chosen, read, true = np.concatenate(experts), np.concatenate(labels), np.concatenate(interests)

@@ -91,6 +91,7 @@ class Recommender(nn.Module):
     causal: bool = False  # the state at t depends on the events up to t (and on what `Batch.retrieval_items` holds) only
     masks: bool = False  # has an input (item n_items + 1) that asks for an event: the next one is asked with it
     retrieves: bool = False  # has an interest memory, and reads `Batch.retrieval_items`: see `Retrieves`
+    traces: bool = False  # can say how it read a history: see `Traces`
     streams: bool = False  # a state of constant size takes one event at a time and equals a batch pass: see `Streams`
 
     def __init__(self, config: ModelConfig, catalog: Catalog) -> None:
@@ -165,6 +166,12 @@ class Retrieves(Recommender):
         """The experts `[K, d]` of the (first) memory."""
         raise NotImplementedError
 
+    def stands_for(self, experts: Tensor) -> Tensor | None:
+        """What these experts `[E]` would suggest by themselves: log-probabilities `[E, n_items + 1]`, column 0 means nothing.
+
+        None where no loss asks experts to stand for items."""
+        return None
+
     def attribute(self, batch: Batch, items: Tensor) -> "Attribution":
         """Which experts suggest `items [B, M]` as the next ones. Raises InputError where the model's experts do not predict."""
         raise InputError(f"{self.config.name} mixes its experts into one vector, so no expert suggests an item by itself")
@@ -202,6 +209,12 @@ class Trace(NamedTuple):
     retrieved: list[Retrieved]
     reading: list[Tensor]  # [B, H, k, N] how each interest aggregates the events
     slots: list[Tensor]  # [B, H, k] how the last event reads the interests
+    strength: Tensor | None = None  # [B, k, N] how strongly each event was written to each interest, where it is written once
+
+    @property
+    def taken(self) -> Tensor:
+        """How much of every event each interest took, `[B, k, N]`: as it was written, or as the first layer reads it."""
+        return self.reading[0].mean(1) if self.strength is None else self.strength
 
 
 class Traces(Recommender):
@@ -232,7 +245,7 @@ def memory_of(model: Recommender) -> Retrieves:
 
 def tracing(model: Recommender) -> Traces:
     """The model as one that can say how it read. Raises InputError if it cannot."""
-    if not isinstance(model, Traces):
+    if not isinstance(model, Traces) or not model.traces:
         raise InputError(f"{model.config.name} does not say how it read a history")
     return model
 

@@ -121,6 +121,7 @@ class Elastic(Retrieves, Streams, Traces):
         self.causal = not config.bidirectional
         self.n_experts = config.side**2
         self.retrieves = config.memory != "none"
+        self.traces = config.dispatch != "none"
         self.streams = self.causal and config.dispatch == "linear"
         self.events = EventEmbedding(self.n_items, config.length, config.width, config.dropout)
         self.memories = nn.ModuleList(
@@ -153,6 +154,12 @@ class Elastic(Retrieves, Streams, Traces):
     def expert_values(self) -> Tensor:
         memory = self.memories[0]
         return memory.values.weight if isinstance(memory, InterestMemory) else torch.zeros(0, self.config.width)
+
+    @torch.no_grad()
+    def stands_for(self, experts: Tensor) -> Tensor | None:
+        if self.standing is None or not self.retrieves:
+            return None
+        return self.standing.log_probabilities(self.expert_values()[experts], self.events.items.weight)
 
     def retrieve(self, batch: Batch) -> Retrieved:
         return self._retrieve(0, *self._read_for_retrieval(batch))

@@ -150,6 +150,7 @@ class ElasticSlots(Retrieves, Streams, Traces):
     )
     causal = True
     streams = True
+    traces = True
     config: ElasticSlotsConfig
 
     def __init__(self, config: ElasticSlotsConfig, catalog: Catalog) -> None:
@@ -203,6 +204,12 @@ class ElasticSlots(Retrieves, Streams, Traces):
         memory = self.memories[0]
         return memory.values.weight if isinstance(memory, InterestMemory) else torch.zeros(0, self.config.width)
 
+    @torch.no_grad()
+    def stands_for(self, experts: Tensor) -> Tensor | None:
+        if self.standing is None or not self.retrieves:
+            return None
+        return self.standing.log_probabilities(self.expert_values()[experts], self.events.items.weight)
+
     def retrieve(self, batch: Batch) -> Retrieved:
         found: Retrieved = self.memories[0](self.events.content(batch.retrieval_items), batch.retrieval_items > 0)
         return found
@@ -215,13 +222,14 @@ class ElasticSlots(Retrieves, Streams, Traces):
             memory.calibrate(self.events.content(batch.retrieval_items), batch.retrieval_items > 0, rate)
 
     def trace(self, batch: Batch) -> Trace:
-        """Reading: how strongly each event is written into each slot, the same in every layer. Slots: their shares at the end."""
+        """Reading: how much of each event a slot still holds, the same in every layer. Slots: their shares of the prediction."""
         found = self.retrieve(batch)
         real = batch.real if batch.padded else None
         x = self.events.place(self.events.content(batch.items), real)
         written = self._write(batch.items, x, found, self._masses(found))
-        reading = written.strength[..., :-1].transpose(1, 2).unsqueeze(1)
-        return Trace([found], [reading], [self._slot_shares(batch, found, written).unsqueeze(1)])
+        reading, slots = _held_events(written.steps).unsqueeze(1), self._slot_shares(batch, found, written).unsqueeze(1)
+        layers = len(self.layers)
+        return Trace([found] * layers, [reading] * layers, [slots] * layers, written.strength[..., :-1].transpose(1, 2))
 
     @torch.no_grad()
     def attribute(self, batch: Batch, items: Tensor) -> Attribution:
