@@ -2,6 +2,7 @@
 
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -375,3 +376,23 @@ def test_the_balance_term_alone_moves_keys_but_does_not_teach_them() -> None:
     one[..., 3] = 50.0
     assert float(balance_penalty(one)) == pytest.approx(torch.log(torch.tensor(8.0)).item(), rel=1e-3)
     assert gradients("none", balance=1.0)["memories.0.keys.sub_keys"] > 0
+
+
+@torch.no_grad()
+def test_votes_are_counted_as_somebody_would_count_them() -> None:
+    """Event by event with every key written out: a softmax over all is one vote, halved every half-life; ranks by votes."""
+    asked, (x, real) = memory(query="votes", k=3).eval(), histories()
+    found = asked(x, real)
+    assert found.votes is not None
+    life = float(asked.log_half_life.exp())
+    for row in range(1, 6):
+        count, total = np.zeros(25), 0.0
+        for place in np.flatnonzero(real[row].numpy()):
+            every = exhaustive(asked.keys(asked.norm(x[row, place])[None]), 25)
+            weight = 0.5 ** ((x.shape[1] - 1 - place) / life)
+            count[every.indices[0].numpy()] += weight * every.scores[0].softmax(-1).numpy()
+            total += weight
+        np.testing.assert_allclose(found.votes[row].numpy(), count / total, atol=1e-5)
+        most = np.sort(count)[::-1][:3]
+        assert found.experts[row].tolist() == np.argsort(-count, kind="stable")[:3].tolist()
+        np.testing.assert_allclose(found.gates[row].numpy(), 3 * most / most.sum(), rtol=1e-3)

@@ -21,7 +21,7 @@ from elastic_core.errors import InputError
 from elastic_core.evaluation.evaluate import evaluate
 from elastic_core.memory import gaps
 from elastic_core.memory.gauges import gauges
-from elastic_core.memory.recovery import NULLS, UNTRAINED, Score, broken, ceiling, recover
+from elastic_core.memory.recovery import Score, beside_nulls, ceiling
 from elastic_core.memory.routing import routing
 from elastic_core.models import Recommender
 
@@ -71,9 +71,7 @@ def _recovered(model: Recommender, dataset: Dataset) -> None:
     most = ceiling(dataset, model.length)
     print("recovery of the planted interests (adjusted mutual information; in brackets with the truth shuffled)")
     print(f"  {'':<28} strongest expert ~ heaviest interest   expert that reads an event ~ its interest")
-    for name in ("trained", *NULLS, UNTRAINED):
-        asked = model if name == "trained" else broken(model, dataset.catalog, name)
-        scores = recover(asked, dataset, shuffles=5)
+    for name, scores in beside_nulls(model, dataset).items():
         print(f"  {name:<28} {_line(scores.strongest):<38} {_line(scores.events)}")
     print(f"  {'knowing every interest':<28} {most:.3f}")
 

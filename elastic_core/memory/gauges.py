@@ -17,10 +17,12 @@ import torch
 
 from elastic_core.data.batches import Batch, reading_batch
 from elastic_core.data.histories import Dataset, Split
+from elastic_core.errors import InputError
 from elastic_core.models import Recommender, memory_of
 
 FOLDS = 5
 ALPHAS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
+FEWEST = 20  # people
 SHORTEST = 8  # events from which halves and quarters are taken
 
 
@@ -40,12 +42,18 @@ class Gauges:
 
 
 @torch.inference_mode()
-def gauges(model: Recommender, dataset: Dataset, split: Split = "test", seed: int = 0) -> Gauges:
-    """The gauges over everybody with at least 8 events. Takes four retrievals of everybody."""
+def gauges(model: Recommender, dataset: Dataset, split: Split = "test", people: int = 4_000, seed: int = 0) -> Gauges:
+    """The gauges over up to `people` at random with at least 8 events. Takes four retrievals of each.
+
+    Raises InputError where fewer than 20 have so many, or the model retrieves nothing."""
     rng = np.random.default_rng(seed)
     ends = dataset.ends(split)
     lengths = np.minimum(ends - dataset.histories.offsets[:-1], model.length)
     users = np.flatnonzero(lengths >= SHORTEST)
+    if len(users) < FEWEST:
+        raise InputError(f"the gauges need {FEWEST} people with {SHORTEST} events or more; there are {len(users)}")
+    if len(users) > people:
+        users = np.sort(rng.choice(users, people, replace=False))
     lengths = lengths[users]
     items = reading_batch(dataset, users, ends[users], model.length).items.numpy()
     place = np.cumsum(items > 0, 1)  # 1 … n on real events

@@ -65,7 +65,7 @@ NULLS: dict[str, Callable[[Tensor, Tensor], None]] = {
     "values replaced by noise": _noise,
     "values swapped among keys": _swapped,
 }
-UNTRAINED = "never trained"
+TRAINED, UNTRAINED = "as trained", "never trained"
 
 
 @torch.no_grad()
@@ -82,6 +82,12 @@ def broken(model: Recommender, catalog: Catalog, null: str, seed: int = 0) -> Re
             if isinstance(memory, InterestMemory):
                 NULLS[null](memory.values.weight, memory.keys.sub_keys)
         return other
+
+
+def beside_nulls(model: Recommender, dataset: Dataset, people: int = 2_000, shuffles: int = 5) -> dict[str, Recovery]:
+    """The scores of the model (`TRAINED`) and of every null, by name."""
+    asked = {TRAINED: model} | {name: broken(model, dataset.catalog, name) for name in (*NULLS, UNTRAINED)}
+    return {name: recover(one, dataset, people, shuffles) for name, one in asked.items()}
 
 
 def ceiling(dataset: Dataset, length: int, half_lives: tuple[float, ...] = (4.0, 8.0, 16.0, 32.0, 1e9)) -> float:

@@ -35,13 +35,12 @@ from elastic_core.data.batches import Batch
 from elastic_core.data.catalog import Catalog
 from elastic_core.errors import InputError
 from elastic_core.layers import gated_slots
-from elastic_core.layers.dispatcher import LocalConvolution
 from elastic_core.layers.embedding import EventEmbedding
-from elastic_core.layers.feed_forward import FeedForward
 from elastic_core.layers.interest_memory import InterestMemory, Retrieved, SharedInterests, balance_penalty
 from elastic_core.layers.padding import masked
+from elastic_core.layers.slot_layer import SlotLayer
 from elastic_core.layers.standing import Standing
-from elastic_core.layers.voting import interest_memory
+from elastic_core.layers.voting import VotingMemory, interest_memory
 from elastic_core.models.contract import Attribution, Edit, Encoded, Judge, Retrieves, Scorer, Streams, Trace, Traces, Variant
 from elastic_core.models.registry import register
 
@@ -70,6 +69,8 @@ class ElasticSlotsConfig(ModelConfig, name="elastic-slots"):
     stride: Annotated[int, Within(2, 1_024)] = 8
     window: Annotated[int, Within(0, 131_072)] = 64
     expansion: Annotated[int, Within(1, 16)] = 1
+    half_life: Annotated[float, Within(0, 1e9)] = 0.0  # of a vote, in events; 0 is learned
+    agreement_weight: Annotated[float, Within(0, 1_000)] = 0.0  # of the loss that asks two views of a person to vote alike
     balance_weight: Annotated[float, Within(0, 1_000)] = 0.3  # of the auxiliary loss that spreads events over the sub-keys
     interest_weight: Annotated[float, Within(0, 1_000)] = 0.5  # of the loss that asks experts to stand for items
 
@@ -85,56 +86,6 @@ class Written(NamedTuple):
     strength: Tensor  # [B, N, k + 1], the last column what no slot takes; 0 on padding
     steps: Tensor  # [B, N, k]
     lately: Tensor | None  # [B, N, k + 1, R] logarithms
-
-
-class SlotLayer(nn.Module):
-    """Events read the slots and are changed by their mixture; with `final` the slots are not mixed but predict one by one."""
-
-    def __init__(self, config: ElasticSlotsConfig, final: bool) -> None:
-        super().__init__()
-        width, self.final, self.scale = config.width, final, config.width**-0.5
-        self.norm = nn.LayerNorm(width)
-        self.query, self.expert_key, self.slot_key = (nn.Linear(width, width, bias=False) for _ in range(3))
-        self.expert_value, self.slot_value = nn.Linear(width, width, bias=False), nn.Linear(width, width)
-        self.context = config.context
-        self.local = LocalConvolution(width, config.conv_width) if config.conv_width else None
-        self.dropout = nn.Dropout(config.dropout)
-        self.feed_forward = FeedForward(width, config.dropout, config.expansion)
-        self.other = nn.Linear(width, 1) if final and config.other else None
-        self.recency = nn.Parameter(torch.zeros(2, len(HALF_LIVES))) if final and config.shares else None
-
-    def ask(self, h: Tensor, p: Tensor) -> tuple[Tensor, Tensor]:
-        """What events `h [B, n, d]` ask of what the slots hold `[B, n, d]`, and of the experts themselves `[B, n, k]`."""
-        q = self.query(h) * self.scale
-        return q @ self.slot_key.weight, q @ self.expert_key(p).transpose(-1, -2)
-
-    def mix(self, x: Tensor, slots: Tensor, mixed: Tensor, p: Tensor, local: Tensor) -> Tensor:
-        """The next x: the slots' weights `[B, n, k]` and mixture `[B, n, d]` and what came just before go in."""
-        return self.feed_forward(x + self.dropout(slots @ self.expert_value(p) + self.slot_value(mixed) + local))
-
-    def predict(
-        self, x: Tensor, h: Tensor, held: Tensor, p: Tensor, local: Tensor, lately: Tensor | None
-    ) -> tuple[Tensor, Tensor]:
-        """What every slot says `[B, n, P, d]` and the logarithms of their shares `[B, n, P]`, for `held [B, n, k, d]`."""
-        moving, shares = self.ask(h, p)
-        shares = shares + torch.einsum("bnd,bnkd->bnk", moving, held.to(moving.dtype))
-        base = (x + self.dropout(local)).unsqueeze(2)
-        said = self.dropout(self.slot_value(held) + self.expert_value(p).unsqueeze(1))
-        said = base + said if self.context else said
-        if lately is not None and self.recency is not None:
-            shares = shares + lately[:, :, :-1] @ self.recency[0]
-        if self.other is not None:
-            rest = self.other(h)
-            if lately is not None and self.recency is not None:
-                rest = rest + lately[:, :, -1:] @ self.recency[1]
-            said, shares = torch.cat([said, base], 2), torch.cat([shares, rest], 2)
-        return self.feed_forward(said), shares.float().log_softmax(-1)
-
-    def nearby(self, h: Tensor, last: bool = False) -> Tensor:
-        """The local convolution of the normalised events, or nothing."""
-        if self.local is None:
-            return h.new_zeros(1)
-        return self.local.last(h) if last else self.local(h)
 
 
 @register(ElasticSlotsConfig)
@@ -161,7 +112,7 @@ class ElasticSlots(Retrieves, Streams, Traces):
         self.events = EventEmbedding(self.n_items, config.length, config.width, config.dropout, config.positions)
         self.memories = nn.ModuleList([interest_memory(config)])
         final = config.layers - 1 if config.readout == "mixture" else config.layers
-        self.layers = nn.ModuleList(SlotLayer(config, i == final) for i in range(config.layers))
+        self.layers = nn.ModuleList(self._layer(i == final) for i in range(config.layers))
         self.norm = nn.LayerNorm(config.width)
         tied = config.writes == "tied"
         self.standing = Standing(config.width) if tied or config.interest_weight else None
@@ -178,6 +129,10 @@ class ElasticSlots(Retrieves, Streams, Traces):
         masses = self._masses(found)
         states = functional.pad(self._encode(batch, found, masses, asked), (0, 0, asked, 0))
         auxiliary = {"balance": balance_penalty(found.halves)} if "balance" in self.auxiliary_weights() else {}
+        memory = self.memories[0]
+        if "agreement" in self.auxiliary_weights() and isinstance(memory, VotingMemory) and batch.targets is not None:
+            content, real = self.events.content(batch.retrieval_items), batch.retrieval_items > 0
+            auxiliary["agreement"] = memory.agreement(content, real)
         if batch.targets is None or masses is None or self.standing is None or not self.config.interest_weight:
             return Encoded(states, auxiliary)
         experts = self.expert_values() if self.retrieves else found.interests[0]
@@ -186,7 +141,8 @@ class ElasticSlots(Retrieves, Streams, Traces):
 
     def auxiliary_weights(self) -> dict[str, float]:
         balance = self.config.balance_weight if self.retrieves else 0.0
-        weights = {"balance": balance, "interest": self.config.interest_weight}
+        agreement = self.config.agreement_weight if isinstance(self.memories[0], VotingMemory) else 0.0
+        weights = {"balance": balance, "interest": self.config.interest_weight, "agreement": agreement}
         return {name: weight for name, weight in weights.items() if weight}
 
     def last_state(self, batch: Batch, edit: Edit | None = None) -> Tensor:
@@ -246,6 +202,13 @@ class ElasticSlots(Retrieves, Streams, Traces):
         return Attribution(found.experts, parts.softmax(1).transpose(1, 2), _held_events(steps))
 
     # --- inside ------------------------------------------------------------------------------------------------------
+
+    def _layer(self, final: bool) -> SlotLayer:
+        c = self.config
+        return SlotLayer(
+            c.width, c.dropout, c.conv_width, c.expansion, final=final, context=c.context,
+            other=final and c.other, lately=len(HALF_LIVES) if final and c.shares else 0,
+        )  # fmt: skip
 
     def _last(self, batch: Batch, all_masses: Tensor | None, edit: Edit | None = None) -> Tensor:
         found = self.retrieve(batch)

@@ -39,7 +39,7 @@ def grid(now: Context, here: Situation) -> None:
         "highest sums, 1 = strongest."
         if found.votes is None
         else "Every event of the history asks the memory and gives its vote to the experts it finds, newer events more than "
-        f"older ones; the two strips are their mean query of {width} numbers. Numbered: the squares with most votes, 1 = strongest."
+        f"older ones; the two strips are their mean query of {width} numbers. Numbered: the squares with most votes, 1 = first."
     )
     st.caption(
         f"{how} Background: how many of {len(traffic.experts):,} people summon an expert, the hotter the more. Click a square, "
