@@ -295,9 +295,7 @@ def places(dataset: Dataset) -> Dataset:
     return replace(dataset, catalog=Catalog.numbered(len(items)), histories=replace(old, items=items))
 
 
-def peeks(
-    model: Recommender, dataset: Dataset, objective: Callable[[Dataset], Objective]
-) -> Iterator[tuple[float, int]]:
+def peeks(model: Recommender, dataset: Dataset, objective: Callable[[Dataset], Objective]) -> Iterator[tuple[float, int]]:
     """Per training batch: how far the states of targets move when what they must not see changes, and how many there are."""
     assert dataset.has_times
     shows = objective(dataset).shows
