@@ -18,7 +18,8 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, TypeVar,
 from elastic_core import disk
 from elastic_core.errors import InputError
 
-LONGEST_TEXT = 1_000  # characters of a setting: a path may be long
+MOST_DRAWN = 200_000_000  # numbers of a planted world: some twenty seconds and 1.5 GB
+LONGEST_TEXT = 10_000  # characters of a setting: a path may be long
 
 T = TypeVar("T")
 N = TypeVar("N", bound="Named")
@@ -81,16 +82,26 @@ class PlantedConfig(Bounded):
 
     section: ClassVar[str] = "data.planted"
     users: Annotated[int, Within(2, 10_000_000)] = 2_000
-    items: Annotated[int, Within(2, 10_000_000)] = 800
+    items: Annotated[int, Within(2, 2_000_000)] = 800
     interests: Annotated[int, Within(1, 1_000_000)] = 16
     mean_length: Annotated[int, Within(1, 1_000_000)] = 80
-    max_length: Annotated[int, Within(1, 1_000_000)] = 400
-    interests_per_user: Annotated[int, Within(1, 1_000_000)] = 3
+    max_length: Annotated[int, Within(1, 100_000)] = 400
+    interests_per_user: Annotated[int, Within(1, 1_000)] = 3
     drift: Share = 0.02
     noise: Share = 0.1
     popularity: Annotated[float, Within(0, 100)] = 1.0
     determinism: Share = 0.6
     seed: Seed = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        events = self.users * min(self.mean_length, self.max_length)
+        numbers = events * (8 + self.interests_per_user) + self.users * self.interests + 8 * self.items
+        if numbers > MOST_DRAWN:
+            raise InputError(
+                f"data.planted would be a world of {self.users:,} users and about {events:,} events, which takes {numbers:,} "
+                f"numbers to draw; at most {MOST_DRAWN:,} are drawn"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,7 +22,7 @@ from elastic_core.errors import InputError
 from elastic_core.evaluation.evaluate import evaluate
 from elastic_core.machine import find_device
 from elastic_core.runs import RESUME, Run
-from elastic_core.training import resuming
+from elastic_core.training import budget, resuming
 from elastic_core.training.recorder import OnEvent, Recorder
 from elastic_core.training.resuming import PROGRESS
 from elastic_core.training.step import Learner
@@ -79,6 +79,7 @@ class Loop:
 
     def _learn(self, resume: dict[str, Any] | None) -> None:
         objective = objectives.build(self.config.objective, self.dataset, self.config.model.length)
+        budget.check(self.config, self.model, objective, self.dataset, self.device)
         self.learner = Learner(self.model, objective, self.config.train, self.device)
         if resume is not None:
             self._check(resume, self.learner)
