@@ -70,7 +70,7 @@ def regular(path: Path, most: int, within: Path) -> Path:
     name = called(path, within)
     try:
         found = path.lstat()
-        linked = path.resolve() != within.resolve() / path.relative_to(within)
+        linked = stat.S_ISLNK(found.st_mode) or path.resolve() != within.resolve() / path.relative_to(within)
     except (FileNotFoundError, NotADirectoryError):
         raise Absent(f"{folder_name(within)} has no {path.relative_to(within)}") from None
     except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: a circle of links
