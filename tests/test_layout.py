@@ -16,12 +16,12 @@ CORE = ROOT / "elastic_core"
 
 # A module may import from lower floors and from its own.
 FLOORS = (
-    ("errors", "plugins"),
+    ("disk", "errors", "plugins"),
     ("config",),
     ("data", "machine"),
     ("layers",),
     ("models", "weights"),
-    ("evaluation", "memory", "objectives", "recipes", "runs"),
+    ("evaluation", "memory", "objectives", "recipes", "run_log", "runs"),
     ("training",),
     ("bench", "comparisons", "reproduce", "tables"),
     ("services",),
