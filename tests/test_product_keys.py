@@ -371,10 +371,15 @@ def test_one_expert_under_a_softmax_is_no_gate_at_all() -> None:
 
 def test_the_balance_term_alone_moves_keys_but_does_not_teach_them() -> None:
     """It is zero when sub-keys are used evenly, positive when one takes all."""
-    assert float(balance_penalty(torch.zeros(5, 2, 8))) == pytest.approx(0.0, abs=1e-5)
-    one = torch.zeros(5, 2, 8)
+
+    def penalty(halves: Tensor, votes: Tensor | None = None) -> float:
+        return float(balance_penalty(Retrieved(*[torch.zeros(0)] * 4, halves, torch.zeros(0), torch.zeros(0), votes)))
+
+    even, one = torch.zeros(5, 2, 8), torch.zeros(5, 2, 8)
     one[..., 3] = 50.0
-    assert float(balance_penalty(one)) == pytest.approx(torch.log(torch.tensor(8.0)).item(), rel=1e-3)
+    assert penalty(even) == pytest.approx(0.0, abs=1e-5) and penalty(one) == pytest.approx(np.log(8), rel=1e-3)
+    assert penalty(one, torch.eye(64)) == pytest.approx(0.0, abs=1e-5)  # events vote: all experts count, not rows and columns
+    assert penalty(even, torch.eye(64)[:2]) == pytest.approx(np.log(32), rel=1e-3)
     assert gradients("none", balance=1.0)["memories.0.keys.sub_keys"] > 0
 
 

@@ -4,6 +4,7 @@ Algorithm 1 drops the scores after the search, so no gradient could ever reach s
 scores gate the experts; `gate="none"` is the algorithm as printed, kept to show what it costs.
 """
 
+import math
 from typing import NamedTuple
 
 import torch
@@ -130,12 +131,13 @@ class SharedInterests(nn.Module):
         return Retrieved(self.interests.expand(b, -1, -1), numbers, ones, ones, x.new_zeros(b, 2, 0), nothing, nothing)
 
 
-def balance_penalty(halves: Tensor) -> Tensor:
-    """How far the batch's mean use of each set of sub-keys is from even: mean of log(side) - entropy, >= 0.
+def balance_penalty(found: Retrieved) -> Tensor:
+    """How far the batch's mean use of the memory is from even: mean of log(size) - entropy, >= 0; 0 where nothing is retrieved.
 
-    halves `[B, 2, side]`. A marginal-entropy term: it spreads people over sub-keys and leaves each person's choice sharp.
+    Of each set of sub-keys (`halves [B, 2, side]`), or of all experts where events vote. A marginal-entropy term: it spreads
+    people over the memory and leaves each person's choice sharp.
     """
-    if halves.shape[-1] == 0:
-        return halves.new_zeros(())
-    use = halves.softmax(-1).mean(0)
-    return (use * (use.clamp_min(1e-12).log() + torch.tensor(float(use.shape[-1])).log())).sum(-1).mean()
+    if found.halves.shape[-1] == 0:
+        return found.halves.new_zeros(())
+    use = found.halves.softmax(-1).mean(0) if found.votes is None else found.votes.mean(0, keepdim=True)
+    return (use * (use.clamp_min(1e-12).log() + math.log(use.shape[-1]))).sum(-1).mean()

@@ -135,7 +135,7 @@ class Elastic(Retrieves, Streams, Traces):
         x, retrieved = self._encode(batch)
         auxiliary, summed = {}, {}
         if self.retrieves and self.config.balance_weight:
-            auxiliary["balance"] = torch.stack([balance_penalty(r.halves) for r in retrieved]).mean()
+            auxiliary["balance"] = torch.stack([balance_penalty(r) for r in retrieved]).mean()
         if self.standing is not None and batch.targets is not None:
             experts, table = self.memories[0].values.weight, self.events.items.weight  # type: ignore[union-attr]
             summed["interest"] = self.standing.surprise(retrieved[0], batch.targets, experts, table)  # type: ignore[arg-type]

@@ -128,7 +128,7 @@ class ElasticSlots(Retrieves, Streams, Traces):
         found = self.retrieve(batch)
         masses = self._masses(found)
         states = functional.pad(self._encode(batch, found, masses, asked), (0, 0, asked, 0))
-        auxiliary = {"balance": balance_penalty(found.halves)} if "balance" in self.auxiliary_weights() else {}
+        auxiliary = {"balance": balance_penalty(found)} if "balance" in self.auxiliary_weights() else {}
         memory = self.memories[0]
         if "agreement" in self.auxiliary_weights() and isinstance(memory, VotingMemory) and batch.targets is not None:
             content, real = self.events.content(batch.retrieval_items), batch.retrieval_items > 0
