@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from elastic_core import models
+from elastic_core import models, objectives
 from elastic_core.config import DataConfig, ModelConfig, ObjectiveConfig, PlantedConfig, RunConfig, TrainConfig
 from elastic_core.errors import InputError
 
@@ -41,7 +41,8 @@ def planted_64(model: str = "elastic") -> RunConfig:
     few = planted(model)
     world = PlantedConfig(items=1_280, interests=64, interests_per_user=4)
     settings = model_settings(model, length=64, width=64, layers=2, dropout=0.1, side=16, k=4)
-    return dataclasses.replace(few, data=DataConfig(source="planted", planted=world), model=settings)
+    judge = dataclasses.replace(few.train, judged_by="full-seen")  # 46% of the next items were met before
+    return dataclasses.replace(few, data=DataConfig(source="planted", planted=world), model=settings, train=judge)
 
 
 def ml_100k(model: str = "elastic") -> RunConfig:
@@ -105,7 +106,7 @@ def model_settings(name: str, **settings: Any) -> ModelConfig:
 
 def objective_settings(model: str, name: str = "", **settings: Any) -> ObjectiveConfig:
     """The settings of the objective `name`, or of the model's own choice, as far as it has them."""
-    chosen = name or models.model_class(model).objective or "all"
+    chosen = name or models.model_class(model).objective or objectives.names()[0]
     return _able(ObjectiveConfig.known[chosen], settings)
 
 
