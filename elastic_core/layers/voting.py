@@ -20,7 +20,7 @@ from torch.nn import functional
 from elastic_core.layers.interest_memory import LEAST_VOTES, InterestMemory, QueriedMemory, Retrieved, SharedInterests, gate
 
 HALF_LIFE = 32.0  # events, before anything is learned
-SHARP = 0.1  # temperature of the agreement of two views
+TEMPERATURE = 0.1  # of the agreement of two views
 
 
 class VotingMemory(InterestMemory):
@@ -73,7 +73,7 @@ class VotingMemory(InterestMemory):
             return x.new_zeros(())
         x, first, second = x[both], first[both], (real & ~first)[both]
         one, two = ((self(x, part).every.exp()).sqrt() for part in (first, second))
-        return functional.cross_entropy(one @ two.T / SHARP, torch.arange(len(x), device=x.device))
+        return functional.cross_entropy(one @ two.T / TEMPERATURE, torch.arange(len(x), device=x.device))
 
     def asked(self, x: Tensor, real: Tensor | None) -> Tensor:
         """Every event's own query before normalisation, `[M, d]`."""
