@@ -136,8 +136,8 @@ def balance_penalty(found: Retrieved) -> Tensor:
     """How far the batch's mean use of the memory is from even: mean of log(size) - entropy, >= 0; 0 where nothing is retrieved.
 
     Of each set of sub-keys (`halves [B, 2, side]`), or of all experts where events vote: of the votes to the power `SHARP`,
-    because only those with most votes are retrieved. A marginal-entropy term: it spreads people over the memory and leaves each person's
-    choice sharp.
+    because only those with most votes are retrieved. A marginal-entropy term: it spreads people over the memory and leaves
+    each person's choice sharp.
     """
     if found.halves.shape[-1] == 0:
         return found.halves.new_zeros(())
