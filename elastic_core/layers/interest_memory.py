@@ -132,6 +132,11 @@ class SharedInterests(nn.Module):
         return Retrieved(self.interests.expand(b, -1, -1), numbers, ones, ones, x.new_zeros(b, 2, 0), nothing, nothing)
 
 
+def sharpened(votes: Tensor) -> Tensor:
+    """Parts of all votes `[B, K]` to the power `SHARP`, as parts of 1 again: near what is retrieved, and smooth."""
+    return (SHARP * (votes + LEAST_VOTES).log()).softmax(-1)
+
+
 def balance_penalty(found: Retrieved) -> Tensor:
     """How far the batch's mean use of the memory is from even: mean of log(size) - entropy, >= 0; 0 where nothing is retrieved.
 
@@ -144,5 +149,5 @@ def balance_penalty(found: Retrieved) -> Tensor:
     if found.votes is None:
         use = found.halves.softmax(-1).mean(0)
     else:
-        use = (SHARP * (found.votes + LEAST_VOTES).log()).softmax(-1).mean(0, keepdim=True)
+        use = sharpened(found.votes).mean(0, keepdim=True)
     return (use * (use.clamp_min(1e-12).log() + math.log(use.shape[-1]))).sum(-1).mean()
