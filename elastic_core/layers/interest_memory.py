@@ -140,14 +140,15 @@ def sharpened(votes: Tensor) -> Tensor:
 def balance_penalty(found: Retrieved) -> Tensor:
     """How far the batch's mean use of the memory is from even: mean of log(size) - entropy, >= 0; 0 where nothing is retrieved.
 
-    Of each set of sub-keys (`halves [B, 2, side]`), or of all experts where events vote: of the votes to the power `SHARP`,
-    because only those with most votes are retrieved. A marginal-entropy term: it spreads people over the memory and leaves
-    each person's choice sharp.
+    Of each set of sub-keys (`halves [B, 2, side]`), or of all experts where events vote. A marginal-entropy term: it spreads
+    people over the memory and leaves each person's choice sharp.
     """
     if found.halves.shape[-1] == 0:
         return found.halves.new_zeros(())
-    if found.votes is None:
-        use = found.halves.softmax(-1).mean(0)
-    else:
-        use = sharpened(found.votes).mean(0, keepdim=True)
+    return unevenness(found.halves.softmax(-1) if found.votes is None else found.votes.unsqueeze(1))
+
+
+def unevenness(shares: Tensor) -> Tensor:
+    """log(size) - entropy of the batch's mean distribution; shares `[B, S, size]`, the mean over the S sets."""
+    use = shares.mean(0)
     return (use * (use.clamp_min(1e-12).log() + math.log(use.shape[-1]))).sum(-1).mean()
