@@ -13,7 +13,6 @@ from torch import Tensor, nn
 from elastic_core.layers.product_keys import ProductKeys, top_pairs
 from elastic_core.layers.query_network import MeanQuery, QueryNetwork, Scaling, Whitening, query_norm
 
-SHARP = 4.0
 LEAST_VOTES = 1e-6  # of all votes: what an expert counts that nobody voted for, when a history asks for fewer than k
 
 
@@ -132,11 +131,6 @@ class SharedInterests(nn.Module):
         return Retrieved(self.interests.expand(b, -1, -1), numbers, ones, ones, x.new_zeros(b, 2, 0), nothing, nothing)
 
 
-def sharpened(votes: Tensor) -> Tensor:
-    """Parts of all votes `[B, K]` to the power `SHARP`, as parts of 1 again: near what is retrieved, and smooth."""
-    return (SHARP * (votes + LEAST_VOTES).log()).softmax(-1)
-
-
 def balance_penalty(found: Retrieved) -> Tensor:
     """How far the batch's mean use of the memory is from even: mean of log(size) - entropy, >= 0; 0 where nothing is retrieved.
 
@@ -145,10 +139,5 @@ def balance_penalty(found: Retrieved) -> Tensor:
     """
     if found.halves.shape[-1] == 0:
         return found.halves.new_zeros(())
-    return unevenness(found.halves.softmax(-1) if found.votes is None else found.votes.unsqueeze(1))
-
-
-def unevenness(shares: Tensor) -> Tensor:
-    """log(size) - entropy of the batch's mean distribution; shares `[B, S, size]`, the mean over the S sets."""
-    use = shares.mean(0)
+    use = found.halves.softmax(-1).mean(0) if found.votes is None else found.votes.mean(0, keepdim=True)
     return (use * (use.clamp_min(1e-12).log() + math.log(use.shape[-1]))).sum(-1).mean()
