@@ -7,6 +7,7 @@ import pytest
 from driving import healthy, press, said
 from streamlit.testing.v1 import AppTest
 
+from elastic_core.memory.recovery import NULLS, TRAINED, UNTRAINED
 from elastic_core.services import data_cards
 from elastic_core.services.uploads import Shelf
 from pages.ui import charts, charts_data
@@ -106,10 +107,12 @@ def test_a_world_that_cannot_be_drawn_says_so(opened: Visit) -> None:
 
 def test_experts_are_scored_only_when_asked(opened: Visit) -> None:
     app = opened(PAGE, dat_part="Plant a world", dat_users="100")
-    assert not [f for f in app.dataframe if "AMI" in f.value.columns]
+    assert not [f for f in app.dataframe if "events" in f.value.columns and "model" in f.value.columns]
     press(app, "Score its experts")
-    table = next(f.value for f in app.dataframe if "AMI" in f.value.columns)
-    assert len(table) == 3 and table["AMI"].between(-1, 1).all()
+    table = next(f.value for f in app.dataframe if {"model", "people", "events"} <= set(f.value.columns))
+    assert table["model"].tolist() == [TRAINED, *NULLS, UNTRAINED, "who knows every event’s interest"]
+    assert table[["people", "events"]].stack().between(-1, 1).all()
+    assert "What does it remember?" in [head.value for head in app.subheader]
 
 
 def test_nonsense_in_the_address_is_ignored(opened: Visit) -> None:
