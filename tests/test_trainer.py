@@ -350,7 +350,7 @@ def test_sampled_softmax_tends_to_the_full_one() -> None:
     table, states = torch.randn(items + 1, d) * 0.5, torch.randn(rows, d)
     targets = torch.randint(1, items + 1, (rows,))
     proposal = negative_proposal(torch.arange(items + 1) ** 2)
-    full = float(full_softmax(states @ table.T, targets))
+    full = float(full_softmax(states, targets, Scorer(table)))
     error = []
     for negatives in (8, 64, 4096):
         draws = [float(sampled_softmax(states, targets, Scorer(table), proposal, negatives)) for _ in range(30)]

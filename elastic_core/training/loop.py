@@ -93,8 +93,10 @@ class Loop:
             if self.stopped == "asked to stop" and self.epoch > 0:
                 break
             self.epoch += 1
-            judged = self.learner.judged(self.dataset)
-            valid = evaluate(judged, self.dataset, split="valid", protocols=("full",), device=str(self.device)).metrics["full"]
+            judged, protocol = self.learner.judged(self.dataset), self.config.train.judged_by
+            valid = evaluate(judged, self.dataset, split="valid", protocols=(protocol,), device=str(self.device)).metrics[
+                protocol
+            ]
             if valid[SELECTION] > self.best:
                 self.best, self.best_epoch = valid[SELECTION], self.epoch
                 self.run.save_weights(judged)
