@@ -54,7 +54,7 @@ def ml_100k(model: str = "elastic") -> RunConfig:
         return RunConfig(data=data, model=model_settings(model, **shape, dropout=0.2), objective=objective, train=train)
     return RunConfig(
         data=data,
-        model=model_settings(model, **shape, dropout=0.3, conv_width=16, half_life=1e6, agreement_weight=0.3),
+        model=model_settings(model, **shape, dropout=0.3, conv_width=16, half_life=1e6, agreement_weight=0.1),
         objective=objective,
         train=TrainConfig(
             epochs=200, patience=10, batch=32, ema_decay=0.99, optimizer="adamw", weight_decay=0.5,

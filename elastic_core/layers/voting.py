@@ -24,7 +24,6 @@ from elastic_core.layers.interest_memory import (
     Retrieved,
     SharedInterests,
     gate,
-    sharpened,
 )
 
 HALF_LIFE = 32.0  # events, before anything is learned
@@ -74,14 +73,13 @@ class VotingMemory(InterestMemory):
         """Do two parts of one history vote alike, and parts of different histories not? A contrastive loss, the mean over people.
 
         The parts have no event in common and the share of each is drawn at random, so neither an item that both hold nor how many
-        there are can tell whose they are. Likeness is
-        the Bhattacharyya coefficient of the sharpened votes (1 = the same)."""
+        there are can tell whose they are. Likeness is the Bhattacharyya coefficient of their votes (1 = the same)."""
         first = real & (torch.rand(real.shape, device=x.device) < torch.rand(len(x), 1, device=x.device))
         both = first.any(1) & (real & ~first).any(1)
         if both.sum() < 2:
             return x.new_zeros(())
         x, first, second = x[both], first[both], (real & ~first)[both]
-        one, two = (sharpened(votes).sqrt() for part in (first, second) if (votes := self(x, part).votes) is not None)
+        one, two = ((self(x, part).every.exp()).sqrt() for part in (first, second))
         return functional.cross_entropy(one @ two.T / TEMPERATURE, torch.arange(len(x), device=x.device))
 
     def asked(self, x: Tensor, real: Tensor | None) -> Tensor:
