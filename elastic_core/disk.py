@@ -216,11 +216,12 @@ def said(path: Path) -> Iterator[None]:
         raise
     except OSError as error:
         raise InputError(f"{path} cannot be written ({reason(error)})") from None
+    except RuntimeError:  # torch's and safetensors' own way of saying that a stream took nothing
+        raise InputError(f"{path} cannot be written; is the disk full?") from None
     except Exception as error:
-        # torch and safetensors write in a language of their own, and know no OSError
-        if type(error).__name__ != "SafetensorError" and not (isinstance(error, RuntimeError) and "writ" in str(error)):
+        if type(error).__name__ != "SafetensorError":
             raise
-        raise InputError(f"{path} cannot be written ({reason(error)}); is the disk full?") from None
+        raise InputError(f"{path} cannot be written ({reason(error)})") from None
 
 
 def reason(error: Exception) -> str:

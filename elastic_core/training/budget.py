@@ -4,10 +4,10 @@
     the step      rows x columns x layers x what a layer keeps of an event for the backward pass:
                   about (16 + 4 x expansion) x width, and for a memory of k experts heads x 34 x (width + k) more
                   (counted over the models of this package: 15 to 25, 33 to 47; those that keep less are priced too high);
-                  heads x columns more where attention is written out
+                  8 x k² more where every interest keeps a slot of its own; heads x columns more where attention is written out
     the scores    of the step's targets against the catalogue or the negatives, three copies; or of those who are judged
 
-All in float32, for the step that meets the longest histories. The price is an upper one, up to four times what is kept; a
+All in float32, for the step that meets the longest histories. The price is an upper one, several times what some of them keep; a
 training beyond half of the memory there is ends in a sentence before it begins, and not in the machine's way.
 """
 
@@ -53,6 +53,7 @@ def price(config: RunConfig, model: Recommender, objective: Objective, dataset: 
     columns = needed_columns(dataset.histories.lengths, settings.length)
     kept = (16 + 4 * getattr(settings, "expansion", 1)) * settings.width
     kept += settings.heads * 34 * (settings.width + settings.k) if hasattr(settings, "k") else 0
+    kept += 8 * settings.k**2 if hasattr(settings, "slots") and hasattr(settings, "k") else 0
     kept += 0 if getattr(settings, "fused", True) else 3 * settings.heads * columns
     items = dataset.catalog.n_items + 1
     against = items if config.objective.loss == "full" else config.objective.negatives

@@ -9,7 +9,7 @@ from elastic_core.services.upload_bytes import ACCEPTED, ENDINGS, MOST_BYTES, me
 from elastic_core.services.upload_rows import NEEDED, OPTIONAL, Checked
 from elastic_core.services.upload_sheets import MOST_COLUMNS, MOST_ROWS, PREVIEW, Sheet
 from elastic_core.services.uploads import Kept, Outcome, Shelf
-from pages.ui import cache_data, shell, view
+from pages.ui import cache_data, shell, unreadable, view
 
 NONE, ROW_ORDER, SAID = "– none –", "– order of rows –", "dat_said"
 ROLES = {"user": "Person (user)", "item": "Item", "time": "Time", "title": "Title (optional)", "genres": "Genres (optional)"}
@@ -156,10 +156,7 @@ def kept() -> None:
     st.subheader("Kept on this machine", anchor=False)
     if not mine:
         st.caption("Nothing yet. Files and planted worlds that you keep appear here and on the Train page.")
-    for fault in shelf().unreadable():
-        with st.container(border=True, horizontal=True, vertical_alignment="center"):
-            st.markdown(f"The folder {shell.plain(fault.name)} cannot be read: {shell.plain(fault.reason)}.", width="stretch")
-            st.button("Remove it", key=f"dat_odd_{fault.name}", on_click=_remove, args=(fault.path.name,))
+    unreadable.lines(shelf().unreadable(), "no data", "dat_odd", _remove)
     for entry in mine:
         with st.container(border=True, horizontal=True, vertical_alignment="center"):
             facts = entry.facts

@@ -6,7 +6,7 @@ from elastic_core.errors import InputError
 from elastic_core.services import run_table
 from elastic_core.services.jobs import ACTIVE, Job, Jobs
 from elastic_core.services.watching import watch
-from pages.ui import charts, charts_train, shell
+from pages.ui import charts, charts_train, shell, unreadable
 
 EVERY = 3.0  # seconds; a redraw must be done well before the next, on a machine that is busy training
 PROBLEM = "train_problem"
@@ -63,12 +63,7 @@ def _draw(drawn: dict[str, str]) -> None:
         st.error(f"No training can begin now: {shell.plain(refused)}.")
     if st.session_state.get(PROBLEM):
         st.error(st.session_state[PROBLEM])
-    for fault in jobs.unreadable():
-        with st.container(border=True, horizontal=True, vertical_alignment="center"):
-            st.write(
-                f"The folder {shell.plain(fault.name)} in the list of trainings cannot be read: {shell.plain(fault.reason)}."
-            )
-            st.button("Remove it", key=f"train_odd_{fault.name}", on_click=act, args=("discard", fault.path.name))
+    unreadable.lines(jobs.unreadable(), "no training", "train_odd", lambda name: act("discard", name))
     for job in listed:
         if job.state in ("running", "not responding"):
             _running(job)

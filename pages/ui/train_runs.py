@@ -6,7 +6,7 @@ import streamlit as st
 
 from elastic_core.runs import EVENTS, Run, unreadable_runs
 from elastic_core.services import presets, run_table
-from pages.ui import charts, charts_train, shell, view
+from pages.ui import charts, charts_train, shell, unreadable, view
 from pages.ui.view import About
 
 FORMATS = {"NDCG@10": "%.4f", "best valid": "%.4f", "used experts": "percent", "parameters": "localized", "seconds": "%.0f"}
@@ -42,8 +42,7 @@ ABOUT = {
 
 def table(runs: list[Run]) -> None:
     st.header("Runs")
-    for fault in unreadable_runs(shell.RUNS):
-        st.caption(f"The folder {shell.plain(fault.name)} is no run that can be read: {shell.plain(fault.reason)}.")
+    unreadable.lines(unreadable_runs(shell.RUNS), "no run", "train_fault")
     if not runs:
         st.info("No run yet. The first one that you train appears here.")
         return

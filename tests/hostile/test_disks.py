@@ -1,0 +1,311 @@
+"""Disks that are full or read-only, places that are no folders, clocks that are set back: one sentence, and nothing is lost."""
+
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from elastic_core import recipes
+from elastic_core.commands import main
+from elastic_core.data import Dataset, load
+from elastic_core.errors import InputError
+from elastic_core.runs import EVENTS, Run
+from elastic_core.services import process
+from elastic_core.services.jobs import ID, STARTING, Jobs
+from elastic_core.services.projection import Settings
+from elastic_core.services.projection_jobs import STARTING as DRAWING
+from elastic_core.services.projection_jobs import Maps
+from elastic_core.services.slot import Slot
+from elastic_core.training.loop import train
+
+ROOT = Path(__file__).resolve().parents[2]
+WORLD = ("users=60", "items=60", "interests=4", "mean_length=20", "max_length=40")
+MODEL = ("length=8", "width=8", "side=4", "k=2")
+SMALL = ("train.epochs=2", "train.snapshots=true", *(f"data.planted.{x}" for x in WORLD), *(f"model.{x}" for x in MODEL))
+CONFIG = recipes.toy().override(*SMALL)
+LEVELS = [int(1.45**step * 128) for step in range(20)]  # bytes that are left: 128 … 150,000; the largest file has 30,000
+
+
+@pytest.fixture
+def left() -> Iterator[Callable[[int | None], None]]:
+    """`left(n)`: from now on no file of this process may grow beyond n bytes, as if the disk ended there; None: it may again."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def limit(size: int | None) -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (before[0] if size is None else size, before[1]))
+
+    yield limit
+    limit(None)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Dataset, Run]:
+    """The data, and a run that nothing disturbed."""
+    world = load(CONFIG.data)
+    return world, train(CONFIG, world, tmp_path_factory.mktemp("whole") / "run")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_training_whose_disk_fills_up_is_one_sentence_and_goes_on_when_there_is_room(
+    whole: tuple[Dataset, Run], tmp_path: Path, left: Callable[[int | None], None], level: int
+) -> None:
+    """Whatever the moment: what is there can be read, nothing is half-written, the numbers are those of an undisturbed run."""
+    world, undisturbed = whole
+    left(level)
+    try:
+        train(CONFIG, world, tmp_path / "run")
+        said = ""
+    except InputError as error:
+        said = str(error)
+    finally:
+        left(None)
+    assert bool(said) == (level < 30_000 or not Run(tmp_path / "run").finished)
+    assert not said or ("cannot be written" in said and "\n" not in said and len(said) < 400)
+    run = Run(tmp_path / "run")
+    assert not list(run.path.rglob(".*.[0-9]*")), "nothing half-written is left"
+    text = (run.path / EVENTS).read_text() if (run.path / EVENTS).exists() else ""
+    assert text == "" or text.endswith("\n"), "a row is there as a whole or not at all"
+    assert len(run.events()) == len(text.splitlines())
+    again = train(CONFIG, world, run.path)
+    assert again.finished and [row["loss"] for row in again.events("epoch")] == [
+        row["loss"] for row in undisturbed.events("epoch")
+    ]
+    assert again.last("test")["protocols"] == undisturbed.last("test")["protocols"]  # type: ignore[index]
+
+
+MOUNTED = """
+set -e
+mount -t tmpfs -o size={size}k tmpfs {place}
+{python} -m elastic_core train --recipe toy {settings} --out {place}/run || echo "exit $?"
+df -k {place} > /dev/null
+mount -o remount,size=64m {place}
+{python} -m elastic_core train --recipe toy {settings} --out {place}/run
+mount -o remount,ro {place}
+{python} -m elastic_core train --recipe toy {settings} --out {place}/other || echo "exit $?"
+{python} -m elastic_core evaluate {place}/run
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [4, 16, 48, 96])
+def test_a_disk_that_is_really_full_and_then_read_only(tmp_path: Path, size: int) -> None:
+    """A file system of its own in memory, where this user may have one."""
+    space = shutil.which("unshare")
+    if space is None or subprocess.run([space, "-rm", "true"], capture_output=True, check=False).returncode:
+        pytest.skip("no file system of its own can be had here")
+    settings = " ".join(f"--set {setting}" for setting in SMALL)
+    script = MOUNTED.format(size=size, place=tmp_path, python=sys.executable, settings=settings)
+    done = subprocess.run(
+        [space, "-rm", "sh", "-c", script], capture_output=True, text=True, timeout=200, check=False, cwd=ROOT,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("exit 2") == 2 and "Traceback" not in done.stderr, done.stderr
+    errors = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+    assert len(errors) == 2 and "No space left" in errors[0] + "No space left" * (size > 40) and "Read-only" in errors[1]
+    assert "NDCG@10" in done.stdout
+
+
+@pytest.mark.parametrize("make", [lambda place: place.write_text("mine"), lambda place: place.symlink_to("/dev/null")])
+def test_an_out_that_is_no_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str], make: Callable[[Path], object]) -> None:
+    place = tmp_path / "out"
+    make(place)
+    before = place.lstat()
+    words = ["train", "--recipe", "toy", *(f"--set={setting}" for setting in SMALL), "--out"]
+    for out in (place, place / "below"):
+        assert main([*words, str(out)]) == 2
+        said = capsys.readouterr().err.splitlines()[-1]
+        assert said.startswith("error: ") and ("is a file" in said or "cannot be written" in said)
+    assert place.lstat().st_mtime_ns == before.st_mtime_ns and place.lstat().st_mode == before.st_mode
+
+
+def test_what_is_printed_to_a_full_disk_is_one_sentence() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "elastic_core", "data", "--list"], stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+            timeout=100, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)},
+        )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr.strip() == "error: No space left on device"
+
+
+# --- the queue ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Jobs:
+    """A list whose processes are only counted."""
+    spawned: list[float] = []
+    monkeypatch.setattr(Jobs, "_spawn", lambda self: spawned.append(time.time()))
+    monkeypatch.setattr(Jobs, "spawned", spawned, raising=False)
+    return Jobs(tmp_path)
+
+
+def spawned(jobs: Jobs) -> int:
+    return len(jobs.spawned)  # type: ignore[attr-defined]
+
+
+def put(jobs: Jobs, count: int) -> None:
+    """So many jobs, without asking for them one by one."""
+    first = jobs.submit(CONFIG)
+    plain = json.loads((first.path / "job.json").read_text())
+    for number in range(1, count):
+        folder = jobs.folder / f"2020{number // 60:02}01-00{number % 60:02}00-000000"
+        folder.mkdir()
+        (folder / "job.json").write_text(json.dumps({**plain, "run": f"local-{number}"}))
+
+
+def test_three_hundred_jobs_and_two_servers_on_one_checkout(jobs: Jobs) -> None:
+    put(jobs, 300)
+    other = Jobs(jobs.root)
+    assert spawned(jobs) == 1
+    began = time.process_time()
+    for server in (jobs, other) * 5:
+        server.pump()
+        assert len(server.all()) == 300
+    assert time.process_time() - began < 10 and spawned(jobs) == 1, "one process is on its way, and no second is started"
+    order = [job.id for job in jobs.all()]
+    assert order == sorted(order) == [job.id for job in other.all()]
+    # a process takes the first, works it off and ends: always the oldest, by whichever server looks
+    for job_id in order[:-20]:
+        (jobs.folder / job_id / "end.json").write_text('{"state": "finished", "reason": ""}')
+    for number, job_id in enumerate(order[-20:]):
+        server = (jobs, other)[number % 2]
+        (jobs.folder / "starting").unlink(missing_ok=True)
+        job = server.next()
+        assert job is not None and job.id == job_id
+        (job.path / "begun.json").write_text("{}")
+        (job.path / "end.json").write_text('{"state": "finished", "reason": ""}')
+    assert jobs.next() is None and {job.state for job in other.all()} == {"finished"}
+
+
+def test_a_clock_that_is_set_back_does_not_hold_up_the_queue(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = jobs.submit(CONFIG)
+    assert spawned(jobs) == 1
+    for file in (jobs.folder / "starting", first.path / "job.json"):
+        os.utime(file, (time.time() + 3_600,) * 2)  # an hour before now it was later
+    jobs.pump()
+    assert spawned(jobs) == 2, "the process that was on its way then is not waited for until then"
+    jobs.pump()
+    assert spawned(jobs) == 2
+    os.utime(jobs.folder / "starting", (time.time() - STARTING - 1,) * 2)
+    jobs.pump()
+    assert spawned(jobs) == 3
+    # a beat from the future is none: its process has not touched the file since
+    (first.path / "begun.json").write_text("{}")
+    (jobs.folder / "slot.json").write_text(json.dumps({"job": first.id}))
+    (first.path / "beat").touch()
+    os.utime(first.path / "beat", (time.time() + 3_600,) * 2)
+    with Slot(jobs.folder / "slot.lock"):
+        assert jobs.get(first.id).state == "not responding"
+        (first.path / "beat").touch()
+        os.utime(first.path / "beat")
+        assert jobs.get(first.id).state == "running"
+
+
+def test_jobs_stay_in_the_order_they_were_asked_for_when_the_clock_is_set_back(
+    jobs: Jobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, names = process.datetime, []
+
+    class Clock(real):  # type: ignore[valid-type,misc]
+        behind = process.timedelta(0)
+
+        @classmethod
+        def now(cls, tz: object = None) -> object:
+            return real.now(process.UTC) - cls.behind
+
+    monkeypatch.setattr(process, "datetime", Clock)
+    (jobs.folder / "99991231-235959-999999").mkdir(parents=True)  # nobody's clock was ever there
+    for hours in (0, 1, 1, 25, 0):
+        Clock.behind = process.timedelta(hours=hours)
+        names.append(jobs.submit(CONFIG).id)
+    assert names == sorted(names) == [job.id for job in jobs.all()] and len(set(names)) == 5
+    assert all(ID.fullmatch(name) for name in names)
+
+
+def test_a_map_that_was_asked_for_in_the_future_does_not_block_the_next(
+    tiny_runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Maps, "_spawn", lambda self: None)
+    root = Path(shutil.copytree(tiny_runs, tmp_path / "runs"))
+    maps, run = Maps(root), Run(root / "tiny")
+    maps.submit(run, Settings(), [1, 2, 3])  # type: ignore[arg-type]
+    assert maps.now().state == "starting"
+    plain = json.loads((maps.folder / "request.json").read_text())
+    for when in (time.time() + 3_600, time.time() - DRAWING - 1):
+        (maps.folder / "request.json").write_text(json.dumps({**plain, "time": when}))
+        assert maps.now().state == "interrupted" and maps.now().seconds >= 0
+
+
+@pytest.mark.parametrize("level", [0, 100, 400])
+def test_a_queue_on_a_full_disk_says_so_and_keeps_its_jobs(jobs: Jobs, left: Callable[[int | None], None], level: int) -> None:
+    job = jobs.submit(CONFIG)
+    before = {path: path.read_bytes() for path in job.path.iterdir()}
+    left(level)
+    with pytest.raises(InputError, match="cannot be written"):
+        jobs.submit(CONFIG, "another")
+    left(None)
+    assert [found.id for found in jobs.all()] == [job.id] and not jobs.unreadable()
+    assert {path: path.read_bytes() for path in job.path.iterdir()} == before
+    assert not [path for path in jobs.folder.iterdir() if path.name.startswith(".new")]
+    assert jobs.submit(CONFIG, "another").run.name == "local-another"
+
+
+def test_a_worker_whose_disk_is_full_leaves_the_job_in_the_queue_and_starts_no_next_one(tmp_path: Path) -> None:
+    """It would fare alike, and the one after it too: a process after the other, for ever."""
+    code = (
+        "import resource, sys\n"
+        "from pathlib import Path\n"
+        "from elastic_core.services import worker\n"
+        "from elastic_core.services.jobs import Jobs\n"
+        "Jobs._spawn = lambda self: Path(sys.argv[1], 'spawned').touch()\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (20, resource.RLIM_INFINITY))\n"
+        "worker.work(Path(sys.argv[1]))\n"
+    )
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Jobs, "_spawn", lambda self: None)
+        jobs = Jobs(tmp_path)
+        job = jobs.submit(CONFIG)
+        done = subprocess.run(
+            [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, timeout=100, check=False,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+        )  # fmt: skip
+        assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr
+        assert not (tmp_path / "spawned").exists()
+        assert jobs.get(job.id).state == "queued"
+
+
+def test_a_training_in_the_background_says_that_the_disk_is_full(tmp_path: Path) -> None:
+    """The room for its last word was put aside."""
+    code = (
+        "import resource, sys\n"
+        "from pathlib import Path\n"
+        "from elastic_core.services import worker\n"
+        "train = worker.train\n"
+        "def full(*given, **more):\n"
+        "    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))\n"
+        "    train(*given, **more)\n"
+        "worker.train = full\n"
+        "worker.work(Path(sys.argv[1]))\n"
+    )
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Jobs, "_spawn", lambda self: None)
+        jobs = Jobs(tmp_path)
+        job = jobs.submit(CONFIG)
+        subprocess.run(
+            [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, timeout=100, check=False,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+        )  # fmt: skip
+        found = jobs.get(job.id)
+        assert found.state == "failed" and "cannot be written" in found.reason and not (job.path / "spare").exists()
+        jobs.resume(job.id)
+        assert jobs.get(job.id).state == "queued"

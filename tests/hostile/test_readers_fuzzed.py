@@ -1,0 +1,362 @@
+"""Every reader on disk, given what hypothesis thinks of, two thousand times: what it promises, or one sentence."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as some
+from safetensors.torch import save_file
+
+from elastic_core import disk, recipes
+from elastic_core.bench.store import read_rows
+from elastic_core.data import Dataset
+from elastic_core.data.catalog import Catalog
+from elastic_core.errors import InputError
+from elastic_core.evaluation import ranks
+from elastic_core.runs import Run, list_runs, unreadable_runs
+from elastic_core.services import projection, run_table
+from elastic_core.services.efficiency import Measurements
+from elastic_core.services.efficiency_curves import table_of
+from elastic_core.services.jobs import Jobs
+from elastic_core.services.projection_jobs import Maps
+from elastic_core.services.upload_rows import check
+from elastic_core.services.uploads import Shelf, folded, opened
+from elastic_core.services.watching import watch
+from elastic_core.weights import model_from
+
+pytestmark = pytest.mark.slow
+fuzzed = settings(max_examples=2_000, suppress_health_check=list(HealthCheck), deadline=None, derandomize=True, database=None)
+numbers = (
+    some.integers() | some.floats() | some.sampled_from([0, 1, -1, 2**31, 2**63, 10**400, 1e308, float("nan"), float("inf")])
+)
+leaves = (
+    some.none() | some.booleans() | numbers | some.text(max_size=20) | some.sampled_from(["full", "NDCG@10", "failed", "step"])
+)
+values = some.recursive(
+    leaves, lambda inner: some.lists(inner, max_size=4) | some.dictionaries(some.text(max_size=8), inner, max_size=4)
+)
+PICK = some.integers(0, 10**6)
+
+
+def altered(plain: Any, where: int, value: Any, how: int) -> Any:
+    """A copy with one value, anywhere in it, replaced, taken out or put beside."""
+    plain = json.loads(json.dumps(plain))
+    places: list[tuple[Any, Any]] = []
+
+    def walk(holder: Any) -> None:
+        for key in list(holder) if isinstance(holder, dict) else range(len(holder)):
+            places.append((holder, key))
+            if isinstance(holder[key], dict | list):
+                walk(holder[key])
+
+    walk(plain)
+    holder, key = places[where % len(places)]
+    if how % 4 == 0:
+        del holder[key]
+    elif how % 4 == 1 and isinstance(holder, dict):
+        holder[str(value)[:30]] = holder[key]
+    else:
+        holder[key] = value
+    return plain
+
+
+def dumped(value: Any) -> bytes:
+    return json.dumps(value).encode("utf-8", "surrogatepass")
+
+
+def broken(data: bytes, where: int, how: int) -> bytes:
+    """A file with a byte turned, cut short, or a stretch of it doubled or taken out."""
+    at = where % (len(data) + 1)
+    return (
+        data[:at] + bytes([how % 256]) + data[at + 1 :],
+        data[:at],
+        data[:at] + data[at + 1 + how % 100 :],
+        data[:at] + data[max(at - 1 - how % 100, 0) :],
+    )[how % 4]
+
+
+def one_sentence(error: InputError) -> None:
+    said = str(error)
+    assert "\n" not in said and 5 < len(said) < 1_200 and said.encode("utf-8")
+
+
+# --- runs ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def root(tiny_runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return Path(shutil.copytree(tiny_runs, tmp_path_factory.mktemp("fuzzed") / "runs"))
+
+
+def listed(root: Path) -> None:
+    """The neighbour is there; the run itself is, too, or is said with its reason; and tables of all of them can be drawn."""
+    names, faults = [run.name for run in list_runs(root)], unreadable_runs(root)
+    assert "tiny-peer" in names and ("tiny" in names) != bool(faults)
+    for fault in faults:
+        one_sentence(InputError(fault.reason))
+    if "tiny" in names:
+        run_table.runs_table([Run(root / "tiny")])
+        run_table.curves([Run(root / "tiny")])
+
+
+@fuzzed
+@given(PICK, values, PICK)
+def test_config_json(root: Path, where: int, value: Any, how: int) -> None:
+    path = root / "tiny" / "config.json"
+    whole = (root / "tiny-peer" / "config.json").read_text()
+    path.write_bytes(dumped(altered(json.loads(whole), where, value, how)))
+    listed(root)
+
+
+@fuzzed
+@given(some.binary(max_size=200) | some.builds(dumped, values))
+@example(b'{"model": {"name": "elastic"}}')
+def test_config_json_of_anything(root: Path, data: bytes) -> None:
+    (root / "tiny" / "config.json").write_bytes(data)
+    listed(root)
+
+
+@fuzzed
+@given(PICK, values, PICK, PICK)
+def test_metrics_jsonl(tiny_runs: Path, root: Path, where: int, value: Any, how: int, line: int) -> None:
+    shutil.copy(tiny_runs / "tiny" / "config.json", root / "tiny")
+    lines = (tiny_runs / "tiny" / "metrics.jsonl").read_text().splitlines()
+    at = line % len(lines)
+    lines[at] = dumped(altered(json.loads(lines[at]), where, value, how)).decode()
+    (root / "tiny" / "metrics.jsonl").write_text("\n".join(lines) + "\n")
+    listed(root)
+    assert not unreadable_runs(root)
+
+
+@fuzzed
+@given(PICK, PICK)
+def test_metrics_jsonl_with_a_broken_byte(tiny_runs: Path, root: Path, where: int, how: int) -> None:
+    shutil.copy(tiny_runs / "tiny" / "config.json", root / "tiny")
+    (root / "tiny" / "metrics.jsonl").write_bytes(broken((tiny_runs / "tiny" / "metrics.jsonl").read_bytes(), where, how))
+    listed(root)
+    assert not unreadable_runs(root)
+
+
+@fuzzed
+@given(PICK, PICK)
+def test_items_csv(tiny_runs: Path, root: Path, where: int, how: int) -> None:
+    (root / "tiny" / "items.csv").write_bytes(broken((tiny_runs / "tiny" / "items.csv").read_bytes(), where, how))
+    try:
+        assert Run(root / "tiny").n_items() > 0
+    except InputError as error:
+        one_sentence(error)
+
+
+@fuzzed
+@given(PICK, PICK)
+def test_weights_with_a_broken_byte(tiny_runs: Path, tmp_path_factory: pytest.TempPathFactory, where: int, how: int) -> None:
+    """Most bytes are of numbers, so every second case is in the header."""
+    run, path = Run(tiny_runs / "tiny"), tmp_path_factory.getbasetemp() / "weights.safetensors"
+    data = (run.path / "model.safetensors").read_bytes()
+    header = int.from_bytes(data[:8], "little") + 8
+    path.write_bytes(broken(data, where % header if how % 8 < 4 else where, how))
+    try:
+        model = model_from(path, run.config.model, run.catalog(), "tiny/model.safetensors")
+        assert all(part.isfinite().all() for part in model.state_dict().values())
+    except InputError as error:
+        one_sentence(error)
+
+
+@fuzzed
+@given(
+    some.dictionaries(
+        some.sampled_from(["norm.weight", "norm.bias", "x"]),
+        some.lists(numbers.filter(lambda n: abs(n) < 1e300 or n != n), max_size=40),
+    )
+)
+def test_weights_of_any_numbers(
+    tiny_runs: Path, tmp_path_factory: pytest.TempPathFactory, given_: dict[str, list[float]]
+) -> None:
+    run, path = Run(tiny_runs / "tiny"), tmp_path_factory.getbasetemp() / "weights.safetensors"
+    save_file({name: torch.tensor([float(n) for n in numbers_], dtype=torch.float64) for name, numbers_ in given_.items()}, path)
+    with pytest.raises(InputError) as error:
+        model_from(path, run.config.model, Catalog.numbered(5), "tiny/model.safetensors")
+    one_sentence(error.value)
+
+
+@fuzzed
+@given(PICK, PICK)
+def test_ranks(tiny_runs: Path, root: Path, where: int, how: int) -> None:
+    path = root / "tiny" / ranks.FILE
+    path.write_bytes(broken((tiny_runs / "tiny" / ranks.FILE).read_bytes(), where, how))
+    try:
+        assert ranks.read(path, "tiny/ranks.safetensors").interval("full", "NDCG@10").mean <= 1
+    except InputError as error:
+        one_sentence(error)
+
+
+@fuzzed
+@given(PICK, PICK)
+def test_snapshots(tiny_runs: Path, root: Path, where: int, how: int) -> None:
+    shutil.copy(tiny_runs / "tiny" / "config.json", root / "tiny")
+    run, data = Run(root / "tiny"), (tiny_runs / "tiny" / "epochs" / "0001.safetensors").read_bytes()
+    header = int.from_bytes(data[:8], "little") + 8
+    (run.path / "epochs" / "0001.safetensors").write_bytes(broken(data, where % header if how % 8 < 4 else where, how))
+    for table in projection.snapshots(run)[1]:
+        assert table.shape == (run.config.model.side**2, run.config.model.width) and np.isfinite(table).all()  # type: ignore[attr-defined]
+
+
+@fuzzed
+@given(PICK, PICK)
+def test_maps(tiny_runs: Path, root: Path, where: int, how: int) -> None:
+    shutil.copy(tiny_runs / "tiny" / "config.json", root / "tiny")
+    run = Run(root / "tiny")
+    table = projection.snapshots(Run(tiny_runs / "tiny"))[1][-1]
+    experts = np.arange(len(table))
+    store = projection.Store(experts, {"umap-15-0.1-0": table[:, :2]}, about={"hash": projection.fingerprint(table)})
+    path = projection.write_store(run, store)
+    path.write_bytes(broken(path.read_bytes(), where, how))
+    found = projection.read_store(run, table)
+    assert found is None or all(np.isfinite(xy).all() and xy.shape == (len(found.experts), 2) for xy in found.layouts.values())
+
+
+# --- jobs, maps, measurements, uploads, rows -------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def jobs(tmp_path_factory: pytest.TempPathFactory) -> Jobs:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Jobs, "_spawn", lambda self: None)
+        jobs = Jobs(tmp_path_factory.mktemp("jobs"))
+        jobs.submit(recipes.toy(), "odd")
+        jobs.submit(recipes.toy(), "good")
+    return jobs
+
+
+JOB_FILES: dict[str, Any] = {
+    "end.json": {"state": "failed", "reason": "x", "time": 1.0},
+    "progress.json": {"event": "step", "epoch": 1, "done": 2, "of": 3, "loss": 1.0, "time": 1.0},
+}
+
+
+@fuzzed
+@given(some.sampled_from(["job.json", *JOB_FILES]), PICK, values, PICK)
+def test_jobs(jobs: Jobs, name: str, where: int, value: Any, how: int) -> None:
+    folder, good = sorted(jobs.folder.glob("2*"))
+    asked = {**json.loads((good / "job.json").read_text()), "run": "local-odd"}
+    (folder / "job.json").write_text(json.dumps(asked))
+    for other in JOB_FILES:
+        (folder / other).unlink(missing_ok=True)
+    (folder / name).write_bytes(dumped(altered(JOB_FILES.get(name, asked), where, value, how)))
+    found, faults = jobs.all(), jobs.unreadable()
+    assert found[-1].run.name == "local-good" and len(found) + len(faults) == 2
+    for job in found:
+        assert job.run.path.parent == jobs.root
+        assert 0 <= watch(job).share <= 1
+    for fault in faults:
+        one_sentence(InputError(fault.reason))
+
+
+REQUEST = {"run": "tiny", "neighbours": 15, "distance": 0.1, "aligned": False, "experts": [1, 2, 3], "time": 1e9}
+DONE = {"done": 1, "of": 3, "phase": "x"}
+
+
+@fuzzed
+@given(some.sampled_from(["request", "end", "progress"]), PICK, values, PICK)
+def test_maps_in_the_background(root: Path, name: str, where: int, value: Any, how: int) -> None:
+    maps = Maps(root)
+    maps.folder.mkdir(parents=True, exist_ok=True)
+    for part, plain in {"request": REQUEST, "end": JOB_FILES["end.json"], "progress": DONE}.items():
+        (maps.folder / f"{part}.json").write_bytes(dumped(altered(plain, where, value, how) if part == name else plain))
+    now = maps.now()
+    assert 0 <= now.share <= 1 and now.seconds >= 0
+    assert disk.showable(now.phase + now.reason + now.run)
+    try:
+        maps.request()
+    except InputError as error:
+        one_sentence(error)
+
+
+PLAN = {"lengths": [64, 128], "systems": ["elastic"], "histories": 8, "threads": 1, "repeats": 7, "k": 8, "side": 16, "width": 64}
+
+
+@fuzzed
+@given(some.sampled_from(["plan", "end", "progress"]), PICK, values, PICK)
+def test_measurements(root: Path, name: str, where: int, value: Any, how: int) -> None:
+    measurements = Measurements(root)
+    folder = measurements.folder / "20200101-000000-000000"
+    folder.mkdir(parents=True, exist_ok=True)
+    for part, plain in {"plan": PLAN, "end": JOB_FILES["end.json"], "progress": DONE}.items():
+        (folder / f"{part}.json").write_bytes(dumped(altered(plain, where, value, how) if part == name else plain))
+    for found in measurements.all():
+        assert 0 <= found.share <= 1 and disk.showable(found.text + found.reason) and found.plan.steps() > 0
+
+
+@pytest.fixture(scope="module")
+def shelf(tmp_path_factory: pytest.TempPathFactory) -> Shelf:
+    text = "user,item,time\n" + "".join(f"u{u},i{(i + u) % 7},{1_000_000_000 + u * 7 + i}\n" for u in range(6) for i in range(7))
+    shelf = Shelf(tmp_path_factory.mktemp("shelf"))
+    for name in ("good", "odd"):
+        sheet, mapping = opened(f"{name}.csv", text.replace("u1", name).encode())
+        shelf.keep(folded(check(sheet, mapping), 5), name)
+    return shelf
+
+
+@fuzzed
+@given(PICK, values, PICK)
+def test_uploads(shelf: Shelf, where: int, value: Any, how: int) -> None:
+    odd = next(path for path in shelf.folder.iterdir() if '"label": "odd' in (path / "upload.json").read_text())
+    whole = (odd / "upload.json").read_bytes()
+    (odd / "upload.json").write_bytes(dumped(altered(json.loads(whole), where, value, how)))
+    try:
+        kept, faults = shelf.all(), shelf.unreadable()
+    finally:
+        (odd / "upload.json").write_bytes(whole)
+    assert len(kept) + len(faults) == 2 and any(entry.label.startswith("good") for entry in kept)
+    for entry in kept:
+        assert f"{entry.facts['people']:,} {entry.facts['items']:,} {entry.facts['events']:,} {entry.when}".encode()
+    for fault in faults:
+        one_sentence(InputError(fault.reason))
+
+
+def _shipped(name: str) -> bytes:
+    return (Path(__file__).resolve().parents[2] / "checkpoints" / "benchmarks" / f"{name}.csv").read_bytes()[:4_000]
+
+
+@fuzzed
+@given(some.sampled_from(["latency", "stages", "events"]), PICK, PICK)
+def test_rows_of_measurements(tmp_path_factory: pytest.TempPathFactory, name: str, where: int, how: int) -> None:
+    path = tmp_path_factory.getbasetemp() / "rows.csv"
+    path.write_bytes(broken(_shipped(name), where, how))
+    try:
+        rows = read_rows(path) if name == "latency" else table_of(path)
+        assert len(rows) < 100
+    except InputError as error:
+        one_sentence(error)
+
+
+@fuzzed
+@given(some.text(max_size=300) | some.builds(lambda value: json.dumps(value), values))
+def test_json_of_anything(text: str) -> None:
+    try:
+        found = disk.parse(text)
+    except ValueError as error:
+        assert "\n" not in str(error)
+    else:
+        json.dumps(found, ensure_ascii=False).encode("utf-8")
+
+
+@fuzzed
+@given(some.text() | some.integers() | some.binary().map(lambda data: data.decode("utf-8", "surrogateescape")))
+def test_what_is_shown_can_be_shown(value: Any) -> None:
+    said = disk.shown(value)
+    assert said.encode("utf-8") is not None and len(said) <= 100 and disk.showable(said)
+
+
+READERS: tuple[Callable[..., Any], ...] = (Run.model, Run.report, Run.events, Run.raw_ids, Run.load_resume)
+
+
+def test_the_tiny_run_itself_can_be_read_by_all(tiny_runs: Path, small_world: Dataset) -> None:
+    for read in READERS:
+        read(Run(tiny_runs / "tiny"))
