@@ -11,9 +11,9 @@ import pandas as pd
 
 from elastic_core.data.interactions import IN_ORDER, MISSING, NAMES
 from elastic_core.errors import InputError
-from elastic_core.services.exports import safe_cell
 from elastic_core.services.upload_bytes import DIRECTIONS
 from elastic_core.services.upload_sheets import Sheet
+from elastic_core.text import cell
 
 NEEDED, OPTIONAL = ("user", "item", "time"), ("title", "genres")
 SHOWN_FAULTS = 20
@@ -102,7 +102,7 @@ def check(sheet: Sheet, mapping: Mapping[str, str]) -> Checked:
 
 def is_formula(text: str) -> bool:
     """Would a spreadsheet run this cell? Plain numbers such as -5 are no formulas."""
-    return safe_cell(text) != text and not re.fullmatch(r"[+-]?[0-9][0-9., ]*", text)
+    return cell(text) != text and not re.fullmatch(r"[+-]?[0-9][0-9., ]*", text)
 
 
 # --- rules -----------------------------------------------------------------------------------------------------------

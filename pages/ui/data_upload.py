@@ -3,8 +3,9 @@
 import pandas as pd
 import streamlit as st
 
+from elastic_core import text
 from elastic_core.errors import InputError
-from elastic_core.services import exports, uploads
+from elastic_core.services import uploads
 from elastic_core.services.upload_bytes import ACCEPTED, ENDINGS, MOST_BYTES, megabytes
 from elastic_core.services.upload_rows import NEEDED, OPTIONAL, Checked
 from elastic_core.services.upload_sheets import MOST_COLUMNS, MOST_ROWS, PREVIEW, Sheet
@@ -80,7 +81,7 @@ def _upload(name: str, data: bytes) -> None:
 
 
 def _preview(sheet: Sheet) -> None:
-    frame = pd.DataFrame(sheet.preview()).map(exports.safe_cell)
+    frame = pd.DataFrame(sheet.preview()).map(text.cell)
     more = f", of {sheet.rows:,}" if sheet.rows > PREVIEW else ""
     st.subheader(f"1. The first {len(frame)} rows{more}", anchor=False)
     view.table("dat_preview", frame, PREVIEWED, f"The first {len(frame)} rows of the uploaded file", height=280)
@@ -161,7 +162,7 @@ def kept() -> None:
             facts = entry.facts
             st.markdown(
                 f"**{shell.plain(entry.label)}**  \n{facts['people']:,} people, {facts['items']:,} items, "
-                f"{facts['events']:,} events; {entry.when} UTC",
+                f"{facts['events']:,} events; {shell.plain(entry.when)} UTC",
                 width="stretch",
             )
             now = {key: value for key, value in st.query_params.to_dict().items() if key in ("run", "user")}

@@ -105,7 +105,7 @@ def _progress(drawn: str, share: float) -> None:
         st.rerun(scope="app")
     if found.active:
         with st.container(border=True, key="spd_running"):
-            st.progress(found.share, text=f"Measuring: {found.text}")
+            st.progress(found.share, text=f"Measuring: {shell.plain(found.text)}")
             if found.state == "not responding":
                 st.warning("The process is there but has been silent for half a minute. The machine may be asleep or very busy.")
             st.button("Cancel", key="spd_cancel", icon=":material/stop_circle:", on_click=act, args=("cancel", found.id),

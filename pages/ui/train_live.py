@@ -51,7 +51,7 @@ def _draw(drawn: dict[str, str]) -> None:
     if {job.id: job.state for job in listed} != drawn:
         st.rerun(scope="app")
     if st.session_state.get(PROBLEM):
-        st.error(st.session_state[PROBLEM])
+        st.error(f"{shell.plain(st.session_state[PROBLEM])}.")
     for job in listed:
         if job.state in ("running", "not responding"):
             _running(job)
@@ -65,10 +65,10 @@ def _draw(drawn: dict[str, str]) -> None:
 def _running(job: Job) -> None:
     now = watch(job)
     with st.container(border=True, key="train_running"):
-        st.subheader(f"Training {job.run.name}")
+        st.subheader(f"Training {shell.plain(job.run.name)}")
         if job.state == "not responding":
             st.warning("The process is there but has been silent for a minute. The machine may be asleep or very busy.")
-        st.progress(now.share, text=f"{now.phase} · {now.clock}")
+        st.progress(now.share, text=f"{shell.plain(now.phase)} · {now.clock}")
         with st.container(horizontal=True):
             st.metric("Whole epochs", now.epochs)
             st.metric("Loss", "–" if now.loss is None else f"{now.loss:.3f}")
@@ -92,13 +92,13 @@ def _running(job: Job) -> None:
 
 def _interrupted(job: Job) -> None:
     with st.container(border=True):
-        st.warning(f"The training {job.run.name} was interrupted (its process ended without a word).")
+        st.warning(f"The training {shell.plain(job.run.name)} was interrupted (its process ended without a word).")
         _choice(job, "Continue", "It goes on from its last whole epoch, with the same numbers as if nothing had happened.")
 
 
 def _failed(job: Job) -> None:
     with st.container(border=True):
-        st.error(f"The training {job.run.name} failed: {job.reason}")
+        st.error(f"The training {shell.plain(job.run.name)} failed: {shell.plain(job.reason)}")
         with st.expander("What it said"):
             st.code(job.log or "nothing", language=None)
         _choice(job, "Try again", "The same settings once more.")
@@ -117,5 +117,5 @@ def _queue(jobs: Jobs, waiting: list[Job]) -> None:
             st.caption("Starting a process …")
     for place, job in enumerate(waiting, start=1):
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.write(f"{place}. {job.run.name} · {run_table.system(job.config)}")
+            st.write(f"{place}. {shell.plain(job.run.name)} · {shell.plain(run_table.system(job.config))}")
             st.button("Take out", key=f"train_out_{job.id}", on_click=act, args=("stop", job.id), type="tertiary")
