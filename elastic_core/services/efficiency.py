@@ -25,6 +25,7 @@ from elastic_core.bench.latency import SYSTEMS, Setting, contestants
 from elastic_core.bench.store import read_rows
 from elastic_core.errors import InputError
 from elastic_core.runs import write_text
+from elastic_core.services import public
 from elastic_core.services.efficiency_curves import MEASURED, table_of, tidy
 from elastic_core.services.jobs import Jobs
 from elastic_core.services.process import age, read_object, spawn
@@ -121,6 +122,7 @@ class Measurements:
 
     def start(self, plan: Plan) -> Measurement:
         """Raises InputError while another measurement or a training runs: both would time each other."""
+        public.refuse("measurement")
         with Slot(self.folder / "start.lock"):
             if any(found.active for found in self.all()):
                 raise InputError("a measurement is running already; wait for it or cancel it")
@@ -136,6 +138,7 @@ class Measurements:
 
     def cancel(self, measurement_id: str) -> None:
         """Ends it at once; what is measured so far stays."""
+        public.refuse("measurement")
         found = self.get(measurement_id)
         if found.active:
             (found.path / "cancel").touch()

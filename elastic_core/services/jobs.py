@@ -29,12 +29,14 @@ from typing import Any, Literal
 from elastic_core.config import RunConfig
 from elastic_core.errors import InputError
 from elastic_core.runs import Run, write_text
+from elastic_core.services import public
 from elastic_core.services.process import age, read_object, spawn
 from elastic_core.services.slot import Slot
 
 State = Literal["queued", "running", "not responding", "interrupted", "finished", "stopped", "failed"]
 ACTIVE: tuple[State, ...] = ("queued", "running", "not responding")
 PREFIX = "local-"
+MOST_QUEUED = 20
 STALE = 60.0  # seconds without a beat until a living process counts as not responding
 STARTING = 30.0  # seconds that a fresh process gets to take the slot before another is started
 
@@ -73,8 +75,11 @@ class Jobs:
     # --- what people ask for ------------------------------------------------------------------------------------------
 
     def submit(self, config: RunConfig, name: str = "") -> Job:
-        """Queues a training and starts it if the slot is free. Raises InputError for a name that is taken or unusable."""
+        """Queues a training and starts it if the slot is free. Raises InputError for a name that is taken or unusable, and where
+        the queue is full."""
+        public.refuse("training")
         with Slot(self.folder / "submit.lock"):
+            self._room()
             run = self.root / self._name(config, name)
             path = self.folder / datetime.now(UTC).strftime("%Y%m%d-%H%M%S-%f")
             path.mkdir(parents=True)
@@ -84,6 +89,7 @@ class Jobs:
 
     def stop(self, job_id: str) -> None:
         """A queued job is taken from the queue; a running one ends after its current step and keeps its best weights."""
+        public.refuse("training")
         job = self.get(job_id)
         if job.state == "queued":
             self._remove(job.path)
@@ -92,6 +98,8 @@ class Jobs:
 
     def resume(self, job_id: str) -> None:
         """Puts an interrupted or failed job back in the queue; it goes on from its last whole epoch."""
+        public.refuse("training")
+        self._room()
         job = self.get(job_id)
         if job.state not in ("interrupted", "failed"):
             raise InputError(f"the training {job.run.name} is {job.state}; only an interrupted or failed one can be continued")
@@ -101,6 +109,7 @@ class Jobs:
 
     def discard(self, job_id: str) -> None:
         """Removes a training that is not running, its run folder included unless that run is finished."""
+        public.refuse("deletion")
         job = self.get(job_id)
         if job.state in ("running", "not responding"):
             raise InputError(f"the training {job.run.name} is still running; stop it first")
@@ -128,8 +137,9 @@ class Jobs:
         return next((job for job in self.all() if job.state == "queued"), None)
 
     def pump(self) -> None:
-        """Starts a process for the queue if something waits, nothing runs and no process is on its way already."""
-        if self.next() is None or self.slot.held:
+        """Starts a process for the queue if something waits, nothing runs and no process is on its way already. In public mode
+        nothing is started: what waits is somebody's who is not here."""
+        if public.on() or self.next() is None or self.slot.held:
             return
         mark = self.folder / "starting"
         with Slot(self.folder / "start.lock"):
@@ -161,6 +171,11 @@ class Jobs:
         else:
             state = "finished" if run.finished else "interrupted"
         return Job(path, run, config, state, read_object(path / "progress.json"), end.get("reason", ""), (path / "stop").exists())
+
+    def _room(self) -> None:
+        """Raises InputError where as many trainings wait as the queue holds."""
+        if sum(job.state == "queued" for job in self.all()) >= MOST_QUEUED:
+            raise InputError(f"{MOST_QUEUED} trainings wait already, which is all that the queue holds; take one out, or wait")
 
     def _name(self, config: RunConfig, wanted: str) -> str:
         """A free run name: the wanted one, or one that says model and data."""

@@ -20,6 +20,7 @@ import numpy as np
 
 from elastic_core.errors import InputError
 from elastic_core.runs import Run, list_runs, write_text
+from elastic_core.services import public
 from elastic_core.services.process import age, read_object, spawn
 from elastic_core.services.projection import LAID_OUT, Settings
 from elastic_core.services.slot import Slot
@@ -61,6 +62,7 @@ class Maps:
 
     def submit(self, run: Run, settings: Settings, experts: np.ndarray, *, aligned: bool = False) -> None:
         """Starts one. Raises InputError while another is being computed."""
+        public.refuse("measurement")
         if len(experts) > LAID_OUT:
             raise InputError(f"at most {LAID_OUT:,} experts can be laid out at once")
         with Slot(self.folder / "submit.lock"):
@@ -77,6 +79,7 @@ class Maps:
 
     def cancel(self) -> None:
         """Asks the process to end. It does within a second, in the middle of a layout too."""
+        public.refuse("measurement")
         if self.now().active:
             (self.folder / "cancel").touch()
 

@@ -5,7 +5,7 @@ import streamlit as st
 
 from elastic_core import text
 from elastic_core.errors import InputError
-from elastic_core.services import uploads
+from elastic_core.services import public, uploads
 from elastic_core.services.upload_bytes import ACCEPTED, ENDINGS, MOST_BYTES, megabytes
 from elastic_core.services.upload_rows import NEEDED, OPTIONAL, Checked
 from elastic_core.services.upload_sheets import MOST_COLUMNS, MOST_ROWS, PREVIEW, Sheet
@@ -51,9 +51,10 @@ def part() -> None:
             icon=":material/download:", help="Six lines that show the layout: put your own rows in their place.",
         )  # fmt: skip
         st.caption(f"{ACCEPTED}; at most {megabytes(MOST_BYTES)}, {MOST_ROWS:,} rows, {MOST_COLUMNS} columns.")
-    file = st.file_uploader("Your file", type=[ending[1:] for ending in ENDINGS], key="dat_file", max_upload_size=20)
-    if file is not None:
-        _upload(file.name, file.getvalue())
+    if not shell.off("upload"):
+        file = st.file_uploader("Your file", type=[ending[1:] for ending in ENDINGS], key="dat_file", max_upload_size=20)
+        if file is not None:
+            _upload(file.name, file.getvalue())
     say()
     kept()
 
@@ -157,6 +158,8 @@ def kept() -> None:
     st.subheader("Kept on this machine", anchor=False)
     if not mine:
         st.caption("Nothing yet. Files and planted worlds that you keep appear here and on the Train page.")
+    if mine:
+        shell.off("deletion")
     for entry in mine:
         with st.container(border=True, horizontal=True, vertical_alignment="center"):
             facts = entry.facts
@@ -171,7 +174,8 @@ def kept() -> None:
                 query_params={**now, "train_data": entry.label},
             )  # fmt: skip
             st.button("Look at it", key=f"dat_look_{entry.id}", icon=":material/visibility:", on_click=_look, args=(entry,))
-            _delete(entry)
+            if not public.on():
+                _delete(entry)
 
 
 def _look(entry: Kept) -> None:

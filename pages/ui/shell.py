@@ -11,7 +11,7 @@ from elastic_core.data import Dataset
 from elastic_core.data.histories import Split
 from elastic_core.models import Recommender
 from elastic_core.runs import Run
-from elastic_core.services import inspect
+from elastic_core.services import inspect, public
 from elastic_core.text import code as quoted
 from elastic_core.text import markdown as plain
 from pages.ui import cache, lock
@@ -109,6 +109,13 @@ def describe(run: Run, data: Dataset) -> str:
         return f"{name}; not tested yet"
     score = test["protocols"]["full"]["NDCG@10"]
     return f"{name}; test NDCG@10 {score:.3f}, ranked against all {inspect.words(data).many} a person has not met"
+
+
+def off(act: public.Act) -> bool:
+    """Is this off in public mode? Says so, where its controls would be."""
+    if reason := public.why(act):
+        st.info(f"{reason}.", icon=":material/visibility:")
+    return bool(reason)
 
 
 def is_dark() -> bool:

@@ -8,7 +8,7 @@ import streamlit as st
 from elastic_core.config import RunConfig
 from elastic_core.errors import InputError
 from elastic_core.runs import Run
-from elastic_core.services import presets, run_table
+from elastic_core.services import presets, public, run_table
 from elastic_core.services.presets import Setting
 from elastic_core.services.uploads import Shelf
 from elastic_core.services.watching import about
@@ -54,14 +54,16 @@ def start(config: RunConfig | None) -> None:
         type="primary",
         icon=":material/model_training:",
         key="train_start",
-        disabled=config is None or shell.locked("train_start"),
+        disabled=config is None or shell.locked("train_start") or public.on(),
+        help=public.why("training") or None,
         on_click=act,
         args=("submit", config, name.strip()),
     )
     if config is not None:
         _take_away(config)
-        with place:
-            _price(config)
+        if not public.on():  # the price is measured
+            with place:
+                _price(config)
 
 
 def _preset() -> RunConfig:

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from elastic_core.errors import InputError
-from elastic_core.services import run_table
+from elastic_core.services import public, run_table
 from elastic_core.services.jobs import ACTIVE, Job, Jobs
 from elastic_core.services.watching import watch
 from pages.ui import charts, charts_train, shell
@@ -81,7 +81,7 @@ def _running(job: Job) -> None:
             icon=":material/stop_circle:",
             on_click=act,
             args=("stop", job.id),
-            disabled=job.stopping,
+            disabled=job.stopping or public.on(),
             help="Ends after the current step, then tests the best weights so far.",
         )
         if now.epochs:
@@ -106,16 +106,19 @@ def _failed(job: Job) -> None:
 
 def _choice(job: Job, word: str, explained: str) -> None:
     with st.container(horizontal=True):
-        st.button(word, key=f"train_resume_{job.id}", on_click=act, args=("resume", job.id), help=explained)
-        st.button("Discard", key=f"train_discard_{job.id}", on_click=act, args=("discard", job.id), help="Removes it for good.")
+        held = {"on_click": act, "disabled": public.on()}
+        st.button(word, key=f"train_resume_{job.id}", args=("resume", job.id), help=explained, **held)
+        st.button("Discard", key=f"train_discard_{job.id}", args=("discard", job.id), help="Removes it for good.", **held)
 
 
 def _queue(jobs: Jobs, waiting: list[Job]) -> None:
     if waiting:
         st.markdown("**Waiting** (one training at a time, so that this page stays quick)")
-        if not jobs.slot.held:
+        if not jobs.slot.held and not public.on():
             st.caption("Starting a process …")
     for place, job in enumerate(waiting, start=1):
         with st.container(horizontal=True, vertical_alignment="center"):
             st.write(f"{place}. {shell.plain(job.run.name)} · {shell.plain(run_table.system(job.config))}")
-            st.button("Take out", key=f"train_out_{job.id}", on_click=act, args=("stop", job.id), type="tertiary")
+            st.button(
+                "Take out", key=f"train_out_{job.id}", on_click=act, args=("stop", job.id), type="tertiary", disabled=public.on()
+            )
