@@ -8,8 +8,11 @@ This module alone escapes; pages and commands say where a text goes.
 import html as _html
 import re
 import shlex
+import unicodedata
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a cell that starts so is run by spreadsheets
+# Turns the reading direction of everything after it: harmless in a letter, a disguise in a name.
+DIRECTIONS = "\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 _MARKS = re.compile(r"([\\`*_{}\[\]()#+!|<>~$&:-])")
 _JOINER = "\u2060"  # takes no room and says nothing
 # What becomes a link, an icon or a logo after Markdown was read, whatever was escaped: addresses, e-mail, `:material/…:`.
@@ -19,6 +22,14 @@ _SPRINGS = re.compile(r"(?i)(?<=:)(?=//|material/|streamlit:)|(?<=www)(?=\.)|(?<
 def line(text: object) -> str:
     """One line: line ends and other white space become single spaces, control characters vanish."""
     return re.sub(r"[\x00-\x08\x0e-\x1f\x7f]", "", re.sub(r"\s+", " ", str(text)))
+
+
+def calm(text: str) -> str:
+    """Without control characters (line ends become spaces) and reading-direction marks."""
+    if text.isascii() and text.isprintable():
+        return text
+    spaced = re.sub(r"[\t\r\n]+", " ", text)
+    return "".join(c for c in spaced if unicodedata.category(c) not in ("Cc", "Cs") and c not in DIRECTIONS)
 
 
 def markdown(text: object) -> str:
