@@ -15,7 +15,11 @@ import typing
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, TypeVar, get_args, get_origin
 
+from elastic_core import disk
 from elastic_core.errors import InputError
+
+MOST_DRAWN = 200_000_000  # numbers of a planted world: some twenty seconds and 1.5 GB
+LONGEST_TEXT = 10_000  # characters of a setting: a path may be long
 
 T = TypeVar("T")
 N = TypeVar("N", bound="Named")
@@ -29,7 +33,8 @@ class Within(NamedTuple):
 
 
 class Bounded:
-    """Checks every number of a settings class against its bounds; the section's name opens the sentence."""
+    """Checks every number of a settings class against its bounds, and that no text is a book; the section's name opens the
+    sentence."""
 
     section: ClassVar[str] = ""
 
@@ -37,9 +42,25 @@ class Bounded:
         for name, bounds in bounds_of(type(self)).items():  # type: ignore[arg-type]
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
-                raise InputError(f"{self.section}.{name} must be a number, not {value!r}")
+                raise InputError(f"{self.section}.{name} must be a number, not {told(value)}")
             if not bounds.low <= value <= bounds.high:
-                raise InputError(f"{self.section}.{name} must lie in {bounds.low:g} … {bounds.high:g}, not {value}")
+                raise InputError(f"{self.section}.{name} must lie in {bounds.low:g} … {bounds.high:g}, not {told(value)}")
+        for field_ in dataclasses.fields(self):  # type: ignore[arg-type]
+            _check_text(getattr(self, field_.name), f"{self.section}.{field_.name}")
+
+
+def told(value: Any) -> str:
+    """A value for a sentence, cut where it would fill a page."""
+    try:
+        text = repr(value)
+    except ValueError:  # a number of more digits than Python writes
+        return "a number of thousands of digits"
+    return text if len(text) <= 60 else text[:59] + "…"
+
+
+def _check_text(value: Any, where: str) -> None:
+    if isinstance(value, str) and (len(value) > LONGEST_TEXT or not disk.showable(value)):
+        raise InputError(f"{where} must be at most {LONGEST_TEXT} characters that a page can show, not {disk.shown(value, 60)!r}")
 
 
 @functools.cache
@@ -61,29 +82,53 @@ class PlantedConfig(Bounded):
 
     section: ClassVar[str] = "data.planted"
     users: Annotated[int, Within(2, 10_000_000)] = 2_000
-    items: Annotated[int, Within(2, 10_000_000)] = 800
+    items: Annotated[int, Within(2, 2_000_000)] = 800
     interests: Annotated[int, Within(1, 1_000_000)] = 16
     mean_length: Annotated[int, Within(1, 1_000_000)] = 80
-    max_length: Annotated[int, Within(1, 1_000_000)] = 400
-    interests_per_user: Annotated[int, Within(1, 1_000_000)] = 3
+    max_length: Annotated[int, Within(1, 100_000)] = 400
+    interests_per_user: Annotated[int, Within(1, 1_000)] = 3
     drift: Share = 0.02
     noise: Share = 0.1
     popularity: Annotated[float, Within(0, 100)] = 1.0
     determinism: Share = 0.6
     seed: Seed = 0
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        events = self.users * min(self.mean_length, self.max_length)
+        numbers = events * (8 + self.interests_per_user) + self.users * self.interests + 8 * self.items
+        if numbers > MOST_DRAWN:
+            raise InputError(
+                f"data.planted would be a world of {self.users:,} users and about {events:,} events, which takes {numbers:,} "
+                f"numbers to draw; at most {MOST_DRAWN:,} are drawn"
+            )
+
 
 @dataclass(frozen=True, kw_only=True)
-class DataConfig:
+class DataConfig(Bounded):
     """Where the histories come from: a source name (`ml-100k`, `planted`, …) or the path of a file.
 
     `columns` maps user, item, time, title, genres to the file's own names; time to "" where the rows are in order, without one.
     """
 
+    section: ClassVar[str] = "data"
     source: str = "ml-100k"
-    k_core: int = 5
+    k_core: Annotated[int, Within(0, 1_000_000)] = 5
     columns: dict[str, str] = field(default_factory=dict)
     planted: PlantedConfig = PlantedConfig()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        pairs = [*self.columns, *self.columns.values()]
+        if len(pairs) > 40 or not all(isinstance(name, str) for name in pairs):
+            raise InputError(f"data.columns must map names to names, not {told(self.columns)}")
+        for name in pairs:
+            _check_text(name, "data.columns")
+
+    @classmethod
+    def from_dict(cls, plain: dict[str, Any]) -> Self:
+        """From plain values, as `RunConfig.from_dict`. Raises InputError."""
+        return _build(cls, plain, cls.section)
 
 
 class Named(Bounded):
@@ -138,7 +183,7 @@ class TrainConfig(Bounded):
 
     section: ClassVar[str] = "train"
     batch: Annotated[int, Within(1, 1_000_000)] = 64  # rows per step
-    epochs: Count = 100
+    epochs: Annotated[int, Within(1, 10_000)] = 100  # the log keeps a row of each
     minutes: Annotated[float, Within(0, 1_000_000)] = 0.0  # wall-clock budget; 0 means none
     patience: Count = 10
     optimizer: Literal["adam", "adamw"] = "adam"
@@ -146,6 +191,7 @@ class TrainConfig(Bounded):
     weight_decay: Annotated[float, Within(0, 100)] = 0.0
     max_grad_norm: Annotated[float, Within(1e-9, 1e9)] = 5.0
     ema_decay: Annotated[float, Within(0, 0.999999)] = 0.0  # running average of the weights, then judged and kept; 0: none
+    judged_by: Literal["full", "full-seen"] = "full"  # whose validation NDCG@10 chooses; full-seen where people meet items again
     snapshots: bool = False  # keep every epoch's expert loads and values in the run folder (models that retrieve)
     seed: Seed = 0
     device: str = "cpu"
@@ -175,7 +221,7 @@ class RunConfig:
             if not isinstance(plain.get(part), dict):
                 raise InputError(f"the configuration lacks the section {part!r}")
         return cls(
-            data=_build(DataConfig, plain["data"], "data"),
+            data=DataConfig.from_dict(plain["data"]),
             model=_member(ModelConfig, plain["model"]),
             objective=_member(ObjectiveConfig, plain["objective"]),
             train=_build(TrainConfig, plain["train"], "train"),
@@ -234,7 +280,7 @@ def _member(family: type[N], plain: dict[str, Any]) -> N:
 
 def _kind(family: type[N], name: Any) -> type[N]:
     if not isinstance(name, str) or name not in family.known:
-        raise InputError(f"unknown {family.section} {name!r}; known are {', '.join(sorted(family.known))}")
+        raise InputError(f"unknown {family.section} {told(name)}; known are {', '.join(sorted(family.known))}")
     return family.known[name]
 
 
@@ -249,7 +295,7 @@ def _converted(family: type[Named], plain: dict[str, Any]) -> dict[str, Any]:
 def _only(allowed: set[str], plain: dict[str, Any], where: str) -> None:
     for key in plain:
         if key not in allowed:
-            raise InputError(f"unknown key {where + key!r}; known are {', '.join(sorted(allowed))}")
+            raise InputError(f"unknown key {told(where + key)}; known are {', '.join(sorted(allowed))}")
 
 
 def _build(cls: type[T], plain: dict[str, Any], where: str) -> T:
@@ -262,7 +308,7 @@ def _build(cls: type[T], plain: dict[str, Any], where: str) -> T:
         if isinstance(hint, type) and dataclasses.is_dataclass(hint) and isinstance(value, dict):
             value = _build(hint, value, f"{where}.{key}")
         elif not _fits(value, hint):
-            raise InputError(f"{where}.{key} must be {_describe(hint)}, not {value!r}")
+            raise InputError(f"{where}.{key} must be {_describe(hint)}, not {told(value)}")
         values[key] = float(value) if hint is float and abs(value) < 1e300 else value
     return cls(**values)
 

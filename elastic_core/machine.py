@@ -1,5 +1,6 @@
 """Where a number was measured: device, machine, commit. Every stored result carries them."""
 
+import contextlib
 import os
 import platform
 import subprocess
@@ -19,6 +20,17 @@ def find_device(name: str) -> torch.device:
     except (RuntimeError, AssertionError, NotImplementedError):
         raise InputError(f"the device {name!r} is not available on this machine; try cpu") from None
     return device
+
+
+def memory_bytes(device: torch.device) -> int:
+    """Memory of the device; of the processor, the machine's, or what its container may have of it."""
+    if device.type == "cuda":
+        return int(torch.cuda.get_device_properties(device).total_memory)
+    found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")] if hasattr(os, "sysconf") else [8 * 2**30]
+    for file in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        with contextlib.suppress(OSError, ValueError):  # another system, or no limit
+            found.append(int(Path(file).read_text(encoding="ascii")))
+    return min(found)
 
 
 def device_name(device: torch.device) -> str:

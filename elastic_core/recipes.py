@@ -4,11 +4,15 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from elastic_core import models
+from elastic_core import models, objectives
 from elastic_core.config import DataConfig, ModelConfig, ObjectiveConfig, PlantedConfig, RunConfig, TrainConfig
 from elastic_core.errors import InputError
 
 Settings = TypeVar("Settings", ModelConfig, ObjectiveConfig)
+
+
+OF_OUR_OWN: dict[str, dict[str, Any]] = {"elastic-slots": {"retrieval": "random"}}  # settings of the objective
+RATES = {"elastic-slots": 2e-3}
 
 
 def toy(model: str = "elastic") -> RunConfig:
@@ -27,24 +31,36 @@ def planted(model: str = "elastic") -> RunConfig:
     return RunConfig(
         data=DataConfig(source="planted"),
         model=model_settings(model, length=64, width=64, layers=2, dropout=0.1, side=8, k=8),
-        objective=objective_settings(model, span=32),
-        train=TrainConfig(epochs=60, patience=6, batch=64, ema_decay=0.99),
+        objective=objective_settings(model, span=32, **OF_OUR_OWN.get(model, {})),
+        train=TrainConfig(epochs=60, patience=6, batch=64, ema_decay=0.99, learning_rate=RATES.get(model, 1e-3)),
     )
+
+
+def planted_64(model: str = "elastic") -> RunConfig:
+    """A planted world with many more interests than anybody has experts: 64, of which a person has 4; 1,280 items."""
+    few = planted(model)
+    world = PlantedConfig(items=1_280, interests=64, interests_per_user=4)
+    settings = model_settings(model, length=64, width=64, layers=2, dropout=0.1, side=16, k=4)
+    judge = dataclasses.replace(few.train, judged_by="full-seen")  # 46% of the next items were met before
+    return dataclasses.replace(few, data=DataConfig(source="planted", planted=world), model=settings, train=judge)
 
 
 def ml_100k(model: str = "elastic") -> RunConfig:
     """MovieLens-100K: 943 people, 1,349 films. Each model as it did best on validation (checkpoints/LOG.md)."""
     data, shape = DataConfig(source="ml-100k"), {"length": 200, "width": 64, "layers": 2}
-    objective = objective_settings(model, span=50)
+    objective = objective_settings(model, span=50, **OF_OUR_OWN.get(model, {}))
     if model == "sasrec":
         train = TrainConfig(epochs=200, patience=15, batch=64)
         return RunConfig(data=data, model=model_settings(model, **shape, dropout=0.2), objective=objective, train=train)
     return RunConfig(
         data=data,
-        model=model_settings(model, **shape, dropout=0.3, conv_width=16),
+        model=model_settings(model, **shape, dropout=0.3, conv_width=16, half_life=1e6, agreement_weight=0.1),
         objective=objective,
-        train=TrainConfig(epochs=200, patience=10, batch=32, ema_decay=0.99, optimizer="adamw", weight_decay=0.5),
-    )
+        train=TrainConfig(
+            epochs=200, patience=10, batch=32, ema_decay=0.99, optimizer="adamw", weight_decay=0.5,
+            learning_rate=RATES.get(model, 1e-3),
+        ),
+    )  # fmt: skip
 
 
 def ml_1m(model: str = "elastic") -> RunConfig:
@@ -71,6 +87,7 @@ DEFAULT = "elastic"
 RECIPES: dict[str, Callable[[str], RunConfig]] = {
     "toy": toy,
     "planted": planted,
+    "planted-64": planted_64,
     "ml-100k": ml_100k,
     "ml-1m-cpu": ml_1m_cpu,
     "ml-1m": ml_1m,
@@ -92,7 +109,7 @@ def model_settings(name: str, **settings: Any) -> ModelConfig:
 
 def objective_settings(model: str, name: str = "", **settings: Any) -> ObjectiveConfig:
     """The settings of the objective `name`, or of the model's own choice, as far as it has them."""
-    chosen = name or models.model_class(model).objective or "all"
+    chosen = name or models.model_class(model).objective or objectives.names()[0]
     return _able(ObjectiveConfig.known[chosen], settings)
 
 

@@ -33,6 +33,15 @@ VARIANTS: dict[str, tuple[str, ...]] = {
     "norm-layer": ("model.query_norm=layer", "model.balance_weight=0"),
     "no-local": ("model.conv_width=0",),
 }
+# What interest slots are made of, one step taken back at a time.
+SLOT_VARIANTS: dict[str, tuple[str, ...]] = {
+    "memory-none": ("model.memory=none",),
+    "query-mean": ("model.query=mean",),
+    "averages": ("model.slots=average",),
+    "learned-writes": ("model.writes=learned",),
+    "one-state": ("model.readout=state",),
+    "no-recency": ("model.shares=false",),
+}
 SIDES, EXPERTS = (8, 16, 32, 64, 128, 256, 512), (4, 8, 16)  # Figure 5
 SEEDS = (0, 1, 2)
 
@@ -65,16 +74,26 @@ def select(pattern: str) -> list[Row]:
 
 
 def _planted() -> Iterator[Row]:
-    for model in ("popularity", "cooccurrence", "sasrec", "elastic"):
+    for model in ("popularity", "cooccurrence", "sasrec", "elastic", "elastic-slots"):
         yield _row("planted", model)
+    for model in ("popularity", "cooccurrence"):
+        yield _row("planted-64", model)
+    for seed in SEEDS:
+        for model, variant in (("elastic-slots", ""), ("elastic-slots", "memory-none"), ("sasrec", ""), ("elastic", "")):
+            yield _row("planted-64", model, variant, seed)
+    for variant in SLOT_VARIANTS:
+        if variant != "memory-none":
+            yield _row("planted-64", "elastic-slots", variant)
 
 
 def _movielens_100k() -> Iterator[Row]:
     for model in ("popularity", "cooccurrence"):
         yield _row("ml-100k", model)
     for seed in SEEDS:
-        for model in ("sasrec", "elastic"):
+        for model in ("sasrec", "elastic", "elastic-slots"):
             yield _row("ml-100k", model, seed=seed)
+    for seed in SEEDS:
+        yield _row("ml-100k", "elastic-slots", "memory-none", seed)
     for variant in VARIANTS:
         yield _row("ml-100k", "elastic", variant)
 
@@ -99,12 +118,14 @@ def _movielens_1m() -> Iterator[Row]:
 def _row(data: str, model: str, variant: str = "", seed: int = 0, extra: tuple[str, ...] = ()) -> Row:
     label = f"{model} ({variant})" if variant else model
     name = "-".join([data, model, *([variant] if variant else []), *([f"seed{seed}"] if seed else [])])
-    config, settings = recipe(data, model), (*VARIANTS.get(variant, ()), *extra, f"train.seed={seed}")
+    known = SLOT_VARIANTS if model == "elastic-slots" else VARIANTS
+    config, settings = recipe(data, model), (*known.get(variant, ()), *extra, f"train.seed={seed}")
     if config.train.minutes:
         label += f" ({config.train.minutes:g} minutes)"
-    if model == "elastic" and not (variant or seed):  # the runs that the app opens with show how their memory grew
+    if model.startswith("elastic") and not (variant or seed):  # the runs that the app opens with show how their memory grew
         settings += ("train.snapshots=true",)
-    return Row(name, config.data.source, label, config.override(*settings))
+    world = data if config.data.source == "planted" else config.data.source
+    return Row(name, world, label, config.override(*settings))
 
 
 # --- running ---------------------------------------------------------------------------------------------------------

@@ -12,46 +12,45 @@ Every file is written beside itself and renamed, so a run killed at any moment i
 """
 
 import csv
+import errno
+import functools
 import io
 import json
 import os
-import pickle
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import re
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from filelock import FileLock, Timeout
 from safetensors.torch import save_file
 
-from elastic_core import models, objectives  # noqa: F401  (a configuration names both)
+from elastic_core import disk, models, objectives, run_log  # noqa: F401  (a configuration names models and objectives)
 from elastic_core.config import RunConfig
 from elastic_core.data import Catalog, Dataset
+from elastic_core.disk import write_text, write_whole
 from elastic_core.errors import InputError
 from elastic_core.evaluation import ranks
 from elastic_core.evaluation.evaluate import Report
-from elastic_core.weights import model_from
+from elastic_core.weights import model_from, tensors
 
 CONFIG, WEIGHTS, EVENTS, ITEMS, RESUME = "config.json", "model.safetensors", "metrics.jsonl", "items.csv", "resume.pt"
 SNAPSHOTS, LOCK = "epochs", ".lock"
+MOST_CONFIG, MOST_ITEMS, MOST_WEIGHTS, MOST_RESUME = 2**18, 2**26, 2**30, 2**32  # bytes that are read at most
+MOST_SNAPSHOT = 2**30
 
 
-def write_whole(path: Path, write: Callable[[Path], Any]) -> None:
-    """Lets `write` fill a file beside `path`, then puts it in place in one step."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        write(beside)
-        os.replace(beside, path)
-    finally:
-        beside.unlink(missing_ok=True)
+class Snapshot(NamedTuple):
+    """A memory after an epoch."""
 
-
-def write_text(path: Path, text: str) -> None:
-    write_whole(path, lambda beside: beside.write_text(text, encoding="utf-8"))
+    load: np.ndarray  # int32 [K]: how many validation people summon each expert
+    values: np.ndarray  # float32 [K, d]
 
 
 @dataclass(frozen=True)
@@ -66,28 +65,17 @@ class Run:
 
     @cached_property
     def config(self) -> RunConfig:
-        text = self._read(CONFIG)
-        try:
-            plain = json.loads(text)
-        except json.JSONDecodeError as error:
-            raise InputError(f"{self.name}/{CONFIG} is not valid JSON (line {error.lineno}): {error.msg}") from None
-        if not isinstance(plain, dict):
-            raise InputError(f"{self.name}/{CONFIG} must hold an object")
+        plain = disk.read_object(self.path / CONFIG, MOST_CONFIG, self.path)
         try:
             return RunConfig.from_dict(plain)
         except InputError as error:
-            raise InputError(f"{self.name}/{CONFIG}: {error}") from None
+            raise InputError(f"{self._called(CONFIG)}: {error}") from None
 
     def events(self, kind: str | None = None) -> list[dict[str, Any]]:
         """The rows of metrics.jsonl from the last `start` on: an attempt that died does not count. A repeated epoch (after an
         interruption) counts once, the last time."""
-        path = self.path / EVENTS
-        lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else []
-        rows = [row for row in map(_event, lines) if row is not None]
-        rows = rows[max((i for i, row in enumerate(rows) if row["event"] == "start"), default=0) :]
-        latest = {row["epoch"]: i for i, row in enumerate(rows) if row.get("event") == "epoch"}
-        rows = [row for i, row in enumerate(rows) if row.get("event") != "epoch" or latest[row["epoch"]] == i]
-        return [row for row in rows if kind is None or row.get("event") == kind]
+        rows = run_log.read(self.path / EVENTS, self.path)
+        return [row for row in rows if kind is None or row["event"] == kind]
 
     def last(self, kind: str) -> dict[str, Any] | None:
         rows = self.events(kind)
@@ -101,16 +89,16 @@ class Run:
         """The best weights, in eval mode on the CPU, checked to belong to the dataset if that is given.
 
         A training-free model has no weights: it is fitted to the dataset it was tested on, which it therefore needs.
-        Raises InputError if the file is missing, cut short or does not fit, or if it was learned with other items.
+        Raises InputError if the file is missing, cut short or does not fit, if a weight is no number, or if it was learned
+        with other items.
         """
         if dataset is not None:
             self.check_data(dataset)
         if not models.model_class(self.config.model.name).objective:
             return self._fitted(dataset)
-        if not (self.path / WEIGHTS).is_file():
-            raise InputError(f"the run {self.name} has no {WEIGHTS}")
+        path = disk.regular(self.path / WEIGHTS, MOST_WEIGHTS, self.path)
         catalog = self.catalog() if dataset is None else dataset.catalog
-        return model_from(self.path / WEIGHTS, self.config.model, catalog, name=f"{self.name}/{WEIGHTS}").eval()
+        return model_from(path, self.config.model, catalog, name=self._called(WEIGHTS)).eval()
 
     def _fitted(self, dataset: Dataset | None) -> models.Recommender:
         if dataset is None:
@@ -136,15 +124,29 @@ class Run:
             raise InputError(
                 f"the run {self.name} keeps no ranks of its test; python -m elastic_core evaluate {self.path} --store keeps them"
             )
-        found = ranks.read(self.path / ranks.FILE, f"{self.name}/{ranks.FILE}")
+        path = disk.regular(self.path / ranks.FILE, ranks.LARGEST, self.path)
+        found = ranks.read(path, self._called(ranks.FILE))
         if found.data_hash != (self.last("start") or {}).get("data_hash", found.data_hash):
-            raise InputError(f"{self.name}/{ranks.FILE} is of other data ({found.data_hash}) than the run")
+            raise InputError(f"{self._called(ranks.FILE)} is of other data ({found.data_hash}) than the run")
         return found
 
     def snapshots(self) -> list[tuple[int, Path]]:
-        """The epochs whose memory was kept, in order: number and file with `load` [K] and `values` [K, d]."""
-        files = sorted((self.path / SNAPSHOTS).glob("*.safetensors"))
-        return [(int(file.stem), file) for file in files if file.stem.isdecimal()]
+        """The epochs whose memory was kept, in order: number and file, which `snapshot` reads."""
+        files = disk.folders(self.path / SNAPSHOTS, "*.safetensors")
+        return sorted({int(file.stem): file for file in files if re.fullmatch(r"[0-9]{1,6}", file.stem)}.items())
+
+    def snapshot(self, path: Path) -> Snapshot:
+        """What one of the files in `snapshots` holds. Raises InputError if it is damaged or of another memory than the run's."""
+        name = self._called(str(path.relative_to(self.path)))
+        kept = tensors(disk.regular(path, MOST_SNAPSHOT, self.path), name)
+        load, values = kept.get("load"), kept.get("values")
+        if load is None or values is None or load.is_floating_point() or load.ndim != 1 or not len(load) or (load < 0).any():
+            raise InputError(f"{name} is no snapshot: it must hold the load and the values of experts")
+        side = getattr(self.config.model, "side", None)
+        experts = len(load) if side is None else side**2
+        if tuple(values.shape) != (experts, self.config.model.width) or len(load) != experts:
+            raise InputError(f"{name} is of another memory than the run's: {len(load)} loads, values {list(values.shape)}")
+        return Snapshot(load.numpy(), values.float().numpy())
 
     def n_items(self) -> int:
         return len(self.raw_ids()) - 1
@@ -155,13 +157,16 @@ class Run:
 
     def raw_ids(self) -> list[str]:
         """Raw id of each dense id; `[0]` is padding."""
-        rows = list(csv.reader(io.StringIO(self._read(ITEMS))))
+        try:
+            rows = list(csv.reader(io.StringIO(disk.read_text(self.path / ITEMS, MOST_ITEMS, self.path))))
+        except csv.Error as error:
+            raise InputError(f"{self._called(ITEMS)} is no table of items ({error})") from None
         if len(rows) < 2 or rows[0][:2] != ["id", "raw"]:
-            raise InputError(f"{self.name}/{ITEMS} must start with the header id,raw and list the items")
+            raise InputError(f"{self._called(ITEMS)} must start with the header id,raw and list the items")
         torn = next((i for i, row in enumerate(rows) if i and (len(row) != len(rows[0]) or row[0] != str(i))), None)
         if torn is not None:
             raise InputError(
-                f"{self.name}/{ITEMS}, line {torn + 1}: not item {torn} with {len(rows[0])} fields; it may be cut short"
+                f"{self._called(ITEMS)}, line {torn + 1}: not item {torn} with {len(rows[0])} fields; it may be cut short"
             )
         return [""] + [row[1] for row in rows[1:]]
 
@@ -170,19 +175,12 @@ class Run:
         if self.raw_ids() != [str(raw) for raw in dataset.catalog.ids]:
             raise InputError(f"the run {self.name} was trained on other items than {dataset.label} holds")
 
-    def _read(self, name: str) -> str:
-        path = self.path / name
-        if not path.is_file():
-            raise InputError(f"the run {self.name} has no {name}")
-        try:
-            return path.read_text(encoding="utf-8")
-        except UnicodeDecodeError:
-            raise InputError(f"{self.name}/{name} is not a UTF-8 text file") from None
+    def _called(self, name: str) -> str:
+        return disk.called(self.path / name, self.path)
 
     # writing, used by the trainer only
 
     def start(self, config: RunConfig, dataset: Dataset) -> None:
-        self.path.mkdir(parents=True, exist_ok=True)
         for left in self.path.glob(f"{SNAPSHOTS}/*.safetensors"):
             left.unlink(missing_ok=True)  # of an attempt that died
         write_text(self.path / CONFIG, json.dumps(config.to_dict(), indent=1) + "\n")
@@ -196,12 +194,21 @@ class Run:
         write_text(self.path / ITEMS, out.getvalue())
 
     def append(self, event: dict[str, Any]) -> None:
+        """Adds a row as a whole, or, where the disk does not take it, none of it."""
         path = self.path / EVENTS
-        torn = path.exists() and path.stat().st_size > 0 and not path.read_bytes().endswith(b"\n")
-        with path.open("a", encoding="utf-8") as file:
-            file.write(("\n" if torn else "") + json.dumps(event) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
+        with suppress(disk.Absent):
+            disk.regular(path, run_log.MOST_BYTES, self.path)
+        size = path.stat().st_size if path.exists() else 0
+        torn = size > 0 and not path.read_bytes().endswith(b"\n")
+        with disk.said(path), path.open("ab", buffering=0) as file:
+            line = ("\n" if torn else "") + json.dumps(event) + "\n"
+            try:
+                if file.write(line.encode()) != len(line.encode()):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                os.fsync(file.fileno())
+            except OSError:
+                file.truncate(size)
+                raise
 
     def save_report(self, report: Report) -> None:
         """Keeps a test's ranks. Raises InputError if there are some already: the test split is scored once."""
@@ -217,54 +224,54 @@ class Run:
         write_whole(self.path / RESUME, lambda beside: torch.save(state, beside))
 
     def load_resume(self) -> dict[str, Any] | None:
-        """What continuing needs, or None. Raises InputError if the file is damaged."""
-        path = self.path / RESUME
-        if not path.exists():
-            return None
+        """What continuing needs, or None. Raises InputError if the file is damaged; `training.resuming` says if it fits."""
+        damaged = InputError(f"{self._called(RESUME)} is damaged; delete it to start this run again")
         try:
-            return dict(torch.load(path, weights_only=True, map_location="cpu"))
-        except (RuntimeError, EOFError, OSError, ValueError, TypeError, pickle.UnpicklingError):
-            raise InputError(f"{self.name}/{RESUME} is damaged; delete it to start this run again") from None
+            path = disk.regular(self.path / RESUME, MOST_RESUME, self.path)
+            with zipfile.ZipFile(path) as file:  # torch packs nothing, so what is packed is somebody else's, and may be a bomb
+                if any(part.compress_type or part.file_size != part.compress_size for part in file.infolist()):
+                    raise damaged
+            found = torch.load(path, weights_only=True, map_location="cpu")
+        except disk.Absent:
+            return None
+        except InputError:
+            raise
+        except Exception:  # whatever its parsers meet in a file of somebody else's
+            raise damaged from None
+        if not isinstance(found, dict):
+            raise damaged
+        return found
 
     def save_snapshot(self, epoch: int, load: np.ndarray, values: torch.Tensor) -> None:
         """The memory after an epoch: how many validation people summon each expert, and the experts (half precision)."""
-        (self.path / SNAPSHOTS).mkdir(exist_ok=True)
+        with disk.said(self.path):
+            (self.path / SNAPSHOTS).mkdir(exist_ok=True)
         kept = {"load": torch.from_numpy(load).int(), "values": values.detach().cpu().half().contiguous()}
         write_whole(self.path / SNAPSHOTS / f"{epoch:04d}.safetensors", lambda beside: save_file(kept, beside))
 
     @contextmanager
     def lock(self) -> Iterator[None]:
         """For the process that writes the folder. Raises InputError if another one has it."""
-        self.path.mkdir(parents=True, exist_ok=True)
+        if os.path.lexists(self.path) and not self.path.is_dir():
+            raise InputError(f"{self.path} is a file, and a run needs a folder; choose another")
+        lock = FileLock(self.path / LOCK, timeout=0)
+        with disk.said(self.path):
+            self.path.mkdir(parents=True, exist_ok=True)
+            try:
+                lock.acquire()
+            except Timeout:
+                raise InputError(f"another process is training into {self.path}; wait for it, or choose another folder") from None
         try:
-            with FileLock(self.path / LOCK, timeout=0):
+            disk.refuse_links(self.path)  # what is written must not land elsewhere
+            with disk.said(self.path):
                 for left in self.path.rglob(".*.[0-9]*"):
                     left.unlink(missing_ok=True)  # what a killed process was writing; nobody else writes here now
-                yield
-        except Timeout:
-            raise InputError(f"another process is training into {self.path}; wait for it, or choose another folder") from None
+            yield
+        finally:
+            lock.release()
 
     def forget_resume(self) -> None:
         (self.path / RESUME).unlink(missing_ok=True)
-
-
-# What an event must hold to count: readers rely on it, and a file may have been edited.
-PARTS: dict[str, dict[str, Any]] = {
-    "epoch": {"epoch": int, "loss": (int, float), "seconds": (int, float), "valid": dict},
-    "test": {"protocols": dict},
-    "end": {"reason": str, "seconds": (int, float)},
-}
-
-
-def _event(line: str) -> dict[str, Any] | None:
-    """One line of metrics.jsonl, or None if it is torn or no event."""
-    try:
-        row = json.loads(line)
-    except (json.JSONDecodeError, RecursionError):
-        return None
-    if not isinstance(row, dict) or not isinstance(row.get("event"), str):
-        return None
-    return row if all(isinstance(row.get(key), kind) for key, kind in PARTS.get(row["event"], {}).items()) else None
 
 
 def open_run(path: Path | str) -> Run:
@@ -276,5 +283,39 @@ def open_run(path: Path | str) -> Run:
 
 
 def list_runs(root: Path | str = "checkpoints") -> list[Run]:
-    """All runs below `root` that have weights, by name."""
-    return [Run(p.parent) for p in sorted(Path(root).glob(f"*/{CONFIG}")) if (p.parent / WEIGHTS).is_file()]
+    """All runs below `root` that have weights and can be read, by name. Nobody else is handed out: see `unreadable_runs`."""
+    return [run for run, fault in _looked_at(Path(root)) if not fault]
+
+
+def unreadable_runs(root: Path | str = "checkpoints") -> list[disk.Unreadable]:
+    """The folders below `root` that have a run's files and cannot be one, by name, and why."""
+    return [disk.Unreadable(run.path, fault) for run, fault in _looked_at(Path(root)) if fault]
+
+
+def _looked_at(root: Path) -> Iterator[tuple[Run, str]]:
+    for path in disk.folders(root):
+        if os.path.lexists(path / CONFIG) and os.path.lexists(path / WEIGHTS):
+            yield Run(path), _fault(path, tuple(map(_stamp, (path, path / CONFIG, path / WEIGHTS, path / EVENTS, path / ITEMS))))
+
+
+def _stamp(path: Path) -> tuple[int, ...]:
+    try:
+        found = path.lstat()
+        return found.st_mode, found.st_ino, found.st_size, 0 if path.is_dir() else found.st_mtime_ns
+    except (OSError, ValueError):
+        return ()
+
+
+@functools.lru_cache(maxsize=4096)
+def _fault(path: Path, stamps: tuple[tuple[int, ...], ...]) -> str:
+    """Why a folder is no run, or nothing. What takes longer to tell (do the weights fit?) is told when it is opened."""
+    run = Run(path)
+    try:
+        disk.check_folder(path)
+        disk.regular(path / WEIGHTS, MOST_WEIGHTS, path)
+        with suppress(disk.Absent):  # told when it is opened
+            disk.regular(path / ITEMS, MOST_ITEMS, path)
+        run.events()
+        return "" if run.config else "it has no configuration"
+    except InputError as error:
+        return str(error)

@@ -1,6 +1,6 @@
 """Markdown tables of what the named runs measured on the test split, from the ranks they keep (nobody else's numbers).
 
-`table` is for any of them; `results` writes those of the README, with ELASTIC against its peers and its own variants.
+`table` is for any of them; `results` writes those of the README, with both ELASTICs against their peers and their own variants.
 """
 
 import statistics
@@ -17,8 +17,15 @@ from elastic_core.runs import Run
 METRICS = ("NDCG@10", "HR@10")
 NO_RANKS = "keeps no ranks of its test"
 BEGIN, END = "<!-- results -->", "<!-- /results -->"
-NAMES = {"popularity": "popularity", "cooccurrence": "co-occurrence (training-free)", "sasrec": "SASRec", "elastic": "ELASTIC"}
-VARIANTS = {
+NAMES = {
+    "popularity": "popularity",
+    "cooccurrence": "co-occurrence (training-free)",
+    "sasrec": "SASRec",
+    "elastic": "ELASTIC",
+    "elastic-slots": "ELASTIC with interest slots",
+}
+OURS = ("elastic", "elastic-slots")
+ELASTIC_VARIANTS = {
     "dispatch-none": "no dispatcher (self-attention, the experts as extra keys)",
     "no-local": "no local convolution (ours)",
     "query-mean": "average pooling instead of the query network",
@@ -26,6 +33,19 @@ VARIANTS = {
     "pkm-act": "PKM-ACT: a retrieval before every layer",
     "norm-layer": "layer norm instead of whitening, no balance term",
     "gate-none": "no gate, no balance term: Algorithm 1 as printed, a frozen random router",
+}
+SLOT_VARIANTS = {
+    "memory-none": "no memory: the same slots for k interests that everybody shares",
+    "query-mean": "one query, the mean of the events, instead of votes",
+    "averages": "slots that average what was written instead of holding the last",
+    "learned-writes": "writes by learned weights instead of what experts stand for",
+    "one-state": "slots mixed into one vector instead of predicting one by one",
+    "no-recency": "shares that do not know how often a slot was written lately",
+}
+VARIANTS = {
+    f"{model} ({name})": about
+    for model, variants in zip(OURS, (ELASTIC_VARIANTS, SLOT_VARIANTS), strict=True)
+    for name, about in variants.items()
 }
 
 Systems = dict[str, list[Run]]  # by label: runs that differ only in their seed
@@ -117,14 +137,14 @@ UNEVEN_NOTE = f"{UNEVEN} trained while a target's weight still depended on its b
 def results(root: Path) -> str:
     """All that stands in the README between `BEGIN` and `END`: systems, ELASTIC against each, and its variants, by data."""
     found = _finished(rows(), root)
-    parts = [part for data in ("ml-100k", "ml-1m", "planted") if data in found for part in _results(found[data])]
+    parts = [part for data in ("ml-100k", "ml-1m", "planted", "planted-64") if data in found for part in _results(found[data])]
     notes = [UNEVEN_NOTE] if any(UNEVEN in part for part in parts) else []
     return "\n\n".join([BEGIN, *parts, *notes, END])
 
 
 def _results(systems: Systems) -> Iterable[str]:
-    """The tables of one data set. ELASTIC's rows are compared with the floors and the SASRec of the same recipe."""
-    plain = {label: runs for label, runs in systems.items() if label not in _variants(systems)}
+    """The tables of one data set. Both ELASTICs' rows are compared with the baselines and the systems of the same recipe."""
+    plain = {label: runs for label, runs in systems.items() if label not in VARIANTS}
     some = next(iter(plain.values()))[0]
     start, test = some.last("start") or {}, some.last("test") or {}
     yield f"**{start.get('data')}**, {test.get('users', 0):,} people, {some.n_items():,} items, data {start.get('data_hash')}"
@@ -136,14 +156,17 @@ def _results(systems: Systems) -> Iterable[str]:
     yield "\n".join(markdown(heads, lines))
     for label, runs in plain.items():
         kind, _, recipe = label.partition(" ")
-        if kind == "elastic":
-            peers = {peer: plain[peer] for peer in order if peer in ("popularity", "cooccurrence", f"sasrec {recipe}".strip())}
+        if kind in OURS:
+            rivals = [f"{name} {recipe}".strip() for name in ("sasrec", *OURS[: OURS.index(kind)])]
+            peers = {peer: plain[peer] for peer in order if peer in ("popularity", "cooccurrence", *rivals)}
             named = [(_name(peer, of), of) for peer, of in peers.items()]
             yield _against(f"{_name(label, runs)} minus", runs, named, PROTOCOLS)
-    variants = _variants(systems)
-    if variants and "elastic" in systems:
-        named = [(about, variants[label]) for name, about in VARIANTS.items() if (label := f"elastic ({name})") in variants]
-        yield _against("What carries it: ELASTIC minus", systems["elastic"], named, ("full",), own=True)
+    for model in OURS:
+        named = [
+            (about, systems[label]) for label, about in VARIANTS.items() if label in systems and label.startswith(f"{model} (")
+        ]
+        if named and model in systems:
+            yield _against(f"What carries it: {NAMES[model]} minus", systems[model], named, ("full", "full-seen"), own=True)
 
 
 def _against(title: str, runs: list[Run], peers: list[tuple[str, list[Run]]], protocols: Sequence[str], own: bool = False) -> str:
@@ -158,13 +181,11 @@ def _against(title: str, runs: list[Run], peers: list[tuple[str, list[Run]]], pr
             continue
         found = [compare_runs(runs, peer, protocol) for protocol in protocols]
         cells = [f"{c.difference:+.4f} ({c.low:+.4f} to {c.high:+.4f}), {c.p:.4f}" for c in found]
-        claim = {"A": "**ELASTIC is better**", "B": f"**{name} is better**", "": verdict.NO_CLAIM}[verdict.better(found[0])]
+        claim = {"A": f"**{NAMES[runs[0].config.model.name]} is better**", "B": f"**{name} is better**", "": verdict.NO_CLAIM}[
+            verdict.better(found[0])
+        ]
         lines.append([name, *mine, *cells, claim if found[0].seeds_counted else verdict.ONE_RUN])
     return "\n".join(markdown(heads, lines))
-
-
-def _variants(systems: Systems) -> Systems:
-    return {label: systems[label] for name in VARIANTS if (label := f"elastic ({name})") in systems}
 
 
 def _name(label: str, runs: list[Run]) -> str:

@@ -1,50 +1,76 @@
 """A model from the file of its weights, which may come from anywhere: nothing in it is executed, and nothing believed."""
 
-import math
 from pathlib import Path
-from typing import Any
 
 import safetensors
 import torch
 from safetensors.torch import load_file
-from torch.overrides import TorchFunctionMode
+from torch import Tensor
 
 from elastic_core import models
 from elastic_core.config import ModelConfig
+from elastic_core.data.batches import Batch
 from elastic_core.data.catalog import Catalog
+from elastic_core.disk import shown
 from elastic_core.errors import InputError
+
+LARGEST = 1e12  # of a weight: far beyond any that was learned, far below what float32 overflows from
+PROBE = 8  # events of the history that is read to see whether scores come out
 
 
 def model_from(path: Path, config: ModelConfig, catalog: Catalog, name: str) -> models.Recommender:
-    """The model on the CPU. Raises InputError, which calls the file `name`, if it is cut short or does not fit."""
+    """The model on the CPU, in eval mode. Raises InputError, which calls the file `name`, if it is cut short, does not fit, or
+    holds weights that are no numbers or give no scores."""
+    _check_shapes(path, config, catalog, name)
+    weights = tensors(path, name)
+    model = models.build(config, catalog)
     try:
-        weights = load_file(path)
-    except (safetensors.SafetensorError, OSError) as error:
-        raise InputError(f"{name} cannot be read ({error}); it may be cut short") from None
-    try:
-        with _Budget(sum(values.numel() for values in weights.values())):
-            model = models.build(config, catalog)
         model.load_state_dict(weights)
     except RuntimeError as error:
-        reason = " ".join(str(error).split())[:200]
-        raise InputError(f"{name} does not fit its configuration: {reason}") from None
+        raise _unfit(name, " ".join(str(error).split())[:200]) from None
+    _check_scores(model.eval(), name)
     return model
 
 
-class _Budget(TorchFunctionMode):
-    """Raises RuntimeError once the tensors that are made hold far more numbers than the weights of a file.
+def tensors(path: Path, name: str) -> dict[str, Tensor]:
+    """All tensors of a file, which must be finite. Raises InputError, which calls the file `name` and names the tensor."""
+    try:
+        found = load_file(path)
+    except (safetensors.SafetensorError, OSError, ValueError, KeyError, RuntimeError) as error:
+        raise InputError(f"{name} cannot be read ({shown(error, 150)}); it may be cut short") from None
+    for key, values in found.items():
+        if values.is_floating_point() and not bool((values.abs() <= LARGEST).all()):  # NaN compares false
+            raise InputError(f"{name} holds numbers in {shown(key)} that are none, or beyond {LARGEST:g}")
+    return found
 
-    A model built on torch's device `meta` would show the same without allocating; it imports torch's compiler for it (2 s).
-    """
 
-    def __init__(self, numbers: int) -> None:
-        super().__init__()
-        self.left = 4 * numbers + 2**24
+def _check_shapes(path: Path, config: ModelConfig, catalog: Catalog, name: str) -> None:
+    """Compares the file's header with the model's outline, before anything of the size of either is made."""
+    outline = models.outline(config, catalog)
+    if outline is None:  # it can only be told by building it
+        return
+    try:
+        with safetensors.safe_open(path, framework="pt") as file:
+            shapes = {key: file.get_slice(key).get_shape() for key in file.keys()}  # noqa: SIM118, it is no mapping
+    except (safetensors.SafetensorError, OSError, ValueError, RuntimeError) as error:
+        raise InputError(f"{name} cannot be read ({shown(error, 150)}); it may be cut short") from None
+    for key, values in outline.state_dict().items():
+        if shapes.get(key) != list(values.shape):
+            there = "missing" if key not in shapes else str(shapes[key])
+            raise _unfit(name, f"{key} is {there} where {list(values.shape)} belongs")
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func in (torch.empty, torch.zeros, torch.ones, torch.full, torch.rand, torch.randn, torch.eye, torch.arange):
-            size = args[0] if args and isinstance(args[0], tuple | list) else args[: 1 if func is torch.full else None]
-            self.left -= math.prod(int(n) for n in size) ** (2 if func is torch.eye else 1)
-            if self.left < 0:
-                raise RuntimeError("it asks for far more weights than the file holds")
-        return func(*args, **(kwargs or {}))
+
+def _check_scores(model: models.Recommender, name: str) -> None:
+    """Every weight may be a number, and what follows from them still none."""
+    items = torch.arange(1, min(PROBE, model.length, model.n_items) + 1).unsqueeze(0)
+    try:
+        with torch.inference_mode():
+            fine = bool(model.score(Batch(items, items, padded=False))[:, 1:].isfinite().all())
+    except RuntimeError:  # such as an eigenvalue that does not converge
+        fine = False
+    if not fine:
+        raise InputError(f"{name} holds weights under which no item gets a score that is a number")
+
+
+def _unfit(name: str, reason: str) -> InputError:
+    return InputError(f"{name} does not fit its configuration: {reason}")

@@ -280,7 +280,7 @@ def test_exit_codes_of_the_process(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_training_and_keeps_the_best(number: signal.Signals, tmp_path: Path) -> None:
-    words = ["train", *SMALL, "--set=train.epochs=100000", "--set=train.patience=100000", "--out=run"]
+    words = ["train", *SMALL, "--set=train.epochs=10000", "--set=train.patience=10000", "--out=run"]
     process = start(words, tmp_path)
     deadline = time.monotonic() + 240
     while not Run(tmp_path / "run").events("epoch") and time.monotonic() < deadline:

@@ -73,6 +73,16 @@ VARIANTS = [
     Case("elastic", {"query_norm": "none"}),
     Case("elastic", {"scores": "dot"}),
     Case("elastic", {"conv_width": 0}),
+    Case("elastic-slots", {"memory": "none"}),
+    Case("elastic-slots", {"query": "mean"}),
+    Case("elastic-slots", {"query": "network", "heads": 2}),
+    Case("elastic-slots", {"slots": "average"}),
+    Case("elastic-slots", {"writes": "learned"}),
+    Case("elastic-slots", {"writes": "learned", "interest_weight": 0.0}),
+    Case("elastic-slots", {"readout": "state"}),
+    Case("elastic-slots", {"other": False}),
+    Case("elastic-slots", {"shares": False}),
+    Case("elastic-slots", {"positions": True, "conv_width": 0}),
     Case("sasrec", {"fused": False}),
     Case("sasrec", {"heads": 2}),
 ]
@@ -126,13 +136,18 @@ def test_shapes_and_finite_scores(case: Case, small_world: Dataset) -> None:
     assert model.length == case.config().length
     if model.trained:
         encoded, scorer = model(batch), model.scorer()
-        assert encoded.states.shape == (6, 16, 16) and encoded.states.isfinite().all()
-        assert set(encoded.auxiliary) == set(model.auxiliary_weights())
+        wide = scorer.parts * (16 + 1) if scorer.parts else 16
+        assert encoded.states.shape == (6, 16, wide) and encoded.states.isfinite().all()
+        assert {*encoded.auxiliary, *encoded.summed} <= set(model.auxiliary_weights())
         assert len(scorer.table) == small_world.catalog.n_items + 1
         items = torch.tensor([3, 1, 7, 2, 2, 9])
-        everything = scorer(encoded.states[:, -1])
-        torch.testing.assert_close(scorer.among(encoded.states[:, -1], items), everything[:, items])
-        torch.testing.assert_close(scorer.at(encoded.states[:, -1], items), everything[torch.arange(6), items])
+        vectors, shares = scorer.split(encoded.states[:, -1])
+        logits = scorer.logits(vectors)
+        torch.testing.assert_close(scorer.among(vectors, items), logits[..., items])
+        torch.testing.assert_close(scorer.at(vectors, items), logits[torch.arange(6), :, items])
+        torch.testing.assert_close(shares.exp().sum(-1), torch.ones(6))
+        if scorer.parts:
+            torch.testing.assert_close(scorer(encoded.states[:, -1]).exp().sum(-1), torch.ones(6))
 
 
 @trained
@@ -216,7 +231,8 @@ def test_gradient_reaches_every_parameter(case: Case, small_world: Dataset) -> N
     model = case.build(small_world.catalog, balance_weight=0.0).train()
     objective = learning(objectives.honest(model)[0], small_world)
     batch = max(objective.epoch(0, 3, 64), key=lambda b: int(b.real.sum()))
-    objective.loss(model, batch).total.backward()
+    loss = objective.loss(model, batch)
+    (loss.total + sum(loss.summed.values())).backward()
     silent = {name for name, p in model.named_parameters() if p.grad is None or not p.grad.any()}
     expected = {name for name, _ in model.named_parameters() if name.startswith(case.deaf)} if case.deaf else set()
     assert silent == expected
@@ -295,9 +311,7 @@ def places(dataset: Dataset) -> Dataset:
     return replace(dataset, catalog=Catalog.numbered(len(items)), histories=replace(old, items=items))
 
 
-def peeks(
-    model: Recommender, dataset: Dataset, objective: Callable[[Dataset], Objective]
-) -> Iterator[tuple[float, int]]:
+def peeks(model: Recommender, dataset: Dataset, objective: Callable[[Dataset], Objective]) -> Iterator[tuple[float, int]]:
     """Per training batch: how far the states of targets move when what they must not see changes, and how many there are."""
     assert dataset.has_times
     shows = objective(dataset).shows

@@ -79,7 +79,7 @@ def test_the_queue_works_itself_off_with_nobody_looking(jobs: Jobs) -> None:
 
 @pytest.mark.slow
 def test_stop_keeps_the_best_and_the_next_one_starts(jobs: Jobs) -> None:
-    long, after = jobs.submit(tiny(100_000)), jobs.submit(tiny(), "after")
+    long, after = jobs.submit(tiny(10_000)), jobs.submit(tiny(), "after")
     started(jobs, long)
     assert [state(jobs, job) for job in (long, after)] == ["running", "queued"]
     with pytest.raises(InputError, match="stop it first"):
@@ -93,7 +93,7 @@ def test_stop_keeps_the_best_and_the_next_one_starts(jobs: Jobs) -> None:
 
 @pytest.mark.slow
 def test_a_killed_training_is_interrupted_and_can_be_continued_or_discarded(jobs: Jobs) -> None:
-    job = jobs.submit(tiny(100_000))
+    job = jobs.submit(tiny(10_000))
     started(jobs, job, 2)
     os.kill(pid(job), signal.SIGKILL)
     wait(lambda: state(jobs, job) == "interrupted")
@@ -127,7 +127,7 @@ def test_a_kill_of_the_whole_app_does_not_reach_the_training(jobs: Jobs) -> None
 
 def _app(root: str) -> None:
     os.setpgid(0, 0)
-    Jobs(root).submit(tiny(100_000))
+    Jobs(root).submit(tiny(10_000))
     time.sleep(TIMEOUT)
 
 

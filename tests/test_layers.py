@@ -15,6 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from elastic_core import models
 from elastic_core.config import ModelConfig
 from elastic_core.data.batches import Batch
+from elastic_core.layers import gated_slots
 from elastic_core.layers.attention import Attention
 from elastic_core.layers.dispatcher import CausalDispatcher, Dispatcher, LocalConvolution, TwoWayDispatcher
 from elastic_core.layers.padding import left_align, right_align
@@ -424,3 +425,63 @@ def test_weights_of_earlier_runs_still_load() -> None:
     assert all(torch.equal(value, fresh.state_dict()[name]) for name, value in layer.state_dict().items())
     with pytest.raises(RuntimeError, match="unknown"):
         fresh.load_state_dict({**layer.state_dict(), "unknown": torch.tensor(7)})
+
+
+# --- gated slots -----------------------------------------------------------------------------------------------------
+
+
+def slow_slots(x: Tensor, steps: Tensor) -> Tensor:
+    """The recurrence as it is written, event by event: M `[B, N, k, d]`."""
+    held, every = x.new_zeros(len(x), steps.shape[2], x.shape[2]), []
+    for t in range(x.shape[1]):
+        step = steps[:, t].unsqueeze(-1)
+        held = (1 - step) * held + step * x[:, t].unsqueeze(1)
+        every.append(held)
+    return torch.stack(every, 1)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@hypothesis.given(
+    n=some.integers(1, 50), k=some.integers(1, 5), chunk=some.sampled_from([1, 4, 16]), sharp=some.sampled_from([0.1, 1.0, 9.0])
+)
+def test_gated_slots_equal_their_recurrence(n: int, k: int, chunk: int, sharp: float) -> None:
+    """Whatever the length and the chunk; strengths near 0 and near 1; gradients too."""
+    generator = torch.Generator().manual_seed(n * 7 + k)
+
+    def drawn(*shape: int) -> Tensor:
+        return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+    x, steps = drawn(2, n, 6).requires_grad_(), (sharp * drawn(2, n, k)).sigmoid()
+    steps = steps * (torch.arange(n) >= n // 3)[None, :, None]  # padding in front
+    steps = steps.clamp_max(1 - gated_slots.LEAST).detach().requires_grad_()
+    queries, bias = drawn(2, n, 6), drawn(2, n, k)
+    held = slow_slots(x, steps)
+    slots = (torch.einsum("bnd,bnkd->bnk", queries, held) + bias).softmax(-1)
+    expected = torch.einsum("bnk,bnkd->bnd", slots, held)
+    found = gated_slots.read(x, steps, queries, bias, chunk)
+    torch.testing.assert_close(gated_slots.hold(x, steps, chunk), held)
+    torch.testing.assert_close(gated_slots.chunks(x, steps, chunk=chunk).after, held[:, -1])
+    torch.testing.assert_close(found, (slots, expected))
+    weight = drawn(2, n, 6)
+    slow, fast = (torch.autograd.grad((y * weight).sum(), (x, steps)) for y in (expected, found[1]))
+    torch.testing.assert_close(fast, slow)
+
+
+@torch.no_grad()
+def test_a_slot_that_averages_is_a_weighted_average() -> None:
+    x, weights = torch.randn(3, 37, 5), torch.rand(3, 37, 4)
+    held = gated_slots.hold(x, gated_slots.steps(weights, average=True))[:, -1]
+    torch.testing.assert_close(
+        held, torch.einsum("bnk,bnd->bkd", weights, x) / weights.sum(1).unsqueeze(-1), atol=1e-5, rtol=1e-4
+    )
+
+
+@torch.no_grad()
+def test_recent_shares_are_exponential_averages_over_real_events() -> None:
+    weights, real = torch.rand(2, 41, 3), torch.arange(41) >= torch.tensor([[0], [13]])
+    weights, lives = weights * real.unsqueeze(-1), torch.tensor([1.0, 10.0])
+    kept, counted, seen = 0.5 ** (1 / lives), torch.zeros(2, 3, 2), torch.zeros(2, 1, 2)
+    found = gated_slots.recent_shares(weights, real, lives)
+    for t in range(41):
+        counted, seen = counted * kept + weights[:, t].unsqueeze(-1), seen * kept + real[:, t, None, None]
+        torch.testing.assert_close(found[:, t], counted / seen.clamp_min(1e-12))

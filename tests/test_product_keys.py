@@ -1,5 +1,8 @@
 """Product keys and the interest memory (Eq. 4-7): exact, and able to learn only when the scores gate the experts."""
 
+from types import SimpleNamespace
+
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -10,6 +13,7 @@ import elastic_core.models as models
 from elastic_core.data.batches import Batch
 from elastic_core.layers.interest_memory import InterestMemory, Retrieved, SharedInterests, balance_penalty
 from elastic_core.layers.product_keys import ProductKeys, candidate_ranks, exhaustive, top_pairs
+from elastic_core.layers.voting import interest_memory
 from elastic_core.models.elastic import Elastic, ElasticConfig
 
 QUERIES, EXAMPLES = 128, 100  # a hypothesis example is a batch of random cases: 12,800 in all
@@ -152,7 +156,10 @@ def memory(
     gate: str = "softmax", query: str = "network", norm: str = "whiten", k: int = 4, side: int = 5, scores: str = "cosine"
 ) -> InterestMemory:
     torch.manual_seed(0)
-    return InterestMemory(24, 16, 2, side, k, query=query, norm=norm, scores=scores, gate=gate, stride=4, window=None)
+    shape = {"length": 24, "width": 16, "heads": 2, "side": side, "k": k, "stride": 4, "window": 0, "memory": "shared"}
+    made = interest_memory(SimpleNamespace(query=query, query_norm=norm, scores=scores, gate=gate, **shape))
+    assert isinstance(made, InterestMemory)
+    return made
 
 
 def histories(batch: int = 6, length: int = 24, width: int = 16) -> tuple[Tensor, Tensor]:
@@ -164,18 +171,19 @@ def histories(batch: int = 6, length: int = 24, width: int = 16) -> tuple[Tensor
 def assert_same(one: Retrieved, other: Retrieved) -> None:
     assert torch.equal(one.experts, other.experts)
     for a, b in zip(one, other, strict=True):
-        assert torch.allclose(a.float(), b.float(), atol=1e-5)
+        assert (a is None) == (b is None)
+        assert a is None or torch.allclose(a.float(), b.float(), atol=1e-5)
 
 
 @pytest.mark.parametrize("norm", ["whiten", "layer", "batch", "none"])
-@pytest.mark.parametrize("query", ["network", "mean"])
+@pytest.mark.parametrize("query", ["network", "mean", "votes"])
 def test_padding_is_invisible_and_people_do_not_meet(query: str, norm: str) -> None:
     asked, (x, real) = memory(query=query, norm=norm).eval(), histories()
     found = asked(x, real)
     assert_same(asked(torch.where(real.unsqueeze(-1), x, 1e3), real), found)
     order = torch.tensor([3, 0, 5, 1, 4, 2])
-    assert_same(asked(x[order], real[order]), Retrieved(*(part[order] for part in found)))
-    assert_same(asked(x[2:3], real[2:3]), Retrieved(*(part[2:3] for part in found)))
+    assert_same(asked(x[order], real[order]), Retrieved(*(None if part is None else part[order] for part in found)))
+    assert_same(asked(x[2:3], real[2:3]), Retrieved(*(None if part is None else part[2:3] for part in found)))
 
 
 @pytest.mark.parametrize("norm", ["whiten", "layer", "batch", "none"])
@@ -363,8 +371,33 @@ def test_one_expert_under_a_softmax_is_no_gate_at_all() -> None:
 
 def test_the_balance_term_alone_moves_keys_but_does_not_teach_them() -> None:
     """It is zero when sub-keys are used evenly, positive when one takes all."""
-    assert float(balance_penalty(torch.zeros(5, 2, 8))) == pytest.approx(0.0, abs=1e-5)
-    one = torch.zeros(5, 2, 8)
+
+    def penalty(halves: Tensor, votes: Tensor | None = None) -> float:
+        return float(balance_penalty(Retrieved(*[torch.zeros(0)] * 4, halves, torch.zeros(0), torch.zeros(0), votes)))
+
+    even, one = torch.zeros(5, 2, 8), torch.zeros(5, 2, 8)
     one[..., 3] = 50.0
-    assert float(balance_penalty(one)) == pytest.approx(torch.log(torch.tensor(8.0)).item(), rel=1e-3)
+    assert penalty(even) == pytest.approx(0.0, abs=1e-5) and penalty(one) == pytest.approx(np.log(8), rel=1e-3)
+    assert penalty(one, torch.eye(64)) == pytest.approx(0.0, abs=1e-5)  # events vote: all experts count, not rows and columns
+    assert penalty(even, torch.eye(64)[:2]) == pytest.approx(np.log(32), rel=1e-3)
     assert gradients("none", balance=1.0)["memories.0.keys.sub_keys"] > 0
+
+
+@torch.no_grad()
+def test_votes_are_counted_as_somebody_would_count_them() -> None:
+    """Event by event with every key written out: a softmax over all is one vote, halved every half-life; ranks by votes."""
+    asked, (x, real) = memory(query="votes", k=3).eval(), histories()
+    found = asked(x, real)
+    assert found.votes is not None
+    life = float(asked.log_half_life.exp())
+    for row in range(1, 6):
+        count, total = np.zeros(25), 0.0
+        for place in np.flatnonzero(real[row].numpy()):
+            every = exhaustive(asked.keys(asked.norm(x[row, place])[None]), 25)
+            weight = 0.5 ** ((x.shape[1] - 1 - place) / life)
+            count[every.indices[0].numpy()] += weight * every.scores[0].softmax(-1).numpy()
+            total += weight
+        np.testing.assert_allclose(found.votes[row].numpy(), count / total, atol=1e-5)
+        most = np.sort(count)[::-1][:3]
+        assert found.experts[row].tolist() == np.argsort(-count, kind="stable")[:3].tolist()
+        np.testing.assert_allclose(found.gates[row].numpy(), 3 * most / most.sum(), rtol=1e-3)

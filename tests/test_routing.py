@@ -1,14 +1,24 @@
 """Load, chance and recovery on a world whose truth is known."""
 
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
+from elastic_core.config import ModelConfig
 from elastic_core.data import Dataset, load
+from elastic_core.data.batches import Batch
+from elastic_core.data.truth import NOISE
 from elastic_core.errors import InputError
-from elastic_core.memory.recovery import recover
+from elastic_core.layers.interest_memory import Retrieved
+from elastic_core.memory import gaps
+from elastic_core.memory.gauges import gauges
+from elastic_core.memory.recovery import NULLS, TRAINED, UNTRAINED, beside_nulls, broken, ceiling, recover
 from elastic_core.memory.routing import Routing, routing
+from elastic_core.models.contract import Retrieves
 from elastic_core.recipes import recipe
 from elastic_core.runs import open_run
 
@@ -46,14 +56,74 @@ def test_the_gauges_of_the_query_ask_every_history_once(world: Dataset) -> None:
     assert found.raw_spectrum == pytest.approx(shares / shares.sum(), abs=1e-6)
 
 
-def test_experts_recover_the_planted_interests_beyond_chance(world: Dataset) -> None:
-    scores = recover(open_run(SHIPPED / "planted-elastic").model(), world, people=500, shuffles=20)
-    for score in (scores.strongest, scores.retrieved, scores.events):
-        assert score.ami > score.ami_chance_high + 0.05
-        assert score.purity > 1.5 * score.purity_chance
-        assert abs(score.ami_chance) < 0.02  # adjusted: chance is zero
+def test_recovery_stands_beside_models_with_broken_keys_and_values(world: Dataset) -> None:
+    """Each null breaks what it names and nothing else, and never the model itself; a model without a memory is refused."""
+    model = open_run(SHIPPED / "planted-elastic").model()
+    kept = {name: value.clone() for name, value in model.state_dict().items()}
+    for null in NULLS:
+        other = broken(model, world.catalog, null)
+        changed = {name for name, value in other.state_dict().items() if not torch.equal(value, kept[name])}
+        assert changed == {"memories.0.keys.sub_keys" if "keys drawn" in null else "memories.0.values.weight"}
+    assert all(torch.equal(value, kept[name]) for name, value in model.state_dict().items())
+    scores = beside_nulls(model, world, people=400, shuffles=5)
+    assert list(scores) == [TRAINED, *NULLS, UNTRAINED]
+    assert scores[TRAINED].strongest.ami > scores["keys drawn anew"].strongest.ami + 0.05
+    assert scores["values replaced by noise"].strongest == scores[TRAINED].strongest  # values decide nothing about who is asked
+    for found in (scores[UNTRAINED].strongest, scores[UNTRAINED].events):
+        assert abs(found.ami) < 0.08 and abs(found.ami_chance) < 0.02
+    assert scores[TRAINED].strongest.ami < ceiling(world, model.length) < 1
     with pytest.raises(InputError, match="planted world"):
         recover(open_run(SHIPPED / "planted-sasrec").model(), world)
+    with pytest.raises(InputError, match="no null"):
+        broken(model, world.catalog, "nonsense")
+
+
+class Rule(Retrieves):
+    """A router by a rule that is known: history `[N]` → k experts."""
+
+    objective, retrieves, n_experts = "window", True, 64
+
+    def __init__(self, world: Dataset, rule: Callable[[np.ndarray], np.ndarray]) -> None:
+        super().__init__(ModelConfig(length=64), world.catalog)
+        self.rule, self.nothing = rule, torch.nn.Parameter(torch.zeros(1))
+
+    def retrieve(self, batch: Batch) -> Retrieved:
+        experts = np.stack([self.rule(row[row > 0]) for row in batch.retrieval_items.numpy()])
+        nothing = torch.zeros(len(experts), 0)
+        return Retrieved(nothing, torch.from_numpy(experts), *[nothing] * 5)
+
+
+def test_the_gauges_tell_a_router_of_interests_from_one_of_activity(world: Dataset) -> None:
+    assert world.truth is not None
+    of_item, rng = world.truth.item_interest, np.random.default_rng(0)
+    ours = gauges(Rule(world, lambda items: np.argsort(-np.bincount(of_item[items], minlength=16), kind="stable")[:2]), world)
+    active = gauges(Rule(world, lambda items: (np.arange(2) + int(10 * np.log(len(items)))) % 64), world)
+    random = gauges(Rule(world, lambda items: rng.choice(64, 2, replace=False)), world)
+    assert ours.halves > 0.7 > 0.3 > ours.stranger and ours.quarter > 0.6 > 0.3 > ours.quarter_stranger
+    assert ours.genres > 0.5 and ours.length < 0.1 and abs(ours.genres_shuffled) < 0.05
+    assert active.length > 0.9 and active.genres < 0.1 and active.quarter < 0.1
+    assert active.halves - active.stranger < 0.1  # who is as active gets the same experts
+    for value in (random.halves, random.stranger, random.quarter):
+        assert abs(value - 2 / 64) < 0.02
+    assert abs(random.length) < 0.05 and abs(random.genres) < 0.05
+
+
+def test_what_is_remembered_is_a_share_of_the_oracle_by_gap(world: Dataset) -> None:
+    """The oracle itself has all of it; gaps are counted by hand; a model of the last item's successors forgets."""
+    assert world.truth is not None
+    gap, oracle = gaps.gaps(world), gaps.oracle_values(world)
+    for user in (0, 7, 500, 1999):
+        start, end = world.histories.offsets[user], world.ends("test")[user]
+        events = world.truth.event_interest[start:end].tolist()[::-1]
+        interest = world.truth.event_interest[end]
+        assert gap[user] == (events.index(interest) + 1 if interest != NOISE and interest in events else 0)
+    perfect = gaps.by_gap(oracle, oracle, gap)
+    assert perfect["share"].tolist() == pytest.approx([1.0] * 5) and perfect["people"].sum() == (gap > 0).sum()
+    local = open_run(SHIPPED / "planted-cooccurrence").report().values("full-seen", "NDCG@10")
+    shares = gaps.by_gap(local, oracle, gap)["share"].to_numpy()
+    assert shares[0] > 0.6 and shares[0] > shares[2] + 0.3 and shares[2] > shares[4]
+    with pytest.raises(InputError, match="planted"):
+        gaps.gaps(replace(world, truth=None))
 
 
 def test_a_random_router_lies_in_its_own_chance_band_and_a_collapsed_one_does_not() -> None:

@@ -6,20 +6,25 @@ import io
 from pathlib import Path
 from typing import Any
 
+from elastic_core import disk
 from elastic_core.bench.latency import Row
+from elastic_core.disk import write_text
 from elastic_core.errors import InputError
-from elastic_core.runs import write_text
+
+MOST_BYTES, LONGEST = 2**24, 200  # of a file; characters of a cell
 
 
 def read_rows(path: Path) -> list[Row]:
     """The rows of a file, none if it does not exist. Raises InputError if it is not such a file."""
-    if not path.exists():
+    try:
+        text = disk.read_text(path, MOST_BYTES, path.parent)
+    except disk.Absent:
         return []
     types = {f.name: f.type for f in dataclasses.fields(Row)}
     try:
-        table = list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8"))))
+        table = list(csv.DictReader(io.StringIO(text)))
         return [Row(**{name: _typed(types[name], text) for name, text in line.items()}) for line in table]
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, csv.Error):
         raise InputError(f"{path} is not a file of benchmark rows; give another --name") from None
 
 
@@ -30,9 +35,15 @@ def write_rows(path: Path, rows: list[Row]) -> None:
     writer = csv.DictWriter(out, [f.name for f in dataclasses.fields(Row)], lineterminator="\n")
     writer.writeheader()
     writer.writerows(dataclasses.asdict(row) for row in latest.values())
-    path.parent.mkdir(parents=True, exist_ok=True)
+    with disk.said(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, out.getvalue())
 
 
 def _typed(kind: Any, text: str) -> Any:
-    return kind(text) if kind in (int, float) else text
+    if kind not in (int, float):
+        return text[:LONGEST]
+    value = kind(text)
+    if not abs(value) < 1e15:
+        raise ValueError(text)
+    return value

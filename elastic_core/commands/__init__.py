@@ -37,9 +37,14 @@ def main(words: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if words is None else words)
     try:
         arguments = _parser(given).parse_args(given)
-        return int(arguments.run(arguments))
+        code = int(arguments.run(arguments))
+        sys.stdout.flush()  # a full disk below a redirection is told here, not when Python ends
+        return code
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
+        return 2
+    except MemoryError:
+        print("error: this needs more memory than the machine has; give it less data or a smaller model", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
@@ -47,6 +52,11 @@ def main(words: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader has seen enough (… | head)
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        print(f"error: {place}{error.strerror or error}", file=sys.stderr)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what could not be written is not tried again
+        return 2
 
 
 def _parser(given: Sequence[str]) -> Parser:

@@ -1,8 +1,10 @@
 """Is a run's memory alive, and what do its experts stand for?
 
 Prints how many experts anybody retrieves, how evenly (entropy 1 = uniform, with what a uniformly random router would
-give), the spectrum of the query before and after normalisation, and how far the raw query merely follows history length.
-On the planted world, where the truth is known, also how well experts recover the planted interests, beside chance.
+give), the spectrum of the query before and after normalisation, and four gauges of whether the choice of experts speaks of
+interests or of activity, each beside what it would be by chance. On the planted world, where the truth is known, also how well
+experts recover the planted interests, beside models in which keys or values are broken, and what the model remembers: its share
+of the oracle by how many events ago the interest of what came next last showed.
 
   python -m elastic_core routing ml-100k-elastic
   python -m elastic_core routing planted-elastic
@@ -13,9 +15,15 @@ import argparse
 import numpy as np
 
 from elastic_core.commands.finding import load_run
+from elastic_core.data import Dataset
+from elastic_core.data.histories import Split
 from elastic_core.errors import InputError
-from elastic_core.memory.recovery import Score, recover
+from elastic_core.evaluation.evaluate import evaluate
+from elastic_core.memory import gaps
+from elastic_core.memory.gauges import gauges
+from elastic_core.memory.recovery import Score, beside_nulls, ceiling
 from elastic_core.memory.routing import routing
+from elastic_core.models import Recommender
 
 SPLITS = ("test", "valid", "train")
 
@@ -39,13 +47,41 @@ def run(arguments: argparse.Namespace) -> int:
     print(f"busiest             {', '.join(f'expert {e} ({now.load[e]} people)' for e in busiest)}")
     print(f"query spectrum      raw {_shares(now.raw_spectrum)}; as the keys see it {_shares(now.spectrum)}")
     print(f"raw query's first axis against log history length: |correlation| {now.length_correlation:.2f}")
+    _interest_or_activity(model, dataset, arguments.split)
     if dataset.truth is not None:
-        scores = recover(model, dataset)
-        print("recovery of the planted interests (purity / adjusted mutual information, chance in brackets)")
-        print(f"  strongest expert ~ heaviest interest of a person   {_line(scores.strongest)}")
-        print(f"  all retrieved experts ~ heaviest interest          {_line(scores.retrieved)}")
-        print(f"  expert that reads an event ~ the event's interest  {_line(scores.events)}")
+        _recovered(model, dataset)
+        _remembered(model, dataset)
     return 0
+
+
+def _interest_or_activity(model: Recommender, dataset: Dataset, split: Split) -> None:
+    found = gauges(model, dataset, split)
+    print(f"interest or activity? ({found.people:,} people with 8 events or more; in brackets what it is without the claim)")
+    for words, value, null, without in (
+        ("experts of odd events found again by even ones", found.halves, "people of like length", found.stranger),
+        ("experts of a history found again by a quarter", found.quarter, "another's quarter", found.quarter_stranger),
+        ("R² of log length, people held out", found.length, "popularity of the items alone", found.length_popularity),
+        ("R² of genre shares, people held out", found.genres, "experts shuffled", found.genres_shuffled),
+    ):
+        if value == value:
+            print(f"  {words:<48} {value:.2f} ({null} {without:.2f})")
+
+
+def _recovered(model: Recommender, dataset: Dataset) -> None:
+    most = ceiling(dataset, model.length)
+    print("recovery of the planted interests (adjusted mutual information; in brackets with the truth shuffled)")
+    print(f"  {'':<28} strongest expert ~ heaviest interest   expert that reads an event ~ its interest")
+    for name, scores in beside_nulls(model, dataset).items():
+        print(f"  {name:<28} {_line(scores.strongest):<38} {_line(scores.events)}")
+    print(f"  {'knowing every interest':<28} {most:.3f}")
+
+
+def _remembered(model: Recommender, dataset: Dataset) -> None:
+    values = evaluate(model, dataset, "test", ("full-seen",)).values("full-seen", gaps.METRIC)
+    oracle = gaps.oracle_values(dataset)
+    print(f"what it remembers: {values.mean() / oracle.mean():.2f} of the oracle's NDCG@10 (full-seen)")
+    for row in gaps.by_gap(values, oracle, gaps.gaps(dataset)).to_dict("records"):
+        print(f"  interest last showed {row['gap']:>5} events ago   {row['share']:.2f}   ({row['people']} people)")
 
 
 def _shares(spectrum: np.ndarray) -> str:
@@ -53,5 +89,4 @@ def _shares(spectrum: np.ndarray) -> str:
 
 
 def _line(score: Score) -> str:
-    ami = f"{score.ami:.3f} ({score.ami_chance:.3f}, 97.5%: {score.ami_chance_high:.3f})"
-    return f"{score.purity:.3f} ({score.purity_chance:.3f}) / {ami}"
+    return f"{score.ami:.3f} ({score.ami_chance:.3f})"

@@ -14,11 +14,10 @@ Ctrl-C ends the training early and keeps the best weights.
 
 import argparse
 import dataclasses
-import json
 import shutil
 from pathlib import Path
 
-from elastic_core import models
+from elastic_core import disk, models
 from elastic_core.commands.finding import CHECKPOINTS, COLUMNS, listed, mapped, say
 from elastic_core.commands.progress import Progress, stop_on_signals
 from elastic_core.config import RunConfig
@@ -26,7 +25,7 @@ from elastic_core.data import load
 from elastic_core.errors import InputError
 from elastic_core.machine import find_device
 from elastic_core.recipes import RECIPES, recipe
-from elastic_core.runs import WEIGHTS
+from elastic_core.runs import MOST_CONFIG, WEIGHTS
 from elastic_core.training.loop import train
 
 
@@ -54,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
             finished = train(config, dataset, out, Progress(config.train.epochs), asked)
         except InputError:
             if fresh and out.exists() and not (out / WEIGHTS).exists():
-                shutil.rmtree(out)  # nothing was learned: leave no half of a run behind
+                shutil.rmtree(out, ignore_errors=True)  # nothing was learned: leave no half of a run behind
             raise
     print(finished.path)
     return 0
@@ -82,13 +81,13 @@ def resolve(arguments: argparse.Namespace) -> RunConfig:
 def read_config(path: Path) -> RunConfig:
     """A config.json. Raises InputError naming the file and what is wrong with it."""
     try:
-        plain = json.loads(path.read_text(encoding="utf-8"))
+        plain = disk.parse(path.read_text(encoding="utf-8")) if path.stat().st_size <= MOST_CONFIG and path.is_file() else None
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+    except ValueError as error:
         raise InputError(f"{path} is not valid JSON: {error}") from None
     if not isinstance(plain, dict):
-        raise InputError(f"{path} must hold an object")
+        raise InputError(f"{path} must be a file of at most {disk.size(MOST_CONFIG)} that holds an object")
     try:
         return RunConfig.from_dict(plain)
     except InputError as error:

@@ -53,6 +53,17 @@ class Catalog:
         return np.array([i + 1 for i, name in enumerate(self._lowered) if all(word in name for word in words)], dtype=np.int64)
 
     @cached_property
+    def genre_table(self) -> tuple[tuple[str, ...], np.ndarray]:
+        """Every genre by name, and which items have which, float32 [n_items + 1, G]; none where nothing is known of them."""
+        listed = self.genres or ((),) * (self.n_items + 1)
+        names = tuple(sorted({genre for genres in listed for genre in genres}))
+        where = {name: i for i, name in enumerate(names)}
+        holds = np.zeros((len(listed), len(names)), np.float32)
+        for item, genres in enumerate(listed):
+            holds[item, [where[genre] for genre in genres]] = 1
+        return names, holds
+
+    @cached_property
     def _index(self) -> dict[str, int]:
         return {str(raw): dense for dense, raw in enumerate(self.ids) if dense}
 

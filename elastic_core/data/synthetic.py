@@ -88,7 +88,7 @@ def _items(config: PlantedConfig, rng: np.random.Generator) -> _World:
     for column, step in enumerate((np.ones_like(second), second, third)):
         successors[cycle, column] = cycle[start[interest[cycle]] + (place + step) % size]
     steps = np.cumsum(popularity[cycle])
-    mass = np.array([popularity[interest == i].sum() for i in range(config.interests)])
+    mass = np.add.reduceat(popularity[cycle], start)  # no interest is without items
     return _World(interest, popularity, successors, cycle, steps, np.cumsum(mass) - mass, mass)
 
 

@@ -12,16 +12,17 @@ from elastic_core.layers.padding import masked
 
 
 class EventEmbedding(nn.Module):
-    """Items `[B, N]` (0 pads) → `[B, N, d]`. The item table also scores candidates (Eq. 8)."""
+    """Items `[B, N]` (0 pads) → `[B, N, d]`. The item table also scores candidates (Eq. 8). Positions can be left out."""
 
-    def __init__(self, n_items: int, length: int, width: int, dropout: float) -> None:
+    def __init__(self, n_items: int, length: int, width: int, dropout: float, positions: bool = True) -> None:
         super().__init__()
         self.items = nn.Embedding(n_items + 1, width, padding_idx=0)
-        self.positions = nn.Parameter(torch.empty(length, width))
+        self.positions = nn.Parameter(torch.empty(length, width)) if positions else None
         self.dropout = nn.Dropout(dropout)
         self.scale = math.sqrt(width)
         nn.init.normal_(self.items.weight, std=0.02)
-        nn.init.normal_(self.positions, std=0.02)
+        if self.positions is not None:
+            nn.init.normal_(self.positions, std=0.02)
         with torch.no_grad():
             self.items.weight[0] = 0
 
@@ -30,7 +31,11 @@ class EventEmbedding(nn.Module):
 
     def place(self, content: Tensor, real: Tensor | None) -> Tensor:
         """What the events are and where they stand: `[B, N, d]`, zero on padding."""
-        return masked(self.dropout(content + self.positions[-content.shape[1] :]), real)
+        return masked(self.dropout(content + self.where(slice(-content.shape[1], None))), real)
+
+    def where(self, columns: slice | int) -> Tensor | float:
+        """The positions of these columns of a full window `[n, d]` or `[d]`; 0 without positions."""
+        return 0.0 if self.positions is None else self.positions[columns]
 
     def content(self, items: Tensor) -> Tensor:
         """What the events are, without where they stand: `[B, N, d]`, zero on padding. Input of the query network."""

@@ -4,6 +4,7 @@ Algorithm 1 drops the scores after the search, so no gradient could ever reach s
 scores gate the experts; `gate="none"` is the algorithm as printed, kept to show what it costs.
 """
 
+import math
 from typing import NamedTuple
 
 import torch
@@ -11,6 +12,9 @@ from torch import Tensor, nn
 
 from elastic_core.layers.product_keys import ProductKeys, top_pairs
 from elastic_core.layers.query_network import MeanQuery, QueryNetwork, Scaling, Whitening, query_norm
+
+SHARP = 4.0
+LEAST_VOTES = 1e-6  # of all votes: what an expert counts that nobody voted for, when a history asks for fewer than k
 
 
 class Retrieved(NamedTuple):
@@ -23,6 +27,14 @@ class Retrieved(NamedTuple):
     halves: Tensor  # [B, 2, side] every sub-key's score
     query: Tensor  # [B, d] after normalisation
     raw: Tensor  # [B, d] before it
+    votes: Tensor | None = None  # [B, K] every expert's part of all votes, where events elect the experts (voting.py)
+
+    @property
+    def every(self) -> Tensor:
+        """Every expert's score `[B, K]`, on the scale of `scores`: the sums of its two halves, or the logarithm of its votes."""
+        if self.votes is not None:
+            return (self.votes + LEAST_VOTES).log()
+        return (self.halves[:, 0, :, None] + self.halves[:, 1, None, :]).flatten(1)
 
     def keep(self, rows: Tensor) -> "Retrieved":
         """Only the experts at these ranks `[r]`, for what-if questions."""
@@ -42,7 +54,36 @@ def gate(scores: Tensor, kind: str) -> Tensor:
 
 
 class InterestMemory(nn.Module):
-    """side² experts of width d behind product keys. History content `[B, N, d]`, mask `[B, N]` or None → `Retrieved`."""
+    """side² experts of width d behind product keys, and how a history's queries are normalised before they meet the sub-keys.
+
+    Subclasses say what a history asks: `forward` takes its content `[B, N, d]` and mask `[B, N]` or None to `Retrieved`.
+    """
+
+    def __init__(self, width: int, side: int, k: int, *, norm: str, scores: str, gate: str) -> None:
+        super().__init__()
+        self.k, self.kind = k, gate
+        self.norm = query_norm(norm, width)
+        self.keys = ProductKeys(width, side, cosine=scores == "cosine")
+        self.values = nn.Embedding(side * side, width)
+        nn.init.normal_(self.values.weight, std=width**-0.5)
+
+    def asked(self, x: Tensor, real: Tensor | None) -> Tensor:
+        """The queries of histories before normalisation, `[M, d]`."""
+        raise NotImplementedError
+
+    @torch.no_grad()
+    def calibrate(self, x: Tensor, real: Tensor | None, rate: float = 1.0) -> None:
+        """Tells the query's normalisation what these histories ask (`x [B, N, d]`, `real [B, N]`); 1 forgets all earlier ones.
+
+        Layer norm and none have nothing to learn.
+        """
+        if isinstance(self.norm, Whitening | Scaling):
+            with torch.autocast(x.device.type, enabled=False):  # a covariance of rounded queries is one of the rounding
+                self.norm.learn(self.asked(x.to(self.values.weight.dtype), real), rate)
+
+
+class QueriedMemory(InterestMemory):
+    """The paper's: one query for the whole history, by Eq. 4 (`network`) or as its plain mean."""
 
     def __init__(
         self,
@@ -59,13 +100,9 @@ class InterestMemory(nn.Module):
         stride: int,
         window: int | None,
     ) -> None:
-        super().__init__()
-        self.k, self.kind = k, gate
-        self.query_network = MeanQuery() if query == "mean" else QueryNetwork(length, width, heads, stride, window)
-        self.norm = query_norm(norm, width)
-        self.keys = ProductKeys(width, side, cosine=scores == "cosine")
-        self.values = nn.Embedding(side * side, width)
-        nn.init.normal_(self.values.weight, std=width**-0.5)
+        network = MeanQuery() if query == "mean" else QueryNetwork(length, width, heads, stride, window)  # drawn first
+        super().__init__(width, side, k, norm=norm, scores=scores, gate=gate)
+        self.query_network = network
 
     def forward(self, x: Tensor, real: Tensor | None) -> Retrieved:
         pooled = self.query_network(x, real).to(self.values.weight.dtype)
@@ -76,15 +113,8 @@ class InterestMemory(nn.Module):
             gates = gate(scores, self.kind)
             return Retrieved(self.values(experts) * gates.unsqueeze(-1), experts, scores, gates, halves, query, pooled)
 
-    @torch.no_grad()
-    def calibrate(self, x: Tensor, real: Tensor | None, rate: float = 1.0) -> None:
-        """Tells the query's normalisation what these histories ask (`x [B, N, d]`, `real [B, N]`); 1 forgets all earlier ones.
-
-        Layer norm and none have nothing to learn.
-        """
-        if isinstance(self.norm, Whitening | Scaling):
-            with torch.autocast(x.device.type, enabled=False):  # a covariance of rounded queries is one of the rounding
-                self.norm.learn(self.query_network(x.to(self.values.weight.dtype), real), rate)
+    def asked(self, x: Tensor, real: Tensor | None) -> Tensor:
+        return self.query_network(x, real)
 
 
 class SharedInterests(nn.Module):
@@ -102,12 +132,17 @@ class SharedInterests(nn.Module):
         return Retrieved(self.interests.expand(b, -1, -1), numbers, ones, ones, x.new_zeros(b, 2, 0), nothing, nothing)
 
 
-def balance_penalty(halves: Tensor) -> Tensor:
-    """How far the batch's mean use of each set of sub-keys is from even: mean of log(side) - entropy, >= 0.
+def balance_penalty(found: Retrieved) -> Tensor:
+    """How far the batch's mean use of the memory is from even: mean of log(size) - entropy, >= 0; 0 where nothing is retrieved.
 
-    halves `[B, 2, side]`. A marginal-entropy term: it spreads people over sub-keys and leaves each person's choice sharp.
+    Of each set of sub-keys (`halves [B, 2, side]`), or of all experts where events vote: of the votes to the power `SHARP`, because
+    only those with most votes are retrieved. A marginal-entropy term: it spreads people over the memory and leaves each person's
+    choice sharp.
     """
-    if halves.shape[-1] == 0:
-        return halves.new_zeros(())
-    use = halves.softmax(-1).mean(0)
-    return (use * (use.clamp_min(1e-12).log() + torch.tensor(float(use.shape[-1])).log())).sum(-1).mean()
+    if found.halves.shape[-1] == 0:
+        return found.halves.new_zeros(())
+    if found.votes is None:
+        use = found.halves.softmax(-1).mean(0)
+    else:
+        use = (SHARP * (found.votes + LEAST_VOTES).log()).softmax(-1).mean(0, keepdim=True)
+    return (use * (use.clamp_min(1e-12).log() + math.log(use.shape[-1]))).sum(-1).mean()

@@ -1,20 +1,31 @@
-"""Do experts stand for the planted interests? Scored where the truth is known, against the same scores by chance.
+"""Do experts stand for the planted interests? Scored where the truth is known, beside models in which the claim is broken.
 
 Two questions. *People*: does a person's expert tell which interest moves them (the heaviest in their true mixture)?
 *Events*: label every event of a history by the expert that reads it with the largest weight; does the label tell the
 interest the event came from? Each is answered with purity and adjusted mutual information (0 = chance, 1 = the same
-partition); chance shuffles the truth among people, or among the events of the sample.
+partition).
+
+Shuffling the truth only breaks everything at once, and any grouping of like items beats it. What a person's experts tell must
+come from the trained keys, and what an expert's reading tells from its trained value, so the nulls are the same model with
+its keys drawn anew, its values replaced by noise of their size, its values swapped among the keys, and a model that was
+never trained (`NULLS`). Beside the people's score stands its ceiling: what somebody scores who knows every event's interest and
+counts the last ones, because mixtures drift and the heaviest interest cannot be read off a history exactly.
 """
 
+import copy
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from elastic_core.data import Dataset
+from elastic_core import models
+from elastic_core.data import Catalog, Dataset
 from elastic_core.data.batches import reading_batch
 from elastic_core.data.truth import NOISE, recovery
 from elastic_core.errors import InputError
+from elastic_core.layers.interest_memory import InterestMemory
 from elastic_core.models import Recommender, tracing
 
 
@@ -37,6 +48,65 @@ class Recovery:
     events: Score  # the expert that reads an event most against the event's own interest
 
 
+def _noise(values: Tensor, keys: Tensor) -> None:
+    values.copy_(torch.randn_like(values) * values.std() + values.mean())
+
+
+def _swapped(values: Tensor, keys: Tensor) -> None:
+    values.copy_(values[torch.randperm(len(values))])
+
+
+def _new_keys(values: Tensor, keys: Tensor) -> None:
+    keys.copy_(torch.randn_like(keys) * keys.std())
+
+
+NULLS: dict[str, Callable[[Tensor, Tensor], None]] = {
+    "keys drawn anew": _new_keys,
+    "values replaced by noise": _noise,
+    "values swapped among keys": _swapped,
+}
+TRAINED, UNTRAINED = "as trained", "never trained"
+
+
+@torch.no_grad()
+def broken(model: Recommender, catalog: Catalog, null: str, seed: int = 0) -> Recommender:
+    """The model with what is claimed broken: one of `NULLS`, or `UNTRAINED`. Raises InputError for another name."""
+    if null not in (*NULLS, UNTRAINED):
+        raise InputError(f"there is no null {null!r}; there are {', '.join((*NULLS, UNTRAINED))}")
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        if null == UNTRAINED:
+            return models.build(model.config, catalog).eval()
+        other = copy.deepcopy(model)
+        for memory in other.modules():
+            if isinstance(memory, InterestMemory):
+                NULLS[null](memory.values.weight, memory.keys.sub_keys)
+        return other
+
+
+def beside_nulls(model: Recommender, dataset: Dataset, people: int = 2_000, shuffles: int = 5) -> dict[str, Recovery]:
+    """The scores of the model (`TRAINED`) and of every null, by name."""
+    asked = {TRAINED: model} | {name: broken(model, dataset.catalog, name) for name in (*NULLS, UNTRAINED)}
+    return {name: recover(one, dataset, people, shuffles) for name, one in asked.items()}
+
+
+def ceiling(dataset: Dataset, length: int, half_lives: tuple[float, ...] = (4.0, 8.0, 16.0, 32.0, 1e9)) -> float:
+    """The best people's score (AMI) of who knows every interest of the last `length` events and counts with a half-life."""
+    if dataset.truth is None:
+        raise InputError("only a planted world has a ceiling")
+    truth, ends = dataset.truth, dataset.ends("test")
+    starts = np.maximum(dataset.histories.offsets[:-1], ends - length)
+    heaviest, best = truth.user_mixture.argmax(1), 0.0
+    for half_life in half_lives:
+        told = np.full(len(ends), NOISE)
+        for user, (start, end) in enumerate(zip(starts, ends, strict=True)):
+            met = truth.event_interest[start:end]
+            weight = 0.5 ** (np.arange(end - start)[::-1] / half_life) * (met != NOISE)
+            told[user] = np.bincount(np.maximum(met, 0), weight).argmax()
+        best = max(best, recovery(told, heaviest)["ami"])
+    return best
+
+
 @torch.inference_mode()
 def recover(model: Recommender, dataset: Dataset, people: int = 2_000, shuffles: int = 50, seed: int = 0) -> Recovery:
     """Scores a model that retrieves on a planted world (test split). Raises InputError where there is no truth or memory."""
@@ -55,7 +125,7 @@ def recover(model: Recommender, dataset: Dataset, people: int = 2_000, shuffles:
         trace = tracing(model).trace(batch)
         found = trace.retrieved[0].experts
         experts.append(found.numpy())
-        strongest_reader = trace.reading[0].mean(1).argmax(1)  # [B, N] rank of the expert that reads the event most
+        strongest_reader = trace.taken.argmax(1)  # [B, N] rank of the expert that takes most of the event
         labels.append(found.gather(1, strongest_reader)[batch.real].numpy())
         interests.append(event_truth(dataset, users[rows], ends[rows], batch.items.shape[1]))
     chosen, read, true = np.concatenate(experts), np.concatenate(labels), np.concatenate(interests)

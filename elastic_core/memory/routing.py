@@ -75,7 +75,7 @@ def routing(model: Recommender, dataset: Dataset, split: Split = "valid", batch:
         raw.append(found.raw.float().cpu().numpy())
     model.train(was_training)
     chosen, weights = np.concatenate(experts), np.concatenate(gates)
-    size = model.config.side**2  # type: ignore[attr-defined]
+    size = memory_of(model).n_experts
     lengths = np.minimum(ends - dataset.histories.offsets[:-1], model.length)
     before = np.concatenate(raw)
     return Routing(

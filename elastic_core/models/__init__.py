@@ -21,9 +21,9 @@ from elastic_core.models.contract import (  # noqa: E402
     open_stream,
     tracing,
 )
-from elastic_core.models.registry import build, model_class, names, register  # noqa: E402
+from elastic_core.models.registry import MOST_PARAMETERS, build, model_class, names, outline, register  # noqa: E402
 
 __all__ = [
-    "Encoded", "Recommender", "Retrieves", "Scorer", "Stream", "Streams", "Traces", "Variant", "build", "can_retrieve",
-    "can_stream", "memory_of", "model_class", "names", "open_stream", "register", "tracing",
+    "MOST_PARAMETERS", "Encoded", "Recommender", "Retrieves", "Scorer", "Stream", "Streams", "Traces", "Variant", "build",
+    "can_retrieve", "can_stream", "memory_of", "model_class", "names", "open_stream", "outline", "register", "tracing",
 ]  # fmt: skip

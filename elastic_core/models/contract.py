@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeGuard
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -15,30 +16,51 @@ from elastic_core.layers.interest_memory import Retrieved
 
 
 class Encoded(NamedTuple):
-    """States `[B, N, d]`, and named auxiliary losses (scalars, not yet weighted: `Recommender.auxiliary_weights`)."""
+    """States `[B, N, D]` (D: what the scorer reads, mostly d), and named auxiliary losses, not yet weighted
+    (`Recommender.auxiliary_weights`): scalars of the batch, and sums over its targets, which are then divided as the loss is."""
 
     states: Tensor
     auxiliary: Mapping[str, Tensor] = {}
+    summed: Mapping[str, Tensor] = {}
 
 
 class Scorer(NamedTuple):
-    """From a state to scores of items (Eq. 8): one table for the loss and for ranking, learned or composed, and a bias."""
+    """From a state to scores of items (Eq. 8): one table for the loss and for ranking, learned or composed, and a bias.
+
+    With `parts` a state is a mixture: so many vectors of width d, then the logarithms of their shares, D = parts · (d + 1).
+    Each vector has a softmax over all items of its own, and a score is the logarithm of the mixed probability.
+    """
 
     table: Tensor  # [n_items + 1, d]; row 0 is padding
     bias: Tensor | None = None  # [n_items + 1]
+    parts: int = 0  # 0: a state is one vector
 
     def __call__(self, states: Tensor) -> Tensor:
-        """States `[..., d]` → `[..., n_items + 1]`; column 0 means nothing."""
-        return functional.linear(states, self.table, self.bias)
+        """States `[..., D]` → `[..., n_items + 1]`; column 0 means nothing."""
+        if not self.parts:
+            return self.logits(states)
+        vectors, shares = self.split(states)
+        mixed = (self.logits(vectors)[..., 1:].log_softmax(-1) + shares.unsqueeze(-1)).logsumexp(-2)
+        return functional.pad(mixed, (1, 0), value=-torch.inf)
 
-    def among(self, states: Tensor, items: Tensor) -> Tensor:
-        """States `[..., d]` against some items `[M]` → `[..., M]`."""
-        return functional.linear(states, self.table[items], None if self.bias is None else self.bias[items])
+    def split(self, states: Tensor) -> tuple[Tensor, Tensor]:
+        """States `[..., D]` → vectors `[..., P, d]` and the logarithms of their shares `[..., P]`; P is 1 without `parts`."""
+        if not self.parts:
+            return states.unsqueeze(-2), states.new_zeros(*states.shape[:-1], 1)
+        return states[..., : -self.parts].unflatten(-1, (self.parts, -1)), states[..., -self.parts :]
 
-    def at(self, states: Tensor, items: Tensor) -> Tensor:
-        """Every state against its own item: `[..., d]`, `[...]` → `[...]`."""
-        scores = (states * self.table[items]).sum(-1)
-        return scores if self.bias is None else scores + self.bias[items]
+    def logits(self, vectors: Tensor) -> Tensor:
+        """Vectors `[..., d]` against every item → `[..., n_items + 1]`."""
+        return functional.linear(vectors, self.table, self.bias)
+
+    def among(self, vectors: Tensor, items: Tensor) -> Tensor:
+        """Vectors `[..., d]` against some items `[M]` → logits `[..., M]`."""
+        return functional.linear(vectors, self.table[items], None if self.bias is None else self.bias[items])
+
+    def at(self, vectors: Tensor, items: Tensor) -> Tensor:
+        """Every vector against its own item: `[..., P, d]`, `[...]` → logits `[..., P]`."""
+        logits = (vectors * self.table[items].unsqueeze(-2)).sum(-1)
+        return logits if self.bias is None else logits + self.bias[items].unsqueeze(-1)
 
 
 Judge = Callable[[Batch], Tensor]
@@ -69,6 +91,7 @@ class Recommender(nn.Module):
     causal: bool = False  # the state at t depends on the events up to t (and on what `Batch.retrieval_items` holds) only
     masks: bool = False  # has an input (item n_items + 1) that asks for an event: the next one is asked with it
     retrieves: bool = False  # has an interest memory, and reads `Batch.retrieval_items`: see `Retrieves`
+    traces: bool = False  # can say how it read a history: see `Traces`
     streams: bool = False  # a state of constant size takes one event at a time and equals a batch pass: see `Streams`
 
     def __init__(self, config: ModelConfig, catalog: Catalog) -> None:
@@ -143,6 +166,16 @@ class Retrieves(Recommender):
         """The experts `[K, d]` of the (first) memory."""
         raise NotImplementedError
 
+    def stands_for(self, experts: Tensor) -> Tensor | None:
+        """What these experts `[E]` would suggest by themselves: log-probabilities `[E, n_items + 1]`, column 0 means nothing.
+
+        None where no loss asks experts to stand for items."""
+        return None
+
+    def attribute(self, batch: Batch, items: Tensor) -> "Attribution":
+        """Which experts suggest `items [B, M]` as the next ones. Raises InputError where the model's experts do not predict."""
+        raise InputError(f"{self.config.name} mixes its experts into one vector, so no expert suggests an item by itself")
+
 
 class Stream(Protocol):
     """The states of B people who advance together, each of constant size. The model must be in eval mode."""
@@ -170,11 +203,33 @@ class Streams(Recommender):
         raise NotImplementedError
 
 
+class Trace(NamedTuple):
+    """What happened inside, for people: one entry per layer."""
+
+    retrieved: list[Retrieved]
+    reading: list[Tensor]  # [B, H, k, N] how each interest aggregates the events
+    slots: list[Tensor]  # [B, H, k] how the last event reads the interests
+    strength: Tensor | None = None  # [B, k, N] how strongly each event was written to each interest, where it is written once
+
+    @property
+    def taken(self) -> Tensor:
+        """How much of every event each interest took, `[B, k, N]`: as it was written, or as the first layer reads it."""
+        return self.reading[0].mean(1) if self.strength is None else self.strength
+
+
 class Traces(Recommender):
     """Can say how it read a history."""
 
-    def trace(self, batch: Batch) -> Any:
+    def trace(self, batch: Batch) -> Trace:
         raise NotImplementedError
+
+
+class Attribution(NamedTuple):
+    """Who suggests M items. P is k, or k + 1 where a part of the prediction belongs to no expert; it is the last then."""
+
+    experts: Tensor  # [B, k]
+    parts: Tensor  # [B, M, P] shares of an item's probability, each row adds up to 1
+    held: Tensor  # [B, k, N] how much of every event an expert's slot still holds
 
 
 def can_retrieve(model: Recommender) -> TypeGuard[Retrieves]:
@@ -190,7 +245,7 @@ def memory_of(model: Recommender) -> Retrieves:
 
 def tracing(model: Recommender) -> Traces:
     """The model as one that can say how it read. Raises InputError if it cannot."""
-    if not isinstance(model, Traces):
+    if not isinstance(model, Traces) or not model.traces:
         raise InputError(f"{model.config.name} does not say how it read a history")
     return model
 

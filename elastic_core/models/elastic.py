@@ -6,12 +6,13 @@ One implementation, every variant a setting:
 | --- | --- |
 | `bidirectional` | `False`: causal (learns from `window` or `last`); `True`: the paper's two-way encoder (`last` only) |
 | `memory` | `shared` one retrieval carried through the layers (ELASTIC), `per-layer` (PKM-ACT), `none` (w/o IMR) |
-| `query` | `network` (Eq. 4), `mean` (w/o Query Net) |
+| `query` | `network` (Eq. 4), `mean` (w/o Query Net), `votes` (ours: every event asks, layers/voting.py) |
 | `dispatch` | `linear` (Eq. 2-3), `none` (w/o Dispatcher: self-attention, the experts as extra keys; the paper defines none) |
 | `gate` | `softmax`, `sigmoid`, `none` (Algorithm 1 as printed: no gradient to keys and query network) |
 | `query_norm` | `whiten` (ours), `layer`, `batch` (each coordinate by its own variance), `none` |
 | `scores` | `cosine` of query and sub-key times a learned temperature (ours), `dot` (Eq. 7: no sub-key is brought to unit norm) |
 | `conv_width` | width of the causal convolution beside the dispatch (ours), 0 = the paper |
+| `interest_weight` | of the loss that asks experts to stand for items (ours, layers/standing.py), 0 = the paper |
 
 `per-layer`: in the causal form all its memories are asked with the same events, not with each layer's input; only the two-way
 form asks with the layer's input, as PKM-ACT prints it.
@@ -19,7 +20,7 @@ form asks with the layer's input, as PKM-ACT prints it.
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -32,10 +33,12 @@ from elastic_core.layers.attention import Attention
 from elastic_core.layers.dispatcher import CausalDispatcher, TwoWayDispatcher
 from elastic_core.layers.embedding import EventEmbedding
 from elastic_core.layers.feed_forward import FeedForward
-from elastic_core.layers.interest_memory import InterestMemory, Retrieved, SharedInterests, balance_penalty
+from elastic_core.layers.interest_memory import InterestMemory, Retrieved, balance_penalty
 from elastic_core.layers.padding import masked
 from elastic_core.layers.prefix_slots import precise, weigh
-from elastic_core.models.contract import Edit, Encoded, Retrieves, Scorer, Streams, Traces, Variant
+from elastic_core.layers.standing import Standing
+from elastic_core.layers.voting import interest_memory
+from elastic_core.models.contract import Edit, Encoded, Retrieves, Scorer, Streams, Trace, Traces, Variant
 from elastic_core.models.registry import register
 
 
@@ -46,7 +49,7 @@ class ElasticConfig(ModelConfig, name="elastic"):
     k: Annotated[int, Within(1, 4_096)] = 8
     bidirectional: bool = False
     memory: Literal["shared", "per-layer", "none"] = "shared"
-    query: Literal["network", "mean"] = "network"
+    query: Literal["network", "mean", "votes"] = "network"
     dispatch: Literal["linear", "none"] = "linear"
     gate: Literal["softmax", "sigmoid", "none"] = "softmax"
     query_norm: Literal["whiten", "layer", "batch", "none"] = "whiten"
@@ -56,19 +59,12 @@ class ElasticConfig(ModelConfig, name="elastic"):
     window: Annotated[int, Within(0, 131_072)] = 64  # attention window of the query network; 0 = full attention
     expansion: Annotated[int, Within(1, 16)] = 1
     balance_weight: Annotated[float, Within(0, 1_000)] = 0.3  # of the auxiliary loss that spreads people over the sub-keys
+    interest_weight: Annotated[float, Within(0, 1_000)] = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.k > self.side**2:
             raise InputError(f"model.k must lie in 1 … side² = {self.side**2}, not {self.k}")
-
-
-class Trace(NamedTuple):
-    """What happened inside, for people: one entry per layer."""
-
-    retrieved: list[Retrieved]
-    reading: list[Tensor]  # [B, H, k, N] how each interest aggregates the events
-    slots: list[Tensor]  # [B, H, k] how the last event reads the interests
 
 
 class SelfAttentionLayer(nn.Module):
@@ -93,16 +89,6 @@ def _layer(config: ElasticConfig) -> nn.Module:
         return SelfAttentionLayer(config)
     form = TwoWayDispatcher if config.bidirectional else CausalDispatcher
     return form(config.width, config.heads, config.dropout, config.conv_width, config.expansion)
-
-
-def _memory(config: ElasticConfig) -> nn.Module:
-    if config.memory == "none":
-        return SharedInterests(config.width, config.k)
-    return InterestMemory(
-        config.length, config.width, config.heads, config.side, config.k,
-        query=config.query, norm=config.query_norm, scores=config.scores, gate=config.gate,
-        stride=config.stride, window=config.window or None,
-    )  # fmt: skip
 
 
 @register(ElasticConfig)
@@ -135,21 +121,29 @@ class Elastic(Retrieves, Streams, Traces):
         self.causal = not config.bidirectional
         self.n_experts = config.side**2
         self.retrieves = config.memory != "none"
+        self.traces = config.dispatch != "none"
         self.streams = self.causal and config.dispatch == "linear"
         self.events = EventEmbedding(self.n_items, config.length, config.width, config.dropout)
-        self.memories = nn.ModuleList(_memory(config) for _ in range(config.layers if config.memory == "per-layer" else 1))
+        self.memories = nn.ModuleList(
+            interest_memory(config) for _ in range(config.layers if config.memory == "per-layer" else 1)
+        )
         self.layers = nn.ModuleList(_layer(config) for _ in range(config.layers))
         self.norm = nn.LayerNorm(config.width)
+        self.standing = Standing(config.width) if config.interest_weight and self.retrieves else None
 
     def forward(self, batch: Batch) -> Encoded:
         x, retrieved = self._encode(batch)
-        if not self.auxiliary_weights():
-            return Encoded(self.norm(x))
-        return Encoded(self.norm(x), {"balance": torch.stack([balance_penalty(r.halves) for r in retrieved]).mean()})
+        auxiliary, summed = {}, {}
+        if self.retrieves and self.config.balance_weight:
+            auxiliary["balance"] = torch.stack([balance_penalty(r) for r in retrieved]).mean()
+        if self.standing is not None and batch.targets is not None:
+            experts, table = self.memories[0].values.weight, self.events.items.weight  # type: ignore[union-attr]
+            summed["interest"] = self.standing.surprise(retrieved[0], batch.targets, experts, table)  # type: ignore[arg-type]
+        return Encoded(self.norm(x), auxiliary, summed)
 
     def auxiliary_weights(self) -> dict[str, float]:
-        weight = self.config.balance_weight if self.retrieves else 0.0
-        return {"balance": weight} if weight else {}
+        weights = {"balance": self.config.balance_weight, "interest": self.config.interest_weight}
+        return {name: weight for name, weight in weights.items() if weight and self.retrieves}
 
     def last_state(self, batch: Batch, edit: Edit | None = None) -> Tensor:
         return self.norm(self._encode(batch, last=True, edit=edit)[0][:, -1])
@@ -160,6 +154,12 @@ class Elastic(Retrieves, Streams, Traces):
     def expert_values(self) -> Tensor:
         memory = self.memories[0]
         return memory.values.weight if isinstance(memory, InterestMemory) else torch.zeros(0, self.config.width)
+
+    @torch.no_grad()
+    def stands_for(self, experts: Tensor) -> Tensor | None:
+        if self.standing is None or not self.retrieves:
+            return None
+        return self.standing.log_probabilities(self.expert_values()[experts], self.events.items.weight)
 
     def retrieve(self, batch: Batch) -> Retrieved:
         return self._retrieve(0, *self._read_for_retrieval(batch))
@@ -289,7 +289,7 @@ class ElasticStream:
         real = history > 0
         content = model.events.content(history)
         first = cut - history.shape[1]
-        x = masked(content + model.events.positions[first:cut], real)
+        x = masked(content + model.events.where(slice(first, cut)), real)
         self.interests = [memory(content, real).interests for memory in model.memories]
         self.states = []
         for i, layer in enumerate(model.layers):
@@ -304,7 +304,7 @@ class ElasticStream:
         if not self.left:
             raise InputError(f"the window has no room for another event; refresh it (every {self.room} events at the latest)")
         events = self.model.events
-        x = events.content(items.unsqueeze(1)) + events.positions[self.model.length - self.left]
+        x = events.content(items.unsqueeze(1)) + events.where(self.model.length - self.left)
         for layer, state in zip(self.model.layers, self.states, strict=True):
             x = _advance(layer, state, x)  # type: ignore[arg-type]
         self.left -= 1

@@ -7,6 +7,9 @@ from elastic_core.config import ModelConfig
 from elastic_core.data.catalog import Catalog
 from elastic_core.errors import InputError
 from elastic_core.models.contract import Recommender
+from elastic_core.models.shapes import shapes_only
+
+MOST_PARAMETERS = 200_000_000  # and buffers: 0.8 GB of weights, 3.2 GB with gradients and the optimiser's two moments
 
 _models: dict[str, type[Recommender]] = {}
 R = TypeVar("R", bound=type[Recommender])
@@ -25,9 +28,33 @@ def register(config: type[ModelConfig]) -> Callable[[R], R]:
 def build(config: ModelConfig, catalog: Catalog | int) -> Recommender:
     """A fresh model for a catalogue; a number stands for that many items of which nothing else is known.
 
-    Raises InputError for an unknown name, listing the known ones."""
+    Raises InputError for an unknown name, listing the known ones, and for a model beyond the budget, before it is built."""
     known = Catalog.numbered(catalog) if isinstance(catalog, int) else catalog
+    outline(config, known)
     return model_class(config.name)(config, known)
+
+
+def outline(config: ModelConfig, catalog: Catalog | int) -> Recommender | None:
+    """The model's shapes without its numbers, in milliseconds and no memory; None where only building it could tell.
+
+    Raises InputError with the number and the bound if it would hold more than MOST_PARAMETERS."""
+    known = Catalog.numbered(catalog) if isinstance(catalog, int) else catalog
+    kind = model_class(config.name)
+    if not kind.objective:
+        return None  # it has no weights: what it counts from its data has bounds of its own
+    try:
+        with shapes_only():
+            found = kind(config, known)
+    except InputError:
+        raise
+    except (RuntimeError, NotImplementedError, TypeError):  # it asks for a number while it is built
+        return None
+    numbers = sum(tensor.numel() for tensor in (*found.parameters(), *found.buffers()))
+    if numbers > MOST_PARAMETERS:
+        raise InputError(
+            f"this model would have {numbers:,} parameters for {known.n_items:,} items; at most {MOST_PARAMETERS:,} are allowed"
+        )
+    return found
 
 
 def names() -> tuple[str, ...]:

@@ -32,11 +32,12 @@ class Rows(NamedTuple):
 
 
 class Loss(NamedTuple):
-    """`total` summed over the batch's `targets` (nats), and named auxiliary losses of the batch, not yet weighted."""
+    """`total` summed over the batch's `targets` (nats), and the model's auxiliary losses (`Encoded`), not yet weighted."""
 
     total: Tensor
     targets: int
     auxiliary: Mapping[str, Tensor]
+    summed: Mapping[str, Tensor] = {}
 
 
 class Objective:
@@ -82,11 +83,11 @@ class Objective:
         chosen = batch.targets > 0
         states, targets = encoded.states[chosen], batch.targets[chosen]
         if self.proposal is None:
-            total = full_softmax(scorer(states), targets)
+            total = full_softmax(states, targets, scorer)
         else:
             self.proposal = self.proposal.to(states.device)
             total = sampled_softmax(states, targets, scorer, self.proposal, self.config.negatives)
-        return Loss(total, len(targets), encoded.auxiliary)
+        return Loss(total, len(targets), encoded.auxiliary, encoded.summed)
 
     # --- one epoch, the same for every objective ---------------------------------------------------------------------
 

@@ -3,30 +3,92 @@
 Eq. 10 of the paper prints y·log ŷ + (1-y)(1-log ŷ), which is not a cross-entropy; Eq. 9's softmax is what is meant.
 """
 
+from typing import Any
+
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from elastic_core.models import Scorer
 
+CHUNK_BYTES = 1 << 20  # logits that are worked on together: as many as a processor's cache holds
 
-def full_softmax(logits: Tensor, targets: Tensor) -> Tensor:
-    """Summed cross-entropy over all items; column 0 (padding) takes no part. logits `[M, n_items + 1]`, targets `[M]` in
-    1 … n_items."""
-    return functional.cross_entropy(logits[:, 1:].float(), targets - 1, reduction="sum")
+
+def full_softmax(states: Tensor, targets: Tensor, scorer: Scorer) -> Tensor:
+    """Summed cross-entropy over all items; column 0 (padding) takes no part. states `[M, D]`, targets `[M]` in 1 … n_items."""
+    vectors, shares = scorer.split(states)
+    total: Tensor = _FullSoftmax.apply(vectors, shares.float(), scorer.table, scorer.bias, targets)
+    return total
+
+
+class _FullSoftmax(torch.autograd.Function):
+    """-Σ_m log Σ_p e^{shares[m, p]} softmax(table · vectors[m, p] + bias)[targets[m]], without ever holding all logits.
+
+    Logits are made, turned into probabilities and into their own gradient chunk by chunk, so a pass over them finds them in
+    the cache, and nothing of size M x P x n_items is kept for the way back. With posterior r over the parts of a target, the
+    gradient is r_p (softmax_p - 1[target]) for the logits and -r_p for the log shares. Under autocast the three products have
+    half-precision factors, and all else is float32.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, vectors: Tensor, shares: Tensor, table: Tensor, bias: Tensor | None, targets: Tensor) -> Tensor:
+        m, parts, d = vectors.shape
+        device = vectors.device.type
+        half = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else torch.float32
+        flat, items = vectors.to(half).reshape(m, parts * d), table[1:].to(half)
+        needs = any(x is not None and x.requires_grad for x in (vectors, shares, table, bias))
+        d_vectors, d_shares = torch.empty(m, parts, d, device=flat.device), torch.empty_like(shares)
+        d_table, total = torch.zeros_like(table, dtype=torch.float32), torch.zeros((), device=flat.device)
+        d_bias = None if bias is None else torch.zeros_like(bias, dtype=torch.float32)
+        rows = max(1, CHUNK_BYTES // (4 * parts * len(items)) if device == "cpu" else m)
+        for at in range(0, m, rows):
+            part = slice(at, at + rows)
+            v = flat[part].reshape(-1, d)  # [R P, d]
+            logits = (v @ items.T).float()
+            if bias is not None:
+                logits += bias[1:].float()
+            goal = (targets[part] - 1).repeat_interleave(parts).unsqueeze(1)  # [R P, 1]
+            right = logits.gather(1, goal).view(-1, parts)
+            top = logits.amax(1, keepdim=True)
+            mass = logits.sub_(top).exp_().sum(1, keepdim=True)  # the logits are gone
+            log_p = right - (top + mass.log()).view(-1, parts) + shares[part]
+            found = log_p.logsumexp(1, keepdim=True)
+            total -= found.sum()
+            if needs:
+                posterior = (log_p - found).exp()
+                d_shares[part] = -posterior
+                weight = posterior.view(-1, 1)
+                gradient = logits.mul_(weight / mass).scatter_add_(1, goal, -weight)
+                rough = gradient.to(half)
+                d_vectors[part] = (rough @ items).view(-1, parts, d)
+                d_table[1:] += rough.T @ v
+                if d_bias is not None:
+                    d_bias[1:] += gradient.sum(0)
+        ctx.found = (d_vectors.to(vectors.dtype), d_shares, d_table.to(table.dtype), d_bias)
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        (scale,) = gradients
+        return (*(None if x is None else x * scale for x in ctx.found), None)
 
 
 def sampled_softmax(states: Tensor, targets: Tensor, scorer: Scorer, proposal: Tensor, negatives: int) -> Tensor:
     """Softmax over the target and `negatives` items shared by the whole step, drawn with replacement from `proposal`, summed.
 
     Every negative's logit is corrected by -log(negatives · q): the expected denominator is then the full one. Negatives
-    that hit the target are masked. states `[M, d]`, targets `[M]`, proposal `[n_items + 1]`; tends to `full_softmax`.
+    that hit the target are masked. states `[M, D]`, targets `[M]`, proposal `[n_items + 1]`; tends to `full_softmax`.
     """
     drawn = torch.multinomial(proposal, negatives, replacement=True)
-    right = scorer.at(states, targets).float()
-    wrong = scorer.among(states, drawn).float() - (proposal[drawn] * negatives).log()
-    wrong = wrong.masked_fill(drawn[None, :] == targets[:, None], -torch.inf)
-    return (torch.cat([right[:, None], wrong], dim=1).logsumexp(1) - right).sum()
+    vectors, shares = scorer.split(states)
+    right = scorer.at(vectors, targets).float()  # [M, P]
+    wrong = scorer.among(vectors, drawn).float() - (proposal[drawn] * negatives).log()
+    wrong = wrong.masked_fill((drawn[None, :] == targets[:, None]).unsqueeze(1), -torch.inf)
+    return _surprise(right, torch.cat([right.unsqueeze(-1), wrong], dim=-1).logsumexp(-1), shares)
+
+
+def _surprise(right: Tensor, total: Tensor, shares: Tensor) -> Tensor:
+    """-log of the probability of the targets, summed: their logits and the normalisers of every part, log shares, `[M, P]`."""
+    return -(right - total + shares.float()).logsumexp(-1).sum()
 
 
 def negative_proposal(counts: Tensor) -> Tensor:

@@ -1,7 +1,7 @@
 """What there is to know about a dataset before a model is trained on it: its size, shape and terms, how exact the copy is."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +12,9 @@ from elastic_core.data import Dataset, Truth
 from elastic_core.data.origins import CITATION, SOURCES
 from elastic_core.data.sources import PLANTED, at_hand
 from elastic_core.errors import InputError
+from elastic_core.memory import gaps
 from elastic_core.memory.recovery import Recovery
+from elastic_core.runs import Run
 
 PLANTED_LABEL = "Planted interests"
 MOST_EVENTS = 600  # of one person's history, in the split picture
@@ -213,16 +215,24 @@ def measured_truth(data: Dataset) -> dict[str, float]:
     }
 
 
-def recovery_table(found: Recovery) -> pd.DataFrame:
-    """Purity and adjusted mutual information for three questions, each beside chance."""
-    questions = (
-        ("a person’s strongest expert tells their heaviest interest", found.strongest),
-        ("all of a person’s experts together tell it", found.retrieved),
-        ("the expert that reads an event tells the event’s interest", found.events),
-    )
-    rows = [(what, s.ami, s.ami_chance, s.ami_chance_high, s.purity, s.purity_chance, s.labelled) for what, s in questions]
-    names = ["question", "AMI", "AMI by chance", "chance, high end", "purity", "purity by chance", "n"]
-    return pd.DataFrame(rows, columns=names).round(3).replace(-0.0, 0.0)
+def recovery_table(found: Mapping[str, Recovery], ceiling: float) -> pd.DataFrame:
+    """Adjusted mutual information of two questions, a row for the run and for each model in which the claim is broken.
+
+    Columns: model, people (strongest expert ~ heaviest interest), events (the expert that takes an event ~ its interest)."""
+    rows = [(name, scores.strongest.ami, scores.events.ami) for name, scores in found.items()]
+    rows.append(("who knows every event’s interest", ceiling, 1.0))
+    return pd.DataFrame(rows, columns=["model", "people", "events"]).round(3).replace(-0.0, 0.0)
+
+
+def remembered(runs: Iterable[Run], data: Dataset) -> pd.DataFrame:
+    """What runs on a planted world remember, from kept ranks: run, gap, people, share (of the oracle’s NDCG@10 full-seen)."""
+    gap, oracle, tables = gaps.gaps(data), gaps.oracle_values(data), []
+    for run in runs:
+        if run.finished and run.has_report and (run.last("start") or {}).get("data_hash") == data.hash:
+            values = run.report().values("full-seen", gaps.METRIC)
+            tables.append(gaps.by_gap(values, oracle, gap).assign(run=run.name))
+    columns = ["run", "gap", "people", "share"]
+    return pd.concat(tables)[columns].reset_index(drop=True) if tables else pd.DataFrame(columns=columns)
 
 
 def _truth(data: Dataset) -> Truth:

@@ -13,22 +13,23 @@ checkpoints/jobs/speed/<id>/        plan.json      what was asked for
 
 import json
 import os
-import shutil
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
 import pandas as pd
 
+from elastic_core import disk
 from elastic_core.bench.latency import SYSTEMS, Setting, contestants
 from elastic_core.bench.store import read_rows
+from elastic_core.disk import write_text
 from elastic_core.errors import InputError
-from elastic_core.runs import write_text
 from elastic_core.services import public
 from elastic_core.services.efficiency_curves import MEASURED, table_of, tidy
 from elastic_core.services.jobs import Jobs
-from elastic_core.services.process import age, read_object, spawn
+from elastic_core.services.process import age, next_name, read_object, spawn, tail, whole
 from elastic_core.services.slot import Slot
 
 State = Literal["starting", "running", "not responding", "interrupted", "finished", "cancelled", "failed"]
@@ -36,6 +37,7 @@ ACTIVE: tuple[State, ...] = ("starting", "running", "not responding")
 LENGTHS = (32, 64, 128, 256, 512, 1024, 2048, 4096, 8192)
 STALE, STARTING = 30.0, 30.0  # seconds
 KEPT = 5  # measurements
+MOST = 100_000  # a number of a plan beyond this is none
 MOST_BYTES = 1.5e9  # of score matrices that eager attention may materialise
 
 
@@ -53,6 +55,9 @@ class Plan:
     width: int = 64
 
     def __post_init__(self) -> None:
+        counts = (*self.lengths, self.histories, self.threads, self.repeats, self.k, self.side, self.width)
+        if not all(type(n) is int and n < MOST for n in counts) or not all(isinstance(name, str) for name in self.systems):
+            raise InputError("a measurement is described by names of systems and whole numbers")
         if not self.lengths or not all(2 <= n <= 65_536 for n in self.lengths):
             raise InputError("choose at least one length between 2 and 65,536")
         if not self.systems or set(self.systems) - set(contestants()):
@@ -97,7 +102,10 @@ class Measurement:
 
     def latencies(self) -> pd.DataFrame:
         """As from `efficiency_curves.tidy`; empty while nothing is there."""
-        return tidy(read_rows(self.path / "latency.csv"), MEASURED)
+        try:
+            return tidy(read_rows(self.path / "latency.csv"), MEASURED)
+        except InputError:
+            return tidy([], MEASURED)
 
     def stages(self) -> pd.DataFrame:
         """length, system, stage, milliseconds per history, and where they were measured."""
@@ -108,8 +116,7 @@ class Measurement:
         return table_of(self.path / "events.csv")
 
     def log(self) -> str:
-        file = self.path / "log.txt"
-        return "\n".join(file.read_text(encoding="utf-8", errors="replace").splitlines()[-20:]) if file.exists() else ""
+        return tail(self.path / "log.txt", 20)
 
 
 class Measurements:
@@ -123,16 +130,16 @@ class Measurements:
     def start(self, plan: Plan) -> Measurement:
         """Raises InputError while another measurement or a training runs: both would time each other."""
         public.refuse("measurement")
-        with Slot(self.folder / "start.lock"):
+        with disk.said(self.folder), Slot(self.folder / "start.lock"):
             if any(found.active for found in self.all()):
                 raise InputError("a measurement is running already; wait for it or cancel it")
             if Jobs(self.root).slot.held:
                 raise InputError("a training is running on this machine and would be timed along; stop it or wait for it")
-            path = self.folder / datetime.now(UTC).strftime("%Y%m%d-%H%M%S-%f")
+            path = self.folder / next_name(self.folder)
             path.mkdir(parents=True)
             write_text(path / "plan.json", json.dumps(asdict(plan)))
-            for old in sorted(self.folder.glob("[0-9]*"))[:-KEPT]:
-                shutil.rmtree(old, ignore_errors=True)
+            for old in list(self._folders())[:-KEPT]:
+                disk.remove(old, self.folder)
             self._spawn(path, plan.threads)
         return self.get(path.name)
 
@@ -141,11 +148,12 @@ class Measurements:
         public.refuse("measurement")
         found = self.get(measurement_id)
         if found.active:
-            (found.path / "cancel").touch()
+            with disk.said(found.path), suppress(FileNotFoundError):
+                (found.path / "cancel").touch()
 
     def all(self) -> list[Measurement]:
-        """Every measurement, oldest first."""
-        return [found for path in sorted(self.folder.glob("[0-9]*")) if (found := self._read(path)) is not None]
+        """Every measurement that can be read, oldest first."""
+        return [found for path in self._folders() if (found := self._read(path)) is not None]
 
     def get(self, measurement_id: str) -> Measurement:
         """Raises InputError if there is no such measurement (ids are looked up, never made into paths)."""
@@ -158,15 +166,20 @@ class Measurements:
         found = self.all()
         return found[-1] if found else None
 
+    def _folders(self) -> Iterator[Path]:
+        return disk.folders(self.folder, "[0-9]*")
+
     def _read(self, path: Path) -> Measurement | None:
         try:
+            disk.check_folder(path)
+            disk.refuse_links(path)
             plain = read_object(path / "plan.json")
             plan = Plan(**{**plain, "lengths": tuple(plain["lengths"]), "systems": tuple(plain["systems"])})
         except (InputError, KeyError, TypeError):
             return None
         end, progress = read_object(path / "end.json"), read_object(path / "progress.json")
         state: State
-        if end:
+        if end.get("state") in ("finished", "cancelled", "failed"):
             state = end["state"]
         elif not (path / "begun.json").exists():
             state = "starting" if age(path / "plan.json") < STARTING else "interrupted"
@@ -174,8 +187,10 @@ class Measurements:
             state = "running" if age(path / "beat") < STALE else "not responding"
         else:
             state = "interrupted"
-        share = float(progress.get("done", 0)) / max(plan.steps(), 1)
-        return Measurement(path, plan, state, min(share, 1.0), str(progress.get("text", "Starting")), str(end.get("reason", "")))
+        done = progress.get("done")
+        share = done / max(plan.steps(), 1) if whole(done) else 0.0
+        text, reason = disk.shown(progress.get("text", "Starting")), disk.shown(end.get("reason", ""), 500)
+        return Measurement(path, plan, state, min(share, 1.0), text, reason)
 
     def _spawn(self, path: Path, threads: int) -> None:
         spawn("elastic_core.services.efficiency_worker", self.root, path.name, log=path / "log.txt", threads=threads)

@@ -4,6 +4,7 @@ Times and memory are per history (of a batch), so that batches of different size
 different sources are never mixed: every function here is given the rows of one.
 """
 
+import io
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,9 +13,10 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from elastic_core import disk
 from elastic_core.bench.events import ROOM
 from elastic_core.bench.latency import Row
-from elastic_core.bench.store import read_rows
+from elastic_core.bench.store import MOST_BYTES, read_rows
 from elastic_core.errors import InputError
 from elastic_core.services.efficiency_costs import LABELS
 
@@ -23,6 +25,7 @@ COLUMNS = (
     "source", "system", "label", "length", "batch", "ms", "low", "high", "processor", "memory", "rounds", "width", "k", "side",
     "threads", "load", "device", "torch", "commit", "date",
 )  # fmt: skip
+NUMBERS = ("length", "ms", "low", "high", "processor", "rounds", "histories", "width", "k", "side", "threads", "load")
 TIMES = {"ms": "by the clock", "processor": "of the processor"}
 
 
@@ -72,11 +75,13 @@ def shipped(checkpoints: Path) -> pd.DataFrame:
 
 
 def table_of(file: Path) -> pd.DataFrame:
-    """Stages or events as the background process wrote them; empty if the file cannot be read."""
+    """Stages or events as the background process wrote them; empty if the file cannot be read or lacks what they hold."""
     try:
-        return pd.read_csv(file)
-    except (OSError, ValueError):
+        table = pd.read_csv(io.BytesIO(disk.read_bytes(file, MOST_BYTES, file.parent)))
+        numbers = table[list(NUMBERS)].astype(float)
+    except (ValueError, KeyError, OverflowError):  # what is not found, no file, no table, no number
         return pd.DataFrame()
+    return table if {"system", "device"} <= set(table) and bool(np.isfinite(numbers).all(axis=None)) else pd.DataFrame()
 
 
 def trusted(table: pd.DataFrame) -> tuple[pd.DataFrame, str]:

@@ -20,9 +20,9 @@ from elastic_core.bench.latency import ROWS, Row, measure
 from elastic_core.bench.stages import measure_stages
 from elastic_core.bench.store import write_rows
 from elastic_core.bench.timing import Timing
+from elastic_core.disk import write_text
 from elastic_core.errors import InputError
 from elastic_core.machine import commit, device_name
-from elastic_core.runs import write_text
 from elastic_core.services.efficiency import Measurement, Measurements, Plan
 
 BEAT = 0.5

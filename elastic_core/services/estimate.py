@@ -18,6 +18,7 @@ from elastic_core.data import Dataset
 from elastic_core.data.batches import Batch, reading_batch
 from elastic_core.errors import InputError
 from elastic_core.services import public
+from elastic_core.training import budget
 from elastic_core.training.step import Learner
 
 ROWS = 8  # of the first, untimed step
@@ -91,6 +92,7 @@ def _probe(config: RunConfig, dataset: Dataset, began: float) -> Estimate:
     if model.trained:
         objectives.check(config.objective.name, model)
         objective = objectives.build(config.objective, dataset, config.model.length)
+        budget.check(config, model, objective, dataset, torch.device("cpu"))
         learner = Learner(model, objective, train, torch.device("cpu"))
         step, kept = _steps(learner, next(objective.epoch(0, train.seed, train.batch)))
         memory, steps = memory + kept, learner.steps
@@ -98,8 +100,8 @@ def _probe(config: RunConfig, dataset: Dataset, began: float) -> Estimate:
         model.fit(dataset)
     judge = _judge(model, dataset)
     test = judge * TEST_FACTOR
-    budget, ended = train.minutes * 60, time.perf_counter() - began
-    return Estimate(count, memory, step, steps, judge, test, budget, train.epochs, ended)
+    ended = time.perf_counter() - began
+    return Estimate(count, memory, step, steps, judge, test, train.minutes * 60, train.epochs, ended)
 
 
 def _steps(learner: Learner, batch: Batch) -> tuple[float, float]:

@@ -4,12 +4,14 @@
 the interests with slot weights s, and s · W_O W_V2 p is added to the stream (for the two-way form W_V2 norm(p), aggregation
 left out). Averaged over the people who summon it, without what the feed-forward layers and the aggregation make of it, then
 centred and scaled as the final layer norm does, but for its division by the length of the state, and multiplied with the item
-table. A relative score: its order over items means something, its size does not.
+table. A relative score: its order over items means something, its size does not. Where a loss asks experts to stand for items
+(layers/standing.py), direct is what the expert stands for: its own log-probabilities, centred.
 
 **Measured.** Score of every item with the expert less its score without it, for each person who summons it; an item's place
 counts only relative to the person's other items, so each person's mean over items is taken off. Then the mean over people.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,18 +52,17 @@ class Pushes:
 def pushes(model: Recommender, dataset: Dataset, traffic: Routing, expert: int, split: Split = "test") -> Pushes:
     """Both answers and how far they agree."""
     users, ranks = summoning(traffic, expert)
-    roads = _roads(model, dataset, users, ranks, split)
-    values = memory_of(model).expert_values()
-    direct = None if roads is None else _project(model, roads, values[expert : expert + 1])[0]
+    direct_of = _direct(model, dataset, users, ranks, split)
+    direct = None if direct_of is None else direct_of(torch.tensor([expert]))[0]
     if not len(users) or traffic.experts.shape[1] < 2:
         return Pushes(direct, None, _near({}, dataset), len(users), np.nan, np.nan, np.nan)
     measured, near = _measure(model, dataset, users, ranks, split)
-    if direct is None or roads is None:
+    if direct is None or direct_of is None:
         return Pushes(None, measured, near, len(users), np.nan, np.nan, np.nan)
     used = np.flatnonzero(traffic.load)
     used = used[used != expert]
     drawn = np.sort(np.random.default_rng(expert).choice(used, min(CONTROLS, len(used)), replace=False))
-    others = [spearman(row[1:], measured[1:]) for row in _project(model, roads, values[torch.from_numpy(drawn)])]
+    others = [spearman(row[1:], measured[1:]) for row in direct_of(torch.from_numpy(drawn))]
     mean, high = (float(np.mean(others)), float(np.quantile(others, 0.975))) if others else (np.nan, np.nan)
     return Pushes(direct, measured, near, len(users), spearman(direct[1:], measured[1:]), mean, high)
 
@@ -73,6 +74,28 @@ def spearman(a: np.ndarray, b: np.ndarray) -> float:
 
 
 # --- direct ----------------------------------------------------------------------------------------------------------
+
+
+@torch.inference_mode()
+def _direct(
+    model: Recommender, dataset: Dataset, users: np.ndarray, ranks: np.ndarray, split: Split
+) -> Callable[[Tensor], np.ndarray] | None:
+    """What gives experts' `[E]` relative scores `[E, n_items + 1]`: what they stand for where a loss asks for that, or the
+    straight road of their vectors through the layers; None where there is neither."""
+    memory = memory_of(model)
+    if memory.stands_for(torch.tensor([0])) is not None:
+
+        def stood(experts: Tensor) -> np.ndarray:
+            found = memory.stands_for(experts)
+            assert found is not None
+            found[:, 0] = 0
+            found[:, 1:] -= found[:, 1:].mean(1, keepdim=True)
+            return found.numpy()
+
+        return stood
+    roads = _roads(model, dataset, users, ranks, split)
+    return None if roads is None else lambda experts: _project(model, roads, memory.expert_values()[experts])
+
 
 Road = tuple[nn.Module, Tensor]  # a layer and how much of the vector takes it, per head [H]
 

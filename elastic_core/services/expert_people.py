@@ -65,7 +65,7 @@ def moments(found: Survey, expert: int, along: str = "margin") -> dict[str, floa
 
 def standing(found: Survey, expert: int, user: int) -> dict[str, float]:
     """One person and this expert: its score, margin, place among all experts for them (from 1), gate (0 if not summoned)."""
-    scores = (found.halves[user, 0][:, None] + found.halves[user, 1][None, :]).ravel()
+    scores = found.of_person(user)
     ranks = np.flatnonzero(found.traffic.experts[user] == expert)
     place = int(ranks[0]) + 1 if len(ranks) else max(int((scores > scores[expert]).sum()), found.traffic.experts.shape[1]) + 1
     gate = float(found.traffic.gates[user, ranks[0]]) if len(ranks) else 0.0
@@ -123,7 +123,8 @@ def _reads(
         trace = tracing(model).trace(batch)
         rank = np.flatnonzero(trace.retrieved[0].experts[0].numpy() == expert)
         if len(rank):
-            weights = trace.reading[0][0, :, rank[0]].mean(0).numpy()
+            weights = trace.taken[0, rank[0]].numpy()
+            weights = weights / max(float(weights.sum()), 1e-9)
             sums = pd.Series(weights[items > 0]).groupby(items[items > 0]).sum().nlargest(top)
             return tuple(int(item) for item in sums.index), tuple(float(share) for share in sums)
     recent = items[items > 0][::-1][:top]

@@ -36,6 +36,7 @@ class Survey:
     traffic: Routing
     halves: np.ndarray  # float32 [U, 2, √K] sub-key scores
     bars: np.ndarray  # float32 [U, 2] score of the k-th expert and of the one after it
+    votes: np.ndarray | None  # float32 [U, K] every expert's score where events vote; None where it is the sum of its halves
     genres: tuple[str, ...]
     shares: np.ndarray  # float32 [U, G] share of each genre in what the model reads of a person
     reads: np.ndarray | None  # float32 [U, k, G] the same by an expert's aggregation weights; None without a dispatcher
@@ -71,7 +72,13 @@ class Survey:
 
     def scores(self, expert: int) -> np.ndarray:
         row, column = self.place(expert)
-        return self.halves[:, 0, row] + self.halves[:, 1, column]
+        return self.halves[:, 0, row] + self.halves[:, 1, column] if self.votes is None else self.votes[:, expert]
+
+    def of_person(self, user: int) -> np.ndarray:
+        """Every expert's score for one person, [K]."""
+        if self.votes is not None:
+            return self.votes[user]
+        return (self.halves[user, 0][:, None] + self.halves[user, 1][None, :]).ravel()
 
     def margins(self, expert: int) -> np.ndarray:
         """Float [U]; see the module's text. Positive where the expert is summoned (ties aside)."""
@@ -80,6 +87,8 @@ class Survey:
 
     def spread(self) -> np.ndarray:
         """Standard deviation of every expert's score over people, [K]: var(a + b) = var a + var b + 2 cov(a, b)."""
+        if self.votes is not None:
+            return self.votes.std(0)
         centred = self.halves - self.halves.mean(0)
         own = (centred**2).mean(0)
         both = np.einsum("ui,uj->ij", centred[:, 0], centred[:, 1]) / len(centred)
@@ -129,41 +138,36 @@ def survey(model: Recommender, dataset: Dataset, traffic: Routing, split: Split 
     """One pass over everybody. Raises InputError for a model without an interest memory."""
     if not model.retrieves:
         raise InputError("this run has no interest memory, so it has no experts")
-    genres, holds = _genres(dataset)
+    genres, holds = dataset.catalog.genre_table
     table, ends = torch.from_numpy(holds), dataset.ends(split)
-    k, traced = traffic.experts.shape[1], model.config.dispatch != "none"  # type: ignore[attr-defined]
-    halves, bars, shares, reads = [], [], [], []
+    k, traced = traffic.experts.shape[1], model.traces
+    halves, bars, shares, reads, votes = [], [], [], [], []
     met = np.zeros((len(traffic.load), len(dataset.truth.interests)), np.int64) if dataset.truth and traced else None
     for at in range(0, len(ends), BATCH):
         users = np.arange(at, min(at + BATCH, len(ends)))
         batch = reading_batch(dataset, users, ends[users], model.length)
         found = memory_of(model).retrieve(batch)
         halves.append(found.halves.float().numpy())
-        most = min(k + 1, found.halves.shape[2] ** 2)
-        bars.append(top_pairs(found.halves, most).scores[:, [k - 1, most - 1]].float().numpy())
+        most = min(k + 1, len(traffic.load))
+        if found.votes is None:
+            best = top_pairs(found.halves, most).scores
+        else:
+            best = found.every.topk(most).values
+            votes.append(found.every.float().numpy())
+        bars.append(best[:, [k - 1, most - 1]].float().numpy())
         worn = table[batch.items] * batch.real.unsqueeze(-1)
         shares.append((worn.sum(1) / batch.real.sum(1, keepdim=True)).numpy())
         if traced:
-            weights = tracing(model).trace(batch).reading[0].mean(1)
-            reads.append((weights @ worn).numpy())
+            weights = tracing(model).trace(batch).taken
+            reads.append((weights / weights.sum(2, keepdim=True).clamp_min(1e-9) @ worn).numpy())
             if met is not None:
                 truth = event_truth(dataset, users, ends[users], batch.items.shape[1])
                 _count(met, found.experts.gather(1, weights.argmax(1))[batch.real].numpy(), truth)
     return Survey(
-        traffic, np.concatenate(halves), np.concatenate(bars), genres, np.concatenate(shares),
+        traffic, np.concatenate(halves), np.concatenate(bars), np.concatenate(votes) if votes else None, genres,
+        np.concatenate(shares),
         np.concatenate(reads) if traced else None, met, dataset.truth.interests if dataset.truth else (),
     )  # fmt: skip
-
-
-def _genres(dataset: Dataset) -> tuple[tuple[str, ...], np.ndarray]:
-    """Every genre by name, and which items have which, float32 [n_items + 1, G]."""
-    listed = dataset.catalog.genres or ((),) * (dataset.catalog.n_items + 1)
-    names = tuple(sorted({genre for genres in listed for genre in genres}))
-    where = {name: i for i, name in enumerate(names)}
-    holds = np.zeros((len(listed), len(names)), np.float32)
-    for item, genres in enumerate(listed):
-        holds[item, [where[genre] for genre in genres]] = 1
-    return names, holds
 
 
 def _count(met: np.ndarray, readers: np.ndarray, truth: np.ndarray) -> None:

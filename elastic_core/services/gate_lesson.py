@@ -53,7 +53,7 @@ def _norms(model: Recommender, batch: Batch, kind: str) -> pd.DataFrame:
             memory.kind = kind
     assert batch.targets is not None
     chosen = batch.targets > 0
-    full_softmax(twin.scorer()(twin(batch).states[chosen]), batch.targets[chosen]).backward()
+    full_softmax(twin(batch).states[chosen], batch.targets[chosen], twin.scorer()).backward()
     rows = [
         {"group": _group(name), "parameters": p.numel(), "square": 0.0 if p.grad is None else float(p.grad.square().sum())}
         for name, p in twin.named_parameters()

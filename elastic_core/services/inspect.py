@@ -154,7 +154,9 @@ def silence(experts: Collection[int]) -> Edit:
 
 
 def experts_table(found: Retrieved, load: np.ndarray) -> pd.DataFrame:
-    """All experts for one person: expert, row, column, score = row_score + column_score, load, rank, gate (0 if not summoned)."""
+    """All experts for one person: expert, row, column, row_score, column_score, score, load, rank, gate (0 if not summoned).
+
+    The score is the sum of the two halves', or the logarithm of an expert's part of the votes where events vote."""
     rows, columns = found.halves[0, 0].numpy(), found.halves[0, 1].numpy()
     side = len(rows)
     if not side:
@@ -162,7 +164,7 @@ def experts_table(found: Retrieved, load: np.ndarray) -> pd.DataFrame:
     numbers = np.arange(side * side)
     table = pd.DataFrame({"expert": numbers, "row": numbers // side, "column": numbers % side})
     table["row_score"], table["column_score"] = rows[table["row"]], columns[table["column"]]
-    table["score"] = table["row_score"] + table["column_score"]
+    table["score"] = found.every[0].numpy()
     table["load"] = load
     table["rank"], table["gate"] = 0, 0.0
     summoned = found.experts[0].numpy()

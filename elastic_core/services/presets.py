@@ -102,7 +102,7 @@ def settings(config: RunConfig, section: Literal["model", "objective", "train"])
     part = getattr(config, section)
     hints, first = get_type_hints(type(part)), list[Setting]()
     if section == "objective":
-        able = objectives.honest(_toy(config.model)) or (part.name,)
+        able = objectives.honest(_outline(config.model)) or (part.name,)
         first = [Setting("objective.name", "choice", part.name, able if part.name in able else (part.name, *able))]
     return first + [_setting(f"{section}.{f.name}", hints[f.name], getattr(part, f.name)) for f in dataclasses.fields(part)]
 
@@ -113,7 +113,7 @@ def changed(config: RunConfig, values: dict[str, Any]) -> RunConfig:
     lost = set(_flat(config.to_dict())) - set(_flat(named.to_dict()))  # settings that the newly named have not
     made = named.replaced({key: value for key, value in values.items() if key not in lost and key not in RENAMES})
     if models.model_class(made.model.name).objective:
-        objectives.check(made.objective.name, _toy(made.model))
+        objectives.check(made.objective.name, _outline(made.model))
     return made
 
 
@@ -128,9 +128,11 @@ def command(config_file: str, out: str) -> str:
     return text.shell("python", "-m", "elastic_core", "train", "--config", config_file, "--out", out)
 
 
-def _toy(model: ModelConfig) -> models.Recommender:
-    """What it may learn from can be asked of a toy of it: the answer depends neither on its size nor on the catalogue."""
-    return models.build(dataclasses.replace(model, width=2 * model.heads, length=2), 2)
+def _outline(model: ModelConfig) -> models.Recommender:
+    """What it may learn from can be asked of its shapes alone: the answer depends neither on its size nor on the catalogue.
+
+    Raises InputError for a model beyond the budget."""
+    return models.outline(model, 2) or models.build(dataclasses.replace(model, width=2 * model.heads, length=2), 2)
 
 
 def _setting(key: str, hint: Any, value: Any) -> Setting:

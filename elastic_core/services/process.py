@@ -1,16 +1,23 @@
 """Long work has a process of its own. It outlives the app, and what it has to say lies in small files beside it."""
 
-import json
 import os
+import re
 import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import elastic_core
+from elastic_core import disk
+from elastic_core.errors import InputError
 
+MOST_BYTES, MOST_LOG = 2**18, 2**32  # of a file that is read whole, and of a log
+AHEAD = 2.0  # seconds that a file's time may be ahead of the clock: file systems round
+FORM, ID = "%Y%m%d-%H%M%S-%f", re.compile(r"\d{8}-\d{6}-\d{6}")  # of such a name
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
@@ -21,6 +28,8 @@ def spawn(module: str, *arguments: Path | str, log: Path, threads: int = 1) -> N
     """
     package = str(Path(elastic_core.__file__).resolve().parents[1])
     paths = os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH", ""))))
+    if log.is_symlink():
+        log.unlink()  # what it says belongs here, and not where a link leads
     with log.open("ab") as file:
         process = subprocess.Popen(
             [sys.executable, "-m", module, *map(str, arguments)],
@@ -31,17 +40,52 @@ def spawn(module: str, *arguments: Path | str, log: Path, threads: int = 1) -> N
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """The object in a JSON file; empty if there is none or it cannot be read."""
+    """The object in a small JSON file of a job; empty if there is none or it cannot be read."""
     try:
-        plain = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        return disk.read_object(path, MOST_BYTES, path.parent)
+    except InputError:
         return {}
-    return plain if isinstance(plain, dict) else {}
+
+
+def tail(path: Path, lines: int) -> str:
+    """The last lines of a log, of which no more than the end is read; nothing where there is none."""
+    try:
+        disk.regular(path, MOST_LOG, path.parent)
+        with path.open("rb") as file:
+            file.seek(max(path.stat().st_size - MOST_BYTES, 0))
+            text = file.read(MOST_BYTES).decode("utf-8", errors="replace")
+    except (InputError, OSError):
+        return ""
+    return "\n".join(disk.shown(line, 500) for line in text.splitlines()[-lines:])
+
+
+def whole(value: Any) -> TypeGuard[int]:
+    """Whether a value from a file is a count."""
+    return type(value) is int and 0 <= value < 2**53
+
+
+def number(value: Any) -> TypeGuard[float]:
+    """Whether a value from a file is a number, and a finite one."""
+    return type(value) in (int, float) and abs(value) < 1e15
+
+
+def next_name(folder: Path) -> str:
+    """A name for a new folder in a list that is in the order of its names: the time, and later than all that are there even if
+    the clock was set back. A name of next year is none that a clock has given."""
+    now = datetime.now(UTC).replace(tzinfo=None)
+    latest, given = now + timedelta(days=366), now
+    for path in disk.folders(folder, "[0-9]*"):
+        with suppress(ValueError):
+            found = datetime.strptime(path.name, FORM)
+            given = max(given, found + timedelta(microseconds=1)) if found < latest else given
+    return given.strftime(FORM)
 
 
 def age(path: Path) -> float:
-    """Seconds since the file was touched; without end if there is none."""
+    """Seconds since the file was touched; without end if there is none, or if it was touched at a time that is still to come:
+    then the clock was set back, and nobody has touched it since."""
     try:
-        return time.time() - path.stat().st_mtime
+        passed = time.time() - path.stat().st_mtime
     except OSError:
         return float("inf")
+    return passed if passed > -AHEAD else float("inf")

@@ -16,19 +16,23 @@ import hashlib
 import json
 import re
 import zipfile
+import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
-from safetensors import SafetensorError
-from safetensors.numpy import load_file
 
-from elastic_core.runs import Run, write_whole
+from elastic_core import disk
+from elastic_core.disk import write_whole
+from elastic_core.errors import InputError
+from elastic_core.runs import Run
 
 NEIGHBOURS, DISTANCES, SEEDS = (5, 15, 50), (0.0, 0.1, 0.5), (0, 1, 2)
 LAID_OUT, DRAWN = 4_096, 16_000  # most experts in one layout, most marks on one map
 FOLDER, STORE = "maps", "umap.npz"
+DAMAGED = (OSError, EOFError, OverflowError, TypeError, NotImplementedError, zipfile.BadZipFile, zlib.error)  # what readers raise
+MOST_STORE = 2**26  # bytes, packed and unpacked: all settings and epochs of the most experts are a third of it
 
 
 def unit(values: np.ndarray) -> np.ndarray:
@@ -139,15 +143,25 @@ class Store:
 
 def read_store(run: Run, values: np.ndarray) -> Store | None:
     """The store that belongs to this value table, or nothing: none there, damaged, or of other weights."""
-    path = run.path / FOLDER / STORE
     try:
-        with np.load(path, allow_pickle=False) as file:
-            parts = {name: file[name] for name in file.files}
-        about = json.loads(parts.pop("about").tobytes())
+        parts = _arrays(disk.regular(run.path / FOLDER / STORE, MOST_STORE, run.path))
+        about = disk.parse(parts.pop("about").tobytes().decode("utf-8"))
         experts = parts.pop("experts").astype(np.int64)
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        EOFError,
+        OverflowError,
+        TypeError,
+        zipfile.BadZipFile,
+        zlib.error,
+        NotImplementedError,
+    ):
         return None
-    if about.get("hash") != fingerprint(values) or not len(experts) or experts.min() < 0 or experts.max() >= len(values):
+    if not isinstance(about, dict) or about.get("hash") != fingerprint(values) or experts.ndim != 1:
+        return None
+    if not len(experts) or experts.min() < 0 or experts.max() >= len(values):
         return None
     epochs, aligned = (
         parts.pop("epochs", np.zeros(0, dtype=np.int32)),
@@ -155,17 +169,33 @@ def read_store(run: Run, values: np.ndarray) -> Store | None:
     )
     layouts = {
         key: xy for key, xy in parts.items()
-        if re.fullmatch(r"(umap|null)-\d+-[\d.]+-\d+", key) and xy.shape == (len(experts), 2) and np.isfinite(xy).all()
+        if re.fullmatch(r"(umap|null)-\d+-[\d.]+-\d+", key) and xy.shape == (len(experts), 2) and _finite(xy)
     }  # fmt: skip
-    if aligned.shape != (len(epochs), len(experts), 2):
+    counted = epochs.ndim == 1 and epochs.dtype.kind in "iu"
+    if not counted or aligned.shape != (len(epochs), len(experts), 2) or not _finite(aligned):
         epochs, aligned = epochs[:0], aligned[:0]
     return Store(experts, layouts, epochs, aligned, about)
+
+
+def _arrays(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of a store, once it is known how large they become. Raises what numpy and zipfile raise."""
+    with zipfile.ZipFile(path) as file:
+        if sum(part.file_size for part in file.infolist()) > MOST_STORE:
+            raise ValueError("too large")
+    with np.load(path, allow_pickle=False) as packed:
+        return {name: packed[name] for name in packed.files}
+
+
+def _finite(xy: np.ndarray) -> bool:
+    return xy.dtype.kind == "f" and bool(np.isfinite(xy).all())
 
 
 def write_store(run: Run, store: Store) -> Path:
     """Whole or not at all. Coordinates are centred and kept in half precision, a thousandth of the map's width."""
     path = run.path / FOLDER / STORE
-    path.parent.mkdir(parents=True, exist_ok=True)
+    with disk.said(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    disk.refuse_links(path.parent)
     parts: dict[str, np.ndarray] = {key: _half(xy) for key, xy in store.layouts.items()}
     if len(store.epochs):
         parts |= {"epochs": store.epochs.astype(np.int32), "aligned": _half(store.aligned)}
@@ -196,8 +226,8 @@ def snapshots(run: Run, most: int = 12) -> tuple[list[int], list[np.ndarray]]:
     epochs, tables = [], []
     for epoch, path in (files[i] for i in keep):
         try:
-            tables.append(load_file(path)["values"].astype(np.float32))
-        except (OSError, ValueError, KeyError, SafetensorError):
+            tables.append(run.snapshot(path).values)
+        except InputError:
             continue
         epochs.append(epoch)
     return epochs, tables

@@ -12,16 +12,19 @@ A request without an end whose process is gone, or whose beat is stale, was inte
 
 import json
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
+from elastic_core import disk
+from elastic_core.disk import write_text
 from elastic_core.errors import InputError
-from elastic_core.runs import Run, list_runs, write_text
+from elastic_core.runs import Run, list_runs
 from elastic_core.services import public
-from elastic_core.services.process import age, read_object, spawn
+from elastic_core.services.process import AHEAD, age, number, read_object, spawn, whole
 from elastic_core.services.projection import LAID_OUT, Settings
 from elastic_core.services.slot import Slot
 
@@ -65,7 +68,7 @@ class Maps:
         public.refuse("measurement")
         if len(experts) > LAID_OUT:
             raise InputError(f"at most {LAID_OUT:,} experts can be laid out at once")
-        with Slot(self.folder / "submit.lock"):
+        with disk.said(self.folder), Slot(self.folder / "submit.lock"):
             if self.now().active:
                 raise InputError("a map is being computed already; wait for it or cancel it")
             for name in ("cancel", "end.json", "progress.json", "beat", "log.txt"):
@@ -81,31 +84,41 @@ class Maps:
         """Asks the process to end. It does within a second, in the middle of a layout too."""
         public.refuse("measurement")
         if self.now().active:
-            (self.folder / "cancel").touch()
+            with suppress(OSError):  # on a disk that takes nothing there is nobody to hear it
+                (self.folder / "cancel").touch()
 
     def now(self) -> Drawing:
         """What the files say. Never fails."""
         request, end, progress = (read_object(self.folder / f"{name}.json") for name in ("request", "end", "progress"))
-        try:
-            began = float(request["time"])
-            about: dict[str, Any] = {
-                "run": str(request["run"]), "settings": Settings(int(request["neighbours"]), float(request["distance"])),
-                "aligned": bool(request["aligned"]), "done": int(progress.get("done", 0)), "of": int(progress.get("of", 1)),
-                "phase": str(progress.get("phase", "Starting a process")), "reason": str(end.get("reason", "")),
-                "seconds": float(end.get("time", time.time())) - began,
-            }  # fmt: skip
-        except (KeyError, TypeError, ValueError):
+        began, neighbours, distance = (request.get(name) for name in ("time", "neighbours", "distance"))
+        if not number(began) or not whole(neighbours) or not number(distance) or not isinstance(request.get("run"), str):
             return Drawing("none")
-        return Drawing(self._state(end, began), **about)
+        done, of, ended = (progress.get("done", 0), progress.get("of", 1), end.get("time", time.time()))
+        return Drawing(
+            self._state(end, float(began)),
+            run=disk.shown(request["run"]),
+            settings=Settings(neighbours, float(distance)),
+            aligned=request.get("aligned") is True,
+            done=done if whole(done) else 0,
+            of=of if whole(of) else 1,
+            phase=disk.shown(progress.get("phase", "Starting a process")),
+            reason=disk.shown(end.get("reason", ""), 500),
+            seconds=max(float(ended) - float(began), 0.0) if number(ended) else 0.0,
+        )
 
     def request(self) -> tuple[Run, Settings, np.ndarray, bool]:
         """What the process is to do; a run is looked up in the list, never made into a path. Raises InputError."""
         plain = read_object(self.folder / "request.json")
         runs = {run.name: run for run in list_runs(self.root)}
-        if plain.get("run") not in runs:
+        if not isinstance(plain.get("run"), str) or plain["run"] not in runs:
             raise InputError("the run of this map is not there any more")
-        settings = Settings(int(plain["neighbours"]), float(plain["distance"]))
-        return runs[plain["run"]], settings, np.array(plain["experts"], dtype=np.int64), bool(plain["aligned"])
+        experts = plain.get("experts")
+        if not whole(plain.get("neighbours")) or not number(plain.get("distance")) or not isinstance(experts, list):
+            raise InputError("what was asked for is no map")
+        if not 0 < len(experts) <= LAID_OUT or not all(whole(expert) for expert in experts):
+            raise InputError(f"between 1 and {LAID_OUT:,} experts can be laid out at once, by their numbers")
+        settings = Settings(plain["neighbours"], float(plain["distance"]))
+        return runs[plain["run"]], settings, np.array(experts, dtype=np.int64), plain.get("aligned") is True
 
     def _state(self, end: dict[str, Any], began: float) -> State:
         if end.get("state") in ("finished", "cancelled", "failed"):
@@ -114,7 +127,8 @@ class Maps:
         if self.slot.held:
             beat = self.folder / "beat"
             return "interrupted" if beat.exists() and age(beat) > STALE else "running"
-        return "starting" if not (self.folder / "beat").exists() and time.time() - began < STARTING else "interrupted"
+        fresh = -AHEAD < time.time() - began < STARTING  # else the clock was set back, and nobody knows when it began
+        return "starting" if fresh and not (self.folder / "beat").exists() else "interrupted"
 
     def _spawn(self) -> None:
         spawn("elastic_core.services.projection_worker", self.root, log=self.folder / "log.txt")

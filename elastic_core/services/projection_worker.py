@@ -17,9 +17,10 @@ from pathlib import Path
 
 import numpy as np
 
+from elastic_core.disk import write_text
 from elastic_core.errors import InputError
 from elastic_core.models import memory_of, model_class
-from elastic_core.runs import Run, list_runs, write_text
+from elastic_core.runs import Run, list_runs
 from elastic_core.services import projection
 from elastic_core.services.projection import DISTANCES, LAID_OUT, NEIGHBOURS, SEEDS, Settings, Store
 from elastic_core.services.projection_jobs import Maps

@@ -16,7 +16,8 @@ from elastic_core.data.batches import Batch, reading_batch
 from elastic_core.data.histories import Split
 from elastic_core.layers.interest_memory import InterestMemory, gate
 from elastic_core.layers.product_keys import Keys, ProductKeys, candidate_ranks, top_pairs
-from elastic_core.models import Recommender, memory_of
+from elastic_core.layers.voting import VotingMemory
+from elastic_core.models import Recommender
 
 NAMES = ("row", "column")  # the first half chooses the row of the grid, the second the column
 
@@ -49,10 +50,21 @@ class Lesson:
 
 @torch.inference_mode()
 def of_person(model: Recommender, dataset: Dataset, user: int, split: Split = "test", k: int | None = None) -> Lesson:
-    """A person's query in the run's first memory; k is the run's own unless given."""
-    memory = first_memory(model)
-    found = memory_of(model).retrieve(_reading(model, dataset, user, split))
-    return Lesson(memory.keys, memory.values.weight, found.query[0], found.halves[0], k or memory.k, memory.kind)
+    """A person's query in the run's first memory, or their newest event's (`queries`); k is the run's own unless given."""
+    memory, query = first_memory(model), queries(model, _reading(model, dataset, user, split))
+    return Lesson(memory.keys, memory.values.weight, query[0], memory.keys(query)[0], k or memory.k, memory.kind)
+
+
+@torch.inference_mode()
+def queries(model: Recommender, batch: Batch) -> Tensor:
+    """What the first memory's sub-keys meet, `[B, d]`: a history's query, or its newest event's where every event asks."""
+    memory, content, real = first_memory(model), model.events.content(batch.items), batch.real  # type: ignore[union-attr, operator]
+    return memory.norm(memory.asked(content[:, -1:], None) if votes(model) else memory.asked(content, real))
+
+
+def votes(model: Recommender) -> bool:
+    """Whether every event of a history asks the memory, and not the history as a whole."""
+    return isinstance(first_memory(model), VotingMemory)
 
 
 def _reading(model: Recommender, dataset: Dataset, user: int, split: Split) -> Batch:

@@ -14,8 +14,8 @@ from elastic_core.data import Dataset
 from elastic_core.data.batches import reading_batch
 from elastic_core.data.histories import Split
 from elastic_core.layers.product_keys import ProductKeys, candidate_ranks, top_pairs
-from elastic_core.models import Recommender, memory_of
-from elastic_core.services.retrieval_lesson import Lesson
+from elastic_core.models import Recommender
+from elastic_core.services.retrieval_lesson import Lesson, queries
 
 TIE = 1e-9  # scores in double precision that differ by less, in proportion, are equal
 
@@ -133,7 +133,7 @@ def people_queries(model: Recommender, dataset: Dataset, split: Split, first: in
     others = np.linspace(0, dataset.histories.n_users - 1, min(limit, dataset.histories.n_users)).astype(np.int64)
     users = np.concatenate([[first], others[others != first]])
     batch = reading_batch(dataset, users, dataset.ends(split)[users], model.length)
-    return memory_of(model).retrieve(batch).query.clone()
+    return queries(model, batch).clone()
 
 
 def chance_queries(lesson: Lesson, n: int = 512, seed: int = 0) -> Tensor:

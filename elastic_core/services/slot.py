@@ -35,8 +35,11 @@ class Slot:
         if self._lock.is_locked or not self.path.exists():
             return self._lock.is_locked
         probe = Slot(self.path)
-        if not probe.take():
-            return True
+        try:
+            if not probe.take():
+                return True
+        except OSError:  # a disk that cannot be written, or no lock at all: nobody works here
+            return False
         probe.free()
         return False
 

@@ -5,8 +5,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from safetensors import SafetensorError
-from safetensors.numpy import load_file
 
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
@@ -29,8 +27,8 @@ def load_by_epoch(run: Run) -> tuple[list[int], np.ndarray]:
     epochs, loads = [], []
     for epoch, path in run.snapshots():
         try:
-            loads.append(load_file(path)["load"])
-        except (OSError, ValueError, KeyError, SafetensorError):
+            loads.append(run.snapshot(path).load)
+        except InputError:
             continue
         epochs.append(epoch)
     return epochs, np.stack(loads) if loads else np.zeros((0, 0), dtype=np.int32)

@@ -10,9 +10,10 @@ import dataclasses
 import hashlib
 import json
 import os
+import re
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,6 +21,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
+from elastic_core import disk
 from elastic_core.config import DataConfig, PlantedConfig
 from elastic_core.data import Dataset
 from elastic_core.data.histories import fold
@@ -27,14 +29,18 @@ from elastic_core.data.interactions import IN_ORDER, Table
 from elastic_core.data.origins import LICENCE_OWN
 from elastic_core.data.sources import CARD, PLANTED
 from elastic_core.data.synthetic import planted
+from elastic_core.disk import write_text
 from elastic_core.errors import InputError
-from elastic_core.runs import Run, list_runs, write_text
+from elastic_core.runs import Run, list_runs
 from elastic_core.services import public
 from elastic_core.services.upload_bytes import unpack
 from elastic_core.services.upload_rows import Checked, guess
 from elastic_core.services.upload_sheets import Sheet, sheet
 
 MOST_KEPT = 20
+MOST_CARD, MOST_DATA = 2**18, 2**28  # bytes that are read
+ID = re.compile(r"[0-9a-f]{12}")
+COUNTS = ("people", "items", "events")
 LONGEST_LABEL = 40
 DATA = "data.csv"
 Kind = Literal["file", "planted"]
@@ -110,9 +116,20 @@ class Shelf:
         self.folder = folder
 
     def all(self) -> list[Kept]:
-        """Oldest first. Folders that cannot be read are left out."""
-        found = [_read(path) for path in sorted(self.folder.glob("[0-9a-f]*")) if path.is_dir()]
-        return sorted((kept for kept in found if kept is not None), key=lambda kept: (kept.when, kept.id))
+        """Everything that can be read, oldest first."""
+        found = [kept for kept in self._look() if isinstance(kept, Kept)]
+        return sorted(found, key=lambda kept: (kept.when, kept.id))
+
+    def unreadable(self) -> list[disk.Unreadable]:
+        """The folders on the shelf that are none of ours, and why."""
+        return [kept for kept in self._look() if not isinstance(kept, Kept)]
+
+    def _look(self) -> Iterator[Kept | disk.Unreadable]:
+        for path in disk.folders(self.folder, "[0-9a-f]*"):
+            try:
+                yield _read(path)
+            except InputError as error:
+                yield disk.Unreadable(path, str(error))
 
     def get(self, wanted: str) -> Kept:
         """Raises InputError if there is none of that id (ids are looked up in the list, never made into paths)."""
@@ -153,13 +170,8 @@ class Shelf:
     def delete(self, wanted: str) -> None:
         """Out of sight in one step, then gone. Runs trained on it stay, but need the file to be shown."""
         public.refuse("deletion")
-        path = self.folder / self.get(wanted).id
-        away = self.folder / f".gone-{path.name}-{time.time_ns()}"
-        try:
-            os.replace(path, away)
-        except FileNotFoundError:
-            return
-        shutil.rmtree(away, ignore_errors=True)
+        odd = {fault.path.name for fault in self.unreadable()}
+        disk.remove(self.folder / (wanted if wanted in odd else self.get(wanted).id), self.folder)
 
     def runs_on(self, wanted: str, root: Path) -> list[str]:
         """Names of the runs that were trained on these data."""
@@ -181,7 +193,7 @@ class Shelf:
             (beside / CARD).write_text(json.dumps(card, indent=1), encoding="utf-8")
             self._settle(beside, self.folder / found)
         except OSError as error:
-            raise InputError(f"the data could not be stored: {error.strerror or error}") from None
+            raise InputError(f"the data could not be stored: {disk.reason(error)}") from None
         finally:
             shutil.rmtree(beside, ignore_errors=True)
         return self.get(found)
@@ -214,22 +226,32 @@ def _tame(label: str) -> str:
     return "".join(c if c.isalnum() or c in " .,-_()" else " " for c in label).strip()[:LONGEST_LABEL].strip() or "data"
 
 
-def _read(path: Path) -> Kept | None:
-    try:
-        card = json.loads((path / CARD).read_text(encoding="utf-8"))
-        config = _config(card["config"])
-        if card["kind"] == "file" and (path / DATA).is_file():
-            config = dataclasses.replace(config, source=str(_place(path / DATA)))  # the folder may have moved
-        elif card["kind"] != "planted":
-            return None
-        return Kept(path.name, card["kind"], str(card["label"]), config, dict(card["facts"]), str(card["when"]))
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+def _read(path: Path) -> Kept:
+    """One folder of the shelf, which may be anybody's. Raises InputError with one sentence."""
+    disk.check_folder(path)
+    card = disk.read_object(path / CARD, MOST_CARD, path)
+    kind, label, facts, when = (card.get(name) for name in ("kind", "label", "facts", "when"))
+    if not ID.fullmatch(path.name) or not isinstance(label, str) or not _ours(label, path.name):
+        raise InputError(f"its {CARD} is of other data than its name")
+    if not isinstance(when, str) or not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}", when):
+        raise InputError(f"its {CARD} does not say when it was kept")
+    if not isinstance(facts, dict) or not all(type(facts.get(name)) is int and 0 <= facts[name] < 2**53 for name in COUNTS):
+        raise InputError(f"its {CARD} does not count people, items and events")
+    if not isinstance(card.get("config"), dict):
+        raise InputError(f"its {CARD} has no configuration")
+    config = DataConfig.from_dict(card["config"])
+    if kind == "file":
+        # the folder may have moved
+        config = dataclasses.replace(config, source=str(_place(disk.regular(path / DATA, MOST_DATA, path))))
+    elif kind != "planted" or config.source != PLANTED:
+        raise InputError(f"its {CARD} is neither of a file nor of a planted world")
+    return Kept(path.name, kind, label, config, facts, when)
 
 
-def _config(plain: Mapping[str, Any]) -> DataConfig:
-    world = PlantedConfig(**plain["planted"])
-    return DataConfig(**{**plain, "planted": world})
+def _ours(label: str, name: str) -> bool:
+    """As `_put` writes it: two folders cannot share one, and nothing in it can format or load anything."""
+    words, mark, start = label.rpartition(" · ")
+    return bool(mark) and start == name[:4] and words == _tame(words)
 
 
 def _data_of(run: Run) -> DataConfig | None:

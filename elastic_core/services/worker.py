@@ -9,18 +9,20 @@ import sys
 import threading
 import time
 import traceback
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from elastic_core.data import load
+from elastic_core.disk import write_text
 from elastic_core.errors import InputError
-from elastic_core.runs import write_text
 from elastic_core.services.jobs import Job, Jobs
 from elastic_core.training.loop import train
 
 BEAT = 2.0
+SPARE, ROOM = "spare", 2**16  # a file that is given up for the last word, and its bytes
 
 
 def work(root: Path) -> None:
@@ -28,27 +30,31 @@ def work(root: Path) -> None:
     jobs = Jobs(root)
     if not jobs.slot.take(patience=5.0):
         return
-    job = None
+    job, begun = None, False
     try:
         (jobs.folder / "starting").unlink(missing_ok=True)
         (jobs.folder / "slot.json").unlink(missing_ok=True)  # it may name this very job, from before an interruption
         job = jobs.next()
-        if job is not None and _begin(jobs, job):
+        begun = job is not None and _begin(jobs, job)
+        if job is not None and begun:
             _train(job)
     finally:
         jobs.slot.free()
-        if job is not None:
-            jobs.pump()
+        if job is not None and (begun or not job.path.exists()):  # else the disk takes nothing, and the next would fare alike
+            with suppress(InputError):
+                jobs.pump()
 
 
 def _begin(jobs: Jobs, job: Job) -> bool:
-    """False if somebody took the job from the queue at the last moment."""
+    """False if somebody took the job from the queue at the last moment, or the disk takes nothing: it stays in the queue."""
     try:
         _redirect(job.path / "log.txt")
         (job.path / "beat").touch()
+        (job.path / SPARE).write_bytes(bytes(ROOM))
         write_text(jobs.folder / "slot.json", json.dumps({"job": job.id, "pid": os.getpid()}))
         write_text(job.path / "begun.json", json.dumps({"pid": os.getpid(), "time": round(time.time(), 1)}))
-    except FileNotFoundError:
+    except (InputError, OSError) as error:
+        _log(f"{job.id} cannot begin: {error}")
         return False
     threading.Thread(target=_beat, args=(job.path / "beat",), daemon=True).start()
     return True
@@ -88,18 +94,21 @@ def _say(job: Job, event: dict[str, Any]) -> None:
     if event["event"] != "step":
         _log(json.dumps(event))
     if job.path.exists():
-        write_text(job.path / "progress.json", json.dumps(event | {"time": round(time.time(), 1)}))
+        with suppress(InputError, FileNotFoundError):  # a full disk is the training's to notice, when it keeps something
+            write_text(job.path / "progress.json", json.dumps(event | {"time": round(time.time(), 1)}))
 
 
 def _end(job: Job, state: str, reason: str) -> None:
     _log(f"{state}: {reason}")
+    (job.path / SPARE).unlink(missing_ok=True)  # so that a disk that is full now takes this one sentence
     if job.path.exists():
         write_text(job.path / "end.json", json.dumps({"state": state, "reason": reason, "time": round(time.time(), 1)}))
 
 
 def _log(line: str) -> None:
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()
+    with suppress(OSError):  # a full disk
+        sys.stdout.write(line + "\n")
+        sys.stdout.flush()
 
 
 def _redirect(log: Path) -> None:

@@ -21,12 +21,13 @@ from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.evaluation.evaluate import evaluate
 from elastic_core.machine import find_device
-from elastic_core.runs import Run
+from elastic_core.runs import RESUME, Run
+from elastic_core.training import budget, resuming
 from elastic_core.training.recorder import OnEvent, Recorder
+from elastic_core.training.resuming import PROGRESS
 from elastic_core.training.step import Learner
 
 SELECTION = "NDCG@10"
-PROGRESS = ("epoch", "step", "seconds", "best", "best_epoch", "stopped")
 Stop = Callable[[], bool]
 
 
@@ -61,6 +62,8 @@ class Loop:
             self.run.forget_resume()  # left over if the process ended right after the last row
             return self.run
         resume = self.recorder.resume()
+        if resume is not None:
+            self._check(resume, None)
         if self.run.has_report:  # it ended between the test's ranks and the last row: what was judged must stay as it is
             for name in PROGRESS:
                 setattr(self, name, (resume or {}).get(name, getattr(self, name)))
@@ -76,8 +79,10 @@ class Loop:
 
     def _learn(self, resume: dict[str, Any] | None) -> None:
         objective = objectives.build(self.config.objective, self.dataset, self.config.model.length)
+        budget.check(self.config, self.model, objective, self.dataset, self.device)
         self.learner = Learner(self.model, objective, self.config.train, self.device)
         if resume is not None:
+            self._check(resume, self.learner)
             self.learner.restore(resume)
             for name in PROGRESS:
                 setattr(self, name, resume[name])
@@ -88,8 +93,10 @@ class Loop:
             if self.stopped == "asked to stop" and self.epoch > 0:
                 break
             self.epoch += 1
-            judged = self.learner.judged(self.dataset)
-            valid = evaluate(judged, self.dataset, split="valid", protocols=("full",), device=str(self.device)).metrics["full"]
+            judged, protocol = self.learner.judged(self.dataset), self.config.train.judged_by
+            valid = evaluate(judged, self.dataset, split="valid", protocols=(protocol,), device=str(self.device)).metrics[
+                protocol
+            ]
             if valid[SELECTION] > self.best:
                 self.best, self.best_epoch = valid[SELECTION], self.epoch
                 self.run.save_weights(judged)
@@ -100,6 +107,9 @@ class Loop:
             if self.epoch - self.best_epoch >= self.config.train.patience:
                 self.stopped = f"no better validation {SELECTION} in {self.config.train.patience} epochs"
             self.run.save_resume({name: getattr(self, name) for name in PROGRESS} | self.learner.state())
+
+    def _check(self, resume: dict[str, Any], learner: Learner | None) -> None:
+        resuming.check(resume, learner, self.config.train.epochs, f"{self.run.name}/{RESUME}")
 
     def _epoch(self) -> dict[str, Any]:
         """One pass over the targets; returns the loss per target (nats), the side losses, the targets and the events read."""

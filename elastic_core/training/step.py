@@ -49,12 +49,14 @@ class Learner:
             loss = self.objective.loss(self.model, batch)
         self.optimizer.zero_grad(set_to_none=True)
         sides = [weights[name] * value for name, value in loss.auxiliary.items()]
-        (loss.total / self.targets_per_step + sum(sides)).backward()
+        summed = [weights[name] * value for name, value in loss.summed.items()]
+        ((loss.total + sum(summed)) / self.targets_per_step + sum(sides)).backward()
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.train.max_grad_norm)
         self.optimizer.step()
         if self.average is not None:
             self.average.update_parameters(self.model)
         auxiliary = {name: float(value.detach()) for name, value in loss.auxiliary.items()}
+        auxiliary |= {name: float(value.detach()) / max(loss.targets, 1) for name, value in loss.summed.items()}
         return Learned(float(loss.total.detach()), loss.targets, int(batch.real.sum()), auxiliary)
 
     def calibrate(self, dataset: Dataset, epoch: int, step: int) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import streamlit as st
 
+from elastic_core.errors import InputError
 from elastic_core.services import inspect, traffic, traffic_runs
 from pages.ui import cache, cache_traffic, charts, charts_traffic, charts_traffic_runs, open_expert, shell, view
 from pages.ui import traffic_words as words
@@ -11,7 +12,7 @@ from pages.ui import traffic_words as words
 SPLITS = {"test": "All but the last event", "valid": "All but the last two"}
 MEASURES = {"people": "People", "gate": "Gate-weighted"}
 ORDERS = {"number": "By number", "load": "Hottest first"}
-PARTS = ("Inequality", "Size of the memory", "While it learned")
+PARTS = ("Interest or activity?", "Inequality", "Size of the memory", "While it learned")
 
 
 def controls() -> None:
@@ -119,6 +120,19 @@ def chosen_expert() -> None:
     )
 
 
+def interest() -> None:
+    try:
+        gauges = cache_traffic.gauges(now.run, now.model, now.dataset, st.session_state["trf_split"])
+    except InputError as error:
+        st.write(f"Not known here: {shell.plain(str(error))}.")
+        return
+    table = words.gauge_table(gauges)
+    st.markdown(words.interest_or_activity(gauges))
+    alt = "; ".join(f"{row['gauge']}: {row['value']:.2f}, {row['without']} {row['null']:.2f}" for row in table.to_dict("records"))
+    view.chart("trf_gauges", cache.drawn(charts_traffic_runs.gauges, table, palette), table, words.GAUGES, alt)
+    st.caption(f"{gauges.people:,} people with 8 events or more.")
+
+
 def inequality() -> None:
     left, right = st.columns([5, 6], gap="medium")
     with left:
@@ -204,7 +218,7 @@ shell.lockable({"trf_part": "Closer look"})
 part = st.segmented_control(
     "Closer look", PARTS, default=PARTS[0], required=True, key="trf_part", bind="query-params", disabled=shell.locked("trf_part")
 )
-{PARTS[0]: inequality, PARTS[1]: size, PARTS[2]: learning}[part]()
+{PARTS[0]: interest, PARTS[1]: inequality, PARTS[2]: size, PARTS[3]: learning}[part]()
 view.foot(
     "python -m elastic_core routing",
     f"checkpoints/{now.run.name}",

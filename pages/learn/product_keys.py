@@ -54,7 +54,8 @@ def controls() -> tuple[str, Lesson]:
         most = retrieval_lesson.largest_k(now.model, MOST)
         usual = min(retrieval_lesson.first_memory(now.model).k, most)
         k = st.slider("k", 1, most, usual, key=OWN_K, bind="query-params", width=220, disabled=shell.locked(OWN_K))
-    return f"Person {now.user + 1}’s history", retrieval_lesson.of_person(now.model, now.dataset, now.user, now.split, k)
+    whose = "newest event" if retrieval_lesson.votes(now.model) else "history"
+    return f"Person {now.user + 1}’s {whose}", retrieval_lesson.of_person(now.model, now.dataset, now.user, now.split, k)
 
 
 st.title("How can a few comparisons find the best experts, exactly?")
@@ -68,6 +69,11 @@ intro.markdown(
     f"{2 * lesson.side} comparisons of half the length and find exactly the same ones. Why: an expert’s score is its row’s score "
     "plus its column’s, so nothing outside the best k rows and the best k columns can win. Go through it in seven steps."
 )
+if now.model.retrieves and retrieval_lesson.votes(now.model) and whose.startswith("Person"):
+    st.caption(
+        "In this run every event of a history asks the memory like this and gives its vote to the experts it finds; those with "
+        "most votes are retrieved for the person. Below: what the newest event asks."
+    )
 scene = Scene(lesson, charts.palette(shell.is_dark()), whose, f"{now.run.name}/{whose}/{lesson.side}/{lesson.k}")
 if lesson.width == 2:
     keys_steps.toy(scene)

@@ -5,11 +5,12 @@ from collections.abc import Callable
 from dataclasses import asdict
 from hashlib import sha256
 
+import pandas as pd
 import streamlit as st
 
 from elastic_core.config import DataConfig, PlantedConfig
 from elastic_core.data import Dataset, load, planted
-from elastic_core.memory.recovery import Recovery, recover
+from elastic_core.memory.recovery import beside_nulls, ceiling
 from elastic_core.models import Recommender
 from elastic_core.runs import Run
 from elastic_core.services import data_cards, method_effects, uploads
@@ -20,7 +21,7 @@ from elastic_core.services.upload_sheets import Sheet
 from pages.ui import cache
 from pages.ui.kept import kept
 
-PEOPLE, SHUFFLES = 1_000, 10  # of the recovery score on the Data page; the command line takes more
+PEOPLE = 1_000  # of the recovery score on the Data page; the command line takes more
 
 
 def card(config: DataConfig, tell: Callable[[str], None]) -> tuple[Dataset, Card]:
@@ -82,14 +83,26 @@ def world(config: PlantedConfig) -> Dataset:
     return planted(config)
 
 
-def recovered(run: Run, model: Recommender, data: Dataset) -> Recovery:
-    """How well the experts of a run tell the planted interests. Takes seconds: call it when asked for."""
+def recovered(run: Run, model: Recommender, data: Dataset) -> pd.DataFrame:
+    """How well the experts of a run tell the planted interests, beside its nulls. Takes seconds: call it when asked for."""
     return _recovered(str(run.path), cache.stamp(run), data.hash, model, data)
 
 
-@st.cache_data(max_entries=8, show_spinner="Asking every expert which interest it stands for, and the same by chance …")
-def _recovered(path: str, stamp: str, data_hash: str, _model: Recommender, _data: Dataset) -> Recovery:
-    return recover(_model, _data, people=PEOPLE, shuffles=SHUFFLES)
+@st.cache_data(
+    max_entries=8, show_spinner="Asking every expert which interest it stands for, and models with broken keys and values …"
+)
+def _recovered(path: str, stamp: str, data_hash: str, _model: Recommender, _data: Dataset) -> pd.DataFrame:
+    return data_cards.recovery_table(beside_nulls(_model, _data, PEOPLE, shuffles=1), ceiling(_data, _model.length))
+
+
+def remembered(runs: list[Run], data: Dataset) -> pd.DataFrame:
+    """What the finished runs on a planted world remember."""
+    return _remembered(tuple((str(run.path), cache.stamp(run)) for run in runs), data.hash, runs, data)
+
+
+@st.cache_data(max_entries=8, show_spinner="Asking the oracle of this world …")
+def _remembered(known: tuple[tuple[str, str], ...], data_hash: str, _runs: list[Run], _data: Dataset) -> pd.DataFrame:
+    return data_cards.remembered(_runs, _data)
 
 
 @st.cache_data(show_spinner=False)

@@ -100,3 +100,20 @@ def path(table: pd.DataFrame, colours: Palette) -> go.Figure:
     figure.update_xaxes(title="event, in time", fixedrange=True, showgrid=False)
     figure.update_yaxes(fixedrange=True, autorange="reversed")
     return figure
+
+
+def gaps(table: pd.DataFrame, run: str, colours: Palette) -> go.Figure:
+    """Share of the oracle by gap, one line a run; the chosen run's is thick."""
+    figure = go.Figure()
+    for i, (name, rows) in enumerate(table.groupby("run", sort=False)):
+        chosen = name == run
+        colour = colours.picked if chosen else colours.categories[i % len(colours.categories)]
+        figure.add_scatter(
+            x=rows["gap"], y=rows["share"], mode="lines+markers", name=str(name), customdata=rows["people"],
+            line={"width": 4 if chosen else 1.5, "color": colour}, marker={"size": 8 if chosen else 5},
+            hovertemplate="%{y:.0%} of the oracle · %{customdata} people<extra>" + str(name) + "</extra>",
+        )  # fmt: skip
+    figure.update_layout(LAYOUT, height=380, uirevision="gaps")
+    figure.update_xaxes(title="events since the interest last showed", fixedrange=True, type="category", showgrid=False)
+    figure.update_yaxes(title="share of the oracle", tickformat=".0%", rangemode="tozero", fixedrange=True)
+    return figure

@@ -1,4 +1,4 @@
-"""Traffic by epoch, and Figure 5: accuracy and use of the memory against its size. Pure."""
+"""Interest or activity, traffic by epoch, and Figure 5: accuracy and use of the memory against its size. Pure."""
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -69,4 +69,29 @@ def load_by_epoch(heat: pd.DataFrame, colours: Palette) -> go.Figure:
     figure.update_layout(height=380, margin={"l": 8, "r": 8, "t": 8, "b": 8}, dragmode=False)
     figure.update_xaxes(title="epoch", type="category", showgrid=False)
     figure.update_yaxes(title="experts, the busiest at the end on top", autorange="reversed", showgrid=False)
+    return figure
+
+
+def gauges(table: pd.DataFrame, colours: Palette) -> go.Figure:
+    """Each gauge as a dot, and beside it a cross where it would stand without what is claimed."""
+    figure = go.Figure()
+    for row in table.to_dict("records"):
+        figure.add_scatter(
+            x=[row["null"], row["value"]], y=[row["gauge"]] * 2, mode="lines", line={"color": colours.line, "width": 3},
+            hoverinfo="skip", showlegend=False,
+        )  # fmt: skip
+    for column, name, symbol, colour in (
+        ("value", "this run", "circle", colours.picked), ("null", "without what is claimed", "x-thin", colours.text),
+    ):  # fmt: skip
+        marker = {"symbol": symbol, "size": 12, "color": colour, "line": {"width": 2, "color": colour}}
+        figure.add_scatter(
+            x=table[column], y=table["gauge"], mode="markers", name=name, marker=marker, customdata=table["without"],
+            hovertemplate="%{x:.2f}" + ("<br>%{customdata}" if column == "null" else "") + "<extra></extra>",
+        )  # fmt: skip
+    figure.update_layout(
+        height=260, margin={"l": 8, "r": 8, "t": 28, "b": 8}, dragmode=False, hovermode="closest",
+        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
+    )  # fmt: skip
+    figure.update_xaxes(range=[-0.05, 1.05], fixedrange=True, zeroline=True)
+    figure.update_yaxes(autorange="reversed", fixedrange=True)
     return figure

@@ -158,8 +158,13 @@ def kept() -> None:
     st.subheader("Kept on this machine", anchor=False)
     if not mine:
         st.caption("Nothing yet. Files and planted worlds that you keep appear here and on the Train page.")
-    if mine:
+    faults = shelf().unreadable()
+    if mine or faults:
         shell.off("deletion")
+    for fault in faults:
+        with st.container(border=True, horizontal=True, vertical_alignment="center"):
+            st.markdown(f"The folder {shell.plain(fault.name)} cannot be read: {shell.plain(fault.reason)}.", width="stretch")
+            st.button("Remove it", key=f"dat_odd_{fault.name}", on_click=_remove, args=(fault.path.name,), disabled=public.on())
     for entry in mine:
         with st.container(border=True, horizontal=True, vertical_alignment="center"):
             facts = entry.facts
@@ -190,6 +195,13 @@ def _delete(entry: Kept) -> None:
         if runs and entry.kind == "file":
             panel.warning(f"Runs trained on it can no longer be shown: {', '.join(map(shell.plain, runs))}.")
         panel.button("Delete for good", key=f"dat_gone_{entry.id}", type="primary", on_click=_forget, args=(entry,))
+
+
+def _remove(name: str) -> None:
+    try:
+        shelf().delete(name)
+    except InputError as error:
+        st.session_state[SAID] = (False, f"{shell.plain(str(error))}.")
 
 
 def _forget(entry: Kept) -> None:

@@ -44,12 +44,19 @@ PATH = view.About(
 )
 SCORE = view.About(
     "Do the experts of a trained model stand for the planted interests?",
-    f"Adjusted mutual information (AMI) of experts and truth, for at most {cache_data.PEOPLE:,} people: 0 is chance, 1 the same "
-    f"grouping. Chance shuffles the truth {cache_data.SHUFFLES} times. Purity is the share whose expert’s commonest interest is "
-    "theirs.",
-    "Purity grows with the number of experts even by chance, so read it beside its chance. A low score makes no model bad: "
-    "experts may split the world in another way.",
-    test="tests/test_routing.py::test_experts_recover_the_planted_interests_beyond_chance",
+    f"Adjusted mutual information (AMI) for at most {cache_data.PEOPLE:,} people: 0 is chance, 1 the same grouping. People: a "
+    "person’s strongest expert against their heaviest interest. Events: the expert that takes an event most against the event’s "
+    "interest. The rows below the first are the same model with its claim broken.",
+    "What the keys do is read against keys drawn anew, what the values do against noise and swapped values; shuffled truth would "
+    "flatter both. Interests drift, so nobody can tell the heaviest exactly: the last row is the most there is.",
+    test="tests/test_routing.py::test_recovery_stands_beside_models_with_broken_keys_and_values",
+)
+GAPS = view.About(
+    "How far back does a model remember where a person was?",
+    "NDCG@10 on the test events, seen items kept, as a share of the oracle’s, by how many events ago the interest of what came "
+    "next last showed. The oracle knows every interest and its rules.",
+    "At gap 1 the last event alone is enough. A high first point and a steep fall is a model of local order, not of interests.",
+    test="tests/test_routing.py::test_what_is_remembered_is_a_share_of_the_oracle_by_gap",
 )
 
 
@@ -141,19 +148,24 @@ def _scores() -> None:
         return
     try:
         data = cache.dataset(run.config.data, lambda sentence: None)
-        table = data_cards.recovery_table(cache_data.recovered(run, cache.opened(run, data), data))
+        table = cache_data.recovered(run, cache.opened(run, data), data)
+        curves = cache_data.remembered(list_runs(shell.RUNS), data)
     except InputError as error:
         st.error(f"{shell.plain(str(error))}.")
         return
-    best = table.iloc[-1]
+    own, nulls = table.iloc[0], table.set_index("model").iloc[1:-1]
     st.write(
-        f"The expert that reads an event tells the event’s interest with AMI **{best['AMI']:.3f}**; by chance it would be "
-        f"{best['AMI by chance']:.3f} ({best['n']:,} events). Each expert’s own interest is on the Experts page."
+        f"The expert that takes an event tells the event’s interest with AMI **{own['events']:.3f}**; with keys or values broken "
+        f"it would be {nulls['events'].max():.3f} at best. A person’s strongest expert tells their heaviest interest with "
+        f"**{own['people']:.3f}**; with keys drawn anew, {nulls.loc['keys drawn anew', 'people']:.3f}. Each expert’s own "
+        "interest is on the Experts page."
     )
-    formats = {name: st.column_config.NumberColumn(format="%.3f") for name in table.columns if "AMI" in name or "p" in name[:1]}
-    formats |= {"chance, high end": st.column_config.NumberColumn(format="%.3f")}
-    formats["n"] = st.column_config.NumberColumn(format="localized")
-    view.table("dat_recovery", table, SCORE, "How well experts tell the planted interests, beside chance", column_config=formats)
+    formats = {name: st.column_config.NumberColumn(format="%.3f") for name in ("people", "events")}
+    view.table("dat_recovery", table, SCORE, "How well experts tell the interests, beside broken models", column_config=formats)
+    if len(curves):
+        st.subheader("What does it remember?", anchor=False)
+        alt = f"Share of the oracle’s NDCG@10 by gap for {curves['run'].nunique()} runs on this world, falling as the gap grows."
+        view.chart("dat_gaps", charts_data.gaps(curves, run.name, charts.palette(shell.is_dark())), curves, GAPS, alt)
 
 
 def _planted(run: Run) -> bool:

@@ -33,11 +33,17 @@ def grid(now: Context, here: Situation) -> None:
         key=GRID, on_select=_picked, selection_mode="points", config=charts.CONFIG,
         alt=f"Grid of {len(table)} experts, coloured by how many people summon them. Summoned here, strongest first: {summoned}.",
     )  # fmt: skip
-    st.caption(
+    how = (
         f"The history becomes a query of {width} numbers (the two strips). Its orange half is compared with the row sub-keys, "
         "its blue half with the column sub-keys; a square’s score is the sum of its two edges. Numbered: the squares with the "
-        f"highest sums, 1 = strongest. Background: how many of {len(traffic.experts):,} people summon an expert, the hotter the "
-        "more. Click a square, or choose below."
+        "highest sums, 1 = strongest."
+        if found.votes is None
+        else "Every event of the history asks the memory and gives its vote to the experts it finds, newer events more than "
+        f"older ones; the two strips are their mean query of {width} numbers. Numbered: the squares with most votes, 1 = first."
+    )
+    st.caption(
+        f"{how} Background: how many of {len(traffic.experts):,} people summon an expert, the hotter the more. Click a square, "
+        "or choose below."
     )
     _whose(found.experts[0].numpy(), traffic)
     _one(now, here, table, traffic)

@@ -11,7 +11,7 @@ from elastic_core.data import Dataset
 from elastic_core.data.sources import at_hand
 from elastic_core.errors import InputError
 from elastic_core.models import Recommender, Retrieves, model_class
-from elastic_core.runs import Run
+from elastic_core.runs import Run, unreadable_runs
 from elastic_core.services import inspect
 from pages.ui import cache, garbage, lock, shell, tour
 from pages.ui.lock import locked
@@ -93,7 +93,11 @@ def _open(
     lacking: list[DataConfig] = []  # data that cannot be had are said once, not for every run on them
     wanted = st.session_state.pop(shell.WANTED, None) or asked
     if wanted and wanted not in runs:
-        problems.append(f"There is no run called {quoted(wanted)} here.")
+        fault = next((f for f in unreadable_runs(shell.RUNS) if wanted in (f.name, f.path.name)), None)
+        if fault is None:
+            problems.append(f"There is no run called {quoted(wanted)} here.")
+        else:
+            problems.append(f"The run {quoted(fault.name)} cannot be shown: {plain(fault.reason)}.")
     for name in [wanted, *list(runs)]:
         run = runs.get(name or "")
         if run is None:

@@ -2,6 +2,7 @@
 
 import pandas as pd
 
+from elastic_core.memory.gauges import Gauges
 from elastic_core.services.traffic import Chance, Traffic, health_of
 from pages.ui.view import About
 
@@ -55,6 +56,15 @@ SIZE = About(
     "Each run alone: seeds differ by about as much as neighbouring settings. Use falls in a larger memory by counting alone, "
     "because people · k choices cannot reach many more experts than that.",
     test="tests/test_traffic.py::test_figure_five_compares_only_runs_that_differ_in_nothing_else",
+)
+GAUGES = About(
+    "Do the experts follow what somebody watched, or how much?",
+    "Experts of one part of a history found again by another part (1 = all of them), and how well which experts somebody gets "
+    "tells, for people held out, the logarithm of their history’s length and the genres in it (R² of a ridge regression: 1 "
+    "exactly, 0 nothing).",
+    "Length may be told a little even by a router of interests: the cross shows what the popularity of the films alone tells, "
+    "because active people watch rarer ones. A high overlap means something only where strangers’ is low.",
+    test="tests/test_routing.py::test_the_gauges_tell_a_router_of_interests_from_one_of_activity",
 )
 EPOCHS = About(
     "Was the memory alive from the start?",
@@ -115,6 +125,28 @@ def verdict(now: Traffic, band: Chance, table: pd.DataFrame) -> str:
         f"**{used:,} of {now.size:,} experts are in use** by {now.people:,} people; {asleep}. "
         f"The memory is used {even} chance: **{hot} experts are hotter and {cold} quieter than chance allows**, and "
         f"{mine['half']:.0f} experts carry half of the traffic (random: {chance['half']:.0f})."
+    )
+
+
+def gauge_table(found: Gauges) -> pd.DataFrame:
+    """gauge, value, null, without (what the null is); no genres, no row."""
+    rows = [
+        ("Odd events ~ even events", found.halves, found.stranger, "another person of like length"),
+        ("Whole history ~ a random quarter", found.quarter, found.quarter_stranger, "another person’s quarter"),
+        ("Tells genres (R²)", found.genres, found.genres_shuffled, "experts shuffled among people"),
+        ("Tells length (R²)", found.length, found.length_popularity, "the popularity of the items alone"),
+    ]
+    return pd.DataFrame([row for row in rows if row[1] == row[1]], columns=["gauge", "value", "null", "without"])
+
+
+def interest_or_activity(found: Gauges) -> str:
+    """The gauges in two sentences."""
+    stable = "finds" if found.quarter >= 0.5 else "finds only"
+    length = "more than" if found.length > found.length_popularity + 0.02 else "no more than"
+    return (
+        f"From a random quarter of a history the memory {stable} **{found.quarter:.0%}** of the person’s experts again (a "
+        f"stranger’s quarter: {found.quarter_stranger:.0%}). Which experts somebody gets tells how long their history is "
+        f"{length} the popularity of what they chose does by itself."
     )
 
 

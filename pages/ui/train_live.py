@@ -15,7 +15,7 @@ PROBLEM = "train_problem"
 def live() -> None:
     """Draws the jobs, again every few seconds while one is active; the whole page once when one changes its state."""
     jobs = Jobs(shell.RUNS)
-    jobs.pump()
+    _pump(jobs)
     drawn = _states(jobs)
     active = any(state in ACTIVE for state in drawn.values())
     st.fragment(_draw, run_every=EVERY if active else None, key="train_live")(drawn)
@@ -40,18 +40,36 @@ def curves(job: Job) -> None:
         st.dataframe(frame, hide_index=True, alt="Learning curves as numbers, one row an epoch")
 
 
+def _pump(jobs: Jobs) -> str:
+    """Lets the queue go on; why it cannot, if it cannot."""
+    try:
+        jobs.pump()
+    except InputError as error:
+        return str(error)
+    return ""
+
+
 def _states(jobs: Jobs) -> dict[str, str]:
     return {job.id: job.state for job in jobs.all()}
 
 
 def _draw(drawn: dict[str, str]) -> None:
     jobs = Jobs(shell.RUNS)
-    jobs.pump()
+    refused = _pump(jobs)
     listed = jobs.all()
     if {job.id: job.state for job in listed} != drawn:
         st.rerun(scope="app")
+    if refused:
+        st.error(f"No training can begin now: {shell.plain(refused)}.")
     if st.session_state.get(PROBLEM):
         st.error(f"{shell.plain(st.session_state[PROBLEM])}.")
+    for fault in jobs.unreadable():
+        with st.container(border=True, horizontal=True, vertical_alignment="center"):
+            st.write(
+                f"The folder {shell.plain(fault.name)} in the list of trainings cannot be read: {shell.plain(fault.reason)}."
+            )
+            held = {"on_click": act, "disabled": public.on()}
+            st.button("Remove it", key=f"train_odd_{fault.name}", args=("discard", fault.path.name), **held)
     for job in listed:
         if job.state in ("running", "not responding"):
             _running(job)

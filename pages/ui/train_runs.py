@@ -4,7 +4,7 @@ import json
 
 import streamlit as st
 
-from elastic_core.runs import EVENTS, Run
+from elastic_core.runs import EVENTS, Run, unreadable_runs
 from elastic_core.services import presets, run_table
 from pages.ui import charts, charts_train, shell, view
 from pages.ui.view import About
@@ -42,6 +42,8 @@ ABOUT = {
 
 def table(runs: list[Run]) -> None:
     st.header("Runs")
+    for fault in unreadable_runs(shell.RUNS):
+        st.caption(f"The folder {shell.plain(fault.name)} is no run that can be read: {shell.plain(fault.reason)}.")
     if not runs:
         st.info("No run yet. The first one that you train appears here.")
         return

@@ -16,7 +16,7 @@ Opened = Callable[..., AppTest]
 
 
 def test_it_says_how_healthy_the_memory_is_beside_chance(opened: Opened) -> None:
-    app = opened(PAGE, run="tiny")
+    app = opened(PAGE, run="tiny", trf_part="Inequality")
     words = said(app)
     assert "of 64 experts are in use" in words and "random router" in words
     table = app.dataframe[0].value
@@ -41,7 +41,7 @@ def test_two_runs_stand_side_by_side_only_where_both_have_a_memory(opened: Opene
     import shutil
 
     shutil.copytree(app_runs / "other", app_runs / "tiny")
-    app = opened(PAGE, run="tiny", vs="other")
+    app = opened(PAGE, run="tiny", vs="other", trf_part="Inequality")
     assert app.dataframe[0].value.columns.tolist() == ["", "tiny", "random router for tiny", "other", "random router for other"]
 
 

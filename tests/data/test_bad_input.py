@@ -1,13 +1,15 @@
 """Bad input is answered with one sentence that names the line or the column."""
 
 import gzip
+import tracemalloc
 import zipfile
+from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from elastic_core.config import DataConfig
-from elastic_core.data import load
+from elastic_core.data import files, load
 from elastic_core.data.interactions import read
 from elastic_core.errors import InputError
 
@@ -130,3 +132,25 @@ def test_paths_and_names(write, tmp_path):
         read(folder / "a.csv", {"user": "who"})
     with pytest.raises(InputError, match="maps 'rating'"):
         read(folder / "a.csv", {"rating": "time"})
+
+
+@pytest.mark.parametrize("name", ["bomb.csv.gz", "bomb.zip", "bomb.csv", "twice.zip"])
+def test_unpacking_is_bounded_on_the_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Of 64 MB of zeros no more is ever held than the bound (here 1 MB), a piece and what was packed; whatever the file says."""
+    monkeypatch.setattr(files, "MOST_BYTES", 2**20)
+    zeros = bytes(2**26)
+    if name == "bomb.csv":
+        (tmp_path / name).write_bytes(zeros)
+    elif name.endswith(".gz"):
+        (tmp_path / name).write_bytes(gzip.compress(zeros, 1))
+    else:
+        with zipfile.ZipFile(tmp_path / name, "w", zipfile.ZIP_DEFLATED) as archive:
+            inner = ("a.csv.gz", gzip.compress(zeros, 1)) if name == "twice.zip" else ("a.csv", zeros)
+            archive.writestr(*inner)
+    del zeros
+    tracemalloc.start()
+    with pytest.raises(InputError, match=r"more than 1\.0 MB when unpacked"):
+        load(DataConfig(source=str(tmp_path / name)))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2**25

@@ -14,6 +14,7 @@ EVIL = (
     f'![x](http://{TRAP}/m) <img src="http://{TRAP}/h"> <a href="http://{TRAP}/a">a</a> [l](http://{TRAP}/l) http://{TRAP}/u '
     "www.evil.example me@evil.example :material/home: :streamlit: $x$ **b** `c` =1+1"
 )
+ID = f"![x](http://{TRAP}/i) <img src='http://{TRAP}/h'> $(touch pwned) [l](http://{TRAP}/l) me@evil.example **b**"
 FOLDER = f"local-![x](http:&sol;&sol;{TRAP}&sol;f) $(touch pwned) <a href='http:&sol;&sol;{TRAP}'>f"  # all that a name may hold
 PEER = "local-`b` **peer** ; touch pwned"
 
@@ -29,7 +30,7 @@ def world(folder: Path) -> Path:
             for place in range(12):
                 item = (user * 5 + place * (1 + user % 3)) % 24
                 genres = f"{EVIL.replace('|', '')} {item % 3}"
-                rows.writerow((f"{EVIL} {user}", f"{EVIL} {item}", 1_000_000 + place, f"{EVIL} {item} (1999)", genres))
+                rows.writerow((f"{ID} {user}", f"{ID} {item}", 1_000_000 + place, f"{EVIL} {item} (1999)", genres))
     card = {"kind": "file", "label": EVIL, "facts": {"people": 30, "items": 24, "events": 360, "notes": [EVIL]}, "when": EVIL}
     for name, model in ((FOLDER, "elastic"), (PEER, "sasrec")):
         size = () if model == "sasrec" else ("model.side=3", "model.k=2")
@@ -43,11 +44,15 @@ def world(folder: Path) -> Path:
         job = folder / "jobs" / f"20240101-000000-00000{i}"
         job.mkdir(parents=True)
         config = Run(folder / FOLDER).config.override(f"train.device={EVIL}").to_dict()
-        (job / "job.json").write_text(json.dumps({"run": f"local-{i} {FOLDER}", "config": config}))
+        (job / "job.json").write_text(json.dumps({"run": f"local-{i}", "config": config}))
         (job / "begun.json").write_text("{}")
         (job / "log.txt").write_text(EVIL)
         if end:
             (job / "end.json").write_text(json.dumps(end))
+    for odd in (folder / f"local-odd {FOLDER}", folder / "jobs" / f"20240102 {FOLDER}", folder / "uploads" / f"0 {FOLDER}"):
+        odd.mkdir()
+        for name in ("config.json", "job.json", "upload.json"):
+            (odd / name).write_text(json.dumps({EVIL: EVIL, "model": {"name": EVIL}, "run": EVIL, "label": EVIL}))
     return folder
 
 

@@ -3,6 +3,7 @@
 import json
 import os
 import pickle
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from streamlit.testing.v1 import AppTest
 
+from elastic_core.data import load
 from elastic_core.errors import InputError
 from elastic_core.runs import Run
 from pages.ui import shell
@@ -59,6 +61,14 @@ def _drop(name: str) -> Break:
     return lambda run: (run / name).unlink()
 
 
+def _link(name: str, target: str) -> Break:
+    return lambda run: ((run / name).unlink(missing_ok=True), (run / name).symlink_to(target))
+
+
+def _pipe(name: str) -> Break:
+    return lambda run: ((run / name).unlink(missing_ok=True), os.mkfifo(run / name))
+
+
 def _wider(weights: dict[str, torch.Tensor]) -> None:
     weights["events.items.weight"] = torch.zeros(61, 7)
 
@@ -92,6 +102,16 @@ UNREADABLE: dict[str, Break] = {
     "weights: one is missing": _weights(lambda weights: weights.pop("norm.weight")),
     "weights: one too many": _weights(lambda weights: weights.update(evil=torch.zeros(1))),
     "weights: another shape": _weights(_wider),
+    "weights: not a number": _weights(lambda weights: weights["norm.weight"].fill_(float("nan"))),
+    "weights: one infinite": _weights(lambda weights: weights["norm.bias"][3:4].fill_(float("inf"))),
+    "weights: one of 3e38": _weights(lambda weights: weights["events.positions"][0, 0:1].fill_(3e38)),
+    "weights: experts of 3e38": _weights(lambda weights: weights["memories.0.values.weight"].fill_(-3e38)),
+    "weights: a temperature beyond all": _weights(lambda weights: weights["memories.0.keys.log_temperature"].fill_(500.0)),
+    "weights: an endless device": _link("model.safetensors", "/dev/zero"),
+    "weights: a pipe": _pipe("model.safetensors"),
+    "weights: a link to another run's": lambda run: (
+        _drop("model.safetensors")(run), (run / "model.safetensors").symlink_to(run.parent / "tiny" / "model.safetensors"),
+    ),
     "weights: a folder": lambda run: (_drop("model.safetensors")(run), (run / "model.safetensors").mkdir()),
     "items: missing": _drop("items.csv"),
     "items: empty": _text("items.csv", ""),
@@ -172,10 +192,25 @@ def test_damage_beside_the_weights_does_not_stop_a_page(broken: Callable[[Break]
     assert not Path("/tmp/elastic-was-executed").exists()
 
 
+@pytest.mark.parametrize(
+    ("name", "tensor"),
+    [
+        ("weights: not a number", "norm.weight"),
+        ("weights: one infinite", "norm.bias"),
+        ("weights: one of 3e38", "events.positions"),
+        ("weights: experts of 3e38", "memories.0.values.weight"),
+        ("weights: another shape", "events.items.weight"),
+    ],
+)
+def test_the_sentence_names_the_tensor(tiny_runs: Path, tmp_path: Path, name: str, tensor: str) -> None:
+    run = Run(shutil.copytree(tiny_runs / "tiny", tmp_path / "broken"))
+    UNREADABLE[name](run.path)
+    with pytest.raises(InputError, match=rf"broken/model\.safetensors .*{re.escape(tensor)}"):
+        run.model(load(run.config.data))
+
+
 @pytest.mark.parametrize("name", UNREADABLE)
 def test_the_core_says_what_is_wrong_in_one_sentence(tiny_runs: Path, tmp_path: Path, name: str) -> None:
-    from elastic_core.data import load
-
     run = Run(shutil.copytree(tiny_runs / "tiny", tmp_path / "broken"))
     UNREADABLE[name](run.path)
     with pytest.raises(InputError) as error:

@@ -63,7 +63,7 @@ def live(app: AppTest) -> list[str]:
         for name, value in strings(message):
             rule = HTML if kind == "Html" or name == "spec" else MARKDOWN
             value = re.sub(r"(?<!\\)`[^`]*`", "", value) if rule is MARKDOWN else value  # inline code
-            if name not in TEXT.get(kind, ()) and (hit := rule.search(value)):
+            if name != "id" and name not in TEXT.get(kind, ()) and (hit := rule.search(value)):
                 found.append(f"{kind}.{name}: … {value[max(hit.start() - 60, 0) : hit.end() + 40]}")
     return found
 

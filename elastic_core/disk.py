@@ -1,0 +1,233 @@
+"""What lies on disk may be anybody's: every file of a run, a job or an upload is read and written through this module.
+
+Read: regular files only (a pipe would wait for ever, a device never end), no larger than an honest one could be, and never
+through a link, which could lead to anything. Written: whole or not at all, beside its place and then renamed; a disk that is
+full or read-only is one sentence and leaves what was there.
+"""
+
+import json
+import os
+import re
+import shutil
+import stat
+import time
+import unicodedata
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from elastic_core.errors import InputError
+
+LONGEST_NAME = 100  # characters of a folder's name that a list shows
+
+
+class Absent(InputError):
+    """There is no such file, which often is an answer and no fault."""
+
+
+class Unreadable(NamedTuple):
+    """A folder in a list of runs, jobs or uploads that cannot be one of them, and why: one sentence without its stop."""
+
+    path: Path
+    reason: str
+
+    @property
+    def name(self) -> str:
+        """Fit to be shown and to be looked up by; not unlike names of other folders, if need be."""
+        return shown(self.path.name)
+
+
+def showable(text: str) -> bool:
+    """Whether a text has no control characters, no half characters and nothing that turns the direction of reading."""
+    return text.isprintable() or not any(unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp") for c in text)
+
+
+def shown(text: object, most: int = LONGEST_NAME) -> str:
+    """Text of a stranger for a sentence: what is no letter of any script is written out, and a long one is cut."""
+    plain = "".join(c if c.isprintable() or c == " " else c.encode("unicode_escape").decode() for c in str(text)[: 2 * most])
+    return plain if len(plain) <= most else plain[: most - 1] + "…"
+
+
+def called(path: Path, within: Path) -> str:
+    """How sentences call a file: `tiny/config.json`."""
+    return f"{folder_name(within)}/{shown(path.relative_to(within))}"
+
+
+def folder_name(path: Path) -> str:
+    """`tiny`, of `.` too."""
+    return shown(path.name or path.resolve().name)
+
+
+# --- reading ---------------------------------------------------------------------------------------------------------
+
+
+def regular(path: Path, most: int, within: Path) -> Path:
+    """The path of a regular file of at most `most` bytes that lies below `within`, with no link on the way.
+
+    Raises Absent if there is none, InputError naming it for anything else.
+    """
+    name = called(path, within)
+    try:
+        found = path.lstat()
+        linked = stat.S_ISLNK(found.st_mode) or path.resolve() != within.resolve() / path.relative_to(within)
+    except (FileNotFoundError, NotADirectoryError):
+        raise Absent(f"{folder_name(within)} has no {path.relative_to(within)}") from None
+    except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: a circle of links
+        raise InputError(f"{name} cannot be read ({reason(error)})") from None
+    if linked:
+        raise InputError(f"{name} is a link, and links are not followed")
+    if not stat.S_ISREG(found.st_mode):
+        raise InputError(f"{name} is no regular file")
+    if found.st_size > most:
+        raise InputError(f"{name} has {size(found.st_size)}; at most {size(most)} are read")
+    return path
+
+
+def read_bytes(path: Path, most: int, within: Path) -> bytes:
+    """The bytes of a file, as `regular` allows it."""
+    name = called(path, within)
+    try:
+        # without waiting: whatever takes the file's place between the look and the opening must not hold us up
+        descriptor = os.open(regular(path, most, within), os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+        with os.fdopen(descriptor, "rb") as file:
+            data = file.read(most + 1)
+    except OSError as error:
+        raise InputError(f"{name} cannot be read ({reason(error)})") from None
+    if len(data) > most:
+        raise InputError(f"{name} has more than {size(most)}, which are read at most")
+    return data
+
+
+def read_text(path: Path, most: int, within: Path) -> str:
+    """A UTF-8 text."""
+    try:
+        return read_bytes(path, most, within).decode("utf-8")
+    except UnicodeDecodeError:
+        raise InputError(f"{called(path, within)} is not a UTF-8 text file") from None
+
+
+def read_object(path: Path, most: int, within: Path) -> dict[str, Any]:
+    """The object in a JSON file."""
+    name = called(path, within)
+    try:
+        plain = parse(read_text(path, most, within))
+    except ValueError as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{name} is not valid JSON ({error})") from None
+    if not isinstance(plain, dict):
+        raise InputError(f"{name} must hold an object")
+    return plain
+
+
+def parse(text: str) -> Any:
+    """JSON from anywhere. Raises ValueError for what is none, too deep, or holds half characters that no page could show."""
+    try:
+        plain = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"line {error.lineno}: {error.msg}") from None
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    except ValueError:
+        raise ValueError("it holds a number of thousands of digits") from None
+    if re.search(r"\\ud[89a-f]", text, re.IGNORECASE):
+        try:
+            json.dumps(plain, ensure_ascii=False).encode("utf-8")
+        except (UnicodeEncodeError, RecursionError):
+            raise ValueError("it holds half a character") from None
+    return plain
+
+
+# --- names -----------------------------------------------------------------------------------------------------------
+
+
+def folders(root: Path, pattern: str = "*") -> Iterator[Path]:
+    """What lies directly in a list's folder, by name, hidden entries left out; nothing where there is no such folder."""
+    try:
+        found = sorted(path for path in root.glob(pattern) if not path.name.startswith("."))
+    except OSError:
+        return
+    yield from found
+
+
+def check_folder(path: Path) -> None:
+    """Raises InputError unless `path`, an entry of a list, is a folder itself, not a link, with a name that can be shown."""
+    if path.is_symlink():
+        raise InputError("it is a link, and links are not followed")
+    if not path.is_dir():
+        raise InputError("it is no folder")
+    if len(path.name) > LONGEST_NAME or not showable(path.name):
+        raise InputError("its name holds characters that no page could show, or too many")
+
+
+def refuse_links(folder: Path) -> None:
+    """Raises InputError if an entry of a folder is a link: what is written there would land elsewhere."""
+    try:
+        with os.scandir(folder) as entries:
+            linked = next((entry.name for entry in entries if entry.is_symlink()), None)
+    except OSError as error:
+        raise InputError(f"{folder_name(folder)} cannot be read ({reason(error)})") from None
+    if linked is not None:
+        raise InputError(f"{folder_name(folder)}/{shown(linked)} is a link, and links are not followed")
+
+
+# --- writing ---------------------------------------------------------------------------------------------------------
+
+
+def write_whole(path: Path, write: Callable[[Path], Any]) -> None:
+    """Lets `write` fill a file beside `path`, then puts it in place in one step.
+
+    Raises InputError if the disk does not take it; what was there stays. FileNotFoundError: the folder itself has gone.
+    """
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with said(path):
+            write(beside)
+            os.replace(beside, path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    write_whole(path, lambda beside: beside.write_text(text, encoding="utf-8"))
+
+
+def remove(path: Path, parking: Path) -> None:
+    """Takes a folder out of sight in one step, then away. Of a link the link goes, and what it leads to stays."""
+    away = parking / f".gone-{path.name}-{time.time_ns()}"
+    with said(path):
+        try:
+            os.replace(path, away)
+        except FileNotFoundError:
+            return
+        if away.is_dir() and not away.is_symlink():
+            shutil.rmtree(away, ignore_errors=True)
+        else:
+            away.unlink(missing_ok=True)
+
+
+@contextmanager
+def said(path: Path) -> Iterator[None]:
+    """Turns the refusal of a disk into one sentence about `path`. A folder that somebody removed stays FileNotFoundError."""
+    try:
+        yield
+    except (InputError, FileNotFoundError):
+        raise
+    except OSError as error:
+        raise InputError(f"{path} cannot be written ({reason(error)})") from None
+    except Exception as error:
+        # torch and safetensors write in a language of their own, and know no OSError
+        if type(error).__name__ != "SafetensorError" and not (isinstance(error, RuntimeError) and "writ" in str(error)):
+            raise
+        raise InputError(f"{path} cannot be written ({reason(error)}); is the disk full?") from None
+
+
+def reason(error: Exception) -> str:
+    """What went wrong, without Python's way of saying it."""
+    return getattr(error, "strerror", None) or shown(" ".join(str(error).split()), 150)
+
+
+def size(n: int) -> str:
+    """`3.2 MB`, `800 bytes`."""
+    return f"{n:,} bytes" if n < 2**20 else f"{n / 2**20:,.1f} MB" if n < 2**30 else f"{n / 2**30:,.1f} GB"

@@ -1,0 +1,64 @@
+"""One layer over interest slots: events read what the slots hold; in the last one every slot predicts by itself (ours).
+
+Symbols: x the stream `[B, n, d]`, h the same normalised, p the retrieved experts `[B, k, d]`, held what the slots hold
+(gated_slots.py).
+"""
+
+import torch
+from torch import Tensor, nn
+
+from elastic_core.layers.dispatcher import LocalConvolution
+from elastic_core.layers.feed_forward import FeedForward
+
+
+class SlotLayer(nn.Module):
+    """Events read the slots and are changed by their mixture; with `final` the slots are not mixed but predict one by one."""
+
+    def __init__(
+        self, width: int, dropout: float, conv_width: int, expansion: int, *, final: bool, context: bool, other: bool, lately: int
+    ) -> None:
+        """`context`: a slot predicts with the event at hand in view; `other`: a part that reads no slot; `lately`: over how many
+        spans of the recent past the slots' shares know how often each was written."""
+        super().__init__()
+        self.final, self.context, self.scale = final, context, width**-0.5
+        self.norm = nn.LayerNorm(width)
+        self.query, self.expert_key, self.slot_key = (nn.Linear(width, width, bias=False) for _ in range(3))
+        self.expert_value, self.slot_value = nn.Linear(width, width, bias=False), nn.Linear(width, width)
+        self.local = LocalConvolution(width, conv_width) if conv_width else None
+        self.dropout = nn.Dropout(dropout)
+        self.feed_forward = FeedForward(width, dropout, expansion)
+        self.other = nn.Linear(width, 1) if other else None
+        self.recency = nn.Parameter(torch.zeros(2, lately)) if lately else None
+
+    def ask(self, h: Tensor, p: Tensor) -> tuple[Tensor, Tensor]:
+        """What events `h [B, n, d]` ask of what the slots hold `[B, n, d]`, and of the experts themselves `[B, n, k]`."""
+        q = self.query(h) * self.scale
+        return q @ self.slot_key.weight, q @ self.expert_key(p).transpose(-1, -2)
+
+    def mix(self, x: Tensor, slots: Tensor, mixed: Tensor, p: Tensor, local: Tensor) -> Tensor:
+        """The next x: the slots' weights `[B, n, k]` and mixture `[B, n, d]` and what came just before go in."""
+        return self.feed_forward(x + self.dropout(slots @ self.expert_value(p) + self.slot_value(mixed) + local))
+
+    def predict(
+        self, x: Tensor, h: Tensor, held: Tensor, p: Tensor, local: Tensor, lately: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """What every slot says `[B, n, P, d]` and the logarithms of their shares `[B, n, P]`, for `held [B, n, k, d]`."""
+        moving, shares = self.ask(h, p)
+        shares = shares + torch.einsum("bnd,bnkd->bnk", moving, held.to(moving.dtype))
+        base = (x + self.dropout(local)).unsqueeze(2)
+        said = self.dropout(self.slot_value(held) + self.expert_value(p).unsqueeze(1))
+        said = base + said if self.context else said
+        if lately is not None and self.recency is not None:
+            shares = shares + lately[:, :, :-1] @ self.recency[0]
+        if self.other is not None:
+            rest = self.other(h)
+            if lately is not None and self.recency is not None:
+                rest = rest + lately[:, :, -1:] @ self.recency[1]
+            said, shares = torch.cat([said, base], 2), torch.cat([shares, rest], 2)
+        return self.feed_forward(said), shares.float().log_softmax(-1)
+
+    def nearby(self, h: Tensor, last: bool = False) -> Tensor:
+        """The local convolution of the normalised events, or nothing."""
+        if self.local is None:
+            return h.new_zeros(1)
+        return self.local.last(h) if last else self.local(h)

@@ -1,0 +1,94 @@
+"""Retrieval by votes (ours): every event of a history asks the memory, and the k experts that most events ask for are retrieved.
+
+One query for a whole history must stand between its interests, and there it mostly tells how much somebody watched: averages of
+many events lie closer together than averages of few. Here nothing is averaged before the search. Each event's own content is
+compared with the 2√K sub-keys (Eq. 6-7). As a key's score is the sum of its two halves, the softmax over all K keys is the
+product of a softmax over rows and one over columns, exactly: an event spreads one vote over the grid as a_t ⊗ b_t. Votes
+fade with a half-life in events that is learned, fixed, or without end; the k experts with most votes are retrieved, and gated
+by their part of the votes, which is how the gradient reaches sub-keys, half-life and temperature.
+
+    votes = Σ_t w_t a_t b_tᵀ      [√K, √K]      O(N·(√K·d + K)) for N events
+"""
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from elastic_core.layers.interest_memory import LEAST_VOTES, InterestMemory, QueriedMemory, Retrieved, SharedInterests, gate
+
+HALF_LIFE = 32.0  # events, before anything is learned
+TEMPERATURE = 0.1  # of the agreement of two views
+
+
+class VotingMemory(InterestMemory):
+    """side² experts of width d behind product keys. History content `[B, N, d]`, mask `[B, N]` or None → `Retrieved`."""
+
+    def __init__(self, width: int, side: int, k: int, *, norm: str, scores: str, gate: str, half_life: float = 0.0) -> None:
+        """`half_life` in events; 0 is learned."""
+        super().__init__(width, side, k, norm=norm, scores=scores, gate=gate)
+        self.log_half_life = nn.Parameter(torch.tensor(math.log(half_life or HALF_LIFE)), requires_grad=not half_life)
+
+    def forward(self, x: Tensor, real: Tensor | None) -> Retrieved:
+        """`scores` are logarithms of parts of all votes, `halves` those of the mean softmax over each set of sub-keys; `query`
+        and `raw` are weighted means of what the events ask."""
+        with torch.autocast(x.device.type, enabled=False):
+            x = x.to(self.values.weight.dtype)
+            query = self.norm(x)
+            asked = self.keys(query.flatten(0, 1)).softmax(-1).unflatten(0, x.shape[:2])  # [B, N, 2, side]
+            weight = self.weights(x, real)
+            rows, columns = asked.unbind(2)
+            votes = ((rows * weight.unsqueeze(-1)).transpose(1, 2) @ columns).flatten(1)  # [B, K]
+            most, experts = votes.topk(self.k)
+            found = (most + LEAST_VOTES).log()
+            gates = gate(found, self.kind)
+            return Retrieved(
+                interests=self.values(experts) * gates.unsqueeze(-1),
+                experts=experts,
+                scores=found,
+                gates=gates,
+                halves=(torch.einsum("bn,bnhs->bhs", weight, asked) + LEAST_VOTES).log(),
+                query=torch.einsum("bn,bnd->bd", weight, query),
+                raw=torch.einsum("bn,bnd->bd", weight, x),
+                votes=votes,
+            )
+
+    def weights(self, x: Tensor, real: Tensor | None) -> Tensor:
+        """What part of all votes each event has, `[B, N]`: halved every half-life, zero on padding."""
+        ago = torch.arange(x.shape[1] - 1, -1, -1, device=x.device)
+        weight = (-math.log(2) * ago / self.log_half_life.exp()).exp().expand(x.shape[:2])
+        weight = weight if real is None else weight * real
+        return weight / weight.sum(1, keepdim=True).clamp_min(1e-12)
+
+    def agreement(self, x: Tensor, real: Tensor) -> Tensor:
+        """Do two parts of one history vote alike, and parts of different histories not? A contrastive loss, the mean over people.
+
+        The parts have no event in common and the share of each is drawn at random, so neither an item that both hold nor how many
+        there are can tell whose they are. Likeness is the Bhattacharyya coefficient of their votes (1 = the same)."""
+        first = real & (torch.rand(real.shape, device=x.device) < torch.rand(len(x), 1, device=x.device))
+        both = first.any(1) & (real & ~first).any(1)
+        if both.sum() < 2:
+            return x.new_zeros(())
+        x, first, second = x[both], first[both], (real & ~first)[both]
+        one, two = ((self(x, part).every.exp()).sqrt() for part in (first, second))
+        return functional.cross_entropy(one @ two.T / TEMPERATURE, torch.arange(len(x), device=x.device))
+
+    def asked(self, x: Tensor, real: Tensor | None) -> Tensor:
+        """Every event's own query before normalisation, `[M, d]`."""
+        return x.flatten(0, 1) if real is None else x[real]
+
+
+def interest_memory(settings: Any) -> InterestMemory | SharedInterests:
+    """The memory that a model's settings ask for: `memory`, `query`, `query_norm`, `scores`, `gate`, `stride`, `window`, and
+    length, width, heads, side and k."""
+    if settings.memory == "none":
+        return SharedInterests(settings.width, settings.k)
+    keys = {"norm": settings.query_norm, "scores": settings.scores, "gate": settings.gate}
+    if settings.query == "votes":
+        return VotingMemory(settings.width, settings.side, settings.k, half_life=getattr(settings, "half_life", 0.0), **keys)
+    return QueriedMemory(
+        settings.length, settings.width, settings.heads, settings.side, settings.k,
+        query=settings.query, stride=settings.stride, window=settings.window or None, **keys,
+    )  # fmt: skip

@@ -1,0 +1,69 @@
+"""What does a model remember? Its share of the planted oracle, by how long ago the interest of what came next last showed.
+
+In the planted world the next event follows the last item met in its own interest. The *gap* is how many events ago that was: at
+gap 1 local order is enough, at gaps of 5 and more somebody must have remembered where this person was in that interest. An
+average over people hides the difference. The oracle knows mixture and interests; a model that forgets everything but the
+last event has a share that falls to what popularity gives, which stands beside it.
+"""
+
+import numpy as np
+import pandas as pd
+import torch
+
+from elastic_core.data import Dataset
+from elastic_core.data.truth import NOISE
+from elastic_core.errors import InputError
+from elastic_core.evaluation.candidates import Candidates
+from elastic_core.evaluation.metrics import Ranks, expected, rank
+
+BINS = ((1, 1), (2, 2), (3, 4), (5, 10), (11, 10**9))
+METRIC = "NDCG@10"
+
+
+def gaps(dataset: Dataset, split: str = "test") -> np.ndarray:
+    """Events since the target's interest last showed, int [users]; 0 where the target is noise or its interest is new."""
+    truth = _truth(dataset)
+    ends, starts = dataset.ends(split), dataset.histories.offsets[:-1]  # type: ignore[arg-type]
+    found = np.zeros(len(ends), dtype=np.int64)
+    for user, (start, end) in enumerate(zip(starts, ends, strict=True)):
+        interest = truth.event_interest[end]
+        met = np.flatnonzero(truth.event_interest[start:end] == interest)
+        if interest != NOISE and len(met):
+            found[user] = end - start - met[-1]
+    return found
+
+
+def oracle_ranks(dataset: Dataset, protocol: str, split: str = "test") -> Ranks:
+    """Where the oracle puts every person's target."""
+    truth, candidates = _truth(dataset), Candidates(dataset, split, 0)  # type: ignore[arg-type]
+    starts, ends = dataset.histories.offsets[:-1], candidates.ends
+    parts = []
+    for at in range(0, len(ends), 256):
+        users = np.arange(at, min(at + 256, len(ends)))
+        scores = truth.oracle(dataset.histories.items, starts[users], ends[users], users)
+        targets = torch.from_numpy(candidates.targets[users].astype(np.int64))
+        parts.append(rank(torch.from_numpy(scores), targets, candidates.mask(protocol, users)))
+    return Ranks.join(parts)
+
+
+def by_gap(found: np.ndarray, oracle: np.ndarray, gap: np.ndarray) -> pd.DataFrame:
+    """A metric per person of a model and of the oracle, `[users]`: their means and the share, one row per range of gaps."""
+    rows = []
+    for low, high in BINS:
+        here = (gap >= low) & (gap <= high)
+        if here.any():
+            name = str(low) if low == high else f"{low}-{high}" if high < 10**9 else f"> {low - 1}"
+            mean, best = float(found[here].mean()), float(oracle[here].mean())
+            rows.append({"gap": name, "people": int(here.sum()), "model": mean, "oracle": best, "share": mean / max(best, 1e-12)})
+    return pd.DataFrame(rows)
+
+
+def oracle_values(dataset: Dataset, protocol: str = "full-seen", split: str = "test") -> np.ndarray:
+    """The oracle's NDCG@10 per person."""
+    return expected(oracle_ranks(dataset, protocol, split))[METRIC]
+
+
+def _truth(dataset: Dataset):  # type: ignore[no-untyped-def]
+    if dataset.truth is None:
+        raise InputError("only a planted world has an oracle and known interests")
+    return dataset.truth

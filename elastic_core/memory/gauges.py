@@ -1,0 +1,134 @@
+"""Interest or activity? What decides which experts a person gets, each figure beside what it would be if the claim were false.
+
+A router that reads interests finds the same experts in any fair sample of a history, other experts for other people of the same
+length, and its choice tells what somebody watched and not how much. So over all people (k experts each, *overlap* = the part
+of a person's experts that is found again):
+
+    halves    experts of the odd events ~ of the even events of the same person; null: even events of somebody of like length
+    quarter   experts of the whole history ~ of a random quarter of it; null: the quarter of a random other person
+    length    R² of log length from which experts, on people held out; null: from the popularity of the films watched alone
+    genres    R² of genre shares from which experts, on people held out; null: people's experts shuffled
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from elastic_core.data.batches import Batch, reading_batch
+from elastic_core.data.histories import Dataset, Split
+from elastic_core.errors import InputError
+from elastic_core.models import Recommender, memory_of
+
+FOLDS = 5
+ALPHAS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
+FEWEST = 20  # people
+SHORTEST = 8  # events from which halves and quarters are taken
+
+
+@dataclass(frozen=True)
+class Gauges:
+    """Overlaps in 0 … 1 and held-out R²; `genres` and `genres_shuffled` are NaN where items have no genres."""
+
+    halves: float
+    stranger: float  # the null of `halves`
+    quarter: float
+    quarter_stranger: float  # the null of `quarter`
+    length: float
+    length_popularity: float  # what the popularity of the films watched tells of log length
+    genres: float
+    genres_shuffled: float
+    people: int
+
+
+@torch.inference_mode()
+def gauges(model: Recommender, dataset: Dataset, split: Split = "test", people: int = 4_000, seed: int = 0) -> Gauges:
+    """The gauges over up to `people` at random with at least 8 events. Takes four retrievals of each.
+
+    Raises InputError where fewer than 20 have so many, or the model retrieves nothing."""
+    rng = np.random.default_rng(seed)
+    ends = dataset.ends(split)
+    lengths = np.minimum(ends - dataset.histories.offsets[:-1], model.length)
+    users = np.flatnonzero(lengths >= SHORTEST)
+    if len(users) < FEWEST:
+        raise InputError(f"the gauges need {FEWEST} people with {SHORTEST} events or more; there are {len(users)}")
+    if len(users) > people:
+        users = np.sort(rng.choice(users, people, replace=False))
+    lengths = lengths[users]
+    items = reading_batch(dataset, users, ends[users], model.length).items.numpy()
+    place = np.cumsum(items > 0, 1)  # 1 … n on real events
+    luck = np.where(items > 0, rng.random(items.shape), np.inf)
+    picked = luck.argsort(1).argsort(1) < np.ceil(lengths / 4)[:, None]
+    whole = _experts(model, items)
+    odd, even, quarter = (_experts(model, _part(items, chosen)) for chosen in (place % 2 == 1, place % 2 == 0, picked))
+    like = np.argsort(lengths + rng.random(len(users)), kind="stable")  # neighbours here are of like length
+    other = rng.permutation(len(users))
+    log_length = np.log(lengths)
+    popularity = np.log(np.maximum(dataset.counts(), 1))
+    taste = _popularity(items, popularity)
+    shares = genre_shares(dataset, items)
+    chosen = _indicator(whole, memory_of(model).n_experts)
+    return Gauges(
+        halves=overlap(odd, even),
+        stranger=overlap(odd[like], even[np.roll(like, -1)]),
+        quarter=overlap(whole, quarter),
+        quarter_stranger=overlap(whole, quarter[np.where(other == np.arange(len(users)), np.roll(other, 1), other)]),
+        length=held_out_r2(chosen, log_length[:, None], rng),
+        length_popularity=held_out_r2(taste, log_length[:, None], rng),
+        genres=held_out_r2(chosen, shares, rng) if shares is not None else float("nan"),
+        genres_shuffled=held_out_r2(rng.permutation(chosen), shares, rng) if shares is not None else float("nan"),
+        people=len(users),
+    )
+
+
+def overlap(a: np.ndarray, b: np.ndarray) -> float:
+    """Mean part of row r of `a [U, k]` that row r of `b [U, k]` holds too."""
+    return float((a[:, :, None] == b[:, None, :]).any(2).mean())
+
+
+def held_out_r2(x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> float:
+    """R² of `y [U, t]` from `x [U, f]` by ridge regression on people it was not fitted to, targets weighed by their variance."""
+    from sklearn.linear_model import RidgeCV  # a second to import, for the gauges alone
+    from sklearn.model_selection import KFold, cross_val_predict
+
+    folds = KFold(FOLDS, shuffle=True, random_state=int(rng.integers(2**31)))
+    told = cross_val_predict(RidgeCV(ALPHAS), x, y, cv=folds).reshape(y.shape)
+    return float(1 - np.square(y - told).sum() / max(np.square(y - y.mean(0)).sum(), 1e-12))
+
+
+def genre_shares(dataset: Dataset, items: np.ndarray) -> np.ndarray | None:
+    """What part of a history `items [U, N]` (0 pads) has each genre, `[U, genres]`; an item with several counts for each."""
+    names, table = dataset.catalog.genre_table
+    if not names:
+        return None
+    return np.stack([table[row[row > 0]].mean(0) for row in items])
+
+
+def _popularity(items: np.ndarray, popularity: np.ndarray) -> np.ndarray:
+    """Mean, spread and quartiles of the log popularity of what was watched: `[U, 5]`."""
+    rows = [popularity[row[row > 0]] for row in items]
+    return np.stack([np.concatenate([[x.mean(), x.std()], np.quantile(x, (0.25, 0.5, 0.75))]) for x in rows])
+
+
+def _part(items: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+    """The chosen events of left-padded histories, in their order, left-padded."""
+    kept = chosen & (items > 0)
+    return np.take_along_axis(items * kept, kept.argsort(1, kind="stable"), 1)
+
+
+def _experts(model: Recommender, items: np.ndarray, batch: int = 512) -> np.ndarray:
+    was_training = model.training
+    model.eval()
+    device = next(model.parameters()).device
+    found = []
+    for at in range(0, len(items), batch):
+        rows = torch.from_numpy(items[at : at + batch]).to(device)
+        found.append(memory_of(model).retrieve(Batch(rows, rows)).experts.cpu().numpy())
+    model.train(was_training)
+    return np.concatenate(found)
+
+
+def _indicator(experts: np.ndarray, size: int) -> np.ndarray:
+    table = np.zeros((len(experts), size))
+    np.put_along_axis(table, experts, 1.0, 1)
+    return table

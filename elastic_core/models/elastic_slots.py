@@ -1,0 +1,400 @@
+"""ELASTIC with interest slots (ours): the same memory of experts and the same linear cost, with four answers of our own.
+
+| setting | ours | otherwise |
+| --- | --- | --- |
+| `query` | `votes`: every event asks, the most wanted experts are retrieved (layers/voting.py) | `mean`, `network` (Eq. 4) |
+| `slots` | `gated`: a slot holds what last happened in its interest (layers/gated_slots.py) | `average` of all that was written |
+| `writes` | `tied`: an event goes to the slots whose experts, as what they stand for, may have given its item | `learned` |
+| `readout` | `mixture`: every slot predicts for itself, and probabilities are mixed, not vectors | `state`: one vector |
+| `other` | a part of the mixture that reads no slot, for noise and interests that have none | `False` |
+| `shares` | the mixture's parts know how often each slot was written lately | `False` |
+| `context` | a slot predicts with the event at hand in view, | `False`: from what it holds alone |
+| `positions` | `False`: nothing counts from an end, so a stream has no limit | `True` |
+| `memory` | `shared`: retrieved for this person | `none`: the same k interests for everybody, all else equal |
+
+In the last layer, with M_t[s] what slot s holds, P_s its expert, h_t the event as normalised there and c_t what came just before:
+
+    p(next) = Σ_s π_t[s] softmax(E · norm(FFN(x_t + c_t + A M_t[s] + B P_s)))
+    π_t = softmax_s(q_t · (K P_s + L M_t[s]) + recency)
+
+so every suggestion has experts, with shares that add up to 1, and a slot knows which events it holds (`attribute`). The layers
+before it mix the slots into the event, as the dispatcher does. The experts' distributions need every item's logit,
+O(K·n_items·d): in every training step, and once for a series of judgements (`prepare`).
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from elastic_core.config import ModelConfig, Within
+from elastic_core.data.batches import Batch
+from elastic_core.data.catalog import Catalog
+from elastic_core.errors import InputError
+from elastic_core.layers import gated_slots
+from elastic_core.layers.embedding import EventEmbedding
+from elastic_core.layers.interest_memory import InterestMemory, Retrieved, SharedInterests, balance_penalty
+from elastic_core.layers.padding import masked
+from elastic_core.layers.slot_layer import SlotLayer
+from elastic_core.layers.standing import Standing
+from elastic_core.layers.voting import VotingMemory, interest_memory
+from elastic_core.models.contract import Attribution, Edit, Encoded, Judge, Retrieves, Scorer, Streams, Trace, Traces, Variant
+from elastic_core.models.registry import register
+
+HALF_LIVES = (1.0, 3.0, 10.0, 30.0)  # events over which "lately" is measured
+LEAST_SHARE = 0.003  # of the recent past: what an interest counts that did not show
+
+
+@dataclass(frozen=True, kw_only=True)
+class ElasticSlotsConfig(ModelConfig, name="elastic-slots"):
+    label: ClassVar[str] = "ELASTIC with interest slots"
+    side: Annotated[int, Within(2, 4_096)] = 16  # √K
+    k: Annotated[int, Within(1, 4_096)] = 8
+    memory: Literal["shared", "none"] = "shared"
+    query: Literal["votes", "mean", "network"] = "votes"
+    slots: Literal["gated", "average"] = "gated"
+    writes: Literal["tied", "learned"] = "tied"
+    readout: Literal["mixture", "state"] = "mixture"
+    other: bool = True
+    shares: bool = True
+    context: bool = True
+    positions: bool = False
+    gate: Literal["softmax", "sigmoid", "none"] = "softmax"
+    query_norm: Literal["whiten", "layer", "batch", "none"] = "whiten"
+    scores: Literal["cosine", "dot"] = "cosine"
+    conv_width: Annotated[int, Within(0, 1_024)] = 8
+    stride: Annotated[int, Within(2, 1_024)] = 8
+    window: Annotated[int, Within(0, 131_072)] = 64
+    expansion: Annotated[int, Within(1, 16)] = 1
+    half_life: Annotated[float, Within(0, 1e9)] = 0.0  # of a vote, in events; 0 is learned
+    agreement_weight: Annotated[float, Within(0, 1_000)] = 0.0  # of the loss that asks two views of a person to vote alike
+    balance_weight: Annotated[float, Within(0, 1_000)] = 0.3  # of the auxiliary loss that spreads events over the sub-keys
+    interest_weight: Annotated[float, Within(0, 1_000)] = 0.5  # of the loss that asks experts to stand for items
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.k > self.side**2:
+            raise InputError(f"model.k must lie in 1 … side² = {self.side**2}, not {self.k}")
+
+
+class Written(NamedTuple):
+    """Where the events of a history go. `steps` is how far each slot moves, `lately` how often each was written."""
+
+    strength: Tensor  # [B, N, k + 1], the last column what no slot takes; 0 on padding
+    steps: Tensor  # [B, N, k]
+    lately: Tensor | None  # [B, N, k + 1, R] logarithms
+
+
+@register(ElasticSlotsConfig)
+class ElasticSlots(Retrieves, Streams, Traces):
+    """See the module's table. `heads` count in the query network alone: a slot holds whole events."""
+
+    objective = "window"
+    variants = (
+        Variant(
+            "ELASTIC with interest slots", {}, "Events vote for experts; each has a slot, and each slot predicts for itself."
+        ),
+        Variant("Interest slots without memory", {"memory": "none"}, "The same slots for k interests that everybody shares."),
+    )
+    causal = True
+    streams = True
+    traces = True
+    config: ElasticSlotsConfig
+
+    def __init__(self, config: ElasticSlotsConfig, catalog: Catalog) -> None:
+        super().__init__(config, catalog)
+        self.n_experts = config.side**2
+        self.retrieves = config.memory != "none"
+        self.parts = config.k + config.other if config.readout == "mixture" else 0
+        self.events = EventEmbedding(self.n_items, config.length, config.width, config.dropout, config.positions)
+        self.memories = nn.ModuleList([interest_memory(config)])
+        final = config.layers - 1 if config.readout == "mixture" else config.layers
+        self.layers = nn.ModuleList(self._layer(i == final) for i in range(config.layers))
+        self.norm = nn.LayerNorm(config.width)
+        tied = config.writes == "tied"
+        self.standing = Standing(config.width) if tied or config.interest_weight else None
+        self.writer = None if tied else nn.Linear(config.width, config.width)
+        self.half_lives: Tensor
+        self.register_buffer("half_lives", torch.tensor(HALF_LIVES), persistent=False)
+
+    # --- passes ------------------------------------------------------------------------------------------------------
+
+    def forward(self, batch: Batch) -> Encoded:
+        """States at every position; with targets, at positions before the first of them nothing is worked out (zeros)."""
+        asked = 0 if batch.targets is None else int((batch.targets > 0).any(0).int().argmax())
+        found = self.retrieve(batch)
+        masses = self._masses(found)
+        states = functional.pad(self._encode(batch, found, masses, asked), (0, 0, asked, 0))
+        auxiliary = {"balance": balance_penalty(found)} if "balance" in self.auxiliary_weights() else {}
+        memory = self.memories[0]
+        if "agreement" in self.auxiliary_weights() and isinstance(memory, VotingMemory) and batch.targets is not None:
+            content, real = self.events.content(batch.retrieval_items), batch.retrieval_items > 0
+            auxiliary["agreement"] = memory.agreement(content, real)
+        if batch.targets is None or masses is None or self.standing is None or not self.config.interest_weight:
+            return Encoded(states, auxiliary)
+        experts = self.expert_values() if self.retrieves else found.interests[0]
+        surprise = self.standing.surprise(found, batch.targets, experts, self.events.items.weight, masses)
+        return Encoded(states, auxiliary, {"interest": surprise})
+
+    def auxiliary_weights(self) -> dict[str, float]:
+        balance = self.config.balance_weight if self.retrieves else 0.0
+        agreement = self.config.agreement_weight if isinstance(self.memories[0], VotingMemory) else 0.0
+        weights = {"balance": balance, "interest": self.config.interest_weight, "agreement": agreement}
+        return {name: weight for name, weight in weights.items() if weight}
+
+    def last_state(self, batch: Batch, edit: Edit | None = None) -> Tensor:
+        return self._last(batch, None, edit)
+
+    def prepare(self) -> Judge:
+        """Works out once what every expert stands for."""
+        scorer, masses = self.scorer(), self._all_masses() if self.retrieves else None
+        return lambda batch: scorer(self._last(batch, masses))
+
+    def scorer(self) -> Scorer:
+        return Scorer(self.events.items.weight, parts=self.parts)
+
+    def expert_values(self) -> Tensor:
+        memory = self.memories[0]
+        return memory.values.weight if isinstance(memory, InterestMemory) else torch.zeros(0, self.config.width)
+
+    @torch.no_grad()
+    def stands_for(self, experts: Tensor) -> Tensor | None:
+        if self.standing is None or not self.retrieves:
+            return None
+        return self.standing.log_probabilities(self.expert_values()[experts], self.events.items.weight)
+
+    def retrieve(self, batch: Batch) -> Retrieved:
+        found: Retrieved = self.memories[0](self.events.content(batch.retrieval_items), batch.retrieval_items > 0)
+        return found
+
+    @torch.no_grad()
+    def calibrate(self, batch: Batch, rate: float = 1.0) -> None:
+        """Tells the memory's query normalisation what histories ask, without dropout, as they are served."""
+        memory = self.memories[0]
+        if isinstance(memory, InterestMemory):
+            memory.calibrate(self.events.content(batch.retrieval_items), batch.retrieval_items > 0, rate)
+
+    def trace(self, batch: Batch) -> Trace:
+        """Reading: how much of each event a slot still holds, the same in every layer. Slots: their shares of the prediction."""
+        found = self.retrieve(batch)
+        real = batch.real if batch.padded else None
+        x = self.events.place(self.events.content(batch.items), real)
+        written = self._write(batch.items, x, found, self._masses(found))
+        reading, slots = _held_events(written.steps).unsqueeze(1), self._slot_shares(batch, found, written).unsqueeze(1)
+        layers = len(self.layers)
+        return Trace([found] * layers, [reading] * layers, [slots] * layers, written.strength[..., :-1].transpose(1, 2))
+
+    @torch.no_grad()
+    def attribute(self, batch: Batch, items: Tensor) -> Attribution:
+        """Who suggests `items [B, M]` as the next ones, and after which events. Raises InputError where slots do not predict."""
+        if not self.parts:
+            raise InputError("attribution needs slots that predict for themselves (readout = mixture)")
+        found = self.retrieve(batch)
+        masses = self._masses(found)
+        vectors, shares = self.scorer().split(self._encode(batch, found, masses, 0, last=True)[:, -1])
+        said = self.scorer().logits(vectors)[..., 1:].log_softmax(-1)  # [B, P, n_items]
+        parts = said.gather(-1, (items - 1).unsqueeze(1).expand(-1, self.parts, -1)) + shares.unsqueeze(-1)
+        x = self.events.place(self.events.content(batch.items), batch.real if batch.padded else None)
+        steps = self._write(batch.items, x, found, masses).steps
+        return Attribution(found.experts, parts.softmax(1).transpose(1, 2), _held_events(steps))
+
+    # --- inside ------------------------------------------------------------------------------------------------------
+
+    def _layer(self, final: bool) -> SlotLayer:
+        c = self.config
+        return SlotLayer(
+            c.width, c.dropout, c.conv_width, c.expansion, final=final, context=c.context,
+            other=final and c.other, lately=len(HALF_LIVES) if final and c.shares else 0,
+        )  # fmt: skip
+
+    def _last(self, batch: Batch, all_masses: Tensor | None, edit: Edit | None = None) -> Tensor:
+        found = self.retrieve(batch)
+        found = edit(found) if edit else found
+        masses = self._masses(found) if all_masses is None else all_masses[found.experts]
+        return self._encode(batch, found, masses, 0, last=True)[:, -1]
+
+    def _encode(self, batch: Batch, found: Retrieved, masses: Tensor | None, first: int, last: bool = False) -> Tensor:
+        """States from column `first` on, or of the last event alone."""
+        real = batch.real if batch.padded else None
+        x, p = self.events.place(self.events.content(batch.items), real), found.interests
+        written = self._write(batch.items, x, found, masses)
+        for i, layer in enumerate(self.layers):
+            assert isinstance(layer, SlotLayer)
+            h = masked(layer.norm(x), real)
+            ends = last and i == len(self.layers) - 1
+            local = layer.nearby(h, ends)
+            if layer.final:
+                lately = written.lately
+                if ends:
+                    held, cut = gated_slots.chunks(h, written.steps).after.unsqueeze(1), -1
+                else:
+                    held, cut = gated_slots.hold(h, written.steps)[:, first:], first
+                    local = local[:, first:] if local.ndim == 3 else local
+                lately = None if lately is None else lately[:, cut:]
+                return self._pack(*layer.predict(x[:, cut:], h[:, cut:], held, p, local, lately))
+            moving, bias = layer.ask(h, p)
+            slots, mixed = gated_slots.read(h, written.steps, moving, bias)
+            cut = -1 if ends else 0
+            x = layer.mix(x[:, cut:], slots[:, cut:].to(h.dtype), mixed[:, cut:].to(h.dtype), p, local)
+        states: Tensor = self.norm(x[:, first:])
+        return states
+
+    def _pack(self, said: Tensor, shares: Tensor) -> Tensor:
+        """One row a position: what every part says, then the logarithms of the shares; a slot that an edit took away has none."""
+        said, short = self.norm(said), self.parts - shares.shape[-1]
+        if short:
+            said = functional.pad(said, (0, 0, 0, short))
+            shares = functional.pad(shares, (0, short), value=-1e4)
+        return torch.cat([said.flatten(-2), shares.to(said.dtype)], -1)
+
+    def _write(self, items: Tensor, x: Tensor, found: Retrieved, masses: Tensor | None) -> Written:
+        """Every event's strength in every slot: a softmax over the slots and over "none of them"."""
+        if self.writer is None:
+            assert masses is not None and self.standing is not None
+            vectors = self.standing(self._values(found))
+            logits = (self.events.items(items) @ vectors.transpose(-1, -2)).float() - masses.unsqueeze(1)
+            none = -math.log(self.n_items)  # any item, evenly
+        else:
+            logits, none = self.writer(x) @ found.interests.transpose(-1, -2) * self.config.width**-0.5, 0.0
+        real = items > 0
+        strength = functional.pad(logits.float(), (0, 1), value=none).softmax(-1) * real.unsqueeze(-1)
+        steps = gated_slots.steps(strength[..., :-1], self.config.slots == "average")
+        lately = None
+        if self.config.shares and self.parts:
+            lately = (gated_slots.recent_shares(strength, real, self.half_lives) + LEAST_SHARE).log()
+        return Written(strength, steps, lately)
+
+    def _slot_shares(self, batch: Batch, found: Retrieved, written: Written) -> Tensor:
+        """The slots' shares of the prediction `[B, k]`; without a mixture, how strongly the last event was written into each."""
+        k = found.experts.shape[1]
+        if not self.parts:
+            return written.strength[:, -1, :k]
+        state = self._encode(batch, found, self._masses(found), 0, last=True)[:, -1]
+        return self.scorer().split(state)[1][:, :k].exp()
+
+    def _values(self, found: Retrieved) -> Tensor:
+        """The experts as they are in the memory, without their gates: `[B, k, d]`."""
+        memory = self.memories[0]
+        if isinstance(memory, SharedInterests):
+            return found.interests
+        values: Tensor = memory.values(found.experts)  # type: ignore[operator]
+        return values
+
+    def _all_masses(self) -> Tensor | None:
+        return None if self.standing is None else self.standing.masses(self.expert_values(), self.events.items.weight)
+
+    def _masses(self, found: Retrieved) -> Tensor | None:
+        """The normalisers of the retrieved experts' item distributions, `[B, k]`, by whichever way is shorter."""
+        if self.standing is None:
+            return None
+        values, table = self._values(found), self.events.items.weight
+        if not self.retrieves:
+            return self.standing.masses(values[:1], table).expand(len(values), -1)
+        if self.n_experts > found.experts.numel():
+            return self.standing.masses(values, table)
+        every = self._all_masses()
+        assert every is not None
+        return every[found.experts]
+
+    def open_stream(self, room: int) -> "SlotStream":
+        return SlotStream(self, room)
+
+
+def _held_events(steps: Tensor) -> Tensor:
+    """How much of every event each slot still holds at the end, `[B, N, k]` → `[B, k, N]`."""
+    left = torch.log1p(-steps.clamp_max(1 - gated_slots.LEAST))
+    later = left.flip(1).cumsum(1).flip(1) - left
+    return (steps * later.exp()).transpose(1, 2)
+
+
+# --- streaming -------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class SlotState:
+    """What one layer keeps of a person."""
+
+    held: Tensor  # [B, k, d]
+    tail: Tensor  # [B, conv_width - 1, d]
+
+
+class SlotStream:
+    """A person's state of constant size: the slots, the last events and what experts stand for.
+
+    Without positions nothing counts from an end, so after any number of events the state equals one pass over all of them, with
+    the experts of the last `refresh`; `room` then only says how old a retrieval may get. With positions the room is a limit, as
+    for ELASTIC. Kept per person: L·(k + conv_width - 1)·d numbers of slots and last events, 2·k·d of experts and what they stand
+    for, k masses, (k + 2)·R for how often slots were written and k for averages.
+    """
+
+    def __init__(self, model: ElasticSlots, room: int) -> None:
+        self.model, self.room, self.left = model, room, 0
+        self.states: list[SlotState] = []
+
+    @torch.no_grad()
+    def refresh(self, history: Tensor) -> Tensor:
+        model = self.model
+        cut = model.length - self.room if model.config.positions else model.length
+        history = history[:, -cut:]
+        real = history > 0
+        batch = Batch(history, history)
+        self.found = model.retrieve(batch)
+        self.masses = model._masses(self.found)
+        (people, k), width = self.found.experts.shape, model.config.width
+        tail = max(model.config.conv_width - 1, 0)
+        self.mass = torch.zeros(people, k)
+        self.counts = torch.zeros(people, len(HALF_LIVES), k + 2)
+        self.states = [SlotState(torch.zeros(people, k, width), torch.zeros(people, tail, width)) for _ in model.layers]
+        self.left = self.room
+        state = torch.zeros(people, 0)
+        for i in range(history.shape[1]):
+            state = self._advance(history[:, i], real[:, i], cut - history.shape[1] + i)
+        return state
+
+    @torch.no_grad()
+    def step(self, items: Tensor) -> Tensor:
+        if not self.left:
+            raise InputError(f"the window has no room for another event; refresh it (every {self.room} events at the latest)")
+        place = self.model.length - self.left
+        self.left -= 1
+        return self._advance(items, items > 0, place)
+
+    def _advance(self, items: Tensor, real: Tensor, place: int) -> Tensor:
+        model, found, p = self.model, self.found, self.found.interests
+        there = real[:, None]
+        x = masked(model.events.content(items.unsqueeze(1)) + model.events.where(place), there)
+        written = model._write(items.unsqueeze(1), x, found, self.masses)
+        strength = written.strength[:, 0]
+        self.mass = self.mass + strength[:, :-1]
+        steps = strength[:, :-1] / self.mass.clamp_min(1e-12) if model.config.slots == "average" else strength[:, :-1]
+        keep = torch.exp(-math.log(2) / model.half_lives)[:, None]
+        counted = torch.cat([strength, there.to(strength.dtype)], -1).unsqueeze(1)
+        self.counts = torch.where(there.unsqueeze(-1), keep * self.counts + counted, self.counts)
+        lately = None
+        if written.lately is not None:
+            shares = self.counts[..., :-1] / self.counts[..., -1:].clamp_min(1e-12)
+            lately = (shares.transpose(1, 2) + LEAST_SHARE).log().unsqueeze(1)
+        for layer, state in zip(model.layers, self.states, strict=True):
+            assert isinstance(layer, SlotLayer)
+            h = masked(layer.norm(x), there)
+            step = steps.clamp_max(1 - gated_slots.LEAST).unsqueeze(-1)
+            state.held = (1 - step) * state.held + step * h
+            window = torch.cat([state.tail, h], 1)
+            local = layer.nearby(window, last=True)
+            state.tail = window[:, window.shape[1] - state.tail.shape[1] :]
+            if layer.final:
+                return model._pack(*layer.predict(x, h, state.held.unsqueeze(1), p, local, lately))[:, -1]
+            moving, bias = layer.ask(h, p)
+            slots = (moving @ state.held.transpose(-1, -2) + bias).softmax(-1)
+            x = layer.mix(x, slots, slots @ state.held, p, local)
+        final: Tensor = model.norm(x)[:, -1]
+        return final
+
+    def numbers(self) -> int:
+        """Everything that is kept for one person."""
+        kept = [y for s in self.states for y in (s.held, s.tail)] + [self.found.interests, self.mass, self.counts]
+        kept += [self.model._values(self.found)] + ([self.masses] if self.masses is not None else [])
+        return sum(math.prod(y.shape[1:]) for y in kept)

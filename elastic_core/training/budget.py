@@ -1,0 +1,74 @@
+"""What a training would take of the machine's memory, from formulas: asked before the first step, and nothing is tried out.
+
+    weights       parameters x (weight, gradient, two moments[, running average])
+    the step      rows x columns x layers x what a layer keeps of an event for the backward pass:
+                  about (16 + 4 x expansion) x width, and for a memory of k experts heads x 34 x (width + k) more
+                  (counted over the models of this package: 15 to 25, 33 to 47; those that keep less are priced too high);
+                  heads x columns more where attention is written out
+    the scores    of the step's targets against the catalogue or the negatives, three copies; or of those who are judged
+
+All in float32, for the step that meets the longest histories. The price is an upper one, up to four times what is kept; a
+training beyond half of the memory there is ends in a sentence before it begins, and not in the machine's way.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from elastic_core.config import RunConfig
+from elastic_core.data import Dataset
+from elastic_core.data.batches import needed_columns
+from elastic_core.disk import size
+from elastic_core.errors import InputError
+from elastic_core.machine import memory_bytes
+from elastic_core.models import Recommender
+from elastic_core.objectives import Objective
+
+SHARE = 0.5  # of the memory there is, for one training
+FLOAT = 4  # bytes
+JUDGED = 256 * 6  # rows that are ranked at a time, and the copies of their scores that this takes
+
+
+@dataclass(frozen=True)
+class Price:
+    """Bytes."""
+
+    weights: int
+    step: int
+    scores: int
+
+    @property
+    def total(self) -> int:
+        return self.weights + self.step + self.scores
+
+
+def price(config: RunConfig, model: Recommender, objective: Objective, dataset: Dataset) -> Price:
+    """Of training this model on these data."""
+    settings, train = config.model, config.train
+    parameters = sum(parameter.numel() for parameter in model.parameters())
+    steps, targets = objective.size(train.batch)
+    rows = math.ceil(len(objective.rows(np.random.default_rng(0)).users) / steps)
+    columns = needed_columns(dataset.histories.lengths, settings.length)
+    kept = (16 + 4 * getattr(settings, "expansion", 1)) * settings.width
+    kept += settings.heads * 34 * (settings.width + settings.k) if hasattr(settings, "k") else 0
+    kept += 0 if getattr(settings, "fused", True) else 3 * settings.heads * columns
+    items = dataset.catalog.n_items + 1
+    against = items if config.objective.loss == "full" else config.objective.negatives
+    return Price(
+        FLOAT * parameters * (5 if train.ema_decay else 4),
+        FLOAT * rows * columns * settings.layers * kept,
+        FLOAT * max(3 * math.ceil(targets) * against, min(JUDGED, 6 * len(dataset.histories.lengths)) * items),
+    )
+
+
+def check(config: RunConfig, model: Recommender, objective: Objective, dataset: Dataset, device: torch.device) -> None:
+    """Raises InputError with the number and the bound if the training would take more than its share of the memory."""
+    found, most = price(config, model, objective, dataset), int(SHARE * memory_bytes(device))
+    if found.total > most:
+        parts = f"{size(found.weights)} of weights, {size(found.step)} of a step, {size(found.scores)} of scores"
+        raise InputError(
+            f"this training would take about {size(found.total)} of memory ({parts}); at most {size(most)} are allowed here: "
+            f"try a smaller train.batch, model.length or model.width"
+        )

@@ -1,0 +1,87 @@
+"""Does what an interrupted training left fit the training that wants to go on? Asked before any of it is used.
+
+A resume file may be anybody's: its shapes, its numbers and its progress are compared with a fresh learner's.
+"""
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from elastic_core.errors import InputError
+from elastic_core.training.step import Learner
+
+PROGRESS = ("epoch", "step", "seconds", "best", "best_epoch", "stopped")
+
+
+def check(kept: dict[str, Any], learner: Learner | None, epochs: int, name: str) -> None:
+    """Raises InputError, which calls the file `name`, if it is not of this training; without a learner, its progress alone."""
+    wrong = _progress(kept, epochs) or ("" if learner is None else _learned(kept, learner))
+    if wrong:
+        raise InputError(f"{name} is damaged; delete it to start this run again ({wrong})")
+
+
+def _progress(kept: dict[str, Any], epochs: int) -> str:
+    whole = [kept.get(name) for name in ("epoch", "step", "best_epoch")]
+    if not all(type(value) is int and 0 <= value < 2**53 for value in whole):
+        return "it does not count epochs and steps"
+    if not whole[2] <= whole[0] <= epochs:  # type: ignore[operator]
+        return "it is of another number of epochs"
+    seconds, best = kept.get("seconds"), kept.get("best")
+    if (type(seconds) is not float and type(seconds) is not int) or not 0 <= seconds < 1e12:
+        return "it does not say how long it took"
+    if type(best) is not float or not (math.isfinite(best) or best == -math.inf):
+        return "its best validation is no number"
+    stopped = kept.get("stopped")
+    return "" if isinstance(stopped, str) and len(stopped) < 500 else "it does not say why it stopped"
+
+
+def _learned(kept: dict[str, Any], learner: Learner) -> str:
+    wrong = _alike(kept.get("model"), learner.model.state_dict())
+    if not wrong and learner.average is not None:
+        wrong = _alike(kept.get("average"), learner.average.state_dict())
+    return wrong or _optimizer(kept.get("optimizer"), learner.optimizer)
+
+
+def _alike(found: Any, wanted: dict[str, Any]) -> str:
+    if not isinstance(found, dict) or set(found) != set(wanted):
+        return "it holds other weights"
+    return next((f"it holds another {key}" for key, value in wanted.items() if not _fits(found[key], value)), "")
+
+
+def _fits(found: Any, wanted: Tensor) -> bool:
+    """The same shape and kind, and every number one."""
+    same = isinstance(found, Tensor) and not found.is_meta and found.layout == torch.strided and found.shape == wanted.shape
+    return bool(same and found.dtype == wanted.dtype and found.isfinite().all())
+
+
+def _optimizer(found: Any, optimizer: torch.optim.Optimizer) -> str:
+    """Its groups must be those of a fresh one, and every parameter's moments of that parameter's shape."""
+    fresh = optimizer.state_dict()["param_groups"]
+    if not isinstance(found, dict) or not isinstance(found.get("state"), dict) or found.get("param_groups") != fresh:
+        return "it is of another optimiser"
+    sizes = dict(zip((i for group in fresh for i in group["params"]), _parameters(optimizer), strict=True))
+    moments = _moments(optimizer)
+    for i, state in found["state"].items():
+        if i not in sizes or not isinstance(state, dict) or set(state) != set(moments):
+            return "it is of another optimiser"
+        for key, single in moments.items():
+            if not _fits(state[key], torch.zeros(()) if single else sizes[i]):
+                return f"{key} of parameter {i} does not fit"
+    return ""
+
+
+def _parameters(optimizer: torch.optim.Optimizer) -> list[Tensor]:
+    return [parameter for group in optimizer.param_groups for parameter in group["params"]]
+
+
+def _moments(optimizer: torch.optim.Optimizer) -> dict[str, bool]:
+    """What the optimiser keeps of every parameter, and whether it is a single number: asked of a parameter of two."""
+    toy = torch.zeros(2, requires_grad=True)
+    toy.grad = torch.zeros(2)
+    options = {key: value for key, value in optimizer.param_groups[0].items() if key != "params"}
+    kind: Any = type(optimizer)
+    stand_in = kind([{"params": [toy], **options}])
+    stand_in.step()
+    return {key: value.ndim == 0 for key, value in stand_in.state[toy].items()}

@@ -1,0 +1,122 @@
+"""What a model and a training may take is known from formulas: a sentence with the number and the bound, and nothing is built."""
+
+import dataclasses
+import time
+import tracemalloc
+from typing import Any
+
+import pytest
+import torch
+
+from elastic_core import models, objectives, recipes
+from elastic_core.config import DataConfig, PlantedConfig
+from elastic_core.data import Dataset, load
+from elastic_core.errors import InputError
+from elastic_core.models.elastic import ElasticConfig
+from elastic_core.services import presets
+from elastic_core.services.estimate import _Kept
+from elastic_core.training import budget
+from elastic_core.training.loop import train
+from elastic_core.training.step import Learner
+
+TRAINED = [name for name in models.names() if models.model_class(name).objective]
+HUGE = ElasticConfig(side=4_096, width=8_192, layers=64, memory="per-layer", length=131_072)
+
+
+@pytest.fixture(scope="module")
+def world() -> Dataset:
+    planted = PlantedConfig(users=120, items=150, interests=4, mean_length=60, max_length=64)
+    return load(DataConfig(source="planted", planted=planted))
+
+
+@pytest.mark.parametrize("variant", presets.variants(), ids=lambda variant: variant.label)
+def test_an_outline_has_the_shapes_of_the_model(variant: presets.Variant) -> None:
+    config = recipes.model_settings(variant.model, **variant.settings)
+    outline, real = models.outline(config, 70), models.build(config, 70)
+    if not real.trained:
+        assert outline is None
+        return
+    assert outline is not None
+    assert {name: part.shape for name, part in outline.state_dict().items()} == {
+        name: part.shape for name, part in real.state_dict().items()
+    }
+    assert all(part.is_meta for part in (*outline.parameters(), *outline.buffers()))
+
+
+def test_a_model_beyond_the_budget_is_one_sentence_and_is_never_built() -> None:
+    tracemalloc.start()
+    began = time.process_time()
+    for make in (models.build, models.outline):
+        with pytest.raises(InputError, match=r"9,\d{3},\d{3},\d{3},\d{3} parameters for 1,000 items; at most 200,000,000"):
+            make(HUGE, 1_000)
+    assert time.process_time() - began < 30  # the most layers there may be, twice
+    assert tracemalloc.get_traced_memory()[1] < 2**26
+    tracemalloc.stop()
+
+
+def test_the_form_and_the_trainer_refuse_it_alike(world: Dataset, tmp_path: Any) -> None:
+    config = presets.preset(DataConfig(source="planted"), presets.variant("ELASTIC"), presets.BUDGETS[1])
+    with pytest.raises(InputError, match=r"256,\d{3},\d{3} parameters .* at most 200,000,000"):
+        presets.changed(config, {"model.side": 2_000})
+    with pytest.raises(InputError, match="must lie in 1 … 64, not 100000"):
+        presets.changed(config, {"model.layers": 100_000})
+    wide = dataclasses.replace(recipes.toy(), model=dataclasses.replace(recipes.toy().model, side=3_000))
+    with pytest.raises(InputError, match="parameters"):
+        train(wide, world, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        (name, {key: value})
+        for name in TRAINED
+        for key, value in {"layers": 4, "heads": 4, "width": 64, "k": 32, "expansion": 4, "fused": False}.items()
+        if hasattr(recipes.toy(name).model, key)
+    ],
+)
+def test_the_price_of_a_step_is_no_less_than_what_it_keeps(world: Dataset, name: str, change: dict[str, Any]) -> None:
+    config = recipes.toy(name).override("train.batch=16", *(f"model.{key}={value}" for key, value in change.items()))
+    model = models.build(config.model, world.catalog)
+    objective = objectives.build(config.objective, world, config.model.length)
+    learner, most = Learner(model, objective, config.train, torch.device("cpu")), 0
+    for batch in objective.epoch(0, 0, config.train.batch):
+        kept = _Kept()
+        with torch.autograd.graph.saved_tensors_hooks(kept.pack, lambda saved: saved):
+            learner.step(batch)
+        most = max(most, sum(kept.sizes.values()))
+    found = budget.price(config, model, objective, world)
+    assert most <= found.total <= 8 * most
+    assert found.weights == 16 * sum(parameter.numel() for parameter in model.parameters())
+
+
+def test_a_step_beyond_the_memory_is_one_sentence_before_anything_is_written(
+    world: Dataset, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(budget, "memory_bytes", lambda device: 2**22)
+    with pytest.raises(InputError, match=r"about [\d.]+ MB of memory .* at most 2\.0 MB are allowed here"):
+        train(recipes.toy(), world, tmp_path / "run")
+    assert not [path for path in (tmp_path / "run").iterdir() if path.name != ".lock"]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"users": 10_000_000, "mean_length": 100_000, "max_length": 100_000},  # 10¹² events
+        {"users": 1_000_000, "mean_length": 1_000, "max_length": 1_000},  # 10⁹
+        {"users": 10_000_000},
+        {"users": 1_000_000, "items": 2_000_000, "interests": 500_000},
+        {"users": 100_000, "interests": 1_000, "items": 4_000, "interests_per_user": 1_000},
+    ],
+)
+def test_a_planted_world_that_is_too_large_is_one_sentence(asked: dict[str, int]) -> None:
+    with pytest.raises(InputError, match=r"data\.planted would be a world of .* at most 200,000,000 are drawn"):
+        PlantedConfig(**asked)
+
+
+def test_every_recipe_and_preset_is_within_the_budget() -> None:
+    for name in recipes.RECIPES:
+        for model in TRAINED:
+            config = recipes.recipe(name, model)
+            outline = models.outline(config.model, 4_000)
+            assert outline is not None and sum(p.numel() for p in outline.parameters()) < 5_000_000
