@@ -181,6 +181,7 @@ class Run:
     # writing, used by the trainer only
 
     def start(self, config: RunConfig, dataset: Dataset) -> None:
+        self.path.mkdir(parents=True, exist_ok=True)
         for left in self.path.glob(f"{SNAPSHOTS}/*.safetensors"):
             left.unlink(missing_ok=True)  # of an attempt that died
         write_text(self.path / CONFIG, json.dumps(config.to_dict(), indent=1) + "\n")

@@ -81,6 +81,11 @@ def summary(loaded: Loaded, found: Survey) -> None:
     if found.genres:
         labelled, chance = found.by_chance()
         print(f"{labelled} experts have an over-represented genre; with people shuffled among experts: {chance:.1f}")
+        held = experts.held_out_labels(found)
+        print(
+            f"labels learned on half of the people: {held.labelled}; {held.holds} hold on the other half "
+            f"({held.by_chance:.1f} with people shuffled there)"
+        )
 
 
 def one(loaded: Loaded, found: Survey, expert: int, other: int | None, split: Split) -> None:

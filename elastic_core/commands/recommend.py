@@ -5,7 +5,8 @@
   python -m elastic_core recommend ml-100k-elastic --titles "Star Wars; Empire Strikes Back; Fargo"
 
 Raw ids are those of the data's own files, oldest first. A title may be cut short as long as only one item fits it.
-For a person, the history ends before the held-out test item; the list marks that item where it appears.
+For a person, the history ends before the held-out test item; the list marks that item where it appears. Where a run's experts
+predict by themselves, each suggestion says whose it is, with the expert's share of its probability, and after which item.
 """
 
 import argparse
@@ -15,7 +16,8 @@ import numpy as np
 from elastic_core.commands.finding import listed, load_run, say
 from elastic_core.data import Catalog, Dataset
 from elastic_core.errors import InputError
-from elastic_core.services.recommend import recommend
+from elastic_core.services.attribution import reasons
+from elastic_core.services.recommend import Reading, recommend
 
 SHOWN = 8
 
@@ -39,12 +41,18 @@ def run(arguments: argparse.Namespace) -> int:
     items = dataset.histories.of(who)[:-1].tolist() if isinstance(who, int) else who
     say("after " + ", ".join([*(["…"] if len(items) > SHOWN else []), *(dataset.catalog.title(i) for i in items[-SHOWN:])]))
     found = recommend(model, dataset, who, top=arguments.top, exclude_seen=not arguments.seen)
+    why = reasons(model, Reading(np.asarray(items, dtype=np.int64)), found["item"].tolist())
+    if why is not None:
+        after = ["" if one.after is None else dataset.catalog.title(one.after) for one in why]
+        found = found.assign(expert=[one.expert for one in why], share=[round(one.share, 4) for one in why], after=after)
     if arguments.csv:
         print(found.to_csv(index=False), end="")
         return 0
-    for row in found.to_dict("records"):
+    for place, row in enumerate(found.to_dict("records")):
         mark = "  <- what came next" if row.get("is_truth") else ""
         print(f"{row['rank']:>3}  {row['score']:8.3f}  {dataset.catalog.ids[row['item']]:>8}  {row['title']}{mark}")
+        if why is not None:
+            print(f"{'':>24}{why[place].sentence(dataset)}")
     return 0
 
 

@@ -13,7 +13,6 @@ from torch import Tensor, nn
 from elastic_core.layers.product_keys import ProductKeys, top_pairs
 from elastic_core.layers.query_network import MeanQuery, QueryNetwork, Scaling, Whitening, query_norm
 
-SHARP = 4.0
 LEAST_VOTES = 1e-6  # of all votes: what an expert counts that nobody voted for, when a history asks for fewer than k
 
 
@@ -135,14 +134,10 @@ class SharedInterests(nn.Module):
 def balance_penalty(found: Retrieved) -> Tensor:
     """How far the batch's mean use of the memory is from even: mean of log(size) - entropy, >= 0; 0 where nothing is retrieved.
 
-    Of each set of sub-keys (`halves [B, 2, side]`), or of all experts where events vote: of the votes to the power `SHARP`, because
-    only those with most votes are retrieved. A marginal-entropy term: it spreads people over the memory and leaves each person's
-    choice sharp.
+    Of each set of sub-keys (`halves [B, 2, side]`), or of all experts where events vote. A marginal-entropy term: it spreads
+    people over the memory and leaves each person's choice sharp.
     """
     if found.halves.shape[-1] == 0:
         return found.halves.new_zeros(())
-    if found.votes is None:
-        use = found.halves.softmax(-1).mean(0)
-    else:
-        use = (SHARP * (found.votes + LEAST_VOTES).log()).softmax(-1).mean(0, keepdim=True)
+    use = found.halves.softmax(-1).mean(0) if found.votes is None else found.votes.mean(0, keepdim=True)
     return (use * (use.clamp_min(1e-12).log() + math.log(use.shape[-1]))).sum(-1).mean()

@@ -17,7 +17,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elastic_core.layers.interest_memory import LEAST_VOTES, InterestMemory, QueriedMemory, Retrieved, SharedInterests, gate
+from elastic_core.layers.interest_memory import (
+    LEAST_VOTES,
+    InterestMemory,
+    QueriedMemory,
+    Retrieved,
+    SharedInterests,
+    gate,
+)
 
 HALF_LIFE = 32.0  # events, before anything is learned
 TEMPERATURE = 0.1  # of the agreement of two views

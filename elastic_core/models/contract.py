@@ -172,7 +172,7 @@ class Retrieves(Recommender):
         None where no loss asks experts to stand for items."""
         return None
 
-    def attribute(self, batch: Batch, items: Tensor) -> "Attribution":
+    def attribute(self, batch: Batch, items: Tensor, edit: Edit | None = None) -> "Attribution":
         """Which experts suggest `items [B, M]` as the next ones. Raises InputError where the model's experts do not predict."""
         raise InputError(f"{self.config.name} mixes its experts into one vector, so no expert suggests an item by itself")
 

@@ -188,11 +188,12 @@ class ElasticSlots(Retrieves, Streams, Traces):
         return Trace([found] * layers, [reading] * layers, [slots] * layers, written.strength[..., :-1].transpose(1, 2))
 
     @torch.no_grad()
-    def attribute(self, batch: Batch, items: Tensor) -> Attribution:
+    def attribute(self, batch: Batch, items: Tensor, edit: Edit | None = None) -> Attribution:
         """Who suggests `items [B, M]` as the next ones, and after which events. Raises InputError where slots do not predict."""
         if not self.parts:
             raise InputError("attribution needs slots that predict for themselves (readout = mixture)")
         found = self.retrieve(batch)
+        found = edit(found) if edit else found
         masses = self._masses(found)
         vectors, shares = self.scorer().split(self._encode(batch, found, masses, 0, last=True)[:, -1])
         said = self.scorer().logits(vectors)[..., 1:].log_softmax(-1)  # [B, P, n_items]

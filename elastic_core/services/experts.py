@@ -7,6 +7,7 @@ best expert left out; for the others, its score less that of the weakest expert 
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -117,6 +118,32 @@ class Survey:
             for _ in range(SHUFFLES)
         ]
         return self.of_people.labelled(), float(np.mean(null))
+
+
+class HeldOut(NamedTuple):
+    """Labels learned on half of the people and tried on the other half."""
+
+    labelled: int  # experts with a label on the first half …
+    holds: int  # … whose genre is more common among their people of the other half, too
+    by_chance: float  # of as many labels with people shuffled among experts in the other half, how many hold (mean)
+
+
+def held_out_labels(found: Survey, seed: int = 0, shuffles: int = 20) -> HeldOut:
+    """Does what an expert is called say anything of people it was not learned from?"""
+    rng = np.random.default_rng(seed)
+    half = rng.permutation(found.people) < found.people // 2
+    first = Evidence(found.genres, found.traffic.experts[half], found.shares[half], found.shares[half].mean(0))
+    tops = first.tops()
+    tops = tops[tops["low"] > 1]
+    experts, shares = found.traffic.experts[~half], found.shares[~half]
+    base, genre = shares.mean(0), [found.genres.index(name) for name in tops["genre"]]
+
+    def holding(experts: np.ndarray) -> int:
+        met = [(experts == expert).any(1) for expert in tops.index]
+        return sum(bool(who.any()) and shares[who, g].mean() > base[g] for who, g in zip(met, genre, strict=True))
+
+    chance = [holding(experts[rng.permutation(len(experts))]) for _ in range(shuffles)]
+    return HeldOut(len(tops), int(holding(experts)), float(np.mean(chance)))
 
 
 def band(traffic: Routing) -> tuple[int, int]:

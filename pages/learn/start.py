@@ -28,9 +28,14 @@ def opening() -> None:
         st.info("There are no experts to show in this run. Choose an ELASTIC run on the left to see them at work.")
         return
     experts = found.halves.shape[2] ** 2 or found.experts.shape[1]
+    how = (
+        "ELASTIC turns this history into one query, the query summons"
+        if found.votes is None
+        else f"Each {words.one} of the history votes for the experts it fits; most votes summon"
+    )
     st.markdown(
-        f"{lead}ELASTIC turns this history into one query, the query summons **{found.experts.shape[1]} of {experts:,} interest "
-        f"experts**, and through those few it ranks all {size:,} {words.many}. Every number here comes from the run on the left."
+        f"{lead}{how} **{found.experts.shape[1]} of {experts:,} interest experts**, and through those few it ranks all {size:,} "
+        f"{words.many}. Every number here comes from the run on the left."
     )
 
 

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from elastic_core.services import inspect
+from elastic_core.services import attribution, inspect
 from elastic_core.services.inspect import Situation
 from elastic_core.services.recommend import Moved
 from pages.ui import charts, shell, tiles
@@ -37,10 +37,13 @@ def suggestions(now: Context, here: Situation, change: Moved, changed: bool) -> 
     """The ten likeliest, what moved if something was `changed`, and what really came next in gold."""
     words, rows = inspect.words(now.dataset), []
     note = f"{words.did} next"
-    for row in change.table.to_dict("records"):
+    edit = inspect.silence(here.silenced) if here.silenced else None
+    why = attribution.reasons(now.model, here.read, change.table["item"].tolist(), edit)
+    for place, row in enumerate(change.table.to_dict("records")):
+        by = why[place].sentence(now.dataset) if why is not None else ""
         name, year = inspect.split_year(row["title"])
         mark = MARKS[row["change"]].format(row["was"] or "seen") if changed else ""
-        rows.append(Tile(name, year, row["genres"], str(row["rank"]), mark, note, row["is_truth"]))
+        rows.append(Tile(name, year, row["genres"], str(row["rank"]), mark, note, row["is_truth"], why=by))
     truth, rank = here.answer.truth, here.answer.truth_rank
     if truth is not None and rank and rank > len(rows):
         catalog = now.dataset.catalog

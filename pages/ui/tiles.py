@@ -22,6 +22,7 @@ class Tile:
     note: str = ""
     gold: bool = False
     faded: bool = False
+    why: str = ""  # who suggests it
 
 
 class Colours:
@@ -109,11 +110,12 @@ def _ranking_tile(tile: Tile, colours: Colours) -> str:
     frame = f"border:2px solid {gold};background:{gold}26;" if tile.gold else "border:2px solid transparent;"
     star = f'<b style="font-size:.75rem">★ {escape(tile.note)}</b>' if tile.gold else ""
     detail = escape(", ".join(tile.genres))
+    why = f'<br><span style="font-size:.72rem">{escape(tile.why)}</span>' if tile.why else ""
     return (
         f'<li style="display:flex;gap:.5rem;align-items:center;padding:.1rem .3rem;border-radius:.5rem;{frame}">'
         f'<span style="width:1.9rem;text-align:right;font-variant-numeric:tabular-nums;flex:none">{escape(tile.lead)}</span>'
         f"{_cover(tile, colours, 'width:2.5rem;height:2.1rem')}"
         f'<span style="flex:1;min-width:0;line-height:1.2"><span style="font-size:.9rem">{escape(tile.name)}</span> {star}<br>'
-        f'<span style="font-size:.72rem;opacity:.75">{detail}</span></span>'
+        f'<span style="font-size:.72rem;opacity:.75">{detail}</span>{why}</span>'
         f'<span style="flex:none;font-size:.8rem;font-weight:600">{escape(tile.mark)}</span></li>'
     )

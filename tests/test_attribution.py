@@ -1,0 +1,81 @@
+"""Who suggests an item: shares that add up, experts and events recounted by hand, and silence where nobody can say."""
+
+import numpy as np
+import pytest
+import torch
+
+from elastic_core import models
+from elastic_core.config import ModelConfig
+from elastic_core.data import Dataset
+from elastic_core.data.batches import history_batch
+from elastic_core.errors import InputError
+from elastic_core.services import inspect
+from elastic_core.services.attribution import CLEAR, reasons
+from elastic_core.services.recommend import answer, reading
+
+ITEMS = [3, 1, 7, 20]
+
+
+def built(world: Dataset, **settings: object) -> models.Recommender:
+    torch.manual_seed(1)
+    shape = {"length": 24, "width": 16, "layers": 2, "dropout": 0.0, "side": 4, "k": 3, **settings}
+    model = models.build(ModelConfig.known["elastic-slots"](**shape), world.catalog).eval()
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if "log" not in name:
+                parameter += 0.3 * torch.randn_like(parameter)
+    return model
+
+
+@torch.no_grad()
+def test_shares_are_the_parts_of_the_probability_and_events_those_the_slots_hold(small_world: Dataset) -> None:
+    model = built(small_world)
+    batch = history_batch(reading(small_world, 5).items, model.length)
+    found = model.attribute(batch, torch.tensor([ITEMS]))  # type: ignore[operator]
+    assert found.parts.shape == (1, 4, 4) and found.experts.tolist() == model.retrieve(batch).experts.tolist()  # type: ignore[operator]
+    torch.testing.assert_close(found.parts.sum(-1), torch.ones(1, 4))
+    scorer, state = model.scorer(), model.last_state(batch)
+    vectors, shares = scorer.split(state)
+    each = (scorer.logits(vectors)[0, :, 1:].softmax(-1) * shares[0].exp().unsqueeze(-1))[:, torch.tensor(ITEMS) - 1]
+    torch.testing.assert_close(found.parts[0], (each / each.sum(0)).T)
+    torch.testing.assert_close(each.sum(0).log(), scorer(state)[0, ITEMS])
+    # what a slot holds, step by step: an event comes in with its strength, all before it fade by as much
+    strength, held = model.trace(batch).taken[0], np.zeros((3, batch.items.shape[1]))  # type: ignore[operator]
+    for t in range(held.shape[1]):
+        step = strength[:, t].numpy()[:, None]
+        held = held * (1 - step)
+        held[:, t] = step[:, 0]
+    np.testing.assert_allclose(found.held[0].numpy(), held, atol=1e-5)
+
+
+def test_a_reason_names_the_largest_part_and_an_event_only_where_one_stands_out(small_world: Dataset) -> None:
+    model, read = built(small_world), reading(small_world, 5)
+    table = answer(model, small_world, read, top=10).table
+    why = reasons(model, read, table["item"].tolist())
+    assert why is not None and [one.item for one in why] == table["item"].tolist()
+    experts = inspect.situation(model, small_world, 5).heard
+    found = model.attribute(history_batch(read.items, model.length), torch.tensor([table["item"].tolist()]))  # type: ignore[operator]
+    for one, parts in zip(why, found.parts[0], strict=True):
+        assert one.share == pytest.approx(float(parts.max())) and one.expert in (None, *experts)
+        if one.expert is None:
+            assert one.after is None and "no expert" in one.sentence(small_world)
+        else:
+            slot = experts.index(one.expert)
+            clear = float(found.held[0, slot].max()) >= CLEAR
+            assert (one.after is not None) == clear and f"expert {one.expert} (" in one.sentence(small_world)
+            assert one.after is None or one.after in read.items
+    silenced = experts[0]
+    after = reasons(model, read, table["item"].tolist(), inspect.silence([silenced]))
+    assert after is not None and all(one.expert != silenced for one in after)
+
+
+def test_models_that_mix_their_experts_into_one_vector_give_no_reasons(small_world: Dataset) -> None:
+    read = reading(small_world, 5)
+    plain = models.build(ModelConfig.known["elastic"](length=24, width=16, side=4, k=3, stride=4), small_world.catalog).eval()
+    assert reasons(plain, read, ITEMS) is None and reasons(built(small_world, readout="state"), read, ITEMS) is None
+    assert reasons(built(small_world, memory="none"), read, ITEMS) is None
+    assert (
+        reasons(models.build(ModelConfig.known["sasrec"](length=24, width=16), small_world.catalog).eval(), read, ITEMS) is None
+    )
+    with pytest.raises(InputError, match="one vector"):
+        plain.attribute(history_batch(read.items, 24), torch.tensor([ITEMS]))  # type: ignore[operator]
