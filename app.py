@@ -1,7 +1,8 @@
 """The app: `streamlit run app.py`. What is on screen begins in pages/navigation.py."""
 
 import streamlit as st
+from starlette.middleware import Middleware
 
-from pages.ui import failure, wake
+from pages.ui import failure, guard, wake
 
-app = st.App("pages/navigation.py", lifespan=wake.up, on_script_error=failure.say)
+app = st.App("pages/navigation.py", lifespan=wake.up, on_script_error=failure.say, middleware=[Middleware(guard.Guard)])

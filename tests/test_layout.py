@@ -16,7 +16,7 @@ CORE = ROOT / "elastic_core"
 
 # A module may import from lower floors and from its own.
 FLOORS = (
-    ("disk", "errors", "plugins"),
+    ("disk", "errors", "plugins", "text"),
     ("config",),
     ("data", "machine"),
     ("layers",),

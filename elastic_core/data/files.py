@@ -6,8 +6,10 @@
 import gzip
 import hashlib
 import io
+import re
 import zipfile
 import zlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, cast
@@ -49,6 +51,7 @@ def open_bundle(path: Path) -> Bundle:
             raise InputError(f"there is no file or folder {str(path)!r}")
         if path.suffix.lower() == ".zip":
             with zipfile.ZipFile(path) as archive:
+                refuse_outside(archive.namelist(), path.name)
                 names = [name for name in archive.namelist() if not name.endswith("/") and not name.startswith("__MACOSX")]
             return Bundle(path, {_base(Path(name).name): name for name in names}, None, True)
         # A file may have its titles beside it: ratings.csv and movies.csv.
@@ -62,6 +65,14 @@ def open_bundle(path: Path) -> Bundle:
 def blob_id(data: bytes) -> str:
     """git's id of these bytes, by which published files are recognised (`git hash-object`)."""
     return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
+
+
+def refuse_outside(names: Iterable[str], shown: str) -> None:
+    """Raises InputError if a name inside an archive leads out of it. None is ever written to disk; whoever packed it tried."""
+    for name in names:
+        parts = re.split(r"[\\/]", name)
+        if parts[0] == "" or ".." in parts or re.match(r"[A-Za-z]:", name):
+            raise InputError(f"{shown} holds a file whose name points outside the archive: pack the table itself")
 
 
 def _base(name: str) -> str:

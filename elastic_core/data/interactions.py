@@ -5,17 +5,20 @@ the two-column sequence form (`user item` per line, in time order), and any CSV,
 Every complaint is one InputError sentence that names the line (1-based, in the file) or the column.
 """
 
+import csv
 import io
 import re
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from elastic_core.data.events import as_text, check_events
+from elastic_core.data.events import MISSING, as_text, check_events
+from elastic_core.data.faults import Faults
 from elastic_core.data.files import Bundle, blob_id, open_bundle
 from elastic_core.data.titles import read_titles
 from elastic_core.errors import InputError
@@ -28,7 +31,6 @@ NAMES = {
     "genres": ("genres", "genre", "tags", "categories"),
 }
 IN_ORDER = ("time", "")  # of a column mapping: there are no times, the rows are in order
-MISSING = ["", "nan", "NaN", "null"]
 FIRST = ("ratings.dat", "ratings.csv", "u.data")
 TABLES = (".csv", ".tsv", ".txt", ".dat", ".data", ".inter", ".parquet", ".pq")
 
@@ -37,12 +39,15 @@ TABLES = (".csv", ".tsv", ".txt", ".dat", ".data", ".inter", ".parquet", ".pq")
 class Table:
     """`events` has user, item (text) and time (seconds; absent in the sequence form), in file order.
 
-    `items` has item, title, genres (tuples), one row an item, or is None. `blob` is git's id of the events file.
+    `items` has item, title, genres (tuples), one row an item, or is None. `blob` is git's id of the events file. `notes` say what
+    was odd about it, `faults` which rows were left out.
     """
 
     events: pd.DataFrame
     items: pd.DataFrame | None
     blob: str
+    faults: Faults = Faults()
+    notes: tuple[str, ...] = ()
 
     @property
     def timed(self) -> bool:
@@ -62,11 +67,14 @@ def read(path: Path, columns: Mapping[str, str] | None = None) -> Table:
         raise InputError(f"{shown} is empty")
     named = {ours: theirs for ours, theirs in (columns or {}).items() if (ours, theirs) != IN_ORDER}
     ordered = len(named) < len(columns or {})
-    frame, header = _parse(data, name, shown, named, ordered)
+    found, notes = list[tuple[int, str]](), list[str]()
+    frame, header = _parse(data, name, shown, named, ordered, found)
     if ordered:
         frame = frame.drop(columns="time", errors="ignore")
+    frame, faults = check_events(frame, shown, header, found, notes)
     items = _own_titles(frame) if "title" in frame or "genres" in frame else read_titles(bundle, name)
-    return Table(check_events(frame, shown, header), items, blob_id(data))
+    events = frame[[column for column in ("user", "item", "time") if column in frame]].reset_index(drop=True)
+    return Table(events, items, blob_id(data), faults, tuple(notes))
 
 
 def _choose(bundle: Bundle) -> str:
@@ -84,10 +92,12 @@ def _choose(bundle: Bundle) -> str:
     return tables[0]
 
 
-def _parse(data: bytes, name: str, shown: str, columns: Mapping[str, str], ordered: bool) -> tuple[pd.DataFrame, int]:
+def _parse(
+    data: bytes, name: str, shown: str, columns: Mapping[str, str], ordered: bool, found: list[tuple[int, str]]
+) -> tuple[pd.DataFrame, int]:
     """The columns that matter, under our names, as text; and how many header lines there were (-1: a Parquet row).
 
-    Where the rows are said to be `ordered`, a time need not be there.
+    Where the rows are said to be `ordered`, a time need not be there. Lines that are no rows are added to `found`.
     """
     if name.endswith((".parquet", ".pq")):
         return _pick(_parquet(data, shown), columns, shown, ordered), -1
@@ -95,14 +105,14 @@ def _parse(data: bytes, name: str, shown: str, columns: Mapping[str, str], order
     _check_encoding(data, shown)
     first = data[:65536].lstrip(b"\r\n").split(b"\n", 1)[0].decode("utf-8", "replace").strip("\r")
     if first.count("::") == 3:
-        return _rated(data.replace(b"::", b"\t"), shown), 0
+        return _rated(data.replace(b"::", b"\t"), shown, found), 0
     tabs = first.split("\t")
     if len(tabs) == 4 and all(re.fullmatch(r"-?[0-9.]+", part) for part in tabs) and not columns:
-        return _rated(data, shown), 0
+        return _rated(data, shown, found), 0
     if re.fullmatch(r"[^\s,;]+[ \t][^\s,;]+ ?", first) and not columns and _match(first.split()) == {}:
-        return _numbered(_table(data, "\t" if "\t" in first else " ", shown, header=False), 2, shown), 0
+        return _numbered(_table(data, "\t" if "\t" in first else " ", shown, found, header=False), 2, shown), 0
     separator = max("\t,;| ", key=first.count)
-    frame = _table(data, separator, shown, header=True)
+    frame = _table(data, separator, shown, found, header=True)
     frame.columns = [re.sub(r":(token|token_seq|float|float_seq)$", "", str(column).strip()) for column in frame.columns]
     return _pick(frame, columns, shown, ordered), 1
 
@@ -117,7 +127,7 @@ def _check_encoding(data: bytes, shown: str) -> None:
         raise InputError(f"{shown}, line 1: not a text file")
 
 
-def _table(data: bytes, separator: str, shown: str, *, header: bool) -> pd.DataFrame:
+def _table(data: bytes, separator: str, shown: str, found: list[tuple[int, str]], *, header: bool) -> pd.DataFrame:
     """pandas' C parser, everything as text. The row index still counts the file's lines, blank ones included."""
     try:
         with warnings.catch_warnings():
@@ -138,15 +148,44 @@ def _table(data: bytes, separator: str, shown: str, *, header: bool) -> pd.DataF
         opened = re.search(r"EOF inside string starting at row (\d+)", str(error))
         if opened:
             raise InputError(f"{shown}, line {int(opened[1]) + 1}: a quotation mark is never closed") from None
-        found = re.search(r"line (\d+)", str(error))
-        where = f"line {found[1]}" if found else "line 2"
-        raise InputError(f"{shown}, {where}: not the number of fields the first line has") from None
+        return _by_line(data.decode(), separator, shown, found, header=header)
     except pd.errors.EmptyDataError:
         raise InputError(f"{shown} is empty") from None
     return frame.dropna(how="all")
 
 
-def _rated(data: bytes, shown: str) -> pd.DataFrame:
+def _by_line(text: str, separator: str, shown: str, found: list[tuple[int, str]], *, header: bool) -> pd.DataFrame:
+    """The same line by line, several times slower: the rows that fit the first line, and into `found` the lines that do not."""
+    how: Any = {"quoting": csv.QUOTE_MINIMAL if header else csv.QUOTE_NONE, "strict": True}
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, **how)
+    names: list[str] = []
+    rows, lines = list[list[str]](), list[int]()
+    while True:
+        line = reader.line_num + 1
+        try:
+            row = next(reader)
+        except StopIteration:
+            break
+        except csv.Error as error:
+            if "end of data" in str(error):
+                raise InputError(f"{shown}, line {line}: a quotation mark is never closed") from None
+            found.append((line, "a quotation mark inside a cell, or one that is far too long"))
+            continue
+        if not names and any(row):
+            names = row
+            if header:
+                continue
+        if len(row) == len(names):
+            rows.append(row)
+            lines.append(line)
+        elif any(row):
+            found.append((line, f"not the number of fields the first line has ({len(row)}, not {len(names)})"))
+    at = np.array(lines, dtype=int) - 1 - header
+    frame = pd.DataFrame(rows, index=at, columns=names if header else range(len(names)), dtype=object)
+    return frame.mask(frame.isin(MISSING)).dropna(how="all")
+
+
+def _rated(data: bytes, shown: str, found: list[tuple[int, str]]) -> pd.DataFrame:
     """user, item, rating, time without a header. Whole numbers are read as such, which is several times faster than text."""
     try:
         whole = {0: np.int64, 1: np.int64, 3: np.int64}
@@ -156,7 +195,7 @@ def _rated(data: bytes, shown: str) -> pd.DataFrame:
             return pd.DataFrame({**columns, "time": frame[3]})
     except (ValueError, OverflowError):
         pass  # something is not a whole number: the slow way says where, or takes it as text
-    return _numbered(_table(data, "\t", shown, header=False), 4, shown)
+    return _numbered(_table(data, "\t", shown, found, header=False), 4, shown)
 
 
 def _spell(numbers: np.ndarray) -> pd.Series:

@@ -74,7 +74,16 @@ def _own(config: DataConfig, tell: Progress) -> Dataset:
     known = recognise(table.blob)
     name, label = known or (path.name.removesuffix(".gz").rsplit(".", 1)[0], _called(path) or path.name)
     licence = SOURCES[name].licence if known else LICENCE_OWN
-    return fold(table, name=name, label=label, licence=licence, k_core=config.k_core)
+    data = fold(table, name=name, label=label, licence=licence, k_core=config.k_core)
+    return replace(data, notes=(*data.notes, *_odd(table, tell)))
+
+
+def _odd(table: Table, tell: Progress) -> tuple[str, ...]:
+    """What was odd about a file: told at once, and said wherever its data are."""
+    said = tuple(filter(None, (*table.notes, table.faults.sentence())))
+    for sentence in said:
+        tell(f"{sentence[:1].upper()}{sentence[1:]}.")
+    return said
 
 
 def _called(path: Path) -> str:
@@ -105,7 +114,7 @@ def _named(config: DataConfig, path: Path, notes: tuple[str, ...], tell: Progres
     if name == "ml-1m-sequences":
         table = replace(table, items=_sequence_titles(table))
     data = fold(table, name=name, label=label, licence=source.licence, k_core=config.k_core)
-    return replace(data, notes=(*data.notes, *notes))
+    return replace(data, notes=(*data.notes, *notes, *_odd(table, tell)))
 
 
 def _folders() -> list[Path]:

@@ -312,8 +312,6 @@ def _held_events(steps: Tensor) -> Tensor:
 
 
 # --- streaming -------------------------------------------------------------------------------------------------------
-
-
 @dataclass
 class SlotState:
     """What one layer keeps of a person."""

@@ -26,6 +26,7 @@ from elastic_core.bench.latency import SYSTEMS, Setting, contestants
 from elastic_core.bench.store import read_rows
 from elastic_core.disk import write_text
 from elastic_core.errors import InputError
+from elastic_core.services import public
 from elastic_core.services.efficiency_curves import MEASURED, table_of, tidy
 from elastic_core.services.jobs import Jobs
 from elastic_core.services.process import age, next_name, read_object, spawn, tail, whole
@@ -128,6 +129,7 @@ class Measurements:
 
     def start(self, plan: Plan) -> Measurement:
         """Raises InputError while another measurement or a training runs: both would time each other."""
+        public.refuse("measurement")
         with disk.said(self.folder), Slot(self.folder / "start.lock"):
             if any(found.active for found in self.all()):
                 raise InputError("a measurement is running already; wait for it or cancel it")
@@ -143,6 +145,7 @@ class Measurements:
 
     def cancel(self, measurement_id: str) -> None:
         """Ends it at once; what is measured so far stays."""
+        public.refuse("measurement")
         found = self.get(measurement_id)
         if found.active:
             with disk.said(found.path), suppress(FileNotFoundError):

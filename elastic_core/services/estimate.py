@@ -17,6 +17,7 @@ from elastic_core.config import RunConfig
 from elastic_core.data import Dataset
 from elastic_core.data.batches import Batch, reading_batch
 from elastic_core.errors import InputError
+from elastic_core.services import public
 from elastic_core.training import budget
 from elastic_core.training.step import Learner
 
@@ -65,7 +66,8 @@ class Estimate:
 
 
 def estimate(config: RunConfig, dataset: Dataset) -> Estimate:
-    """Takes up to about three seconds. Raises InputError for settings that cannot work."""
+    """Takes up to about three seconds. Raises InputError for settings that cannot work, and in public mode."""
+    public.refuse("measurement")
     began = time.perf_counter()
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # as the background process will have it

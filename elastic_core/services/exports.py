@@ -8,12 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a cell that starts so is run by spreadsheets
-
-
-def safe_cell(value: object) -> object:
-    """A text that a spreadsheet would take for a formula gets an apostrophe in front; everything else stays."""
-    return f"'{value}" if isinstance(value, str) and value.lstrip(" ").startswith(FORMULA) else value
+from elastic_core import text
 
 
 def to_csv(table: pd.DataFrame) -> str:
@@ -21,8 +16,8 @@ def to_csv(table: pd.DataFrame) -> str:
     plain = table.copy()
     for column in plain.columns:
         if not pd.api.types.is_numeric_dtype(plain[column]):
-            plain[column] = [safe_cell("|".join(map(str, v)) if isinstance(v, (tuple, list)) else v) for v in plain[column]]
-    plain.columns = [safe_cell(str(name)) for name in plain.columns]
+            plain[column] = [text.cell("|".join(map(str, v)) if isinstance(v, (tuple, list)) else v) for v in plain[column]]
+    plain.columns = [text.cell(str(name)) for name in plain.columns]
     return str(plain.to_csv(index=False, lineterminator="\n"))
 
 

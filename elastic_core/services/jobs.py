@@ -32,12 +32,14 @@ from elastic_core.config import RunConfig
 from elastic_core.disk import write_text
 from elastic_core.errors import InputError
 from elastic_core.runs import Run
+from elastic_core.services import public
 from elastic_core.services.process import ID, MOST_BYTES, age, next_name, number, read_object, spawn, tail, whole
 from elastic_core.services.slot import Slot
 
 State = Literal["queued", "running", "not responding", "interrupted", "finished", "stopped", "failed"]
 ACTIVE: tuple[State, ...] = ("queued", "running", "not responding")
 PREFIX = "local-"
+MOST_QUEUED = 20
 NAME = re.compile(PREFIX + r"[A-Za-z0-9_.-]{1,90}")  # of a run that a job trains: a name and never a way
 STALE = 60.0  # seconds without a beat until a living process counts as not responding
 STARTING = 30.0  # seconds that a fresh process gets to take the slot before another is started
@@ -76,10 +78,12 @@ class Jobs:
     # --- what people ask for ------------------------------------------------------------------------------------------
 
     def submit(self, config: RunConfig, name: str = "") -> Job:
-        """Queues a training and starts it if the slot is free. Raises InputError for a name that is taken or unusable, and where
-        the disk does not take it."""
+        """Queues a training and starts it if the slot is free. Raises InputError for a name that is taken or unusable, where the
+        queue is full and where the disk does not take it."""
+        public.refuse("training")
         with self._told():
             with Slot(self.folder / "submit.lock"):
+                self._room()
                 run = self.root / self._name(config, name)
                 path = self.folder / next_name(self.folder)
                 beside = path.with_name(f".new-{path.name}")
@@ -94,6 +98,7 @@ class Jobs:
 
     def stop(self, job_id: str) -> None:
         """A queued job is taken from the queue; a running one ends after its current step and keeps its best weights."""
+        public.refuse("training")
         job = self.get(job_id)
         with self._told():
             if job.state == "queued":
@@ -103,6 +108,8 @@ class Jobs:
 
     def resume(self, job_id: str) -> None:
         """Puts an interrupted or failed job back in the queue; it goes on from its last whole epoch."""
+        public.refuse("training")
+        self._room()
         job = self.get(job_id)
         if job.state not in ("interrupted", "failed"):
             raise InputError(f"the training {job.run.name} is {job.state}; only an interrupted or failed one can be continued")
@@ -115,6 +122,7 @@ class Jobs:
         """Removes a training that is not running, its run folder included unless that run is finished.
 
         A folder of the list that cannot be read is removed alone: what it says of a run is not believed."""
+        public.refuse("deletion")
         with self._told():
             for path in (fault.path for fault in self.unreadable()):
                 if path.name == job_id:
@@ -153,7 +161,10 @@ class Jobs:
     def pump(self) -> None:
         """Starts a process for the queue if something waits, nothing runs and no process is on its way already.
 
-        Raises InputError where the disk does not let it."""
+        Raises InputError where the disk does not let it. In public mode nothing is started: who asked for it is not here.
+        """
+        if public.on():
+            return
         with self._told():
             if self.next() is None or self.slot.held:
                 return
@@ -208,6 +219,11 @@ class Jobs:
                 yield
         except FileNotFoundError:
             raise InputError("that training is not there any more") from None
+
+    def _room(self) -> None:
+        """Raises InputError where as many trainings wait as the queue holds."""
+        if sum(job.state == "queued" for job in self.all()) >= MOST_QUEUED:
+            raise InputError(f"{MOST_QUEUED} trainings wait already, which is all that the queue holds; take one out, or wait")
 
     def _name(self, config: RunConfig, wanted: str) -> str:
         """A free run name: the wanted one, or one that says model and data."""

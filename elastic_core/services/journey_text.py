@@ -15,6 +15,7 @@ from typing import Any
 
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
+from elastic_core.services import public
 from elastic_core.services.inspect import split_year
 from elastic_core.services.journey import Add, Base, Cut, Edit, Move, Replace, Tree, Version, start
 
@@ -102,6 +103,7 @@ def to_json(dataset: Dataset, tree: Tree) -> str:
 
 def from_json(dataset: Dataset, text: str | bytes) -> Tree:
     """The tree of a file made by `to_json` for the same data. Places count from 0 and items are raw ids."""
+    public.refuse("upload")
     if len(text) > LARGEST_FILE:
         raise InputError(f"the file is larger than {LARGEST_FILE // 1_000_000} MB")
     try:

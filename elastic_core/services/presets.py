@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from elastic_core import models, objectives
+from elastic_core import models, objectives, text
 from elastic_core.config import RENAMES, DataConfig, ModelConfig, RunConfig, TrainConfig
 from elastic_core.data.origins import SOURCES
 from elastic_core.errors import InputError
@@ -125,7 +125,7 @@ def differences(one: RunConfig, other: RunConfig) -> list[str]:
 
 def command(config_file: str, out: str) -> str:
     """What trains the same run in a terminal."""
-    return f"python -m elastic_core train --config {config_file} --out {out}"
+    return text.shell("python", "-m", "elastic_core", "train", "--config", config_file, "--out", out)
 
 
 def _outline(model: ModelConfig) -> models.Recommender:

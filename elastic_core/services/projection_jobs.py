@@ -23,6 +23,7 @@ from elastic_core import disk
 from elastic_core.disk import write_text
 from elastic_core.errors import InputError
 from elastic_core.runs import Run, list_runs
+from elastic_core.services import public
 from elastic_core.services.process import AHEAD, age, number, read_object, spawn, whole
 from elastic_core.services.projection import LAID_OUT, Settings
 from elastic_core.services.slot import Slot
@@ -64,6 +65,7 @@ class Maps:
 
     def submit(self, run: Run, settings: Settings, experts: np.ndarray, *, aligned: bool = False) -> None:
         """Starts one. Raises InputError while another is being computed."""
+        public.refuse("measurement")
         if len(experts) > LAID_OUT:
             raise InputError(f"at most {LAID_OUT:,} experts can be laid out at once")
         with disk.said(self.folder), Slot(self.folder / "submit.lock"):
@@ -80,6 +82,7 @@ class Maps:
 
     def cancel(self) -> None:
         """Asks the process to end. It does within a second, in the middle of a layout too."""
+        public.refuse("measurement")
         if self.now().active:
             with suppress(OSError):  # on a disk that takes nothing there is nobody to hear it
                 (self.folder / "cancel").touch()

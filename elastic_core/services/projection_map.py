@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from elastic_core.errors import InputError
-from elastic_core.services import projection
+from elastic_core.services import projection, public
 from elastic_core.services.projection import Settings, Store
 
 NO_GENRE, NO_INTEREST, OTHERS = "none stands out", "reads nothing", "others"
@@ -131,6 +131,7 @@ def to_file(run: str, data_hash: str, sets: dict[str, list[int]]) -> str:
 
 def from_file(content: bytes, size: int) -> tuple[str, str, dict[str, list[int]]]:
     """Run, hash of its values and sets of a file that `to_file` wrote. Raises InputError for anything else."""
+    public.refuse("upload")
     if len(content) > LONGEST:
         raise InputError(f"the file is larger than {LONGEST // 1000} kB")
     try:

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Literal
 
+from elastic_core.data.files import refuse_outside
 from elastic_core.errors import InputError
+from elastic_core.text import DIRECTIONS
 
 MOST_BYTES = 20 * 2**20
 MOST_UNPACKED = 100 * 2**20
@@ -22,8 +24,6 @@ PARQUET = (".parquet", ".pq")
 PACKED = (".gz", ".zip")
 ENDINGS = (*TEXT, *PARQUET, *PACKED)
 ACCEPTED = "CSV, TSV or Parquet, plain or packed as .gz or .zip"
-# Turns the reading direction of everything after it: harmless in a letter, a disguise in a name.
-DIRECTIONS = "\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 
 Kind = Literal["text", "parquet"]
 
@@ -154,13 +154,11 @@ def _only_member(archive: zipfile.ZipFile, shown: str) -> zipfile.ZipInfo:
     names = archive.namelist()
     if "[Content_Types].xml" in names:
         raise InputError(f"{shown} is a spreadsheet workbook: save the sheet as CSV and send that")
+    refuse_outside(names, shown)
     members = [m for m in archive.infolist() if not m.is_dir() and not m.filename.startswith("__MACOSX")]
     if len(members) != 1:
         raise InputError(f"{shown} holds {len(members)} files: pack exactly one table")
     member = members[0]
-    parts = re.split(r"[\\/]", member.filename)
-    if parts[0] == "" or ".." in parts or re.match(r"[A-Za-z]:", member.filename):
-        raise InputError(f"{shown} holds a file whose name points outside the archive: pack the table itself")
     if member.flag_bits & 1:
         raise InputError(f"{shown} is protected by a password: pack it without one")
     return member

@@ -32,6 +32,7 @@ from elastic_core.data.synthetic import planted
 from elastic_core.disk import write_text
 from elastic_core.errors import InputError
 from elastic_core.runs import Run, list_runs
+from elastic_core.services import public
 from elastic_core.services.upload_bytes import unpack
 from elastic_core.services.upload_rows import Checked, guess
 from elastic_core.services.upload_sheets import Sheet, sheet
@@ -65,6 +66,7 @@ class Outcome:
 
 def opened(name: str, data: bytes) -> tuple[Sheet, dict[str, str]]:
     """The sheet inside an upload and the guessed columns. Raises InputError with one sentence."""
+    public.refuse("upload")
     found = sheet(unpack(name, data))
     return found, guess(found.columns)
 
@@ -141,6 +143,7 @@ class Shelf:
 
     def keep(self, outcome: Outcome, label: str = "") -> Kept:
         """Stores the checked rows. The same rows again, with any k-core, replace what is there."""
+        public.refuse("upload")
         text = _csv(outcome.checked)
         found = hashlib.sha256(text.encode()).hexdigest()[:12]
         facts = {
@@ -157,6 +160,7 @@ class Shelf:
 
     def plant(self, config: PlantedConfig, k_core: int = 5, label: str = "") -> Kept:
         """Stores the recipe of a planted world. Raises InputError if it cannot be drawn."""
+        public.refuse("upload")
         world = planted(config, k_core)
         wanted = DataConfig(source=PLANTED, planted=config, k_core=k_core)
         found = hashlib.sha256(json.dumps(dataclasses.asdict(wanted), sort_keys=True).encode()).hexdigest()[:12]
@@ -165,6 +169,7 @@ class Shelf:
 
     def delete(self, wanted: str) -> None:
         """Out of sight in one step, then gone. Runs trained on it stay, but need the file to be shown."""
+        public.refuse("deletion")
         odd = {fault.path.name for fault in self.unreadable()}
         disk.remove(self.folder / (wanted if wanted in odd else self.get(wanted).id), self.folder)
 

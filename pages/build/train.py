@@ -32,6 +32,7 @@ with st.popover("What am I looking at?", icon=":material/help:"):
         "by their seed alone, too: train a second seed before you believe a small gap. Validation numbers are picked by "
         "their maximum, so they look better than the test."
     )
+shell.off("training")
 train_live.live()
 st.header("New training")
 runs = [run for run in cache.runs(shell.RUNS, lambda run: run.name) if readable(run)]

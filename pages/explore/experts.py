@@ -33,7 +33,7 @@ shell.lockable(CONTROLS)
 if not now.model.retrieves:
     st.title("What does one expert stand for, and does it matter?", anchor=False)
     st.info("This run has no interest memory, so it has no experts. Choose an ELASTIC run on the left to see some.")
-    view.foot(f"python -m elastic_core evaluate {now.run.name}")
+    view.foot("python -m elastic_core evaluate", now.run.name)
     st.stop()
 of = cache_experts.subject(now.run, now.model, now.dataset, now.split)
 number = int(of.survey.traffic.experts[now.user, 0]) if now.expert is None else now.expert
@@ -56,5 +56,5 @@ if of.survey.traffic.load[number] or expert_head.dead(of, number):
     with st.container(border=True):
         part(chosen)
 swap = st.session_state.get(expert_acts.SWAP)
-more = f" --swap {swap}" if swap is not None else ""
-view.foot(f"python -m elastic_core experts {now.run.name} --expert {number}{more}", expert=number)
+more = ("--swap", swap) if swap is not None else ()
+view.foot("python -m elastic_core experts", now.run.name, "--expert", number, *more, expert=number)

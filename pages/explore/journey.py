@@ -130,6 +130,6 @@ with drawn:
     journey_reasons.along(now, moment)
 with below:
     ids = raw_ids(now.dataset, tree.here)
-    view.foot(f'python -m elastic_core recommend {now.run.name} --history "{ids}"', **settings())
+    view.foot("python -m elastic_core recommend", now.run.name, f"--history={ids}", **settings())
 with notices:  # last, when everything has been said
     state.said()

@@ -179,7 +179,7 @@ now = shell.context()
 st.title("Do experts form regions, and can this picture be trusted?", anchor=False)
 if not inspect.memory_size(now.model):
     st.info("This run has no interest memory, so there is no map to draw. Choose an ELASTIC run on the left.")
-    view.foot(f"python -m elastic_core evaluate {now.run.name}")
+    view.foot("python -m elastic_core evaluate", now.run.name)
     st.stop()
 st.write(
     f"Each mark is one of the {inspect.memory_size(now.model):,} experts, a row of {now.model.config.width} numbers laid flat. "
@@ -209,8 +209,8 @@ st.markdown(
 )
 trust()
 view.foot(
-    f"python -m elastic_core.services.projection_worker checkpoints --run {now.run.name} --neighbours {settings().neighbours} "
-    f"--distance {settings().distance:g}",
+    "python -m elastic_core.services.projection_worker checkpoints",
+    *("--run", now.run.name, "--neighbours", settings().neighbours, "--distance", f"{settings().distance:g}"),
     **{name: st.session_state[name] for name in ("map_layout", "map_colour", "map_set")},
     expert=focus,
     chosen=chosen,

@@ -188,7 +188,7 @@ st.title("Is the memory used evenly, and is that chance?", anchor=False)
 memory = inspect.memory_size(now.model)
 if not memory:
     st.info("This run has no interest memory, so there is no traffic to show. Choose an ELASTIC run on the left.")
-    view.foot(f"python -m elastic_core evaluate {now.run.name}")
+    view.foot("python -m elastic_core evaluate", now.run.name)
     st.stop()
 st.write(
     f"Every history summons a few of the {memory:,} experts. Here everybody’s are counted: who is hot, who is dead, and what a "
@@ -220,6 +220,7 @@ part = st.segmented_control(
 )
 {PARTS[0]: interest, PARTS[1]: inequality, PARTS[2]: size, PARTS[3]: learning}[part]()
 view.foot(
-    f"python -m elastic_core routing checkpoints/{now.run.name}",
+    "python -m elastic_core routing",
+    f"checkpoints/{now.run.name}",
     **{name: st.session_state[name] for name in ("trf_split", "trf_group", "trf_measure", "trf_order")},
 )

@@ -74,7 +74,7 @@ def verdict() -> None:
     with st.container(horizontal=True):
         for side, run, runs_of, mean in (("A", now.run, ours, main.mean_a), ("B", other, theirs, main.mean_b)):
             seeds = f" and {len(runs_of)} training seeds" if len(runs_of) > 1 else ""
-            st.metric(f"{side}: {run.name}", f"{mean:.4f}", help=f"{metric}, mean over {main.users:,} people{seeds}")
+            st.metric(f"{side}: {shell.plain(run.name)}", f"{mean:.4f}", help=f"{metric}, mean over {main.users:,} people{seeds}")
         st.metric("A − B", f"{main.difference:+.4f}", help="Mean of the paired differences")
         st.metric(
             "95% interval of A − B", f"{main.low:+.4f} to {main.high:+.4f}", help=f"{over.capitalize()} drawn again 10,000 times"
@@ -244,7 +244,7 @@ people()
 extremes()
 closer()
 view.foot(
-    f"python -m elastic_core compare {','.join(run.name for run in ours)} {','.join(run.name for run in theirs)} "
-    f"--protocol {protocol} --metric {metric}",
+    "python -m elastic_core compare", ",".join(run.name for run in ours), ",".join(run.name for run in theirs),
+    "--protocol", protocol, "--metric", metric,
     other=other.name, protocol=protocol, metric=metric,
 )  # fmt: skip

@@ -142,4 +142,4 @@ with right:
 onwards()
 view.remember("history", inspect.history_table(now.dataset, start.read, start.events, now.user))
 view.remember("suggestions", change.table)
-view.foot(f"python -m elastic_core recommend {now.run.name} --user {now.dataset.histories.user_ids[now.user]}")
+view.foot("python -m elastic_core recommend", now.run.name, f"--user={now.dataset.histories.user_ids[now.user]}")

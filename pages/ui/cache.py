@@ -1,4 +1,4 @@
-"""Everything the app keeps between reruns: the only place that caches. What it hands out is shared and read-only.
+"""Everything the app keeps between reruns, see kept.py: the only place that caches. What it hands out is shared and read-only.
 
 A run is identified by its folder and a stamp of its files, so a run that goes on training is read anew.
 """
@@ -27,9 +27,10 @@ from elastic_core.services import gate_lesson, search_checks
 from elastic_core.services.estimate import Estimate, estimate
 from elastic_core.services.inspect import good_example
 from elastic_core.services.retrieval_lesson import first_memory
+from pages.ui.kept import kept, size
 
 RETRY_SECONDS = 600  # how long "this data cannot be had" is believed before the network is asked again
-DATASETS = 4
+DATASETS, DATASETS_BYTES = 4, 512 * 2**20
 
 
 def stamp(run: Run) -> str:
@@ -47,7 +48,7 @@ def runs(root: Path, order: Callable[[Run], Any]) -> list[Run]:
     return list(_runs(tuple((str(run.path), stamp(run)) for run in list_runs(root)), order))
 
 
-@st.cache_resource(max_entries=8, show_spinner=False)
+@kept(8)
 def _runs(known: tuple[tuple[str, str], ...], _order: Callable[[Run], Any]) -> tuple[Run, ...]:
     return tuple(sorted((Run(Path(path)) for path, _ in known), key=_order))
 
@@ -57,7 +58,7 @@ def tested(run: Run) -> dict[str, Any] | None:
     return _tested(str(run.path), stamp(run), run)
 
 
-@st.cache_resource(max_entries=64, show_spinner=False)
+@kept(64)
 def _tested(path: str, stamp: str, _run: Run) -> dict[str, Any] | None:
     return _run.last("test")
 
@@ -81,6 +82,7 @@ def dataset(config: DataConfig, tell: Callable[[str], None]) -> Dataset:
     key, shelf = json.dumps(asdict(config), sort_keys=True), _shelf()
     with shelf.lock:  # two visitors at once load once
         if key in shelf.ready:
+            shelf.ready[key] = shelf.ready.pop(key)  # used last, goes last
             return shelf.ready[key]
         when, reason = shelf.failed.get(key, (0.0, ""))
         if reason and time.monotonic() - when < RETRY_SECONDS:
@@ -90,9 +92,10 @@ def dataset(config: DataConfig, tell: Callable[[str], None]) -> Dataset:
         except InputError as error:
             shelf.failed[key] = (time.monotonic(), str(error))
             raise
-        while len(shelf.ready) >= DATASETS:
+        shelf.ready[key] = loaded
+        while len(shelf.ready) > DATASETS or (sum(map(size, shelf.ready.values())) > DATASETS_BYTES and len(shelf.ready) > 1):
             shelf.ready.pop(next(iter(shelf.ready)))
-        return shelf.ready.setdefault(key, loaded)
+        return loaded
 
 
 def drawn(draw: Callable[..., go.Figure], *given: Any, **more: Any) -> go.Figure:
@@ -103,7 +106,7 @@ def drawn(draw: Callable[..., go.Figure], *given: Any, **more: Any) -> go.Figure
     return _drawn(f"{draw.__module__}.{draw.__qualname__}", given, more, draw)
 
 
-@st.cache_resource(max_entries=256, show_spinner=False)
+@kept(256)
 def _drawn(name: str, given: tuple[Any, ...], more: dict[str, Any], _draw: Callable[..., go.Figure]) -> go.Figure:
     return _draw(*given, **more)
 
@@ -113,7 +116,7 @@ def opened(run: Run, data: Dataset) -> Recommender:
     return _opened(str(run.path), stamp(run), data.hash, data)
 
 
-@st.cache_resource(max_entries=6, show_spinner=False)
+@kept(6)
 def _opened(path: str, stamp: str, data_hash: str, _data: Dataset) -> Recommender:
     model = Run(Path(path)).model(_data)
     for parameter in model.parameters():

@@ -16,6 +16,7 @@ from elastic_core.runs import Run
 from elastic_core.services import versus, versus_slices, versus_table
 from elastic_core.services.versus import Lists
 from pages.ui import cache
+from pages.ui.kept import kept
 
 MOST = 16  # runs
 Key = tuple[str, str, str]
@@ -27,7 +28,7 @@ def report(run: Run) -> Report:
     return _report(str(run.path), cache.stamp(run))
 
 
-@st.cache_resource(max_entries=64, show_spinner=False)
+@kept(64)
 def _report(path: str, stamp: str) -> Report:
     return Run(Path(path)).report()
 

@@ -19,6 +19,7 @@ from elastic_core.services.method_effects import Effect
 from elastic_core.services.upload_rows import Checked, check
 from elastic_core.services.upload_sheets import Sheet
 from pages.ui import cache
+from pages.ui.kept import kept
 
 PEOPLE = 1_000  # of the recovery score on the Data page; the command line takes more
 
@@ -53,7 +54,7 @@ def opened(name: str, data: bytes) -> tuple[Sheet, dict[str, str]]:
     return _opened(digest(name, data), name, data)
 
 
-@st.cache_resource(max_entries=2, show_spinner="Reading the file …")
+@kept(2, "Reading the file …")
 def _opened(digest: str, _name: str, _data: bytes) -> tuple[Sheet, dict[str, str]]:
     return uploads.opened(_name, _data)
 
@@ -62,7 +63,7 @@ def checked(digest: str, sheet: Sheet, mapping: dict[str, str]) -> Checked:
     return _checked(digest, tuple(sorted(mapping.items())), sheet)
 
 
-@st.cache_resource(max_entries=2, show_spinner="Looking at every row …")
+@kept(2, "Looking at every row …")
 def _checked(digest: str, mapping: tuple[tuple[str, str], ...], _sheet: Sheet) -> Checked:
     return check(_sheet, dict(mapping))
 
@@ -71,12 +72,12 @@ def folded(digest: str, mapping: dict[str, str], found: Checked, k_core: int) ->
     return _folded(digest, tuple(sorted(mapping.items())), k_core, found)
 
 
-@st.cache_resource(max_entries=3, show_spinner="Dropping what is too rare to learn from …")
+@kept(3, "Dropping what is too rare to learn from …")
 def _folded(digest: str, mapping: tuple[tuple[str, str], ...], k_core: int, _found: Checked) -> uploads.Outcome:
     return uploads.folded(_found, k_core)
 
 
-@st.cache_resource(max_entries=4, show_spinner="Drawing the world …")
+@kept(4, "Drawing the world …")
 def world(config: PlantedConfig) -> Dataset:
     """A planted world. Shared and read-only. Raises InputError if it cannot be drawn."""
     return planted(config)

@@ -18,6 +18,7 @@ from elastic_core.services.expert_items import Pushes
 from elastic_core.services.expert_people import Examples
 from elastic_core.services.experts import Survey
 from pages.ui import cache
+from pages.ui.kept import kept
 
 KEPT = 8
 
@@ -43,7 +44,7 @@ def subject(run: Run, model: Recommender, data: Dataset, split: Split) -> Subjec
     return Subject(run, model, data, split, found)
 
 
-@st.cache_resource(max_entries=4, show_spinner="Asking what everybody’s history summons and what each expert reads …")
+@kept(4, "Asking what everybody’s history summons and what each expert reads …")
 def _survey(key: tuple[str, ...], _model: Recommender, _data: Dataset, _traffic: object, _split: Split) -> Survey:
     return experts.survey(_model, _data, _traffic, _split)  # type: ignore[arg-type]
 
@@ -103,7 +104,7 @@ def _before(of: Subject) -> ablation.Judged:
     return _judged(of.key, of)
 
 
-@st.cache_resource(max_entries=4, show_spinner="Judging everybody’s list as it is …")
+@kept(4, "Judging everybody’s list as it is …")
 def _judged(key: tuple[str, ...], _of: Subject) -> ablation.Judged:
     return ablation.judged(_of.model, _of.data, np.arange(_of.survey.people), _of.split)
 

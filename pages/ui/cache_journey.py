@@ -15,6 +15,7 @@ from elastic_core.services.inspect import Situation
 from elastic_core.services.journey_trace import Aggregation, Along
 from elastic_core.services.recommend import Reading
 from pages.ui import cache, charts, charts_journey
+from pages.ui.kept import kept
 from pages.ui.shell import Context
 
 Items = tuple[int, ...]
@@ -25,7 +26,7 @@ def situation(run: Run, model: Recommender, data: Dataset, read: Reading) -> Sit
     return _situation(str(run.path), cache.stamp(run), data.hash, tuple(read.items.tolist()), read.truth, model, data)
 
 
-@st.cache_resource(max_entries=64, show_spinner=False)
+@kept(64)
 def _situation(
     path: str, stamp: str, data_hash: str, items: Items, truth: int | None, _model: Recommender, _data: Dataset
 ) -> Situation:
@@ -37,7 +38,7 @@ def influence(run: Run, model: Recommender, data: Dataset, items: Items, target:
     return _influence(str(run.path), cache.stamp(run), data.hash, items, target, model, data)
 
 
-@st.cache_resource(max_entries=64, show_spinner=False)
+@kept(64)
 def _influence(
     path: str, stamp: str, data_hash: str, items: Items, target: int, _model: Recommender, _data: Dataset
 ) -> removal.Influence:
@@ -49,7 +50,7 @@ def along(run: Run, model: Recommender, data: Dataset, user: int) -> Along:
     return _along(str(run.path), cache.stamp(run), data.hash, user, model, data)
 
 
-@st.cache_resource(max_entries=64, show_spinner=False)
+@kept(64)
 def _along(path: str, stamp: str, data_hash: str, user: int, _model: Recommender, _data: Dataset) -> Along:
     return journey_trace.along(_model, _data, user)
 
@@ -59,7 +60,7 @@ def evidence(run: Run, model: Recommender, data: Dataset, split: Split) -> Evide
     return _evidence(str(run.path), cache.stamp(run), data.hash, split, model, data, run)
 
 
-@st.cache_resource(max_entries=8, show_spinner=False)
+@kept(8)
 def _evidence(path: str, stamp: str, data_hash: str, split: Split, _model: Recommender, _data: Dataset, _run: Run) -> Evidence:
     return journey_shown.genre_evidence(_data, cache.traffic(_run, _model, _data, split), _model.length, split)
 
@@ -69,7 +70,7 @@ def label(run: Run, model: Recommender, data: Dataset, split: Split, expert: int
     return _label(str(run.path), cache.stamp(run), data.hash, split, expert, model, data, run)
 
 
-@st.cache_resource(max_entries=4_096, show_spinner=False)
+@kept(4_096)
 def _label(
     path: str, stamp: str, data_hash: str, split: Split, expert: int, _model: Recommender, _data: Dataset, _run: Run
 ) -> Label:
@@ -81,7 +82,7 @@ def reading(run: Run, model: Recommender, data: Dataset, items: np.ndarray, laye
     return _reading(str(run.path), cache.stamp(run), data.hash, tuple(items.tolist()), layer, model)
 
 
-@st.cache_resource(max_entries=64, show_spinner=False)
+@kept(64)
 def _reading(path: str, stamp: str, data_hash: str, items: Items, layer: int, _model: Recommender) -> Aggregation:
     return journey_trace.aggregation(_model, np.array(items, dtype=np.int64), layer)
 
@@ -93,7 +94,7 @@ def way(now: Context, moment: int, dark: bool) -> tuple[go.Figure, Along, Along 
     return _way(keys, now.dataset.hash, now.user, moment, dark, now)
 
 
-@st.cache_resource(max_entries=64, show_spinner=False)
+@kept(64)
 def _way(
     runs: tuple[tuple[str, str], ...], data_hash: str, user: int, moment: int, dark: bool, _now: Context
 ) -> tuple[go.Figure, Along, Along | None, int, int]:

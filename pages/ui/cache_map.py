@@ -10,6 +10,7 @@ from elastic_core.services import experts, projection, projection_trust, traffic
 from elastic_core.services.projection import FOLDER, STORE, Settings, Store
 from elastic_core.services.projection_map import NO_GENRE, NO_INTEREST
 from pages.ui import cache, cache_experts
+from pages.ui.kept import kept
 from pages.ui.shell import Context
 
 
@@ -18,14 +19,14 @@ def values(run: Run, model: Recommender) -> np.ndarray:
     return _values(str(run.path), cache.stamp(run), model)
 
 
-@st.cache_resource(max_entries=4, show_spinner=False)
+@kept(4)
 def _values(path: str, stamp: str, _model: Recommender) -> np.ndarray:
     table = np.asarray(_model.expert_values().detach().numpy(), dtype=np.float32)  # type: ignore[operator]
     table.setflags(write=False)
     return table
 
 
-@st.cache_resource(max_entries=16, show_spinner=False)
+@kept(16)
 def pca(vectors: np.ndarray) -> np.ndarray:
     """Each vector along the two principal axes of all."""
     laid = projection.pca(vectors)
@@ -41,7 +42,7 @@ def store(run: Run, model: Recommender) -> Store | None:
     return _store(str(run.path), cache.stamp(run), mark, run, values(run, model))
 
 
-@st.cache_resource(max_entries=8, show_spinner=False)
+@kept(8)
 def _store(path: str, stamp: str, mark: str, _run: Run, _values: np.ndarray) -> Store | None:
     return projection.read_store(_run, _values)
 

@@ -5,6 +5,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from elastic_core.evaluation import verdict
+from elastic_core.text import figure as safe
 from pages.ui.charts import Palette
 
 LAYOUT = {"margin": {"l": 8, "r": 8, "t": 8, "b": 8}, "dragmode": False, "hovermode": "closest", "showlegend": False}
@@ -16,7 +17,7 @@ def differences(table: pd.DataFrame, colours: Palette, name: str, row: str = "gr
 
     With `family`, a column, rows of one family stand under its name.
     """
-    shown, heads = _placed(table, family)
+    shown, heads = _placed(table.assign(**{row: table[row].map(safe)}), family)
     clear = np.array([verdict.better(each) != "" for each in shown.itertuples()])
     tone = np.where(shown["difference"] > 0, colours.cool[1], colours.warm[1])
     figure = go.Figure()
@@ -43,7 +44,7 @@ def differences(table: pd.DataFrame, colours: Palette, name: str, row: str = "gr
         title=f"{name}, A − B", range=[-1.1 * span, 1.55 * span], tickformat="+.2f" if span > 0.02 else "+.3f", nticks=6,
         zeroline=False, fixedrange=True,
     )  # fmt: skip
-    labels = {**dict(zip(shown["y"], shown[row], strict=True)), **{y: f"<b>{text}</b>" for y, text in heads.items()}}
+    labels = dict(zip(shown["y"], shown[row], strict=True)) | {y: f"<b>{safe(text)}</b>" for y, text in heads.items()}
     figure.update_yaxes(
         tickvals=list(labels), ticktext=list(labels.values()), fixedrange=True, showgrid=False, zeroline=False, range=[-0.7, top]
     )
@@ -92,7 +93,7 @@ def places(table: pd.DataFrame, colours: Palette, a: str, b: str, chosen: int | 
     tone = np.where(better, colours.cool[1], np.where(table["place_a"] > table["place_b"], colours.warm[1], colours.muted))
     figure.add_scatter(
         x=table["place_b"], y=table["place_a"], mode="markers",
-        customdata=np.column_stack([table["user"], table["title"], table["user"] + 1]),
+        customdata=np.column_stack([table["user"], table["title"].map(safe), table["user"] + 1]),
         marker={"size": 7, "color": tone, "opacity": 0.65, "symbol": np.where(better, "circle", "diamond")},
         unselected={"marker": {"opacity": 0.65}},
         hovertemplate="<b>Person %{customdata[2]}</b><br>%{customdata[1]}<br>place %{y:,.0f} with A, %{x:,.0f} with B"
@@ -111,8 +112,8 @@ def places(table: pd.DataFrame, colours: Palette, a: str, b: str, chosen: int | 
         "range": [np.log10(0.8), np.log10(last * 1.25)],
         "tickvals": [1, 3, 10, 30, 100, 300, 1000, 3000],
     }
-    figure.update_xaxes(axis, title=f"place with B ({b})")
-    figure.update_yaxes(axis, title=f"place with A ({a})")
+    figure.update_xaxes(axis, title=f"place with B ({safe(b)})")
+    figure.update_yaxes(axis, title=f"place with A ({safe(a)})")
     return figure
 
 
@@ -129,13 +130,13 @@ def tradeoff(table: pd.DataFrame, colours: Palette, x: str, y: str, names: dict[
         size = 10 + 34 * np.sqrt(rows["parameters"].fillna(0) / most)
         errors = {"array": rows[f"{y} ±"], "thickness": 1, "width": 3} if f"{y} ±" in rows else None
         figure.add_scatter(
-            x=rows[x], y=rows[y], mode="markers+text", name=system, error_y=errors,
+            x=rows[x], y=rows[y], mode="markers+text", name=safe(system), error_y=errors,
             text=[marked.get(run, "") for run in rows["run"]], textposition="middle center", textfont={"color": colours.ground},
             marker={
                 "size": size, "color": colours.categories[i % len(colours.categories)], "opacity": 0.8,
                 "symbol": SYMBOLS[i % len(SYMBOLS)], "line": {"color": colours.text, "width": 1},
             },
-            customdata=rows[["run", "parameters", "device"]],
+            customdata=rows[["run", "parameters", "device"]].assign(run=rows["run"].map(safe), device=rows["device"].map(safe)),
             hovertemplate="<b>%{customdata[0]}</b><br>%{y:.4g} against %{x:.4g}<br>%{customdata[1]:,} parameters<br>"
             "%{customdata[2]}<extra></extra>",
         )  # fmt: skip

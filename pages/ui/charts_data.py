@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from elastic_core.text import figure as safe
 from pages.ui.charts import Palette
 
 ACROSS = 30  # events in one row of the split picture
@@ -30,7 +31,7 @@ def split(table: pd.DataFrame, colours: Palette) -> go.Figure:
         figure.add_scatter(
             x=place[at] % ACROSS, y=place[at] // ACROSS, mode="markers", name=f"{part}: {names[part]}",
             marker={"symbol": symbol, "size": size, "color": colour},
-            customdata=np.stack([table["event"][at], table["title"][at], day[at]], axis=1),
+            customdata=np.stack([table["event"][at], table["title"][at].map(safe), day[at]], axis=1),
             hovertemplate="<b>%{customdata[1]}</b><br>event %{customdata[0]} · %{customdata[2]}<extra>" + part + "</extra>",
         )  # fmt: skip
     rows = int(place[-1] // ACROSS) + 1
@@ -87,7 +88,7 @@ def path(table: pd.DataFrame, colours: Palette) -> go.Figure:
         if len(rows):
             quiet = name == "noise"
             figure.add_scatter(
-                x=rows["event"], y=rows["interest"], mode="markers", name=name, customdata=rows["title"],
+                x=rows["event"], y=rows["interest"], mode="markers", name=name, customdata=rows["title"].map(safe),
                 marker={
                     "symbol": "x-thin" if quiet else "square", "size": 9,
                     "color": colours.muted if quiet else colours.categories[i % len(colours.categories)],

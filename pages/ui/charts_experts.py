@@ -3,6 +3,7 @@
 import pandas as pd
 import plotly.graph_objects as go
 
+from elastic_core.text import figure as safe
 from pages.ui.charts import Palette
 from pages.ui.charts_keys import frame
 
@@ -55,7 +56,7 @@ def evidence(table: pd.DataFrame, p: Palette) -> go.Figure:
     sure = (ordered["low"] > 1) | (ordered["high"] < 1)
     figure = go.Figure(
         go.Scatter(
-            x=ordered["lift"], y=ordered["genre"], mode="markers", customdata=ordered[["low", "high", "share", "base"]],
+            x=ordered["lift"], y=ordered["genre"].map(safe), mode="markers", customdata=ordered[["low", "high", "share", "base"]],
             error_x={
                 "type": "data", "symmetric": False, "array": ordered["high"] - ordered["lift"],
                 "arrayminus": ordered["lift"] - ordered["low"], "color": p.muted, "thickness": 1.5, "width": 0,
@@ -79,7 +80,7 @@ def agreement(table: pd.DataFrame, p: Palette) -> go.Figure:
     """Every item: what the vector says against what was measured."""
     figure = go.Figure(
         go.Scattergl(
-            x=table["direct"], y=table["measured"], mode="markers", text=table["title"],
+            x=table["direct"], y=table["measured"], mode="markers", text=table["title"].map(safe),
             marker={"size": 5, "color": p.categories[0], "opacity": 0.5},
             hovertemplate="%{text}<br>direct %{x:.3f}, measured %{y:.3f}<extra></extra>",
         )

@@ -7,6 +7,7 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from elastic_core.text import figure as safe
 from pages.ui.charts import Palette
 
 SYMBOLS = {"training": "circle", "validation": "diamond", "test": "star"}
@@ -25,7 +26,7 @@ def _dress(figure: go.Figure, colours: Palette, height: int, **margin: int) -> g
 
 def influence(table: pd.DataFrame, labels: list[str], colours: Palette) -> go.Figure:
     """What each removal costs, and beside it how much attention the event got; `labels` name the rows, first on top."""
-    known = bool(table["attention"].notna().any())
+    known, labels = bool(table["attention"].notna().any()), list(map(safe, labels))
     titles = ("effect on the chance", "attention") if known else ("effect on the chance",)
     figure = make_subplots(1, 1 + known, shared_yaxes=True, horizontal_spacing=0.04, subplot_titles=titles, **_widths(known))
     change, rows = table["change"].to_numpy(), np.arange(len(table))
@@ -73,7 +74,7 @@ def aggregation(cells: pd.DataFrame, slots: pd.DataFrame, titles: list[str], col
     stops = [[i / (len(colours.load) - 1), colour] for i, colour in enumerate(colours.load)]
     ratio = np.sqrt(grid.to_numpy() / even)  # the square root keeps one very hot cell from hiding the others
     texts = [
-        [f"{title}<br>{weight:.1%} of this expert’s reading" for title, weight in zip(titles, row, strict=True)]
+        [f"{safe(title)}<br>{weight:.1%} of this expert’s reading" for title, weight in zip(titles, row, strict=True)]
         for row in grid.to_numpy()
     ]
     figure.add_heatmap(
@@ -124,11 +125,12 @@ def along(
     return figure.update_layout(clickmode="event+select")
 
 
-def _line(figure: go.Figure, ranks: pd.DataFrame, colour: str, name: str, dash: str) -> None:
+def _line(figure: go.Figure, ranks: pd.DataFrame, colour: str, run: str, dash: str) -> None:
+    name = safe(run)
     figure.add_scatter(
         x=ranks["event"], y=ranks["rank"], mode="lines+markers", name=name, line={"color": colour, "width": 1.5, "dash": dash},
         marker={"color": colour, "size": ranks["part"].map(SIZES), "symbol": ranks["part"].map(SYMBOLS)},
-        customdata=np.stack([ranks["event"], ranks["title"], ranks["part"], ranks["running"]], axis=1),
+        customdata=np.stack([ranks["event"], ranks["title"].map(safe), ranks["part"], ranks["running"]], axis=1),
         hovertemplate=f"<b>{name}</b><br>after %{{x}} events: %{{customdata[1]}}<br>"
         "rank %{y} of %{customdata[3]} (%{customdata[2]})<extra></extra>",
         unselected={"marker": {"opacity": 1}}, row=1, col=1,

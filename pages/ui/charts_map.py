@@ -7,6 +7,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from elastic_core.services.projection_map import COLOURS, NO_GENRE, NO_INTEREST, OTHERS, Map, commonest
+from elastic_core.text import figure as safe
 from pages.ui.charts import Palette
 
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star", "triangle-down")
@@ -88,11 +89,12 @@ def _marks(
     about = table.iloc[experts]
     said = np.where(ranks > 0, "summoned for this person, rank " + ranks.astype(str).astype(object), "not summoned here")
     said = np.where(drawn.placed[rows], said.astype(object) + "; placed beside its nearest", said)
-    details = np.stack([experts, about["row"], about["column"], about["load"], labels[rows], said], axis=1)
+    called = [safe(label) if isinstance(label, str) else label for label in labels[rows]]
+    details = np.stack([experts, about["row"], about["column"], about["load"], np.array(called, dtype=object), said], axis=1)
     kind = go.Scatter if len(labels) <= VECTOR else go.Scattergl
     inside = np.flatnonzero(np.isin(experts, list(chosen))) if chosen else None
     return kind(
-        x=drawn.xy[rows, 0], y=drawn.xy[rows, 1], mode="markers+text", name=name, customdata=details,
+        x=drawn.xy[rows, 0], y=drawn.xy[rows, 1], mode="markers+text", name=safe(name), customdata=details,
         text=[f"<b>{rank}</b>" if rank else "" for rank in ranks], textposition="top center",
         textfont={"color": colours.text, "size": 13}, marker={**marker, "size": size, "line": {"width": ring, "color": edge}},
         cliponaxis=False, selectedpoints=inside, selected={"marker": {"opacity": 1}},

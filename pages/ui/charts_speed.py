@@ -7,6 +7,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from elastic_core.services.efficiency_curves import Fit, rounded
+from elastic_core.text import figure as safe
 from pages.ui.charts import Palette
 
 SYSTEMS = ("elastic", "sasrec-fused", "sasrec-eager", "elastic-two-way")  # the others follow in the order of the table
@@ -36,7 +37,7 @@ def curves(
         if column == "ms" and "low" in rows:
             spread = {"array": rows["high"] - rows["ms"], "arrayminus": rows["ms"] - rows["low"], "width": 3, "thickness": 1}
         figure.add_scatter(
-            x=rows["length"], y=rows[column], mode="markers+lines", name=str(rows["label"].iloc[0]), error_y=spread,
+            x=rows["length"], y=rows[column], mode="markers+lines", name=safe(rows["label"].iloc[0]), error_y=spread,
             line={"color": tone, "width": 1.5}, marker={"color": tone, "size": 8, "symbol": symbol},
             hovertemplate=f"<b>%{{fullData.name}}</b><br>N = %{{x:,}}<br>%{{y:.3g}} {title.split(',')[0]}<extra></extra>",
         )  # fmt: skip
@@ -100,7 +101,7 @@ def operations(table: pd.DataFrame, colours: Palette) -> go.Figure:
         tone, _ = style(system, table["system"], colours)
         dash = {"sasrec-eager": "dash", "elastic-two-way": "dot"}.get(system, "solid")
         figure.add_scatter(
-            x=rows["length"], y=rows["operations"], mode="lines", name=str(rows["label"].iloc[0]),
+            x=rows["length"], y=rows["operations"], mode="lines", name=safe(rows["label"].iloc[0]),
             line={"color": tone, "width": 2, "dash": dash},
             hovertemplate="<b>%{fullData.name}</b><br>N = %{x:,}<br>%{y:.3s} operations<extra></extra>",
         )  # fmt: skip

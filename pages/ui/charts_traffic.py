@@ -5,6 +5,7 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from elastic_core.text import figure as safe
 from pages.ui.charts import Palette
 
 MOST = 16_000  # marks in one chart that answers clicks
@@ -143,7 +144,7 @@ def lorenz(curves: dict[str, pd.DataFrame], chance: np.ndarray, colours: Palette
     for i, (name, curve) in enumerate(curves.items()):
         line = {"color": colours.categories[(0, 4)[i]], "width": 3, "dash": ("solid", "dot")[i]}
         figure.add_scatter(
-            x=curve["experts"], y=curve["traffic"], mode="lines", name=name, line=line,
+            x=curve["experts"], y=curve["traffic"], mode="lines", name=safe(name), line=line,
             hovertemplate="the quietest %{x:.0%} of experts<br>carry %{y:.1%} of the traffic<extra></extra>",
         )  # fmt: skip
     figure.update_layout(LAYOUT, height=360, uirevision="lorenz")

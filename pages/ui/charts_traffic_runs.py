@@ -4,6 +4,7 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from elastic_core.text import figure as safe
 from pages.ui.charts import Palette
 
 
@@ -13,13 +14,13 @@ def sensitivity(table: pd.DataFrame, side: int, k: int, colours: Palette) -> go.
     for place, (name, fixed, at) in enumerate((("√K", "k", k), ("k", "√K", side)), start=1):
         part = table[table[fixed] == at].dropna(subset=["NDCG@10"])
         figure.add_scatter(
-            x=part[name], y=part["NDCG@10"], mode="markers", name="NDCG@10", showlegend=place == 1, text=part["run"],
+            x=part[name], y=part["NDCG@10"], mode="markers", name="NDCG@10", showlegend=place == 1, text=part["run"].map(safe),
             error_y={"type": "data", "array": 1.96 * part["error"].astype(float), "thickness": 1.2},
             marker={"color": colours.categories[0], "size": 10}, row=1, col=place,
             hovertemplate="<b>%{text}</b><br>NDCG@10 %{y:.4f}<extra></extra>",
         )  # fmt: skip
         figure.add_scatter(
-            x=part[name], y=part["used"], mode="markers", name="experts used", showlegend=place == 1, text=part["run"],
+            x=part[name], y=part["used"], mode="markers", name="experts used", showlegend=place == 1, text=part["run"].map(safe),
             marker={"color": colours.categories[4], "size": 10, "symbol": "diamond-open", "line": {"width": 2}}, row=1, col=place,
             secondary_y=True, hovertemplate="<b>%{text}</b><br>%{y:.1%} of experts used<extra></extra>",
         )  # fmt: skip

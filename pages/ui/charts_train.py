@@ -3,6 +3,7 @@
 import pandas as pd
 import plotly.graph_objects as go
 
+from elastic_core.text import figure as safe
 from pages.ui.charts import Palette
 
 TITLES = {"loss": "Loss in training", "NDCG@10": "Validation NDCG@10", "used": "Use of the memory"}
@@ -57,7 +58,7 @@ def _line(rows: pd.DataFrame, run: str, column: str, dash: str, x: str, colour: 
         x=rows[x],
         y=rows[column],
         mode="lines+markers",
-        name=name,
+        name=safe(name),
         line={"color": colour, "dash": dash, "width": 2},
         marker={"size": 5},
         hovertemplate="%{y:.3f}",

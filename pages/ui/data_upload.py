@@ -3,8 +3,9 @@
 import pandas as pd
 import streamlit as st
 
+from elastic_core import text
 from elastic_core.errors import InputError
-from elastic_core.services import exports, uploads
+from elastic_core.services import public, uploads
 from elastic_core.services.upload_bytes import ACCEPTED, ENDINGS, MOST_BYTES, megabytes
 from elastic_core.services.upload_rows import NEEDED, OPTIONAL, Checked
 from elastic_core.services.upload_sheets import MOST_COLUMNS, MOST_ROWS, PREVIEW, Sheet
@@ -50,9 +51,10 @@ def part() -> None:
             icon=":material/download:", help="Six lines that show the layout: put your own rows in their place.",
         )  # fmt: skip
         st.caption(f"{ACCEPTED}; at most {megabytes(MOST_BYTES)}, {MOST_ROWS:,} rows, {MOST_COLUMNS} columns.")
-    file = st.file_uploader("Your file", type=[ending[1:] for ending in ENDINGS], key="dat_file", max_upload_size=20)
-    if file is not None:
-        _upload(file.name, file.getvalue())
+    if not shell.off("upload"):
+        file = st.file_uploader("Your file", type=[ending[1:] for ending in ENDINGS], key="dat_file", max_upload_size=20)
+        if file is not None:
+            _upload(file.name, file.getvalue())
     say()
     kept()
 
@@ -80,7 +82,7 @@ def _upload(name: str, data: bytes) -> None:
 
 
 def _preview(sheet: Sheet) -> None:
-    frame = pd.DataFrame(sheet.preview()).map(exports.safe_cell)
+    frame = pd.DataFrame(sheet.preview()).map(text.cell)
     more = f", of {sheet.rows:,}" if sheet.rows > PREVIEW else ""
     st.subheader(f"1. The first {len(frame)} rows{more}", anchor=False)
     view.table("dat_preview", frame, PREVIEWED, f"The first {len(frame)} rows of the uploaded file", height=280)
@@ -156,13 +158,16 @@ def kept() -> None:
     st.subheader("Kept on this machine", anchor=False)
     if not mine:
         st.caption("Nothing yet. Files and planted worlds that you keep appear here and on the Train page.")
-    unreadable.lines(shelf().unreadable(), "no data", "dat_odd", _remove)
+    faults = shelf().unreadable()
+    if mine or faults:
+        shell.off("deletion")
+    unreadable.lines(faults, "no data", "dat_odd", _remove)
     for entry in mine:
         with st.container(border=True, horizontal=True, vertical_alignment="center"):
             facts = entry.facts
             st.markdown(
                 f"**{shell.plain(entry.label)}**  \n{facts['people']:,} people, {facts['items']:,} items, "
-                f"{facts['events']:,} events; {entry.when} UTC",
+                f"{facts['events']:,} events; {shell.plain(entry.when)} UTC",
                 width="stretch",
             )
             now = {key: value for key, value in st.query_params.to_dict().items() if key in ("run", "user")}
@@ -171,7 +176,8 @@ def kept() -> None:
                 query_params={**now, "train_data": entry.label},
             )  # fmt: skip
             st.button("Look at it", key=f"dat_look_{entry.id}", icon=":material/visibility:", on_click=_look, args=(entry,))
-            _delete(entry)
+            if not public.on():
+                _delete(entry)
 
 
 def _look(entry: Kept) -> None:

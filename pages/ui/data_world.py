@@ -73,10 +73,11 @@ def part() -> None:
     else:
         _truth(data)
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.button(
-                "Keep this world", type="primary", icon=":material/save:", key="dat_plant", on_click=_keep, args=(config,),
-                help="The Train page offers it as data.",
-            )  # fmt: skip
+            if not shell.off("upload"):
+                st.button(
+                    "Keep this world", type="primary", icon=":material/save:", key="dat_plant", on_click=_keep, args=(config,),
+                    help="The Train page offers it as data.",
+                )  # fmt: skip
             text = json.dumps(asdict(config), indent=1)
             st.download_button("Rules (JSON)", text, "planted.json", "application/json", key="dat_rules", on_click="ignore")
     data_upload.say()

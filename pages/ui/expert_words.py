@@ -5,6 +5,7 @@ from typing import Any
 
 from elastic_core.services import ablation
 from elastic_core.services.genre_evidence import Label
+from elastic_core.text import markdown
 from pages.ui.view import About
 
 TESTS = "tests/test_experts.py::"
@@ -118,7 +119,7 @@ def label_line(label: Label | None) -> tuple[str, str]:
     if not label.genres:
         return "no label", f"Only {label.n} people summon it: too few to say."
     interval = f"{label.low:.2f} to {label.high:.2f}, n = {label.n}"
-    evidence = f"**{label.genres[0]}** is × {label.lift:.2f} in its people’s histories ({interval})"
+    evidence = f"**{markdown(label.genres[0])}** is × {label.lift:.2f} in its people’s histories ({interval})"
     return label.text, evidence
 
 

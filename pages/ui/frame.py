@@ -109,7 +109,7 @@ def _open(
             data = _dataset(run, tell, lacking)
             opened = run, data, cache.opened(run, data)
         except InputError as error:
-            problems.append(f"The run {run.name} cannot be shown: {plain(str(error))}.")
+            problems.append(f"The run {plain(run.name)} cannot be shown: {plain(str(error))}.")
             del runs[run.name]
             continue
         if asked != run.name:
@@ -206,7 +206,7 @@ def _other_box(runs: dict[str, Run], run: Run, data: Dataset, asked: str | None,
     try:
         cache.opened(runs[value], data)
     except InputError as error:
-        problems.append(f"The second run {value} cannot be shown: {plain(str(error))}.")
+        problems.append(f"The second run {plain(value)} cannot be shown: {plain(str(error))}.")
         return None
     return runs[value]
 
@@ -221,7 +221,7 @@ def _same_data(run: Run, other: Run) -> bool:
 def _say(problems: list[str], run: str, user: int) -> None:
     """Says what was replaced, until the visitor chooses something else."""
     if problems:
-        st.session_state[NOTICE] = (" ".join(problems) + f" Showing the run {run}.", run, user)
+        st.session_state[NOTICE] = (" ".join(problems) + f" Showing the run {plain(run)}.", run, user)
     text, *about = st.session_state.get(NOTICE, ("", run, user))
     if text and about == [run, user]:
         st.warning(text, icon=":material/info:")

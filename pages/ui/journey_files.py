@@ -30,10 +30,11 @@ def versions(now: Context, tree: Tree) -> None:
             "Save the versions", lambda: to_json(now.dataset, tree), f"journey-{now.user + 1}.json", "application/json",
             on_click="ignore", icon=":material/download:", key="jrn_save",
         )  # fmt: skip
-        st.file_uploader(
-            "Load saved versions", "json", key=FILE, on_change=_loaded, args=(now,), max_upload_size=1,
-            disabled=shell.locked(state.CODE), width="stretch",
-        )  # fmt: skip
+        if not shell.off("upload"):
+            st.file_uploader(
+                "Load saved versions", "json", key=FILE, on_change=_loaded, args=(now,), max_upload_size=1,
+                disabled=shell.locked(state.CODE), width="stretch",
+            )  # fmt: skip
 
 
 def _loaded(now: Context) -> None:

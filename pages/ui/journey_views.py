@@ -1,7 +1,5 @@
 """What one version of a history looks like, summons and is answered, beside what it is compared with."""
 
-from html import escape
-
 import pandas as pd
 import streamlit as st
 
@@ -12,6 +10,7 @@ from elastic_core.services.journey import Tree
 from elastic_core.services.journey_shown import ADDED, MOVED, REMOVED, ribbon_rows
 from elastic_core.services.journey_trace import cards
 from elastic_core.services.recommend import Moved, moved
+from elastic_core.text import html as escape
 from pages.ui import cache, cache_journey, charts, open_expert, person, shell, tiles, view
 from pages.ui.shell import Context
 from pages.ui.tiles import Tile

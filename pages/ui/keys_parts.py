@@ -110,9 +110,9 @@ def _gate(scene: Scene, now: shell.Context) -> None:
         numbers = view.style.format({"parameters": "{:,}", "gradient norm": "{:.4f}"})
         st.table(numbers, hide_index=True, alt="Gradient norm by group of parameters")
         st.caption(
-            f"One real backward pass through a copy of {now.run.name}, gate {table['gate'].iloc[0] if gated else 'none'}: "
-            f"next-item loss of "
-            "this person and a few others. The load-balance term is left out."
+            f"One real backward pass through a copy of {shell.plain(now.run.name)}, "
+            f"gate {table['gate'].iloc[0] if gated else 'none'}: next-item loss of this person and a few others. "
+            "The load-balance term is left out."
         )
     else:
         st.info("This run has no interest memory; choose an ELASTIC run to see its gradients.")

@@ -4,6 +4,7 @@ import numpy as np
 import streamlit as st
 
 from elastic_core.errors import InputError
+from elastic_core.services import public
 from elastic_core.services.projection import Settings
 from elastic_core.services.projection_jobs import Drawing, Maps
 from elastic_core.services.watching import clock
@@ -34,9 +35,10 @@ def offer(now: Context, settings: Settings, experts: np.ndarray, *, aligned: boo
         )
         return
     _last(last, now.run.name)
-    st.info(
-        f"{what} is not stored for this run yet, so PCA is shown. Computing it takes about a minute; nothing here waits for it."
-    )
+    st.info(f"{what} is not stored for this run yet, so PCA is shown.")
+    if shell.off("measurement"):
+        return
+    st.caption("Computing it takes about a minute; nothing here waits for it.")
     st.button(
         "Compute it", key="map_compute", icon=":material/calculate:", on_click=_submit, args=(now, settings, experts, aligned),
         help="In the background, with three seeds and a control of random vectors. You may leave the page.",
@@ -60,7 +62,7 @@ def _progress(run: str) -> None:
     with st.container(border=True):
         of = f"{now.settings.neighbours} neighbours, least distance {now.settings.distance:g}"
         st.progress(now.share, text=f"Map of {shell.plain(run)} ({of}): {now.phase} · {clock(now.seconds)}")
-        st.button("Cancel", key="map_cancel", icon=":material/stop_circle:", on_click=maps.cancel)
+        st.button("Cancel", key="map_cancel", icon=":material/stop_circle:", on_click=maps.cancel, disabled=public.on())
         st.caption("The first layout takes longest, because its code is compiled first.")
 
 

@@ -93,9 +93,9 @@ def _files(now: Context, kept: dict[str, list[int]], values: np.ndarray) -> None
         on_click="ignore",
         key="map_down",
     )
-    st.file_uploader(
-        "Open sets from a file", type="json", key=FILE, max_upload_size=1, on_change=_open, args=(kept, len(values), mark)
-    )
+    if not shell.off("upload"):
+        given = (kept, len(values), mark)
+        st.file_uploader("Open sets from a file", type="json", key=FILE, max_upload_size=1, on_change=_open, args=given)
 
 
 def _open(kept: dict[str, list[int]], size: int, mark: str) -> None:

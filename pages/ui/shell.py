@@ -1,7 +1,6 @@
 """The frame of every page: run, second run, person and expert, bound to the address, and how pages ask for them."""
 
 import random
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlencode
@@ -12,11 +11,27 @@ from elastic_core.data import Dataset
 from elastic_core.data.histories import Split
 from elastic_core.models import Recommender
 from elastic_core.runs import Run
-from elastic_core.services import inspect
+from elastic_core.services import inspect, public
+from elastic_core.text import code as quoted
+from elastic_core.text import markdown as plain
 from pages.ui import cache, lock
 from pages.ui.lock import lockable, locked
 
-__all__ = ["Context", "choose", "context", "describe", "go", "is_dark", "link", "lockable", "locked", "look_at", "meet", "plain"]
+__all__ = [
+    "Context",
+    "choose",
+    "context",
+    "describe",
+    "go",
+    "is_dark",
+    "link",
+    "lockable",
+    "locked",
+    "look_at",
+    "meet",
+    "plain",
+    "quoted",
+]
 
 RUNS = Path(__file__).resolve().parents[2] / "checkpoints"
 CONTEXT, WANTED = "shell_context", "shell_wanted_run"
@@ -88,23 +103,19 @@ def link(**more: str | int) -> str:
 
 def describe(run: Run, data: Dataset) -> str:
     """What the run is and how good it is, with the protocol of the number."""
-    name = run.config.model.label or run.config.model.name
+    name = f"{plain(run.config.model.label or run.config.model.name)} on {plain(data.label)}"
     test = cache.tested(run)
     if not test or "full" not in test.get("protocols", {}):
-        return f"{name} on {data.label}; not tested yet"
+        return f"{name}; not tested yet"
     score = test["protocols"]["full"]["NDCG@10"]
-    return f"{name} on {data.label}; test NDCG@10 {score:.3f}, ranked against all {inspect.words(data).many} a person has not met"
+    return f"{name}; test NDCG@10 {score:.3f}, ranked against all {inspect.words(data).many} a person has not met"
 
 
-def plain(text: str) -> str:
-    """Text from outside for a place that reads Markdown: it can neither format nor load anything."""
-    return re.sub(r"([\\`*_{}\[\]()#+!|<>~$:-])", r"\\\1", text)
-
-
-def quoted(text: str) -> str:
-    """What an address asked for, cut short and as code, where nothing turns into a link."""
-    short = re.sub(r"[`\s]+", " ", text)[:40].strip()
-    return f"`{short}`" if short else "without a name"
+def off(act: public.Act) -> bool:
+    """Is this off in public mode? Says so, where its controls would be."""
+    if reason := public.why(act):
+        st.info(f"{reason}.", icon=":material/visibility:")
+    return bool(reason)
 
 
 def is_dark() -> bool:

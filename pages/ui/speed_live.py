@@ -3,7 +3,7 @@
 import streamlit as st
 
 from elastic_core.errors import InputError
-from elastic_core.services import efficiency
+from elastic_core.services import efficiency, public
 from elastic_core.services.efficiency import Measurement, Measurements, Plan
 from pages.ui import shell
 from pages.ui.shell import locked
@@ -82,9 +82,10 @@ def panel() -> Measurement | None:
     active = found is not None and found.active
     with st.expander("Measure on this machine", icon=":material/timer:", expanded=active, key="spd_panel"):
         asked = plan()
+        held = shell.off("measurement")
         st.button(
             "Start measuring", type="primary", key="spd_start", icon=":material/play_arrow:", on_click=act, args=("start", asked),
-            disabled=asked is None or active, help="Runs in a process of its own; you may reload or leave the page.",
+            disabled=asked is None or active or held, help="Runs in a process of its own; you may reload or leave the page.",
         )  # fmt: skip
         st.caption(
             "About one to three minutes with these defaults. Leave the machine alone meanwhile, or the numbers are of both."
@@ -105,11 +106,11 @@ def _progress(drawn: str, share: float) -> None:
         st.rerun(scope="app")
     if found.active:
         with st.container(border=True, key="spd_running"):
-            st.progress(found.share, text=f"Measuring: {found.text}")
+            st.progress(found.share, text=f"Measuring: {shell.plain(found.text)}")
             if found.state == "not responding":
                 st.warning("The process is there but has been silent for half a minute. The machine may be asleep or very busy.")
             st.button("Cancel", key="spd_cancel", icon=":material/stop_circle:", on_click=act, args=("cancel", found.id),
-                      help="Ends at once; what is measured so far stays.")  # fmt: skip
+                      disabled=public.on(), help="Ends at once; what is measured so far stays.")  # fmt: skip
     elif found.state == "failed":
         st.error(f"The last measurement failed: {shell.plain(found.reason)}")
         with st.expander("What it said"):

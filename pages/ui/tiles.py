@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from html import escape
 
+from elastic_core.text import html as escape
 from pages.ui.charts import Palette
 
 STOP = {"the", "a", "an", "of", "and", "in", "la", "le", "les", "il", "el"}

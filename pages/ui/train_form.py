@@ -8,7 +8,7 @@ import streamlit as st
 from elastic_core.config import RunConfig
 from elastic_core.errors import InputError
 from elastic_core.runs import Run
-from elastic_core.services import presets, run_table
+from elastic_core.services import presets, public, run_table
 from elastic_core.services.presets import Setting
 from elastic_core.services.uploads import Shelf
 from elastic_core.services.watching import about
@@ -41,7 +41,7 @@ def form(runs: list[Run]) -> RunConfig | None:
     try:
         return _preset() if how == FRESH or not runs else _one_change(runs)
     except InputError as error:
-        st.error(f"This cannot be trained: {error}.")
+        st.error(f"This cannot be trained: {shell.plain(str(error))}.")
         return None
 
 
@@ -54,14 +54,16 @@ def start(config: RunConfig | None) -> None:
         type="primary",
         icon=":material/model_training:",
         key="train_start",
-        disabled=config is None or shell.locked("train_start"),
+        disabled=config is None or shell.locked("train_start") or public.on(),
+        help=public.why("training") or None,
         on_click=act,
         args=("submit", config, name.strip()),
     )
     if config is not None:
         _take_away(config)
-        with place:
-            _price(config)
+        if not public.on():  # the price is measured
+            with place:
+                _price(config)
 
 
 def _preset() -> RunConfig:
@@ -100,7 +102,7 @@ def _advanced(config: RunConfig) -> RunConfig:
                     values[field.key] = _field(field, f"{OWN}{field.key}")
     made = presets.changed(config, values)
     for difference in presets.differences(config, made):
-        st.caption(f"Changed: {difference}")
+        st.caption(f"Changed: {shell.plain(difference)}")
     return made
 
 
@@ -119,7 +121,7 @@ def _one_change(runs: list[Run]) -> RunConfig:
         else:
             made = presets.changed(base, {field: _field(fields[field], f"{OWN}to", label="To")})
     for difference in presets.differences(base, made) or ["nothing yet: it would repeat the run"]:
-        st.caption(f"Changed: {difference}")
+        st.caption(f"Changed: {shell.plain(difference)}")
     return made
 
 
@@ -151,17 +153,18 @@ def _price(config: RunConfig) -> None:
     waiting = st.empty()
 
     def tell(sentence: str) -> None:
-        waiting.caption(sentence)
+        waiting.caption(shell.plain(sentence))
 
     waiting.caption("Timing a few real steps of this model …")
     try:
         data = cache.dataset(config.data, tell)
         cost = cache.estimated(config, data)
     except InputError as error:
-        waiting.error(f"This cannot be trained: {error}.")
+        waiting.error(f"This cannot be trained: {shell.plain(str(error))}.")
         return
     if not cost.steps:
-        waiting.info(f"{run_table.system(config)} learns nothing by steps: it is counted and tested in {about(cost.seconds)}.")
+        learner = shell.plain(run_table.system(config))
+        waiting.info(f"{learner} learns nothing by steps: it is counted and tested in {about(cost.seconds)}.")
         return
     waiting.info(
         f"**{about(cost.seconds).capitalize()} from start to tested**, if it does not stop early: "

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from elastic_core.errors import InputError
-from elastic_core.services import run_table
+from elastic_core.services import public, run_table
 from elastic_core.services.jobs import ACTIVE, Job, Jobs
 from elastic_core.services.watching import watch
 from pages.ui import charts, charts_train, shell, unreadable
@@ -62,7 +62,7 @@ def _draw(drawn: dict[str, str]) -> None:
     if refused:
         st.error(f"No training can begin now: {shell.plain(refused)}.")
     if st.session_state.get(PROBLEM):
-        st.error(st.session_state[PROBLEM])
+        st.error(f"{shell.plain(st.session_state[PROBLEM])}.")
     unreadable.lines(jobs.unreadable(), "no training", "train_odd", lambda name: act("discard", name))
     for job in listed:
         if job.state in ("running", "not responding"):
@@ -77,10 +77,10 @@ def _draw(drawn: dict[str, str]) -> None:
 def _running(job: Job) -> None:
     now = watch(job)
     with st.container(border=True, key="train_running"):
-        st.subheader(f"Training {job.run.name}")
+        st.subheader(f"Training {shell.plain(job.run.name)}")
         if job.state == "not responding":
             st.warning("The process is there but has been silent for a minute. The machine may be asleep or very busy.")
-        st.progress(now.share, text=f"{now.phase} · {now.clock}")
+        st.progress(now.share, text=f"{shell.plain(now.phase)} · {now.clock}")
         with st.container(horizontal=True):
             st.metric("Whole epochs", now.epochs)
             st.metric("Loss", "–" if now.loss is None else f"{now.loss:.3f}")
@@ -93,7 +93,7 @@ def _running(job: Job) -> None:
             icon=":material/stop_circle:",
             on_click=act,
             args=("stop", job.id),
-            disabled=job.stopping,
+            disabled=job.stopping or public.on(),
             help="Ends after the current step, then tests the best weights so far.",
         )
         if now.epochs:
@@ -104,13 +104,13 @@ def _running(job: Job) -> None:
 
 def _interrupted(job: Job) -> None:
     with st.container(border=True):
-        st.warning(f"The training {job.run.name} was interrupted (its process ended without a word).")
+        st.warning(f"The training {shell.plain(job.run.name)} was interrupted (its process ended without a word).")
         _choice(job, "Continue", "It goes on from its last whole epoch, with the same numbers as if nothing had happened.")
 
 
 def _failed(job: Job) -> None:
     with st.container(border=True):
-        st.error(f"The training {job.run.name} failed: {job.reason}")
+        st.error(f"The training {shell.plain(job.run.name)} failed: {shell.plain(job.reason)}")
         with st.expander("What it said"):
             st.code(job.log or "nothing", language=None)
         _choice(job, "Try again", "The same settings once more.")
@@ -118,16 +118,19 @@ def _failed(job: Job) -> None:
 
 def _choice(job: Job, word: str, explained: str) -> None:
     with st.container(horizontal=True):
-        st.button(word, key=f"train_resume_{job.id}", on_click=act, args=("resume", job.id), help=explained)
-        st.button("Discard", key=f"train_discard_{job.id}", on_click=act, args=("discard", job.id), help="Removes it for good.")
+        held = {"on_click": act, "disabled": public.on()}
+        st.button(word, key=f"train_resume_{job.id}", args=("resume", job.id), help=explained, **held)
+        st.button("Discard", key=f"train_discard_{job.id}", args=("discard", job.id), help="Removes it for good.", **held)
 
 
 def _queue(jobs: Jobs, waiting: list[Job]) -> None:
     if waiting:
         st.markdown("**Waiting** (one training at a time, so that this page stays quick)")
-        if not jobs.slot.held:
+        if not jobs.slot.held and not public.on():
             st.caption("Starting a process …")
     for place, job in enumerate(waiting, start=1):
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.write(f"{place}. {job.run.name} · {run_table.system(job.config)}")
-            st.button("Take out", key=f"train_out_{job.id}", on_click=act, args=("stop", job.id), type="tertiary")
+            st.write(f"{place}. {shell.plain(job.run.name)} · {shell.plain(run_table.system(job.config))}")
+            st.button(
+                "Take out", key=f"train_out_{job.id}", on_click=act, args=("stop", job.id), type="tertiary", disabled=public.on()
+            )

@@ -6,6 +6,7 @@ from contextlib import nullcontext
 import streamlit as st
 
 from elastic_core.disk import Unreadable
+from elastic_core.services import public
 from pages.ui import shell
 
 FEW = 3  # lines that stand open
@@ -20,5 +21,6 @@ def lines(faults: Sequence[Unreadable], what: str, key: str, remove: Callable[[s
                 st.caption(f"The folder {shell.plain(fault.name)} is {what} that can be read: {shell.plain(fault.reason)}.")
                 if remove is not None:
                     st.button(
-                        "Remove it", key=f"{key}_{number}_{fault.name}", on_click=remove, args=(fault.path.name,), type="tertiary"
-                    )
+                        "Remove it", key=f"{key}_{number}_{fault.name}", on_click=remove, args=(fault.path.name,),
+                        type="tertiary", disabled=public.on(),
+                    )  # fmt: skip

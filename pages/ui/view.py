@@ -8,6 +8,7 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
+from elastic_core import text
 from elastic_core.services import exports
 from pages.ui import charts, shell
 
@@ -59,8 +60,12 @@ def table(key: str, frame: pd.DataFrame, about: About, alt: str, **more: Any) ->
     return answer
 
 
-def foot(command: str, **settings: Any) -> None:
-    """The end of a page: its address, all its tables in one file, and the command that computes the same."""
+def foot(command: str, *words: object, **settings: Any) -> None:
+    """The end of a page: its address, all its tables in one file, and the command that computes the same.
+
+    `command` is ours; names and ids follow as `words`, each quoted for a shell.
+    """
+    command = " ".join([command, text.shell(*words)]) if words else command
     now = {"run": shell.context().run.name, "user": shell.context().user + 1, **settings}
     st.divider()
     with st.container(horizontal=True):
@@ -71,9 +76,9 @@ def foot(command: str, **settings: Any) -> None:
         if panel.open:
             shown = dict(st.session_state[SHOWN])
             panel.write(f"The settings and the {len(shown)} tables behind this page, as JSON.")
-            link, text = shell.link(), command
+            link = shell.link()
             panel.download_button(
-                "JSON", lambda: exports.to_json(shown, {**now, "address": link, "command": text}), "view.json",
+                "JSON", lambda: exports.to_json(shown, {**now, "address": link, "command": command}), "view.json",
                 "application/json", key="foot_json", on_click="ignore", icon=":material/data_object:",
             )  # fmt: skip
         with st.popover("Reproduce", icon=":material/terminal:", key="foot_command"):

@@ -7,12 +7,16 @@ from threading import Thread
 
 import streamlit as st
 
+from elastic_core.services import public
+
 WARNS = "streamlit.runtime.scriptrunner_utils.script_run_context"  # that no visitor asks for what is opened here
 
 
 @asynccontextmanager
 async def up(app: st.App) -> AsyncIterator[None]:
     """The life of the server, from before its first visitor to after its last."""
+    if warning := public.exposed(st.get_option("server.address")):
+        getLogger(__name__).warning(warning)
     Thread(target=_begin, daemon=True).start()
     yield
 

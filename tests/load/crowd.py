@@ -199,9 +199,10 @@ def about(app: Path, users: int, seconds: float) -> dict[str, str | int | float]
     }  # fmt: skip
 
 
-def write(path: Path, new: list[dict[str, str | int | float]]) -> None:
-    """Adds rows to a file; the same act of the same crowd, code and machine is replaced."""
-    key = ("commit", "device", "users", "seconds", "act")
+def write(
+    path: Path, new: list[dict[str, str | int | float]], key: tuple[str, ...] = ("commit", "device", "users", "seconds", "act")
+) -> None:
+    """Adds rows to a file; a row with the same key, such as the same act of the same crowd, code and machine, is replaced."""
     old = list(csv.DictReader(path.read_text().splitlines())) if path.exists() else []
     latest = {tuple(str(row[name]) for name in key): row for row in [*old, *new]}
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,57 @@
+"""Rows that cannot be used. One rule for files sent to the app and files named on the command line: up to a tenth of the rows is
+left out, and it is always said how many and which lines first; a file with more is refused, for it was probably misunderstood.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import pandas as pd
+
+from elastic_core.errors import InputError
+
+SHARE, SHARE_WORDS = 0.1, "a tenth"
+LISTED, NAMED = 20, 3  # faults that are kept for a table, and that a sentence names
+
+
+@dataclass(frozen=True)
+class Faults:
+    """The first bad rows by line, how many in all of how many rows, and how many of each kind."""
+
+    first: tuple[tuple[int, str], ...] = ()
+    count: int = 0
+    rows: int = 0
+    kinds: dict[str, int] = field(default_factory=dict)
+    counted: str = "line"
+
+    def table(self) -> pd.DataFrame:
+        return pd.DataFrame(self.first, columns=[self.counted, "what is wrong"])
+
+    @property
+    def rest(self) -> int:
+        return self.count - len(self.first)
+
+    def named(self) -> str:
+        """`line 3: the time is missing; line 9: …` for the first few."""
+        more = "; …" if self.count > NAMED else ""
+        return "; ".join(f"{self.counted} {line}: {what}" for line, what in self.first[:NAMED]) + more
+
+    def sentence(self) -> str:
+        """What was left out, without a full stop; nothing where all rows are good."""
+        if not self.count:
+            return ""
+        rows, are = f"{self.count:,} of {self.rows:,} rows", "was" if self.count == 1 else "were"
+        return f"{rows} cannot be used and {are} left out ({self.named()})"
+
+
+def weigh(found: Iterable[tuple[int, str]], rows: int, shown: str, counted: str = "line") -> Faults:
+    """The faults of a file of so many rows. Raises InputError, naming the first lines, where they are more than the share."""
+    ordered = sorted(found)
+    kinds = Counter(what for _, what in ordered)
+    faults = Faults(tuple(ordered[:LISTED]), len(ordered), rows, dict(kinds.most_common()), counted)
+    if faults.count > SHARE * rows:
+        raise InputError(
+            f"{shown}, {faults.named()}: {faults.count:,} of {rows:,} rows cannot be used, and at most {SHARE_WORDS} may be "
+            "left out; perhaps other columns were meant"
+        )
+    return faults

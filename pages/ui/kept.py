@@ -1,0 +1,122 @@
+"""What the app keeps between reruns is bounded by bytes, all caches of objects together: what was used longest ago goes first.
+
+Streamlit's caches count entries; a figure, a model and somebody's table are one entry each. `kept` is `st.cache_resource`
+whose entries stand in one ledger with their size. What they hand out is shared by all visitors and read-only.
+"""
+
+import functools
+import inspect
+import sys
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
+
+import pandas as pd
+import plotly.graph_objects as go
+import streamlit as st
+
+from elastic_core.data import Dataset
+from elastic_core.models import Recommender
+
+MOST = 512 * 2**20  # bytes of all kept objects
+SMALL = 4096  # bytes; what is smaller is not worth a line
+SAMPLE = 1000  # of a long list or column, to tell its size by
+Given, Made = ParamSpec("Given"), TypeVar("Made")
+
+
+class Ledger:
+    """Size of every kept object and how to let go of it, the one used longest ago first."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.entries: OrderedDict[int, tuple[int, Callable[[], None]]] = OrderedDict()
+        self.total = 0
+
+    def use(self, made: object, given: object, forget: Callable[[], None]) -> None:
+        """Called whenever an object is handed out. What no longer has room beside it is forgotten."""
+        with self.lock:
+            if id(made) in self.entries:
+                self.entries.move_to_end(id(made))
+                return
+        taken = size(made) + size(given)
+        if taken < SMALL:
+            return
+        old = []
+        with self.lock:
+            self.entries[id(made)] = taken, forget
+            self.total += taken
+            while self.total > MOST and len(self.entries) > 1:
+                _, (bytes_, let_go) = self.entries.popitem(last=False)
+                self.total -= bytes_
+                old.append(let_go)
+        for let_go in old:
+            let_go()
+
+    def gone(self, made: object) -> None:
+        """Called when Streamlit has let go of an object."""
+        with self.lock:
+            self.total -= self.entries.pop(id(made), (0, None))[0]
+
+
+@st.cache_resource
+def ledger() -> Ledger:
+    return Ledger()
+
+
+def kept(most: int, spinner: bool | str = False) -> Callable[[Callable[Given, Made]], Callable[Given, Made]]:
+    """Keeps what a function made of its arguments, at most so many times and together with all else within `MOST` bytes.
+
+    Arguments that begin with `_` do not tell entries apart, as with Streamlit's own.
+    """
+
+    def decorate(make: Callable[Given, Made]) -> Callable[Given, Made]:
+        held = st.cache_resource(max_entries=most, show_spinner=spinner, on_release=lambda made: ledger().gone(made))(make)
+        names = list(inspect.signature(make).parameters)
+
+        @functools.wraps(make)
+        def call(*given: Given.args, **more: Given.kwargs) -> Made:
+            made = held(*given, **more)
+            # Arguments that are not hashed are left out of what is remembered: a model must not live as long as its map.
+            told = [None if name.startswith("_") else each for name, each in zip(names, given, strict=False)]
+            also = {name: None if name.startswith("_") else each for name, each in more.items()}
+            ledger().use(made, (told, also), lambda: held.clear(*told, **also))
+            return made
+
+        return call
+
+    return decorate
+
+
+def size(thing: object) -> int:
+    """About how many bytes an object holds. Models and data inside another object are somebody else's."""
+    seen, waiting, total = {0}, [(thing, 1.0, True)], 0.0
+    while waiting:
+        each, times, top = waiting.pop()
+        if id(each) in seen or each is None or (isinstance(each, (Dataset, Recommender)) and not top):
+            continue
+        seen.add(id(each))
+        total += times * _own(each)
+        if isinstance(each, Recommender):
+            inside: list[Any] = [*each.parameters(), *each.buffers()]
+        elif isinstance(each, go.Figure):
+            inside = [each.to_dict()]
+        elif isinstance(each, dict):
+            inside = [*each.keys(), *each.values()]
+        elif isinstance(each, (list, tuple, set, frozenset)):
+            inside = list(each)
+        elif hasattr(each, "__dict__") and not isinstance(each, (pd.DataFrame, pd.Series, type)) and not hasattr(each, "nbytes"):
+            inside = list(vars(each).values())
+        else:
+            continue
+        step = max(len(inside) // SAMPLE, 1)
+        waiting += [(part, times * step, False) for part in inside[::step]]
+    return int(total)
+
+
+def _own(each: object) -> int:
+    """Bytes of one object without what it refers to."""
+    if isinstance(each, pd.DataFrame):
+        few = each.iloc[:: max(len(each) // SAMPLE, 1)]
+        return int(few.memory_usage(deep=True).sum() * len(each) / max(len(few), 1))
+    return int(each.nbytes) if hasattr(each, "nbytes") else sys.getsizeof(each)  # arrays, series and tensors

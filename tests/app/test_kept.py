@@ -1,0 +1,129 @@
+"""What the app keeps is bounded by bytes, and what it hands out is what was asked for."""
+
+import re
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+import pytest
+import streamlit as st
+import torch
+
+from elastic_core.data import Dataset
+from elastic_core.models import Recommender
+from elastic_core.runs import Run
+from pages.ui import kept
+from pages.ui.kept import size
+
+ROOT = Path(__file__).resolve().parents[2]
+MADE: list[int] = []
+
+
+@kept.kept(50)
+def array(number: int, megabytes: int, _unhashed: object = None) -> dict[str, np.ndarray]:
+    MADE.append(number)
+    return {"numbers": np.full(megabytes * 2**17, float(number))}
+
+
+@kept.kept(50)
+def nothing(number: int) -> None:
+    MADE.append(number)
+
+
+@pytest.fixture(autouse=True)
+def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(kept, "MOST", 10 * 2**20)
+    MADE.clear()
+    st.cache_resource.clear()
+    yield
+    st.cache_resource.clear()
+
+
+def entries() -> int:
+    return len(kept.ledger().entries)
+
+
+def test_what_is_kept_stays_within_the_bytes_and_the_latest_stay() -> None:
+    for number in range(30):
+        assert array(number, 1, object())["numbers"][0] == number
+        assert kept.ledger().total <= kept.MOST
+    assert 8 <= entries() <= 10
+    before = len(MADE)
+    for number in range(22, 30):
+        assert array(number, 1)["numbers"][0] == number
+    assert len(MADE) == before, "kept, whatever the unhashed argument is"
+    array(0, 1)
+    assert MADE[-1] == 0, "forgotten and made again"
+
+
+def test_what_was_used_longest_ago_goes_first() -> None:
+    for number in range(9):
+        array(number, 1)
+    array(0, 1)
+    for number in (20, 21, 22):
+        array(number, 1)
+    before = len(MADE)
+    array(0, 1)
+    assert len(MADE) == before
+    array(1, 1)
+    assert len(MADE) == before + 1
+
+
+def test_one_thing_larger_than_all_is_kept_until_the_next() -> None:
+    array(1, 12)
+    array(1, 12)
+    assert MADE == [1] and entries() == 1
+    array(2, 1)
+    assert entries() == 1 and kept.ledger().total < 2 * 2**20
+
+
+def test_what_streamlit_lets_go_leaves_the_ledger_and_nothing_is_kept_as_such() -> None:
+    for _ in range(3):
+        nothing(1)
+    assert MADE == [1] and entries() == 0
+    array(1, 1)
+    st.cache_resource.clear()
+    array(1, 1)
+    assert entries() == 1 and kept.ledger().total < 2 * 2**20
+
+
+def test_many_at_once() -> None:
+    problems: list[Any] = []
+
+    def ask(seed: int) -> None:
+        for number in np.random.default_rng(seed).integers(0, 25, 60):
+            if array(int(number), 1)["numbers"][0] != number:
+                problems.append(number)
+
+    threads = [threading.Thread(target=ask, args=(seed,)) for seed in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert not problems and kept.ledger().total <= kept.MOST
+
+
+def test_sizes_are_about_right(tiny: tuple[Recommender, Dataset, Run]) -> None:
+    model, data, _ = tiny
+    weights = sum(each.numel() * each.element_size() for each in [*model.parameters(), *model.buffers()])
+    words = pd.DataFrame({"title": [f"a title of some length, number {i}" for i in range(50_000)], "n": range(50_000)})
+    figure = go.Figure(go.Scatter(x=np.arange(100_000.0), y=np.arange(100_000.0)))
+    for thing, expected in (
+        (np.zeros(10**6), 8e6), (torch.zeros(10**6), 4e6), ({"a": [np.zeros(10**5)] * 3}, 8e5), (model, weights),
+        (words, words.memory_usage(deep=True).sum()), (["x" * 100 + str(i) for i in range(10**5)], 1.6e7), (figure, 1.6e6),
+    ):  # fmt: skip
+        assert 0.7 * expected < size(thing) < 2 * expected, (type(thing), size(thing), expected)
+    assert size((model, "of somebody else")) < 1000 and size(data) > data.histories.items.nbytes
+
+
+def test_every_cache_of_objects_is_in_the_ledger_and_every_cache_has_an_end() -> None:
+    for path in (ROOT / "pages").rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        bare = re.findall(r"@st\.cache_resource(?!\n(?:def _shelf|def ledger))", text)
+        assert not bare or path.name == "kept.py", f"{path.name}: use kept"
+        for given in re.findall(r"@st\.cache_data(.*)\ndef (\w+)\((.*?)\)", text):
+            assert "max_entries" in given[0] or not given[2], f"{path.name}: {given[1]} has no end"

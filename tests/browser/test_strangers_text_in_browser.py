@@ -1,0 +1,57 @@
+"""A server full of what strangers wrote: no page sends a request elsewhere, draws a picture of theirs or links to them."""
+
+import sys
+from collections.abc import Iterator
+from urllib.parse import urlencode
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext
+from visiting import ROOT, Server, Visit, copy_app, free_port
+
+sys.path.append(str(ROOT / "tests" / "hostile"))
+from strangers import EVIL, FOLDER, PEER, TRAP, world
+from test_every_page_in_browser import PAGES
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
+# Everything a browser might follow or fetch, in HTML, in SVG and in the style of an element.
+ALIVE = """trap => [...document.querySelectorAll('a, img, iframe, object, embed, script, link, image, use, source, form')]
+    .filter(part => [...part.attributes].some(each => each.value.includes(trap) || /evil\\.exam/.test(each.value)))
+    .map(part => part.outerHTML.slice(0, 200))"""
+
+
+@pytest.fixture(scope="module")
+def evil(tmp_path_factory: pytest.TempPathFactory, browser: Browser) -> Iterator[tuple[Server, BrowserContext]]:
+    folder = copy_app(tmp_path_factory.mktemp("evil"))
+    world(folder / "checkpoints")
+    running, context = Server(folder, free_port()), browser.new_context(viewport={"width": 1280, "height": 1000})
+    running.start()
+    yield running, context
+    context.close()
+    running.stop()
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_nothing_of_theirs_is_asked_for(evil: tuple[Server, BrowserContext], path: str) -> None:
+    server, context = evil
+    visit = Visit(context.new_page(), server)
+    asked = {"run": FOLDER, "vs": PEER, "user": 3, "dat_source": EVIL, "train_set_train.device": EVIL, "jrn_against": EVIL}
+    visit.open(f"{path}?{urlencode(asked)}")
+    assert "me@evil" in visit.page.content().replace("\u2060", ""), "something of theirs is on the page"
+    for panel in ("Copy link", "Reproduce"):
+        visit.press(panel)
+        visit.page.keyboard.press("Escape")
+    for mark in visit.page.locator(".js-plotly-plot .points path").all()[:3]:
+        mark.hover(force=True, timeout=5_000)  # titles in hovers
+    assert visit.page.evaluate(ALIVE, TRAP) == []
+    visit.leave()  # fails if a request left
+
+
+def test_the_trap_would_be_seen(evil: tuple[Server, BrowserContext]) -> None:
+    """The same text unescaped is a picture that asks: what the test above looks for is what there is to find."""
+    server, context = evil
+    visit = Visit(context.new_page(), server)
+    visit.page.goto(f"{server.url}/_stcore/health")
+    visit.page.set_content(f'<img src="http://{TRAP}/m"><a href="http://{TRAP}/l">l</a>')
+    visit.page.wait_for_timeout(500)
+    assert len(visit.page.evaluate(ALIVE, TRAP)) == 2 and visit.outside
+    visit.page.close()

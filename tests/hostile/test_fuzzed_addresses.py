@@ -1,0 +1,149 @@
+"""Every parameter of an address, fuzzed: each case gives all parameters of a page a value at once, likely and unlikely ones.
+
+What is ours reads 2,000 cases each here (`edits`, `jrn_edits`, `map_set`, `expert`, `lock`); whole pages take part of a second
+a case, so there are fewer, and ELASTIC_FUZZ_CASES=2000 makes them as many.
+"""
+
+import os
+import re
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from streamlit.testing.v1 import AppTest
+from test_addresses import NONSENSE, PAGES, ROOT, controls
+
+from elastic_core.config import DataConfig, PlantedConfig
+from elastic_core.data import load
+from elastic_core.errors import InputError
+from elastic_core.services import projection_map
+from elastic_core.services.journey import start
+from elastic_core.services.journey_text import decode, encode, parse_list
+from pages.ui import edits, frame, shell
+
+Page = tuple[str, dict[str, list[str]]]  # its file, and what each of its controls offers
+CASES = int(os.environ.get("ELASTIC_FUZZ_CASES", "15"))
+READS = settings(max_examples=2000, deadline=None)
+JUNK = st.one_of(
+    st.text(max_size=60),
+    st.text(st.characters(categories=("Nd", "No", "Nl", "Sm", "Cf", "Zs")), max_size=8),
+    st.sampled_from([value for kind in NONSENSE.values() for value in kind]),
+    st.integers(-(2**70), 2**70).map(str),
+    st.floats().map(str),
+    st.lists(st.integers(-3, 300).map(str), max_size=30).map(",".join),
+    st.sampled_from(["true", "false", "None", "null", "[]", "{}", "1e1", "1e400", "-0", "0x10", "１２", "٣", "½"]),
+)
+
+
+@pytest.fixture(scope="module", params=PAGES)
+def page(request: pytest.FixtureRequest, tiny_runs: Path) -> Page:
+    """A page, and for each of its controls what it would take."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shell, "RUNS", tiny_runs)
+        app = AppTest.from_file(str(ROOT / "pages" / "navigation.py"), default_timeout=90).run()
+        app.switch_page(request.param).run()
+    able: dict[str, list[str]] = {}
+    for kind in ("selectbox", "multiselect", "segmented_control", "pills", "number_input", "slider", "select_slider", "toggle"):
+        for each in app.get(kind):
+            options = [str(option) for option in getattr(each, "options", [])]
+            able[str(each.key)] = options or [str(limit) for limit in (getattr(each, "min", 0), getattr(each, "max", 1))]
+    return request.param, able
+
+
+def values(page: Page) -> st.SearchStrategy[dict[str, str]]:
+    """A value for every parameter of the app: half of the time what the control offers, else something else, or none."""
+    given_to = {}
+    for key in {*controls(), *page[1]} - {"None", "embed"}:
+        offered = page[1].get(key, [])
+        given_to[key] = st.one_of(JUNK, *([st.sampled_from(offered)] * 2 if offered else []), st.just(""))
+    return st.fixed_dictionaries({}, optional=given_to)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+def test_no_address_breaks_a_page(page: Page, tiny_runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shell, "RUNS", tiny_runs)
+
+    @settings(max_examples=CASES, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+    @given(values(page))
+    def visit(address: dict[str, str]) -> None:
+        app = AppTest.from_file(str(ROOT / "pages" / "navigation.py"), default_timeout=90)
+        for key, value in address.items():
+            app.query_params[key] = value
+        app.switch_page(page[0]).run()
+        assert not app.exception, (app.exception, address)
+        assert not app.get("error") or all("Traceback" not in each.value for each in app.error)
+        assert app.selectbox(key="run").value in ("tiny", "tiny-peer") and app.title
+
+    visit()
+
+
+# --- what is read by us, 2,000 cases each ------------------------------------------------------------------------------
+
+WORLD = load(DataConfig(source="planted", planted=PlantedConfig(users=60, items=60, interests=4, mean_length=20, max_length=40)))
+TREE = start(WORLD, 3, 12)
+
+
+@pytest.mark.slow
+@READS
+@given(JUNK | st.from_regex(r"(tiny|x)~[0-9]{1,3}~((r|[0-9]{1,3})\.){0,70}(r|[0-9]{1,12})", fullmatch=True))
+def test_edits_are_read_or_refused(asked: str) -> None:
+    done = edits.parse(asked, "tiny", 2, 64)
+    assert done is None or (all(edit is None or 0 <= edit < 64 for edit in done) and len(done) <= edits.MOST + 1)
+    if done:
+        assert edits.parse(edits.text("tiny", 2, done), "tiny", 2, 64) == done
+
+
+@pytest.mark.slow
+@READS
+@given(JUNK | JUNK.map(lambda text: encode(TREE) + text) | JUNK.map(lambda text: f"{TREE.base.digest}~{text}"))
+def test_codes_of_journeys_are_read_or_refused(code: str) -> None:
+    try:
+        tree = decode(code, TREE)
+    except InputError as error:
+        assert "\n" not in str(error) and len(str(error)) < 400
+    else:
+        assert all(1 <= item <= WORLD.catalog.n_items for item in tree.here.items)
+
+
+@pytest.mark.slow
+@READS
+@given(JUNK | st.lists(JUNK, max_size=5).map("\n".join))
+def test_pasted_lists_are_read_or_refused(text: str) -> None:
+    try:
+        found = parse_list(WORLD, text)
+    except InputError as error:
+        assert "\n" not in str(error) and len(str(error)) < 400
+    else:
+        assert all(1 <= item <= WORLD.catalog.n_items for item in found.items)
+
+
+SETS = r"(row|column|hot|dead|[0-9]{1,4}(-[0-9]{1,12})?)([, ]+[0-9]{1,12}(-[0-9]{1,12})?){0,9}"
+
+
+@pytest.mark.slow
+@READS
+@given(JUNK | st.from_regex(SETS, fullmatch=True))
+def test_sets_of_experts_are_read_or_refused(text: str) -> None:
+    rows, columns = [i // 8 for i in range(64)], [i % 8 for i in range(64)]
+    table = pd.DataFrame({"expert": range(64), "row": rows, "column": columns, "load": 1})
+    members, unknown = projection_map.pick(text, table)
+    assert all(0 <= expert < 64 for expert in members) and len(members) <= 64
+    assert all(isinstance(part, str) for part in unknown)
+
+
+@pytest.mark.slow
+@READS
+@given(JUNK)
+def test_numbers_of_experts_are_read_as_streamlit_reads_them(text: str) -> None:
+    if frame._is_below(text, 64):
+        assert 0 <= int(float(text)) < 64
+
+
+@pytest.mark.slow
+@READS
+@given(JUNK)
+def test_what_is_quoted_stays_one_piece_of_code(text: str) -> None:
+    assert re.fullmatch(r"`[^`\n]{1,40}`|without a name", shell.quoted(text))

@@ -1,0 +1,225 @@
+"""Public mode: what strangers may not do is refused by the services, said by the pages, and no file gets in by another way."""
+
+import asyncio
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from elastic_core import recipes
+from elastic_core.config import PlantedConfig
+from elastic_core.data import Dataset
+from elastic_core.errors import InputError
+from elastic_core.models import Recommender
+from elastic_core.runs import Run
+from elastic_core.services import journey_text, projection_map, public
+from elastic_core.services.efficiency import Measurements, Plan
+from elastic_core.services.estimate import estimate
+from elastic_core.services.jobs import MOST_QUEUED, Job, Jobs
+from elastic_core.services.projection import Settings
+from elastic_core.services.projection_jobs import Maps
+from elastic_core.services.upload_rows import check
+from elastic_core.services.uploads import Shelf, folded, opened
+from pages.ui import guard, shell, wake
+
+ROOT = Path(__file__).resolve().parents[2]
+ROWS = "user,item,time\n" + "".join(f"u{u},i{(i + u) % 7},{100 * u + i}\n" for u in range(6) for i in range(7))
+
+
+@pytest.fixture
+def root(tiny_runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a run, a kept upload, a waiting and an interrupted training; nothing is ever really started."""
+    folder = shutil.copytree(tiny_runs, tmp_path / "runs")
+    monkeypatch.setattr(Jobs, "_spawn", lambda self: (self.folder / "spawned").touch())
+    monkeypatch.setattr(Maps, "_spawn", lambda self: (self.folder / "spawned").touch())
+    monkeypatch.setattr(Measurements, "_spawn", lambda self, path, threads: (path / "spawned").touch())
+    found, guessed = opened("mine.csv", ROWS.encode())
+    Shelf(folder / "uploads").keep(folded(check(found, guessed), 5), "mine")
+    for name in ("waits", "broke"):
+        job = Jobs(folder).submit(recipes.toy(), name)
+        if name == "broke":
+            (job.path / "begun.json").write_text("{}")
+    for mark in ("spawned", "starting"):
+        (folder / "jobs" / mark).unlink()
+    monkeypatch.setattr(shell, "RUNS", folder)
+    return folder
+
+
+def job(root: Path, state: str) -> Job:
+    return next(job for job in Jobs(root).all() if job.state == state)
+
+
+def everything(root: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in root.rglob("*") if path.is_file() and path.suffix != ".lock"}
+
+
+# Every way to change something on the machine, or to keep it busy.
+ACTS: dict[str, Callable[[Path, Any], Any]] = {
+    "train": lambda root, world: Jobs(root).submit(recipes.toy()),
+    "stop": lambda root, world: Jobs(root).stop(job(root, "queued").id),
+    "resume": lambda root, world: Jobs(root).resume(job(root, "interrupted").id),
+    "discard": lambda root, world: Jobs(root).discard(job(root, "interrupted").id),
+    "send a file": lambda root, world: opened("mine.csv", ROWS.encode()),
+    "keep a file": lambda root, world: Shelf(root / "uploads").keep(world[1]),
+    "plant": lambda root, world: Shelf(root / "uploads").plant(PlantedConfig(users=60, items=60, interests=4)),
+    "delete": lambda root, world: Shelf(root / "uploads").delete(Shelf(root / "uploads").all()[0].id),
+    "measure": lambda root, world: Measurements(root).start(Plan()),
+    "cancel a measurement": lambda root, world: Measurements(root).cancel("x"),
+    "compute a map": lambda root, world: Maps(root).submit(Run(root / "tiny"), Settings(), np.arange(4)),
+    "cancel a map": lambda root, world: Maps(root).cancel(),
+    "time a training": lambda root, world: estimate(Run(root / "tiny").config, world[0]),
+    "load versions": lambda root, world: journey_text.from_json(world[0], "{}"),
+    "load sets": lambda root, world: projection_map.from_file(b"{}", 4),
+}
+
+
+@pytest.mark.parametrize("act", ACTS)
+def test_the_services_refuse_it_and_nothing_changes(
+    act: str, root: Path, tiny: tuple[Recommender, Dataset, Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found, guessed = opened("mine.csv", ROWS.replace("u1", "v1").encode())
+    given = (tiny[1], folded(check(found, guessed), 5))
+    monkeypatch.setenv(public.VARIABLE, "1")
+    before = everything(root)
+    with pytest.raises(InputError, match="off here, because this app is open to everyone"):
+        ACTS[act](root, given)
+    assert everything(root) == before
+
+
+def test_what_waits_is_not_started(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(public.VARIABLE, "1")
+    Jobs(root).pump()
+    assert not (root / "jobs" / "spawned").exists() and job(root, "queued")
+    monkeypatch.delenv(public.VARIABLE)
+    Jobs(root).pump()
+    assert (root / "jobs" / "spawned").exists(), "it would have been"
+
+
+@pytest.mark.parametrize("value", ["", "0", "no", "false"])
+def test_without_the_mode_all_is_allowed(value: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(public.VARIABLE, value)
+    assert not public.on() and not public.why("training")
+    assert Jobs(root).submit(recipes.toy()).state == "queued"
+
+
+# --- the pages -----------------------------------------------------------------------------------------------------------
+
+
+def page(name: str, **address: str) -> AppTest:
+    app = AppTest.from_file(str(ROOT / "pages" / "navigation.py"), default_timeout=90)
+    for key, value in address.items():
+        app.query_params[key] = value
+    app.run()
+    app.switch_page(name).run()
+    assert not app.exception, app.exception
+    return app
+
+
+def said(app: AppTest) -> str:
+    return " ".join(str(each.value) for each in [*app.info, *app.caption, *app.warning, *app.error])
+
+
+# Page, address, what it says, and the controls that are gone or cannot be pressed.
+OFF = [
+    ("build/train.py", {}, "Training, and stopping or discarding one, is off here", ("train_start", "train_out")),
+    ("build/data.py", {"dat_part": "Bring your own"}, "Bringing or keeping data of your own is off here", ("dat_file",)),
+    ("build/data.py", {"dat_part": "Bring your own"}, "Deleting is off here", ("dat_ask",)),
+    ("build/data.py", {"dat_part": "Plant a world"}, "Bringing or keeping data of your own is off here", ("dat_plant",)),
+    ("judge/speed.py", {}, "Measuring on this machine is off here", ("spd_start",)),
+    ("explore/memory_map.py", {"map_layout": "UMAP"}, "Measuring on this machine is off here", ("map_compute",)),
+    ("explore/journey.py", {}, "Bringing or keeping data of your own is off here", ("jrn_file",)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "address", "sentence", "keys"), OFF, ids=[f"{each[0]} {each[3][0]}" for each in OFF])
+def test_pages_say_why_and_have_no_such_control(
+    name: str, address: dict[str, str], sentence: str, keys: tuple[str, ...], root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def controls(app: AppTest) -> list[str]:
+        able = [each for each in (*app.button, *app.file_uploader) if not each.disabled]
+        return [str(each.key) for each in able if str(each.key).startswith(keys)]
+
+    assert sentence not in said(page(name, **address))
+    open_for_me = controls(page(name, **address))
+    monkeypatch.setenv(public.VARIABLE, "1")
+    app = page(name, **address)
+    assert sentence in said(app) and not controls(app)
+    assert open_for_me or name == "build/data.py", "the control is there without the mode, or this looks for nothing"
+
+
+@pytest.mark.parametrize("name", ["learn/start.py", "learn/product_keys.py", "explore/experts.py", "explore/traffic.py"])
+def test_everything_else_works(name: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(public.VARIABLE, "1")
+    app = page(name, run="tiny", user="5")
+    assert app.number_input(key="user").value == 5 and "off here" not in said(app)
+
+
+# --- the queue, and the server -------------------------------------------------------------------------------------------
+
+
+def test_the_queue_has_an_end_and_says_so(root: Path) -> None:
+    jobs = Jobs(root)
+    while len([each for each in jobs.all() if each.state == "queued"]) < MOST_QUEUED:
+        jobs.submit(recipes.toy())
+    before = len(jobs.all())
+    for more in (lambda: jobs.submit(recipes.toy()), lambda: jobs.resume(job(root, "interrupted").id)):
+        with pytest.raises(InputError, match="20 trainings wait already, which is all that the queue holds"):
+            more()
+    assert len(jobs.all()) == before
+    jobs.stop(job(root, "queued").id)
+    assert jobs.submit(recipes.toy()).state == "queued"
+
+
+@pytest.mark.parametrize(
+    ("address", "mode", "warned"),
+    [
+        ("127.0.0.1", "", False), ("localhost", "", False), ("::1", "", False), ("127.0.0.2", "", False),
+        ("unix:///tmp/elastic", "", False), (None, "", True), ("0.0.0.0", "", True), ("::", "", True), ("192.168.1.7", "", True),
+        ("example.org", "", True), ("0.0.0.0", "1", False), (None, "1", False),
+    ],
+)  # fmt: skip
+def test_an_open_address_is_warned_of(
+    address: str | None, mode: str, warned: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv(public.VARIABLE, mode)
+    monkeypatch.setattr(wake.st, "get_option", {"server.address": address}.__getitem__)
+    monkeypatch.setattr(wake, "_begin", lambda: None)
+
+    async def live() -> None:
+        async with wake.up(None):  # type: ignore[arg-type]
+            pass
+
+    asyncio.run(live())
+    assert ("start and stop trainings, send files, delete" in caplog.text) == warned
+
+
+async def _ask(path: str) -> dict[str, Any]:
+    """What the server answers: status and headers."""
+    answer: dict[str, Any] = {"body": b""}
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 204, "headers": [(b"x-own", b"1")]})
+        await send({"type": "http.response.body", "body": b"own"})
+
+    async def send(message: Any) -> None:
+        answer.update({"status": message["status"], **dict(message["headers"])} if "status" in message else {})
+        answer["body"] += message.get("body", b"")
+
+    await guard.Guard(app)({"type": "http", "path": path, "method": "PUT"}, None, send)  # type: ignore[arg-type]
+    return answer
+
+
+def test_no_file_gets_in_by_another_way_and_nobody_frames_the_app(monkeypatch: pytest.MonkeyPatch) -> None:
+    for path in ("/_stcore/upload_file/a/b", "/below/_stcore/upload_file/a/b", "/"):
+        found = asyncio.run(_ask(path))
+        assert found["status"] == 204 and found[b"x-own"] == b"1" and found["body"] == b"own"
+        assert found[b"content-security-policy"] == b"frame-ancestors 'self'" and found[b"x-frame-options"] == b"SAMEORIGIN"
+    monkeypatch.setenv(public.VARIABLE, "1")
+    assert asyncio.run(_ask("/"))["status"] == 204
+    for path in ("/_stcore/upload_file/a/b", "/below/_stcore/upload_file/a/b"):
+        found = asyncio.run(_ask(path))
+        assert found["status"] == 403 and b"off here" in found["body"] and found[b"x-frame-options"] == b"SAMEORIGIN"

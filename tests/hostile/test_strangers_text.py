@@ -1,0 +1,154 @@
+"""What strangers wrote is shown and does nothing: in Markdown, labels, HTML, figures, shells and spreadsheets, on every page."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from google.protobuf.message import Message
+from hypothesis import given
+from hypothesis import strategies as st
+from strangers import EVIL, FOLDER, PEER, TRAP, world
+from streamlit.testing.v1 import AppTest
+from test_addresses import PAGES, ROOT, controls
+
+from elastic_core import text
+from elastic_core.runs import Run
+from pages.ui import shell
+
+# Where Streamlit shows text as text, by message: tried in tests/browser/test_strangers_text_in_browser.py.
+TEXT = {
+    "Selectbox": {"options", "raw_value", "default"}, "MultiSelect": {"options", "raw_values", "default"},
+    "TextInput": {"default", "value", "placeholder"}, "TextArea": {"default", "value", "placeholder"},
+    "NumberInput": {"placeholder"}, "Code": {"code_text"}, "PlotlyChart": {"alt"}, "DownloadButton": {"url"},
+    "PageLink": {"query_string"},
+}  # fmt: skip
+MARKDOWN = re.compile(
+    r"(?<!\\)(?:!\[x|\[l|\$x|\*\*b|`c|&sol;|<img)|:material/home|:streamlit|www\.evil|me@evil|http\\?://" + re.escape(TRAP)
+)
+HTML = re.compile(r"<(?:a|img)\b")
+
+
+@pytest.fixture(scope="module")
+def evil(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return world(tmp_path_factory.mktemp("evil"))
+
+
+def strings(message: Message) -> Iterator[tuple[str, str]]:
+    """Every text inside a message with the name of its field."""
+    for field, value in message.ListFields():
+        for each in value if field.is_repeated else [value]:
+            if isinstance(each, Message):
+                yield from strings(each)
+            elif isinstance(each, str):
+                yield field.name, each
+
+
+def messages(app: AppTest) -> Iterator[Message]:
+    waiting: list[Any] = [app._tree]
+    while waiting:
+        block = waiting.pop()
+        if isinstance(getattr(block, "proto", None), Message):
+            yield block.proto
+        waiting.extend(getattr(block, "children", {}).values())
+
+
+def live(app: AppTest) -> list[str]:
+    """Everything on the page that would format, load or link."""
+    found = []
+    for message in messages(app):
+        kind = message.DESCRIPTOR.name
+        for name, value in strings(message):
+            rule = HTML if kind == "Html" or name == "spec" else MARKDOWN
+            value = re.sub(r"(?<!\\)`[^`]*`", "", value) if rule is MARKDOWN else value  # inline code
+            if name != "id" and name not in TEXT.get(kind, ()) and (hit := rule.search(value)):
+                found.append(f"{kind}.{name}: … {value[max(hit.start() - 60, 0) : hit.end() + 40]}")
+    return found
+
+
+def opened(evil: Path, monkeypatch: pytest.MonkeyPatch, page: str, **address: str) -> AppTest:
+    monkeypatch.setattr(shell, "RUNS", evil)
+    app = AppTest.from_file(str(ROOT / "pages" / "navigation.py"), default_timeout=90)
+    for key, value in address.items():
+        app.query_params[key] = value
+    app.run()
+    return app.switch_page(page).run()
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_text_of_strangers_is_text_on_every_part_of_every_page(evil: Path, monkeypatch: pytest.MonkeyPatch, page: str) -> None:
+    app = opened(evil, monkeypatch, page, run=FOLDER, vs=PEER, user="3", dat_source=EVIL, train_how="Change one thing")
+    assert app.selectbox(key="run").value == FOLDER and not app.exception, app.exception
+    shown = any("me" in value and "evil" in value for message in messages(app) for _, value in strings(message))
+    assert shown, "the page shows something of the strangers', or this test sees nothing"
+    assert not live(app)
+    for control in app.segmented_control:
+        for option in control.options:
+            if control.key in {each.key for each in app.segmented_control}:  # another choice may have taken it away
+                app.segmented_control(key=control.key).set_value(option).run()
+                assert not app.exception and not live(app), (control.key, option)
+
+
+@pytest.mark.parametrize("stop", range(1, 12))
+def test_text_of_strangers_is_text_at_every_stop_of_the_tour(evil: Path, monkeypatch: pytest.MonkeyPatch, stop: int) -> None:
+    app = opened(evil, monkeypatch, "learn/start.py", run=FOLDER, user="3", tour=str(stop))
+    assert not app.exception and not live(app)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_an_address_asks_for_text_and_gets_text(evil: Path, monkeypatch: pytest.MonkeyPatch, page: str) -> None:
+    """Single settings of the Train page among them, which take any text."""
+    device = {"train_set_train.device": EVIL, "train_set_model.side": EVIL}
+    app = opened(evil, monkeypatch, page, **dict.fromkeys(controls(), EVIL), **device)
+    assert not app.exception and not live(app)
+
+
+def test_a_device_from_an_address_is_text(evil: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = opened(evil, monkeypatch, "build/train.py", **{"train_set_train.device": EVIL})
+    assert not app.exception and not live(app)
+    assert "evil" in " ".join(value for message in messages(app) for name, value in strings(message))
+
+
+# --- the one place -----------------------------------------------------------------------------------------------------
+
+ANY = st.text(max_size=60)
+
+
+@given(ANY)
+def test_markdown_text_neither_formats_nor_loads(given_text: str) -> None:
+    """No mark is left without its backslash, and read back it says what it said, white space apart."""
+    made = text.markdown(given_text)
+    assert "\n" not in made and not MARKDOWN.search(made)
+    bare = re.sub(r"\\[\\`*_{}\[\]()#+!|<>~$&:-]", "", made)
+    assert not re.search(r"[\\`*_{}\[\]()#+!|<>~$&:-]", bare)
+    back = re.sub(r"\\([\\`*_{}\[\]()#+!|<>~$&:-])", r"\1", made)
+    assert back.replace("\u2060", "") == text.line(given_text).replace("\u2060", "")
+
+
+@given(st.lists(ANY, min_size=1, max_size=4))
+def test_words_for_a_shell_come_back_as_those_words(words: list[str]) -> None:
+    assert shlex.split(text.shell(*words)) == [text.line(word) for word in words]
+
+
+@given(ANY)
+def test_figures_and_html_get_no_tags(given_text: str) -> None:
+    assert not re.search("[<>]", text.figure(given_text)) and not re.search("[<>\"']", text.html(given_text))
+
+
+def test_only_one_module_escapes() -> None:
+    for path in (path for part in ("pages", "elastic_core") for path in (ROOT / part).rglob("*.py") if path.name != "text.py"):
+        assert not re.search(r"^(?:from|import) (?:html|shlex)\b", path.read_text(encoding="utf-8"), re.MULTILINE), path
+
+
+def test_a_command_of_a_page_can_be_pasted(evil: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every "Reproduce" is one command whose words are the run's name and the raw ids, whatever these hold."""
+    for page in PAGES:
+        app = opened(evil, monkeypatch, page, run=FOLDER, vs=PEER)
+        for shown in app.code:
+            if shown.language == "bash":
+                words = shlex.split(shown.value)
+                assert "pwned" not in words and "touch" not in words, shown.value
+                assert "python" in words[:2] and words[words.index("python") + 1] == "-m"
+    assert Run(evil / FOLDER).name == FOLDER
