@@ -69,6 +69,21 @@ def test_a_reason_names_the_largest_part_and_an_event_only_where_one_stands_out(
     assert after is not None and all(one.expert != silenced for one in after)
 
 
+@torch.no_grad()
+def test_an_expert_taken_away_leaves_the_other_slots_as_they_were(small_world: Dataset) -> None:
+    """Its events go to no slot: what the others hold, say and how they compare with each other does not change."""
+    model, batch = built(small_world, layers=1), history_batch(reading(small_world, 5).items, 24)
+    expert = int(model.retrieve(batch).experts[0, 1])  # type: ignore[operator]
+    scorer = model.scorer()
+    before, _ = scorer.split(model.last_state(batch))
+    after, after_shares = scorer.split(model.last_state(batch, edit=inspect.silence([expert])))  # type: ignore[call-arg]
+    torch.testing.assert_close(after[0, :2], before[0, [0, 2]])
+    assert after_shares[0, 3] < -1e3 and after_shares[0, :3].exp().sum() == pytest.approx(1)
+    whole = model.attribute(batch, torch.tensor([ITEMS]))  # type: ignore[operator]
+    less = model.attribute(batch, torch.tensor([ITEMS]), inspect.silence([expert]))  # type: ignore[operator]
+    torch.testing.assert_close(less.held, whole.held[:, [0, 2]])
+
+
 def test_models_that_mix_their_experts_into_one_vector_give_no_reasons(small_world: Dataset) -> None:
     read = reading(small_world, 5)
     plain = models.build(ModelConfig.known["elastic"](length=24, width=16, side=4, k=3, stride=4), small_world.catalog).eval()

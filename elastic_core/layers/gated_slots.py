@@ -111,3 +111,10 @@ def recent_shares(weights: Tensor, real: Tensor, half_lives: Tensor, chunk: int 
     summed = summed + kept[:, :, None] * torch.stack(before, 1).unsqueeze(3)
     flat = summed.permute(0, 1, 3, 4, 2).flatten(1, 2)[:, :n]  # [B, N, k + 1, R]
     return flat[:, :, :-1] / flat[:, :, -1:].clamp_min(1e-12)
+
+
+def held_events(weights: Tensor) -> Tensor:
+    """How much of every event each slot still holds at the end: steps `[B, N, k]` → `[B, k, N]`."""
+    left = torch.log1p(-weights.clamp_max(1 - LEAST))
+    later = left.flip(1).cumsum(1).flip(1) - left
+    return (weights * later.exp()).transpose(1, 2)

@@ -27,6 +27,7 @@ class Retrieved(NamedTuple):
     query: Tensor  # [B, d] after normalisation
     raw: Tensor  # [B, d] before it
     votes: Tensor | None = None  # [B, K] every expert's part of all votes, where events elect the experts (voting.py)
+    before: "Retrieved | None" = None  # what was found before somebody took experts away
 
     @property
     def every(self) -> Tensor:

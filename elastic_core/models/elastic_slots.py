@@ -179,12 +179,11 @@ class ElasticSlots(Retrieves, Streams, Traces):
 
     def trace(self, batch: Batch) -> Trace:
         """Reading: how much of each event a slot still holds, the same in every layer. Slots: their shares of the prediction."""
-        found = self.retrieve(batch)
-        real = batch.real if batch.padded else None
-        x = self.events.place(self.events.content(batch.items), real)
+        found, layers = self.retrieve(batch), len(self.layers)
+        x = self.events.place(self.events.content(batch.items), batch.real if batch.padded else None)
         written = self._write(batch.items, x, found, self._masses(found))
-        reading, slots = _held_events(written.steps).unsqueeze(1), self._slot_shares(batch, found, written).unsqueeze(1)
-        layers = len(self.layers)
+        reading = gated_slots.held_events(written.steps).unsqueeze(1)
+        slots = self._slot_shares(batch, found, written).unsqueeze(1)
         return Trace([found] * layers, [reading] * layers, [slots] * layers, written.strength[..., :-1].transpose(1, 2))
 
     @torch.no_grad()
@@ -192,15 +191,14 @@ class ElasticSlots(Retrieves, Streams, Traces):
         """Who suggests `items [B, M]` as the next ones, and after which events. Raises InputError where slots do not predict."""
         if not self.parts:
             raise InputError("attribution needs slots that predict for themselves (readout = mixture)")
-        found = self.retrieve(batch)
-        found = edit(found) if edit else found
+        found = self._edited(batch, edit)
         masses = self._masses(found)
         vectors, shares = self.scorer().split(self._encode(batch, found, masses, 0, last=True)[:, -1])
         said = self.scorer().logits(vectors)[..., 1:].log_softmax(-1)  # [B, P, n_items]
         parts = said.gather(-1, (items - 1).unsqueeze(1).expand(-1, self.parts, -1)) + shares.unsqueeze(-1)
         x = self.events.place(self.events.content(batch.items), batch.real if batch.padded else None)
         steps = self._write(batch.items, x, found, masses).steps
-        return Attribution(found.experts, parts.softmax(1).transpose(1, 2), _held_events(steps))
+        return Attribution(found.experts, parts.softmax(1).transpose(1, 2), gated_slots.held_events(steps))
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
@@ -211,9 +209,12 @@ class ElasticSlots(Retrieves, Streams, Traces):
             other=final and c.other, lately=len(HALF_LIVES) if final and c.shares else 0,
         )  # fmt: skip
 
-    def _last(self, batch: Batch, all_masses: Tensor | None, edit: Edit | None = None) -> Tensor:
+    def _edited(self, batch: Batch, edit: Edit | None) -> Retrieved:
         found = self.retrieve(batch)
-        found = edit(found) if edit else found
+        return edit(found)._replace(before=found) if edit else found
+
+    def _last(self, batch: Batch, all_masses: Tensor | None, edit: Edit | None = None) -> Tensor:
+        found = self._edited(batch, edit)
         masses = self._masses(found) if all_masses is None else all_masses[found.experts]
         return self._encode(batch, found, masses, 0, last=True)[:, -1]
 
@@ -251,8 +252,8 @@ class ElasticSlots(Retrieves, Streams, Traces):
             shares = functional.pad(shares, (0, short), value=-1e4)
         return torch.cat([said.flatten(-2), shares.to(said.dtype)], -1)
 
-    def _write(self, items: Tensor, x: Tensor, found: Retrieved, masses: Tensor | None) -> Written:
-        """Every event's strength in every slot: a softmax over the slots and over "none of them"."""
+    def _strength(self, items: Tensor, x: Tensor, found: Retrieved, masses: Tensor | None) -> Tensor:
+        """How strongly every event goes to every slot `[B, N, k + 1]`: a softmax over the slots and over "none of them"."""
         if self.writer is None:
             assert masses is not None and self.standing is not None
             vectors = self.standing(self._values(found))
@@ -260,8 +261,18 @@ class ElasticSlots(Retrieves, Streams, Traces):
             none = -math.log(self.n_items)  # any item, evenly
         else:
             logits, none = self.writer(x) @ found.interests.transpose(-1, -2) * self.config.width**-0.5, 0.0
-        real = items > 0
-        strength = functional.pad(logits.float(), (0, 1), value=none).softmax(-1) * real.unsqueeze(-1)
+        return functional.pad(logits.float(), (0, 1), value=none).softmax(-1) * (items > 0).unsqueeze(-1)
+
+    def _write(self, items: Tensor, x: Tensor, found: Retrieved, masses: Tensor | None) -> Written:
+        """Where events go. What an expert took that is taken away goes to no slot, or its events would overwrite another's."""
+        real, before = items > 0, found.before
+        same = None if before is None else found.experts.unsqueeze(-1) == before.experts.unsqueeze(1)  # [B, k', k]
+        if before is None or same is None or not same.any(-1).all():
+            strength = self._strength(items, x, found, masses)
+        else:
+            whole = self._strength(items, x, before, self._masses(before))
+            kept = whole.gather(-1, same.int().argmax(-1).unsqueeze(1).expand(-1, items.shape[1], -1))
+            strength = torch.cat([kept, (whole.sum(-1) - kept.sum(-1)).unsqueeze(-1)], -1)
         steps = gated_slots.steps(strength[..., :-1], self.config.slots == "average")
         lately = None
         if self.config.shares and self.parts:
@@ -281,8 +292,7 @@ class ElasticSlots(Retrieves, Streams, Traces):
         memory = self.memories[0]
         if isinstance(memory, SharedInterests):
             return found.interests
-        values: Tensor = memory.values(found.experts)  # type: ignore[operator]
-        return values
+        return memory.values(found.experts)  # type: ignore[operator, no-any-return]
 
     def _all_masses(self) -> Tensor | None:
         return None if self.standing is None else self.standing.masses(self.expert_values(), self.events.items.weight)
@@ -296,19 +306,10 @@ class ElasticSlots(Retrieves, Streams, Traces):
             return self.standing.masses(values[:1], table).expand(len(values), -1)
         if self.n_experts > found.experts.numel():
             return self.standing.masses(values, table)
-        every = self._all_masses()
-        assert every is not None
-        return every[found.experts]
+        return self.standing.masses(self.expert_values(), table)[found.experts]
 
     def open_stream(self, room: int) -> "SlotStream":
         return SlotStream(self, room)
-
-
-def _held_events(steps: Tensor) -> Tensor:
-    """How much of every event each slot still holds at the end, `[B, N, k]` → `[B, k, N]`."""
-    left = torch.log1p(-steps.clamp_max(1 - gated_slots.LEAST))
-    later = left.flip(1).cumsum(1).flip(1) - left
-    return (steps * later.exp()).transpose(1, 2)
 
 
 # --- streaming -------------------------------------------------------------------------------------------------------
@@ -323,10 +324,9 @@ class SlotState:
 class SlotStream:
     """A person's state of constant size: the slots, the last events and what experts stand for.
 
-    Without positions nothing counts from an end, so after any number of events the state equals one pass over all of them, with
-    the experts of the last `refresh`; `room` then only says how old a retrieval may get. With positions the room is a limit, as
-    for ELASTIC. Kept per person: L·(k + conv_width - 1)·d numbers of slots and last events, 2·k·d of experts and what they stand
-    for, k masses, (k + 2)·R for how often slots were written and k for averages.
+    Without positions nothing counts from an end: after any number of events the state equals one pass over all of them with the
+    experts of the last `refresh`, and `room` says how old a retrieval may get. Kept: L·(k + conv_width - 1)·d numbers of slots
+    and last events, 2·k·d of experts, k masses, (k + 2)·R for how often slots were written and k for averages.
     """
 
     def __init__(self, model: ElasticSlots, room: int) -> None:

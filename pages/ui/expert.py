@@ -82,9 +82,15 @@ def _one(now: Context, here: Situation, table: pd.DataFrame, traffic: Routing) -
     row = table.iloc[expert]
     quiet = " and silenced by you" if expert in here.silenced else f", weight {row['gate']:.2f}"
     place = f"**Summoned here with rank {row['rank']:.0f}{quiet}.**" if row["rank"] else "**Not summoned here.**"
+    found = here.found
+    score = (
+        f"{found.votes[0, expert]:.1%} of the votes"
+        if found is not None and found.votes is not None
+        else f"Score {row['score']:.2f} = {row['row_score']:.2f} (row) + {row['column_score']:.2f} (column)"
+    )
     st.markdown(
-        f"{place} Row {row['row']:.0f}, column {row['column']:.0f}. Score {row['score']:.2f} = {row['row_score']:.2f} (row) + "
-        f"{row['column_score']:.2f} (column). Summoned for **{row['load']:.0f} of {len(traffic.experts):,} people**; were all "
+        f"{place} Row {row['row']:.0f}, column {row['column']:.0f}. {score}. Summoned for "
+        f"**{row['load']:.0f} of {len(traffic.experts):,} people**; were all "
         f"experts equally busy, it would be {inspect.even_load(traffic):.0f}."
     )
     if not row["rank"]:
