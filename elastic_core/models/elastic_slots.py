@@ -292,7 +292,7 @@ class ElasticSlots(Retrieves, Streams, Traces):
         memory = self.memories[0]
         if isinstance(memory, SharedInterests):
             return found.interests
-        return memory.values(found.experts)  # type: ignore[operator, no-any-return]
+        return memory.values(found.experts)  # type: ignore[operator]
 
     def _all_masses(self) -> Tensor | None:
         return None if self.standing is None else self.standing.masses(self.expert_values(), self.events.items.weight)
