@@ -134,7 +134,16 @@ def test_figure_five_compares_only_runs_that_differ_in_nothing_else(small_world:
         (folder / "config.json").write_text(json.dumps(config.override(*changes).to_dict()))
         events = [
             {"event": "start", "data_hash": data_hash or small_world.hash},
-            {"event": "epoch", "epoch": 1, "loss": 1, "seconds": 1, "valid": {"NDCG@10": 0.1}, "used": 0.5, "entropy": 0.8, "gini": 0.4},
+            {
+                "event": "epoch",
+                "epoch": 1,
+                "loss": 1,
+                "seconds": 1,
+                "valid": {"NDCG@10": 0.1},
+                "used": 0.5,
+                "entropy": 0.8,
+                "gini": 0.4,
+            },
             {"event": "test", "users": 60, "protocols": {"full": {"NDCG@10": 0.1}}, "errors": {"full": {"NDCG@10": 0.01}}},
             {"event": "end", "reason": "done", "best_epoch": 1, "seconds": 1},
         ]

@@ -1,6 +1,7 @@
 """The server's memory over hundreds of reruns with changing people, runs and pages, and after visitors who left."""
 
 import asyncio
+import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from test_crowd import app  # noqa: F401  (a fixture: the app with two tiny runs
 
 
 @pytest.mark.slow
+@pytest.mark.skipif("ELASTIC_LONG" not in os.environ, reason="ten minutes of visits: ELASTIC_LONG=1 asks for them")
 @pytest.mark.timeout(900)
 def test_reruns_and_visitors_leave_nothing_behind(app: Path, tmp_path: Path) -> None:  # noqa: F811
     with server(app, tmp_path / "server.log") as (address, process), ThreadPoolExecutor(1) as thread:
