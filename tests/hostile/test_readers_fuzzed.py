@@ -1,4 +1,7 @@
-"""Every reader on disk, given what hypothesis thinks of: what it promises, or one sentence. 60 cases each; ELASTIC_FUZZ_CASES=2000 makes more."""
+"""Every reader on disk, given what hypothesis thinks of: what it promises, or one sentence.
+
+60 cases each; ELASTIC_FUZZ_CASES=2000 makes more.
+"""
 
 import json
 import os
@@ -32,7 +35,8 @@ from elastic_core.services.watching import watch
 from elastic_core.weights import model_from
 
 pytestmark = pytest.mark.slow
-fuzzed = settings(
+CASES = int(os.environ.get("ELASTIC_FUZZ_CASES", "60"))
+fuzzed = settings(max_examples=CASES, suppress_health_check=list(HealthCheck), deadline=None, derandomize=True, database=None)
     max_examples=int(os.environ.get("ELASTIC_FUZZ_CASES", "60")),
     suppress_health_check=list(HealthCheck),
     deadline=None,
