@@ -37,12 +37,6 @@ from elastic_core.weights import model_from
 pytestmark = pytest.mark.slow
 CASES = int(os.environ.get("ELASTIC_FUZZ_CASES", "60"))
 fuzzed = settings(max_examples=CASES, suppress_health_check=list(HealthCheck), deadline=None, derandomize=True, database=None)
-    max_examples=int(os.environ.get("ELASTIC_FUZZ_CASES", "60")),
-    suppress_health_check=list(HealthCheck),
-    deadline=None,
-    derandomize=True,
-    database=None,
-)
 numbers = (
     some.integers() | some.floats() | some.sampled_from([0, 1, -1, 2**31, 2**63, 10**400, 1e308, float("nan"), float("inf")])
 )
