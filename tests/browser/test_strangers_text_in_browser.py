@@ -30,13 +30,17 @@ def evil(tmp_path_factory: pytest.TempPathFactory, browser: Browser) -> Iterator
     running.stop()
 
 
+WITHOUT = {"/product-keys", "/traffic", "/memory-map", "/speed", "/method"}  # pages that show no title of the data
+
+
 @pytest.mark.parametrize("path", PAGES)
 def test_nothing_of_theirs_is_asked_for(evil: tuple[Server, BrowserContext], path: str) -> None:
     server, context = evil
     visit = Visit(context.new_page(), server)
     asked = {"run": FOLDER, "vs": PEER, "user": 3, "dat_source": EVIL, "train_set_train.device": EVIL, "jrn_against": EVIL}
     visit.open(f"{path}?{urlencode(asked)}")
-    assert "me@evil" in visit.page.content().replace("\u2060", ""), "something of theirs is on the page"
+    if path not in WITHOUT:
+        assert "me@evil" in visit.page.content().replace("\u2060", ""), "something of theirs is on the page"
     for panel in ("Copy link", "Reproduce"):
         visit.press(panel)
         visit.page.keyboard.press("Escape")
