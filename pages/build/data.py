@@ -3,6 +3,7 @@
 import streamlit as st
 
 from pages.ui import data_look, data_upload, data_world, shell, view
+from pages.ui.one_of import one_of
 
 PARTS = {"What is in it": data_look.part, "Bring your own": data_upload.part, "Plant a world": data_world.part}
 COMMANDS = {
@@ -16,10 +17,7 @@ shell.lockable(
     {"dat_part": "Part of the page", "dat_source": "Data shown", "dat_core": "k-core of an upload"}
     | {f"dat_{name}": label for name, label, *_ in (*data_world.WHOLE, *data_world.SHARES)}
 )
-part = st.segmented_control(
-    "Part of the page", list(PARTS), default="What is in it", required=True, key="dat_part", bind="query-params",
-    disabled=shell.locked("dat_part"), label_visibility="collapsed",
-)  # fmt: skip
+part = one_of("Part of the page", list(PARTS), key="dat_part", default="What is in it", label_visibility="collapsed")
 PARTS[part]()
 if st.session_state.get(shell.CONTEXT) is not None:
     view.foot(COMMANDS[part], part=part)

@@ -3,6 +3,7 @@
 import streamlit as st
 
 from pages.ui import cache_experts, expert_acts, expert_head, expert_meaning, expert_meeting, expert_table, shell, view
+from pages.ui.one_of import one_of
 
 PART = "exp_part"
 PARTS = ("People", "Genres", "Items", "Remove or swap", "Neighbours", "Training")
@@ -49,10 +50,7 @@ expert_head.cards(of, number, now.user)
 expert_table.show(of)
 if of.survey.traffic.load[number] or expert_head.dead(of, number):
     st.subheader(f"Expert {number} in detail", anchor=False)
-    chosen = st.segmented_control(
-        "Part", PARTS, default=PARTS[0], required=True, key=PART, bind="query-params", disabled=shell.locked(PART),
-        label_visibility="collapsed",
-    )  # fmt: skip
+    chosen = one_of("Part", PARTS, key=PART, label_visibility="collapsed")
     with st.container(border=True):
         part(chosen)
 swap = st.session_state.get(expert_acts.SWAP)

@@ -7,6 +7,7 @@ from elastic_core.services import inspect, projection, projection_map, projectio
 from elastic_core.services.projection import DISTANCES, LAID_OUT, NEIGHBOURS, SEEDS, Settings
 from elastic_core.services.projection_map import COLOURS, Map
 from pages.ui import cache, cache_map, charts, charts_map, map_compute, map_sets, map_words, open_expert, shell, view
+from pages.ui.one_of import one_of
 
 LAYOUTS = {"pca": "PCA", "umap": "UMAP", "epochs": "Over the epochs"}
 TOOLS = {"click": "Click", "lasso": "Lasso", "select": "Box", "pan": "Move"}  # under a lasso plotly reports no clicks
@@ -35,10 +36,7 @@ def controls() -> None:
 
 
 def _choice(label: str, options: dict, key: str, default: object) -> None:  # type: ignore[type-arg]
-    st.segmented_control(
-        label, list(options), format_func=options.__getitem__, default=default, required=True, key=key, bind="query-params",
-        disabled=shell.locked(key), width="content",
-    )  # fmt: skip
+    one_of(label, list(options), key=key, default=default, named=options.__getitem__, width="content")
 
 
 def settings() -> Settings:

@@ -8,6 +8,7 @@ from elastic_core.errors import InputError
 from elastic_core.services import inspect, traffic, traffic_runs
 from pages.ui import cache, cache_traffic, charts, charts_traffic, charts_traffic_runs, open_expert, shell, view
 from pages.ui import traffic_words as words
+from pages.ui.one_of import one_of
 
 SPLITS = {"test": "All but the last event", "valid": "All but the last two"}
 MEASURES = {"people": "People", "gate": "Gate-weighted"}
@@ -25,14 +26,8 @@ def controls() -> None:
         }
     )
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        st.segmented_control(
-            "Count", list(MEASURES), format_func=MEASURES.__getitem__, default="people", required=True, key="trf_measure",
-            bind="query-params", disabled=shell.locked("trf_measure"), width="content",
-        )  # fmt: skip
-        st.segmented_control(
-            "Experts", list(ORDERS), format_func=ORDERS.__getitem__, default="number", required=True, key="trf_order",
-            bind="query-params", disabled=shell.locked("trf_order"), width="content",
-        )  # fmt: skip
+        one_of("Count", list(MEASURES), key="trf_measure", default="people", named=MEASURES.__getitem__, width="content")
+        one_of("Experts", list(ORDERS), key="trf_order", default="number", named=ORDERS.__getitem__, width="content")
         st.selectbox(
             "People",
             traffic.slices(now.dataset),
@@ -215,9 +210,7 @@ with columns[1]:
         )
     beside(shares)
 shell.lockable({"trf_part": "Closer look"})
-part = st.segmented_control(
-    "Closer look", PARTS, default=PARTS[0], required=True, key="trf_part", bind="query-params", disabled=shell.locked("trf_part")
-)
+part = one_of("Closer look", PARTS, key="trf_part")
 {PARTS[0]: interest, PARTS[1]: inequality, PARTS[2]: size, PARTS[3]: learning}[part]()
 view.foot(
     "python -m elastic_core routing",

@@ -12,6 +12,7 @@ from elastic_core.services import inspect, versus, versus_slices, versus_table
 from elastic_core.services.run_table import system
 from pages.ui import cache, cache_compare, charts, charts_compare, shell, view
 from pages.ui import compare_words as about
+from pages.ui.one_of import one_of
 
 WITH, PROTOCOL, METRIC, PERSON, ACROSS, UP = "cmp_with", "cmp_protocol", "cmp_metric", "cmp_person", "cmp_x", "cmp_y"
 JOURNEY = "explore/journey.py"
@@ -165,10 +166,7 @@ def _journey(table) -> None:  # type: ignore[no-untyped-def]
 
 def closer() -> None:
     parts = {"All runs": all_runs, "Trade-offs": tradeoffs, "The lists": lists}
-    chosen = st.segmented_control(
-        "Closer look", list(parts), default="All runs", required=True, key="cmp_part", bind="query-params",
-        disabled=shell.locked("cmp_part"),
-    )  # fmt: skip
+    chosen = one_of("Closer look", list(parts), key="cmp_part", default="All runs")
     parts[chosen]()
 
 

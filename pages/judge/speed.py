@@ -4,6 +4,7 @@ import streamlit as st
 
 from elastic_core.services import efficiency_curves as curves
 from pages.ui import cache_speed, shell, speed_live, speed_parts, view
+from pages.ui.one_of import one_of
 
 SOURCES = (curves.SHIPPED, curves.MEASURED)
 PARTS = ("Reading a history", "One new event", "Stages", "Calculator")
@@ -22,15 +23,10 @@ st.write(
 )
 measurement = speed_live.panel()
 with st.container(horizontal=True, vertical_alignment="bottom"):
-    part = st.segmented_control(
-        "View", PARTS, default=PARTS[0], required=True, key="spd_part", bind="query-params", disabled=shell.locked("spd_part")
-    )
+    part = one_of("View", PARTS, key="spd_part")
     source = SOURCES[0]
     if part != "Calculator":
-        source = st.segmented_control(
-            "Source", SOURCES, default=SOURCES[0], required=True, key="spd_source", bind="query-params",
-            disabled=shell.locked("spd_source"),
-        )  # fmt: skip
+        source = one_of("Source", SOURCES, key="spd_source")
 
 
 def lines() -> None:
@@ -57,11 +53,10 @@ def _drawn(table) -> None:  # type: ignore[no-untyped-def]
             name = next(iter(found))
         mine = curves.of_shape(table, found[name]) if found[name] else table
         usual = "processor" if curves.busy_machine(mine) else "clock"
-        by = st.segmented_control(
-            "Time by", list(TIMES), default=usual, required=True, key="spd_time_by",
-            bind="query-params", disabled=shell.locked("spd_time_by"),
+        by = one_of(
+            "Time by", list(TIMES), key="spd_time_by", default=usual,
             help="The processor’s time is stretched less by whatever else the machine does; it has no quartiles here.",
-        )  # fmt: skip
+        )  # fmt: skip  # fmt: skip
     column = TIMES[by]
     speed_parts.headline(mine, column)
     st.caption(f"{source.capitalize()}: {shell.plain(curves.machine(mine))}")

@@ -6,6 +6,7 @@ from elastic_core.services import retrieval_lesson
 from elastic_core.services.retrieval_lesson import Lesson
 from pages.ui import charts, keys_parts, keys_steps, shell, view
 from pages.ui.keys_steps import Scene
+from pages.ui.one_of import one_of
 
 OWN, RANDOM, SLIDERS = "This person", "Random", "Two sliders"
 SIDES, MOST = (4, 32), 16
@@ -28,16 +29,7 @@ def controls() -> tuple[str, Lesson]:
     """Whose query, how many experts, how large a memory."""
     sources = [OWN, RANDOM, SLIDERS] if now.model.retrieves else [RANDOM, SLIDERS]
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        source = st.segmented_control(
-            "Query",
-            sources,
-            default=sources[0],
-            required=True,
-            key=SOURCE,
-            bind="query-params",
-            width="content",
-            disabled=shell.locked(SOURCE),
-        )
+        source = one_of("Query", sources, key=SOURCE, width="content")
         if source == RANDOM:
             side = st.slider("√K", *SIDES, SIDES[1] // 2, key=SIDE, bind="query-params", width=180, disabled=shell.locked(SIDE))
             k = st.slider("k", 1, MOST, MOST // 2, key=K, bind="query-params", width=180, disabled=shell.locked(K))

@@ -9,6 +9,7 @@ from elastic_core.services import method_effects, method_notes
 from elastic_core.services.method_effects import Effect
 from elastic_core.services.method_notes import Question
 from pages.ui import cache, cache_data, shell, view
+from pages.ui.one_of import one_of
 
 PARTS = ("Left open", "Ablations", "Equations and tests", "Words and metrics", "Limits and sources")
 DATA = {"ml-100k": "MovieLens-100K", "ml-1m": "MovieLens-1M"}
@@ -88,14 +89,8 @@ def left_open() -> None:
 
 def ablations() -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        data = st.segmented_control(
-            "Data", list(DATA), format_func=DATA.__getitem__, default="ml-100k", required=True, key="mth_data",
-            bind="query-params", disabled=shell.locked("mth_data"),
-        )  # fmt: skip
-        protocol = st.segmented_control(
-            "Protocol", list(PROTOCOLS), default="full", required=True, key="mth_protocol", bind="query-params",
-            disabled=shell.locked("mth_protocol"),
-        )  # fmt: skip
+        data = one_of("Data", list(DATA), key="mth_data", default="ml-100k", named=DATA.__getitem__)
+        protocol = one_of("Protocol", list(PROTOCOLS), key="mth_protocol", default="full")
     table = method_effects.table_3(shell.RUNS, data, protocol)
     measured = int((table["seeds"] > 0).sum())
     meaning = dict(method_notes.METRICS)[protocol]
@@ -148,9 +143,6 @@ def limits() -> None:
 st.title("What is implemented, and what did the paper leave open?")
 shell.lockable({"mth_part": "Part of the page", "mth_data": "Data of the ablations", "mth_protocol": "Protocol of the ablations"})
 shell.context()
-part = st.segmented_control(
-    "Part of the page", PARTS, default=PARTS[0], required=True, key="mth_part", bind="query-params",
-    disabled=shell.locked("mth_part"), label_visibility="collapsed",
-)  # fmt: skip
+part = one_of("Part of the page", PARTS, key="mth_part", label_visibility="collapsed")
 dict(zip(PARTS, (left_open, ablations, equations, words, limits), strict=True))[part]()
 view.foot("python -m elastic_core reproduce --table --only ml-100k", part=part)

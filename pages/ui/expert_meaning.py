@@ -8,6 +8,7 @@ from elastic_core.services import expert_items, inspect
 from elastic_core.services.expert_items import Pushes
 from pages.ui import cache_experts, charts, charts_experts, expert_words, shell, view
 from pages.ui.cache_experts import Subject
+from pages.ui.one_of import one_of
 
 SOURCES = {"people": "In its people’s histories", "reads": "In what it reads of them"}
 
@@ -18,9 +19,8 @@ def genres(of: Subject, expert: int) -> None:
         st.write("The items of this data have no genres.")
         return
     able = ["people", "reads"] if found.of_reading is not None else ["people"]
-    source = st.segmented_control(
-        "Evidence", able, format_func=SOURCES.__getitem__, default="people", required=True, key="exp_evidence",
-        bind="query-params", disabled=shell.locked("exp_evidence"), label_visibility="collapsed",
+    source = one_of(
+        "Evidence", able, key="exp_evidence", default="people", named=SOURCES.__getitem__, label_visibility="collapsed"
     )  # fmt: skip
     evidence = found.of_people if source == "people" or found.of_reading is None else found.of_reading
     frame = evidence.of(expert)

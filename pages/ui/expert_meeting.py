@@ -8,6 +8,7 @@ from elastic_core.services import expert_people, experts, inspect
 from elastic_core.services.inspect import Words
 from pages.ui import cache, cache_experts, charts, charts_experts, expert_words, shell, view
 from pages.ui.cache_experts import Subject
+from pages.ui.one_of import one_of
 
 ALONG = {"margin": "Distance to the cut-off", "score": "Raw score"}
 GROUPS = {
@@ -18,10 +19,7 @@ GROUPS = {
 
 def show(of: Subject, expert: int, user: int) -> None:
     palette = charts.palette(shell.is_dark())
-    along = st.segmented_control(
-        "Along", list(ALONG), format_func=ALONG.__getitem__, default="margin", required=True, key="exp_along",
-        bind="query-params", disabled=shell.locked("exp_along"), label_visibility="collapsed",
-    )  # fmt: skip
+    along = one_of("Along", list(ALONG), key="exp_along", default="margin", named=ALONG.__getitem__, label_visibility="collapsed")
     bars, here = expert_people.histogram(of.survey, expert, along), expert_people.standing(of.survey, expert, user)
     figure = cache.drawn(charts_experts.histogram, bars, palette, along, here[along], f"person {user + 1}")
     counts = bars.groupby("band", sort=False)["people"].sum()

@@ -6,6 +6,7 @@ import streamlit as st
 from elastic_core.services import ablation
 from pages.ui import cache_experts, expert_words, shell, view
 from pages.ui.cache_experts import Subject
+from pages.ui.one_of import one_of
 
 KEY, ROWS, SHOW = "exp_table", "exp_rows", "exp_show"
 GROUPS = ("all", "hot", "usual", "cold", "dead")
@@ -41,10 +42,7 @@ def show(of: Subject) -> None:
     frame, effects = cache_experts.table(of), cache_experts.all_effects(of)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.subheader(f"All {of.survey.size:,} experts", anchor=False, width="stretch")
-        chosen = st.segmented_control(
-            "Show", GROUPS, default="all", required=True, key=SHOW, bind="query-params", disabled=shell.locked(SHOW),
-            width="content",
-        )  # fmt: skip
+        chosen = one_of("Show", GROUPS, key=SHOW, default="all", width="content")
     if effects is not None:
         named = {"low": "d_low", "high": "d_high"}
         frame = frame.merge(effects.rename(columns=named).drop(columns=["n", "d_rank_median"]), on="expert", how="left")

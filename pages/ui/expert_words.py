@@ -10,7 +10,7 @@ from pages.ui.view import About
 
 TESTS = "tests/test_experts.py::"
 STATUS = {
-    "hot": "busier than chance", "usual": "as busy as chance allows", "cold": "quieter than chance", "dead": "nobody summons it",
+    "hot": "busier than chance", "usual": "as busy as chance allows", "cold": "quieter than chance", "dead": "summoned by nobody",
 }  # fmt: skip
 
 ALL = About(
@@ -115,9 +115,9 @@ HOT = About(
 def label_line(label: Label | None) -> tuple[str, str]:
     """The label and its evidence."""
     if label is None:
-        return "no label", "The data has no genres."
+        return "no label", "The data has no genres"
     if not label.genres:
-        return "no label", f"Only {label.n} people summon it: too few to say."
+        return "no label", f"Only {label.n} people summon it: too few to say"
     interval = f"{label.low:.2f} to {label.high:.2f}, n = {label.n}"
     evidence = f"**{markdown(label.genres[0])}** is × {label.lift:.2f} in its people’s histories ({interval})"
     return label.text, evidence
@@ -134,7 +134,7 @@ def effect_line(row: Mapping[Hashable, Any]) -> tuple[str, str]:
     word = ablation.verdict(row)
     others = f"**{row['replaced']:.1f} of 10** suggestions are others"
     if word == "few":
-        return VERDICTS[word], f"Only {row['n']} summons it; without it {others}"
+        return VERDICTS[word], f"Only {row['n']} {'summons' if row['n'] == 1 else 'summon'} it; without it {others}"
     if word == "same":
         return VERDICTS[word], f"Without it NDCG@10 is the same for each of the {row['n']}, though {others}"
     interval = f"{row['low']:+.4f} to {row['high']:+.4f}, n = {row['n']}, p = {row['p']:.2f}"

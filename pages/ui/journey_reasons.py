@@ -11,6 +11,7 @@ from elastic_core.services.inspect import Situation, Words
 from elastic_core.services.journey_shown import span_titles, strongest
 from pages.ui import cache, cache_journey, charts, charts_journey, shell, view
 from pages.ui import journey_state as state
+from pages.ui.one_of import one_of
 from pages.ui.shell import Context
 
 NEXT, TOP = "what came next", "the top suggestion"
@@ -49,18 +50,8 @@ def influence(now: Context, here: Situation, words: Words) -> None:
     truth, top = here.answer.truth, int(here.answer.table["item"].iloc[0])
     with st.container(horizontal=True):
         options = [NEXT, TOP] if truth is not None else [TOP]
-        asked = st.segmented_control(
-            "Behind",
-            options,
-            default=options[0],
-            key="jrn_for",
-            bind="query-params",
-            required=True,
-            disabled=shell.locked("jrn_for"),
-        )
-        show = st.segmented_control(
-            "Show", [FEW, ALL], default=FEW, key="jrn_show", bind="query-params", required=True, disabled=shell.locked("jrn_show")
-        )
+        asked = one_of("Behind", options, key="jrn_for")
+        show = one_of("Show", [FEW, ALL], key="jrn_show", default=FEW)
     target = truth if truth is not None and asked != TOP else top
     try:
         found = cache_journey.influence(now.run, now.model, now.dataset, tuple(here.read.items.tolist()), target)
@@ -93,9 +84,7 @@ def reading(now: Context, here: Situation) -> None:
     layer = 1
     if now.model.config.layers > 1:
         layers = list(range(1, now.model.config.layers + 1))
-        layer = st.segmented_control(
-            "Layer", layers, default=1, key="jrn_layer", bind="query-params", required=True, disabled=shell.locked("jrn_layer")
-        ) or 1  # fmt: skip
+        layer = one_of("Layer", layers, key="jrn_layer", default=1) or 1  # fmt: skip
     try:
         found = cache_journey.reading(now.run, now.model, now.dataset, here.read.items, layer - 1)
     except InputError as error:

@@ -8,6 +8,7 @@ from elastic_core.services.retrieval_lesson import Lesson
 from elastic_core.services.search_checks import Check, Printed
 from pages.ui import cache, charts_key_checks, shell
 from pages.ui.keys_steps import Scene, shown
+from pages.ui.one_of import one_of
 
 CHECKED, MORE = "keys_checked", 1000
 PART = "keys_part"
@@ -29,16 +30,7 @@ def counter(step: int, lesson: Lesson) -> None:
 
 def part(scene: Scene, now: shell.Context, own: bool) -> None:
     """One of the four parts; only the chosen one is computed."""
-    chosen = st.segmented_control(
-        "Look closer",
-        PARTS,
-        default=PARTS[0],
-        required=True,
-        key=PART,
-        bind="query-params",
-        label_visibility="collapsed",
-        disabled=shell.locked(PART),
-    )
+    chosen = one_of("Look closer", PARTS, key=PART, label_visibility="collapsed")
     if chosen == "Exactness":
         _exactness(scene)
     elif chosen == "Gate":

@@ -13,6 +13,7 @@ import streamlit as st
 from elastic_core.services import retrieval_lesson
 from elastic_core.services.retrieval_lesson import Lesson
 from pages.ui import charts, charts_keys, shell, view
+from pages.ui.one_of import one_of
 
 STEPS = ("Split", "Score", "Keep", "Pair", "Win", "Gather", "Weigh")
 STEP, STAIRCASE, SQUARE, GRID, REVEALED = "keys_step", "keys_staircase", "keys_square", "keys_grid", "keys_revealed"
@@ -55,11 +56,8 @@ def toy(scene: Scene) -> None:
 
 def chooser() -> int:
     """Which step, from 1; the buttons, the row of names and the address agree."""
-    chosen = st.segmented_control(
-        "Step", STEPS, default=STEPS[0], required=True, key=STEP, bind="query-params", width="stretch",
-        label_visibility="collapsed", disabled=shell.locked(STEP),
-    )  # fmt: skip
-    step = STEPS.index(chosen or STEPS[0])
+    chosen = one_of("Step", STEPS, key=STEP, width="stretch", label_visibility="collapsed")
+    step = STEPS.index(chosen)
     first, last = step == 0, step == len(STEPS) - 1
     with st.container(horizontal=True):
         st.button("Back", icon=":material/arrow_back:", on_click=_go, args=(step - 1,), disabled=first or shell.locked(STEP))

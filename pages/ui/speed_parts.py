@@ -7,6 +7,7 @@ from elastic_core.services import efficiency_costs as costs
 from elastic_core.services import efficiency_curves as curves
 from pages.ui import cache, charts, charts_speed, shell, view
 from pages.ui import speed_words as about
+from pages.ui.one_of import one_of
 
 PEERS = ("sasrec-fused", "sasrec-eager")
 FORMS = {"elastic": "ELASTIC (causal)", "elastic-two-way": "ELASTIC (two-way)"}
@@ -94,15 +95,7 @@ def stages(table: pd.DataFrame) -> None:
     if table.empty:
         st.info("Nothing measured yet: start a measurement above.")
         return
-    system = st.segmented_control(
-        "Form",
-        list(FORMS),
-        default="elastic",
-        required=True,
-        key="spd_form",
-        bind="query-params",
-        disabled=shell.locked("spd_form"),
-    )
+    system = one_of("Form", list(FORMS), key="spd_form", default="elastic")
     mine, clock = curves.trusted(table[table["system"] == system])
     parts, length = mine[mine["stage"] != "whole pass"], int(mine["length"].iloc[0])
     st.markdown(f"{curves.stage_words(mine)} Times are {clock}.")

@@ -13,6 +13,7 @@ from elastic_core.services.presets import Setting
 from elastic_core.services.uploads import Shelf
 from elastic_core.services.watching import about
 from pages.ui import cache, shell
+from pages.ui.one_of import one_of
 from pages.ui.train_live import act
 
 FRESH, CHANGE = "A preset", "Change one thing"
@@ -37,7 +38,7 @@ HELP = {
 
 def form(runs: list[Run]) -> RunConfig | None:
     """Returns the configuration that is set, or None if it cannot work (the reason is on the page)."""
-    how = st.segmented_control("Start from", [FRESH, CHANGE], default=FRESH, required=True, key="train_how", bind=LINK)
+    how = one_of("Start from", [FRESH, CHANGE], key="train_how", default=FRESH)
     try:
         return _preset() if how == FRESH or not runs else _one_change(runs)
     except InputError as error:
@@ -73,7 +74,7 @@ def _preset() -> RunConfig:
     data = left.selectbox("Data", list(choices), key="train_data", bind=LINK)
     model = middle.selectbox("Model", [v.label for v in presets.variants()], key="train_model", bind=LINK, on_change=_forget)
     times = [b.name for b in presets.BUDGETS]
-    time = right.segmented_control("Time", times, default=times[1], required=True, key="train_time", bind=LINK, on_change=_forget)
+    time = one_of("Time", times, key="train_time", default=times[1], place=right, on_change=_forget)
     seed = last.number_input("Seed", 0, 10_000, 0, key="train_seed", bind=LINK)
     chosen = presets.variant(model)
     with st.container(horizontal=True, vertical_alignment="center"):

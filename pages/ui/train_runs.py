@@ -7,6 +7,7 @@ import streamlit as st
 from elastic_core.runs import EVENTS, Run, unreadable_runs
 from elastic_core.services import presets, run_table
 from pages.ui import charts, charts_train, shell, unreadable, view
+from pages.ui.one_of import one_of
 from pages.ui.view import About
 
 FORMATS = {"NDCG@10": "%.4f", "best valid": "%.4f", "used experts": "percent", "parameters": "localized", "seconds": "%.0f"}
@@ -65,7 +66,7 @@ def compare(runs: list[Run]) -> None:
     left, right = st.columns([4, 1], vertical_alignment="bottom")
     first = [name for name in trained if now and name == now.run.name] or list(trained)[:1]
     chosen = left.multiselect("Runs to compare", list(trained), first, key="train_compare", max_selections=8)
-    x = right.segmented_control("Along", ["epoch", "seconds"], default="epoch", required=True, key="train_along")
+    x = one_of("Along", ["epoch", "seconds"], key="train_along", default="epoch", place=right)
     if chosen:
         frame = run_table.curves([trained[name] for name in chosen])
         figures = charts_train.curves(frame, charts.palette(shell.is_dark()), x)

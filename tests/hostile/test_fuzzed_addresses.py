@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from streamlit.testing.v1 import AppTest
 from test_addresses import NONSENSE, PAGES, ROOT, controls
@@ -66,7 +66,10 @@ def values(page: Page) -> st.SearchStrategy[dict[str, str]]:
 def test_no_address_breaks_a_page(page: Page, tiny_runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shell, "RUNS", tiny_runs)
 
-    @settings(max_examples=CASES, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+    @settings(
+        max_examples=CASES, deadline=None, suppress_health_check=list(HealthCheck), database=None, derandomize=CASES < 10,
+        phases=(Phase.generate,),
+    )  # fmt: skip
     @given(values(page))
     def visit(address: dict[str, str]) -> None:
         app = AppTest.from_file(str(ROOT / "pages" / "navigation.py"), default_timeout=90)

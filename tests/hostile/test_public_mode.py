@@ -2,7 +2,8 @@
 
 import asyncio
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,12 @@ from pages.ui import guard, shell, wake
 
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = "user,item,time\n" + "".join(f"u{u},i{(i + u) % 7},{100 * u + i}\n" for u in range(6) for i in range(7))
+
+
+def done(work: Coroutine[Any, Any, Any]) -> Any:
+    """What it comes to, in a thread of its own: in this one, a browser of another test may keep a loop running."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, work).result()
 
 
 @pytest.fixture
@@ -193,7 +200,7 @@ def test_an_open_address_is_warned_of(
         async with wake.up(None):  # type: ignore[arg-type]
             pass
 
-    asyncio.run(live())
+    done(live())
     assert ("start and stop trainings, send files, delete" in caplog.text) == warned
 
 
@@ -215,11 +222,11 @@ async def _ask(path: str) -> dict[str, Any]:
 
 def test_no_file_gets_in_by_another_way_and_nobody_frames_the_app(monkeypatch: pytest.MonkeyPatch) -> None:
     for path in ("/_stcore/upload_file/a/b", "/below/_stcore/upload_file/a/b", "/"):
-        found = asyncio.run(_ask(path))
+        found = done(_ask(path))
         assert found["status"] == 204 and found[b"x-own"] == b"1" and found["body"] == b"own"
         assert found[b"content-security-policy"] == b"frame-ancestors 'self'" and found[b"x-frame-options"] == b"SAMEORIGIN"
     monkeypatch.setenv(public.VARIABLE, "1")
-    assert asyncio.run(_ask("/"))["status"] == 204
+    assert done(_ask("/"))["status"] == 204
     for path in ("/_stcore/upload_file/a/b", "/below/_stcore/upload_file/a/b"):
-        found = asyncio.run(_ask(path))
+        found = done(_ask(path))
         assert found["status"] == 403 and b"off here" in found["body"] and found[b"x-frame-options"] == b"SAMEORIGIN"
