@@ -31,7 +31,9 @@ def world(folder: Path) -> Path:
                 item = (user * 5 + place * (1 + user % 3)) % 24
                 genres = f"{EVIL.replace('|', '')} {item % 3}"
                 rows.writerow((f"{ID} {user}", f"{ID} {item}", 1_000_000 + place, f"{EVIL} {item} (1999)", genres))
-    card = {"kind": "file", "label": EVIL, "facts": {"people": 30, "items": 24, "events": 360, "notes": [EVIL]}, "when": EVIL}
+    facts = {"people": 30, "items": 24, "events": 360, "hash": EVIL, "notes": [EVIL]}
+    # label and time are read strictly
+    card = {"kind": "file", "label": "x · 0123", "facts": facts, "when": "2024-01-01 00:00:00"}
     for name, model in ((FOLDER, "elastic"), (PEER, "sasrec")):
         size = () if model == "sasrec" else ("model.side=3", "model.k=2")
         config = recipes.toy(model).override(f"data.source={source}", "train.epochs=2", "train.snapshots=true", *size)
