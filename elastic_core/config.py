@@ -139,8 +139,9 @@ class Named(Bounded):
 
     def __init_subclass__(cls, name: str = "", **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if not name:  # the head of a family
-            cls.known = {}
+        if not name:  # the head of a family, or what some of it share
+            if Named in cls.__bases__:
+                cls.known = {}
             return
         other = cls.known.get(name)
         # `@dataclass` may rebuild a class and a module may be loaded again; the same module and name are the same class

@@ -49,12 +49,13 @@ def ml_100k(model: str = "elastic") -> RunConfig:
     """MovieLens-100K: 943 people, 1,349 films. Each model as it did best on validation (checkpoints/LOG.md)."""
     data, shape = DataConfig(source="ml-100k"), {"length": 200, "width": 64, "layers": 2}
     objective = objective_settings(model, span=50, **OF_OUR_OWN.get(model, {}))
+    votes = {"half_life": 1e6, "agreement_weight": 0.1} if model == "elastic-slots" else {}
     if model == "sasrec":
         train = TrainConfig(epochs=200, patience=15, batch=64)
         return RunConfig(data=data, model=model_settings(model, **shape, dropout=0.2), objective=objective, train=train)
     return RunConfig(
         data=data,
-        model=model_settings(model, **shape, dropout=0.3, conv_width=16, half_life=1e6, agreement_weight=0.1),
+        model=model_settings(model, **shape, dropout=0.3, conv_width=16, **votes),
         objective=objective,
         train=TrainConfig(
             epochs=200, patience=10, batch=32, ema_decay=0.99, optimizer="adamw", weight_decay=0.5,

@@ -1,6 +1,5 @@
 """Product keys and the interest memory (Eq. 4-7): exact, and able to learn only when the scores gate the experts."""
 
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,8 +12,8 @@ import elastic_core.models as models
 from elastic_core.data.batches import Batch
 from elastic_core.layers.interest_memory import InterestMemory, Retrieved, SharedInterests, balance_penalty
 from elastic_core.layers.product_keys import ProductKeys, candidate_ranks, exhaustive, top_pairs
-from elastic_core.layers.voting import interest_memory
 from elastic_core.models.elastic import Elastic, ElasticConfig
+from elastic_core.models.with_memory import MemoryConfig, interest_memory
 
 QUERIES, EXAMPLES = 128, 100  # a hypothesis example is a batch of random cases: 12,800 in all
 
@@ -156,8 +155,8 @@ def memory(
     gate: str = "softmax", query: str = "network", norm: str = "whiten", k: int = 4, side: int = 5, scores: str = "cosine"
 ) -> InterestMemory:
     torch.manual_seed(0)
-    shape = {"length": 24, "width": 16, "heads": 2, "side": side, "k": k, "stride": 4, "window": 0, "memory": "shared"}
-    made = interest_memory(SimpleNamespace(query=query, query_norm=norm, scores=scores, gate=gate, **shape))
+    shape = {"length": 24, "width": 16, "heads": 2, "side": side, "k": k, "stride": 4, "window": 0}
+    made = interest_memory(MemoryConfig(query=query, query_norm=norm, scores=scores, gate=gate, **shape))  # type: ignore[arg-type]
     assert isinstance(made, InterestMemory)
     return made
 

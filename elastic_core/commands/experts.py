@@ -4,11 +4,14 @@ Without --expert: a table of all experts. Load is how many people summon an expe
 random router; the genre is the most over-represented one in the histories of its people, with its lift and an interval that
 holds for all genres together. With --effects also what happens to NDCG@10 of its people (all unmet items ranked) without it.
 
+With --knobs: does the list move towards what an expert stands for when it is turned up, and what does that cost?
+
 With --expert: its people, genres, what it pushes up and down, the effects of removing and of replacing it, its neighbours.
 
   python -m elastic_core experts ml-100k-elastic
   python -m elastic_core experts ml-100k-elastic --sort people_low --top 20
   python -m elastic_core experts ml-100k-elastic --effects --csv
+  python -m elastic_core experts ml-100k-elastic-slots --knobs
   python -m elastic_core experts ml-100k-elastic --expert 145 --swap 50
 """
 
@@ -21,13 +24,14 @@ from elastic_core.commands.finding import Loaded, load_run, say
 from elastic_core.data.histories import Split
 from elastic_core.errors import InputError
 from elastic_core.memory.routing import Routing, routing
-from elastic_core.services import ablation, expert_items, expert_people, expert_relations, experts
+from elastic_core.services import ablation, expert_items, expert_people, expert_relations, experts, knobs
 from elastic_core.services.experts import Survey
 
 SHORT = {
     "traffic": "{:.2%}", "spread": "{:.2f}", "purity": "{:.0%}", "purity_chance": "{:.0%}", "d_ndcg": "{:+.4f}", "low": "{:+.4f}",
     "high": "{:+.4f}", "ndcg_before": "{:.4f}", "ndcg_after": "{:.4f}", "d_ndcg_low": "{:+.4f}", "d_ndcg_high": "{:+.4f}",
-    "d_rank_median": "{:+g}",
+    "d_rank_median": "{:+g}", "d_own": "{:+.2%}", "own_low": "{:+.2%}", "own_high": "{:+.2%}", "d_other": "{:+.2%}",
+    "other_low": "{:+.2%}", "other_high": "{:+.2%}", "ndcg_low": "{:+.4f}", "ndcg_high": "{:+.4f}",
 }  # fmt: skip
 
 
@@ -39,6 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sort", default="load", metavar="COLUMN", help="largest first by this column (default: load)")
     parser.add_argument("--top", type=int, default=0, metavar="N", help="only the first N rows (default: all)")
     parser.add_argument("--effects", action="store_true", help="also remove every expert from its people and judge them")
+    parser.add_argument("--knobs", action="store_true", help="turn everybody's experts up and down, and lend them others")
     parser.add_argument("--csv", action="store_true", help="the table as CSV")
 
 
@@ -47,6 +52,9 @@ def run(arguments: argparse.Namespace) -> int:
     if not loaded.model.retrieves:
         raise InputError(f"{loaded.run.name} has no interest memory, so it has no experts")
     traffic = routing(loaded.model, loaded.dataset, arguments.split)
+    if arguments.knobs:
+        print(written(knobs.measure(loaded.model, loaded.dataset, traffic, arguments.split), arguments.csv), end="")
+        return 0
     found = experts.survey(loaded.model, loaded.dataset, traffic, arguments.split)
     if arguments.expert is not None:
         found.place(arguments.expert)
@@ -62,10 +70,14 @@ def run(arguments: argparse.Namespace) -> int:
         raise InputError(f"--sort must be one of {', '.join(frame.columns)}, not {arguments.sort!r}")
     frame = frame.sort_values(arguments.sort, ascending=False, kind="stable")
     frame = frame.head(arguments.top) if arguments.top > 0 else frame
-    print(frame.to_csv(index=False) if arguments.csv else shown(frame), end="" if arguments.csv else "\n")
+    print(written(frame, arguments.csv), end="")
     if not arguments.csv:
         summary(loaded, found)
     return 0
+
+
+def written(frame: pd.DataFrame, csv: bool) -> str:
+    return str(frame.to_csv(index=False)) if csv else shown(frame) + "\n"
 
 
 def shown(frame: pd.DataFrame) -> str:

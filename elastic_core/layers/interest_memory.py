@@ -28,6 +28,7 @@ class Retrieved(NamedTuple):
     raw: Tensor  # [B, d] before it
     votes: Tensor | None = None  # [B, K] every expert's part of all votes, where events elect the experts (voting.py)
     before: "Retrieved | None" = None  # what was found before somebody took experts away
+    turned: Tensor | None = None  # [B, k] by which factor somebody turned each expert up; the model knows what to multiply
 
     @property
     def every(self) -> Tensor:
@@ -43,6 +44,7 @@ class Retrieved(NamedTuple):
             experts=self.experts[:, rows],
             scores=self.scores[:, rows],
             gates=self.gates[:, rows],
+            turned=None if self.turned is None else self.turned[:, rows],
         )
 
 

@@ -10,6 +10,8 @@ from torch import Tensor, nn
 from elastic_core.layers.dispatcher import LocalConvolution
 from elastic_core.layers.feed_forward import FeedForward
 
+NOTHING = 1e-9  # a share that is none, where its logarithm is needed
+
 
 class SlotLayer(nn.Module):
     """Events read the slots and are changed by their mixture; with `final` the slots are not mixed but predict one by one."""
@@ -30,20 +32,23 @@ class SlotLayer(nn.Module):
         self.other = nn.Linear(width, 1) if other else None
         self.recency = nn.Parameter(torch.zeros(2, lately)) if lately else None
 
-    def ask(self, h: Tensor, p: Tensor) -> tuple[Tensor, Tensor]:
-        """What events `h [B, n, d]` ask of what the slots hold `[B, n, d]`, and of the experts themselves `[B, n, k]`."""
+    def ask(self, h: Tensor, p: Tensor, turned: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """What events `h [B, n, d]` ask of what the slots hold `[B, n, d]`, and of the experts themselves `[B, n, k]`.
+
+        `turned [B, k]`: factors by which slots count more or less than they would."""
         q = self.query(h) * self.scale
-        return q @ self.slot_key.weight, q @ self.expert_key(p).transpose(-1, -2)
+        asked = q @ self.expert_key(p).transpose(-1, -2)
+        return q @ self.slot_key.weight, asked if turned is None else asked + turned.clamp_min(NOTHING).log().unsqueeze(1)
 
     def mix(self, x: Tensor, slots: Tensor, mixed: Tensor, p: Tensor, local: Tensor) -> Tensor:
         """The next x: the slots' weights `[B, n, k]` and mixture `[B, n, d]` and what came just before go in."""
         return self.feed_forward(x + self.dropout(slots @ self.expert_value(p) + self.slot_value(mixed) + local))
 
     def predict(
-        self, x: Tensor, h: Tensor, held: Tensor, p: Tensor, local: Tensor, lately: Tensor | None
+        self, x: Tensor, h: Tensor, held: Tensor, p: Tensor, local: Tensor, lately: Tensor | None, turned: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
         """What every slot says `[B, n, P, d]` and the logarithms of their shares `[B, n, P]`, for `held [B, n, k, d]`."""
-        moving, shares = self.ask(h, p)
+        moving, shares = self.ask(h, p, turned)
         shares = shares + torch.einsum("bnd,bnkd->bnk", moving, held.to(moving.dtype))
         base = (x + self.dropout(local)).unsqueeze(2)
         said = self.dropout(self.slot_value(held) + self.expert_value(p).unsqueeze(1))

@@ -11,20 +11,12 @@ by their part of the votes, which is how the gradient reaches sub-keys, half-lif
 """
 
 import math
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elastic_core.layers.interest_memory import (
-    LEAST_VOTES,
-    InterestMemory,
-    QueriedMemory,
-    Retrieved,
-    SharedInterests,
-    gate,
-)
+from elastic_core.layers.interest_memory import LEAST_VOTES, InterestMemory, Retrieved, gate
 
 HALF_LIFE = 32.0  # events, before anything is learned
 TEMPERATURE = 0.1  # of the agreement of two views
@@ -85,17 +77,3 @@ class VotingMemory(InterestMemory):
     def asked(self, x: Tensor, real: Tensor | None) -> Tensor:
         """Every event's own query before normalisation, `[M, d]`."""
         return x.flatten(0, 1) if real is None else x[real]
-
-
-def interest_memory(settings: Any) -> InterestMemory | SharedInterests:
-    """The memory that a model's settings ask for: `memory`, `query`, `query_norm`, `scores`, `gate`, `stride`, `window`, and
-    length, width, heads, side and k."""
-    if settings.memory == "none":
-        return SharedInterests(settings.width, settings.k)
-    keys = {"norm": settings.query_norm, "scores": settings.scores, "gate": settings.gate}
-    if settings.query == "votes":
-        return VotingMemory(settings.width, settings.side, settings.k, half_life=getattr(settings, "half_life", 0.0), **keys)
-    return QueriedMemory(
-        settings.length, settings.width, settings.heads, settings.side, settings.k,
-        query=settings.query, stride=settings.stride, window=settings.window or None, **keys,
-    )  # fmt: skip

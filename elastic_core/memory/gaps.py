@@ -11,7 +11,8 @@ import pandas as pd
 import torch
 
 from elastic_core.data import Dataset
-from elastic_core.data.truth import NOISE
+from elastic_core.data.histories import Split
+from elastic_core.data.truth import NOISE, Truth
 from elastic_core.errors import InputError
 from elastic_core.evaluation.candidates import Candidates
 from elastic_core.evaluation.metrics import Ranks, expected, rank
@@ -20,10 +21,10 @@ BINS = ((1, 1), (2, 2), (3, 4), (5, 10), (11, 10**9))
 METRIC = "NDCG@10"
 
 
-def gaps(dataset: Dataset, split: str = "test") -> np.ndarray:
+def gaps(dataset: Dataset, split: Split = "test") -> np.ndarray:
     """Events since the target's interest last showed, int [users]; 0 where the target is noise or its interest is new."""
     truth = _truth(dataset)
-    ends, starts = dataset.ends(split), dataset.histories.offsets[:-1]  # type: ignore[arg-type]
+    ends, starts = dataset.ends(split), dataset.histories.offsets[:-1]
     found = np.zeros(len(ends), dtype=np.int64)
     for user, (start, end) in enumerate(zip(starts, ends, strict=True)):
         interest = truth.event_interest[end]
@@ -33,9 +34,9 @@ def gaps(dataset: Dataset, split: str = "test") -> np.ndarray:
     return found
 
 
-def oracle_ranks(dataset: Dataset, protocol: str, split: str = "test") -> Ranks:
+def oracle_ranks(dataset: Dataset, protocol: str, split: Split = "test") -> Ranks:
     """Where the oracle puts every person's target."""
-    truth, candidates = _truth(dataset), Candidates(dataset, split, 0)  # type: ignore[arg-type]
+    truth, candidates = _truth(dataset), Candidates(dataset, split, 0)
     starts, ends = dataset.histories.offsets[:-1], candidates.ends
     parts = []
     for at in range(0, len(ends), 256):
@@ -58,12 +59,12 @@ def by_gap(found: np.ndarray, oracle: np.ndarray, gap: np.ndarray) -> pd.DataFra
     return pd.DataFrame(rows)
 
 
-def oracle_values(dataset: Dataset, protocol: str = "full-seen", split: str = "test") -> np.ndarray:
+def oracle_values(dataset: Dataset, protocol: str = "full-seen", split: Split = "test") -> np.ndarray:
     """The oracle's NDCG@10 per person."""
     return expected(oracle_ranks(dataset, protocol, split))[METRIC]
 
 
-def _truth(dataset: Dataset):  # type: ignore[no-untyped-def]
+def _truth(dataset: Dataset) -> Truth:
     if dataset.truth is None:
         raise InputError("only a planted world has an oracle and known interests")
     return dataset.truth

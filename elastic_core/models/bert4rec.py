@@ -31,6 +31,7 @@ class Bert4Rec(Recommender):
     objective = "cloze"
     masks = True
     variants = (Variant("BERT4Rec", {}, "Self-attention in both directions, learned by filling in masked events."),)
+    config: Bert4RecConfig
 
     def __init__(self, config: Bert4RecConfig, catalog: Catalog) -> None:
         super().__init__(config, catalog)
@@ -50,6 +51,9 @@ class Bert4Rec(Recommender):
         items = functional.pad(batch.items[:, -keep:], (0, 1), value=self.n_items + 1)
         times = None if batch.times is None else functional.pad(batch.times[:, -keep:], (0, 1))
         return replace(batch, items=items, retrieval_items=items, targets=None, times=times)
+
+    def kept_per_event(self, columns: int) -> int:
+        return super().kept_per_event(columns) + (0 if self.config.fused else 3 * self.config.heads * columns)
 
     def scorer(self) -> Scorer:
         return Scorer(self.events.items.weight[: self.n_items + 1])

@@ -139,6 +139,11 @@ class Recommender(nn.Module):
         """What the optimiser is given; a group may bring its own options."""
         return [{"params": list(self.parameters())}]
 
+    def kept_per_event(self, columns: int) -> int:
+        """About how many numbers a layer keeps of one of `columns` events for the backward pass, from above: what a training
+        is priced with before its first step (training/budget.py). Counted over the models of this package: 15 to 25 d."""
+        return (16 + 4 * getattr(self.config, "expansion", 1)) * self.config.width
+
     def calibrate(self, batch: Batch, rate: float = 1.0) -> None:
         """Moves statistics that no gradient learns towards those of `batch`, histories as they are served; 1.0 = exactly."""
 

@@ -25,7 +25,7 @@ from typing import Annotated, ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
-from elastic_core.config import ModelConfig, Within
+from elastic_core.config import Within
 from elastic_core.data.batches import Batch
 from elastic_core.data.catalog import Catalog
 from elastic_core.errors import InputError
@@ -37,34 +37,17 @@ from elastic_core.layers.interest_memory import InterestMemory, Retrieved, balan
 from elastic_core.layers.padding import masked
 from elastic_core.layers.prefix_slots import precise, weigh
 from elastic_core.layers.standing import Standing
-from elastic_core.layers.voting import interest_memory
-from elastic_core.models.contract import Edit, Encoded, Retrieves, Scorer, Streams, Trace, Traces, Variant
+from elastic_core.models.contract import Edit, Encoded, Scorer, Streams, Trace, Traces, Variant
 from elastic_core.models.registry import register
+from elastic_core.models.with_memory import MemoryConfig, WithMemory, interest_memory
 
 
 @dataclass(frozen=True, kw_only=True)
-class ElasticConfig(ModelConfig, name="elastic"):
+class ElasticConfig(MemoryConfig, name="elastic"):
     label: ClassVar[str] = "ELASTIC"
-    side: Annotated[int, Within(2, 4_096)] = 16  # √K
-    k: Annotated[int, Within(1, 4_096)] = 8
     bidirectional: bool = False
-    memory: Literal["shared", "per-layer", "none"] = "shared"
-    query: Literal["network", "mean", "votes"] = "network"
     dispatch: Literal["linear", "none"] = "linear"
-    gate: Literal["softmax", "sigmoid", "none"] = "softmax"
-    query_norm: Literal["whiten", "layer", "batch", "none"] = "whiten"
-    scores: Literal["cosine", "dot"] = "cosine"
     conv_width: Annotated[int, Within(0, 1_024)] = 8
-    stride: Annotated[int, Within(2, 1_024)] = 8
-    window: Annotated[int, Within(0, 131_072)] = 64  # attention window of the query network; 0 = full attention
-    expansion: Annotated[int, Within(1, 16)] = 1
-    balance_weight: Annotated[float, Within(0, 1_000)] = 0.3  # of the auxiliary loss that spreads people over the sub-keys
-    interest_weight: Annotated[float, Within(0, 1_000)] = 0.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.k > self.side**2:
-            raise InputError(f"model.k must lie in 1 … side² = {self.side**2}, not {self.k}")
 
 
 class SelfAttentionLayer(nn.Module):
@@ -92,7 +75,7 @@ def _layer(config: ElasticConfig) -> nn.Module:
 
 
 @register(ElasticConfig)
-class Elastic(Retrieves, Streams, Traces):
+class Elastic(WithMemory, Streams, Traces):
     """See the module's table. `edit` arguments change what was retrieved before it is used, for what-if questions."""
 
     objective = "window"
@@ -137,8 +120,8 @@ class Elastic(Retrieves, Streams, Traces):
         if self.retrieves and self.config.balance_weight:
             auxiliary["balance"] = torch.stack([balance_penalty(r) for r in retrieved]).mean()
         if self.standing is not None and batch.targets is not None:
-            experts, table = self.memories[0].values.weight, self.events.items.weight  # type: ignore[union-attr]
-            summed["interest"] = self.standing.surprise(retrieved[0], batch.targets, experts, table)  # type: ignore[arg-type]
+            table = self.events.items.weight
+            summed["interest"] = self.standing.surprise(retrieved[0], batch.targets, self.expert_values(), table)
         return Encoded(self.norm(x), auxiliary, summed)
 
     def auxiliary_weights(self) -> dict[str, float]:
@@ -150,16 +133,6 @@ class Elastic(Retrieves, Streams, Traces):
 
     def scorer(self) -> Scorer:
         return Scorer(self.events.items.weight)
-
-    def expert_values(self) -> Tensor:
-        memory = self.memories[0]
-        return memory.values.weight if isinstance(memory, InterestMemory) else torch.zeros(0, self.config.width)
-
-    @torch.no_grad()
-    def stands_for(self, experts: Tensor) -> Tensor | None:
-        if self.standing is None or not self.retrieves:
-            return None
-        return self.standing.log_probabilities(self.expert_values()[experts], self.events.items.weight)
 
     def retrieve(self, batch: Batch) -> Retrieved:
         return self._retrieve(0, *self._read_for_retrieval(batch))
@@ -197,7 +170,10 @@ class Elastic(Retrieves, Streams, Traces):
 
     def _retrieve(self, layer: int, content: Tensor, real: Tensor | None, edit: Edit | None = None) -> Retrieved:
         found: Retrieved = self.memories[layer](content, real)
-        return edit(found) if edit else found
+        found = edit(found) if edit else found
+        if found.turned is None:
+            return found
+        return found._replace(interests=found.interests * found.turned.unsqueeze(-1), gates=found.gates * found.turned)
 
     def _encode(
         self, batch: Batch, last: bool = False, edit: Edit | None = None, trace: Trace | None = None

@@ -30,7 +30,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elastic_core.config import ModelConfig, Within
+from elastic_core.config import Within
 from elastic_core.data.batches import Batch
 from elastic_core.data.catalog import Catalog
 from elastic_core.errors import InputError
@@ -40,19 +40,18 @@ from elastic_core.layers.interest_memory import InterestMemory, Retrieved, Share
 from elastic_core.layers.padding import masked
 from elastic_core.layers.slot_layer import SlotLayer
 from elastic_core.layers.standing import Standing
-from elastic_core.layers.voting import VotingMemory, interest_memory
-from elastic_core.models.contract import Attribution, Edit, Encoded, Judge, Retrieves, Scorer, Streams, Trace, Traces, Variant
+from elastic_core.layers.voting import VotingMemory
+from elastic_core.models.contract import Attribution, Edit, Encoded, Judge, Scorer, Streams, Trace, Traces, Variant
 from elastic_core.models.registry import register
+from elastic_core.models.with_memory import MemoryConfig, WithMemory, interest_memory
 
 HALF_LIVES = (1.0, 3.0, 10.0, 30.0)  # events over which "lately" is measured
 LEAST_SHARE = 0.003  # of the recent past: what an interest counts that did not show
 
 
 @dataclass(frozen=True, kw_only=True)
-class ElasticSlotsConfig(ModelConfig, name="elastic-slots"):
+class ElasticSlotsConfig(MemoryConfig, name="elastic-slots"):
     label: ClassVar[str] = "ELASTIC with interest slots"
-    side: Annotated[int, Within(2, 4_096)] = 16  # √K
-    k: Annotated[int, Within(1, 4_096)] = 8
     memory: Literal["shared", "none"] = "shared"
     query: Literal["votes", "mean", "network"] = "votes"
     slots: Literal["gated", "average"] = "gated"
@@ -62,22 +61,9 @@ class ElasticSlotsConfig(ModelConfig, name="elastic-slots"):
     shares: bool = True
     context: bool = True
     positions: bool = False
-    gate: Literal["softmax", "sigmoid", "none"] = "softmax"
-    query_norm: Literal["whiten", "layer", "batch", "none"] = "whiten"
-    scores: Literal["cosine", "dot"] = "cosine"
     conv_width: Annotated[int, Within(0, 1_024)] = 8
-    stride: Annotated[int, Within(2, 1_024)] = 8
-    window: Annotated[int, Within(0, 131_072)] = 64
-    expansion: Annotated[int, Within(1, 16)] = 1
-    half_life: Annotated[float, Within(0, 1e9)] = 0.0  # of a vote, in events; 0 is learned
     agreement_weight: Annotated[float, Within(0, 1_000)] = 0.0  # of the loss that asks two views of a person to vote alike
-    balance_weight: Annotated[float, Within(0, 1_000)] = 0.3  # of the auxiliary loss that spreads events over the sub-keys
     interest_weight: Annotated[float, Within(0, 1_000)] = 0.5  # of the loss that asks experts to stand for items
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.k > self.side**2:
-            raise InputError(f"model.k must lie in 1 … side² = {self.side**2}, not {self.k}")
 
 
 class Written(NamedTuple):
@@ -89,7 +75,7 @@ class Written(NamedTuple):
 
 
 @register(ElasticSlotsConfig)
-class ElasticSlots(Retrieves, Streams, Traces):
+class ElasticSlots(WithMemory, Streams, Traces):
     """See the module's table. `heads` count in the query network alone: a slot holds whole events."""
 
     objective = "window"
@@ -156,15 +142,8 @@ class ElasticSlots(Retrieves, Streams, Traces):
     def scorer(self) -> Scorer:
         return Scorer(self.events.items.weight, parts=self.parts)
 
-    def expert_values(self) -> Tensor:
-        memory = self.memories[0]
-        return memory.values.weight if isinstance(memory, InterestMemory) else torch.zeros(0, self.config.width)
-
-    @torch.no_grad()
-    def stands_for(self, experts: Tensor) -> Tensor | None:
-        if self.standing is None or not self.retrieves:
-            return None
-        return self.standing.log_probabilities(self.expert_values()[experts], self.events.items.weight)
+    def kept_per_event(self, columns: int) -> int:
+        return super().kept_per_event(columns) + 8 * self.config.k**2
 
     def retrieve(self, batch: Batch) -> Retrieved:
         found: Retrieved = self.memories[0](self.events.content(batch.retrieval_items), batch.retrieval_items > 0)
@@ -236,8 +215,8 @@ class ElasticSlots(Retrieves, Streams, Traces):
                     held, cut = gated_slots.hold(h, written.steps)[:, first:], first
                     local = local[:, first:] if local.ndim == 3 else local
                 lately = None if lately is None else lately[:, cut:]
-                return self._pack(*layer.predict(x[:, cut:], h[:, cut:], held, p, local, lately))
-            moving, bias = layer.ask(h, p)
+                return self._pack(*layer.predict(x[:, cut:], h[:, cut:], held, p, local, lately, found.turned))
+            moving, bias = layer.ask(h, p, found.turned)
             slots, mixed = gated_slots.read(h, written.steps, moving, bias)
             cut = -1 if ends else 0
             x = layer.mix(x[:, cut:], slots[:, cut:].to(h.dtype), mixed[:, cut:].to(h.dtype), p, local)

@@ -49,6 +49,7 @@ class SASRec(Recommender):
     yardsticks: ClassVar = {"E": ("sasrec-eager", "all"), "S": ("sasrec-fused", "all"), "S1": ("sasrec-fused", "last")}
     variants = (Variant("SASRec", {}, "The quadratic peer: causal self-attention, all positions learned at once."),)
     causal = True
+    config: SASRecConfig
 
     def __init__(self, config: SASRecConfig, catalog: Catalog) -> None:
         super().__init__(config, catalog)
@@ -61,6 +62,9 @@ class SASRec(Recommender):
 
     def last_state(self, batch: Batch) -> Tensor:
         return self.norm(self._encode(batch, last=True)[:, -1])
+
+    def kept_per_event(self, columns: int) -> int:
+        return super().kept_per_event(columns) + (0 if self.config.fused else 3 * self.config.heads * columns)
 
     def scorer(self) -> Scorer:
         return Scorer(self.events.items.weight)

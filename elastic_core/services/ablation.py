@@ -45,7 +45,7 @@ def drop(ranks: np.ndarray) -> Edit:
             scores=found.scores.gather(1, kept), gates=found.gates.gather(1, kept),
         )  # fmt: skip
 
-    return _first(edit)
+    return first(edit)
 
 
 def replace(ranks: np.ndarray, expert: int, value: Tensor) -> Edit:
@@ -58,10 +58,10 @@ def replace(ranks: np.ndarray, expert: int, value: Tensor) -> Edit:
         experts[rows, where] = expert
         return found._replace(interests=interests, experts=experts)
 
-    return _first(edit)
+    return first(edit)
 
 
-def _first(edit: Edit) -> Edit:
+def first(edit: Edit) -> Edit:
     """Only the first retrieval of a pass: an expert's number means something else in a later layer's memory."""
     seen: list[bool] = []
 

@@ -1,10 +1,7 @@
 """What a training would take of the machine's memory, from formulas: asked before the first step, and nothing is tried out.
 
     weights       parameters x (weight, gradient, two moments[, running average])
-    the step      rows x columns x layers x what a layer keeps of an event for the backward pass:
-                  about (16 + 4 x expansion) x width, and for a memory of k experts heads x 34 x (width + k) more
-                  (counted over the models of this package: 15 to 25, 33 to 47; those that keep less are priced too high);
-                  8 x k² more where every interest keeps a slot of its own; heads x columns more where attention is written out
+    the step      rows x columns x layers x what a layer keeps of an event for the backward pass (`kept_per_event`)
     the scores    of the step's targets against the catalogue or the negatives, three copies; or of those who are judged
 
 All in float32, for the step that meets the longest histories. The price is an upper one, several times what some of them keep; a
@@ -51,15 +48,11 @@ def price(config: RunConfig, model: Recommender, objective: Objective, dataset: 
     steps, targets = objective.size(train.batch)
     rows = math.ceil(len(objective.rows(np.random.default_rng(0)).users) / steps)
     columns = needed_columns(dataset.histories.lengths, settings.length)
-    kept = (16 + 4 * getattr(settings, "expansion", 1)) * settings.width
-    kept += settings.heads * 34 * (settings.width + settings.k) if hasattr(settings, "k") else 0
-    kept += 8 * settings.k**2 if hasattr(settings, "slots") and hasattr(settings, "k") else 0
-    kept += 0 if getattr(settings, "fused", True) else 3 * settings.heads * columns
     items = dataset.catalog.n_items + 1
     against = items if config.objective.loss == "full" else config.objective.negatives
     return Price(
         FLOAT * parameters * (5 if train.ema_decay else 4),
-        FLOAT * rows * columns * settings.layers * kept,
+        FLOAT * rows * columns * settings.layers * model.kept_per_event(columns),
         FLOAT * max(3 * math.ceil(targets) * against, min(JUDGED, 6 * len(dataset.histories.lengths)) * items),
     )
 

@@ -1,0 +1,72 @@
+"""What models with an interest memory share: their settings, the memory these ask for, and what its experts are."""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import torch
+from torch import Tensor, nn
+
+from elastic_core.config import ModelConfig, Within
+from elastic_core.errors import InputError
+from elastic_core.layers.interest_memory import InterestMemory, QueriedMemory, SharedInterests
+from elastic_core.layers.standing import Standing
+from elastic_core.layers.voting import VotingMemory
+from elastic_core.models.contract import Retrieves
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemoryConfig(ModelConfig):
+    side: Annotated[int, Within(2, 4_096)] = 16  # √K
+    k: Annotated[int, Within(1, 4_096)] = 8
+    memory: Literal["shared", "per-layer", "none"] = "shared"
+    query: Literal["network", "mean", "votes"] = "network"
+    gate: Literal["softmax", "sigmoid", "none"] = "softmax"
+    query_norm: Literal["whiten", "layer", "batch", "none"] = "whiten"
+    scores: Literal["cosine", "dot"] = "cosine"
+    stride: Annotated[int, Within(2, 1_024)] = 8
+    window: Annotated[int, Within(0, 131_072)] = 64  # attention window of the query network; 0 = full attention
+    half_life: Annotated[float, Within(0, 1e9)] = 0.0  # of a vote, in events; 0 is learned
+    expansion: Annotated[int, Within(1, 16)] = 1
+    balance_weight: Annotated[float, Within(0, 1_000)] = 0.3  # of the auxiliary loss that spreads what is asked over the sub-keys
+    interest_weight: Annotated[float, Within(0, 1_000)] = 0.0  # of the loss that asks experts to stand for items
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.k > self.side**2:
+            raise InputError(f"model.k must lie in 1 … side² = {self.side**2}, not {self.k}")
+
+
+def interest_memory(config: MemoryConfig) -> InterestMemory | SharedInterests:
+    """One memory, as the settings ask for it."""
+    if config.memory == "none":
+        return SharedInterests(config.width, config.k)
+    norm, scores, gate = config.query_norm, config.scores, config.gate
+    if config.query == "votes":
+        return VotingMemory(
+            config.width, config.side, config.k, norm=norm, scores=scores, gate=gate, half_life=config.half_life
+        )  # fmt: skip
+    return QueriedMemory(
+        config.length, config.width, config.heads, config.side, config.k, norm=norm, scores=scores, gate=gate,
+        query=config.query, stride=config.stride, window=config.window or None,
+    )  # fmt: skip
+
+
+class WithMemory(Retrieves):
+    """Its experts are those of `memories[0]`; with `standing` they stand for items."""
+
+    config: MemoryConfig
+    memories: nn.ModuleList
+    standing: Standing | None
+
+    def expert_values(self) -> Tensor:
+        memory = self.memories[0]
+        return memory.values.weight if isinstance(memory, InterestMemory) else torch.zeros(0, self.config.width)
+
+    @torch.no_grad()
+    def stands_for(self, experts: Tensor) -> Tensor | None:
+        if self.standing is None or not self.retrieves:
+            return None
+        return self.standing.log_probabilities(self.expert_values()[experts], self.scorer().table)
+
+    def kept_per_event(self, columns: int) -> int:
+        return super().kept_per_event(columns) + self.config.heads * 34 * (self.config.width + self.config.k)
