@@ -17,7 +17,8 @@ from elastic_core.config import ModelConfig
 from elastic_core.data.batches import Batch
 from elastic_core.layers import gated_slots
 from elastic_core.layers.attention import Attention
-from elastic_core.layers.dispatcher import CausalDispatcher, Dispatcher, LocalConvolution, TwoWayDispatcher
+from elastic_core.layers.dispatcher import CausalDispatcher, Dispatcher, TwoWayDispatcher
+from elastic_core.layers.local_convolution import LocalConvolution
 from elastic_core.layers.padding import left_align, right_align
 from elastic_core.layers.prefix_slots import CAP, read_prefixes, weigh
 from elastic_core.layers.query_network import QueryNetwork, Scaling, Whitening

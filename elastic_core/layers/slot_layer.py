@@ -7,8 +7,8 @@ Symbols: x the stream `[B, n, d]`, h the same normalised, p the retrieved expert
 import torch
 from torch import Tensor, nn
 
-from elastic_core.layers.dispatcher import LocalConvolution
 from elastic_core.layers.feed_forward import FeedForward
+from elastic_core.layers.local_convolution import LocalConvolution
 
 NOTHING = 1e-9  # a share that is none, where its logarithm is needed
 
