@@ -42,6 +42,8 @@ SLOT_VARIANTS: dict[str, tuple[str, ...]] = {
     "one-state": ("model.readout=state",),
     "no-recency": ("model.shares=false",),
 }
+# A control: is ELASTIC ahead because of its memory, or because of the convolution that goes with it?
+SASREC_VARIANTS: dict[str, tuple[str, ...]] = {"local": ("model.conv_width=16",)}
 SIDES, EXPERTS = (8, 16, 32, 64, 128, 256, 512), (4, 8, 16)  # Figure 5
 SEEDS = (0, 1, 2)
 
@@ -76,6 +78,11 @@ def select(pattern: str) -> list[Row]:
 def _planted() -> Iterator[Row]:
     for model in ("popularity", "cooccurrence", "sasrec", "elastic", "elastic-slots"):
         yield _row("planted", model)
+    for seed in SEEDS:
+        yield _row("planted", "elastic-slots", "memory-none", seed)
+    for seed in SEEDS[1:]:
+        for model in ("sasrec", "elastic", "elastic-slots"):
+            yield _row("planted", model, seed=seed)
     for model in ("popularity", "cooccurrence"):
         yield _row("planted-64", model)
     for seed in SEEDS:
@@ -94,6 +101,7 @@ def _movielens_100k() -> Iterator[Row]:
             yield _row("ml-100k", model, seed=seed)
     for seed in SEEDS:
         yield _row("ml-100k", "elastic-slots", "memory-none", seed)
+        yield _row("ml-100k", "sasrec", "local", seed)
     for variant in VARIANTS:
         yield _row("ml-100k", "elastic", variant)
 
@@ -118,7 +126,7 @@ def _movielens_1m() -> Iterator[Row]:
 def _row(data: str, model: str, variant: str = "", seed: int = 0, extra: tuple[str, ...] = ()) -> Row:
     label = f"{model} ({variant})" if variant else model
     name = "-".join([data, model, *([variant] if variant else []), *([f"seed{seed}"] if seed else [])])
-    known = SLOT_VARIANTS if model == "elastic-slots" else VARIANTS
+    known = {"elastic-slots": SLOT_VARIANTS, "sasrec": SASREC_VARIANTS}.get(model, VARIANTS)
     config, settings = recipe(data, model), (*known.get(variant, ()), *extra, f"train.seed={seed}")
     if config.train.minutes:
         label += f" ({config.train.minutes:g} minutes)"

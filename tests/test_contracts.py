@@ -85,6 +85,7 @@ VARIANTS = [
     Case("elastic-slots", {"positions": True, "conv_width": 0}),
     Case("sasrec", {"fused": False}),
     Case("sasrec", {"heads": 2}),
+    Case("sasrec", {"conv_width": 3}),
 ]
 ALL = [*(Case(name) for name in models.names()), *VARIANTS]
 TRAINED = [case for case in ALL if models.model_class(case.name).objective]

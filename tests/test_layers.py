@@ -311,8 +311,11 @@ def test_fused_attention_makes_nothing_of_the_size_of_all_pairs(causal: bool, ex
 
 @pytest.mark.parametrize(
     ("name", "settings"),
-    [("sasrec", {}), ("elastic", {}), ("elastic", {"dispatch": "none"}), ("elastic", {"bidirectional": True}), ("bert4rec", {})],
-)
+    [
+        ("sasrec", {}), ("sasrec", {"conv_width": 4}), ("elastic", {}), ("elastic", {"dispatch": "none"}),
+        ("elastic", {"bidirectional": True}), ("bert4rec", {}),
+    ],
+)  # fmt: skip
 def test_no_model_makes_something_of_the_size_of_all_pairs(name: str, settings: dict[str, Any]) -> None:
     """Padded histories, a whole pass with its gradients and a last state."""
     model = models.build(ModelConfig.known[name](length=160, width=16, dropout=0.0, **settings), 30)

@@ -11,7 +11,8 @@ from elastic_core.data.catalog import Catalog
 from elastic_core.layers.attention import Attention
 from elastic_core.layers.embedding import EventEmbedding
 from elastic_core.layers.feed_forward import FeedForward
-from elastic_core.layers.padding import left_align, right_align
+from elastic_core.layers.local_convolution import LocalConvolution
+from elastic_core.layers.padding import left_align, masked, readable, right_align
 from elastic_core.models.contract import Encoded, Recommender, Scorer, Variant
 from elastic_core.models.registry import register
 
@@ -21,23 +22,29 @@ class SASRecConfig(ModelConfig, name="sasrec"):
     label: ClassVar[str] = "SASRec"
     fused: bool = True
     expansion: Annotated[int, Within(1, 16)] = 1  # hidden width of the feed-forward layers, in multiples of d
+    conv_width: Annotated[int, Within(0, 1_024)] = 0  # of a causal convolution beside the attention, as ELASTIC has one; 0 = none
 
 
 class Block(nn.Module):
-    """Pre-norm self-attention and feed-forward layer on `[B, N, d]`."""
+    """Pre-norm self-attention and feed-forward layer on `[B, N, d]`; `local`: over how many events a convolution goes beside."""
 
-    def __init__(self, config: ModelConfig, expansion: int, fused: bool, causal: bool) -> None:
+    def __init__(self, config: ModelConfig, expansion: int, fused: bool, causal: bool, local: int = 0) -> None:
         super().__init__()
         self.norm = nn.LayerNorm(config.width)
         self.attention = Attention(config.width, config.heads, config.dropout, causal=causal, fused=fused)
+        self.local = LocalConvolution(config.width, local) if local else None
         self.dropout = nn.Dropout(config.dropout)
         self.feed_forward = FeedForward(config.width, config.dropout, expansion)
 
     def forward(self, x: Tensor, real: Tensor | None = None, last: bool = False) -> Tensor:
         h = self.norm(x)
         if last:
-            return self.feed_forward(x[:, -1:] + self.attention.last(h, real))
-        return self.feed_forward(x + self.dropout(self.attention(h, real)))
+            y = self.attention.last(h, real)
+            if self.local is not None:
+                y = y + self.local.last(masked(h, None if real is None else readable(real)))
+            return self.feed_forward(x[:, -1:] + y)
+        y = self.attention(h, real)
+        return self.feed_forward(x + self.dropout(y if self.local is None else y + self.local(h)))
 
 
 @register(SASRecConfig)
@@ -47,14 +54,19 @@ class SASRec(Recommender):
     objective = "all"
     forms: ClassVar = {"sasrec-fused": {"fused": True}, "sasrec-eager": {"fused": False}}
     yardsticks: ClassVar = {"E": ("sasrec-eager", "all"), "S": ("sasrec-fused", "all"), "S1": ("sasrec-fused", "last")}
-    variants = (Variant("SASRec", {}, "The quadratic peer: causal self-attention, all positions learned at once."),)
+    variants = (
+        Variant("SASRec", {}, "The quadratic peer: causal self-attention, all positions learned at once."),
+        Variant("SASRec with convolution", {"conv_width": 16}, "A control: ELASTIC's local convolution beside attention."),
+    )
     causal = True
     config: SASRecConfig
 
     def __init__(self, config: SASRecConfig, catalog: Catalog) -> None:
         super().__init__(config, catalog)
         self.events = EventEmbedding(self.n_items, config.length, config.width, config.dropout)
-        self.blocks = nn.ModuleList(Block(config, config.expansion, config.fused, causal=True) for _ in range(config.layers))
+        self.blocks = nn.ModuleList(
+            Block(config, config.expansion, config.fused, causal=True, local=config.conv_width) for _ in range(config.layers)
+        )
         self.norm = nn.LayerNorm(config.width)
 
     def forward(self, batch: Batch) -> Encoded:
