@@ -12,6 +12,7 @@ from elastic_core.errors import InputError
 from elastic_core.evaluation.compare import Comparison, compare_many
 from elastic_core.evaluation.evaluate import Interval, Report
 from elastic_core.evaluation.metrics import NAMES
+from elastic_core.evaluation.power import Noise, noise
 from elastic_core.models import model_class
 from elastic_core.runs import Run
 
@@ -60,6 +61,13 @@ def compare_runs(a: Sequence[Run], b: Sequence[Run], protocol: str = "full", met
         check(side)
     trained = (any(map(needs_training, a)), any(map(needs_training, b)))
     return compare_many([r.report() for r in a], [r.report() for r in b], protocol, metric, trained=trained)
+
+
+def power_of(a: Sequence[Run], b: Sequence[Run], protocol: str = "full", metric: str = "NDCG@10") -> Noise:
+    """Where the noise of this comparison comes from. Raises InputError as `compare_runs` and `noise` do."""
+    compare_runs(a, b, protocol, metric)
+    left, right = (np.stack([run.report().values(protocol, metric) for run in side]) for side in (a, b))
+    return noise(left, right)
 
 
 def check(side: Sequence[Run]) -> None:

@@ -7,22 +7,28 @@ not counted, and nothing is claimed.
   python -m elastic_core compare ml-100k-elastic ml-100k-sasrec
   python -m elastic_core compare ml-100k-elastic ml-100k-sasrec --protocol pop100 --metric HR@10
   python -m elastic_core compare ml-100k-elastic,ml-100k-elastic-seed1 ml-100k-sasrec,ml-100k-sasrec-seed1
+
+With --power: which difference so many people and seeds find four times out of five, and what a smaller one would take.
 """
 
 import argparse
 
 from elastic_core.commands.finding import find_run, listed
-from elastic_core.comparisons import compare_runs
+from elastic_core.comparisons import compare_runs, power_of
 from elastic_core.evaluation import verdict
 from elastic_core.evaluation.candidates import PROTOCOLS
 from elastic_core.evaluation.compare import Comparison
 from elastic_core.evaluation.metrics import NAMES
+from elastic_core.evaluation.power import Noise
+
+SHARES = (0.025, 0.05, 0.1)  # the paper's gain for its memory is the first
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("a", metavar="RUN_A", type=listed, help="a run folder or name; several seeds separated by commas")
     parser.add_argument("b", metavar="RUN_B", type=listed, help="the other")
     parser.add_argument("--protocol", default="full", help=f"one of {', '.join(PROTOCOLS)} (default: full)")
+    parser.add_argument("--power", action="store_true", help="also say which difference could have been found")
     parser.add_argument("--metric", default="NDCG@10", help=f"one of {', '.join(NAMES)} (default: NDCG@10)")
 
 
@@ -30,7 +36,21 @@ def run(arguments: argparse.Namespace) -> int:
     a, b = ([find_run(name) for name in side] for side in (arguments.a, arguments.b))
     found = compare_runs(a, b, arguments.protocol, arguments.metric)
     print(as_text(found, ", ".join(arguments.a), ", ".join(arguments.b)))
+    if arguments.power:
+        print(power_text(power_of(a, b, arguments.protocol, arguments.metric), found.mean_b))
     return 0
+
+
+def power_text(noise: Noise, of: float) -> str:
+    """What could have been found, as text; `of` is the mean that parts are parts of."""
+    seen = noise.detectable()
+    lines = [f"found four times out of five with {noise.n:,} people and {noise.runs} seeds: {seen:.4f} ({seen / of:.1%} of B)"]
+    for share in SHARES:
+        seeds, people = noise.seeds_for(share * of), noise.people_for(share * of)
+        with_seeds = f"{seeds} seeds of these people" if seeds else "more people, whatever the seeds"
+        with_people = f"{people:,} people with {noise.runs} seeds" if people else "more seeds, whatever the people"
+        lines.append(f"  {share:.1%} of B ({share * of:.4f}) would take {with_seeds}, or {with_people}")
+    return "\n".join(lines)
 
 
 def as_text(found: Comparison, a: str, b: str) -> str:

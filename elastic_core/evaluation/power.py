@@ -1,0 +1,72 @@
+"""Which difference could these runs have found, and how many people and training seeds would a smaller one take?
+
+A metric by training seed s and person u is taken as mean + seed + person + what is left of both, on either side:
+
+    Var(D) = σ²_people / n + (σ²_seed,A + σ²_seed,B) / S + (σ²_left,A + σ²_left,B) / (n S)
+
+σ²_people is the spread over people of the true difference, σ²_seed how far a training moves the mean of everybody, σ²_left how
+far it moves one person besides. Estimated from a [S, n] and b [S, n] as in a two-way analysis of variance (Searle, Casella and
+McCulloch 1992, ch. 4); an estimate below zero counts as zero. A difference of 2.8 √Var(D) is found (p < 0.05, two-sided) four
+times out of five. Three seeds say little about σ²_seed: it may well be half or twice as large.
+"""
+
+import math
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+
+from elastic_core.errors import InputError
+
+FOUND = 0.8  # how often the difference is to be found
+LEVEL = 0.05
+MOST_SEEDS = 200
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Where the noise of a comparison comes from; variances."""
+
+    people: float
+    seeds: float  # both sides together
+    left: float  # both sides together
+    n: int  # people that were asked
+    runs: int  # seeds of a side
+
+    def deviation(self, people: int | None = None, seeds: int | None = None) -> float:
+        """Standard deviation of the difference with so many people and seeds a side (default: as many as there are)."""
+        n, runs = people or self.n, seeds or self.runs
+        return math.sqrt(self.people / n + self.seeds / runs + self.left / (n * runs))
+
+    def detectable(self, people: int | None = None, seeds: int | None = None) -> float:
+        """The smallest difference that is found four times out of five."""
+        normal = NormalDist()
+        return (normal.inv_cdf(1 - LEVEL / 2) + normal.inv_cdf(FOUND)) * self.deviation(people, seeds)
+
+    def seeds_for(self, difference: float, people: int | None = None) -> int | None:
+        """How many seeds a side find this difference; None where not even MOST_SEEDS do, because people alone are too few."""
+        return next((runs for runs in range(2, MOST_SEEDS + 1) if self.detectable(people, runs) <= difference), None)
+
+    def people_for(self, difference: float, seeds: int | None = None) -> int | None:
+        """How many people find this difference; None where seeds alone are too few."""
+        runs, unit = seeds or self.runs, (difference / self.detectable(1, 1) * self.deviation(1, 1)) ** 2
+        rest = unit - self.seeds / runs
+        return math.ceil((self.people + self.left / runs) / rest) if rest > 0 else None
+
+
+def noise(a: np.ndarray, b: np.ndarray) -> Noise:
+    """From a metric by seed and person, [S, n] on both sides. Raises InputError for fewer than two seeds or people."""
+    if min(a.shape[0], b.shape[0], a.shape[1]) < 2 or a.shape[1] != b.shape[1]:
+        raise InputError("power needs two seeds of either side at least, and the same people: one run does not show its noise")
+    (seed_a, left_a), (seed_b, left_b) = _moved(a), _moved(b)
+    apart = float((a.mean(0) - b.mean(0)).var(ddof=1))
+    people = max(0.0, apart - left_a / len(a) - left_b / len(b))
+    return Noise(people, seed_a + seed_b, left_a + left_b, a.shape[1], min(len(a), len(b)))
+
+
+def _moved(values: np.ndarray) -> tuple[float, float]:
+    """How far a training moves everybody's mean, and a person besides: variances."""
+    runs, n = values.shape
+    centred = values - values.mean(0) - values.mean(1, keepdims=True) + values.mean()
+    left = float((centred**2).sum() / ((runs - 1) * (n - 1)))
+    return max(0.0, float(values.mean(1).var(ddof=1)) - left / n), left

@@ -1,0 +1,108 @@
+"""Experts turned up, turned down and lent: shares multiplied exactly, and lists that move towards what an expert stands for."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+
+from elastic_core import models, recipes
+from elastic_core.commands.experts import shown
+from elastic_core.config import DataConfig, PlantedConfig
+from elastic_core.data import Dataset, load
+from elastic_core.data.batches import reading_batch
+from elastic_core.errors import InputError
+from elastic_core.memory.routing import routing
+from elastic_core.models import Recommender, memory_of
+from elastic_core.runs import Run
+from elastic_core.services import ablation, knobs
+from elastic_core.training.loop import train
+
+USERS = np.arange(6)
+
+
+@pytest.fixture(scope="module")
+def slots(tmp_path_factory: pytest.TempPathFactory) -> tuple[Recommender, Dataset]:
+    """Interest slots trained for some seconds."""
+    world = PlantedConfig(users=300, items=120, interests=8, interests_per_user=3, mean_length=40, max_length=60)
+    config = recipes.toy("elastic-slots").override("train.epochs=8", "train.learning_rate=0.004", "model.side=4", "model.k=3")
+    config = dataclasses.replace(config, data=DataConfig(source="planted", planted=world))
+    path, dataset = tmp_path_factory.mktemp("knobs") / "run", load(config.data)
+    train(config, dataset, path)
+    return Run(path).model(), dataset
+
+
+def scores(model: Recommender, dataset: Dataset, edit: ablation.Edit | None = None) -> torch.Tensor:
+    batch = reading_batch(dataset, USERS, dataset.ends("test")[USERS], model.length)
+    with torch.inference_mode():
+        return model.scorer()(memory_of(model).last_state(batch, edit))
+
+
+def test_a_turned_slot_has_its_share_multiplied(slots: tuple[Recommender, Dataset]) -> None:
+    """One layer, so nothing but the mixture reads the slots: recounted from the parts."""
+    model, dataset = slots
+    assert len(model.layers) == 1  # type: ignore[arg-type]
+    batch = reading_batch(dataset, USERS, dataset.ends("test")[USERS], model.length)
+    vectors, shares = model.scorer().split(model.last_state(batch))
+    each = model.scorer().logits(vectors)[..., 1:].log_softmax(-1)
+    for factor in (0.25, 3.0):
+        turned = shares.clone()
+        turned[:, 1] += np.log(factor)
+        want = (each + turned.log_softmax(-1).unsqueeze(-1)).logsumexp(1)
+        found = scores(model, dataset, knobs.turn(np.full(len(USERS), 1), factor))[:, 1:]
+        torch.testing.assert_close(found, want, atol=1e-4, rtol=1e-4)
+    without = shares.clone()
+    without[:, 1] = -torch.inf
+    want = (each + without.log_softmax(-1).unsqueeze(-1)).logsumexp(1)
+    torch.testing.assert_close(scores(model, dataset, knobs.turn(np.full(len(USERS), 1), 0.0))[:, 1:], want, atol=1e-4, rtol=1e-4)
+
+
+def test_a_knob_at_one_changes_nothing_and_in_elastic_it_is_the_gate(
+    slots: tuple[Recommender, Dataset], tiny: tuple[Recommender, Dataset, Run]
+) -> None:
+    for model, dataset in (slots, tiny[:2]):
+        assert torch.equal(scores(model, dataset, knobs.turn(np.zeros(len(USERS), int), 1.0)), scores(model, dataset))
+    model, dataset, _ = tiny
+
+    def by_hand(found: ablation.Retrieved) -> ablation.Retrieved:
+        factors = torch.ones_like(found.gates)
+        factors[:, 2] = 5.0
+        return found._replace(interests=found.interests * factors.unsqueeze(-1), gates=found.gates * factors)
+
+    torch.testing.assert_close(scores(model, dataset, knobs.turn(np.full(len(USERS), 2), 5.0)), scores(model, dataset, by_hand))
+
+
+def test_lent_experts_take_the_place_of_the_weakest(slots: tuple[Recommender, Dataset]) -> None:
+    model, dataset = slots
+    batch = reading_batch(dataset, USERS, dataset.ends("test")[USERS], model.length)
+    before, lent = memory_of(model).retrieve(batch), np.arange(len(USERS))
+    after = knobs.lend(model, lent, 4.0)(before)
+    assert after.experts[:, -1].tolist() == lent.tolist() and torch.equal(after.experts[:, :-1], before.experts[:, :-1])
+    value = memory_of(model).expert_values()[torch.from_numpy(lent)] * before.gates[:, -1:]
+    torch.testing.assert_close(after.interests[:, -1], value)
+    assert after.turned is not None and after.turned.tolist() == [[1.0, 1.0, 4.0]] * len(USERS)
+
+
+def test_lists_move_towards_what_an_expert_stands_for_and_not_towards_another(slots: tuple[Recommender, Dataset]) -> None:
+    model, dataset = slots
+    table = knobs.measure(model, dataset, routing(model, dataset), factors=(0.0, 8.0)).set_index("knob")
+    down, up = table.loc["own, × 0"], table.loc["own, × 8"]
+    assert up["own_low"] > 0 > down["own_high"]
+    assert up["d_own"] > up["other_high"] and down["d_own"] < down["other_low"]
+    assert up["d_ndcg"] < 0 and list(table.index[2:]) == ["lent, × 1", "lent, × 8"]
+    assert "+" in shown(table.reset_index())
+
+
+def test_a_model_that_learned_nothing_is_not_moved_by_it(small_world: Dataset) -> None:
+    """The null: with random experts a knob stirs the list, towards one block of items as much as towards another."""
+    torch.manual_seed(0)
+    model = models.build(recipes.toy("elastic-slots").model, small_world.catalog).eval()
+    row = knobs.measure(model, small_world, routing(model, small_world), factors=(8.0,)).iloc[0]
+    assert abs(row["d_own"]) < 0.1
+
+
+def test_data_without_genres_say_so(tiny: tuple[Recommender, Dataset, Run]) -> None:
+    model, dataset, _ = tiny
+    bare = dataclasses.replace(dataset, catalog=type(dataset.catalog).numbered(dataset.catalog.n_items))
+    with pytest.raises(InputError, match="no genres"):
+        knobs.measure(model, bare, routing(model, dataset))
