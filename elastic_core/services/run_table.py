@@ -44,8 +44,7 @@ def metrics_csv(runs: list[Run]) -> str:
 def system(config: RunConfig) -> str:
     """The system's name as people know it."""
     for variant in reversed(presets.variants()):  # the special ones before the plain one
-        same = all(getattr(config.model, name) == value for name, value in variant.settings.items())
-        if variant.model == config.model.name and same:
+        if variant.model == config.model.name and all(getattr(config.model, n) == v for n, v in variant.settings.items()):
             return variant.label
     return config.model.name
 
