@@ -10,7 +10,7 @@ from elastic_core.data import Dataset
 from elastic_core.data.batches import history_batch
 from elastic_core.errors import InputError
 from elastic_core.services import inspect
-from elastic_core.services.attribution import CLEAR, reasons
+from elastic_core.services.attribution import CLEAR, agreement, reasons
 from elastic_core.services.recommend import answer, reading
 
 ITEMS = [3, 1, 7, 20]
@@ -94,3 +94,36 @@ def test_models_that_mix_their_experts_into_one_vector_give_no_reasons(small_wor
     )
     with pytest.raises(InputError, match="one vector"):
         plain.attribute(history_batch(read.items, 24), torch.tensor([ITEMS]))  # type: ignore[operator]
+
+
+@torch.no_grad()
+def test_shares_and_measured_removal_person_by_person(small_world: Dataset) -> None:
+    """With one layer, and shares that do not know what was written, what removal takes follows from the shares exactly."""
+    model = built(small_world, layers=1, shares=False)
+    found = agreement(model, small_world, most=30)
+    assert found is not None and found.chance == pytest.approx(1 / 3) and found.correlation > found.shuffled
+    hits = people = 0
+    for user in range(small_world.histories.n_users):
+        read = reading(small_world, user)
+        batch, item = history_batch(read.items, model.length), int(answer(model, small_world, read, top=1).table["item"].iloc[0])
+        scorer, state = model.scorer(), model.last_state(batch)
+        shares = scorer.split(state)[1][0].exp()
+        parts = model.attribute(batch, torch.tensor([[item]])).parts[0, 0]  # type: ignore[operator]
+        if int(parts.argmax()) == 3:
+            continue
+        lost = []
+        for rank in range(3):
+            expert = int(model.retrieve(batch).experts[0, rank])  # type: ignore[operator]
+            after = scorer(model.last_state(batch, edit=inspect.silence([expert])))[0, item]  # type: ignore[call-arg]
+            want = torch.log1p(-parts[rank]) - torch.log1p(-shares[rank])  # p' = (p - π p_s) / (1 - π)
+            if user < 5:
+                torch.testing.assert_close(after - scorer(state)[0, item], want, atol=1e-3, rtol=1e-3)
+            lost.append(float(scorer(state)[0, item] - after))
+        people, hits = people + 1, hits + (int(np.argmax(lost)) == int(parts[:3].argmax()))
+    everybody = agreement(model, small_world)
+    assert everybody is not None and everybody.people == people
+    assert everybody.owners == pytest.approx(hits / people, abs=1.01 / people)  # one near tie
+
+
+def test_no_agreement_is_asked_where_there_are_no_shares(small_world: Dataset) -> None:
+    assert agreement(built(small_world, readout="state"), small_world) is None

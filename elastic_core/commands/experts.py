@@ -24,7 +24,7 @@ from elastic_core.commands.finding import Loaded, load_run, say
 from elastic_core.data.histories import Split
 from elastic_core.errors import InputError
 from elastic_core.memory.routing import Routing, routing
-from elastic_core.services import ablation, expert_items, expert_people, expert_relations, experts, knobs
+from elastic_core.services import ablation, attribution, expert_items, expert_people, expert_relations, experts, knobs
 from elastic_core.services.experts import Survey
 
 SHORT = {
@@ -97,6 +97,12 @@ def summary(loaded: Loaded, found: Survey) -> None:
         print(
             f"labels learned on half of the people: {held.labelled}; {held.holds} hold on the other half "
             f"({held.by_chance:.1f} with people shuffled there)"
+        )
+    if shares := attribution.agreement(loaded.model, loaded.dataset):
+        print(
+            f"{shares.people:,} people's likeliest item has an expert that owns it: in {shares.owners:.0%} it is the one whose "
+            f"removal lowers the item most (chance {shares.chance:.0%}); shares ~ what removal takes: {shares.correlation:+.2f} "
+            f"(another person's shares: {shares.shuffled:+.2f})"
         )
 
 
