@@ -20,6 +20,7 @@ COMMANDS = {
     "compare": "is one run better than another? a paired test over people",
     "routing": "is the memory of a run alive, and how evenly is it used?",
     "experts": "what does each expert of a run stand for, and does it matter?",
+    "latents": "what an autoencoder fitted to a run would find in place of experts",
     "bench": "time ELASTIC and SASRec side by side and keep the rows",
     "reproduce": "train every run of the result tables, resumable, and print the tables",
 }

@@ -1,0 +1,108 @@
+"""What would an autoencoder, fitted to a run's states afterwards, find in their place? The experts' rival for meaning.
+
+Fits a top-k sparse autoencoder (256 latents, 8 active, unless told otherwise) to the states after training prefixes, and asks its
+latents what `routing` and `experts` ask experts: do they speak of interests, do their labels hold, does a list move with them?
+Each figure stands beside what it would be without the claim; where the run has experts of its own, theirs stand beside it.
+
+  python -m elastic_core latents ml-100k-sasrec
+  python -m elastic_core latents ml-100k-elastic --seed 1
+"""
+
+import argparse
+from dataclasses import dataclass
+
+import numpy as np
+
+from elastic_core.commands.finding import load_run, say
+from elastic_core.data import Dataset
+from elastic_core.errors import InputError
+from elastic_core.memory.gauges import Gauges, gauges
+from elastic_core.memory.latents import fit
+from elastic_core.memory.routing import Routing, routing
+from elastic_core.models import Recommender
+from elastic_core.services import experts, knobs
+
+TURNED = 8.0
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run_name", metavar="RUN", help="a run folder, or its name below checkpoints/")
+    parser.add_argument("--side", type=int, default=16, metavar="N", help="square root of the number of latents (default: 16)")
+    parser.add_argument("--active", type=int, default=8, metavar="K", help="how many speak at a time (default: 8)")
+    parser.add_argument("--seed", type=int, default=0, help="of the autoencoder (default: 0)")
+
+
+@dataclass(frozen=True)
+class Found:
+    """What is asked of latents and experts alike."""
+
+    traffic: Routing
+    gauges: Gauges
+    held: experts.HeldOut | None
+    knob: dict[str, float] | None
+
+
+def run(arguments: argparse.Namespace) -> int:
+    loaded = load_run(arguments.run_name)
+    if not 2 <= arguments.side <= 128 or not 1 <= arguments.active <= arguments.side**2:
+        raise InputError("--side must lie in 2 … 128 and --active in 1 … side²")
+    sides: dict[str, Found] = {}
+    if loaded.model.retrieves:
+        sides["its own experts"] = _ask(loaded.model, loaded.dataset)
+    told = None
+    if not loaded.model.scorer().parts:
+        say("Fitting latents to its states.")
+        latents, told = fit(loaded.model, loaded.dataset, arguments.side, arguments.active, seed=arguments.seed)
+        sides["latents"] = _ask(latents, loaded.dataset)
+    elif not sides:
+        raise InputError(f"{loaded.run.name} predicts with several states at once, which an autoencoder does not tell")
+    print(f"{loaded.run.name} on {loaded.dataset.label}, test")
+    if told is not None:
+        print(
+            f"{arguments.side**2} latents, {arguments.active} active, tell {told.explained:.0%} of the states' variance "
+            f"({told.held_out:.0%} of people they were not fitted to), {told.states:,} states"
+        )
+    else:
+        print("its states are mixtures, which an autoencoder of one state does not tell; only its own experts are asked")
+    print(f"{'':<52}" + "".join(f"{name:>30}" for name in sides))
+    for words, cell in _LINES:
+        print(f"{words:<52}" + "".join(f"{cell(found):>30}" for found in sides.values()))
+    return 0
+
+
+def _ask(model: Recommender, dataset: Dataset) -> Found:
+    traffic, named = routing(model, dataset, "test"), bool(dataset.catalog.genre_table[0])
+    held = experts.held_out_labels(experts.survey(model, dataset, traffic)) if named else None
+    knob = None
+    if named:
+        try:
+            knob = knobs.measure(model, dataset, traffic, factors=(TURNED,)).iloc[0].to_dict()
+        except InputError as error:
+            say(f"No knob is turned: {error}.")
+    return Found(traffic, gauges(model, dataset), held, knob)
+
+
+def _interval(knob: dict[str, float] | None, name: str, shape: str) -> str:
+    if knob is None:
+        return ""
+    return f"{knob[f'd_{name}']:{shape}} ({knob[f'{name}_low']:{shape}} to {knob[f'{name}_high']:{shape}})"
+
+
+def _nulled(value: float, null: float) -> str:
+    return "" if np.isnan(value) else f"{value:.2f} ({null:.2f})"
+
+
+_LINES = (
+    ("used by anybody", lambda f: f"{f.traffic.used:.0%}"),
+    ("odd events ~ even events (of like length)", lambda f: _nulled(f.gauges.halves, f.gauges.stranger)),
+    ("whole ~ a quarter (another's)", lambda f: _nulled(f.gauges.quarter, f.gauges.quarter_stranger)),
+    ("R² of log length (from popularity alone)", lambda f: _nulled(f.gauges.length, f.gauges.length_popularity)),
+    ("R² of genre shares (shuffled)", lambda f: _nulled(f.gauges.genres, f.gauges.genres_shuffled)),
+    (
+        "labels of one half that hold on the other (chance)",
+        lambda f: f"{f.held.holds} of {f.held.labelled} ({f.held.by_chance:.0f})" if f.held else "",
+    ),
+    (f"× {TURNED:g}: share of its genre in the ten", lambda f: _interval(f.knob, "own", "+.2%")),
+    ("  of another's genre", lambda f: _interval(f.knob, "other", "+.2%")),
+    ("  NDCG@10", lambda f: _interval(f.knob, "ndcg", "+.4f")),
+)
