@@ -3,7 +3,7 @@
 import streamlit as st
 
 from pages.ui import data_look, data_upload, data_world, shell, view
-from pages.ui.one_of import one_of
+from pages.ui.control import one_of
 
 PARTS = {"What is in it": data_look.part, "Bring your own": data_upload.part, "Plant a world": data_world.part}
 COMMANDS = {

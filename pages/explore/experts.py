@@ -3,7 +3,7 @@
 import streamlit as st
 
 from pages.ui import cache_experts, expert_acts, expert_head, expert_meaning, expert_meeting, expert_table, shell, view
-from pages.ui.one_of import one_of
+from pages.ui.control import one_of
 
 PART = "exp_part"
 PARTS = ("People", "Genres", "Items", "Remove or swap", "Neighbours", "Training")

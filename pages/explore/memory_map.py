@@ -7,7 +7,7 @@ from elastic_core.services import inspect, projection, projection_map, projectio
 from elastic_core.services.projection import DISTANCES, LAID_OUT, NEIGHBOURS, SEEDS, Settings
 from elastic_core.services.projection_map import COLOURS, Map
 from pages.ui import cache, cache_map, charts, charts_map, map_compute, map_sets, map_words, open_expert, shell, view
-from pages.ui.one_of import one_of
+from pages.ui.control import one_of
 
 LAYOUTS = {"pca": "PCA", "umap": "UMAP", "epochs": "Over the epochs"}
 TOOLS = {"click": "Click", "lasso": "Lasso", "select": "Box", "pan": "Move"}  # under a lasso plotly reports no clicks

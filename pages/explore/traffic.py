@@ -8,7 +8,7 @@ from elastic_core.errors import InputError
 from elastic_core.services import inspect, traffic, traffic_runs
 from pages.ui import cache, cache_traffic, charts, charts_traffic, charts_traffic_runs, open_expert, shell, view
 from pages.ui import traffic_words as words
-from pages.ui.one_of import one_of
+from pages.ui.control import one_of
 
 SPLITS = {"test": "All but the last event", "valid": "All but the last two"}
 MEASURES = {"people": "People", "gate": "Gate-weighted"}

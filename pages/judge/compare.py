@@ -12,7 +12,7 @@ from elastic_core.services import inspect, versus, versus_slices, versus_table
 from elastic_core.services.run_table import system
 from pages.ui import cache, cache_compare, charts, charts_compare, shell, view
 from pages.ui import compare_words as about
-from pages.ui.one_of import one_of
+from pages.ui.control import one_of
 
 WITH, PROTOCOL, METRIC, PERSON, ACROSS, UP = "cmp_with", "cmp_protocol", "cmp_metric", "cmp_person", "cmp_x", "cmp_y"
 JOURNEY = "explore/journey.py"

@@ -4,7 +4,7 @@ import streamlit as st
 
 from elastic_core.services import efficiency_curves as curves
 from pages.ui import cache_speed, shell, speed_live, speed_parts, view
-from pages.ui.one_of import one_of
+from pages.ui.control import one_of
 
 SOURCES = (curves.SHIPPED, curves.MEASURED)
 PARTS = ("Reading a history", "One new event", "Stages", "Calculator")

@@ -5,8 +5,8 @@ import streamlit as st
 from elastic_core.services import retrieval_lesson
 from elastic_core.services.retrieval_lesson import Lesson
 from pages.ui import charts, keys_parts, keys_steps, shell, view
+from pages.ui.control import number, one_of
 from pages.ui.keys_steps import Scene
-from pages.ui.one_of import one_of
 
 OWN, RANDOM, SLIDERS = "This person", "Random", "Two sliders"
 SIDES, MOST = (4, 32), 16
@@ -33,7 +33,7 @@ def controls() -> tuple[str, Lesson]:
         if source == RANDOM:
             side = st.slider("√K", *SIDES, SIDES[1] // 2, key=SIDE, bind="query-params", width=180, disabled=shell.locked(SIDE))
             k = st.slider("k", 1, MOST, MOST // 2, key=K, bind="query-params", width=180, disabled=shell.locked(K))
-            seed = st.number_input("Seed", 0, 10**6, 0, key=SEED, bind="query-params", width=130, disabled=shell.locked(SEED))
+            seed = number("Seed", 0, 10**6, 0, key=SEED, width=130)
             st.button("Draw another", icon=":material/casino:", on_click=draw_another, disabled=shell.locked(SEED))
             return f"A random query ({seed})", retrieval_lesson.of_chance(side, now.model.config.width, k, int(seed))
         if source == SLIDERS:

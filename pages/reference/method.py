@@ -9,7 +9,7 @@ from elastic_core.services import method_effects, method_notes
 from elastic_core.services.method_effects import Effect
 from elastic_core.services.method_notes import Question
 from pages.ui import cache, cache_data, shell, view
-from pages.ui.one_of import one_of
+from pages.ui.control import one_of
 
 PARTS = ("Left open", "Ablations", "Equations and tests", "Words and metrics", "Limits and sources")
 DATA = {"ml-100k": "MovieLens-100K", "ml-1m": "MovieLens-1M"}

@@ -11,6 +11,7 @@ from elastic_core.services.upload_rows import NEEDED, OPTIONAL, Checked
 from elastic_core.services.upload_sheets import MOST_COLUMNS, MOST_ROWS, PREVIEW, Sheet
 from elastic_core.services.uploads import Kept, Outcome, Shelf
 from pages.ui import cache_data, shell, unreadable, view
+from pages.ui.control import number
 
 NONE, ROW_ORDER, SAID = "– none –", "– order of rows –", "dat_said"
 ROLES = {"user": "Person (user)", "item": "Item", "time": "Time", "title": "Title (optional)", "genres": "Genres (optional)"}
@@ -72,9 +73,9 @@ def _upload(name: str, data: bytes) -> None:
             return
         found = cache_data.checked(digest, sheet, mapping)
         _report(found)
-        k_core = st.number_input(
-            "Fewest events of an item and a person (k-core)", 0, 50, 5, key="dat_core", bind="query-params", width=320,
-            disabled=shell.locked("dat_core"), help="5 is what the papers use. People need at least 3 in any case.",
+        k_core = number(
+            "Fewest events of an item and a person (k-core)", 0, 50, 5, key="dat_core", width=320,
+            help="5 is what the papers use. People need at least 3 in any case.",
         )  # fmt: skip
         _keep(cache_data.folded(digest, mapping, found, int(k_core)), digest)
     except InputError as error:

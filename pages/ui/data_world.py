@@ -11,6 +11,7 @@ from elastic_core.errors import InputError
 from elastic_core.runs import Run, list_runs
 from elastic_core.services import data_cards
 from pages.ui import cache, cache_data, charts, charts_data, data_upload, shell, view
+from pages.ui.control import number
 
 START = PlantedConfig(users=1_000, items=400, interests=12, mean_length=60)
 WHOLE = (
@@ -89,10 +90,9 @@ def _controls() -> PlantedConfig:
     values: dict[str, int | float] = {}
     places = st.columns(5)
     for i, (name, label, low, high, step, about) in enumerate(WHOLE):
-        values[name] = places[i % 5].number_input(
-            label, low, high, getattr(START, name), step, key=f"dat_{name}", bind="query-params", help=about or None,
-            disabled=shell.locked(f"dat_{name}"),
-        )  # fmt: skip
+        values[name] = number(
+            label, low, high, getattr(START, name), step, key=f"dat_{name}", place=places[i % 5], help=about or None
+        )
     for i, (name, label, share_high, about) in enumerate(SHARES):
         values[name] = places[(i + 1) % 5].slider(
             label, 0.0, share_high, float(getattr(START, name)), 0.02 if name == "drift" else 0.05, key=f"dat_{name}",

@@ -5,7 +5,7 @@ import streamlit as st
 
 from elastic_core.errors import InputError
 from elastic_core.services import ablation, expert_relations
-from pages.ui import cache_experts, charts, charts_experts, expert_words, shell, view
+from pages.ui import cache_experts, charts, charts_experts, control, expert_words, shell, view
 from pages.ui.cache_experts import Subject
 
 SWAP = "exp_swap"
@@ -30,11 +30,9 @@ def remove(of: Subject, expert: int) -> None:
         return
     some = ablation.random_used(traffic, expert)
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        other = st.number_input(
-            "Put in its place expert", 0, of.survey.size - 1, None, key=SWAP, bind="query-params",
-            placeholder=f"{some}, drawn at random",
-            disabled=shell.locked(SWAP), width=240,
-        )  # fmt: skip
+        other = control.number(
+            "Put in its place expert", 0, of.survey.size - 1, None, key=SWAP, placeholder=f"{some}, drawn at random", width=240
+        )
         st.button(
             "Another at random", icon=":material/casino:", key="exp_swap_lucky", on_click=_other, args=(of, expert),
             disabled=shell.locked(SWAP),

@@ -8,7 +8,7 @@ from elastic_core.services import expert_items, inspect
 from elastic_core.services.expert_items import Pushes
 from pages.ui import cache_experts, charts, charts_experts, expert_words, shell, view
 from pages.ui.cache_experts import Subject
-from pages.ui.one_of import one_of
+from pages.ui.control import one_of
 
 SOURCES = {"people": "In its people’s histories", "reads": "In what it reads of them"}
 

@@ -8,7 +8,7 @@ from elastic_core.services import expert_people, experts, inspect
 from elastic_core.services.inspect import Words
 from pages.ui import cache, cache_experts, charts, charts_experts, expert_words, shell, view
 from pages.ui.cache_experts import Subject
-from pages.ui.one_of import one_of
+from pages.ui.control import one_of
 
 ALONG = {"margin": "Distance to the cut-off", "score": "Raw score"}
 GROUPS = {

@@ -6,7 +6,7 @@ import streamlit as st
 from elastic_core.services import ablation
 from pages.ui import cache_experts, expert_words, shell, view
 from pages.ui.cache_experts import Subject
-from pages.ui.one_of import one_of
+from pages.ui.control import one_of
 
 KEY, ROWS, SHOW = "exp_table", "exp_rows", "exp_show"
 GROUPS = ("all", "hot", "usual", "cold", "dead")

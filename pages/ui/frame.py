@@ -14,6 +14,7 @@ from elastic_core.models import Recommender, Retrieves, model_class
 from elastic_core.runs import Run, unreadable_runs
 from elastic_core.services import inspect
 from pages.ui import cache, garbage, lock, shell, tour
+from pages.ui.control import number
 from pages.ui.lock import locked
 from pages.ui.shell import Context, plain, quoted
 
@@ -157,9 +158,9 @@ def _user_box(run: Run, data: Dataset, model: Recommender, asked: str | None, pr
         problems.append(f"There is no person {quoted(asked)} here (1 to {people}), so you see person {default}.")
         if "user" in st.session_state:
             st.session_state["user"] = default
-    value = st.number_input(
-        "Person", 1, people, default, key="user", bind="query-params", help=f"Any of the {people:,} people in the data.",
-        on_change=shell.look_at, args=(None,), disabled=locked("user"),
+    value = number(
+        "Person", 1, people, default, key="user", help=f"Any of the {people:,} people in the data.",
+        on_change=shell.look_at, args=(None,),
     )  # fmt: skip
     st.button(
         "Surprise me", icon=":material/casino:", on_click=shell.surprise, width="stretch", help="Someone at random.",
@@ -176,10 +177,10 @@ def _expert_box(model: Recommender, asked: str | None, problems: list[str]) -> i
     if asked not in (None, "None", "") and not _is_below(str(asked), size):
         problems.append(f"There is no expert {quoted(str(asked))} in this run (0 to {size - 1}).")
         shell.look_at(None)
-    value = st.number_input(
-        "Expert", 0, size - 1, None, key="expert", bind="query-params", placeholder="the person’s strongest",
-        help=f"One of the {size:,} interest experts in this run’s memory, the same on every page.", disabled=locked("expert"),
-    )  # fmt: skip
+    value = number(
+        "Expert", 0, size - 1, None, key="expert", placeholder="the person’s strongest",
+        help=f"One of the {size:,} interest experts in this run’s memory, the same on every page.",
+    )
     return None if value is None else int(value)
 
 

@@ -11,7 +11,7 @@ from elastic_core.services.inspect import Situation, Words
 from elastic_core.services.journey_shown import span_titles, strongest
 from pages.ui import cache, cache_journey, charts, charts_journey, shell, view
 from pages.ui import journey_state as state
-from pages.ui.one_of import one_of
+from pages.ui.control import one_of
 from pages.ui.shell import Context
 
 NEXT, TOP = "what came next", "the top suggestion"

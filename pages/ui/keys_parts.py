@@ -7,8 +7,8 @@ from elastic_core.services.gate_lesson import ToyConfig, trained
 from elastic_core.services.retrieval_lesson import Lesson
 from elastic_core.services.search_checks import Check, Printed
 from pages.ui import cache, charts_key_checks, shell
+from pages.ui.control import one_of
 from pages.ui.keys_steps import Scene, shown
-from pages.ui.one_of import one_of
 
 CHECKED, MORE = "keys_checked", 1000
 PART = "keys_part"

@@ -13,7 +13,7 @@ import streamlit as st
 from elastic_core.services import retrieval_lesson
 from elastic_core.services.retrieval_lesson import Lesson
 from pages.ui import charts, charts_keys, shell, view
-from pages.ui.one_of import one_of
+from pages.ui.control import one_of
 
 STEPS = ("Split", "Score", "Keep", "Pair", "Win", "Gather", "Weigh")
 STEP, STAIRCASE, SQUARE, GRID, REVEALED = "keys_step", "keys_staircase", "keys_square", "keys_grid", "keys_revealed"

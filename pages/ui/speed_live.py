@@ -6,6 +6,7 @@ from elastic_core.errors import InputError
 from elastic_core.services import efficiency, public
 from elastic_core.services.efficiency import Measurement, Measurements, Plan
 from pages.ui import shell
+from pages.ui.control import number
 from pages.ui.shell import locked
 
 EVERY = 2.0  # seconds; each redraw takes time from what is measured
@@ -36,19 +37,8 @@ def plan() -> Plan | None:
         batch = st.selectbox(
             "Histories at a time", (1, 8, 32, 128), index=1, key="spd_batch", disabled=locked("spd_batch"), width=150, **shared
         )
-        threads = st.number_input(
-            "Threads",
-            1,
-            efficiency.cores(),
-            usual.threads,
-            key="spd_threads",
-            disabled=locked("spd_threads"),
-            width=130,
-            **shared,
-        )
-        repeats = st.number_input(
-            "Repeats", 3, 50, usual.repeats, key="spd_repeats", disabled=locked("spd_repeats"), width=130, **shared
-        )
+        threads = number("Threads", 1, efficiency.cores(), usual.threads, key="spd_threads", width=130)
+        repeats = number("Repeats", 3, 50, usual.repeats, key="spd_repeats", width=130)
         k = st.selectbox("k", (2, 4, 8, 16, 32), index=2, key="spd_k", disabled=locked("spd_k"), width=110, **shared)
         side = st.selectbox("√K", (8, 16, 32, 64, 128), index=1, key="spd_side", disabled=locked("spd_side"), width=110, **shared)
     try:

@@ -7,7 +7,7 @@ from elastic_core.services import efficiency_costs as costs
 from elastic_core.services import efficiency_curves as curves
 from pages.ui import cache, charts, charts_speed, shell, view
 from pages.ui import speed_words as about
-from pages.ui.one_of import one_of
+from pages.ui.control import one_of
 
 PEERS = ("sasrec-fused", "sasrec-eager")
 FORMS = {"elastic": "ELASTIC (causal)", "elastic-two-way": "ELASTIC (two-way)"}

@@ -13,7 +13,7 @@ from elastic_core.services.presets import Setting
 from elastic_core.services.uploads import Shelf
 from elastic_core.services.watching import about
 from pages.ui import cache, shell
-from pages.ui.one_of import one_of
+from pages.ui.control import number, one_of
 from pages.ui.train_live import act
 
 FRESH, CHANGE = "A preset", "Change one thing"
@@ -75,7 +75,7 @@ def _preset() -> RunConfig:
     model = middle.selectbox("Model", [v.label for v in presets.variants()], key="train_model", bind=LINK, on_change=_forget)
     times = [b.name for b in presets.BUDGETS]
     time = one_of("Time", times, key="train_time", default=times[1], place=right, on_change=_forget)
-    seed = last.number_input("Seed", 0, 10_000, 0, key="train_seed", bind=LINK)
+    seed = number("Seed", 0, 10_000, 0, key="train_seed", place=last)
     chosen = presets.variant(model)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption(chosen.about)
@@ -134,9 +134,9 @@ def _field(field: Setting, key: str, label: str = "") -> Any:
     if field.kind == "choice":
         return st.selectbox(name, field.choices, field.choices.index(field.value), key=key, help=about_it, bind=LINK)
     if field.kind == "int":
-        return int(st.number_input(name, value=int(field.value or 0), step=1, key=key, help=about_it, bind=LINK))
+        return int(number(name, value=int(field.value or 0), step=1, key=key, help=about_it))
     if field.kind == "float":
-        return float(st.number_input(name, value=float(field.value), step=None, format="%g", key=key, help=about_it, bind=LINK))
+        return float(number(name, value=float(field.value), step=None, format="%g", key=key, help=about_it))
     return st.text_input(name, str(field.value), key=key, help=about_it, bind=LINK)
 
 

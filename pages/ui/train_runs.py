@@ -7,7 +7,7 @@ import streamlit as st
 from elastic_core.runs import EVENTS, Run, unreadable_runs
 from elastic_core.services import presets, run_table
 from pages.ui import charts, charts_train, shell, unreadable, view
-from pages.ui.one_of import one_of
+from pages.ui.control import one_of
 from pages.ui.view import About
 
 FORMATS = {"NDCG@10": "%.4f", "best valid": "%.4f", "used experts": "percent", "parameters": "localized", "seconds": "%.0f"}

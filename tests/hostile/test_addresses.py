@@ -14,6 +14,7 @@ PAGES = sorted(str(path.relative_to(ROOT / "pages")) for path in (ROOT / "pages"
 PREFIXES = ("keys", "train", "jrn", "exp", "trf", "map", "spd", "cmp", "dat", "mth")
 NONSENSE = {
     "empty": ("",),
+    "endless": ("1e400", "-1e999", "inf", "-Infinity"),
     "numbers": ("-1", "99999999999999999999", "NaN", "0.5"),
     "markup": ("<script>alert(1)</script>", "[x](http://127.0.0.1:9/y)", "![x](file:///etc/passwd)", "`$(id)`"),
     "paths": ("../../etc/passwd", "/dev/zero", "C:\\nul", "file:///proc/self/environ"),

@@ -1,5 +1,6 @@
-"""A choice of exactly one thing: bound to the address, held by a teacher's link, and never without a choice."""
+"""Controls bound to the address and held by a teacher's link, that take whatever an address asks for."""
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -31,3 +32,20 @@ def one_of(
         **look,
     )  # fmt: skip
     return first if chosen is None else chosen
+
+
+def number(label: str, *limits: Any, key: str, place: Any = st, **look: Any) -> Any:
+    """A number: lowest, highest, at first, step, as Streamlit takes them.
+
+    An address may ask for one that is beyond all (`1e400`), of which Streamlit cannot make a whole number: such an address is not
+    listened to."""
+    asked = st.query_params.get(key)
+    bound = {} if asked is not None and _endless(asked) else {"bind": "query-params"}
+    return place.number_input(label, *limits, key=key, disabled=locked(key), **bound, **look)
+
+
+def _endless(text: str) -> bool:
+    try:
+        return not math.isfinite(float(text))
+    except (ValueError, OverflowError):
+        return False
