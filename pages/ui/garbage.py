@@ -2,14 +2,18 @@
 
 Streamlit collects all cyclic garbage after each rerun, and nobody's page runs meanwhile. Looking through what torch, pandas and
 plotly alone keep takes 0.2 s, far longer than most pages. So whatever survives a slow collection is set aside (`gc.freeze`), and
-later ones look only at what is new. Now and then all of it is looked at again, so that what was alive by chance is freed.
+later ones look only at what is new. Once a minute all of it is looked at again, so that visitors who have left and what else was
+alive by chance are freed, and the memory goes back to the system.
 """
 
+import ctypes
 import gc
+import sys
 import time
+from contextlib import suppress
 
 SLOW = 0.01  # seconds; what a collection may take before its survivors are set aside
-AGAIN = 600.0  # seconds between two looks at everything
+AGAIN = 60.0  # seconds between two looks at everything
 
 
 class Keeper:
@@ -18,16 +22,21 @@ class Keeper:
     def __init__(self) -> None:
         self.began = 0.0
         self.looked = time.monotonic()
+        self.everything = False
 
     def __call__(self, phase: str, info: dict[str, int]) -> None:
         if info["generation"] < 2:
             return
         if phase == "start":
-            if time.monotonic() - self.looked > AGAIN:
+            self.everything = time.monotonic() - self.looked > AGAIN
+            if self.everything:
                 self.looked = time.monotonic()
                 gc.unfreeze()
             self.began = time.thread_time()
-        elif time.thread_time() - self.began > SLOW:
+            return
+        if self.everything:
+            _give_back()
+        if self.everything or time.thread_time() - self.began > SLOW:
             gc.freeze()
 
 
@@ -35,3 +44,10 @@ def keep_short() -> None:
     """Called by the frame on every rerun; does something once in a process."""
     if not any(isinstance(callback, Keeper) for callback in gc.callbacks):
         gc.callbacks.append(Keeper())
+
+
+def _give_back() -> None:
+    """glibc keeps freed memory between what is still used; elsewhere there is nothing to do."""
+    if sys.platform == "linux":
+        with suppress(OSError, AttributeError):
+            ctypes.CDLL(None).malloc_trim(0)

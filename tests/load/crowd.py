@@ -137,12 +137,13 @@ def processor(process: int) -> float:
 
 
 @contextlib.contextmanager
-def server(app: Path, log: Path) -> Iterator[tuple[str, int]]:
-    """The app of a checkout on a free port: its address and process."""
+def server(app: Path, log: Path, keep: int = 120) -> Iterator[tuple[str, int]]:
+    """The app of a checkout on a free port: its address and process. Who has left is kept for so many seconds."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    words = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.headless", "true", "--server.port", str(port)]
+    words = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.headless", "true", "--server.port", str(port),
+             "--server.disconnectedSessionTTL", str(keep)]  # fmt: skip
     address = f"http://127.0.0.1:{port}"
     with log.open("wb") as out, subprocess.Popen(words, cwd=app, stdout=out, stderr=out) as running:
         try:

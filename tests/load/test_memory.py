@@ -15,8 +15,8 @@ from test_crowd import app  # noqa: F401  (a fixture: the app with two tiny runs
 @pytest.mark.skipif("ELASTIC_LONG" not in os.environ, reason="ten minutes of visits: ELASTIC_LONG=1 asks for them")
 @pytest.mark.timeout(900)
 def test_reruns_and_visitors_leave_nothing_behind(app: Path, tmp_path: Path) -> None:  # noqa: F811
-    with server(app, tmp_path / "server.log") as (address, process), ThreadPoolExecutor(1) as thread:
-        memory = thread.submit(asyncio.run, wander(address, process, 500)).result()
+    with server(app, tmp_path / "server.log", keep=10) as (address, process), ThreadPoolExecutor(1) as thread:
+        memory = thread.submit(asyncio.run, wander(address, process, 500, every=True)).result()
         visits = thread.submit(asyncio.run, come_and_go(address, process, 8)).result()
     assert grown(memory)[2] < 50, memory[::20]
     assert max(visits) - visits[0] < 50, visits
