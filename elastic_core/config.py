@@ -162,6 +162,7 @@ class ModelConfig(Named):
     layers: Annotated[int, Within(1, 64)] = 2
     heads: Annotated[int, Within(1, 128)] = 1
     dropout: Annotated[float, Within(0, 0.99)] = 0.2
+    repeats: bool = False  # ours: a learned number that having been met before adds to an item's score
 
     def __post_init__(self) -> None:
         super().__post_init__()

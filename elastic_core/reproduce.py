@@ -32,6 +32,7 @@ VARIANTS: dict[str, tuple[str, ...]] = {
     "gate-none": ("model.gate=none", "model.balance_weight=0"),
     "norm-layer": ("model.query_norm=layer", "model.balance_weight=0"),
     "no-local": ("model.conv_width=0",),
+    "repeats": ("model.repeats=true",),
 }
 # What interest slots are made of, one step taken back at a time.
 SLOT_VARIANTS: dict[str, tuple[str, ...]] = {
@@ -42,8 +43,8 @@ SLOT_VARIANTS: dict[str, tuple[str, ...]] = {
     "one-state": ("model.readout=state",),
     "no-recency": ("model.shares=false",),
 }
-# A control: is ELASTIC ahead because of its memory, or because of the convolution that goes with it?
-SASREC_VARIANTS: dict[str, tuple[str, ...]] = {"local": ("model.conv_width=16",)}
+# Controls: is ELASTIC ahead because of its memory or of the convolution beside it? What if a model knows what was met before?
+SASREC_VARIANTS: dict[str, tuple[str, ...]] = {"local": ("model.conv_width=16",), "repeats": ("model.repeats=true",)}
 SIDES, EXPERTS = (8, 16, 32, 64, 128, 256, 512), (4, 8, 16)  # Figure 5
 SEEDS = (0, 1, 2)
 
@@ -88,6 +89,7 @@ def _planted() -> Iterator[Row]:
     for seed in SEEDS:
         for model, variant in (("elastic-slots", ""), ("elastic-slots", "memory-none"), ("sasrec", ""), ("elastic", "")):
             yield _row("planted-64", model, variant, seed)
+    yield _row("planted-64", "sasrec", "repeats")
     for variant in SLOT_VARIANTS:
         if variant != "memory-none":
             yield _row("planted-64", "elastic-slots", variant)
@@ -102,6 +104,7 @@ def _movielens_100k() -> Iterator[Row]:
     for seed in SEEDS:
         yield _row("ml-100k", "elastic-slots", "memory-none", seed)
         yield _row("ml-100k", "sasrec", "local", seed)
+    yield _row("ml-100k", "sasrec", "repeats")
     for variant in VARIANTS:
         yield _row("ml-100k", "elastic", variant)
 

@@ -24,6 +24,10 @@ NAMES = {
     "elastic": "ELASTIC",
     "elastic-slots": "ELASTIC with interest slots",
 }
+CONTROLS = {
+    "sasrec (local)": "SASRec with ELASTIC's local convolution",
+    "sasrec (repeats)": "SASRec that knows what was met before",
+}
 OURS = ("elastic", "elastic-slots")
 ELASTIC_VARIANTS = {
     "dispatch-none": "no dispatcher (self-attention, the experts as extra keys)",
@@ -33,6 +37,7 @@ ELASTIC_VARIANTS = {
     "pkm-act": "PKM-ACT: a retrieval before every layer",
     "norm-layer": "layer norm instead of whitening, no balance term",
     "gate-none": "no gate, no balance term: Algorithm 1 as printed, a frozen random router",
+    "repeats": "with a learned number for what was met before (ours)",
 }
 SLOT_VARIANTS = {
     "memory-none": "no memory: the same slots for k interests that everybody shares",
@@ -158,7 +163,7 @@ def _results(systems: Systems) -> Iterable[str]:
         kind, _, recipe = label.partition(" ")
         if kind in OURS:
             rivals = [f"{name} {recipe}".strip() for name in ("sasrec", *OURS[: OURS.index(kind)])]
-            peers = {peer: plain[peer] for peer in order if peer in ("popularity", "cooccurrence", *rivals)}
+            peers = {peer: plain[peer] for peer in order if peer in ("popularity", "cooccurrence", *rivals, *CONTROLS)}
             named = [(_name(peer, of), of) for peer, of in peers.items()]
             yield _against(f"{_name(label, runs)} minus", runs, named, PROTOCOLS)
     for model in OURS:
@@ -190,6 +195,8 @@ def _against(title: str, runs: list[Run], peers: list[tuple[str, list[Run]]], pr
 
 def _name(label: str, runs: list[Run]) -> str:
     """`elastic (70 minutes)` → ELASTIC, K = 16², k = 8 (70 minutes)."""
+    if label in CONTROLS:
+        return CONTROLS[label]
     kind, _, rest = label.partition(" ")
     model = runs[0].config.model
     size = f", K = {model.side}², k = {model.k}" if hasattr(model, "side") and hasattr(model, "k") else ""

@@ -86,6 +86,8 @@ VARIANTS = [
     Case("sasrec", {"fused": False}),
     Case("sasrec", {"heads": 2}),
     Case("sasrec", {"conv_width": 3}),
+    Case("sasrec", {"repeats": True}),
+    Case("elastic-slots", {"repeats": True}),
 ]
 ALL = [*(Case(name) for name in models.names()), *VARIANTS]
 TRAINED = [case for case in ALL if models.model_class(case.name).objective]

@@ -8,6 +8,7 @@ for _module in pkgutil.iter_modules(__path__):
 
 from elastic_core.models.contract import (  # noqa: E402
     Encoded,
+    Met,
     Recommender,
     Retrieves,
     Scorer,
@@ -24,6 +25,6 @@ from elastic_core.models.contract import (  # noqa: E402
 from elastic_core.models.registry import MOST_PARAMETERS, build, model_class, names, outline, register  # noqa: E402
 
 __all__ = [
-    "MOST_PARAMETERS", "Encoded", "Recommender", "Retrieves", "Scorer", "Stream", "Streams", "Traces", "Variant", "build",
+    "MOST_PARAMETERS", "Encoded", "Met", "Recommender", "Retrieves", "Scorer", "Stream", "Streams", "Traces", "Variant", "build",
     "can_retrieve", "can_stream", "memory_of", "model_class", "names", "open_stream", "outline", "register", "tracing",
 ]  # fmt: skip

@@ -56,7 +56,7 @@ class Bert4Rec(Recommender):
         return super().kept_per_event(columns) + (0 if self.config.fused else 3 * self.config.heads * columns)
 
     def scorer(self) -> Scorer:
-        return Scorer(self.events.items.weight[: self.n_items + 1])
+        return Scorer(self.events.items.weight[: self.n_items + 1], again=self.again)
 
     def _encode(self, batch: Batch, last: bool) -> Tensor:
         x, real = self.events(batch.items, batch.padded), batch.real if batch.padded else None

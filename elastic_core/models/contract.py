@@ -24,6 +24,30 @@ class Encoded(NamedTuple):
     summed: Mapping[str, Tensor] = {}
 
 
+class Met(NamedTuple):
+    """What every row has met: row r of the states the items in `items[row[r]]`, up to column `upto[r]` where that is given."""
+
+    items: Tensor  # [B, N] 0 pads; numbers beyond the catalogue are no items
+    row: Tensor  # [M]
+    upto: Tensor | None = None  # [M]
+
+    @classmethod
+    def by(cls, batch: Batch) -> "Met":
+        """What is read of every history, for the state after it."""
+        return cls(batch.items, torch.arange(len(batch.items), device=batch.items.device))
+
+    def among(self, n_items: int, part: slice = slice(None)) -> Tensor:
+        """1 where a row has met an item, float `[M, n_items + 1]`; column 0 is 0."""
+        items = self.items[self.row[part]]
+        if self.upto is not None:
+            later = torch.arange(items.shape[1], device=items.device) > self.upto[part].unsqueeze(1)
+            items = items.masked_fill(later, 0)
+        items = items.masked_fill(items > n_items, 0)
+        found = torch.zeros(len(items), n_items + 1, device=items.device).scatter_(1, items, 1.0)
+        found[:, 0] = 0
+        return found
+
+
 class Scorer(NamedTuple):
     """From a state to scores of items (Eq. 8): one table for the loss and for ranking, learned or composed, and a bias.
 
@@ -34,13 +58,17 @@ class Scorer(NamedTuple):
     table: Tensor  # [n_items + 1, d]; row 0 is padding
     bias: Tensor | None = None  # [n_items + 1]
     parts: int = 0  # 0: a state is one vector
+    again: Tensor | None = None  # what having been met adds to every logit (`ModelConfig.repeats`), a number
 
-    def __call__(self, states: Tensor) -> Tensor:
-        """States `[..., D]` → `[..., n_items + 1]`; column 0 means nothing."""
+    def __call__(self, states: Tensor, met: Met | None = None) -> Tensor:
+        """States `[..., D]` → `[..., n_items + 1]`; column 0 means nothing. For `[M, D]`, with what was `met` counted: without,
+        items are scored as if all were new."""
+        extra = None if met is None or self.again is None else self.again * met.among(self.table.shape[0] - 1)
         if not self.parts:
-            return self.logits(states)
+            return self.logits(states) if extra is None else self.logits(states) + extra
         vectors, shares = self.split(states)
-        mixed = (self.logits(vectors)[..., 1:].log_softmax(-1) + shares.unsqueeze(-1)).logsumexp(-2)
+        logits = self.logits(vectors) if extra is None else self.logits(vectors) + extra.unsqueeze(-2)
+        mixed = (logits[..., 1:].log_softmax(-1) + shares.unsqueeze(-1)).logsumexp(-2)
         return functional.pad(mixed, (1, 0), value=-torch.inf)
 
     def split(self, states: Tensor) -> tuple[Tensor, Tensor]:
@@ -63,6 +91,7 @@ class Scorer(NamedTuple):
         return logits if self.bias is None else logits + self.bias[items].unsqueeze(-1)
 
 
+REACH = 30.0  # nats per unit of the learned number
 Judge = Callable[[Batch], Tensor]
 Edit = Callable[[Retrieved], Retrieved]
 
@@ -97,6 +126,7 @@ class Recommender(nn.Module):
     def __init__(self, config: ModelConfig, catalog: Catalog) -> None:
         super().__init__()
         self.config, self.n_items, self.length = config, catalog.n_items, config.length
+        self.met = nn.Parameter(torch.zeros(())) if config.repeats and self.objective else None
 
     @property
     def trained(self) -> bool:
@@ -118,12 +148,17 @@ class Recommender(nn.Module):
         """What turns states into scores. Composed tables are composed here, with gradient."""
         raise TypeError(f"{self.config.name} has no item table")
 
+    @property
+    def again(self) -> Tensor | None:
+        """For the scorer. Logits must be able to move by many nats while weights move by thousandths."""
+        return None if self.met is None else REACH * self.met
+
     def prepare(self) -> Judge:
         """For a series of judgements: does once what each of them would repeat, and returns what gives `[B, n_items + 1]`."""
         if not self.trained:
             return self.score
         scorer = self.scorer()
-        return lambda batch: scorer(self.last_state(batch))
+        return lambda batch: scorer(self.last_state(batch), Met.by(batch))
 
     def score(self, batch: Batch) -> Tensor:
         """Scores of every item as the next one, `[B, n_items + 1]`."""

@@ -132,7 +132,7 @@ class Elastic(WithMemory, Streams, Traces):
         return self.norm(self._encode(batch, last=True, edit=edit)[0][:, -1])
 
     def scorer(self) -> Scorer:
-        return Scorer(self.events.items.weight)
+        return Scorer(self.events.items.weight, again=self.again)
 
     def retrieve(self, batch: Batch) -> Retrieved:
         return self._retrieve(0, *self._read_for_retrieval(batch))

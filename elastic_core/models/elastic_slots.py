@@ -41,7 +41,7 @@ from elastic_core.layers.padding import masked
 from elastic_core.layers.slot_layer import SlotLayer
 from elastic_core.layers.standing import Standing
 from elastic_core.layers.voting import VotingMemory
-from elastic_core.models.contract import Attribution, Edit, Encoded, Judge, Scorer, Streams, Trace, Traces, Variant
+from elastic_core.models.contract import Attribution, Edit, Encoded, Judge, Met, Scorer, Streams, Trace, Traces, Variant
 from elastic_core.models.registry import register
 from elastic_core.models.with_memory import MemoryConfig, WithMemory, interest_memory
 
@@ -137,10 +137,10 @@ class ElasticSlots(WithMemory, Streams, Traces):
     def prepare(self) -> Judge:
         """Works out once what every expert stands for."""
         scorer, masses = self.scorer(), self._all_masses() if self.retrieves else None
-        return lambda batch: scorer(self._last(batch, masses))
+        return lambda batch: scorer(self._last(batch, masses), Met.by(batch))
 
     def scorer(self) -> Scorer:
-        return Scorer(self.events.items.weight, parts=self.parts)
+        return Scorer(self.events.items.weight, parts=self.parts, again=self.again)
 
     def kept_per_event(self, columns: int) -> int:
         return super().kept_per_event(columns) + 8 * self.config.k**2

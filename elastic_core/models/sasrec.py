@@ -79,7 +79,7 @@ class SASRec(Recommender):
         return super().kept_per_event(columns) + (0 if self.config.fused else 3 * self.config.heads * columns)
 
     def scorer(self) -> Scorer:
-        return Scorer(self.events.items.weight)
+        return Scorer(self.events.items.weight, again=self.again)
 
     def _encode(self, batch: Batch, last: bool) -> Tensor:
         real = batch.real if batch.padded else None

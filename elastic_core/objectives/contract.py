@@ -17,7 +17,7 @@ from elastic_core.config import ObjectiveConfig
 from elastic_core.data import Dataset
 from elastic_core.data.batches import Batch, left_pad, left_pad_times, needed_columns
 from elastic_core.errors import InputError
-from elastic_core.models import Recommender
+from elastic_core.models import Met, Recommender
 from elastic_core.objectives.softmax import full_softmax, negative_proposal, sampled_softmax
 
 POOL = 16  # batches that are sorted by length together
@@ -82,11 +82,15 @@ class Objective:
         encoded, scorer = model(batch), model.scorer()
         chosen = batch.targets > 0
         states, targets = encoded.states[chosen], batch.targets[chosen]
+        met = None
+        if scorer.again is not None:
+            rows, columns = chosen.nonzero(as_tuple=True)
+            met = Met(batch.items, rows, columns if self.shows == "past" else None)
         if self.proposal is None:
-            total = full_softmax(states, targets, scorer)
+            total = full_softmax(states, targets, scorer, met)
         else:
             self.proposal = self.proposal.to(states.device)
-            total = sampled_softmax(states, targets, scorer, self.proposal, self.config.negatives)
+            total = sampled_softmax(states, targets, scorer, self.proposal, self.config.negatives, met)
         return Loss(total, len(targets), encoded.auxiliary, encoded.summed)
 
     # --- one epoch, the same for every objective ---------------------------------------------------------------------

@@ -8,15 +8,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from elastic_core.models import Scorer
+from elastic_core.models import Met, Scorer
 
 CHUNK_BYTES = 1 << 20  # logits that are worked on together: as many as a processor's cache holds
 
 
-def full_softmax(states: Tensor, targets: Tensor, scorer: Scorer) -> Tensor:
-    """Summed cross-entropy over all items; column 0 (padding) takes no part. states `[M, D]`, targets `[M]` in 1 … n_items."""
+def full_softmax(states: Tensor, targets: Tensor, scorer: Scorer, met: Met | None = None) -> Tensor:
+    """Summed cross-entropy over all items; column 0 (padding) takes no part. states `[M, D]`, targets `[M]` in 1 … n_items.
+
+    `met` is what each row had met, for a scorer that knows what that adds (`Scorer.again`)."""
     vectors, shares = scorer.split(states)
-    total: Tensor = _FullSoftmax.apply(vectors, shares.float(), scorer.table, scorer.bias, targets)
+    again = None if met is None else scorer.again
+    total: Tensor = _FullSoftmax.apply(vectors, shares.float(), scorer.table, scorer.bias, again, targets, met)
     return total
 
 
@@ -30,15 +33,19 @@ class _FullSoftmax(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, vectors: Tensor, shares: Tensor, table: Tensor, bias: Tensor | None, targets: Tensor) -> Tensor:
+    def forward(
+        ctx: Any, vectors: Tensor, shares: Tensor, table: Tensor, bias: Tensor | None, again: Tensor | None, targets: Tensor,
+        met: Met | None,
+    ) -> Tensor:  # fmt: skip
         m, parts, d = vectors.shape
         device = vectors.device.type
         half = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else torch.float32
         flat, items = vectors.to(half).reshape(m, parts * d), table[1:].to(half)
-        needs = any(x is not None and x.requires_grad for x in (vectors, shares, table, bias))
+        needs = any(x is not None and x.requires_grad for x in (vectors, shares, table, bias, again))
         d_vectors, d_shares = torch.empty(m, parts, d, device=flat.device), torch.empty_like(shares)
         d_table, total = torch.zeros_like(table, dtype=torch.float32), torch.zeros((), device=flat.device)
         d_bias = None if bias is None else torch.zeros_like(bias, dtype=torch.float32)
+        d_again, seen = None if again is None else torch.zeros((), device=flat.device), None
         rows = max(1, CHUNK_BYTES // (4 * parts * len(items)) if device == "cpu" else m)
         for at in range(0, m, rows):
             part = slice(at, at + rows)
@@ -46,6 +53,9 @@ class _FullSoftmax(torch.autograd.Function):
             logits = (v @ items.T).float()
             if bias is not None:
                 logits += bias[1:].float()
+            if again is not None and met is not None:
+                seen = met.among(len(items), part)[:, 1:].repeat_interleave(parts, 0)
+                logits += again.float() * seen
             goal = (targets[part] - 1).repeat_interleave(parts).unsqueeze(1)  # [R P, 1]
             right = logits.gather(1, goal).view(-1, parts)
             top = logits.amax(1, keepdim=True)
@@ -63,16 +73,20 @@ class _FullSoftmax(torch.autograd.Function):
                 d_table[1:] += rough.T @ v
                 if d_bias is not None:
                     d_bias[1:] += gradient.sum(0)
-        ctx.found = (d_vectors.to(vectors.dtype), d_shares, d_table.to(table.dtype), d_bias)
+                if d_again is not None and seen is not None:
+                    d_again += (gradient * seen).sum()
+        ctx.found = (d_vectors.to(vectors.dtype), d_shares, d_table.to(table.dtype), d_bias, d_again)
         return total
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         (scale,) = gradients
-        return (*(None if x is None else x * scale for x in ctx.found), None)
+        return (*(None if x is None else x * scale for x in ctx.found), None, None)
 
 
-def sampled_softmax(states: Tensor, targets: Tensor, scorer: Scorer, proposal: Tensor, negatives: int) -> Tensor:
+def sampled_softmax(
+    states: Tensor, targets: Tensor, scorer: Scorer, proposal: Tensor, negatives: int, met: Met | None = None
+) -> Tensor:
     """Softmax over the target and `negatives` items shared by the whole step, drawn with replacement from `proposal`, summed.
 
     Every negative's logit is corrected by -log(negatives · q): the expected denominator is then the full one. Negatives
@@ -82,6 +96,9 @@ def sampled_softmax(states: Tensor, targets: Tensor, scorer: Scorer, proposal: T
     vectors, shares = scorer.split(states)
     right = scorer.at(vectors, targets).float()  # [M, P]
     wrong = scorer.among(vectors, drawn).float() - (proposal[drawn] * negatives).log()
+    if met is not None and scorer.again is not None:
+        seen = scorer.again * met.among(len(proposal) - 1)
+        right, wrong = right + seen.gather(1, targets.unsqueeze(1)), wrong + seen[:, drawn].unsqueeze(1)
     wrong = wrong.masked_fill((drawn[None, :] == targets[:, None]).unsqueeze(1), -torch.inf)
     return _surprise(right, torch.cat([right.unsqueeze(-1), wrong], dim=-1).logsumexp(-1), shares)
 

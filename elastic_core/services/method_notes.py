@@ -167,6 +167,7 @@ VARIANTS = {
     "gate-none": "without the gate: Algorithm 1 as printed",
     "norm-layer": "layer norm on the query, no balance term",
     "no-local": "without the local convolution (ours)",
+    "repeats": "with a learned number for what was met before (ours)",
 }
 
 GLOSSARY = (

@@ -13,7 +13,7 @@ from elastic_core.data.batches import history_batch
 from elastic_core.data.histories import Split
 from elastic_core.errors import InputError
 from elastic_core.layers.interest_memory import Retrieved
-from elastic_core.models import Recommender
+from elastic_core.models import Met, Recommender
 
 Edit = Callable[[Retrieved], Retrieved]
 VERBS = {
@@ -76,7 +76,7 @@ def answer(
         raise InputError("the history is empty: at least one event is needed")
     batch = history_batch(read.items, model.length)
     changed: dict[str, Any] = {"edit": edit} if edit else {}
-    scores = model.scorer()(model.last_state(batch, **changed))[0] if edit else model.score(batch)[0]
+    scores = model.scorer()(model.last_state(batch, **changed), Met.by(batch))[0] if edit else model.score(batch)[0]
     scores = scores.float().clone()
     scores[0] = -torch.inf
     if exclude_seen:

@@ -1,0 +1,109 @@
+"""The loss against one written out: mixtures, a bias, what was met before, in chunks of any size, with every gradient."""
+
+from unittest import mock
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as some
+from torch import Tensor
+
+from elastic_core import models, recipes
+from elastic_core.data import Dataset
+from elastic_core.data.batches import Batch, reading_batch
+from elastic_core.models import Met, Scorer
+from elastic_core.models.contract import REACH
+from elastic_core.objectives import build, softmax
+from elastic_core.objectives.softmax import full_softmax, negative_proposal, sampled_softmax
+
+
+def plain(states: Tensor, targets: Tensor, scorer: Scorer, met: Met) -> Tensor:
+    """Row by row, item by item."""
+    total = torch.zeros(())
+    vectors, shares = scorer.split(states)
+    for m, target in enumerate(targets.tolist()):
+        events = met.items[met.row[m]]
+        seen = set((events if met.upto is None else events[: int(met.upto[m]) + 1]).tolist()) - {0}
+        parts = []
+        for vector, share in zip(vectors[m], shares[m], strict=True):
+            logits = [
+                scorer.table[item] @ vector
+                + (0 if scorer.bias is None else scorer.bias[item])
+                + (scorer.again if scorer.again is not None and item in seen else 0)
+                for item in range(1, len(scorer.table))
+            ]
+            parts.append(torch.stack(logits).log_softmax(0)[target - 1] + share)
+        total = total - torch.stack(parts).logsumexp(0)
+    return total
+
+
+@settings(max_examples=40)
+@given(
+    some.integers(1, 6), some.sampled_from([0, 1, 3]), some.integers(2, 9), some.booleans(), some.booleans(),
+    some.sampled_from([64, 1 << 20]), some.integers(0, 10**6),
+)  # fmt: skip
+def test_the_full_softmax_is_the_one_written_out(
+    rows: int, parts: int, items: int, biased: bool, past: bool, chunk: int, seed: int
+) -> None:
+    torch.manual_seed(seed)
+    d = 4
+    inputs = {
+        "states": torch.randn(rows, parts * (d + 1) if parts else d), "table": torch.randn(items + 1, d),
+        "bias": torch.randn(items + 1), "again": torch.randn(()) * 3,
+    }  # fmt: skip
+    met = Met(torch.randint(0, items + 2, (3, 5)), torch.randint(0, 3, (rows,)), torch.randint(0, 5, (rows,)) if past else None)
+    targets = torch.randint(1, items + 1, (rows,))
+    found = []
+    for work in (full_softmax, plain):
+        given_to = {name: value.clone().requires_grad_() for name, value in inputs.items()}
+        scorer = Scorer(given_to["table"], given_to["bias"] if biased else None, parts, given_to["again"])
+        with mock.patch.object(softmax, "CHUNK_BYTES", chunk):
+            total = work(given_to["states"], targets, scorer, met)
+        total.backward()
+        found.append([total.detach(), *(given_to[name].grad for name in ("states", "again")), given_to["table"].grad[1:]])  # type: ignore[index]
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-4)
+
+
+def test_the_sampled_softmax_tends_to_it_with_what_was_met() -> None:
+    torch.manual_seed(0)
+    items, rows, d = 40, 30, 6
+    scorer = Scorer(torch.randn(items + 1, d) * 0.5, again=torch.tensor(-2.0))
+    states, targets = torch.randn(rows, d), torch.randint(1, items + 1, (rows,))
+    met = Met(torch.randint(0, items + 1, (5, 12)), torch.randint(0, 5, (rows,)), torch.randint(0, 12, (rows,)))
+    proposal = negative_proposal(torch.arange(items + 1) ** 2)
+    full, new = float(full_softmax(states, targets, scorer, met)), float(full_softmax(states, targets, scorer))
+    drawn = sum(float(sampled_softmax(states, targets, scorer, proposal, 4_096, met)) for _ in range(20)) / 20
+    assert abs(drawn - full) < 0.01 * rows < abs(full - new)
+
+
+@pytest.mark.parametrize("model", ["elastic", "elastic-slots", "sasrec", "bert4rec"])
+def test_every_model_learns_and_serves_what_having_been_met_adds(model: str, small_world: Dataset) -> None:
+    """Scores of what a history holds move by the number, others do not; and the number has a gradient."""
+    torch.manual_seed(0)
+    config = recipes.toy(model).override("model.repeats=true", "model.dropout=0")
+    made = models.build(config.model, small_world.catalog).eval()
+    users = torch.arange(5).numpy()
+    batch = reading_batch(small_world, users, small_world.ends("test")[users], made.length)
+    held = Met.by(batch).among(small_world.catalog.n_items).bool()
+    before = made.score(batch).detach()
+    assert made.met is not None
+    with torch.no_grad():
+        made.met.fill_(-1.0)
+    moved = made.score(batch).detach() - before
+    if made.scorer().parts:  # a mixture of probabilities: met ones lose, the others share what they lose
+        assert (moved[held] < -REACH / 2).all() and (moved[:, 1:][~held[:, 1:]] > 0).all()
+    else:
+        torch.testing.assert_close(moved[held], torch.full_like(moved[held], -REACH), atol=1e-3, rtol=1e-3)
+        assert moved[:, 1:][~held[:, 1:]].abs().max() < 1e-4
+    objective = build(config.objective, small_world, made.length)
+    loss = objective.loss(made.train(), next(iter(objective.epoch(0, 0, 16))))
+    loss.total.backward()
+    assert made.met.grad is not None and made.met.grad.abs() > 0
+
+
+def test_an_event_that_lies_ahead_is_not_met_yet() -> None:
+    met = Met(torch.tensor([[0, 3, 5, 9, 3]]), torch.zeros(3, dtype=torch.long), torch.tensor([0, 2, 4]))
+    assert [set(row.nonzero()[:, 0].tolist()) for row in met.among(8)] == [set(), {3, 5}, {3, 5}]
+    batch = Batch(met.items, met.items)
+    assert set(Met.by(batch).among(8)[0].nonzero()[:, 0].tolist()) == {3, 5}
