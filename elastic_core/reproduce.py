@@ -104,9 +104,12 @@ def _movielens_100k() -> Iterator[Row]:
     for seed in SEEDS:
         yield _row("ml-100k", "elastic-slots", "memory-none", seed)
         yield _row("ml-100k", "sasrec", "local", seed)
-    yield _row("ml-100k", "sasrec", "repeats")
+    for seed in SEEDS:
+        yield _row("ml-100k", "sasrec", "repeats", seed)
+        yield _row("ml-100k", "elastic", "repeats", seed)
     for variant in VARIANTS:
-        yield _row("ml-100k", "elastic", variant)
+        if variant != "repeats":
+            yield _row("ml-100k", "elastic", variant)
 
 
 def _movielens_1m() -> Iterator[Row]:
