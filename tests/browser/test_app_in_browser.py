@@ -2,11 +2,13 @@
 
 import re
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 from pointing import click, marks
+from visiting import Server, Visit, copy_app, free_port
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 PLANTED = "run=planted-elastic"
@@ -67,7 +69,9 @@ def test_product_key_stepper_walks_to_the_end_and_brute_force_agrees(visit: Any)
     assert re.search(r"\b([\d,]+) of \1\b", visit.text())  # brute force agrees: N of N
 
 
-@pytest.mark.parametrize("query", ["run=../../etc&user=-3", "run=%3Cscript%3E&user=x", f"user=99999999&{PLANTED}"])
+@pytest.mark.parametrize(
+    "query", ["run=../../etc&user=-3", "run=%3Cscript%3E&user=x", f"user=99999999&{PLANTED}", f"user=1e400&{PLANTED}"]
+)
 def test_hostile_addresses_fall_back_and_say_so(visit: Any, query: str) -> None:
     visit.open(f"/?{query}")
     visit.says("What does ELASTIC do with one person’s history?", "There is no person")
@@ -100,12 +104,22 @@ def test_a_training_survives_reload_and_restart_and_stops(visit: Any) -> None:
     assert (run / "model.safetensors").is_file() and '"end"' in (run / "metrics.jsonl").read_text()
 
 
-def test_what_nobody_foresaw_is_one_sentence_and_a_way_on(visit: Any) -> None:
-    """Streamlit itself breaks on a number without end in the address, before anybody can look at it."""
-    visit.begin("/experts?run=planted-elastic&user=12&expert=1e400")
+def test_what_nobody_foresaw_is_one_sentence_and_a_way_on(tmp_path: Path, browser: Browser) -> None:
+    """A page that breaks at something in the address: what it says is nobody's business, and the link leads to it without."""
+    folder = copy_app(tmp_path)
+    page = folder / "pages" / "reference" / "method.py"
+    breaks = "import streamlit as st\nif 'odd' in st.query_params:\n    raise OverflowError('a secret')\n"
+    page.write_text(breaks + page.read_text())
+    running, context = Server(folder, free_port()), browser.new_context()
+    running.start()
+    visit = Visit(context.new_page(), running)
+    visit.begin("/method?run=planted-elastic&user=12&odd=1")
     said = visit.page.locator(".st-key-failure")
     expect(said).to_contain_text("This page met something that it was not made for (OverflowError)")
-    assert visit.page.get_by_test_id("stException").count() == 0
+    assert visit.page.get_by_test_id("stException").count() == 0 and "a secret" not in visit.page.content()
     address = said.get_by_role("link").get_attribute("href")
+    assert address is not None
     visit.open(address)
-    expect(visit.main.get_by_role("heading", level=1)).to_contain_text("What does")
+    expect(visit.main.get_by_role("heading", level=1)).to_contain_text("What is implemented")
+    context.close()
+    running.stop()
