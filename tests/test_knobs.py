@@ -102,6 +102,17 @@ def test_a_model_that_learned_nothing_is_not_moved_by_it(small_world: Dataset) -
     assert abs(row["d_own"]) < 0.1
 
 
+def test_nobody_is_lent_what_they_have(small_world: Dataset) -> None:
+    """With as many experts as everybody retrieves there is none to lend, and that ends."""
+    torch.manual_seed(0)
+    model = models.build(recipes.toy("elastic-slots").override("model.side=2").model, small_world.catalog).eval()
+    traffic = routing(model, small_world)
+    if len(np.unique(knobs.stands_for(model, small_world, traffic))) < 2:
+        pytest.skip("the four stand for one block")
+    table = knobs.measure(model, small_world, traffic, factors=(2.0,)).set_index("knob")
+    assert table.loc["own, × 2", "people"] == 60 and table.loc["lent, × 1", "people"] == 0
+
+
 def test_data_without_genres_say_so(tiny: tuple[Recommender, Dataset, Run]) -> None:
     model, dataset, _ = tiny
     bare = dataclasses.replace(dataset, catalog=type(dataset.catalog).numbered(dataset.catalog.n_items))

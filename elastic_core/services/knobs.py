@@ -26,6 +26,7 @@ from elastic_core.services import ablation, experts
 from elastic_core.services.recommend import Edit
 
 FACTORS = (0.0, 0.5, 2.0, 4.0, 8.0)
+TRIES = 50  # at drawing somebody an expert they do not have
 LEAST = 0.002  # of an even mixture of all experts: a genre below is not what an expert can be named after
 
 
@@ -86,7 +87,7 @@ class Turned:
         row: dict[str, object] = {"knob": self.what, "people": int(known.sum())}
         for name, values in (("own", self.own), ("other", self.other), ("ndcg", self.gain)):
             low, high = ablation.interval(values[known])
-            row |= {f"d_{name}": float(values[known].mean()), f"{name}_low": low, f"{name}_high": high}
+            row |= {f"d_{name}": float(values[known].mean()) if known.any() else float("nan"), f"{name}_low": low, f"{name}_high": high}
         return row
 
 
@@ -133,9 +134,11 @@ def measure(
         ]
         rows.append(turned(f"own, × {factor:g}", passes).row())  # type: ignore[arg-type]
     lent = rng.choice(named, len(users))
-    while (had := (traffic.experts == lent[:, None]).any(1)).any():
+    for _ in range(TRIES):
+        had = (traffic.experts == lent[:, None]).any(1)
         lent[had] = rng.choice(named, int(had.sum()))
-    pair = (means[lent], others(means[lent]))
+    had = (traffic.experts == lent[:, None]).any(1)  # who has them all can be lent none
+    pair = (np.where(had, -1, means[lent]), others(means[lent]))
     for factor in (1.0, max(factors)):
         rows.append(turned(f"lent, × {factor:g}", [(*pair, lambda rows, f=factor: lend(model, lent[rows], f))]).row())  # type: ignore[misc]
     return pd.DataFrame(rows)

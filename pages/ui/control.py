@@ -23,14 +23,12 @@ def one_of(
 ) -> Option:
     """Which of `options` is chosen, at first `default` (or the first); `named` is what people read.
 
-    An address that names the control and leaves its value empty would choose nothing: it is read as one that does not name it."""
-    if st.query_params.get(key) == "":
-        st.query_params.pop(key)
+    An address that names the control and leaves its value empty would choose nothing: such an address is not listened to."""
+    bound = {} if st.query_params.get(key) == "" else {"bind": "query-params"}
     first = options[0] if default is None else default
     chosen: Option | None = place.segmented_control(
-        label, options, format_func=named, default=first, required=True, key=key, bind="query-params", disabled=locked(key),
-        **look,
-    )  # fmt: skip
+        label, options, format_func=named, default=first, required=True, key=key, disabled=locked(key), **bound, **look
+    )
     return first if chosen is None else chosen
 
 
