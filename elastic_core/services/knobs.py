@@ -87,7 +87,8 @@ class Turned:
         row: dict[str, object] = {"knob": self.what, "people": int(known.sum())}
         for name, values in (("own", self.own), ("other", self.other), ("ndcg", self.gain)):
             low, high = ablation.interval(values[known])
-            row |= {f"d_{name}": float(values[known].mean()) if known.any() else float("nan"), f"{name}_low": low, f"{name}_high": high}
+            mean = float(values[known].mean()) if known.any() else float("nan")
+            row |= {f"d_{name}": mean, f"{name}_low": low, f"{name}_high": high}
         return row
 
 
