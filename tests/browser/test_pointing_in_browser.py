@@ -48,6 +48,7 @@ def test_a_mark_and_a_lasso_on_the_memory_map(visit: Any) -> None:
     assert written(visit.page.get_by_role("textbox", name="Choose experts").input_value()) == inside
     visit.main.get_by_role("button", name="Keep as").click()
     visit.page.get_by_role("textbox", name="Name", exact=True).fill("night owls")
+    visit.still(visit.page.get_by_role("button", name="Keep", exact=True))
     visit.page.get_by_role("button", name="Keep", exact=True).click()
     visit.page.keyboard.press("Escape")
     visit.main.get_by_role("button", name="Clear", exact=True).click()

@@ -42,6 +42,7 @@ def test_a_teacher_holds_two_controls_and_a_pupil_releases_them(visit: Any, else
     held = visit.page.get_by_role("combobox", name="Held controls")
     for name in ("Person", "Part of the page"):
         held.click()
+        visit.still(visit.page.get_by_role("option", name=name, exact=True))
         visit.page.get_by_role("option", name=name, exact=True).click()
         visit.settled()
     code = visit.page.get_by_test_id("stPopoverBody").get_by_test_id("stCode")

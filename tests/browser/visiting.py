@@ -102,8 +102,25 @@ class Visit:
         expect(self.page.get_by_test_id("stException").or_(self.page.locator(".st-key-failure"))).to_have_count(0)
 
     def press(self, name: str) -> None:
-        self.page.get_by_role("button", name=name).first.click()
+        button = self.page.get_by_role("button", name=name).first
+        self.still(button)
+        button.click()
         self.settled()
+
+    def still(self, thing: Locator) -> None:
+        """Waits until a thing has been in its place for a while: a button of a panel that unfolds is pressed in one place and let
+        go in another, which is no click. No hand is that fast."""
+        frames = """async (thing, wanted) => {
+            let [last, same] = ["", 0]
+            while (same < wanted) {
+                await new Promise(requestAnimationFrame)
+                const {x, y, width, height} = thing.getBoundingClientRect()
+                const now = [x, y, width, height, document.getAnimations().length].join()
+                ;[last, same] = [now, now === last ? same + 1 : 0]
+                if (!thing.isConnected) return
+            }
+        }"""
+        thing.evaluate(frames, 12)
 
     def text(self) -> str:
         return self.main.inner_text()
@@ -144,7 +161,9 @@ class Visit:
 
     def copied(self) -> str:
         """The address in Copy link, as a visitor would take it."""
-        self.page.get_by_role("button", name="Copy link").click()
+        link = self.page.get_by_role("button", name="Copy link")
+        self.still(link)
+        link.click()
         code = self.page.get_by_test_id("stPopoverBody").get_by_test_id("stCode")
         expect(code).to_contain_text(self.server.url)
         address = code.inner_text().strip()
