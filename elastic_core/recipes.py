@@ -11,6 +11,16 @@ from elastic_core.errors import InputError
 Settings = TypeVar("Settings", ModelConfig, ObjectiveConfig)
 
 
+# The grid every other model is tuned on (tuning.py): how SASRec and ELASTIC learn best, each with more dropout as well.
+PLAIN = ("train.batch=64", "train.patience=15")
+AVERAGED = ("train.batch=32", "train.ema_decay=0.99", "train.optimizer=adamw", "train.weight_decay=0.5")
+GRID: dict[str, tuple[str, ...]] = {
+    "plain-0.2": (*PLAIN, "model.dropout=0.2"),
+    "plain-0.4": (*PLAIN, "model.dropout=0.4"),
+    "averaged-0.3": (*AVERAGED, "model.dropout=0.3"),
+    "averaged-0.5": (*AVERAGED, "model.dropout=0.5"),
+}
+CHOSEN: dict[str, str] = {}  # on MovieLens-100K by validation: checkpoints/tuning.csv; untuned models learn as SASRec does
 OF_OUR_OWN: dict[str, dict[str, Any]] = {"elastic-slots": {"retrieval": "random"}}  # settings of the objective
 RATES = {"elastic-slots": 2e-3}
 
@@ -47,6 +57,8 @@ def planted_64(model: str = "elastic") -> RunConfig:
 
 def ml_100k(model: str = "elastic") -> RunConfig:
     """MovieLens-100K: 943 people, 1,349 films. Each model as it did best on validation (checkpoints/LOG.md)."""
+    if model not in ("sasrec", "elastic", "elastic-slots"):
+        return grid_point(model, CHOSEN.get(model, next(iter(GRID))))
     data, shape = DataConfig(source="ml-100k"), {"length": 200, "width": 64, "layers": 2}
     objective = objective_settings(model, span=50, **OF_OUR_OWN.get(model, {}))
     votes = {"half_life": 1e6, "agreement_weight": 0.1} if model == "elastic-slots" else {}
@@ -62,6 +74,18 @@ def ml_100k(model: str = "elastic") -> RunConfig:
             learning_rate=RATES.get(model, 1e-3),
         ),
     )  # fmt: skip
+
+
+def grid_point(model: str, point: str) -> RunConfig:
+    """MovieLens-100K, learned as one point of the grid says. Raises InputError for an unknown point."""
+    if point not in GRID:
+        raise InputError(f"unknown point {point!r} of the grid; known are {', '.join(GRID)}")
+    return RunConfig(
+        data=DataConfig(source="ml-100k"),
+        model=model_settings(model, length=200, width=64, layers=2),
+        objective=objective_settings(model, span=50, **OF_OUR_OWN.get(model, {})),
+        train=TrainConfig(epochs=200),
+    ).override(*GRID[point] if models.model_class(model).objective else ())
 
 
 def ml_1m(model: str = "elastic") -> RunConfig:

@@ -23,7 +23,7 @@ FLOORS = (
     ("models", "weights"),
     ("evaluation", "memory", "objectives", "recipes", "run_log", "runs"),
     ("training",),
-    ("bench", "comparisons", "reproduce", "tables"),
+    ("bench", "comparisons", "reproduce", "tables", "tuning"),
     ("services",),
     ("commands", "__main__"),
 )

@@ -22,6 +22,7 @@ COMMANDS = {
     "experts": "what does each expert of a run stand for, and does it matter?",
     "latents": "what an autoencoder fitted to a run would find in place of experts",
     "bench": "time ELASTIC and SASRec side by side and keep the rows",
+    "tune": "train models at every point of one small grid, and keep what validation said",
     "reproduce": "train every run of the result tables, resumable, and print the tables",
 }
 

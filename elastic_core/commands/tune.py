@@ -1,0 +1,57 @@
+"""Train models at every point of one small grid on MovieLens-100K and keep what validation said; nobody gets more tries.
+
+Outcomes lie in checkpoints/tuning.csv, the runs beside it in tuning-… folders, which git ignores. Resumable, as `reproduce` is.
+
+  python -m elastic_core tune gru4rec lrurec
+  python -m elastic_core tune gru4rec --minutes 20
+  python -m elastic_core tune --list
+"""
+
+import argparse
+import math
+import time
+from pathlib import Path
+
+from elastic_core import models
+from elastic_core.commands.finding import CHECKPOINTS, say
+from elastic_core.commands.progress import Progress
+from elastic_core.data import load
+from elastic_core.errors import InputError
+from elastic_core.machine import find_device
+from elastic_core.recipes import GRID, grid_point
+from elastic_core.tuning import TABLE, outcomes, tune
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("models", nargs="*", help="their names")
+    parser.add_argument("--minutes", type=float, default=0.0, help="stop after so many minutes (default: no limit)")
+    parser.add_argument("--device", default="auto", help="cpu, cuda or auto (default: auto)")
+    parser.add_argument("--root", type=Path, default=CHECKPOINTS, help="where runs and table lie (default: checkpoints)")
+    parser.add_argument("--list", action="store_true", help="train nothing, show what is kept")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    if arguments.minutes < 0:
+        raise InputError(f"--minutes must not be negative, not {arguments.minutes:g}")
+    for name in arguments.models:
+        if not models.model_class(name).objective:
+            raise InputError(f"{name} learns nothing by gradient, so there is nothing to tune")
+    if not arguments.list:
+        if not arguments.models:
+            raise InputError("name the models to tune, or ask for --list")
+        _train(arguments)
+    for found in outcomes(arguments.root / TABLE):
+        if found.model in arguments.models or not arguments.models:
+            print(f"{found.model:<16}{found.point:<16}valid {found.valid:.4f}  epoch {found.best_epoch:>3} of {found.epochs}")
+    return 0
+
+
+def _train(arguments: argparse.Namespace) -> None:
+    at = time.monotonic() + 60 * arguments.minutes if arguments.minutes else math.inf
+    device = str(find_device(arguments.device))
+    for name in arguments.models:
+        config = grid_point(name, next(iter(GRID)))
+        say(f"{name}: {len(GRID)} points")
+        if not tune(name, load(config.data, say), arguments.root, device, at, Progress(config.train.epochs)):
+            say("time is up; the same command goes on from here")
+            return
