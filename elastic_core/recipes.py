@@ -57,7 +57,7 @@ def planted_64(model: str = "elastic") -> RunConfig:
 
 def ml_100k(model: str = "elastic") -> RunConfig:
     """MovieLens-100K: 943 people, 1,349 films. Each model as it did best on validation (checkpoints/LOG.md)."""
-    if model not in ("sasrec", "elastic", "elastic-slots"):
+    if models.model_class(model).objective and model not in ("sasrec", "elastic", "elastic-slots"):
         return grid_point(model, CHOSEN.get(model, next(iter(GRID))))
     data, shape = DataConfig(source="ml-100k"), {"length": 200, "width": 64, "layers": 2}
     objective = objective_settings(model, span=50, **OF_OUR_OWN.get(model, {}))
@@ -85,7 +85,7 @@ def grid_point(model: str, point: str) -> RunConfig:
         model=model_settings(model, length=200, width=64, layers=2),
         objective=objective_settings(model, span=50, **OF_OUR_OWN.get(model, {})),
         train=TrainConfig(epochs=200),
-    ).override(*GRID[point] if models.model_class(model).objective else ())
+    ).override(*GRID[point])
 
 
 def ml_1m(model: str = "elastic") -> RunConfig:

@@ -7,9 +7,13 @@ import statistics
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+import numpy as np
+
 from elastic_core.comparisons import average, compare_runs
+from elastic_core.config import ModelConfig
 from elastic_core.evaluation import verdict
 from elastic_core.evaluation.candidates import PROTOCOLS
+from elastic_core.evaluation.compare import holm
 from elastic_core.evaluation.evaluate import Report
 from elastic_core.reproduce import Row, rows, status
 from elastic_core.runs import Run
@@ -17,18 +21,13 @@ from elastic_core.runs import Run
 METRICS = ("NDCG@10", "HR@10")
 NO_RANKS = "keeps no ranks of its test"
 BEGIN, END = "<!-- results -->", "<!-- /results -->"
-NAMES = {
-    "popularity": "popularity",
-    "cooccurrence": "co-occurrence (training-free)",
-    "sasrec": "SASRec",
-    "elastic": "ELASTIC",
-    "elastic-slots": "ELASTIC with interest slots",
-}
+FLOORS = ("popularity", "cooccurrence")  # need no training
 CONTROLS = {
     "sasrec (local)": "SASRec with ELASTIC's local convolution",
     "sasrec (repeats)": "SASRec that knows what was met before",
 }
 OURS = ("elastic", "elastic-slots")
+LEVEL = 0.05
 ELASTIC_VARIANTS = {
     "dispatch-none": "no dispatcher (self-attention, the experts as extra keys)",
     "no-local": "no local convolution (ours)",
@@ -155,15 +154,15 @@ def _results(systems: Systems) -> Iterable[str]:
     yield f"**{start.get('data')}**, {test.get('users', 0):,} people, {some.n_items():,} items, data {start.get('data_hash')}"
     measured = [*((protocol, "NDCG@10") for protocol in PROTOCOLS), ("full", "HR@10")]
     heads = ["NDCG@10 ± 95% over people", "seeds", *PROTOCOLS, "full HR@10", "spread of seeds, full"]
-    order = sorted(plain, key=lambda label: list(NAMES).index(label.split(" ")[0]))
+    order = sorted(plain, key=_standing)
     in_order = [(label, plain[label]) for label in order]
     lines = [(_name(label, of), _seeds(of), *_means(of, measured), _spread(of, "full", METRICS[0])) for label, of in in_order]
     yield "\n".join(markdown(heads, lines))
     for label, runs in plain.items():
         kind, _, recipe = label.partition(" ")
         if kind in OURS:
-            rivals = [f"{name} {recipe}".strip() for name in ("sasrec", *OURS[: OURS.index(kind)])]
-            peers = {peer: plain[peer] for peer in order if peer in ("popularity", "cooccurrence", *rivals, *CONTROLS)}
+            later = OURS[OURS.index(kind) :]
+            peers = {peer: plain[peer] for peer in order if _rival(peer, recipe) and peer.split(" ")[0] not in later}
             named = [(_name(peer, of), of) for peer, of in peers.items()]
             yield _against(f"{_name(label, runs)} minus", runs, named, PROTOCOLS)
     for model in OURS:
@@ -171,26 +170,49 @@ def _results(systems: Systems) -> Iterable[str]:
             (about, systems[label]) for label, about in VARIANTS.items() if label in systems and label.startswith(f"{model} (")
         ]
         if named and model in systems:
-            yield _against(f"What carries it: {NAMES[model]} minus", systems[model], named, ("full", "full-seen"), own=True)
+            yield _against(f"What carries it: {_called(model)} minus", systems[model], named, ("full", "full-seen"), own=True)
+
+
+def _standing(label: str) -> tuple[int, str, int]:
+    """Floors first, then the peers by name, ours last; a control stands behind what it changes."""
+    kind = label.split(" ")[0]
+    group = FLOORS.index(kind) if kind in FLOORS else 9 + OURS.index(kind) if kind in OURS else len(FLOORS)
+    return group, _called(kind), int(label in CONTROLS)
+
+
+def _rival(label: str, recipe: str) -> bool:
+    """Whether a system is compared with one of the same recipe (`(70 minutes)`, or nothing)."""
+    kind, _, rest = label.partition(" ")
+    return kind in FLOORS or label in CONTROLS or rest == recipe
 
 
 def _against(title: str, runs: list[Run], peers: list[tuple[str, list[Run]]], protocols: Sequence[str], own: bool = False) -> str:
     """One row a peer: its own NDCG@10 (`own`), ELASTIC minus it under each protocol, whether training noise is counted, and what
-    may be claimed under `full`."""
+    may be claimed under `full`, after Holm's adjustment for the number of peers that could be claimed about."""
     heads = [title, *(["full"] if own else []), *(f"{protocol}: 95%, p" for protocol in protocols), "claim, full"]
+    kept = [_reports(runs) is not None and _reports(peer) is not None for _, peer in peers]
+    pairs = zip(kept, peers, strict=True)
+    found = [[compare_runs(runs, peer, each) for each in protocols] if ok else [] for ok, (_, peer) in pairs]
+    open_ = [row[0].p for row in found if row and row[0].seeds_counted]
+    adjusted = iter(holm(np.array(open_)))
     lines = []
-    for name, peer in peers:
+    for (name, peer), row in zip(peers, found, strict=True):
         mine = _means(peer, [("full", METRICS[0])]) if own else []
-        if _reports(runs) is None or _reports(peer) is None:
+        if not row:
             lines.append([name, *mine, *[""] * len(protocols), NO_RANKS])
             continue
-        found = [compare_runs(runs, peer, protocol) for protocol in protocols]
-        cells = [f"{c.difference:+.4f} ({c.low:+.4f} to {c.high:+.4f}), {c.p:.4f}" for c in found]
-        claim = {"A": f"**{NAMES[runs[0].config.model.name]} is better**", "B": f"**{name} is better**", "": verdict.NO_CLAIM}[
-            verdict.better(found[0])
-        ]
-        lines.append([name, *mine, *cells, claim if found[0].seeds_counted else verdict.ONE_RUN])
+        cells = [f"{c.difference:+.4f} ({c.low:+.4f} to {c.high:+.4f}), {c.p:.4f}" for c in row]
+        who = verdict.better(row[0]) if row[0].seeds_counted and next(adjusted) <= LEVEL else ""
+        ours = _called(runs[0].config.model.name)
+        claim = {"A": f"**{ours} is better**", "B": f"**{name} is better**", "": verdict.NO_CLAIM}[who]
+        lines.append([name, *mine, *cells, claim if row[0].seeds_counted else verdict.ONE_RUN])
     return "\n".join(markdown(heads, lines))
+
+
+def _called(kind: str) -> str:
+    """What people call a model: `elastic-slots` → ELASTIC with interest slots."""
+    known = ModelConfig.known.get(kind)
+    return (known.label or kind) if known else kind
 
 
 def _name(label: str, runs: list[Run]) -> str:
@@ -201,7 +223,7 @@ def _name(label: str, runs: list[Run]) -> str:
     model = runs[0].config.model
     size = f", K = {model.side}², k = {model.k}" if hasattr(model, "side") and hasattr(model, "k") else ""
     mark = f" {UNEVEN}" if any("targets" not in row for run in runs for row in run.events("epoch")) else ""
-    return f"{NAMES.get(kind, kind)}{size}{' ' + rest if rest else ''}{mark}"
+    return f"{_called(kind)}{size}{' ' + rest if rest else ''}{mark}"
 
 
 def _seeds(runs: list[Run]) -> str:

@@ -49,14 +49,14 @@ def test_one_run_claims_nothing_and_several_seeds_may(tmp_path: Path) -> None:
     for number, (name, good) in enumerate([("planted-popularity", 0.02), ("planted-sasrec", 0.05), ("planted-elastic", 0.2)]):
         kept(tmp_path, named[name], good, number)
     found = results(tmp_path).splitlines()
-    lines = [line for line in found if line.startswith(("| popularity | +", "| SASRec | +"))]
+    lines = [line for line in found if line.startswith(("| Popularity | +", "| SASRec | +"))]
     assert len(lines) == 2 and all(line.endswith(f"| {verdict.ONE_RUN} |") for line in lines)
     assert not any("better" in line for line in found)
 
     again = [named["planted-sasrec-seed1"], named["planted-elastic-seed1"]]
     kept(tmp_path, again[1], 0.21, 4)
     text = results(tmp_path)
-    assert re.search(r"^\| popularity \| \+.*\*\*ELASTIC is better\*\* \|$", text, re.MULTILINE), "a floor has no training noise"
+    assert re.search(r"^\| Popularity \| \+.*\*\*ELASTIC is better\*\* \|$", text, re.MULTILINE), "a floor has no training noise"
     assert re.search(rf"^\| SASRec \| \+.*{verdict.ONE_RUN} \|$", text, re.MULTILINE)
     kept(tmp_path, again[0], 0.05, 5)
     assert re.search(r"^\| SASRec \| \+.*\*\*ELASTIC is better\*\* \|$", results(tmp_path), re.MULTILINE)

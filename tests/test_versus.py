@@ -15,7 +15,7 @@ from elastic_core.comparisons import compare_runs, system, systems
 from elastic_core.config import DataConfig, PlantedConfig
 from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
-from elastic_core.evaluation.compare import compare, compare_many
+from elastic_core.evaluation.compare import compare, compare_many, holm
 from elastic_core.evaluation.evaluate import Report, evaluate
 from elastic_core.evaluation.verdict import ONE_RUN
 from elastic_core.models import build
@@ -157,7 +157,7 @@ def test_holm_against_the_definition() -> None:
         p = rng.random(size) ** 3
         ranked = sorted(range(size), key=lambda i: p[i])
         slow = [max(min(1.0, (size - j) * p[ranked[j]]) for j in range(ranked.index(i) + 1)) for i in range(size)]
-        assert versus_slices.holm(p) == pytest.approx(slow)
+        assert holm(p) == pytest.approx(slow)
 
 
 def test_extremes_are_the_people_with_the_largest_differences(data: Dataset, a: Report, b: Report) -> None:

@@ -214,3 +214,13 @@ def _same_footing(a: Report, b: Report) -> None:
 
 def _spread(means: tuple[float, ...]) -> float:
     return float(np.std(means, ddof=1)) if len(means) > 1 else float("nan")
+
+
+def holm(p: np.ndarray) -> np.ndarray:
+    """p values `[m]` of m questions to the same people, adjusted by Holm (1979): the i-th smallest of m times m - i + 1, never
+    falling, at most 1."""
+    order = np.argsort(p, kind="stable")
+    scaled = p[order] * np.arange(len(p), 0, -1)
+    adjusted = np.empty(len(p))
+    adjusted[order] = np.minimum(np.maximum.accumulate(scaled), 1.0)
+    return adjusted

@@ -14,7 +14,7 @@ import pandas as pd
 from elastic_core.data import Dataset
 from elastic_core.data.histories import Split
 from elastic_core.evaluation import verdict
-from elastic_core.evaluation.compare import contrast
+from elastic_core.evaluation.compare import contrast, holm
 from elastic_core.evaluation.evaluate import Report
 
 QUARTERS = ("fewest", "few", "many", "most")
@@ -89,15 +89,6 @@ def forest(
     table = pd.DataFrame(rows)
     table["adjusted p"] = holm(table["p"].to_numpy())
     return table
-
-
-def holm(p: np.ndarray) -> np.ndarray:
-    """Holm's step-down adjustment: the i-th smallest of m times m - i + 1, never falling, at most 1."""
-    order = np.argsort(p, kind="stable")
-    scaled = p[order] * np.arange(len(p), 0, -1)
-    adjusted = np.empty(len(p))
-    adjusted[order] = np.minimum(np.maximum.accumulate(scaled), 1.0)
-    return adjusted
 
 
 def remaining(table: pd.DataFrame, level: float = 0.05) -> str:
