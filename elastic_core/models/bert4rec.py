@@ -16,7 +16,7 @@ from elastic_core.data.catalog import Catalog
 from elastic_core.layers.embedding import EventEmbedding
 from elastic_core.models.contract import Encoded, Recommender, Scorer, Variant
 from elastic_core.models.registry import register
-from elastic_core.models.sasrec import Block
+from elastic_core.models.sasrec import Block, self_attention
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +36,9 @@ class Bert4Rec(Recommender):
     def __init__(self, config: Bert4RecConfig, catalog: Catalog) -> None:
         super().__init__(config, catalog)
         self.events = EventEmbedding(self.n_items + 1, config.length, config.width, config.dropout)  # the mask is the last one
-        self.blocks = nn.ModuleList(Block(config, config.expansion, config.fused, causal=False) for _ in range(config.layers))
+        self.blocks = nn.ModuleList(
+            Block(config, config.expansion, self_attention(config, config.fused, causal=False)) for _ in range(config.layers)
+        )
         self.norm = nn.LayerNorm(config.width)
 
     def forward(self, batch: Batch) -> Encoded:

@@ -26,12 +26,14 @@ class SASRecConfig(ModelConfig, name="sasrec"):
 
 
 class Block(nn.Module):
-    """Pre-norm self-attention and feed-forward layer on `[B, N, d]`; `local`: over how many events a convolution goes beside."""
+    """Pre-norm attention and feed-forward layer on `[B, N, d]`; `local`: over how many events a convolution goes beside.
 
-    def __init__(self, config: ModelConfig, expansion: int, fused: bool, causal: bool, local: int = 0) -> None:
+    `attention`: anything that is called with (x, real) as `Attention` is, and has its `last`."""
+
+    def __init__(self, config: ModelConfig, expansion: int, attention: nn.Module, local: int = 0) -> None:
         super().__init__()
         self.norm = nn.LayerNorm(config.width)
-        self.attention = Attention(config.width, config.heads, config.dropout, causal=causal, fused=fused)
+        self.attention = attention
         self.local = LocalConvolution(config.width, local) if local else None
         self.dropout = nn.Dropout(config.dropout)
         self.feed_forward = FeedForward(config.width, config.dropout, expansion)
@@ -39,12 +41,17 @@ class Block(nn.Module):
     def forward(self, x: Tensor, real: Tensor | None = None, last: bool = False) -> Tensor:
         h = self.norm(x)
         if last:
-            y = self.attention.last(h, real)
+            y = self.attention.last(h, real)  # type: ignore[operator]
             if self.local is not None:
                 y = y + self.local.last(masked(h, None if real is None else readable(real)))
             return self.feed_forward(x[:, -1:] + y)
         y = self.attention(h, real)
         return self.feed_forward(x + self.dropout(y if self.local is None else y + self.local(h)))
+
+
+def self_attention(config: ModelConfig, fused: bool, causal: bool) -> Attention:
+    """Softmax attention of this shape."""
+    return Attention(config.width, config.heads, config.dropout, causal=causal, fused=fused)
 
 
 @register(SASRecConfig)
@@ -65,7 +72,8 @@ class SASRec(Recommender):
         super().__init__(config, catalog)
         self.events = EventEmbedding(self.n_items, config.length, config.width, config.dropout)
         self.blocks = nn.ModuleList(
-            Block(config, config.expansion, config.fused, causal=True, local=config.conv_width) for _ in range(config.layers)
+            Block(config, config.expansion, self_attention(config, config.fused, causal=True), config.conv_width)
+            for _ in range(config.layers)
         )
         self.norm = nn.LayerNorm(config.width)
 
