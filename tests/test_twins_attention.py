@@ -1,0 +1,292 @@
+"""LinRec and HSTU against slow twins: one history at a time, position by position, in float64, straight from the formulas."""
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as some
+from torch import Tensor
+from torch.nn import functional
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from elastic_core import models
+from elastic_core.config import ModelConfig
+from elastic_core.data.batches import Batch
+from elastic_core.errors import InputError
+from elastic_core.layers.linear_attention import LinearAttention, read_past
+from elastic_core.models import open_stream
+from elastic_core.models.hstu import HSTU
+from elastic_core.models.linrec import LinRec, LinRecStream
+
+N_ITEMS, LENGTH, WIDTH = 30, 24, 12
+LENGTHS = (24, 1, 2, 13)
+
+
+def built(name: str, **settings: Any) -> Any:
+    """A model in float64 with every parameter far from its start, so that no bias or scale hides behind a zero or a one."""
+    shape = {"length": LENGTH, "width": WIDTH, "layers": 2, "dropout": 0.1, **settings}
+    model = models.build(ModelConfig.known[name](**shape), N_ITEMS)
+    generator = torch.Generator().manual_seed(2)
+    with torch.no_grad():
+        for p in model.parameters():
+            p.copy_(torch.randn(p.shape, generator=generator) * 0.4 + (1.0 if p.shape == (WIDTH,) else 0.0))
+    return model.double().eval()
+
+
+def people(lengths: tuple[int, ...] = LENGTHS, columns: int = LENGTH) -> tuple[Tensor, Tensor]:
+    """Left-padded items and times, minutes to weeks apart, some at once."""
+    generator = torch.Generator().manual_seed(1)
+    there = torch.arange(columns) >= columns - torch.tensor(lengths)[:, None]
+    items = torch.randint(1, N_ITEMS + 1, there.shape, generator=generator)
+    steps = (torch.rand(there.shape, generator=generator) * 15).exp().long() * torch.randint(
+        0, 3, there.shape, generator=generator
+    )
+    return items * there, (900_000_000 + steps.cumsum(1)) * there
+
+
+def inputs(model: Any, items: list[int]) -> list[Tensor]:
+    """Item plus position, counted back from the last event."""
+    table, positions = model.events.items.weight, model.events.positions
+    return [table[item] * math.sqrt(WIDTH) + positions[LENGTH - len(items) + t] for t, item in enumerate(items)]
+
+
+def normed(x: Tensor, layer: Any = None, epsilon: float = 1e-5) -> Tensor:
+    x = (x - x.mean()) / (x.var(correction=0) + epsilon).sqrt()
+    return x if layer is None else layer.weight * x + layer.bias
+
+
+def silu(x: Tensor) -> Tensor:
+    return x / (1 + (-x).exp())
+
+
+def unit(x: Tensor) -> Tensor:
+    x = torch.where(x > 0, x, x.exp() - 1)  # elu
+    return x / x.square().sum().sqrt()
+
+
+def dense(layer: Any, x: Tensor) -> Tensor:
+    return layer.weight @ x + (0 if layer.bias is None else layer.bias)
+
+
+def linrec_twin(model: Any, items: list[int]) -> Tensor:
+    """States `[n, d]` of one history."""
+    x, heads, causal = inputs(model, items), model.config.heads, not model.config.bidirectional
+    e = WIDTH // heads
+    for block in model.blocks:
+        a, h = block.attention, [normed(row, block.norm) for row in x]
+        q, k, v = ([dense(f, row) for row in h] for f in (a.query, a.key, a.value))
+        after = []
+        for t in range(len(x)):
+            read = []
+            for own in (slice(i * e, (i + 1) * e) for i in range(heads)):
+                total = torch.zeros(e).double()
+                for j in range(t + 1 if causal else len(x)):
+                    total += (unit(q[t][own]) @ unit(k[j][own])) * v[j][own]
+                read.append(total / math.sqrt(e))
+            y, f = x[t] + dense(a.output, torch.cat(read)), block.feed_forward
+            after.append(y + dense(f.outer, functional.gelu(dense(f.inner, normed(y, f.norm)))))
+        x = after
+    return torch.stack([normed(row, model.norm) for row in x])
+
+
+def hstu_twin(model: Any, items: list[int], times: list[int]) -> Tensor:
+    """States `[n, d]` of one history."""
+    x, heads = inputs(model, items), model.config.heads
+    e = WIDTH // heads
+    for layer in model.units:
+        z = [normed(row, epsilon=1e-6) for row in x]
+        u, q = zip(*(silu(layer.asks.weight @ row).split(WIDTH) for row in z), strict=True)
+        v, k = zip(*(silu(layer.tells.weight @ row).split(WIDTH) for row in z), strict=True)
+        after = []
+        for i in range(len(x)):
+            read = torch.zeros(WIDTH).double()
+            for j in range(i + 1):
+                bias = layer.distance[i - j]
+                if layer.gap is not None:
+                    bias = bias + layer.gap[min(int(math.log(max(times[i] - times[j], 1)) / 0.301), 128)]
+                for own in (slice(s * e, (s + 1) * e) for s in range(heads)):
+                    read[own] += silu(q[i][own] @ k[j][own] + bias) / LENGTH * v[j][own]
+            after.append(x[i] + dense(layer.output, u[i] * normed(read, epsilon=1e-6)))
+        x = after
+    return torch.stack([normed(row, model.norm) for row in x])
+
+
+@pytest.mark.parametrize("heads", [1, 3])
+@pytest.mark.parametrize(
+    ("name", "more"),
+    [("linrec", {}), ("linrec", {"bidirectional": True}), ("hstu", {}), ("hstu", {"times": "previous"})],
+    ids=str,
+)
+@torch.no_grad()
+def test_a_model_is_its_twin(name: str, more: dict[str, Any], heads: int) -> None:
+    """Every state of every history, and the last one by its shortcut; padded, unpadded and in fewer columns."""
+    model = built(name, heads=heads, **more)
+    items, times = people()
+    batch = Batch(items, items, times=times)
+    states, last = model(batch).states, model.last_state(batch)
+    for row, n in enumerate(LENGTHS):
+        own, when = items[row, -n:].tolist(), times[row, -n:].tolist()
+        expected = linrec_twin(model, own) if name == "linrec" else hstu_twin(model, own, when)
+        torch.testing.assert_close(states[row, -n:], expected)
+        torch.testing.assert_close(last[row], expected[-1])
+        alone = Batch(items[row : row + 1, -n:], items[row : row + 1, -n:], times=times[row : row + 1, -n:], padded=False)
+        torch.testing.assert_close(model(alone).states[0], expected)
+
+
+# --- LinRec ----------------------------------------------------------------------------------------------------------
+
+
+def direct(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return (q @ k.transpose(-1, -2)).tril() @ v
+
+
+def recurrent(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    state, out = torch.zeros(*q.shape[:2], q.shape[-1], v.shape[-1], dtype=q.dtype), []
+    for t in range(q.shape[2]):
+        state = state + k[:, :, t, :, None] * v[:, :, t, None, :]
+        out.append((q[:, :, t, None, :] @ state)[:, :, 0])
+    return torch.stack(out, 2)
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(n=some.integers(1, 70), chunk=some.integers(1, 80), padding=some.integers(0, 70), heads=some.integers(1, 2))
+def test_chunks_change_nothing(n: int, chunk: int, padding: int, heads: int) -> None:
+    """What is read and all gradients: in chunks, directly with N x N products, and one event at a time."""
+    generator = torch.Generator().manual_seed(n)
+    q, k, v, out = torch.randn(4, 2, heads, n, 5, generator=generator)
+    q, k = functional.normalize(q, dim=-1), functional.normalize(k, dim=-1)
+    k[1, :, : min(padding, n)] = 0
+    q, k, v = (x.requires_grad_() for x in (q, k, v))
+    found = read_past(q, k, v, chunk)
+    gradients = torch.autograd.grad(found, (q, k, v), out)
+    for form in (direct, recurrent):
+        exact = [x.detach().double().requires_grad_() for x in (q, k, v)]
+        expected = form(*exact)
+        torch.testing.assert_close(found.double(), expected, atol=1e-5, rtol=1e-5)
+        for x, y in zip(gradients, torch.autograd.grad(expected, exact, out.double()), strict=True):
+            torch.testing.assert_close(x.double(), y, atol=1e-5, rtol=1e-5)
+
+
+@torch.no_grad()
+def test_the_two_forms_read_the_same_at_the_end_and_it_is_the_published_formula() -> None:
+    layers = [LinearAttention(WIDTH, 1, causal).double() for causal in (True, False)]
+    layers[1].load_state_dict(layers[0].state_dict())
+    causal, both = layers
+    x = torch.randn(3, LENGTH, WIDTH).double()
+    q, k = (functional.elu(f(x)) for f in (both.query, both.key))
+    q, k = q / q.norm(dim=-1, keepdim=True), k / k.norm(dim=-1, keepdim=True)
+    published = both.output(q @ (k.mT @ both.value(x)) / math.sqrt(WIDTH))
+    torch.testing.assert_close(both(x), published)
+    torch.testing.assert_close(causal(x)[:, -1], published[:, -1])
+    assert not torch.allclose(causal(x)[:, :-1], published[:, :-1], atol=1e-3)
+
+
+class Largest(TorchDispatchMode):
+    """The most numbers that any tensor held."""
+
+    most = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        found = func(*args, **(kwargs or {}))
+        sizes = [x.numel() for x in (found if isinstance(found, tuple | list) else [found]) if isinstance(x, Tensor)]
+        self.most = max(self.most, *sizes, 0)
+        return found
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_nothing_grows_with_the_square_of_a_length(causal: bool) -> None:
+    """Forward and backward hold no more than N x 64 numbers at a time; N x N and N x d x d are sixteen times as many."""
+    attention, x = LinearAttention(32, 1, causal), torch.randn(1, 1_024, 32)
+    with Largest() as seen:
+        attention(x).sum().backward()
+    assert 1_024 * 32 <= seen.most <= 1_024 * 64
+
+
+def test_sums_are_float32_under_autocast() -> None:
+    """3,000 equal events: a sum in bfloat16 stops at 256."""
+    with torch.autocast("cpu", torch.bfloat16):
+        q = torch.ones(1, 1, 3_000, 1, dtype=torch.bfloat16)
+        found = read_past(q, q, q)
+    assert found.dtype == torch.float32 and found[0, 0, -1, 0] == 3_000
+
+
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(
+    heads=some.sampled_from([1, 2, 3]),
+    layers=some.integers(1, 3),
+    room=some.integers(1, LENGTH - 1),
+    data=some.data(),
+)
+@torch.no_grad()
+def test_the_stream_is_one_batch_pass(heads: int, layers: int, room: int, data: some.DataObject) -> None:
+    """The recurrent form, event by event after histories of all lengths, the empty one included; its size never changes."""
+    model, cut = built("linrec", heads=heads, layers=layers), LENGTH - room
+    lengths = tuple(data.draw(some.lists(some.integers(0, cut), min_size=1, max_size=3)))
+    history, later = people(lengths, cut)[0], people((room,) * len(lengths), room)[0]
+    window = torch.cat([history, later], 1)
+    expected = model(Batch(window, window)).states[:, cut - 1 :]
+    stream = open_stream(model, room)
+    assert isinstance(stream, LinRecStream)
+    found = [stream.refresh(history), *(stream.step(later[:, i]) for i in range(room))]
+    torch.testing.assert_close(torch.stack(found, 1), expected)
+    assert stream.numbers() == layers * WIDTH * WIDTH // heads == sum(kept[0].numel() for kept in stream.sums)
+    with pytest.raises(InputError, match="room"):
+        stream.step(later[:, 0])
+
+
+@torch.no_grad()
+def test_what_a_stream_keeps_is_float32_and_the_last_events_that_fit() -> None:
+    model = models.build(ModelConfig.known["linrec"](length=LENGTH, width=WIDTH), N_ITEMS).eval()
+    assert isinstance(model, LinRec)
+    stream, long = open_stream(model, 4), people((40,), 40)[0]
+    torch.testing.assert_close(stream.refresh(long), stream.refresh(long[:, -20:]), atol=0, rtol=0)
+    with torch.autocast("cpu", torch.bfloat16):
+        stream.refresh(long)
+        stream.step(long[:, 0])
+    assert isinstance(stream, LinRecStream) and {kept.dtype for kept in stream.sums} == {torch.float32}
+    with pytest.raises(InputError, match="constant size"):
+        open_stream(built("linrec", bidirectional=True), 4)
+
+
+# --- HSTU ------------------------------------------------------------------------------------------------------------
+
+
+@torch.no_grad()
+def test_times_count_as_differences_and_are_needed_to_learn_only() -> None:
+    model = built("hstu", times="previous")
+    assert isinstance(model, HSTU)
+    items, times = people()
+    plain = Batch(items, items)
+    timed, shifted = (model(Batch(items, items, times=times + by)).states for by in (0, 86_400))
+    torch.testing.assert_close(shifted[items > 0], timed[items > 0])
+    assert not torch.allclose(model(plain).states[items > 0], timed[items > 0], atol=1e-3)
+    for unit_ in model.units:
+        unit_.gap.zero_()
+    torch.testing.assert_close(model(plain).states, model(Batch(items, items, times=times)).states)
+    with pytest.raises(InputError, match="times of events"):
+        model.train()(plain)
+
+
+@pytest.mark.parametrize(
+    ("name", "more"),
+    [("hstu", {"times": "previous"}), ("hstu", {"heads": 4}), ("linrec", {}), ("linrec", {"bidirectional": True})],
+    ids=str,
+)
+@pytest.mark.parametrize("width", [8, 64])
+def test_what_a_long_history_keeps_is_no_more_than_its_price(name: str, more: dict[str, Any], width: int) -> None:
+    model = models.build(ModelConfig.known[name](length=400, width=width, layers=3, **more), N_ITEMS).train()
+    items = people((400, 390), 400)[0]
+    kept: dict[int, int] = {}
+
+    def pack(x: Tensor) -> Tensor:
+        kept[x.untyped_storage().data_ptr()] = x.untyped_storage().nbytes() // 4
+        return x
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda x: x):
+        model(Batch(items, items, times=torch.arange(400).expand_as(items) * 3_600)).states.sum().backward()
+    for p in model.parameters():
+        kept.pop(p.untyped_storage().data_ptr(), None)
+    priced = 2 * 400 * 3 * model.kept_per_event(400)
+    assert sum(kept.values()) <= priced <= 4 * sum(kept.values())
