@@ -48,7 +48,7 @@ def read_once(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 def read_past(q: Tensor, k: Tensor, v: Tensor, chunk: int = CHUNK) -> Tensor:
     """Σ_{j<=t} (q_t · k_j) v_j for every t: `[B, H, N, e]` three times → `[B, H, N, e]`, O(N·e·(e + C))."""
     n = q.shape[2]
-    chunk = min(chunk, n)
+    chunk = -(-n // -(-n // chunk))  # as many chunks as it takes, all of about the same size: little is padded
     short = -n % chunk
     if short:
         q, k, v = (functional.pad(y, (0, 0, 0, short)) for y in (q, k, v))

@@ -103,10 +103,9 @@ class LinRecStream:
         real = history > 0
         x = masked(model.events.content(history) + model.events.where(slice(cut - history.shape[1], cut)), real)
         self.sums = []
-        for block in model.blocks:
-            attention = _attention(block)
-            self.sums.append(summed(*attention.told(block.norm(x), real)))  # type: ignore[operator]
-            x = block(x, real)
+        for i, block in enumerate(model.blocks):
+            self.sums.append(summed(*_attention(block).told(block.norm(x), real)))  # type: ignore[operator]
+            x = block(x, real, last=i == len(model.blocks) - 1)
         self.left = self.room
         state: Tensor = model.norm(x[:, -1])
         return state
