@@ -10,6 +10,8 @@ from torch import Tensor, nn
 
 from elastic_core.layers.padding import masked
 
+SPREAD = 0.02  # standard deviation of an item's numbers at the start
+
 
 class EventEmbedding(nn.Module):
     """Items `[B, N]` (0 pads) → `[B, N, d]`. The item table also scores candidates (Eq. 8). Positions can be left out."""
@@ -20,9 +22,9 @@ class EventEmbedding(nn.Module):
         self.positions = nn.Parameter(torch.empty(length, width)) if positions else None
         self.dropout = nn.Dropout(dropout)
         self.scale = math.sqrt(width)
-        nn.init.normal_(self.items.weight, std=0.02)
+        nn.init.normal_(self.items.weight, std=SPREAD)
         if self.positions is not None:
-            nn.init.normal_(self.positions, std=0.02)
+            nn.init.normal_(self.positions, std=SPREAD)
         with torch.no_grad():
             self.items.weight[0] = 0
 

@@ -33,10 +33,10 @@ class LinearRecurrence(nn.Module):
         super().__init__()
         self.inner = nn.Linear(width, 2 * channels)  # B and b
         self.outer = nn.Linear(2 * channels, width)  # C and c
-        squared = torch.rand(channels) * (SLOWEST**2 - FASTEST**2) + FASTEST**2
-        self.decay = nn.Parameter((-0.5 * squared.log()).log())  # ν
-        self.angle = nn.Parameter((2 * math.pi * torch.rand(channels).clamp_min(1e-6)).log())  # θ
-        self.gain = nn.Parameter(0.5 * (1 - squared).log())  # log γ
+        squared = torch.empty(channels).uniform_(FASTEST**2, SLOWEST**2)
+        self.decay = nn.Parameter(squared.clone().log_().mul_(-0.5).log_())  # ν
+        self.angle = nn.Parameter(torch.empty(channels).uniform_(1e-6, 2 * math.pi).log_())  # θ
+        self.gain = nn.Parameter(squared.neg_().add_(1).log_().mul_(0.5))  # log γ
         for parameter in (*self.inner.parameters(), *self.outer.parameters()):
             nn.init.trunc_normal_(parameter, std=0.02, a=-0.04, b=0.04)
 
@@ -107,4 +107,4 @@ def _doubled(u: Tensor, poles: Tensor) -> Tensor:
         pairs = h.view(len(h), size // (2 * half), 2 * half, -1)
         pairs[:, :, half:] += table[:half] * pairs[:, :, half - 1 : half]
         half *= 2
-    return h[:, size - n :].contiguous()
+    return h[:, size - n :].clone() if size > n else h  # a slice would keep all of it for the gradient

@@ -21,10 +21,13 @@ from torch import Tensor, nn
 from elastic_core.config import ModelConfig, Within
 from elastic_core.data.batches import Batch
 from elastic_core.data.catalog import Catalog
+from elastic_core.layers.embedding import SPREAD
 from elastic_core.layers.padding import masked
 from elastic_core.models.contract import Encoded, Scorer, Variant
 from elastic_core.models.registry import register
 from elastic_core.models.stepwise import Stepwise
+
+READ = 0.3  # standard deviation of factors that are read: where both ends are small, products are, and little moves
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,9 +52,9 @@ class FPMC(Stepwise):
         super().__init__(config, catalog)
         self.personal = config.personal != "none"
         factors = config.width // 2 if self.personal else config.width
-        self.last = _factors(self.n_items, factors)  # V_li
-        self.met_before = _factors(self.n_items, factors) if self.personal else None  # W
-        self.next = _factors(self.n_items, config.width)  # V_il, then V_iu
+        self.last = _factors(self.n_items, factors, READ)  # V_li
+        self.met_before = _factors(self.n_items, factors, READ) if self.personal else None  # W
+        self.next = _factors(self.n_items, config.width, SPREAD)  # V_il, then V_iu
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(self, batch: Batch) -> Encoded:
@@ -59,14 +62,15 @@ class FPMC(Stepwise):
         last = self.dropout(self.last(batch.items))
         if self.met_before is None:
             return Encoded(masked(last, real))
-        total, events = self.dropout(self.met_before(batch.items)).cumsum(1), real.cumsum(1).unsqueeze(-1)
-        return Encoded(masked(self._state(last, total, events), real))
+        total = masked(self.dropout(self.met_before(batch.items)), real).cumsum(1)
+        return Encoded(masked(self._state(last, total, real.cumsum(1).unsqueeze(-1)), real))
 
     def advance(self, items: Tensor, real: Tensor | None, kept: list[Tensor] | None) -> tuple[Tensor, list[Tensor]]:
-        last = self.dropout(self.last(items[:, -1]))
+        there = items > 0
+        last = self.dropout(self.last(items[:, -1])) * there[:, -1:]
         if self.met_before is None:
             return last, []
-        total, events = self.dropout(self.met_before(items)).sum(1), (items > 0).sum(1, keepdim=True)
+        total, events = masked(self.dropout(self.met_before(items)), there).sum(1), there.sum(1, keepdim=True)
         if kept is not None:
             total, events = total + kept[0], events + kept[1]
         return self._state(last, total, events), [total, events]
@@ -79,13 +83,13 @@ class FPMC(Stepwise):
 
     def _state(self, last: Tensor, total: Tensor, events: Tensor) -> Tensor:
         """`[..., d/2]`, `[..., d/2]`, `[..., 1]` → `[..., d]`."""
-        return torch.cat([last, total * events.clamp_min(1) ** -self.config.alpha], -1)
+        return torch.cat([last, total * events.clamp_min(1).to(total.dtype) ** -self.config.alpha], -1)
 
 
-def _factors(n_items: int, factors: int) -> nn.Embedding:
-    """Factors that stay zero for padding."""
+def _factors(n_items: int, factors: int, spread: float) -> nn.Embedding:
+    """Normal at the start with a standard deviation of `spread`; zero for padding."""
     table = nn.Embedding(n_items + 1, factors, padding_idx=0)
-    nn.init.normal_(table.weight, std=0.1)
+    nn.init.normal_(table.weight, std=spread)
     with torch.no_grad():
         table.weight[0] = 0
     return table

@@ -6,7 +6,9 @@
 The paper resets before the product, U (r_t ⊙ h_{t−1}); torch's unit, which has a GPU kernel, resets after it, and its z is the
 paper's 1 − z. The paper feeds one-hot events, learns from pairs in parallel sessions (TOP1, BPR) and scores with weights of
 its own; here, as for every model: an embedding, the softmax over all items at every position, and the same item table at both
-ends, so a projection leads from the hidden width to d.
+ends, so a projection leads from the hidden width to d. Ours too: events enter at unit variance, and weights begin orthogonal or
+evenly spread (Glorot) gate by gate. With small ones the gates hear so little that some hundred steps pass before anything but
+popularity is learned (planted world, 12 epochs: NDCG@10 0.17 against 0.36).
 """
 
 from dataclasses import dataclass
@@ -18,7 +20,7 @@ from torch import Tensor, nn
 from elastic_core.config import ModelConfig, Within
 from elastic_core.data.batches import Batch
 from elastic_core.data.catalog import Catalog
-from elastic_core.layers.embedding import EventEmbedding
+from elastic_core.layers.embedding import SPREAD, EventEmbedding
 from elastic_core.layers.padding import left_align, masked, right_align
 from elastic_core.models.contract import Encoded, Scorer, Variant
 from elastic_core.models.registry import register
@@ -46,6 +48,17 @@ class GRU4Rec(Stepwise):
         widths = [config.width, *[self.hidden] * config.layers]
         self.units = nn.ModuleList(nn.GRU(width, self.hidden, batch_first=True) for width in widths[:-1])
         self.projection = nn.Linear(self.hidden, config.width)
+        self.events.scale = 1 / SPREAD
+        for unit in self.units:
+            assert isinstance(unit, nn.GRU)
+            given, carried, *biases = unit.parameters()
+            for i in range(0, 3 * self.hidden, self.hidden):
+                nn.init.xavier_uniform_(given[i : i + self.hidden])
+                nn.init.orthogonal_(carried[i : i + self.hidden])
+            for bias in biases:
+                nn.init.zeros_(bias)
+        nn.init.xavier_uniform_(self.projection.weight)
+        nn.init.zeros_(self.projection.bias)
 
     def forward(self, batch: Batch) -> Encoded:
         real = batch.real if batch.padded else None
