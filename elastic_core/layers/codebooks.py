@@ -19,6 +19,9 @@ from elastic_core.layers.prefix_slots import precise
 PIECE = 2_048  # vectors that are composed together: what is kept of a softmax over words does not grow with the catalogue
 
 
+START = 2.0  # nats: the standard deviation of fresh logits; with much less all words are alike, and a soft code says nothing
+
+
 class Codes(NamedTuple):
     """Vectors in words. `shares` is what gradient reaches the codes through; without, a word is its code's alone."""
 
@@ -45,8 +48,9 @@ class Codebooks(nn.Module):
         super().__init__()
         self.temperature, self.soft = temperature, soft
         self.words = nn.Parameter(torch.empty(books, words, width))
-        self.similarity = nn.Parameter(torch.eye(width))
-        nn.init.normal_(self.words, std=scale / books**0.5)  # the sum of one of each is as large as what it stands for
+        word_scale = scale / books**0.5  # the sum of one of each is as large as what it stands for
+        nn.init.normal_(self.words, std=word_scale)
+        self.similarity = nn.Parameter(torch.eye(width) * (START * temperature / (scale * word_scale * width**0.5)))
 
     def forward(self, x: Tensor) -> Codes:
         return encode(x, self.words, self.similarity, self.temperature, self.soft)

@@ -73,7 +73,7 @@ class Layer(nn.Module):
         super().__init__()
         soft = config.form == "soft"
         self.norm = None if first else nn.LayerNorm(config.width)
-        self.codebooks = None if first else Codebooks(config.width, config.books, config.words, 0.3, config.temperature, soft)
+        self.codebooks = None if first else Codebooks(config.width, config.books, config.words, 1.0, config.temperature, soft)
         self.attention = HistogramAttention(config.width, config.books, config.decay, config.bidirectional)
         self.dropout = nn.Dropout(config.dropout)
         self.feed_forward = FeedForward(config.width, config.dropout, config.expansion)

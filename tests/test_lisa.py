@@ -1,0 +1,287 @@
+"""LISA against its equations, written out in loops; codes and histograms; a stream without end; and a table made small."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from elastic_core import models
+from elastic_core.config import TrainConfig
+from elastic_core.data import Dataset
+from elastic_core.data.batches import Batch
+from elastic_core.errors import InputError
+from elastic_core.layers import histogram_attention
+from elastic_core.layers.codebooks import Codebooks, decode, usage
+from elastic_core.memory import compression
+from elastic_core.models import open_stream
+from elastic_core.models.lisa import Layer, Lisa, LisaConfig, LisaStream
+from elastic_core.objectives import build as objective
+from elastic_core.objectives.all_positions import AllConfig
+from elastic_core.training.step import Learner
+
+N_ITEMS = 40
+FORMS = {
+    "base": {},
+    "soft": {"form": "soft"},
+    "mini": {"form": "mini", "words": 3, "target_words": 9},
+    "mini, plain table": {"form": "mini", "words": 3, "target_words": 0},
+    "positions": {"positions": True, "decay": 0.0},
+}
+forms = pytest.mark.parametrize("form", FORMS)
+Coded = tuple[list[int], list[Tensor], Tensor]
+
+
+def lisa(n_items: int = N_ITEMS, **settings: object) -> Lisa:
+    torch.manual_seed(0)
+    shape = {"length": 24, "width": 8, "layers": 2, "dropout": 0.0, "books": 3, "words": 6, **settings}
+    model = models.build(LisaConfig(**shape), n_items)  # type: ignore[arg-type]
+    with torch.no_grad():  # far from the start, so that nothing hides behind a zero, a one or an identity
+        for parameter in model.parameters():
+            parameter += 0.3 * torch.randn_like(parameter) * (parameter.std(correction=0) + 0.3 * (parameter.ndim == 1))
+    assert isinstance(model, Lisa)
+    return model.eval()
+
+
+def padded(lengths: list[int], columns: int, seed: int = 0) -> Tensor:
+    items = torch.randint(1, N_ITEMS + 1, (len(lengths), columns), generator=torch.Generator().manual_seed(seed))
+    return items * (torch.arange(columns) >= columns - torch.tensor(lengths)[:, None])
+
+
+def reading(items: Tensor) -> Batch:
+    return Batch(items, items, padded=bool((items == 0).any()))
+
+
+# --- the slow twin ---------------------------------------------------------------------------------------------------
+
+
+def coded(books: Codebooks, x: Tensor) -> Coded:
+    """One vector in words: codes, how much each word of each codebook counts, and the sum."""
+    chosen, counts, total, rest = [], [], torch.zeros_like(x), x
+    for words in books.words:
+        likeness = torch.stack([rest @ books.similarity @ word for word in words]) / books.temperature
+        code = int(likeness.argmax())
+        share = likeness.exp() / likeness.exp().sum() if books.soft else functional.one_hot(torch.tensor(code), len(words)).to(x)
+        word = sum(s * w for s, w in zip(share, words, strict=True))
+        chosen.append(code)
+        counts.append(share)
+        total, rest = total + word, rest - word
+    return chosen, counts, total
+
+
+def layer_twin(
+    layer: Layer, books: Codebooks, codes: list[tuple[list[int], list[Tensor], Tensor]], xs: list[Tensor]
+) -> list[Tensor]:
+    """Eq. 11 event by event: histograms by counting, a softmax of exp(inner products) weighted by them."""
+    attention, out, d = layer.attention, [], len(xs[0])
+    for t, x in enumerate(xs):
+        y, reach = torch.zeros_like(x), range(len(xs)) if attention.two_way else range(t + 1)
+        for b, words in enumerate(books.words):
+            asks = words[codes[t][0][b]] @ attention.query[b]
+            weights, mixed = [], []
+            for w, word in enumerate(words):
+                count = sum(math.exp(-attention.decay * abs(t - j)) * float(codes[j][1][b][w]) for j in reach)
+                weights.append(count * math.exp(float(asks @ (word @ attention.key[b])) / math.sqrt(d)))
+                mixed.append(word @ attention.value[b])
+            y = y + sum(weight / sum(weights) * value for weight, value in zip(weights, mixed, strict=True))
+        out.append(layer.feed_forward((x + y)[None])[0])
+    return out
+
+
+def twin(model: Lisa, items: list[int]) -> Tensor:
+    """States of one history without padding, `[N, d]`."""
+    scale, table = math.sqrt(model.config.width), model.events.items.weight
+    codes = [coded(model.codebooks, table[item] * scale) for item in items]
+    xs = [total for *_, total in codes]
+    if model.events.positions is not None:
+        xs = [x + place for x, place in zip(xs, model.events.positions[-len(xs) :], strict=True)]
+    for i, layer in enumerate(model.layers):
+        assert isinstance(layer, Layer)
+        books = layer.codebooks or model.codebooks
+        if i:
+            codes = [coded(books, layer.norm(x)) for x in xs]  # type: ignore[misc]
+        xs = layer_twin(layer, books, codes, xs)
+    return model.norm(torch.stack(xs))
+
+
+@forms
+@torch.no_grad()
+def test_every_form_is_its_equations_in_loops(form: str) -> None:
+    model = lisa(**FORMS[form]).double()
+    items = padded([12, 5, 1], 12)
+    found = model(reading(items)).states
+    for row, n in enumerate((12, 5, 1)):
+        torch.testing.assert_close(found[row, 12 - n :], twin(model, items[row, 12 - n :].tolist()))
+    books, table = model.target_codebooks, model.scorer().table
+    for item in (1, 7, N_ITEMS):
+        plain = model.events.items.weight[item]
+        wanted = plain if books is None else coded(books, plain * math.sqrt(8))[2] / math.sqrt(8)
+        torch.testing.assert_close(table[item], wanted)
+
+
+@torch.no_grad()
+def test_both_ways_is_its_equations_in_loops_with_a_mask_behind() -> None:
+    model = lisa(bidirectional=True).double()
+    items = padded([9], 9)
+    asked = [*items[0].tolist(), N_ITEMS + 1]
+    torch.testing.assert_close(model.last_state(reading(items))[0], twin(model, asked)[-1])
+    torch.testing.assert_close(model(model.asked(reading(items))).states[0], twin(model, asked))
+
+
+@torch.no_grad()
+def test_a_codebook_that_holds_every_item_makes_it_softmax_attention() -> None:
+    """The paper's simple case (3.2): an item is its word, nothing fades, and what is left is Eq. 1 with causal mask."""
+    n = 30
+    model = lisa(n, layers=1, books=1, words=n, width=16, decay=0.0, temperature=1.0).double()
+    words = functional.normalize(torch.randn(n, 16, dtype=torch.float64), dim=-1)  # each is most like itself
+    model.codebooks.words.copy_(words[None])
+    model.codebooks.similarity.copy_(torch.eye(16))
+    model.events.items.weight[1:] = words / 4
+    items = torch.randint(1, n + 1, (3, 20))
+    (layer,), x = model.layers, words[items - 1]
+    assert isinstance(layer, Layer)
+    q, k, v = (x @ weight[0] for weight in (layer.attention.query, layer.attention.key, layer.attention.value))
+    mixed = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+    expected = model.norm(layer.feed_forward(x + mixed))
+    torch.testing.assert_close(model(reading(items)).states, expected)
+    assert usage(model.item_codes(model.codebooks), n).tolist() == [1.0]
+
+
+# --- histograms ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("decay", [0.0, 0.1, 1.0])
+def test_histograms_of_long_histories_neither_vanish_nor_overflow(decay: float) -> None:
+    """3,000 events in float32, where e^-0.1t alone is nothing after 870; and the gradient of a sum over all of them."""
+    counted = functional.one_hot(torch.randint(4, (1, 3_000, 2)), 4).float().requires_grad_()
+    found = histogram_attention.prefix_counts(counted, decay)
+    exact, state = [], torch.zeros(1, 2, 4, dtype=torch.float64)
+    for t in range(3_000):
+        state = math.exp(-decay) * state + counted[:, t].detach().double()
+        exact.append(state)
+    torch.testing.assert_close(found, torch.stack(exact, 1).float(), atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(histogram_attention.final_counts(counted, decay), found[:, -1], atol=1e-5, rtol=1e-4)
+    (gradient,) = torch.autograd.grad(found[..., 0].sum(), counted)
+    later = torch.arange(3_000, 0, -1, dtype=torch.float64)
+    wanted = later if decay == 0 else (1 - torch.exp(-decay * later)) / (1 - math.exp(-decay))
+    torch.testing.assert_close(gradient[0, :, 1, 0], wanted.float(), rtol=1e-4, atol=1e-4)
+
+
+@forms
+@torch.no_grad()
+def test_padding_is_invisible_and_an_empty_history_has_scores(form: str) -> None:
+    model, short = lisa(**FORMS[form]), padded([9, 3, 0], 9)
+    alone = model.score(reading(short))
+    assert alone.isfinite().all()
+    judge = model.prepare()
+    for columns in (9, 11, 24):
+        wide = functional.pad(short, (columns - 9, 0))
+        torch.testing.assert_close(judge(reading(wide)), alone, atol=1e-5, rtol=1e-4)
+        torch.testing.assert_close(model(reading(wide)).states[:, -1], model.last_state(reading(short)), atol=1e-5, rtol=1e-4)
+
+
+# --- codes -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("soft", [False, True])
+def test_the_step_back_through_codes_is_that_of_the_softmax(soft: bool) -> None:
+    """One codebook. Forward the best word alone (or their mixture), backward in both cases p ⊙ (g - p·g)."""
+    torch.manual_seed(0)
+    books = Codebooks(6, 1, 5, 1.0, 0.7, soft).double()
+    x = torch.randn(4, 6, dtype=torch.float64, requires_grad=True)
+    found = books(x)
+    assert torch.equal(found.shares.detach().argmax(-1), found.chosen)
+    if not soft:
+        assert torch.equal(found.vectors, decode(found.chosen, books.words)) and set(found.shares.unique().tolist()) == {0.0, 1.0}
+    goal = torch.randn(4, 6, dtype=torch.float64)
+    (gradient,) = torch.autograd.grad((found.vectors * goal).sum(), x)
+    p = (x @ books.similarity @ books.words[0].T / 0.7).softmax(-1)
+    g = goal @ books.words[0].T
+    wanted = (p * (g - (p * g).sum(-1, keepdim=True))) @ (books.words[0] @ books.similarity.T) / 0.7
+    torch.testing.assert_close(gradient, wanted)
+
+
+@pytest.mark.parametrize("form", ["base", "soft", "mini"])
+def test_gradient_reaches_every_parameter_and_codebooks_stay_in_use(form: str, small_world: Dataset) -> None:
+    """The encoder of the codes too; and a training moves codes without letting them fall together."""
+    model = lisa(small_world.catalog.n_items, **{"layers": 1, "width": 16, "words": 16, **FORMS[form]})
+    goal = objective(AllConfig(), small_world, model.length)
+    train = TrainConfig(batch=16, learning_rate=2e-2)
+    learner, before = Learner(model.train(), goal, train, torch.device("cpu")), model.item_codes(model.codebooks)
+    losses: list[float] = []
+    for number in range(4):
+        batches = list(goal.epoch(number, 0, 16))
+        losses.append(sum(learner.step(batch).total for batch in batches) / sum(int((b.targets > 0).sum()) for b in batches))
+        if not number:
+            assert not [name for name, p in model.named_parameters() if p.grad is None or not p.grad.any()]
+    after = model.item_codes(model.codebooks)
+    assert losses[-1] < losses[0] - 0.2
+    assert (before != after).any() and usage(after, model.config.words).min() > 0.3
+
+
+# --- streaming -------------------------------------------------------------------------------------------------------
+
+
+@forms
+@torch.no_grad()
+def test_a_stream_equals_one_pass_over_everything(form: str) -> None:
+    """A state of L·b·w numbers. Without positions there is no end: far beyond what a window holds."""
+    more = 60 if form != "positions" else 14
+    model = lisa(**{"length": 24 if form == "positions" else 70, **FORMS[form]})
+    history, later = padded([10, 4, 0], 10), torch.randint(1, N_ITEMS + 1, (3, more))
+    stream = open_stream(model, room=14)
+    assert isinstance(stream, LisaStream)
+    found = [stream.refresh(history), *(stream.step(later[:, i]) for i in range(more))]
+    expected = model(reading(torch.cat([history, later], 1))).states[:, 9:]
+    torch.testing.assert_close(torch.stack(found, 1), expected, atol=1e-4, rtol=1e-4)
+    assert stream.numbers() == 2 * 3 * model.config.words
+    if form == "positions":
+        with pytest.raises(InputError, match="room"):
+            stream.step(later[:, 0])
+    else:
+        assert stream.left == 14
+
+
+# --- compression -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("items", "words", "base", "mini"),
+    [(80_000, 256, 24.26, 18.45), (3_416, 128, 3.19, 2.51), (33_487, 256, 13.02, 10.62), (32_720, 256, 12.78, 10.44)],
+)
+def test_the_formula_gives_the_ratios_of_the_papers_table_2(items: int, words: int, base: float, mini: float) -> None:
+    plain, targets = 4 * items * 128, compression.needed(items, 128, 8, words)
+    assert plain / targets == pytest.approx(base, abs=0.006)
+    assert plain / (targets + compression.needed(items, 128, 8, 32)) == pytest.approx(mini, abs=0.006)
+
+
+@pytest.mark.parametrize("settings", [{"words": 300}, {"form": "mini", "words": 5, "target_words": 17}, {"words": 1}], ids=str)
+@torch.no_grad()
+def test_what_comes_back_from_codes_is_the_same_table(settings: dict[str, object]) -> None:
+    model = lisa(500, **settings)
+    found, table = compression.compress(model), model.scorer().table
+    sets = {model.target_codebooks, model.codebooks}
+    # files have heads of a few hundred bytes
+    wanted = sum(compression.needed(500, 8, 3, books.words.shape[1]) for books in sets if books)
+    assert wanted <= len(found.packed) <= wanted + 500 and len(found.packed) <= len(found.aligned)
+    assert 4 * 501 * 8 <= found.plain <= 4 * 501 * 8 + 500 and found.ratio == found.plain / len(found.packed)
+    for file in (found.packed, found.aligned):
+        assert torch.equal(compression.restore(file), table)
+        with pytest.raises(InputError, match="codes"):
+            compression.restore(file[:-9])
+
+
+def test_who_has_no_codes_is_told_so() -> None:
+    for model in (lisa(form="soft"), lisa(form="mini", target_words=0), models.build(LisaConfig.known["sasrec"](), 9)):
+        with pytest.raises(InputError, match="plain table"):
+            compression.compress(model)
+
+
+@pytest.mark.parametrize("bits", [0, 1, 5, 9])
+def test_bits_are_packed_and_unpacked(bits: int) -> None:
+    codes = np.random.default_rng(0).integers(0, 2**bits, (13, 3))
+    stream = compression.pack(codes, bits)
+    assert len(stream) == math.ceil(39 * bits / 8)
+    assert np.array_equal(compression.unpack(stream, bits, 39), codes.ravel())
