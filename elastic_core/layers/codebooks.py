@@ -31,7 +31,12 @@ class Codes(NamedTuple):
 
     def at(self, index: Tensor) -> "Codes":
         """Those of some vectors: codes of `[M]`, index `[...]`."""
-        return Codes(self.chosen[index], None if self.shares is None else self.shares[index], self.vectors[index])
+        flat = index.flatten()  # whole rows are moved, there and back
+
+        def taken(x: Tensor) -> Tensor:
+            return x.index_select(0, flat).unflatten(0, index.shape)
+
+        return Codes(taken(self.chosen), None if self.shares is None else taken(self.shares), taken(self.vectors))
 
     def counted(self, words: int) -> Tensor:
         """How much each word counts, `[..., b, w]`."""

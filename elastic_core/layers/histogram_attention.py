@@ -22,7 +22,7 @@ from torch.nn import functional
 
 from elastic_core.layers.prefix_slots import precise
 
-CHUNK = 64  # e^(δ · 64) stays a float32 for every δ up to 1
+CHUNK = 32
 CAP = 30.0  # nats
 
 
@@ -66,17 +66,18 @@ def _tables(words: Tensor, query: Tensor, key: Tensor, value: Tensor) -> Tables:
 
 @precise
 def prefix_counts(counted: Tensor, decay: float, chunk: int = CHUNK) -> Tensor:
-    """c_t of every t: `[B, N, b, w]` → the same. Weights e^{δ i} are those of a chunk; between chunks counts are carried."""
+    """c_t of every t: `[B, N, b, w]` → the same. Inside a chunk by a product with e^{-δ (t - j)}; between chunks it is carried."""
     n = counted.shape[1]
-    x = functional.pad(counted, (0, 0, 0, 0, 0, -n % chunk)).unflatten(1, (-1, chunk))  # [B, c, C, b, w]
-    place = torch.arange(chunk, device=x.device, dtype=x.dtype)[:, None, None]
-    inside = (x * torch.exp(decay * place)).cumsum(2) * torch.exp(-decay * place)
-    before, state = [], torch.zeros_like(inside[:, 0, 0])
-    for i in range(inside.shape[1]):
-        before.append(state)
-        state = math.exp(-decay * chunk) * state + inside[:, i, -1]
-    carried = torch.stack(before, 1).unsqueeze(2) * torch.exp(-decay * (place + 1))
-    return (inside + carried).flatten(1, 2)[:, :n]
+    chunk = min(chunk, n)
+    x = functional.pad(counted.flatten(2), (0, 0, 0, -n % chunk)).unflatten(1, (-1, chunk))  # [B, c, C, b w]
+    place = torch.arange(chunk, device=x.device, dtype=x.dtype)
+    inside = torch.exp(-decay * (place[:, None] - place).clamp_min(0)).tril() @ x
+    carry = torch.exp(-decay * (place + 1)).unsqueeze(1)  # [C, 1]
+    parts, state = [], torch.zeros_like(inside[:, 0, :1])
+    for own in inside.unbind(1):
+        parts.append(own + carry * state)
+        state = parts[-1][:, -1:]
+    return torch.cat(parts, 1)[:, :n].view_as(counted)
 
 
 @precise
@@ -92,4 +93,4 @@ def attend(counts: Tensor, chosen: Tensor, weights: Tensor, values: Tensor) -> T
     row = chosen + counts.shape[-1] * torch.arange(chosen.shape[-1], device=chosen.device)
     shares = counts * functional.embedding(row, weights)
     mass = shares.sum(-1, keepdim=True)
-    return (shares / (mass + (mass == 0))).flatten(-2) @ values
+    return (shares * (mass + (mass == 0)).reciprocal()).flatten(-2) @ values
