@@ -64,13 +64,18 @@ def reading_batch(dataset: Dataset, users: np.ndarray, ends: np.ndarray, length:
     return Batch(items, items, times=times, padded=bool((items[:, 0] == 0).any()))
 
 
-def history_batch(items: list[int] | np.ndarray, length: int) -> Batch:
-    """One history given as dense item ids, oldest first."""
-    row = torch.zeros(1, length, dtype=torch.int64)
-    recent = torch.as_tensor(np.asarray(items, dtype=np.int64)[-length:])
-    if len(recent):
-        row[0, -len(recent) :] = recent
-    return Batch(row, row)
+def history_batch(items: list[int] | np.ndarray, length: int, times: list[int] | np.ndarray | None = None) -> Batch:
+    """One history given as dense item ids, oldest first, and when they were met (seconds), where that is known."""
+
+    def padded(values: list[int] | np.ndarray) -> Tensor:
+        row = torch.zeros(1, length, dtype=torch.int64)
+        recent = torch.as_tensor(np.asarray(values, dtype=np.int64)[-length:])
+        if len(recent):
+            row[0, -len(recent) :] = recent
+        return row
+
+    row = padded(items)
+    return Batch(row, row, times=None if times is None else padded(times))
 
 
 def needed_columns(events: np.ndarray, length: int) -> int:

@@ -118,6 +118,7 @@ class Recommender(nn.Module):
     variants: ClassVar[tuple[Variant, ...]] = ()  # systems people can choose; empty: itself
     yardsticks: ClassVar[Mapping[str, tuple[str, str]]] = {}  # what the bench measures others against: name → form, rows
     causal: bool = False  # the state at t depends on the events up to t (and on what `Batch.retrieval_items` holds) only
+    reads_times: bool = False  # reads `Batch.times`: it is not trained on data without; a batch without is read as usual ones
     masks: bool = False  # has an input (item n_items + 1) that asks for an event: the next one is asked with it
     retrieves: bool = False  # has an interest memory, and reads `Batch.retrieval_items`: see `Retrieves`
     traces: bool = False  # can say how it read a history: see `Traces`
