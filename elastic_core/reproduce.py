@@ -45,6 +45,8 @@ SLOT_VARIANTS: dict[str, tuple[str, ...]] = {
 }
 # Controls: is ELASTIC ahead because of its memory or of the convolution beside it? What if a model knows what was met before?
 SASREC_VARIANTS: dict[str, tuple[str, ...]] = {"local": ("model.conv_width=16",), "repeats": ("model.repeats=true",)}
+# The other systems of the papers, each with what makes it a variant of its model, all tuned alike (tuning.py).
+PEERS: dict[str, tuple[str, ...]] = {"bert4rec": ()}
 SIDES, EXPERTS = (8, 16, 32, 64, 128, 256, 512), (4, 8, 16)  # Figure 5
 SEEDS = (0, 1, 2)
 
@@ -110,6 +112,9 @@ def _movielens_100k() -> Iterator[Row]:
     for variant in VARIANTS:
         if variant != "repeats":
             yield _row("ml-100k", "elastic", variant)
+    for seed in SEEDS:
+        for model in PEERS:
+            yield _row("ml-100k", model, seed=seed)
 
 
 def _movielens_1m() -> Iterator[Row]:

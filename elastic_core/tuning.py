@@ -6,7 +6,7 @@ The test split of these runs is nobody's to look at: only validation is written 
 import csv
 import io
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -57,9 +57,10 @@ def tune(
     at: float = math.inf,
     on_event: Callable[[dict[str, Any]], None] | None = None,
     config: Callable[[str, str], RunConfig] = grid_point,
+    points: Iterable[str] = tuple(GRID),
 ) -> bool:
-    """Trains a model at every point of the grid, or goes on with it, until `at` (monotonic time). True if all are finished."""
-    for point in GRID:
+    """Trains a model at every point, or goes on with it, until `at` (monotonic time). True if all are finished."""
+    for point in points:
         where = folder(root, model, point)
         row = Row(where.name, dataset.name, f"{model} ({point})", config(model, point))
         if not reproduce(row, dataset, root, device, at, on_event):

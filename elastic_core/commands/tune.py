@@ -4,6 +4,7 @@ Outcomes lie in checkpoints/tuning.csv, the runs beside it in tuning-… folders
 
   python -m elastic_core tune gru4rec lrurec
   python -m elastic_core tune gru4rec --minutes 20
+  python -m elastic_core tune gru4rec lrurec --points plain-0.2
   python -m elastic_core tune --list
 """
 
@@ -13,7 +14,7 @@ import time
 from pathlib import Path
 
 from elastic_core import models
-from elastic_core.commands.finding import CHECKPOINTS, say
+from elastic_core.commands.finding import CHECKPOINTS, listed, say
 from elastic_core.commands.progress import Progress
 from elastic_core.data import load
 from elastic_core.errors import InputError
@@ -24,6 +25,7 @@ from elastic_core.tuning import TABLE, outcomes, tune
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("models", nargs="*", help="their names")
+    parser.add_argument("--points", default=",".join(GRID), help="of the grid, separated by commas (default: all)")
     parser.add_argument("--minutes", type=float, default=0.0, help="stop after so many minutes (default: no limit)")
     parser.add_argument("--device", default="auto", help="cpu, cuda or auto (default: auto)")
     parser.add_argument("--root", type=Path, default=CHECKPOINTS, help="where runs and table lie (default: checkpoints)")
@@ -36,8 +38,10 @@ def run(arguments: argparse.Namespace) -> int:
     for name in arguments.models:
         if not models.model_class(name).objective:
             raise InputError(f"{name} learns nothing by gradient, so there is nothing to tune")
+        for point in listed(arguments.points):
+            grid_point(name, point)
     if not arguments.list:
-        if not arguments.models:
+        if not arguments.models or not listed(arguments.points):
             raise InputError("name the models to tune, or ask for --list")
         _train(arguments)
     for found in outcomes(arguments.root / TABLE):
@@ -49,9 +53,11 @@ def run(arguments: argparse.Namespace) -> int:
 def _train(arguments: argparse.Namespace) -> None:
     at = time.monotonic() + 60 * arguments.minutes if arguments.minutes else math.inf
     device = str(find_device(arguments.device))
+    points = listed(arguments.points)
+    dataset = load(grid_point(arguments.models[0], points[0]).data, say)
     for name in arguments.models:
-        config = grid_point(name, next(iter(GRID)))
-        say(f"{name}: {len(GRID)} points")
-        if not tune(name, load(config.data, say), arguments.root, device, at, Progress(config.train.epochs)):
+        say(f"{name}: {', '.join(points)}")
+        progress = Progress(grid_point(name, points[0]).train.epochs)
+        if not tune(name, dataset, arguments.root, device, at, progress, points=points):
             say("time is up; the same command goes on from here")
             return
