@@ -8,7 +8,7 @@ paper's 1 − z. The paper feeds one-hot events, learns from pairs in parallel s
 its own; here, as for every model: an embedding, the softmax over all items at every position, and the same item table at both
 ends, so a projection leads from the hidden width to d. Ours too: events enter at unit variance, and weights begin orthogonal or
 evenly spread (Glorot) gate by gate. With small ones the gates hear so little that some hundred steps pass before anything but
-popularity is learned (planted world, 12 epochs: NDCG@10 0.17 against 0.36).
+popularity is learned (planted world, 12 epochs, one seed: test NDCG@10 0.17 against 0.37).
 """
 
 from dataclasses import dataclass
