@@ -275,15 +275,13 @@ def test_it_learns_what_only_time_can_tell(form: dict[str, Any]) -> None:
         model.train(), learning("all", world, length=24), TrainConfig(learning_rate=2e-2, batch=40), torch.device("cpu")
     )
     loss, sides = [], []
-    for epoch in range(250):
+    for epoch in range(100):
         for batch in learner.objective.epoch(epoch, 0, 40):
             learner.calibrate(world, epoch, epoch)
             learned = learner.step(batch)
             loss.append(learned.total / learned.targets)
             sides.append(learned.auxiliary["ctreg"])
-        if loss[-1] < 0.2:
-            break
-    assert loss[-1] < 0.23 and sides[-1] < sides[0]
+    assert loss[-1] < 0.23 and sides[-1] < sides[0] - 0.02  # CTReg comes second: intensities serve the prediction first
 
 
 def test_fused_attention_keeps_no_square_of_the_length() -> None:
