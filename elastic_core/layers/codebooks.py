@@ -47,15 +47,18 @@ class Codes(NamedTuple):
 
 
 class Codebooks(nn.Module):
-    """`books` codebooks of `words` words each for vectors `[..., d]`; `scale` is the standard deviation of their numbers."""
+    """`books` codebooks of `words` words each for vectors `[..., d]`, whose numbers have the standard deviation `given`; that of
+    a sum of words is `scale`."""
 
-    def __init__(self, width: int, books: int, words: int, scale: float, temperature: float, soft: bool = False) -> None:
+    def __init__(
+        self, width: int, books: int, words: int, scale: float, given: float, temperature: float, soft: bool = False
+    ) -> None:
         super().__init__()
         self.temperature, self.soft = temperature, soft
         self.words = nn.Parameter(torch.empty(books, words, width))
-        word_scale = scale / books**0.5  # the sum of one of each is as large as what it stands for
+        word_scale = scale / books**0.5
         nn.init.normal_(self.words, std=word_scale)
-        self.similarity = nn.Parameter(torch.eye(width) * (START * temperature / (scale * word_scale * width**0.5)))
+        self.similarity = nn.Parameter(torch.eye(width) * (START * temperature / (given * word_scale * width**0.5)))
 
     def forward(self, x: Tensor) -> Codes:
         return encode(x, self.words, self.similarity, self.temperature, self.soft)

@@ -66,7 +66,7 @@ def _tables(words: Tensor, query: Tensor, key: Tensor, value: Tensor) -> Tables:
 
 @precise
 def prefix_counts(counted: Tensor, decay: float, chunk: int = CHUNK) -> Tensor:
-    """c_t of every t: `[B, N, b, w]` → the same. Inside a chunk by a product with e^{-δ (t - j)}; between chunks it is carried."""
+    """c_t of every t: `[B, N, b, w]` → the same. Inside a chunk a product with e^{-δ (t - j)}; between them carried on."""
     n = counted.shape[1]
     chunk = min(chunk, n)
     x = functional.pad(counted.flatten(2), (0, 0, 0, -n % chunk)).unflatten(1, (-1, chunk))  # [B, c, C, b w]

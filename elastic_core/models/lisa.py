@@ -41,7 +41,8 @@ from elastic_core.layers.histogram_attention import HistogramAttention, Tables, 
 from elastic_core.models.contract import Encoded, Judge, Met, Scorer, Streams, Variant
 from elastic_core.models.registry import register
 
-ITEM_SCALE = 0.02  # as in EventEmbedding
+ITEM_SCALE = 0.02  # standard deviation of what items are scored by, as in EventEmbedding
+CODED_SCALE = 0.1  # of what only codes are found from: at 0.02 the first steps turn every item into others' codes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +74,9 @@ class Layer(nn.Module):
         super().__init__()
         soft = config.form == "soft"
         self.norm = None if first else nn.LayerNorm(config.width)
-        self.codebooks = None if first else Codebooks(config.width, config.books, config.words, 1.0, config.temperature, soft)
+        self.codebooks = (
+            None if first else Codebooks(config.width, config.books, config.words, 0.3, 1.0, config.temperature, soft)
+        )
         self.attention = HistogramAttention(config.width, config.books, config.decay, config.bidirectional)
         self.dropout = nn.Dropout(config.dropout)
         self.feed_forward = FeedForward(config.width, config.dropout, config.expansion)
@@ -108,10 +111,14 @@ class Lisa(Streams):
         self.masks = config.bidirectional
         inputs = self.n_items + config.bidirectional  # the mask is the last one
         self.events = EventEmbedding(inputs, config.length, config.width, config.dropout, config.positions)
-        scale, soft = ITEM_SCALE * self.events.scale, config.form == "soft"
-        self.codebooks = Codebooks(config.width, config.books, config.words, scale, config.temperature, soft)
-        apart = config.form == "mini" and config.target_words
-        self.targets = Codebooks(config.width, config.books, config.target_words, scale, config.temperature) if apart else None
+        apart, soft = config.form == "mini" and config.target_words, config.form == "soft"
+        scale = given = ITEM_SCALE * self.events.scale
+        if apart or config.form == "base":  # no table scores by these numbers, they are for codes alone
+            nn.init.normal_(self.events.items.weight, std=CODED_SCALE)
+            given = CODED_SCALE * self.events.scale
+        self.codebooks = Codebooks(config.width, config.books, config.words, scale, given, config.temperature, soft)
+        own = Codebooks(config.width, config.books, config.target_words, scale, given, config.temperature) if apart else None
+        self.targets = own
         self.layers = nn.ModuleList(Layer(config, first=not i) for i in range(config.layers))
         self.norm = nn.LayerNorm(config.width)
 
