@@ -189,7 +189,7 @@ def test_padding_is_invisible_and_an_empty_history_has_scores(form: str) -> None
 def test_the_step_back_through_codes_is_that_of_the_softmax(soft: bool) -> None:
     """One codebook. Forward the best word alone (or their mixture), backward in both cases p ⊙ (g - p·g)."""
     torch.manual_seed(0)
-    books = Codebooks(6, 1, 5, 1.0, 0.7, soft).double()
+    books = Codebooks(6, 1, 5, 1.0, 1.0, 0.7, soft).double()
     x = torch.randn(4, 6, dtype=torch.float64, requires_grad=True)
     found = books(x)
     assert torch.equal(found.shares.detach().argmax(-1), found.chosen)
