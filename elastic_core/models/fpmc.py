@@ -76,7 +76,7 @@ class FPMC(Stepwise):
         return self._state(last, total, events), [total, events]
 
     def kept_per_event(self, columns: int) -> int:
-        return -(-8 * self.config.width // self.config.layers)  # it has one, whatever the setting says
+        return -(-4 * self.config.width // self.config.layers)  # it has one, whatever the setting says
 
     def scorer(self) -> Scorer:
         return Scorer(self.next.weight, again=self.again)
