@@ -5,14 +5,16 @@ import pytest
 import torch
 
 import elastic_core.models as models
+from elastic_core import recipes
 from elastic_core.config import DataConfig, PlantedConfig
 from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
+from elastic_core.evaluation.evaluate import evaluate
 from elastic_core.memory.routing import routing
 from elastic_core.models import Recommender
 from elastic_core.models.elastic import ElasticConfig
 from elastic_core.models.sasrec import SASRecConfig
-from elastic_core.services import inspect
+from elastic_core.services import inspect, presets
 from elastic_core.services.recommend import Reading, answer, moved, reading, recommend
 
 SIDE, K = 6, 4
@@ -50,6 +52,24 @@ def test_the_list_is_the_sorted_scores_without_what_was_seen(data: Dataset, mode
     assert found.running == len(rest)
     assert read.truth is not None and found.truth_rank == expected.index(read.truth) + 1
     assert found.chances.sum() == pytest.approx(1, abs=1e-5) and found.chances[0] == 0
+
+
+@pytest.mark.parametrize("variant", presets.variants(), ids=lambda variant: variant.label)
+def test_everybody_is_answered_as_they_are_judged(data: Dataset, variant: presets.Variant) -> None:
+    """Whatever a model reads of a history, times included, the app gives it what the evaluation gives it."""
+    torch.manual_seed(0)
+    small = {"length": 16, "width": 16, "layers": 2, "side": SIDE, "k": K, "words": 16}
+    config = recipes.model_settings(variant.model, **{**small, **variant.settings})
+    asked = models.build(config, data.catalog).eval()
+    asked.fit(data)
+    with torch.no_grad():
+        for part in asked.parameters():
+            part.add_(0.1 * torch.randn_like(part))
+    people = np.arange(8)
+    judged = evaluate(asked, data, protocols=("full",), users=people).ranks["full"]
+    found = [answer(asked, data, reading(data, user)).truth_rank for user in people]
+    for rank, above, tied in zip(found, judged.above, judged.tied, strict=True):
+        assert rank is not None and above < rank <= above + tied + 1
 
 
 def test_recommend_takes_a_user_or_items(data: Dataset, model: Recommender) -> None:

@@ -102,6 +102,7 @@ class HSTU(Recommender):
 
     def __init__(self, config: HSTUConfig, catalog: Catalog) -> None:
         super().__init__(config, catalog)
+        self.reads_times = config.times != "none"
         self.events = EventEmbedding(self.n_items, config.length, config.width, config.dropout)
         self.units = nn.ModuleList(TransductionUnit(config) for _ in range(config.layers))
         self.norm = nn.LayerNorm(config.width)

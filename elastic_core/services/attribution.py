@@ -46,7 +46,7 @@ def reasons(model: Recommender, read: Reading, items: Sequence[int], edit: Edit 
     if not can_retrieve(model) or not len(read.items) or not len(items):
         return None
     try:
-        found = model.attribute(history_batch(read.items, model.length), torch.tensor([list(items)]), edit)
+        found = model.attribute(history_batch(read.items, model.length, read.times), torch.tensor([list(items)]), edit)
     except InputError:
         return None
     recent, experts = np.asarray(read.items)[-model.length :], found.experts[0].tolist()

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from elastic_core import models, objectives
 from elastic_core.config import RunConfig
-from elastic_core.data import Dataset
+from elastic_core.data import Catalog, Dataset
 from elastic_core.data.batches import Batch, reading_batch
 from elastic_core.errors import InputError
 from elastic_core.services import public
@@ -78,10 +78,10 @@ def estimate(config: RunConfig, dataset: Dataset) -> Estimate:
         torch.set_num_threads(threads)
 
 
-def parameters(config: RunConfig, n_items: int) -> int:
+def parameters(config: RunConfig, catalog: Catalog | int) -> int:
     """Of a fresh model. Raises InputError for settings that cannot work."""
     with torch.random.fork_rng(devices=[]):
-        return sum(p.numel() for p in models.build(config.model, n_items).parameters())
+        return sum(p.numel() for p in models.build(config.model, catalog).parameters())
 
 
 def _probe(config: RunConfig, dataset: Dataset, began: float) -> Estimate:

@@ -129,7 +129,7 @@ def situation(
     if not model.retrieves:
         return Situation(read, model.length, None, answer(model, dataset, read))
     with torch.inference_mode():
-        found: Retrieved = memory_of(model).retrieve(history_batch(read.items, model.length))
+        found: Retrieved = memory_of(model).retrieve(history_batch(read.items, model.length, read.times))
     edit = silence(silenced) if silenced else None
     return Situation(read, model.length, found, answer(model, dataset, read, edit=edit), tuple(silenced))
 

@@ -40,7 +40,7 @@ def situation_of(model: Recommender, dataset: Dataset, read: Reading) -> Situati
     answered = answer(model, dataset, read)
     found: Retrieved | None = None
     if model.retrieves:
-        found = memory_of(model).retrieve(history_batch(read.items, model.length))
+        found = memory_of(model).retrieve(history_batch(read.items, model.length, read.times))
     return Situation(read, model.length, found, answered)
 
 

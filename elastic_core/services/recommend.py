@@ -26,15 +26,17 @@ VERBS = {
 
 @dataclass(frozen=True)
 class Reading:
-    """What a model may read of a person, oldest first, and the item that really came next (None if unknown)."""
+    """What a model may read of a person, oldest first, the item that really came next (None if unknown), and when the events
+    happened (seconds; None where nobody knows: in data without times, and in histories that somebody has edited)."""
 
     items: np.ndarray
     truth: int | None = None
+    times: np.ndarray | None = None
 
     def without_last(self, count: int = 1) -> "Reading":
         """The same person before their last `count` events; at least one event stays."""
         kept = max(len(self.items) - max(count, 0), 1)
-        return Reading(self.items[:kept], self.truth)
+        return Reading(self.items[:kept], self.truth, None if self.times is None else self.times[:kept])
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +63,8 @@ def reading(dataset: Dataset, user: int, split: Split = "test") -> Reading:
     """A person's history as the evaluation of `split` reads it, and its target."""
     dataset.histories.of(user)  # raises for a user who is not there
     start, end = dataset.histories.offsets[user], dataset.ends(split)[user]
-    return Reading(dataset.histories.items[start:end], int(dataset.targets(split)[user]))
+    times = dataset.histories.times[start:end] if dataset.has_times else None
+    return Reading(dataset.histories.items[start:end], int(dataset.targets(split)[user]), times)
 
 
 @torch.inference_mode()
@@ -74,7 +77,7 @@ def answer(
     """
     if not len(read.items):
         raise InputError("the history is empty: at least one event is needed")
-    batch = history_batch(read.items, model.length)
+    batch = history_batch(read.items, model.length, read.times)
     changed: dict[str, Any] = {"edit": edit} if edit else {}
     scores = model.scorer()(model.last_state(batch, **changed), Met.by(batch))[0] if edit else model.score(batch)[0]
     scores = scores.float().clone()
