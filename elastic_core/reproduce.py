@@ -45,8 +45,17 @@ SLOT_VARIANTS: dict[str, tuple[str, ...]] = {
 }
 # Controls: is ELASTIC ahead because of its memory or of the convolution beside it? What if a model knows what was met before?
 SASREC_VARIANTS: dict[str, tuple[str, ...]] = {"local": ("model.conv_width=16",), "repeats": ("model.repeats=true",)}
-# The other systems of the papers, each with what makes it a variant of its model, all tuned alike (tuning.py).
-PEERS: dict[str, tuple[str, ...]] = {"bert4rec": ()}
+# The other systems of the papers, all tuned alike (tuning.py), and what they come in: name → settings.
+PEERS: dict[str, dict[str, tuple[str, ...]]] = {
+    "fpmc": {},
+    "gru4rec": {},
+    "bert4rec": {},
+    "linrec": {},
+    "lrurec": {},
+    "hstu": {"time": ("model.times=previous",)},
+    "lisa": {"soft": ("model.form=soft", "model.words=16"), "mini": ("model.form=mini", "model.words=32")},
+    "sma": {"ctreg": ("model.ctreg_weight=0.1",)},
+}
 SIDES, EXPERTS = (8, 16, 32, 64, 128, 256, 512), (4, 8, 16)  # Figure 5
 SEEDS = (0, 1, 2)
 
@@ -113,8 +122,9 @@ def _movielens_100k() -> Iterator[Row]:
         if variant != "repeats":
             yield _row("ml-100k", "elastic", variant)
     for seed in SEEDS:
-        for model in PEERS:
-            yield _row("ml-100k", model, seed=seed)
+        for model, variants in PEERS.items():
+            for variant in ("", *variants):
+                yield _row("ml-100k", model, variant, seed)
 
 
 def _movielens_1m() -> Iterator[Row]:
@@ -137,7 +147,7 @@ def _movielens_1m() -> Iterator[Row]:
 def _row(data: str, model: str, variant: str = "", seed: int = 0, extra: tuple[str, ...] = ()) -> Row:
     label = f"{model} ({variant})" if variant else model
     name = "-".join([data, model, *([variant] if variant else []), *([f"seed{seed}"] if seed else [])])
-    known = {"elastic-slots": SLOT_VARIANTS, "sasrec": SASREC_VARIANTS}.get(model, VARIANTS)
+    known = {"elastic-slots": SLOT_VARIANTS, "sasrec": SASREC_VARIANTS, **PEERS}.get(model, VARIANTS)
     config, settings = recipe(data, model), (*known.get(variant, ()), *extra, f"train.seed={seed}")
     if config.train.minutes:
         label += f" ({config.train.minutes:g} minutes)"

@@ -25,6 +25,10 @@ FLOORS = ("popularity", "cooccurrence")  # need no training
 CONTROLS = {
     "sasrec (local)": "SASRec with ELASTIC's local convolution",
     "sasrec (repeats)": "SASRec that knows what was met before",
+    "hstu (time)": "HSTU with time",
+    "lisa (soft)": "LISA-Soft",
+    "lisa (mini)": "LISA-Mini",
+    "sma (ctreg)": "SMA + CTReg",
 }
 OURS = ("elastic", "elastic-slots")
 LEVEL = 0.05
