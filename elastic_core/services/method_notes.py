@@ -239,7 +239,7 @@ METRICS = (
     ("ties", "count at their expected rank, so a constant score gets chance level"),
 )
 LIMITS = (
-    "What the tables here call not measured has no run yet. The systems of the paper’s Table 2 are all here; of its data XLong is not.",
+    "What the tables here call not measured has no run yet. All systems of the paper’s Table 2 are here; its data XLong is not.",
     "Each person is judged by one last event. With a thousand people one standard error is as large as many published gains.",
     "The causal form, the whitening of the query, the balance term and the local convolution are ours, not the paper’s.",
     "PKM-ACT in the causal form: all its memories are asked with the same events, not with each layer’s input; only the two-way "
