@@ -20,6 +20,7 @@ from elastic_core.data.histories import Histories
 from elastic_core.errors import InputError
 from elastic_core.layers.intensity import Clock, Intensity, ModulatedAttention
 from elastic_core.models.sma import SMA, SMAConfig, marks_of
+from elastic_core.services import estimate
 from elastic_core.training.loop import train
 from elastic_core.training.step import Learner
 
@@ -218,8 +219,11 @@ def test_what_is_not_known_is_a_usual_interval(form: dict[str, Any]) -> None:
 
 
 def test_data_without_times_is_one_sentence_before_anything_is_written(small_world: Dataset, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"sma reads when events happened, and .* has no times"):
-        train(recipes.toy("sma"), replace(small_world, has_times=False), tmp_path / "run")
+    timeless, said = replace(small_world, has_times=False), r"sma reads when events happened, and .* has no times"
+    with pytest.raises(InputError, match=said):
+        train(recipes.toy("sma"), timeless, tmp_path / "run")
+    with pytest.raises(InputError, match=said):
+        estimate.estimate(recipes.toy("sma"), timeless)
     assert not (tmp_path / "run").exists()
 
 

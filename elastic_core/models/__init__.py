@@ -18,6 +18,7 @@ from elastic_core.models.contract import (  # noqa: E402
     Variant,
     can_retrieve,
     can_stream,
+    check_data,
     memory_of,
     open_stream,
     tracing,
@@ -26,5 +27,6 @@ from elastic_core.models.registry import MOST_PARAMETERS, build, model_class, na
 
 __all__ = [
     "MOST_PARAMETERS", "Encoded", "Met", "Recommender", "Retrieves", "Scorer", "Stream", "Streams", "Traces", "Variant", "build",
-    "can_retrieve", "can_stream", "memory_of", "model_class", "names", "open_stream", "outline", "register", "tracing",
+    "can_retrieve", "can_stream", "check_data", "memory_of", "model_class", "names", "open_stream", "outline", "register",
+    "tracing",
 ]  # fmt: skip

@@ -11,6 +11,7 @@ from torch.nn import functional
 from elastic_core.config import ModelConfig
 from elastic_core.data.batches import Batch
 from elastic_core.data.catalog import Catalog
+from elastic_core.data.histories import Dataset
 from elastic_core.errors import InputError
 from elastic_core.layers.interest_memory import Retrieved
 
@@ -271,6 +272,12 @@ class Attribution(NamedTuple):
     experts: Tensor  # [B, k]
     parts: Tensor  # [B, M, P] shares of an item's probability, each row adds up to 1
     held: Tensor  # [B, k, N] how much of every event an expert's slot still holds
+
+
+def check_data(model: Recommender, dataset: Dataset) -> None:
+    """Raises InputError if the model needs to learn from something that the data do not have."""
+    if model.reads_times and not dataset.has_times:
+        raise InputError(f"{model.config.name} reads when events happened, and {dataset.label} has no times")
 
 
 def can_retrieve(model: Recommender) -> TypeGuard[Retrieves]:

@@ -91,6 +91,7 @@ def _probe(config: RunConfig, dataset: Dataset, began: float) -> Estimate:
     memory, step, steps = 4 * 4 * count / 1e6 + PROCESS_MB, 0.0, 0
     if model.trained:
         objectives.check(config.objective.name, model)
+        models.check_data(model, dataset)
         objective = objectives.build(config.objective, dataset, config.model.length)
         budget.check(config, model, objective, dataset, torch.device("cpu"))
         learner = Learner(model, objective, train, torch.device("cpu"))

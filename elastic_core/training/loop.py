@@ -52,8 +52,7 @@ class Loop:
         self.model = models.build(config.model, dataset.catalog)
         if self.model.trained:
             objectives.check(config.objective.name, self.model)
-        if self.model.reads_times and not dataset.has_times:
-            raise InputError(f"{config.model.name} reads when events happened, and {dataset.label} has no times")
+        models.check_data(self.model, dataset)
         self.model.to(self.device)
         self.epoch, self.step, self.seconds = 0, 0, 0.0
         self.best, self.best_epoch = -math.inf, 0
