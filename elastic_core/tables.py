@@ -6,6 +6,7 @@
 import statistics
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from elastic_core.comparisons import average, compare_runs
 from elastic_core.config import ModelConfig
 from elastic_core.evaluation import verdict
 from elastic_core.evaluation.candidates import PROTOCOLS
-from elastic_core.evaluation.compare import holm
+from elastic_core.evaluation.compare import Comparison, holm
 from elastic_core.evaluation.evaluate import Report
 from elastic_core.reproduce import Row, rows, status
 from elastic_core.runs import Run
@@ -65,11 +66,11 @@ def table(chosen: Iterable[Row], root: Path, protocol: str = "full") -> str:
     With several seeds the mean is over people and seeds, the interval that of the people's averages, and the seeds' own spread
     (standard deviation) stands beside it.
     """
-    found = _finished(chosen, root)
+    found = finished(chosen, root)
     return "\n\n".join(_section(data, systems, protocol) for data, systems in found.items()) or "nothing is finished yet"
 
 
-def _finished(chosen: Iterable[Row], root: Path) -> dict[str, Systems]:
+def finished(chosen: Iterable[Row], root: Path) -> dict[str, Systems]:
     """Finished runs by data and label."""
     groups: dict[str, Systems] = {}
     for row in chosen:
@@ -114,7 +115,7 @@ def _cells(label: str, runs: list[Run], measured: list[tuple[str, str]]) -> list
 
 def _means(runs: list[Run], measured: Sequence[tuple[str, str]]) -> list[str]:
     """`0.1282 ± 0.0168` for each protocol and metric, or why not."""
-    reports = _reports(runs)
+    reports = reports_of(runs)
     if reports is None:
         return [NO_RANKS] + [""] * (len(measured) - 1)
     found = [average(reports, *what) for what in measured]
@@ -122,11 +123,11 @@ def _means(runs: list[Run], measured: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def _spread(runs: list[Run], protocol: str, metric: str) -> str:
-    means = [report.metrics[protocol][metric] for report in _reports(runs) or []]
+    means = [report.metrics[protocol][metric] for report in reports_of(runs) or []]
     return f"{statistics.stdev(means):.4f}" if len(means) > 1 else ""
 
 
-def _reports(runs: list[Run]) -> list[Report] | None:
+def reports_of(runs: list[Run]) -> list[Report] | None:
     return [run.report() for run in runs] if all(run.has_report for run in runs) else None
 
 
@@ -144,7 +145,7 @@ UNEVEN_NOTE = f"{UNEVEN} trained while a target's weight still depended on its b
 
 def results(root: Path) -> str:
     """All that stands in the README between `BEGIN` and `END`: systems, ELASTIC against each, and its variants, by data."""
-    found = _finished(rows(), root)
+    found = finished(rows(), root)
     parts = [part for data in ("ml-100k", "ml-1m", "planted", "planted-64") if data in found for part in _results(found[data])]
     notes = [UNEVEN_NOTE] if any(UNEVEN in part for part in parts) else []
     return "\n\n".join([BEGIN, *parts, *notes, END])
@@ -158,30 +159,30 @@ def _results(systems: Systems) -> Iterable[str]:
     yield f"**{start.get('data')}**, {test.get('users', 0):,} people, {some.n_items():,} items, data {start.get('data_hash')}"
     measured = [*((protocol, "NDCG@10") for protocol in PROTOCOLS), ("full", "HR@10")]
     heads = ["NDCG@10 ± 95% over people", "seeds", *PROTOCOLS, "full HR@10", "spread of seeds, full"]
-    order = sorted(plain, key=_standing)
+    order = sorted(plain, key=standing)
     in_order = [(label, plain[label]) for label in order]
-    lines = [(_name(label, of), _seeds(of), *_means(of, measured), _spread(of, "full", METRICS[0])) for label, of in in_order]
+    lines = [(named(label, of), _seeds(of), *_means(of, measured), _spread(of, "full", METRICS[0])) for label, of in in_order]
     yield "\n".join(markdown(heads, lines))
     for label, runs in plain.items():
         kind, _, recipe = label.partition(" ")
         if kind in OURS:
             later = OURS[OURS.index(kind) :]
             peers = {peer: plain[peer] for peer in order if _rival(peer, recipe) and peer.split(" ")[0] not in later}
-            named = [(_name(peer, of), of) for peer, of in peers.items()]
-            yield _against(f"{_name(label, runs)} minus", runs, named, PROTOCOLS)
+            pairs = [(named(peer, of), of) for peer, of in peers.items()]
+            yield _against(f"{named(label, runs)} minus", runs, pairs, PROTOCOLS)
     for model in OURS:
-        named = [
+        parts = [
             (about, systems[label]) for label, about in VARIANTS.items() if label in systems and label.startswith(f"{model} (")
         ]
-        if named and model in systems:
-            yield _against(f"What carries it: {_called(model)} minus", systems[model], named, ("full", "full-seen"), own=True)
+        if parts and model in systems:
+            yield _against(f"What carries it: {called(model)} minus", systems[model], parts, ("full", "full-seen"), own=True)
 
 
-def _standing(label: str) -> tuple[int, str, int]:
+def standing(label: str) -> tuple[int, str, int]:
     """Floors first, then the peers by name, ours last; a control stands behind what it changes."""
     kind = label.split(" ")[0]
     group = FLOORS.index(kind) if kind in FLOORS else 9 + OURS.index(kind) if kind in OURS else len(FLOORS)
-    return group, _called(kind), int(label in CONTROLS)
+    return group, called(kind), int(label in CONTROLS or label in VARIANTS)
 
 
 def _rival(label: str, recipe: str) -> bool:
@@ -194,40 +195,61 @@ def _against(title: str, runs: list[Run], peers: list[tuple[str, list[Run]]], pr
     """One row a peer: its own NDCG@10 (`own`), ELASTIC minus it under each protocol, whether training noise is counted, and what
     may be claimed under `full`, after Holm's adjustment for the number of peers that could be claimed about."""
     heads = [title, *(["full"] if own else []), *(f"{protocol}: 95%, p" for protocol in protocols), "claim, full"]
-    kept = [_reports(runs) is not None and _reports(peer) is not None for _, peer in peers]
-    pairs = zip(kept, peers, strict=True)
-    found = [[compare_runs(runs, peer, each) for each in protocols] if ok else [] for ok, (_, peer) in pairs]
-    open_ = [row[0].p for row in found if row and row[0].seeds_counted]
-    adjusted = iter(holm(np.array(open_)))
     lines = []
-    for (name, peer), row in zip(peers, found, strict=True):
-        mine = _means(peer, [("full", METRICS[0])]) if own else []
-        if not row:
-            lines.append([name, *mine, *[""] * len(protocols), NO_RANKS])
+    for claim in claims(runs, peers, protocols[0]):
+        mine = _means(claim.runs, [("full", METRICS[0])]) if own else []
+        if claim.found is None:
+            lines.append([claim.name, *mine, *[""] * len(protocols), NO_RANKS])
             continue
-        cells = [f"{c.difference:+.4f} ({c.low:+.4f} to {c.high:+.4f}), {c.p:.4f}" for c in row]
-        who = verdict.better(row[0]) if row[0].seeds_counted and next(adjusted) <= LEVEL else ""
-        ours = _called(runs[0].config.model.name)
-        claim = {"A": f"**{ours} is better**", "B": f"**{name} is better**", "": verdict.NO_CLAIM}[who]
-        lines.append([name, *mine, *cells, claim if row[0].seeds_counted else verdict.ONE_RUN])
+        found = [claim.found, *(compare_runs(runs, claim.runs, each) for each in protocols[1:])]
+        cells = [f"{c.difference:+.4f} ({c.low:+.4f} to {c.high:+.4f}), {c.p:.4f}" for c in found]
+        better = {"A": called(runs[0].config.model.name), "B": claim.name}.get(claim.who)
+        lines.append([claim.name, *mine, *cells, f"**{better} is better**" if better else claim.words])
     return "\n".join(markdown(heads, lines))
 
 
-def _called(kind: str) -> str:
+class Claim(NamedTuple):
+    """One system against a peer: what was found, its p after Holm's adjustment (NaN where nothing may be claimed anyway), and who
+    may be called better."""
+
+    name: str
+    runs: list[Run]
+    found: Comparison | None  # None: one of them keeps no ranks
+    adjusted: float
+    who: Literal["A", "B", ""]
+
+    @property
+    def words(self) -> str:
+        if self.found is None:
+            return NO_RANKS
+        return verdict.NO_CLAIM if self.found.seeds_counted else verdict.ONE_RUN
+
+
+def claims(runs: list[Run], peers: list[tuple[str, list[Run]]], protocol: str) -> list[Claim]:
+    """A system against each of its peers (names and runs) under one protocol, NDCG@10, adjusted for how many there are."""
+    found = [compare_runs(runs, of, protocol) if reports_of(runs) and reports_of(of) else None for _, of in peers]
+    counted = [i for i, each in enumerate(found) if each is not None and each.seeds_counted]
+    adjusted = np.full(len(found), np.nan)
+    adjusted[counted] = holm(np.array([each.p for each in found if each is not None and each.seeds_counted]))
+    who = [verdict.better(each) if each is not None and p <= LEVEL else "" for each, p in zip(found, adjusted, strict=True)]
+    return [Claim(*pair, each, float(p), w) for pair, each, p, w in zip(peers, found, adjusted, who, strict=True)]
+
+
+def called(kind: str) -> str:
     """What people call a model: `elastic-slots` → ELASTIC with interest slots."""
     known = ModelConfig.known.get(kind)
     return (known.label or kind) if known else kind
 
 
-def _name(label: str, runs: list[Run]) -> str:
+def named(label: str, runs: list[Run]) -> str:
     """`elastic (70 minutes)` → ELASTIC, K = 16², k = 8 (70 minutes)."""
-    if label in CONTROLS:
-        return CONTROLS[label]
+    if label in CONTROLS or label in VARIANTS:
+        return CONTROLS.get(label) or f"{called(label.split(' ')[0])}: {VARIANTS[label]}"
     kind, _, rest = label.partition(" ")
     model = runs[0].config.model
     size = f", K = {model.side}², k = {model.k}" if hasattr(model, "side") and hasattr(model, "k") else ""
     mark = f" {UNEVEN}" if any("targets" not in row for run in runs for row in run.events("epoch")) else ""
-    return f"{_called(kind)}{size}{' ' + rest if rest else ''}{mark}"
+    return f"{called(kind)}{size}{' ' + rest if rest else ''}{mark}"
 
 
 def _seeds(runs: list[Run]) -> str:
