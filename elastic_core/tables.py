@@ -167,7 +167,7 @@ def _results(systems: Systems) -> Iterable[str]:
         kind, _, recipe = label.partition(" ")
         if kind in OURS:
             later = OURS[OURS.index(kind) :]
-            peers = {peer: plain[peer] for peer in order if _rival(peer, recipe) and peer.split(" ")[0] not in later}
+            peers = {peer: plain[peer] for peer in order if rival(peer, recipe) and peer.split(" ")[0] not in later}
             pairs = [(named(peer, of), of) for peer, of in peers.items()]
             yield _against(f"{named(label, runs)} minus", runs, pairs, PROTOCOLS)
     for model in OURS:
@@ -185,7 +185,7 @@ def standing(label: str) -> tuple[int, str, int]:
     return group, called(kind), int(label in CONTROLS or label in VARIANTS)
 
 
-def _rival(label: str, recipe: str) -> bool:
+def rival(label: str, recipe: str) -> bool:
     """Whether a system is compared with one of the same recipe (`(70 minutes)`, or nothing)."""
     kind, _, rest = label.partition(" ")
     return kind in FLOORS or label in CONTROLS or rest == recipe

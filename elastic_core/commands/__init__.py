@@ -23,6 +23,7 @@ COMMANDS = {
     "latents": "what an autoencoder fitted to a run would find in place of experts",
     "bench": "time ELASTIC and SASRec side by side and keep the rows",
     "tune": "train models at every point of one small grid, and keep what validation said",
+    "report": "write every result table and figure from the run folders alone",
     "reproduce": "train every run of the result tables, resumable, and print the tables",
 }
 

@@ -1,0 +1,187 @@
+"""Tables and figures of the named runs, from their folders alone: the systems, and each ELASTIC against every other.
+
+    <protocol>.csv                       what every system reached, with its interval, seeds, parameters, seconds and device
+    <data>-<protocol>-differences.csv    interval and p over people and training seeds, p after Holm's adjustment, the claim
+    <data>-<protocol>.html               the differences drawn (plotly.min.js beside it serves them all)
+    report.md                            all of it as one page
+
+A table has one protocol, and tables of two are not joined (`joined`). The paper's own values stand beside MovieLens-1M, labelled.
+"""
+
+import html
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from elastic_core import disk
+from elastic_core.comparisons import average
+from elastic_core.errors import InputError
+from elastic_core.evaluation.candidates import PROTOCOLS
+from elastic_core.reproduce import rows
+from elastic_core.runs import Run
+from elastic_core.tables import (
+    NO_RANKS,
+    OURS,
+    VARIANTS,
+    Systems,
+    called,
+    claims,
+    finished,
+    markdown,
+    named,
+    reports_of,
+    rival,
+    standing,
+)
+
+METRICS = ("NDCG@10", "HR@10", "MRR@10")
+# Table 2 of the ELASTIC paper on MovieLens-1M: NDCG@10, HR@10, MRR@10. Most probably measured as pop100, whatever its text says.
+PAPER = {
+    "fpmc": (0.3220, 0.5233, 0.2599),
+    "gru4rec": (0.4033, 0.6382, 0.3300),
+    "sasrec": (0.4190, 0.6606, 0.3435),
+    "bert4rec": (0.3182, 0.5389, 0.2497),
+    "linrec": (0.4158, 0.6556, 0.3412),
+    "hstu": (0.4090, 0.6586, 0.3312),
+    "elastic": (0.4256, 0.6619, 0.3517),
+}
+PAPER_COLUMN = "the paper's NDCG@10 (its protocol, its MovieLens-1M)"
+
+
+def data_sets(root: Path) -> dict[str, Systems]:
+    """Finished systems by data set, each in the order of the tables."""
+    found = finished(rows(), root)
+    return {data: {label: found[data][label] for label in sorted(found[data], key=standing)} for data in found}
+
+
+def measured(systems: Systems, protocol: str) -> pd.DataFrame:
+    """One row a system that keeps ranks. `± 95%` is over people, `spread` the standard deviation of NDCG@10 over seeds."""
+    lines = []
+    for label, runs in systems.items():
+        reports = reports_of(runs)
+        if reports is None:
+            continue
+        start = runs[0].last("start") or {}
+        found = {metric: average(reports, protocol, metric) for metric in METRICS}
+        single = [report.metrics[protocol]["NDCG@10"] for report in reports]
+        seconds = [float((run.last("end") or {}).get("seconds", 0)) for run in runs]
+        lines.append({
+            "data": start.get("data", ""), "protocol": protocol, "system": named(label, runs), "seeds": len(runs),
+            **{metric: interval.mean for metric, interval in found.items()}, "± 95%": 1.96 * found["NDCG@10"].error,
+            "spread": statistics.stdev(single) if len(single) > 1 else None, "people": len(reports[0].users),
+            "parameters": start.get("parameters", 0), "seconds": statistics.fmean(seconds),
+            "device": ", ".join(sorted({str((run.last("start") or {}).get("device", "?")) for run in runs})),
+            "runs": ", ".join(run.name for run in runs), **_papers(label, runs[0], protocol),
+        })  # fmt: skip
+    return pd.DataFrame(lines)
+
+
+def differences(systems: Systems, protocol: str) -> pd.DataFrame:
+    """Each ELASTIC minus every other system, NDCG@10; its own variants are adjusted for among themselves, peers likewise."""
+    lines = []
+    for ours in systems:
+        kind, _, recipe = ours.partition(" ")
+        if kind not in OURS or ours in VARIANTS:
+            continue
+        later = OURS[OURS.index(kind) :]  # each pair once
+        own = [label for label in systems if label in VARIANTS and label.startswith(f"{kind} (")]
+        alike = [label for label in systems if label not in VARIANTS and rival(label, recipe)]
+        rivals = [label for label in alike if label.split(" ")[0] not in later]
+        for family, part in (("peers", rivals), ("its own variants", own)):
+            peers = [(named(label, systems[label]), systems[label]) for label in part]
+            for claim in claims(systems[ours], peers, protocol):
+                if claim.found is None:
+                    continue
+                better = {"A": f"{called(kind)} is better", "B": f"{claim.name} is better"}.get(claim.who, claim.words)
+                lines.append({
+                    "protocol": protocol, "A": called(kind), "B": claim.name, "family": family, "seeds of A": len(systems[ours]),
+                    "seeds of B": len(claim.runs), "A − B": claim.found.difference, "low": claim.found.low,
+                    "high": claim.found.high, "p": claim.found.p, "p adjusted": claim.adjusted, "claim": better,
+                })  # fmt: skip
+    return pd.DataFrame(lines)
+
+
+def joined(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Tables of one protocol below each other. Raises InputError for two: their numbers answer two questions."""
+    found = pd.concat(tables, ignore_index=True)
+    protocols = sorted(set(found["protocol"]))
+    if len(protocols) > 1:
+        raise InputError(f"numbers measured as {' and '.join(protocols)} cannot stand in one table")
+    return found
+
+
+def write(root: Path, out: Path) -> list[Path]:
+    """All tables and figures into the folder `out`. Raises InputError where nothing is finished below `root`."""
+    found = data_sets(root)
+    if not found:
+        raise InputError(f"none of the named runs is finished below {root}/")
+    page, files = ["# Results", "", _preface()], list[Path]()
+    with disk.said(out):
+        out.mkdir(parents=True, exist_ok=True)
+    for protocol in PROTOCOLS:
+        tables = {data: measured(systems, protocol) for data, systems in found.items()}
+        tables = {data: table for data, table in tables.items() if not table.empty}
+        if tables:
+            files.append(_save(out / f"{protocol}.csv", joined(list(tables.values())).to_csv(index=False)))
+        for data, table in tables.items():
+            title, against = f"{table['data'][0]}, {protocol}", differences(found[data], protocol)
+            page += ["", f"## {title}", "", *_markdown(table.drop(columns=["data", "protocol", "runs"]))]
+            if not against.empty:
+                page += ["", *_markdown(against.drop(columns="protocol"))]
+                files.append(_save(out / f"{data}-{protocol}-differences.csv", against.to_csv(index=False)))
+                files.append(_draw(out / f"{data}-{protocol}.html", against, title))
+    return [*files, _save(out / "report.md", "\n".join(page) + "\n")]
+
+
+def _papers(label: str, run: Run, protocol: str) -> dict[str, float | None]:
+    if run.config.data.source != "ml-1m" or protocol != "pop100":
+        return {}
+    kind = label.split(" ")[0]
+    return {PAPER_COLUMN: PAPER[kind][0] if kind in PAPER and label not in VARIANTS else None}
+
+
+def _preface() -> str:
+    return (
+        "Test split, leave one out, chosen on validation. `± 95%` is over people, `spread` over training seeds; intervals and p "
+        "of differences are over both, adjusted by Holm among the rows that could be claimed. One run claims nothing. "
+        f"Runs that keep no ranks are left out ({NO_RANKS}). Protocols cannot be compared with each other."
+    )
+
+
+def _markdown(table: pd.DataFrame) -> list[str]:
+    def cell(value: object) -> str:
+        if isinstance(value, float):
+            return "" if value != value else f"{value:,.0f}" if abs(value) >= 100 else f"{value:.4f}"
+        return "" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
+
+    return markdown([str(name) for name in table], [[cell(value) for value in line] for line in table.itertuples(index=False)])
+
+
+def _draw(path: Path, table: pd.DataFrame, title: str) -> Path:
+    """Every difference with its interval, filled where something may be claimed. Needs no network."""
+    import plotly.graph_objects as go
+
+    names = [html.escape(f"{a} − {b}") for a, b in zip(table["A"], table["B"], strict=True)]
+    fill = ["#0b6e99" if claim.endswith("is better") else "#ffffff" for claim in table["claim"]]
+    figure = go.Figure()
+    figure.add_vline(x=0)
+    figure.add_scatter(
+        x=table["A − B"], y=names, mode="markers", customdata=table[["claim"]].map(html.escape),
+        error_x={"symmetric": False, "array": table["high"] - table["A − B"], "arrayminus": table["A − B"] - table["low"]},
+        marker={"size": 10, "color": fill, "line": {"width": 2, "color": "#0b6e99"}},
+        hovertemplate="%{y}<br>%{x:+.4f}<br>%{customdata[0]}<extra></extra>",
+    )  # fmt: skip
+    figure.update_layout(title=html.escape(title), height=160 + 28 * len(table), margin={"l": 380})
+    figure.update_xaxes(title="NDCG@10, 95% over people and training seeds; filled: may be claimed")
+    figure.update_yaxes(autorange="reversed")
+    with disk.said(path):
+        figure.write_html(path, include_plotlyjs="directory")
+    return path
+
+
+def _save(path: Path, text: str) -> Path:
+    with disk.said(path):
+        disk.write_text(path, text)
+    return path
