@@ -8,14 +8,13 @@
 A table has one protocol, and tables of two are not joined (`joined`). The paper's own values stand beside MovieLens-1M, labelled.
 """
 
-import html
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
 
-from elastic_core import disk
+from elastic_core import disk, text
 from elastic_core.comparisons import average
 from elastic_core.errors import InputError
 from elastic_core.evaluation.candidates import PROTOCOLS
@@ -163,17 +162,17 @@ def _draw(path: Path, table: pd.DataFrame, title: str) -> Path:
     """Every difference with its interval, filled where something may be claimed. Needs no network."""
     import plotly.graph_objects as go
 
-    names = [html.escape(f"{a} − {b}") for a, b in zip(table["A"], table["B"], strict=True)]
+    names = [text.figure(f"{a} − {b}") for a, b in zip(table["A"], table["B"], strict=True)]
     fill = ["#0b6e99" if claim.endswith("is better") else "#ffffff" for claim in table["claim"]]
     figure = go.Figure()
     figure.add_vline(x=0)
     figure.add_scatter(
-        x=table["A − B"], y=names, mode="markers", customdata=table[["claim"]].map(html.escape),
+        x=table["A − B"], y=names, mode="markers", customdata=table[["claim"]].map(text.figure),
         error_x={"symmetric": False, "array": table["high"] - table["A − B"], "arrayminus": table["A − B"] - table["low"]},
         marker={"size": 10, "color": fill, "line": {"width": 2, "color": "#0b6e99"}},
         hovertemplate="%{y}<br>%{x:+.4f}<br>%{customdata[0]}<extra></extra>",
     )  # fmt: skip
-    figure.update_layout(title=html.escape(title), height=160 + 28 * len(table), margin={"l": 380})
+    figure.update_layout(title=text.figure(title), height=160 + 28 * len(table), margin={"l": 380})
     figure.update_xaxes(title="NDCG@10, 95% over people and training seeds; filled: may be claimed")
     figure.update_yaxes(autorange="reversed")
     with disk.said(path):
@@ -181,7 +180,7 @@ def _draw(path: Path, table: pd.DataFrame, title: str) -> Path:
     return path
 
 
-def _save(path: Path, text: str) -> Path:
+def _save(path: Path, content: str) -> Path:
     with disk.said(path):
-        disk.write_text(path, text)
+        disk.write_text(path, content)
     return path
