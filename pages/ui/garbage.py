@@ -14,6 +14,7 @@ from contextlib import suppress
 
 SLOW = 0.01  # seconds; what a collection may take before its survivors are set aside
 AGAIN = 60.0  # seconds between two looks at everything
+SOON, MUCH = 10.0, 200_000  # and seconds if so many objects have come since: what is set aside dies unseen, between what lives
 
 
 class Keeper:
@@ -22,19 +23,22 @@ class Keeper:
     def __init__(self) -> None:
         self.began = 0.0
         self.looked = time.monotonic()
+        self.left = 0  # objects after the last look
         self.everything = False
 
     def __call__(self, phase: str, info: dict[str, int]) -> None:
         if info["generation"] < 2:
             return
         if phase == "start":
-            self.everything = time.monotonic() - self.looked > AGAIN
+            since, more = time.monotonic() - self.looked, sys.getallocatedblocks() - self.left
+            self.everything = since > AGAIN or (since > SOON and more > MUCH)
             if self.everything:
                 self.looked = time.monotonic()
                 gc.unfreeze()
             self.began = time.thread_time()
             return
         if self.everything:
+            self.left = sys.getallocatedblocks()
             _give_back()
         if self.everything or time.thread_time() - self.began > SLOW:
             gc.freeze()

@@ -1,5 +1,6 @@
 """How every chart and table of the app is shown: drawn, explained, readable as a table, and ready to take away."""
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -13,7 +14,7 @@ from elastic_core.services import exports
 from pages.ui import charts, shell
 
 Mode = Literal["points", "box", "lasso"]
-SHOWN = "view_tables"
+SHOWN, CALLED = "view_tables", "view_called"
 
 
 @dataclass(frozen=True)
@@ -46,10 +47,24 @@ def chart(
     """A figure with its explanation, its table and its files. With `on_select`, read `st.session_state[key]` there."""
     if height:
         figure.update_layout(height=height)
-    chosen: dict[str, Any] = {"on_select": on_select, "selection_mode": selection_mode} if on_select else {}
+    chosen: dict[str, Any] = {"on_select": _later(key, on_select), "selection_mode": selection_mode} if on_select else {}
     st.plotly_chart(figure, key=key, config=charts.CONFIG, alt=alt, **chosen)
     remember(key, table)
     _below(key, about, table, alt, figure)
+
+
+def _later(key: str, call: Callable[[], None]) -> Callable[[], None]:
+    """Calls what the chart of this key was last given.
+
+    Streamlit identifies a chart that can be clicked by all it shows, and keeps the callback of every one a visit has seen. A
+    function of a page's script holds everything that the script computed, so it must not be the one that Streamlit keeps.
+    """
+    st.session_state.setdefault(CALLED, {})[key] = call
+    return functools.partial(_call, key)
+
+
+def _call(key: str) -> None:
+    st.session_state[CALLED][key]()
 
 
 def table(key: str, frame: pd.DataFrame, about: About, alt: str, **more: Any) -> Any:

@@ -1,5 +1,6 @@
 """The Memory map page: maps, colours, sets and the numbers for whether to believe it. No UMAP is computed here."""
 
+import gc
 import os
 import time
 from collections.abc import Callable
@@ -14,7 +15,7 @@ from elastic_core.runs import Run
 from elastic_core.services import projection, projection_worker
 from elastic_core.services.projection import SEEDS, Settings, Store
 from elastic_core.services.projection_jobs import Maps
-from pages.ui import charts, charts_map
+from pages.ui import charts, charts_map, shell
 
 PAGE = "explore/memory_map.py"
 Opened = Callable[..., AppTest]
@@ -112,3 +113,16 @@ def test_the_figure_holds_every_expert_once_with_its_number() -> None:
         kept = [int(trace.customdata[i][0]) for trace in figure.data for i in trace.selectedpoints]
         assert sorted(kept) == [4, 5]
         assert sorted(text for trace in figure.data for text in trace.text if text) == ["<b>1</b>", "<b>2</b>"]
+
+
+def test_people_looked_at_before_leave_no_page_behind(opened: Opened) -> None:
+    """Streamlit keeps the callback of every chart a visit has seen, and a page's own function holds all the page computed."""
+    app = opened(PAGE, run="tiny")
+    held = []
+    for user in range(2, 8):
+        healthy(app.number_input(key="user").set_value(user).run())
+        gc.unfreeze()
+        gc.collect()
+        gc.unfreeze()  # what the app sets aside is not among the objects
+        held.append(sum(isinstance(thing, shell.Context) for thing in gc.get_objects()))
+    assert held[-1] <= held[1], held
