@@ -14,6 +14,7 @@ from typing import Any
 import plotly.graph_objects as go
 import streamlit as st
 from pandas import DataFrame
+from plotly.basedatatypes import BaseFigure
 
 from elastic_core.config import DataConfig, RunConfig
 from elastic_core.data import Dataset, load
@@ -98,17 +99,24 @@ def dataset(config: DataConfig, tell: Callable[[str], None]) -> Dataset:
         return loaded
 
 
-def drawn(draw: Callable[..., go.Figure], *given: Any, **more: Any) -> go.Figure:
-    """What a pure function draws of these, drawn once: plotly checks every value of a figure, which takes longer than a model.
+class Drawn(BaseFigure):
+    """A figure to be shown, not changed: its values alone, without the objects that plotly keeps around each of them."""
 
-    The figure is shared, so it must not be changed.
-    """
+    def __init__(self, figure: go.Figure) -> None:
+        self._values = figure.to_dict()
+
+    def to_dict(self) -> dict[str, Any]:
+        return self._values
+
+
+def drawn(draw: Callable[..., go.Figure], *given: Any, **more: Any) -> Drawn:
+    """What a pure function draws of these, drawn once: plotly checks every value of a figure, which takes longer than a model."""
     return _drawn(f"{draw.__module__}.{draw.__qualname__}", given, more, draw)
 
 
 @kept(256)
-def _drawn(name: str, given: tuple[Any, ...], more: dict[str, Any], _draw: Callable[..., go.Figure]) -> go.Figure:
-    return _draw(*given, **more)
+def _drawn(name: str, given: tuple[Any, ...], more: dict[str, Any], _draw: Callable[..., go.Figure]) -> Drawn:
+    return Drawn(_draw(*given, **more))
 
 
 def opened(run: Run, data: Dataset) -> Recommender:

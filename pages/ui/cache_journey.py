@@ -1,7 +1,6 @@
 """What the journey page keeps between reruns; see cache.py for how things are identified."""
 
 import numpy as np
-import plotly.graph_objects as go
 import streamlit as st
 
 from elastic_core.data import Dataset
@@ -87,7 +86,7 @@ def _reading(path: str, stamp: str, data_hash: str, items: Items, layer: int, _m
     return journey_trace.aggregation(_model, np.array(items, dtype=np.int64), layer)
 
 
-def way(now: Context, moment: int, dark: bool) -> tuple[go.Figure, Along, Along | None, int, int]:
+def way(now: Context, moment: int, dark: bool) -> tuple[cache.Drawn, Along, Along | None, int, int]:
     """The figure of the whole journey with what it shows: both runs' ranks, experts drawn, experts in all."""
     other = now.other
     keys = tuple((str(run.path), cache.stamp(run)) for run in (now.run, other) if run)
@@ -97,14 +96,14 @@ def way(now: Context, moment: int, dark: bool) -> tuple[go.Figure, Along, Along 
 @kept(64)
 def _way(
     runs: tuple[tuple[str, str], ...], data_hash: str, user: int, moment: int, dark: bool, _now: Context
-) -> tuple[go.Figure, Along, Along | None, int, int]:
+) -> tuple[cache.Drawn, Along, Along | None, int, int]:
     mine, other = along(_now.run, _now.model, _now.dataset, user), None
     if _now.other is not None:
         other = along(_now.other, cache.opened(_now.other, _now.dataset), _now.dataset, user)
     experts, count = journey_shown.busiest(mine.experts, moment) if len(mine.experts) else (mine.experts, 0)
     names = (_now.run.name, _now.other.name if _now.other else "")
     figure = charts_journey.along(mine.ranks, experts, moment, charts.palette(dark), other.ranks if other else None, names)
-    return figure, mine, other, int(experts["expert"].nunique()), count
+    return cache.Drawn(figure), mine, other, int(experts["expert"].nunique()), count
 
 
 def target_ranks(run: Run, model: Recommender, data: Dataset, split: Split) -> np.ndarray:

@@ -3,7 +3,7 @@
 Streamlit collects all cyclic garbage after each rerun, and nobody's page runs meanwhile. Looking through what torch, pandas and
 plotly alone keep takes 0.2 s, far longer than most pages. So whatever survives a slow collection is set aside (`gc.freeze`), and
 later ones look only at what is new. Once a minute all of it is looked at again, so that visitors who have left and what else was
-alive by chance are freed, and the memory goes back to the system.
+alive by chance are freed, and the memory goes back to the system: glibc keeps large pieces apart, and threads share their places.
 """
 
 import ctypes
@@ -12,6 +12,8 @@ import sys
 import time
 from contextlib import suppress
 
+M_MMAP_THRESHOLD, M_ARENA_MAX = -3, -8  # as malloc.h has them
+LARGE, PLACES = 2**20, 2  # bytes that are asked of the system and given back at once; glibc's places for all threads
 SLOW = 0.01  # seconds; what a collection may take before its survivors are set aside
 AGAIN = 60.0  # seconds between two looks at everything
 SOON, MUCH = 10.0, 200_000  # and seconds if so many objects have come since: what is set aside dies unseen, between what lives
@@ -48,10 +50,17 @@ def keep_short() -> None:
     """Called by the frame on every rerun; does something once in a process."""
     if not any(isinstance(callback, Keeper) for callback in gc.callbacks):
         gc.callbacks.append(Keeper())
+        _glibc("mallopt", M_MMAP_THRESHOLD, LARGE)  # else it learns from each large tensor to put the next between small things
+        _glibc("mallopt", M_ARENA_MAX, PLACES)  # else each thread has its own, and every rerun is another thread
 
 
 def _give_back() -> None:
-    """glibc keeps freed memory between what is still used; elsewhere there is nothing to do."""
+    """glibc keeps freed memory between what is still used."""
+    _glibc("malloc_trim", 0)
+
+
+def _glibc(name: str, *given: int) -> None:
+    """Elsewhere there is nothing to do."""
     if sys.platform == "linux":
         with suppress(OSError, AttributeError):
-            ctypes.CDLL(None).malloc_trim(0)
+            getattr(ctypes.CDLL(None), name)(*given)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import pandas as pd
-import plotly.graph_objects as go
 import streamlit as st
+from plotly.basedatatypes import BaseFigure
 
 from elastic_core import text
 from elastic_core.services import exports
@@ -35,18 +35,15 @@ def begin() -> None:
 
 def chart(
     key: str,
-    figure: go.Figure,
+    figure: BaseFigure,
     table: pd.DataFrame,
     about: About,
     alt: str,
     *,
     on_select: Callable[[], None] | None = None,
     selection_mode: Mode | tuple[Mode, ...] = "points",
-    height: int | None = None,
 ) -> None:
     """A figure with its explanation, its table and its files. With `on_select`, read `st.session_state[key]` there."""
-    if height:
-        figure.update_layout(height=height)
     chosen: dict[str, Any] = {"on_select": _later(key, on_select), "selection_mode": selection_mode} if on_select else {}
     st.plotly_chart(figure, key=key, config=charts.CONFIG, alt=alt, **chosen)
     remember(key, table)
@@ -118,7 +115,7 @@ def remember(key: str, table: pd.DataFrame) -> None:
 
 
 @st.fragment
-def _below(key: str, about: About, table: pd.DataFrame, alt: str, figure: go.Figure | None) -> None:
+def _below(key: str, about: About, table: pd.DataFrame, alt: str, figure: BaseFigure | None) -> None:
     """One quiet row. A fragment, so that opening a panel does not run the page again."""
     with st.container(horizontal=True, gap="small"):
         explain(about)

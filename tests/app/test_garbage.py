@@ -48,6 +48,20 @@ def test_what_lives_on_is_looked_at_once_and_freed_in_time(keeper: None, monkeyp
     assert gone() is None and gc.get_freeze_count() >= len(much), "everything was looked at, and set aside again"
 
 
+def test_everything_is_looked_at_sooner_when_much_has_come(keeper: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(garbage, "SOON", -1.0)
+    gc.collect()
+    part = Part()
+    gone = weakref.ref(part)
+    gc.freeze()
+    del part
+    gc.collect()
+    assert gone() is not None, "little has come"
+    much = [float(i) for i in range(2 * garbage.MUCH)]
+    gc.collect()
+    assert gone() is None and much
+
+
 def test_new_garbage_is_collected_as_ever(keeper: None) -> None:
     gc.collect()
     part = Part()
