@@ -124,5 +124,5 @@ def test_people_looked_at_before_leave_no_page_behind(opened: Opened) -> None:
         gc.unfreeze()
         gc.collect()
         gc.unfreeze()  # what the app sets aside is not among the objects
-        held.append(sum(isinstance(thing, shell.Context) for thing in gc.get_objects()))
+        held.append(sum(type(thing) is shell.Context for thing in gc.get_objects()))
     assert held[-1] <= held[1], held
