@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from numbers import Integral
 from typing import Any, TypeVar
 
 import streamlit as st
@@ -40,6 +41,14 @@ def number(label: str, *limits: Any, key: str, place: Any = st, **look: Any) -> 
     asked = st.query_params.get(key)
     bound = {} if asked is not None and _endless(asked) else {"bind": "query-params"}
     return place.number_input(label, *limits, key=key, disabled=locked(key), **bound, **look)
+
+
+def picked(key: str) -> int | None:
+    """For the callback of a list of numbers: which one was taken; None where it is not offered any more.
+
+    A visitor may answer a page while the next one is drawn. Streamlit calls back then with the words that were on the screen."""
+    value = st.session_state.get(key)
+    return int(value) if isinstance(value, Integral) else None
 
 
 def _endless(text: str) -> bool:

@@ -9,6 +9,7 @@ from elastic_core.services import inspect
 from elastic_core.services.experts import EVERYONES, SHARED, THEIRS, band, kinds
 from elastic_core.services.inspect import Situation
 from pages.ui import cache, charts, open_expert, shell, tiles
+from pages.ui.control import picked
 from pages.ui.shell import Context
 
 EXPERT, GRID = "grid_expert", "grid_chart"
@@ -69,7 +70,9 @@ def _picked() -> None:
 
 
 def _chosen() -> None:
-    shell.look_at(int(st.session_state[EXPERT]))
+    expert = picked(EXPERT)
+    if expert is not None:
+        shell.look_at(expert)
 
 
 def _one(now: Context, here: Situation, table: pd.DataFrame, traffic: Routing) -> None:

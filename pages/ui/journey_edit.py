@@ -9,6 +9,7 @@ from elastic_core.services.journey import Add, Cut, Move, Replace, Tree, version
 from elastic_core.services.journey_text import parse_list
 from pages.ui import journey_state as state
 from pages.ui import shell
+from pages.ui.control import picked
 from pages.ui.shell import Context
 
 EVENT, TEXT, LIST, VERSION = "jrn_event", "jrn_add", "jrn_list", "jrn_version"
@@ -46,7 +47,9 @@ def versions(now: Context, tree: Tree) -> None:
 
 
 def _went() -> None:
-    state.go(int(st.session_state[VERSION]))
+    version = picked(VERSION)
+    if version is not None:
+        state.go(version)
 
 
 def _add(now: Context, tree: Tree, words: Words) -> None:

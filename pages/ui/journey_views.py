@@ -12,6 +12,7 @@ from elastic_core.services.journey_trace import cards
 from elastic_core.services.recommend import Moved, moved
 from elastic_core.text import html as escape
 from pages.ui import cache, cache_journey, charts, open_expert, person, shell, tiles, view
+from pages.ui.control import picked
 from pages.ui.shell import Context
 from pages.ui.tiles import Tile
 
@@ -130,7 +131,9 @@ def _one(now: Context, table: pd.DataFrame) -> None:
 
 
 def _looked() -> None:
-    shell.look_at(int(st.session_state[EXPERT]))
+    expert = picked(EXPERT)
+    if expert is not None:
+        shell.look_at(expert)
 
 
 def _place(earlier: list[int] | None, expert: int) -> int:

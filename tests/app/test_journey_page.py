@@ -2,12 +2,15 @@
 
 import re
 from collections.abc import Callable
+from typing import Any
 
 import pytest
+import streamlit as st
 from driving import healthy, html, press, said
 from streamlit.testing.v1 import AppTest
 
 from elastic_core.services.journey_text import to_json
+from pages.ui import expert, journey_edit, journey_views
 from pages.ui import journey_state as state
 
 PAGE = "explore/journey.py"
@@ -131,3 +134,23 @@ def test_held_controls_stay(opened: Opened) -> None:
 
 def test_nothing_to_compare_with_is_said(opened: Opened) -> None:
     assert "nothing called" in opened(PAGE, user="3", jrn_with="version 9").warning[0].value
+
+
+@pytest.mark.parametrize(
+    ("module", "key", "callback", "acts", "act"),
+    [
+        (journey_views, "EXPERT", "_looked", journey_views.shell, "look_at"),
+        (expert, "EXPERT", "_chosen", expert.shell, "look_at"),
+        (journey_edit, "VERSION", "_went", journey_edit.state, "go"),
+    ],
+)
+def test_an_answer_to_a_page_that_is_gone_is_no_answer(
+    monkeypatch: pytest.MonkeyPatch, module: Any, key: str, callback: str, acts: Any, act: str
+) -> None:
+    """Streamlit calls back with the words on the screen where the number behind them is not offered any more."""
+    done: list[int] = []
+    monkeypatch.setattr(acts, act, done.append)
+    for value, expected in (("Expert 46", []), (None, []), (46, [46])):
+        monkeypatch.setattr(st, "session_state", {getattr(module, key): value})
+        getattr(module, callback)()
+        assert done == expected
