@@ -4,6 +4,7 @@ A run is identified by its folder and a stamp of its files, so a run that goes o
 """
 
 import json
+import pickle
 import threading
 import time
 from collections.abc import Callable
@@ -100,13 +101,17 @@ def dataset(config: DataConfig, tell: Callable[[str], None]) -> Dataset:
 
 
 class Drawn(BaseFigure):
-    """A figure to be shown, not changed: its values alone, without the objects that plotly keeps around each of them."""
+    """A figure to be shown, not changed: its values in one piece.
+
+    Plotly keeps an object around each of them, and a hover text for each person is an object, too: with those a figure takes two
+    to ten times as much, in places so small and many that what lives on among them keeps the memory from the system.
+    """
 
     def __init__(self, figure: go.Figure) -> None:
-        self._values = figure.to_dict()
+        self._values = pickle.dumps(figure.to_dict(), protocol=pickle.HIGHEST_PROTOCOL)
 
     def to_dict(self) -> dict[str, Any]:
-        return self._values
+        return dict(pickle.loads(self._values))
 
 
 def drawn(draw: Callable[..., go.Figure], *given: Any, **more: Any) -> Drawn:

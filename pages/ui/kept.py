@@ -12,8 +12,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
+import numpy as np
 import pandas as pd
-import plotly.graph_objects as go
 import streamlit as st
 
 from elastic_core.data import Dataset
@@ -99,12 +99,12 @@ def size(thing: object) -> int:
         total += times * _own(each)
         if isinstance(each, Recommender):
             inside: list[Any] = [*each.parameters(), *each.buffers()]
-        elif isinstance(each, go.Figure):
-            inside = [each.to_dict()]
         elif isinstance(each, dict):
             inside = [*each.keys(), *each.values()]
         elif isinstance(each, (list, tuple, set, frozenset)):
             inside = list(each)
+        elif isinstance(each, np.ndarray) and each.dtype == object:
+            inside = each.ravel().tolist()
         elif hasattr(each, "__dict__") and not isinstance(each, (pd.DataFrame, pd.Series, type)) and not hasattr(each, "nbytes"):
             inside = list(vars(each).values())
         else:
