@@ -13,7 +13,7 @@ import time
 from contextlib import suppress
 
 M_MMAP_THRESHOLD, M_ARENA_MAX = -3, -8  # as malloc.h has them
-LARGE, PLACES = 2**20, 2  # bytes that are asked of the system and given back at once; glibc's places for all threads
+LARGE, PLACES = 2**22, 2  # bytes that are asked of the system and given back at once; glibc's places for all threads
 SLOW = 0.01  # seconds; what a collection may take before its survivors are set aside
 AGAIN = 60.0  # seconds between two looks at everything
 SOON, MUCH = 10.0, 200_000  # and seconds if so many objects have come since: what is set aside dies unseen, between what lives
