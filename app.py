@@ -3,6 +3,6 @@
 import streamlit as st
 from starlette.middleware import Middleware
 
-from pages.ui import failure, guard, wake
+from pages.frame import failure, guard, wake
 
 app = st.App("pages/navigation.py", lifespan=wake.up, on_script_error=failure.say, middleware=[Middleware(guard.Guard)])

@@ -83,16 +83,34 @@ def test_pages_ask_services_and_do_no_arithmetic(path: Path) -> None:
     names = set(imports(path))
     assert not any(name.split(".")[0] == "torch" for name in names), "pages leave tensors to the services"
     assert not any(name.startswith(("elastic_core.layers", "elastic_core.commands", "elastic_core.bench")) for name in names)
-    if path.parent.name != "ui":
-        assert not any(name == "app" for name in names)
-    if path.name == "charts.py":
+    assert "app" not in names
+    if path.stem.endswith(("charts", "plot", "tiles")):
         assert "streamlit" not in names, "charts are pure: tables in, figures out"
+
+
+SHARED = {"kit", "frame"}  # what every screen stands on
+# The sidebar opens the tour; a stop of the tour asks what Compare measured; a map colours experts by what their own screen found.
+DOORS = {("frame", "tour"), ("tour", "compare"), ("map", "experts")}
+
+
+def test_a_screen_is_one_room() -> None:
+    """What a screen is made of lies in its folder; rooms meet in `kit` and `frame`."""
+    doors = {
+        (path.parent.name, name.split(".")[1])
+        for path in PAGES
+        if path.parent != ROOT / "pages"
+        for name in imports(path)
+        if name.startswith("pages.")
+    }
+    assert {(here, there) for here, there in doors if here != there and there not in SHARED} == DOORS
+    rooms = {path.parent.name for path in PAGES if path.parent != ROOT / "pages"}
+    assert {path.parent.name for path in PAGES if path.name == "page.py"} == rooms - SHARED - {"tour"}
 
 
 # Beside a model's own file: configurations, result rows, the paper's tables and the pages that quote both.
 TOLD = r"services/(method_\w+|gate_lesson|tour_answers|efficiency\w*)"
 NAMING = rf"elastic_core/(models/.*|recipes|report|reproduce|tables|{TOLD})\.py"
-NAMING_PAGES = r"pages/ui/(charts_speed|speed_parts)\.py"
+NAMING_PAGES = r"pages/speed/(charts|parts)\.py"
 
 
 def test_no_code_asks_a_model_for_its_name() -> None:

@@ -8,7 +8,7 @@ import pytest
 from driving import healthy
 from streamlit.testing.v1 import AppTest
 
-from pages.ui import shell
+from pages.frame import shell
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -23,7 +23,7 @@ def app_runs(tiny_runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.fixture
 def opened(app_runs: Path) -> Callable[..., AppTest]:
-    """`opened("explore/experts.py", run="tiny", expert="3")`: a page by deep link; no page is the start page."""
+    """`opened("experts/page.py", run="tiny", expert="3")`: a page by deep link; no page is the start page."""
 
     def visit(page: str = "", **address: str) -> AppTest:
         app = AppTest.from_file(str(ROOT / "pages" / "navigation.py"), default_timeout=60)

@@ -16,9 +16,10 @@ from elastic_core.evaluation.compare import compare
 from elastic_core.evaluation.evaluate import evaluate
 from elastic_core.evaluation.verdict import ONE_RUN
 from elastic_core.runs import Run
-from pages.ui import charts, charts_compare
+from pages.compare import charts
+from pages.kit import plot
 
-PAGE = "judge/compare.py"
+PAGE = "compare/page.py"
 Opened = Callable[..., AppTest]
 
 
@@ -91,10 +92,10 @@ def test_figures_hold_everybody_and_mark_what_is_clear() -> None:
         ("y", "c", 5, 0.1, 0.0, 0.1, 0.05, 0.2, False),
     ]
     table = pd.DataFrame(rows, columns=["family", "group", "n", "A", "B", "difference", "low", "high", "seeds_counted"])
-    figure = charts_compare.differences(table, charts.LIGHT, "NDCG@10", family="family")
+    figure = charts.differences(table, plot.LIGHT, "NDCG@10", family="family")
     marks = figure.data[-1]
-    assert list(marks.marker.color) == [charts.LIGHT.cool[1], charts.LIGHT.ground, charts.LIGHT.ground]
+    assert list(marks.marker.color) == [plot.LIGHT.cool[1], plot.LIGHT.ground, plot.LIGHT.ground]
     assert list(np.diff(marks.y)) == [-1, -2.4] and "<b>y</b>" in figure.layout.yaxis.ticktext
     people = pd.DataFrame({"user": [4, 7], "title": ["T", "U"], "place_a": [1.0, 30.0], "place_b": [5.0, 2.0]})
-    places = charts_compare.places(people, charts.DARK, "a", "b", chosen=7)
+    places = charts.places(people, plot.DARK, "a", "b", chosen=7)
     assert [point[0] for point in places.data[1].customdata] == [4, 7] and places.data[2].text == ("person 8",)

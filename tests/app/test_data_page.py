@@ -10,9 +10,10 @@ from streamlit.testing.v1 import AppTest
 from elastic_core.memory.recovery import NULLS, TRAINED, UNTRAINED
 from elastic_core.services import data_cards
 from elastic_core.services.uploads import Shelf
-from pages.ui import charts, charts_data
+from pages.data import charts
+from pages.kit import plot
 
-PAGE = "build/data.py"
+PAGE = "data/page.py"
 HEAD = "reader,book,read_at,name\n"
 ROWS = "".join(f"u{u},b{(i + u) % 7},{10**9 + 7 * u + i},=Book {(i + u) % 7}\n" for u in range(6) for i in range(7))
 Visit = Callable[..., AppTest]
@@ -53,9 +54,9 @@ def test_a_file_goes_from_first_row_to_the_train_page(opened: Visit, app_runs: P
     press(app, "Keep these data")
     (kept,) = Shelf(app_runs / "uploads").all()
     assert "Kept as" in " ".join(str(s.value) for s in app.success) and kept.facts["people"] == 6
-    app.switch_page("build/train.py").run()
+    app.switch_page("train/page.py").run()
     assert kept.label in app.selectbox(key="train_data").options
-    train = opened("build/train.py", train_data=kept.label, train_time="30 s")
+    train = opened("train/page.py", train_data=kept.label, train_time="30 s")
     assert train.selectbox(key="train_data").value == kept.label
 
 
@@ -122,11 +123,11 @@ def test_nonsense_in_the_address_is_ignored(opened: Visit) -> None:
 
 def test_figures_in_both_themes_stay_small(small_world) -> None:  # type: ignore[no-untyped-def]
     table = data_cards.interest_blocks(small_world)
-    for colours in (charts.LIGHT, charts.DARK):
-        cells = charts_data.blocks(table, colours).data[0].z
+    for colours in (plot.LIGHT, plot.DARK):
+        cells = charts.blocks(table, colours).data[0].z
         assert cells.size <= 16_000 and cells.shape[0] == 5
-        picture = charts_data.split(data_cards.split_table(small_world, 0), colours)
+        picture = charts.split(data_cards.split_table(small_world, 0), colours)
         assert [len(trace.x) for trace in picture.data][1:] == [1, 1]
         assert len({trace.marker.symbol for trace in picture.data}) == 3, "told apart without colour"
-        charts_data.path(data_cards.interest_path(small_world, 0), colours)
-    assert charts_data.span(3, 3) == "3" and charts_data.span(1000, 1999) == "1,000–1,999"
+        charts.path(data_cards.interest_path(small_world, 0), colours)
+    assert charts.span(3, 3) == "3" and charts.span(1000, 1999) == "1,000–1,999"

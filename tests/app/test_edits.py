@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from streamlit.testing.v1 import AppTest
 
-from pages.ui import edits
+from pages.start import edits
 
 Open = Callable[..., AppTest]
 done = st.lists(st.none() | st.integers(0, 63), max_size=edits.MOST)

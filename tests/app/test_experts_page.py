@@ -12,7 +12,7 @@ from elastic_core.memory.routing import routing
 from elastic_core.models import Recommender
 from elastic_core.runs import Run
 
-PAGE = "explore/experts.py"
+PAGE = "experts/page.py"
 Open = Callable[..., AppTest]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pages.ui import garbage
+from pages.frame import garbage
 
 
 class Part:

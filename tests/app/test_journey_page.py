@@ -10,10 +10,10 @@ from driving import healthy, html, press, said
 from streamlit.testing.v1 import AppTest
 
 from elastic_core.services.journey_text import to_json
-from pages.ui import expert, journey_edit, journey_views
-from pages.ui import journey_state as state
+from pages.journey import edit, state, views
+from pages.kit import expert
 
-PAGE = "explore/journey.py"
+PAGE = "journey/page.py"
 Opened = Callable[..., AppTest]
 
 
@@ -139,9 +139,9 @@ def test_nothing_to_compare_with_is_said(opened: Opened) -> None:
 @pytest.mark.parametrize(
     ("module", "key", "callback", "acts", "act"),
     [
-        (journey_views, "EXPERT", "_looked", journey_views.shell, "look_at"),
+        (views, "EXPERT", "_looked", views.shell, "look_at"),
         (expert, "EXPERT", "_chosen", expert.shell, "look_at"),
-        (journey_edit, "VERSION", "_went", journey_edit.state, "go"),
+        (edit, "VERSION", "_went", edit.state, "go"),
     ],
 )
 def test_an_answer_to_a_page_that_is_gone_is_no_answer(

@@ -19,8 +19,8 @@ import torch
 from elastic_core.data import Dataset
 from elastic_core.models import Recommender
 from elastic_core.runs import Run
-from pages.ui import cache, kept
-from pages.ui.kept import size
+from pages.kit import cache, kept
+from pages.kit.kept import size
 
 ROOT = Path(__file__).resolve().parents[2]
 MADE: list[int] = []

@@ -15,9 +15,11 @@ from elastic_core.runs import Run
 from elastic_core.services import projection, projection_worker
 from elastic_core.services.projection import SEEDS, Settings, Store
 from elastic_core.services.projection_jobs import Maps
-from pages.ui import charts, charts_map, shell
+from pages.frame import shell
+from pages.kit import plot
+from pages.map import charts
 
-PAGE = "explore/memory_map.py"
+PAGE = "map/page.py"
 Opened = Callable[..., AppTest]
 
 
@@ -43,7 +45,7 @@ def test_pca_is_there_at_once_with_its_trust_and_its_neighbours(opened: Opened) 
 def test_every_colour_and_the_epochs_can_be_shown(opened: Opened) -> None:
     app = opened(PAGE, run="tiny", map_layout="Over the epochs")
     for colour in app.selectbox(key="map_colour").options:
-        app.session_state["map_colour"] = next(key for key, name in charts_map.COLOURS.items() if name == colour)
+        app.session_state["map_colour"] = next(key for key, name in charts.COLOURS.items() if name == colour)
         assert "than chance" in said(healthy(app.run()))
     assert app.select_slider(key="map_epoch").value == 2
     app.session_state["map_epoch"] = 1
@@ -97,12 +99,12 @@ def test_the_figure_holds_every_expert_once_with_its_number() -> None:
     table = pd.DataFrame({"expert": numbers, "row": numbers // 16, "column": numbers % 16, "load": numbers})
     drawn = Map(numbers, np.random.default_rng(0).normal(size=(256, 2)), numbers == 9)
     for colour in ("load", "row"):
-        figure = charts_map.memory(
+        figure = charts.memory(
             drawn,
             table,
             labels(table, colour),
             colour,
-            charts.LIGHT,
+            plot.LIGHT,
             summoned={3: 1, 200: 2},
             selected=9,
             chosen=[4, 5],

@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from elastic_core.services import method_notes
 
-PAGE = "reference/method.py"
+PAGE = "method/page.py"
 Visit = Callable[..., AppTest]
 
 

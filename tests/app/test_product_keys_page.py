@@ -8,31 +8,32 @@ from driving import healthy, press, said
 from streamlit.testing.v1 import AppTest
 
 from elastic_core.services import retrieval_lesson, search_checks
-from pages.ui import charts, charts_key_checks, charts_keys, keys_steps
+from pages.keys import charts, check_charts, steps
+from pages.kit import plot
 
 
 @pytest.fixture
 def page(opened: Callable[..., AppTest]) -> Callable[..., AppTest]:
-    return lambda **address: opened("learn/product_keys.py", **{"run": "tiny", "user": "5", **address})
+    return lambda **address: opened("keys/page.py", **{"run": "tiny", "user": "5", **address})
 
 
 Page = Callable[..., AppTest]
 
 
 @pytest.mark.parametrize("query", ["This person", "Random", "Two sliders"])
-@pytest.mark.parametrize("step", keys_steps.STEPS)
+@pytest.mark.parametrize("step", steps.STEPS)
 def test_every_step_has_a_link(page: Page, step: str, query: str) -> None:
     app = page(keys_step=step, keys_query=query)
-    assert f"**{keys_steps.STEPS.index(step) + 1}. {step}" in said(app)
+    assert f"**{steps.STEPS.index(step) + 1}. {step}" in said(app)
     assert ("Seed" in [box.label for box in app.number_input]) == (query == "Random")
 
 
 def test_next_and_back_walk_the_steps(page: Page) -> None:
     app = page()
-    for step in keys_steps.STEPS[1:]:
+    for step in steps.STEPS[1:]:
         app = press(app, "Next")
-        assert app.session_state[keys_steps.STEP] == step
-    assert press(app, "Back").session_state[keys_steps.STEP] == keys_steps.STEPS[-2]
+        assert app.session_state[steps.STEP] == step
+    assert press(app, "Back").session_state[steps.STEP] == steps.STEPS[-2]
 
 
 def test_the_counter_follows_the_step(page: Page) -> None:
@@ -99,19 +100,19 @@ def test_nonsense_in_the_address_is_ignored(page: Page) -> None:
     assert "**1. Split.**" in said(app)
 
 
-@pytest.mark.parametrize("palette", [charts.LIGHT, charts.DARK], ids=["light", "dark"])
+@pytest.mark.parametrize("palette", [plot.LIGHT, plot.DARK], ids=["light", "dark"])
 @pytest.mark.parametrize(("side", "k"), [(4, 1), (8, 4), (32, 16)])
-def test_figures_of_every_size_in_both_themes(side: int, k: int, palette: charts.Palette) -> None:
+def test_figures_of_every_size_in_both_themes(side: int, k: int, palette: plot.Palette) -> None:
     lesson = retrieval_lesson.of_chance(side, 16, k, seed=0)
     halves, grid = retrieval_lesson.half_scores(lesson), retrieval_lesson.grid(lesson)
     figures = [
-        charts_keys.query(retrieval_lesson.split(lesson), palette),
-        charts_keys.strips(halves, palette, keep=True),
-        charts_keys.candidates(retrieval_lesson.candidates(lesson), palette, staircase=True),
-        charts_keys.grid(grid, palette, reveal=True, picked=3),
-        charts_keys.vectors(retrieval_lesson.expert_values(lesson), palette),
-        charts_keys.weights(retrieval_lesson.gathered(lesson), palette),
-        charts_key_checks.cost(search_checks.operations_by_side(16, k), palette, side),
+        charts.query(retrieval_lesson.split(lesson), palette),
+        charts.strips(halves, palette, keep=True),
+        charts.candidates(retrieval_lesson.candidates(lesson), palette, staircase=True),
+        charts.grid(grid, palette, reveal=True, picked=3),
+        charts.vectors(retrieval_lesson.expert_values(lesson), palette),
+        charts.weights(retrieval_lesson.gathered(lesson), palette),
+        check_charts.cost(search_checks.operations_by_side(16, k), palette, side),
     ]
     assert all(isinstance(figure, go.Figure) and figure.to_json() for figure in figures)
     clickable = [trace for trace in figures[3].data if trace.customdata is not None and trace.name != "your pick"]

@@ -12,9 +12,10 @@ from elastic_core.bench.latency import Setting, measure
 from elastic_core.bench.store import write_rows
 from elastic_core.services import efficiency_curves as curves
 from elastic_core.services.efficiency import Measurements
-from pages.ui import charts, charts_speed
+from pages.kit import plot
+from pages.speed import charts
 
-PAGE = "judge/speed.py"
+PAGE = "speed/page.py"
 Opened = Callable[..., AppTest]
 
 
@@ -74,10 +75,10 @@ def test_every_view_works(opened: Opened) -> None:
 
 def test_curves_keep_colours_and_draw_fits_over_their_range_only(rows: pd.DataFrame) -> None:
     fits = {system: found for system in ("elastic",) if (found := curves.fit(rows, system, start=16)) is not None}
-    figure = charts_speed.curves(rows, fits, charts.LIGHT, "ms", "milliseconds per history", [20.0])
+    figure = charts.curves(rows, fits, plot.LIGHT, "ms", "milliseconds per history", [20.0])
     drawn = [trace for trace in figure.data if trace.line.dash == "dot"]
     assert len(drawn) == 1 and min(drawn[0].x) == pytest.approx(16) and max(drawn[0].x) == pytest.approx(32)
     assert len(figure.data) == 4, "one trace a system and one fit; nothing of another source"
-    alone = charts_speed.curves(rows[rows["system"] == "sasrec-eager"], {}, charts.LIGHT, "memory", "megabytes")
+    alone = charts.curves(rows[rows["system"] == "sasrec-eager"], {}, plot.LIGHT, "memory", "megabytes")
     eager = next(trace for trace in figure.data if trace.name == "SASRec (eager)")
     assert alone.data[0].line.color == eager.line.color

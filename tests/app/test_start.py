@@ -9,7 +9,8 @@ from driving import healthy, html, press, said
 from streamlit.testing.v1 import AppTest
 
 from elastic_core.data import load
-from pages.ui import cache, shell
+from pages.frame import shell
+from pages.kit import cache
 
 Open = Callable[..., AppTest]
 

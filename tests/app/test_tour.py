@@ -7,7 +7,7 @@ import pytest
 from driving import healthy, press, said
 from streamlit.testing.v1 import AppTest
 
-from pages.ui.tour_steps import STEPS
+from pages.tour.steps import STEPS
 
 Open = Callable[..., AppTest]
 ROOT = Path(__file__).resolve().parents[2]

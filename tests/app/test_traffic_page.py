@@ -9,9 +9,10 @@ from driving import healthy, said
 from streamlit.testing.v1 import AppTest
 
 from elastic_core.services import traffic
-from pages.ui import charts, charts_traffic
+from pages.kit import plot
+from pages.traffic import charts
 
-PAGE = "explore/traffic.py"
+PAGE = "traffic/page.py"
 Opened = Callable[..., AppTest]
 
 
@@ -58,15 +59,11 @@ def test_figures_carry_the_expert_and_stay_small(size: int) -> None:
     band = traffic.chance(now, draws=5)
     table, sides = traffic.experts_table(now, band), traffic.marginals(now, band)
     for ordered in (False, True):
-        figure = charts_traffic.load_bars(
-            table, band.each, band.ordered, now.even, charts.DARK, ordered=ordered, selected=3, unit="people"
-        )
+        figure = charts.load_bars(table, band.each, band.ordered, now.even, plot.DARK, ordered=ordered, selected=3, unit="people")
         marks = [trace for trace in figure.data if trace.customdata is not None]
-        assert 0 < sum(len(trace.x) for trace in marks) <= charts_traffic.MOST
+        assert 0 < sum(len(trace.x) for trace in marks) <= charts.MOST
         assert all(0 <= int(float(row[0])) < size for trace in marks for row in trace.customdata[:5])
         if size == 64:
             assert sorted(int(float(row[0])) for trace in marks for row in trace.customdata) == list(range(64))
-    clickable = [
-        trace for trace in charts_traffic.grid(table, sides, band.line, charts.LIGHT, 3, "people").data if trace.type == "scatter"
-    ]
-    assert bool(clickable) == (size <= charts_traffic.MOST)
+    clickable = [trace for trace in charts.grid(table, sides, band.line, plot.LIGHT, 3, "people").data if trace.type == "scatter"]
+    assert bool(clickable) == (size <= charts.MOST)

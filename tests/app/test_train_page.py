@@ -17,7 +17,9 @@ from elastic_core.runs import CONFIG, EVENTS, list_runs
 from elastic_core.services import run_table
 from elastic_core.services.jobs import Jobs
 from elastic_core.training.loop import train
-from pages.ui import charts, charts_train, shell
+from pages.frame import shell
+from pages.kit import plot
+from pages.train import charts
 
 ROOT = Path(__file__).resolve().parents[2]
 DONE = "local-done"
@@ -45,7 +47,7 @@ def page(**query: str) -> AppTest:
     for key, value in {"train_data": "Planted interests", "train_time": "30 s", **query}.items():
         at.query_params[key] = value
     at.run()
-    at.switch_page("build/train.py").run()
+    at.switch_page("train/page.py").run()
     return well(at)
 
 
@@ -156,9 +158,9 @@ def test_the_first_run_can_be_trained_where_there_is_none(root: Path) -> None:
 def test_curves_are_one_line_a_run_with_a_sentence_for_each(trained: Path) -> None:
     runs = list_runs(trained)
     frame = run_table.curves(runs)
-    figures = charts_train.curves(frame, charts.LIGHT)
+    figures = charts.curves(frame, plot.LIGHT)
     assert list(figures) == ["loss", "NDCG@10", "used"]
     assert [len(f.data) for f in figures.values()] == [1, 1, 2]
     assert all(isinstance(f, go.Figure) for f in figures.values())
-    assert DONE in charts_train.alt("loss", frame)
-    assert list(charts_train.curves(frame.assign(used=float("nan")), charts.LIGHT)) == ["loss", "NDCG@10"]
+    assert DONE in charts.alt("loss", frame)
+    assert list(charts.curves(frame.assign(used=float("nan")), plot.LIGHT)) == ["loss", "NDCG@10"]

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from pages.ui import shell
+from pages.frame import shell
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.slow  # about two minutes in all
-PAGES = sorted(str(path.relative_to(ROOT / "pages")) for path in (ROOT / "pages").glob("*/*.py") if path.parent.name != "ui")
+PAGES = sorted(str(path.relative_to(ROOT / "pages")) for path in (ROOT / "pages").glob("*/page.py"))
 PREFIXES = ("keys", "train", "jrn", "exp", "trf", "map", "spd", "cmp", "dat", "mth")
 NONSENSE = {
     "empty": ("",),

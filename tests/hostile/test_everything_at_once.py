@@ -15,10 +15,10 @@ from elastic_core.runs import list_runs, unreadable_runs
 from elastic_core.services.jobs import Jobs
 from elastic_core.services.upload_rows import check
 from elastic_core.services.uploads import Shelf, folded, opened
-from pages.ui import shell
+from pages.frame import shell
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted(str(path.relative_to(ROOT / "pages")) for path in (ROOT / "pages").glob("*/*.py") if path.parent.name != "ui")
+PAGES = sorted(str(path.relative_to(ROOT / "pages")) for path in (ROOT / "pages").glob("*/page.py"))
 GOOD = "user,item,time\n" + "".join(f"u{u},i{(i + u) % 7},{1_000_000_000 + u * 7 + i}\n" for u in range(6) for i in range(7))
 pytestmark = pytest.mark.slow
 
@@ -88,18 +88,18 @@ def test_every_page_stands_among_them(visit: Callable[..., AppTest], checkout: P
 def test_the_lists_say_what_cannot_be_read(visit: Callable[..., AppTest], checkout: Path) -> None:
     faults = unreadable_runs(checkout)
     assert len(faults) > 80 and {"tiny", "tiny-peer"} <= {run.name for run in list_runs(checkout)}
-    app = visit("build/train.py", run="tiny")
+    app = visit("train/page.py", run="tiny")
     said = " ".join(str(block.value) for block in (*app.caption, *app.markdown))
     assert said.count("is no run that can be read") == len(faults)
     assert said.count("is no training that can be read") == len(Jobs(checkout).unreadable()) > 80
     assert SECRET not in said and "Traceback" not in said
-    app = visit("build/data.py", run="tiny", dat_part="Bring your own")
+    app = visit("data/page.py", run="tiny", dat_part="Bring your own")
     said = " ".join(str(block.value) for block in (*app.caption, *app.markdown))
     assert said.count("is no data that can be read") == len(Shelf(checkout / "uploads").unreadable()) > 80
 
 
 def test_one_that_was_asked_for_is_said_with_its_reason(visit: Callable[..., AppTest]) -> None:
     number = next(i for i, odd in enumerate(RUNS) if odd.id == "metrics.jsonl: a pipe")
-    app = visit("learn/product_keys.py", run=f"odd-{number:03}")
+    app = visit("keys/page.py", run=f"odd-{number:03}")
     (warning,) = app.warning
     assert "is no regular file" in warning.value and "Showing the run" in warning.value

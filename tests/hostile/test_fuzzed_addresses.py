@@ -21,7 +21,8 @@ from elastic_core.errors import InputError
 from elastic_core.services import projection_map
 from elastic_core.services.journey import start
 from elastic_core.services.journey_text import decode, encode, parse_list
-from pages.ui import edits, frame, shell
+from pages.frame import shell, sidebar
+from pages.start import edits
 
 Page = tuple[str, dict[str, list[str]]]  # its file, and what each of its controls offers
 CASES = int(os.environ.get("ELASTIC_FUZZ_CASES", "2"))
@@ -141,7 +142,7 @@ def test_sets_of_experts_are_read_or_refused(text: str) -> None:
 @READS
 @given(JUNK)
 def test_numbers_of_experts_are_read_as_streamlit_reads_them(text: str) -> None:
-    if frame._is_below(text, 64):
+    if sidebar._is_below(text, 64):
         assert 0 <= int(float(text)) < 64
 
 

@@ -25,7 +25,7 @@ from elastic_core.services.projection import Settings
 from elastic_core.services.projection_jobs import Maps
 from elastic_core.services.upload_rows import check
 from elastic_core.services.uploads import Shelf, folded, opened
-from pages.ui import guard, shell, wake
+from pages.frame import guard, shell, wake
 
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = "user,item,time\n" + "".join(f"u{u},i{(i + u) % 7},{100 * u + i}\n" for u in range(6) for i in range(7))
@@ -132,13 +132,13 @@ def said(app: AppTest) -> str:
 
 # Page, address, what it says, and the controls that are gone or cannot be pressed.
 OFF = [
-    ("build/train.py", {}, "Training, and stopping or discarding one, is off here", ("train_start", "train_out")),
-    ("build/data.py", {"dat_part": "Bring your own"}, "Bringing or keeping data of your own is off here", ("dat_file",)),
-    ("build/data.py", {"dat_part": "Bring your own"}, "Deleting is off here", ("dat_ask",)),
-    ("build/data.py", {"dat_part": "Plant a world"}, "Bringing or keeping data of your own is off here", ("dat_plant",)),
-    ("judge/speed.py", {}, "Measuring on this machine is off here", ("spd_start",)),
-    ("explore/memory_map.py", {"map_layout": "UMAP"}, "Measuring on this machine is off here", ("map_compute",)),
-    ("explore/journey.py", {}, "Bringing or keeping data of your own is off here", ("jrn_file",)),
+    ("train/page.py", {}, "Training, and stopping or discarding one, is off here", ("train_start", "train_out")),
+    ("data/page.py", {"dat_part": "Bring your own"}, "Bringing or keeping data of your own is off here", ("dat_file",)),
+    ("data/page.py", {"dat_part": "Bring your own"}, "Deleting is off here", ("dat_ask",)),
+    ("data/page.py", {"dat_part": "Plant a world"}, "Bringing or keeping data of your own is off here", ("dat_plant",)),
+    ("speed/page.py", {}, "Measuring on this machine is off here", ("spd_start",)),
+    ("map/page.py", {"map_layout": "UMAP"}, "Measuring on this machine is off here", ("map_compute",)),
+    ("journey/page.py", {}, "Bringing or keeping data of your own is off here", ("jrn_file",)),
 ]  # fmt: skip
 
 
@@ -155,10 +155,10 @@ def test_pages_say_why_and_have_no_such_control(
     monkeypatch.setenv(public.VARIABLE, "1")
     app = page(name, **address)
     assert sentence in said(app) and not controls(app)
-    assert open_for_me or name == "build/data.py", "the control is there without the mode, or this looks for nothing"
+    assert open_for_me or name == "data/page.py", "the control is there without the mode, or this looks for nothing"
 
 
-@pytest.mark.parametrize("name", ["learn/start.py", "learn/product_keys.py", "explore/experts.py", "explore/traffic.py"])
+@pytest.mark.parametrize("name", ["start/page.py", "keys/page.py", "experts/page.py", "traffic/page.py"])
 def test_everything_else_works(name: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(public.VARIABLE, "1")
     app = page(name, run="tiny", user="5")

@@ -18,7 +18,7 @@ from streamlit.testing.v1 import AppTest
 from elastic_core.data import load
 from elastic_core.errors import InputError
 from elastic_core.runs import Run
-from pages.ui import shell
+from pages.frame import shell
 
 ROOT = Path(__file__).resolve().parents[2]
 Break = Callable[[Path], Any]
@@ -173,7 +173,7 @@ def test_a_second_run_that_cannot_be_shown_is_one_sentence(broken: Callable[[Bre
     assert not app.exception
     (warning,) = app.warning
     assert "second run broken cannot be shown" in warning.value
-    app.switch_page("explore/traffic.py").run()
+    app.switch_page("traffic/page.py").run()
     assert not app.exception
 
 

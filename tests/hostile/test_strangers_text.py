@@ -16,7 +16,7 @@ from test_addresses import PAGES, ROOT, controls
 
 from elastic_core import text
 from elastic_core.runs import Run
-from pages.ui import shell
+from pages.frame import shell
 
 # Where Streamlit shows text as text, by message: tried in tests/browser/test_strangers_text_in_browser.py.
 TEXT = {
@@ -93,7 +93,7 @@ def test_text_of_strangers_is_text_on_every_part_of_every_page(evil: Path, monke
 
 @pytest.mark.parametrize("stop", range(1, 12))
 def test_text_of_strangers_is_text_at_every_stop_of_the_tour(evil: Path, monkeypatch: pytest.MonkeyPatch, stop: int) -> None:
-    app = opened(evil, monkeypatch, "learn/start.py", run=FOLDER, user="3", tour=str(stop))
+    app = opened(evil, monkeypatch, "start/page.py", run=FOLDER, user="3", tour=str(stop))
     assert not app.exception and not live(app)
 
 
@@ -106,7 +106,7 @@ def test_an_address_asks_for_text_and_gets_text(evil: Path, monkeypatch: pytest.
 
 
 def test_a_device_from_an_address_is_text(evil: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    app = opened(evil, monkeypatch, "build/train.py", **{"train_set_train.device": EVIL})
+    app = opened(evil, monkeypatch, "train/page.py", **{"train_set_train.device": EVIL})
     assert not app.exception and not live(app)
     assert "evil" in " ".join(value for message in messages(app) for name, value in strings(message))
 

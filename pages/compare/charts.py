@@ -1,0 +1,149 @@
+"""Figures of the Compare page. Pure: tables in, plotly figures out. Marks of people carry their number in `customdata`."""
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+
+from elastic_core.evaluation import verdict
+from elastic_core.text import figure as safe
+from pages.kit.plot import Palette
+
+LAYOUT = {"margin": {"l": 8, "r": 8, "t": 8, "b": 8}, "dragmode": False, "hovermode": "closest", "showlegend": False}
+SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "star", "hexagon", "x")
+
+
+def differences(table: pd.DataFrame, colours: Palette, name: str, row: str = "group", family: str | None = None) -> go.Figure:
+    """A minus B with its interval, one line a row, zero marked. Filled where a difference may be claimed, else hollow.
+
+    With `family`, a column, rows of one family stand under its name.
+    """
+    shown, heads = _placed(table.assign(**{row: table[row].map(safe)}), family)
+    clear = np.array([verdict.better(each) != "" for each in shown.itertuples()])
+    tone = np.where(shown["difference"] > 0, colours.cool[1], colours.warm[1])
+    figure = go.Figure()
+    figure.add_vline(x=0, line={"color": colours.text, "width": 1})
+    for i, (low, high, y) in enumerate(shown[["low", "high", "y"]].itertuples(index=False)):
+        line = {"color": tone[i], "width": 3 if clear[i] else 1.5}
+        figure.add_scatter(x=[low, high], y=[y, y], mode="lines", hoverinfo="skip", line=line)
+    figure.add_scatter(
+        x=shown["difference"], y=shown["y"], mode="markers", customdata=shown[[row, "n", "low", "high", "A", "B"]],
+        marker={"size": 10, "color": np.where(clear, tone, colours.ground), "line": {"color": tone, "width": 2}},
+        hovertemplate="<b>%{customdata[0]}</b><br>A %{customdata[4]:.4f}, B %{customdata[5]:.4f}<br>A − B %{x:+.4f} "
+        "(%{customdata[2]:+.4f} to %{customdata[3]:+.4f})<br>%{customdata[1]:,} people<extra></extra>",
+    )  # fmt: skip
+    quiet = {"showarrow": False, "font": {"size": 11, "color": colours.muted}}
+    notes = [
+        quiet | {"x": 1, "xref": "paper", "xanchor": "right", "y": y, "text": f"n = {n:,}", "xshift": 4}
+        for n, y in shown[["n", "y"]].itertuples(index=False)
+    ]
+    span, top = float(max(shown["high"].max(), -shown["low"].min(), 1e-4)), float(shown["y"].max()) + (1.6 if heads else 0.7)
+    for text, anchor, shift in (("◀ B ahead", "right", -6), ("A ahead ▶", "left", 6)):
+        notes.append(quiet | {"x": 0, "y": top, "yanchor": "bottom", "xanchor": anchor, "text": text, "xshift": shift})
+    figure.update_layout(LAYOUT, height=92 + int(25 * top), margin={"l": 8, "r": 8, "t": 26, "b": 8}, annotations=notes)
+    figure.update_xaxes(
+        title=f"{name}, A − B", range=[-1.1 * span, 1.55 * span], tickformat="+.2f" if span > 0.02 else "+.3f", nticks=6,
+        zeroline=False, fixedrange=True,
+    )  # fmt: skip
+    labels = dict(zip(shown["y"], shown[row], strict=True)) | {y: f"<b>{safe(text)}</b>" for y, text in heads.items()}
+    figure.update_yaxes(
+        tickvals=list(labels), ticktext=list(labels.values()), fixedrange=True, showgrid=False, zeroline=False, range=[-0.7, top]
+    )
+    return figure
+
+
+def _placed(table: pd.DataFrame, family: str | None) -> tuple[pd.DataFrame, dict[float, str]]:
+    """The rows with a height `y`, the first at the top, and the heights of the families' names."""
+    if family is None:
+        return table.assign(y=np.arange(len(table), dtype=float)[::-1]), {}
+    starts = table[family] != table[family].shift()
+    down = np.arange(len(table)) + 1.4 * starts.cumsum().to_numpy()
+    heights = down.max() - down
+    heads = dict(zip(heights[starts.to_numpy()] + 1, table.loc[starts, family], strict=True))
+    return table.assign(y=heights), heads
+
+
+def duel(counts: dict[str, int], colours: Palette) -> go.Figure:
+    """One bar: whose list has the true next item higher."""
+    figure, total = go.Figure(), max(sum(counts.values()), 1)
+    parts = (("a", "A higher", colours.cool[1]), ("same", "same", colours.line), ("b", "B higher", colours.warm[1]))
+    for key, name, tone in parts:
+        ink = colours.text if key == "same" else colours.ground
+        figure.add_bar(
+            x=[counts[key]], y=[""], orientation="h", name=name, marker={"color": tone},
+            text=f"<b>{name}</b><br>{counts[key]:,}" if counts[key] > 0.1 * total else "",
+            textposition="inside", insidetextanchor="middle", textangle=0,
+            textfont={"color": ink, "size": 13}, constraintext="none", hovertemplate=f"{name}: %{{x:,}} people<extra></extra>",
+        )  # fmt: skip
+    figure.update_layout(LAYOUT, barmode="stack", height=84, bargap=0)
+    figure.update_xaxes(visible=False, fixedrange=True, range=[0, total])
+    figure.update_yaxes(visible=False, fixedrange=True)
+    return figure
+
+
+def places(table: pd.DataFrame, colours: Palette, a: str, b: str, chosen: int | None) -> go.Figure:
+    """Everybody's place of the true next item with A and with B, both axes logarithmic; below the diagonal A is better."""
+    figure = go.Figure()
+    last = float(max(table["place_a"].max(), table["place_b"].max(), 10))
+    figure.add_scatter(
+        x=[1, last], y=[1, last], mode="lines", hoverinfo="skip", line={"color": colours.muted, "width": 1, "dash": "dot"}
+    )
+    figure.add_vrect(x0=0.8, x1=10.5, fillcolor=colours.warm[1], opacity=0.07, line_width=0, layer="below")
+    figure.add_hrect(y0=0.8, y1=10.5, fillcolor=colours.cool[1], opacity=0.07, line_width=0, layer="below")
+    better = table["place_a"] < table["place_b"]
+    tone = np.where(better, colours.cool[1], np.where(table["place_a"] > table["place_b"], colours.warm[1], colours.muted))
+    figure.add_scatter(
+        x=table["place_b"], y=table["place_a"], mode="markers",
+        customdata=np.column_stack([table["user"], table["title"].map(safe), table["user"] + 1]),
+        marker={"size": 7, "color": tone, "opacity": 0.65, "symbol": np.where(better, "circle", "diamond")},
+        unselected={"marker": {"opacity": 0.65}},
+        hovertemplate="<b>Person %{customdata[2]}</b><br>%{customdata[1]}<br>place %{y:,.0f} with A, %{x:,.0f} with B"
+        "<extra></extra>",
+    )  # fmt: skip
+    mine = table[table["user"] == chosen]
+    if len(mine):
+        figure.add_scatter(
+            x=mine["place_b"], y=mine["place_a"], mode="markers+text", text=[f"person {chosen + 1}"], textposition="top center",
+            marker={"size": 14, "color": "rgba(0,0,0,0)", "line": {"color": colours.text, "width": 2}}, hoverinfo="skip",
+        )  # fmt: skip
+    figure.update_layout(LAYOUT, height=430, clickmode="event+select", uirevision="places")
+    axis = {
+        "type": "log",
+        "fixedrange": True,
+        "range": [np.log10(0.8), np.log10(last * 1.25)],
+        "tickvals": [1, 3, 10, 30, 100, 300, 1000, 3000],
+    }
+    figure.update_xaxes(axis, title=f"place with B ({safe(b)})")
+    figure.update_yaxes(axis, title=f"place with A ({safe(a)})")
+    return figure
+
+
+def tradeoff(table: pd.DataFrame, colours: Palette, x: str, y: str, names: dict[str, str], marked: dict[str, str]) -> go.Figure:
+    """Any two quantities of the runs; the bubble's area is the number of parameters, the symbol the system."""
+    shown = table[table[x].notna() & table[y].notna()]
+    most = max(float(shown["parameters"].max()) if len(shown) else 1.0, 1.0)
+    systems = list(dict.fromkeys(table["system"]))
+    figure = go.Figure()
+    for i, system in enumerate(systems):
+        rows = shown[shown["system"] == system]
+        if rows.empty:
+            continue
+        size = 10 + 34 * np.sqrt(rows["parameters"].fillna(0) / most)
+        errors = {"array": rows[f"{y} ±"], "thickness": 1, "width": 3} if f"{y} ±" in rows else None
+        figure.add_scatter(
+            x=rows[x], y=rows[y], mode="markers+text", name=safe(system), error_y=errors,
+            text=[marked.get(run, "") for run in rows["run"]], textposition="middle center", textfont={"color": colours.ground},
+            marker={
+                "size": size, "color": colours.categories[i % len(colours.categories)], "opacity": 0.8,
+                "symbol": SYMBOLS[i % len(SYMBOLS)], "line": {"color": colours.text, "width": 1},
+            },
+            customdata=rows[["run", "parameters", "device"]].assign(run=rows["run"].map(safe), device=rows["device"].map(safe)),
+            hovertemplate="<b>%{customdata[0]}</b><br>%{y:.4g} against %{x:.4g}<br>%{customdata[1]:,} parameters<br>"
+            "%{customdata[2]}<extra></extra>",
+        )  # fmt: skip
+    wide = {q for q in (x, y) if len(shown) and shown[q].min() > 0 and shown[q].max() / shown[q].min() > 50}
+    figure.update_layout(
+        LAYOUT, height=430, showlegend=True, legend={"orientation": "h", "y": -0.25, "x": 0, "itemsizing": "constant"}
+    )
+    figure.update_xaxes(title=names[x], type="log" if x in wide else "linear", fixedrange=True)
+    figure.update_yaxes(title=names[y], type="log" if y in wide else "linear", fixedrange=True)
+    return figure

@@ -1,0 +1,250 @@
+"""Compare: is A better than B, for whom, and at what cost? From the ranks that runs keep; only lists open a model."""
+
+import streamlit as st
+
+from elastic_core import comparisons
+from elastic_core.errors import InputError
+from elastic_core.evaluation import verdict as said
+from elastic_core.evaluation.candidates import PROTOCOLS
+from elastic_core.evaluation.metrics import NAMES
+from elastic_core.runs import Run, list_runs
+from elastic_core.services import inspect, versus, versus_slices, versus_table
+from elastic_core.services.run_table import system
+from pages.compare import answers, charts
+from pages.compare import words as about
+from pages.frame import shell
+from pages.kit import cache, plot, view
+from pages.kit.control import one_of
+
+WITH, PROTOCOL, METRIC, PERSON, ACROSS, UP = "cmp_with", "cmp_protocol", "cmp_metric", "cmp_person", "cmp_x", "cmp_y"
+JOURNEY = "journey/page.py"
+SEEN = {
+    "full": "all unseen items",
+    "full-seen": "all items",
+    "pop100": "about 100 drawn by popularity",
+    "uniform100": "100 drawn evenly",
+}
+
+
+def controls() -> Run:
+    """B, protocol and metric. B is the sidebar's second run, or chosen here."""
+    names = [run.name for run in runs if run.name != now.run.name]
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        other = now.other.name if now.other else _box(names)
+        st.selectbox(
+            "Protocol", PROTOCOLS, key=PROTOCOL, bind="query-params", disabled=shell.locked(PROTOCOL), width=160,
+            help=f"Against what the {words.one} kept back is ranked. " + "; ".join(map(": ".join, SEEN.items())) + ".",
+        )  # fmt: skip
+        st.selectbox(
+            "Metric",
+            NAMES,
+            index=NAMES.index("NDCG@10"),
+            key=METRIC,
+            bind="query-params",
+            disabled=shell.locked(METRIC),
+            width=140,
+        )
+    return now.other or next(run for run in runs if run.name == other)
+
+
+def _box(names: list[str]) -> str:
+    asked = st.session_state.get(WITH) or st.query_params.get(WITH)
+    if asked and asked not in names:
+        st.session_state.pop(WITH, None)
+        st.caption(f"There is no tested run {shell.quoted(str(asked))} on this data to compare with.")
+    best = versus_table.partner(runs, now.run)
+    first = names.index(best.name) if best else 0
+    st.session_state["cmp_first"] = names[first]  # the tour asks whether another one was chosen
+    return str(st.selectbox(
+        "B: compare with", names, index=first, key=WITH, bind="query-params", disabled=shell.locked(WITH), width=260,
+        help="Any tested run on the same data. “Compare with” in the sidebar goes before this box.",
+    ))  # fmt: skip
+
+
+def listed(run: Run) -> versus.Lists:
+    """Everybody's ten with a run, with a bar while they are made."""
+    place = st.empty()
+    bar = lambda name, share: place.progress(share, text=f"Ranking for everybody with {shell.plain(name)}")  # noqa: E731
+    found = answers.listed(run, now.dataset, bar)
+    place.empty()
+    return found
+
+
+def verdict() -> None:
+    names = [f"{side}, {shell.plain(system(run.config))}," for side, run in (("A", now.run), ("B", other))]
+    st.markdown(f"### {said.sentence(main, *names)}")
+    over = "people" if not main.seeds_counted else "people and training seeds"
+    with st.container(horizontal=True):
+        for side, run, runs_of, mean in (("A", now.run, ours, main.mean_a), ("B", other, theirs, main.mean_b)):
+            seeds = f" and {len(runs_of)} training seeds" if len(runs_of) > 1 else ""
+            st.metric(f"{side}: {shell.plain(run.name)}", f"{mean:.4f}", help=f"{metric}, mean over {main.users:,} people{seeds}")
+        st.metric("A − B", f"{main.difference:+.4f}", help="Mean of the paired differences")
+        st.metric(
+            "95% interval of A − B", f"{main.low:+.4f} to {main.high:+.4f}", help=f"{over.capitalize()} drawn again 10,000 times"
+        )
+        st.metric("p", f"{main.p:.4f}", help=f"Two-sided, from the same draws of {over}")
+    against = SEEN[protocol].replace("items", words.many)
+    note = "" if main.seeds_counted else f"**{said.ONE_RUN.capitalize()}**: the interval is over people only. "
+    st.caption(
+        f"{metric}, test split, {main.users:,} people, the {words.one} kept back ranked against {against}. {note}"
+        + shell.plain(" ".join(versus_table.seeds(runs, run, protocol, metric) for run in (now.run, other)))
+    )
+
+
+def pair() -> None:
+    left, right = st.columns(2, gap="medium")
+    with left:
+        st.subheader("The same question under each protocol", anchor=False)
+        found = [answers.compared(ours, theirs, p, metric) for p in PROTOCOLS if p in a.ranks and p in b.ranks]
+        table = versus_table.across(found)
+        figure = cache.drawn(charts.differences, table, palette, metric, row="protocol")
+        alt = "A minus B: " + "; ".join(f"{c.protocol} {said.numbers(c)}" for c in found)
+        view.chart("cmp_across", figure, table, about.ACROSS, alt)
+    with right:
+        st.subheader(f"Who has the true next {words.one} higher up?", anchor=False)
+        counts = versus.duel(a, b)
+        figure = cache.drawn(charts.duel, counts, palette)
+        alt = f"Higher with A for {counts['a']} people, with B for {counts['b']}, the same place for {counts['same']}."
+        view.chart("cmp_duel", figure, versus_table.counted(counts), about.DUEL, alt)
+        st.markdown(
+            f"**{counts['a']:,}** of {sum(counts.values()):,} people find it higher with {shell.plain(now.run.name)}, "
+            f"**{counts['b']:,}** with {shell.plain(other.name)}."
+        )
+
+
+def people() -> None:
+    st.subheader("For whom?", anchor=False)
+    table = answers.forest(ours, theirs, now.dataset, protocol, metric)
+    st.markdown(shell.plain(versus_slices.remaining(table)))
+    figure = cache.drawn(charts.differences, table, palette, metric, family="family")
+    alt = f"{metric} of A minus B in {len(table)} groups of people, with intervals. {versus_slices.remaining(table)}"
+    view.chart("cmp_forest", figure, table, about.FOREST, alt)
+
+
+def clicked() -> None:
+    """A mark of the scatter is a person."""
+    points = st.session_state["cmp_places"]["selection"]["points"]
+    person = next((point["customdata"] for point in points if point.get("customdata")), None)
+    if person is not None:
+        shell.meet(int(person[0]), keep_expert=False)
+
+
+def extremes() -> None:
+    st.subheader("Biggest wins and losses", anchor=False)
+    left, right = st.columns([5, 6], gap="medium")
+    with left:
+        everyone = versus.everyone(a, b, now.dataset)
+        figure = cache.drawn(charts.places, everyone, palette, now.run.name, other.name, now.user)
+        alt = f"Place of the true next {words.one} with A against B for {len(everyone):,} people; a click chooses the person."
+        view.chart("cmp_places", figure, everyone, about.PLACES, alt, on_select=clicked)
+    with right:
+        table = versus.extremes(a, b, now.dataset, protocol, metric)
+        shown = versus_table.people(table)
+        view.table(
+            "cmp_extremes", shown, about.PLACES, f"The {len(table)} people with the largest differences between A and B",
+            height=330,
+        )  # fmt: skip
+        _journey(table)
+
+
+def _journey(table) -> None:  # type: ignore[no-untyped-def]
+    """The keyboard's way: choose one of them, then look at the reason."""
+    options = [int(user) for user in table["user"]]
+    said = {
+        int(row.user): f"Person {row.user + 1}: {row.title}, place {row.place_a:,.0f} with A, {row.place_b:,.0f} with B"
+        for row in table.itertuples()
+    }
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        person = st.selectbox("Look at one of them", options, format_func=said.__getitem__, key=PERSON)
+        st.button(
+            "Choose this person", on_click=shell.meet, args=(person, False), disabled=person is None or shell.locked("user")
+        )
+    if st.button(
+        f"Why? Person {now.user + 1} in Journey, with both runs", icon=":material/route:", type="tertiary", key="cmp_why",
+        on_click=shell.beside, args=(other.name,),
+    ):  # fmt: skip
+        shell.go(JOURNEY)
+
+
+def closer() -> None:
+    parts = {"All runs": all_runs, "Trade-offs": tradeoffs, "The lists": lists}
+    chosen = one_of("Closer look", list(parts), key="cmp_part", default="All runs")
+    parts[chosen]()
+
+
+def all_runs() -> None:
+    table = versus_table.metrics(runs, metric)
+    st.markdown(f"{metric} on the test split ± 95%, best first. Columns are different questions: read down, not across.")
+    view.table("cmp_runs", versus_table.wide(table), about.RUNS, f"{metric} of {len(runs)} runs under four protocols")
+
+
+def tradeoffs() -> None:
+    names = versus_table.QUANTITIES
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        x = st.selectbox("Across", list(names), index=list(names).index("seconds per epoch"), key=ACROSS,
+                         bind="query-params", disabled=shell.locked(ACROSS), width=200)  # fmt: skip
+        y = st.selectbox("Up", list(names), key=UP, bind="query-params",
+                         disabled=shell.locked(UP), width=200)  # fmt: skip
+        missing = [run for run in runs if answers.known(run, now.dataset) is None]
+        more = (
+            st.button(f"List everybody’s ten with {len(missing)} runs", help="For coverage, popularity and scoring time.")
+            if missing
+            else False
+        )
+    if more:
+        for run in missing:
+            try:
+                listed(run)
+            except InputError as error:
+                st.caption(f"{shell.plain(run.name)} cannot be opened: {shell.plain(str(error))}.")
+    known = {run.name: found for run in runs if (found := answers.known(run, now.dataset)) is not None}
+    table = versus_table.quantities(runs, protocol, known, now.dataset, versus_table.shipped_latencies(shell.RUNS))
+    shown = table[table[x].notna() & table[y].notna()]
+    if len(shown) < len(table):
+        st.caption(f"{len(table) - len(shown)} of {len(table)} runs have no number for one of the two and are left out.")
+    figure = cache.drawn(charts.tradeoff, table, palette, x, y, names, {now.run.name: "A", other.name: "B"})
+    alt = f"{names[y]} against {names[x]} of {len(shown)} runs, bubbles by parameters."
+    view.chart("cmp_trade", figure, table, about.TRADE, alt)
+
+
+def lists() -> None:
+    mine, other_lists = listed(now.run), listed(other)
+    table = versus_table.list_properties(mine, other_lists, now.dataset)
+    view.table("cmp_lists", table, about.LISTS, "Coverage and popularity of the lists of A and B, and of what people chose")
+    same = versus.overlap(mine, other_lists)
+    st.caption(f"A’s and B’s lists of ten share {same.mean():.2f} {words.many} on average (0 to 10; {len(same):,} people).")
+
+
+now = shell.context()
+words = inspect.words(now.dataset)
+shell.lockable({
+    WITH: "Run B", PROTOCOL: "Protocol", METRIC: "Metric", "cmp_part": "Closer look", ACROSS: "Across", UP: "Up",
+})  # fmt: skip
+st.title("Is A better than B, for whom?", anchor=False)
+runs = answers.comparable(list_runs(shell.RUNS), now.dataset)
+if now.other is None and not [run for run in runs if run.name != now.run.name]:
+    st.info("There is no second tested run on this data. Train another model on it first (page Train).")
+    st.stop()
+st.write(
+    f"A is the run in the sidebar, B another one on the same data. Both are asked what each person {words.did} next, and both "
+    f"rank the same {words.many} for the same people."
+)
+other = controls()
+protocol, metric, palette = st.session_state[PROTOCOL], st.session_state[METRIC], plot.palette(shell.is_dark())
+try:
+    a, b = answers.report(now.run), answers.report(other)
+    ours, theirs = comparisons.systems(now.run, other, runs)  # all training seeds of each
+    main = answers.compared(ours, theirs, protocol, metric)
+except InputError as problem:
+    st.error(f"{shell.plain(str(problem))}.")
+    st.stop()
+verdict()
+pair()
+people()
+extremes()
+closer()
+view.foot(
+    "python -m elastic_core compare", ",".join(run.name for run in ours), ",".join(run.name for run in theirs),
+    "--protocol", protocol, "--metric", metric,
+    other=other.name, protocol=protocol, metric=metric,
+)  # fmt: skip

@@ -1,0 +1,104 @@
+"""What the Data page keeps between reruns: cards, opened uploads, drawn worlds, scores that take a while."""
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict
+from hashlib import sha256
+
+import pandas as pd
+import streamlit as st
+
+from elastic_core.config import DataConfig, PlantedConfig
+from elastic_core.data import Dataset, load, planted
+from elastic_core.memory.recovery import beside_nulls, ceiling
+from elastic_core.models import Recommender
+from elastic_core.runs import Run
+from elastic_core.services import data_cards, uploads
+from elastic_core.services.data_cards import Card
+from elastic_core.services.upload_rows import Checked, check
+from elastic_core.services.upload_sheets import Sheet
+from pages.kit import cache
+from pages.kit.kept import kept
+
+PEOPLE = 1_000  # of the recovery score on the Data page; the command line takes more
+
+
+def card(config: DataConfig, tell: Callable[[str], None]) -> tuple[Dataset, Card]:
+    """A dataset and its card; `tell` hears what loading does. Raises InputError if it cannot be had."""
+    data = cache.dataset(config, tell)
+    return data, _card(data.hash, config.k_core, data.label, data)
+
+
+@st.cache_data(max_entries=32, show_spinner=False)
+def _card(data_hash: str, k_core: int, label: str, _data: Dataset) -> Card:
+    return data_cards.card(_data, k_core)
+
+
+def counted(config: DataConfig) -> Card:
+    """The card alone: the data are read, counted and let go."""
+    return _counted(json.dumps(asdict(config), sort_keys=True), config)
+
+
+@st.cache_data(max_entries=32, show_spinner=False)
+def _counted(key: str, _config: DataConfig) -> Card:
+    return data_cards.card(load(_config), _config.k_core)
+
+
+def digest(name: str, data: bytes) -> str:
+    return sha256(name.encode("utf-8", "replace") + b"\0" + data).hexdigest()
+
+
+def opened(name: str, data: bytes) -> tuple[Sheet, dict[str, str]]:
+    """An upload as a sheet of text. Shared and read-only. Raises InputError with one sentence."""
+    return _opened(digest(name, data), name, data)
+
+
+@kept(2, "Reading the file …")
+def _opened(digest: str, _name: str, _data: bytes) -> tuple[Sheet, dict[str, str]]:
+    return uploads.opened(_name, _data)
+
+
+def checked(digest: str, sheet: Sheet, mapping: dict[str, str]) -> Checked:
+    return _checked(digest, tuple(sorted(mapping.items())), sheet)
+
+
+@kept(2, "Looking at every row …")
+def _checked(digest: str, mapping: tuple[tuple[str, str], ...], _sheet: Sheet) -> Checked:
+    return check(_sheet, dict(mapping))
+
+
+def folded(digest: str, mapping: dict[str, str], found: Checked, k_core: int) -> uploads.Outcome:
+    return _folded(digest, tuple(sorted(mapping.items())), k_core, found)
+
+
+@kept(3, "Dropping what is too rare to learn from …")
+def _folded(digest: str, mapping: tuple[tuple[str, str], ...], k_core: int, _found: Checked) -> uploads.Outcome:
+    return uploads.folded(_found, k_core)
+
+
+@kept(4, "Drawing the world …")
+def world(config: PlantedConfig) -> Dataset:
+    """A planted world. Shared and read-only. Raises InputError if it cannot be drawn."""
+    return planted(config)
+
+
+def recovered(run: Run, model: Recommender, data: Dataset) -> pd.DataFrame:
+    """How well the experts of a run tell the planted interests, beside its nulls. Takes seconds: call it when asked for."""
+    return _recovered(str(run.path), cache.stamp(run), data.hash, model, data)
+
+
+@st.cache_data(
+    max_entries=8, show_spinner="Asking every expert which interest it stands for, and models with broken keys and values …"
+)
+def _recovered(path: str, stamp: str, data_hash: str, _model: Recommender, _data: Dataset) -> pd.DataFrame:
+    return data_cards.recovery_table(beside_nulls(_model, _data, PEOPLE, shuffles=1), ceiling(_data, _model.length))
+
+
+def remembered(runs: list[Run], data: Dataset) -> pd.DataFrame:
+    """What the finished runs on a planted world remember."""
+    return _remembered(tuple((str(run.path), cache.stamp(run)) for run in runs), data.hash, runs, data)
+
+
+@st.cache_data(max_entries=8, show_spinner="Asking the oracle of this world …")
+def _remembered(known: tuple[tuple[str, str], ...], data_hash: str, _runs: list[Run], _data: Dataset) -> pd.DataFrame:
+    return data_cards.remembered(_runs, _data)

@@ -1,0 +1,119 @@
+"""Figures of the Data page. Pure: tables in, plotly figures out."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+
+from elastic_core.text import figure as safe
+from pages.kit.plot import Palette
+
+ACROSS = 30  # events in one row of the split picture
+PARTS = ("train", "validation", "test")
+LAYOUT: dict[str, Any] = {
+    "margin": {"l": 8, "r": 8, "t": 28, "b": 8}, "dragmode": False, "hovermode": "closest",
+    "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
+}  # fmt: skip
+
+
+def split(table: pd.DataFrame, colours: Palette) -> go.Figure:
+    """One person's events row by row, oldest first: squares to learn from, a diamond to validate, a star to test."""
+    place = np.arange(len(table))
+    looks = {"train": ("square", 8, colours.muted), "test": ("star", 16, colours.gold)}
+    looks["validation"] = ("diamond", 13, colours.picked)
+    names = {"train": "learned from", "validation": "chooses the best epoch", "test": "judges, once"}
+    figure = go.Figure()
+    for part in PARTS:
+        at = (table["split"] == part).to_numpy()
+        symbol, size, colour = looks[part]
+        day = table["day"] if "day" in table else table["split"]
+        figure.add_scatter(
+            x=place[at] % ACROSS, y=place[at] // ACROSS, mode="markers", name=f"{part}: {names[part]}",
+            marker={"symbol": symbol, "size": size, "color": colour},
+            customdata=np.stack([table["event"][at], table["title"][at].map(safe), day[at]], axis=1),
+            hovertemplate="<b>%{customdata[1]}</b><br>event %{customdata[0]} · %{customdata[2]}<extra>" + part + "</extra>",
+        )  # fmt: skip
+    rows = int(place[-1] // ACROSS) + 1
+    axis = {"showgrid": False, "zeroline": False, "showticklabels": False, "ticks": "", "fixedrange": True}
+    figure.update_layout(LAYOUT, height=90 + 18 * rows, uirevision="split", legend={**LAYOUT["legend"], "font": {"size": 12}})
+    figure.update_xaxes(axis, range=[-1, ACROSS])
+    figure.update_yaxes(axis, range=[rows - 0.4, -0.8])
+    return figure
+
+
+def histogram(table: pd.DataFrame, counted: str, unit: str, colours: Palette) -> go.Figure:
+    """Bars over bins that grow like powers. `table`: from, to, and how many."""
+    labels = [span(a, b) for a, b in zip(table["from"], table["to"], strict=True)]
+    figure = go.Figure(
+        go.Bar(
+            x=table["from"].astype(str), y=table[counted], marker={"color": colours.categories[0]}, customdata=labels,
+            hovertemplate="%{customdata} " + unit + "<br><b>%{y:,} " + counted + "</b><extra></extra>",
+        )
+    )  # fmt: skip
+    figure.update_layout(LAYOUT, height=270, bargap=0.08, showlegend=False, uirevision=counted)
+    figure.update_xaxes(title=f"{unit}, from", type="category", fixedrange=True, nticks=8, tickangle=0)
+    figure.update_yaxes(title=counted, rangemode="tozero", fixedrange=True)
+    return figure
+
+
+def span(low: int, high: int) -> str:
+    return f"{low:,}" if low == high else f"{low:,}–{high:,}"
+
+
+def blocks(table: pd.DataFrame, colours: Palette) -> go.Figure:
+    """Interest by item: how often each interest moved somebody to each item (or group of items)."""
+    names = list(dict.fromkeys(table["interest"]))
+    counts = table["events"].to_numpy().reshape(len(names), -1)
+    homes = np.tile(table["home"].to_numpy()[: counts.shape[1]], (len(names), 1))
+    stops = [[i / (len(colours.load) - 1), colour] for i, colour in enumerate(colours.load)]
+    figure = go.Figure(
+        go.Heatmap(
+            z=np.log1p(counts), y=names, customdata=np.stack([counts, homes], axis=2), colorscale=stops, showscale=False,
+            hovertemplate="moved by <b>%{y}</b><br>to items of %{customdata[1]}<br>%{customdata[0]:,} events<extra></extra>",
+        )
+    )  # fmt: skip
+    figure.update_layout(LAYOUT, height=120 + 16 * len(names), uirevision="blocks")
+    figure.update_xaxes(title="items, sorted by their interest →", showticklabels=False, showgrid=False, fixedrange=True)
+    figure.update_yaxes(autorange="reversed", fixedrange=True, showgrid=False, tickmode="linear")
+    return figure
+
+
+def path(table: pd.DataFrame, colours: Palette) -> go.Figure:
+    """One person's events in time, one line an interest; crosses are noise."""
+    names = [name for name in dict.fromkeys(table["interest"]) if name != "noise"]
+    figure = go.Figure()
+    for i, name in enumerate([*names, "noise"]):
+        rows = table[table["interest"] == name]
+        if len(rows):
+            quiet = name == "noise"
+            figure.add_scatter(
+                x=rows["event"], y=rows["interest"], mode="markers", name=name, customdata=rows["title"].map(safe),
+                marker={
+                    "symbol": "x-thin" if quiet else "square", "size": 9,
+                    "color": colours.muted if quiet else colours.categories[i % len(colours.categories)],
+                    "line": {"width": 2 if quiet else 0, "color": colours.muted},
+                },
+                hovertemplate="<b>%{customdata}</b><br>event %{x}<extra>" + name + "</extra>",
+            )  # fmt: skip
+    figure.update_layout(LAYOUT, height=110 + 26 * (len(names) + 1), showlegend=False, uirevision="path")
+    figure.update_xaxes(title="event, in time", fixedrange=True, showgrid=False)
+    figure.update_yaxes(fixedrange=True, autorange="reversed")
+    return figure
+
+
+def gaps(table: pd.DataFrame, run: str, colours: Palette) -> go.Figure:
+    """Share of the oracle by gap, one line a run; the chosen run's is thick."""
+    figure = go.Figure()
+    for i, (name, rows) in enumerate(table.groupby("run", sort=False)):
+        chosen = name == run
+        colour = colours.picked if chosen else colours.categories[i % len(colours.categories)]
+        figure.add_scatter(
+            x=rows["gap"], y=rows["share"], mode="lines+markers", name=str(name), customdata=rows["people"],
+            line={"width": 4 if chosen else 1.5, "color": colour}, marker={"size": 8 if chosen else 5},
+            hovertemplate="%{y:.0%} of the oracle · %{customdata} people<extra>" + str(name) + "</extra>",
+        )  # fmt: skip
+    figure.update_layout(LAYOUT, height=380, uirevision="gaps")
+    figure.update_xaxes(title="events since the interest last showed", fixedrange=True, type="category", showgrid=False)
+    figure.update_yaxes(title="share of the oracle", tickformat=".0%", rangemode="tozero", fixedrange=True)
+    return figure

@@ -1,0 +1,152 @@
+"""The first part of the Data page: one dataset's card, one person's split, how long histories are, how popular items."""
+
+import streamlit as st
+
+from elastic_core.config import DataConfig
+from elastic_core.data import Dataset
+from elastic_core.errors import InputError
+from elastic_core.services import data_cards, inspect
+from elastic_core.services.data_cards import Card
+from elastic_core.services.inspect import Words
+from elastic_core.services.uploads import Shelf
+from pages.data import answers, charts
+from pages.frame import shell
+from pages.kit import plot, view
+
+SPLIT = view.About(
+    "Which of a person’s events may a model learn from?",
+    "A person’s events in the order of their times. The last one is the test, the one before it chooses the best epoch; every "
+    "earlier one is for learning. No model sees its own answer: what is read ends before what is asked.",
+    "A dot is an event, not a liking: a low rating counts like a high one here. Each person is judged by a single last event, so "
+    "only the mean over many people says anything.",
+    test="tests/test_data_cards.py::test_the_split_picture_holds_out_the_last_two",
+)
+LENGTHS = view.About(
+    "How much is known about each person?",
+    "People are counted by the length of their whole history, after the k-core. The bins grow like powers.",
+    "Equal widths on the page are not equal ranges: a bar on the right covers many more lengths. Most lie below the mean.",
+    test="tests/test_data_cards.py::test_histograms_lose_nobody",
+)
+ITEMS = view.About(
+    "Do a few items carry most of the events?",
+    "Items are counted by how many events they have, in all parts of the split. The bins grow like powers.",
+    "Few bars on the right can hold most of the events: popular items are few, but they are met again and again. A model that "
+    "only knows popularity already gets those right.",
+    test="tests/test_data_cards.py::test_histograms_lose_nobody",
+)
+OVERVIEW = view.About(
+    "How do the datasets differ?",
+    "Each is read from this machine, repeats and rare items dropped, and counted.",
+    "Results on different datasets cannot be compared with each other: a longer list of items is a harder task.",
+    test="tests/test_data_cards.py::test_a_card_counts_what_a_loop_counts",
+)
+
+
+def part() -> None:
+    now: shell.Context | None = st.session_state.get(shell.CONTEXT)
+    current = now.run.config.data if now else None
+    choices = data_cards.at_hand_choices(Shelf(shell.RUNS / "uploads").choices(), current)
+    name = st.selectbox(
+        "Data", list(choices), key="dat_source", bind="query-params", disabled=shell.locked("dat_source"),
+        help="Everything on this machine: nothing is downloaded to be shown here.",
+    )  # fmt: skip
+    place = st.empty()
+    try:
+        data, card = answers.card(choices[name], lambda sentence: place.info(shell.plain(sentence)) and None)
+    except InputError as error:
+        place.error(f"These data cannot be shown: {shell.plain(str(error))}.")
+        return
+    place.empty()
+    words = inspect.words(data)
+    _facts(card, words)
+    _split(data, now.user if now is not None and now.dataset.hash == data.hash else None)
+    _shapes(data, card, words)
+    _terms(card)
+    _all(choices)
+
+
+def _facts(card: Card, words: Words) -> None:
+    with st.container(horizontal=True):
+        for label, value, help in (
+            ("People", f"{card.people:,}", "Everybody with a history."),
+            (words.many.capitalize(), f"{card.items:,}", f"Different {words.many} that anybody {words.did}."),
+            ("Events", f"{card.events:,}", f"One person {words.did} one {words.one} once."),
+            ("Density", f"{card.density:.2%}", f"Events, of all pairs of a person and a {words.one}."),
+            ("Median length", f"{card.median:,.0f}", "Events of a history: half of the people have at most so many."),
+        ):
+            st.metric(label, value, border=True, width=148, help=help)
+    core = f"after the {card.k_core}-core: {words.many}, then people, with fewer than {card.k_core} events are left out"
+    st.caption(f"{shell.plain(card.label)}, {card.span}; {core}. Fingerprint of the split: `{card.hash}`.")
+
+
+def _terms(card: Card) -> None:
+    st.subheader("Where it comes from", anchor=False)
+    st.markdown(f"**How exact is the copy?** {shell.plain(card.exact)}")
+    st.markdown(f"**Licence.** {shell.plain(card.licence)}")
+    if card.official:
+        st.caption(f"Official address: `{card.official}`")
+    for note in card.notes:
+        st.caption(f"Note: {shell.plain(note)}")
+
+
+def _split(data: Dataset, chosen: int | None) -> None:
+    st.subheader("One real person, and what is kept from the model", anchor=False)
+    user = chosen
+    if user is None:
+        people = data.histories.n_users
+        number = st.number_input("Person of these data", 1, people, 1, key=f"dat_person_{data.hash}", width=220)
+        user = int(number) - 1
+    table = data_cards.split_table(data, user)
+    last = table.iloc[-1]["title"]
+    length = int(data.histories.lengths[user])
+    cut = f" Only the latest {len(table)} are drawn." if len(table) < length else ""
+    st.write(
+        f"Person {user + 1} has {length:,} events. A model learns from all but the last two; it is judged by whether it "
+        f"would have put **{shell.plain(last)}** on top.{cut}"
+    )
+    alt = f"The {len(table)} latest events of person {user + 1}: two held out, the last is {last}"
+    view.chart("dat_split", charts.split(table, plot.palette(shell.is_dark())), table, SPLIT, alt)
+
+
+def _shapes(data: Dataset, card: Card, words: Words) -> None:
+    colours = plot.palette(shell.is_dark())
+    left, right = st.columns(2)
+    with left:
+        st.subheader("How long histories are", anchor=False)
+        st.caption(f"{card.shortest:,} to {card.longest:,} events; half of the people have at most {card.median:,.0f}.")
+        frame = data_cards.length_histogram(data)
+        alt = f"People by length of history: {card.shortest} to {card.longest} events, median {card.median:.0f}"
+        view.chart("dat_lengths", charts.histogram(frame, "people", "events in the history", colours), frame, LENGTHS, alt)
+    with right:
+        st.subheader(f"How popular {words.many} are", anchor=False)
+        share = data_cards.top_share(data)
+        st.caption(f"The most popular tenth of the {words.many} has {share:.0%} of all events.")
+        frame = data_cards.popularity_histogram(data)
+        alt = f"Items by number of events; the most popular tenth has {share:.0%} of all events"
+        figure = charts.histogram(frame, "items", f"events of the {words.one}", colours).update_yaxes(title=words.many)
+        view.chart("dat_items", figure, frame, ITEMS, alt)
+
+
+def _all(choices: dict[str, DataConfig]) -> None:
+    """Every dataset side by side; reading the large ones takes a while, so only when asked for."""
+    st.subheader("All data on this machine", anchor=False)
+    st.write(", ".join(shell.plain(name) for name in choices) + ".")
+    if st.button("Count them all", key="dat_count", help="Reads every dataset once; a few seconds for the large ones."):
+        st.session_state["dat_counted"] = True
+    if st.session_state.get("dat_counted"):
+        cards, bar = [], st.progress(0.0, "Reading …")
+        for i, (name, config) in enumerate(choices.items()):
+            bar.progress(i / len(choices), f"Reading {shell.plain(name)} …")
+            try:
+                cards.append(answers.counted(config))
+            except InputError as error:
+                st.caption(f"{shell.plain(name)} cannot be read: {shell.plain(str(error))}.")
+        bar.empty()
+        formats = {name: st.column_config.NumberColumn(format="localized") for name in ("people", "items", "events", "longest")}
+        formats |= {"density": st.column_config.NumberColumn(format="percent")}
+        formats |= {name: st.column_config.NumberColumn(format="%.1f") for name in ("mean length", "median length")}
+        alt = "All datasets on this machine with people, items, events, density and lengths of history"
+        view.table("dat_overview", data_cards.overview(cards), OVERVIEW, alt, column_config=formats)
+    missing = data_cards.elsewhere()
+    if len(missing):
+        st.caption("Known, but not on this machine: " + ", ".join(missing["data"]) + ".")

@@ -1,0 +1,25 @@
+"""What is in the data, and can I bring mine?"""
+
+import streamlit as st
+
+from pages.data import look, upload, world
+from pages.frame import shell
+from pages.kit import view
+from pages.kit.control import one_of
+
+PARTS = {"What is in it": look.part, "Bring your own": upload.part, "Plant a world": world.part}
+COMMANDS = {
+    "What is in it": "python -m elastic_core data --list",
+    "Bring your own": "python -m elastic_core data my-ratings.csv --columns user=reader,item=book,time=read_at",
+    "Plant a world": "python -m elastic_core routing planted-elastic",
+}
+
+st.title("What is in the data, and can I bring mine?")
+shell.lockable(
+    {"dat_part": "Part of the page", "dat_source": "Data shown", "dat_core": "k-core of an upload"}
+    | {f"dat_{name}": label for name, label, *_ in (*world.WHOLE, *world.SHARES)}
+)
+part = one_of("Part of the page", list(PARTS), key="dat_part", default="What is in it", label_visibility="collapsed")
+PARTS[part]()
+if st.session_state.get(shell.CONTEXT) is not None:
+    view.foot(COMMANDS[part], part=part)

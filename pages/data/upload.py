@@ -1,0 +1,212 @@
+"""The second part of the Data page: a visitor's own file, looked at row by row before anything is kept."""
+
+import pandas as pd
+import streamlit as st
+
+from elastic_core import text
+from elastic_core.errors import InputError
+from elastic_core.services import public, uploads
+from elastic_core.services.upload_bytes import ACCEPTED, ENDINGS, MOST_BYTES, megabytes
+from elastic_core.services.upload_rows import NEEDED, OPTIONAL, Checked
+from elastic_core.services.upload_sheets import MOST_COLUMNS, MOST_ROWS, PREVIEW, Sheet
+from elastic_core.services.uploads import Kept, Outcome, Shelf
+from pages.data import answers
+from pages.frame import shell
+from pages.kit import unreadable, view
+from pages.kit.control import number
+
+NONE, ROW_ORDER, SAID = "– none –", "– order of rows –", "dat_said"
+ROLES = {"user": "Person (user)", "item": "Item", "time": "Time", "title": "Title (optional)", "genres": "Genres (optional)"}
+PREVIEWED = view.About(
+    "Has the file been understood?",
+    "The first rows as they stand in the file, under the names of its first line.",
+    "An apostrophe in front of =, +, - or @ is ours: it keeps a spreadsheet from running the cell.",
+    test="tests/hostile/test_hostile_uploads.py::test_accepted_with_the_oddity_reported",
+)
+FAULTS = view.About(
+    "Which rows cannot be used, and why?",
+    "Every row is looked at: a person, an item and, unless the rows are in order, a time are needed. Rows with something wrong "
+    "are left out, the others stay.",
+    "Only the first are listed; the count below is of all of them.",
+    test="tests/test_uploads.py::test_faults_are_those_of_a_loop_over_lines",
+)
+STEPS = view.About(
+    "What is left of the file, and why?",
+    "Each line is a rule; events, people and items are those left after it. The k-core drops items and people that are too rare "
+    "to learn from or to be judged by, until nothing changes.",
+    "What the k-core drops is not wrong, only rare. Results hold for the people and items that are left.",
+    test="tests/test_uploads.py::test_steps_say_what_every_rule_leaves",
+)
+
+
+def shelf() -> Shelf:
+    return Shelf(shell.RUNS / "uploads")
+
+
+def part() -> None:
+    st.write(
+        "Who met what, and when (or in which order): one event a line. Nothing leaves this machine, and nothing is kept until "
+        "you say so at the end."
+    )
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.download_button(
+            "Template (CSV)", uploads.TEMPLATE, "template.csv", "text/csv", key="dat_template", on_click="ignore",
+            icon=":material/download:", help="Six lines that show the layout: put your own rows in their place.",
+        )  # fmt: skip
+        st.caption(f"{ACCEPTED}; at most {megabytes(MOST_BYTES)}, {MOST_ROWS:,} rows, {MOST_COLUMNS} columns.")
+    if not shell.off("upload"):
+        file = st.file_uploader("Your file", type=[ending[1:] for ending in ENDINGS], key="dat_file", max_upload_size=20)
+        if file is not None:
+            _upload(file.name, file.getvalue())
+    say()
+    kept()
+
+
+def _upload(name: str, data: bytes) -> None:
+    try:
+        sheet, guessed = answers.opened(name, data)
+        digest = answers.digest(name, data)
+        _preview(sheet)
+        mapping = _mapping(sheet, guessed, digest)
+        missing = [ROLES[ours] for ours in NEEDED if ours not in mapping]
+        if missing:
+            order = f" Without times, choose “{ROW_ORDER}”." if ROLES["time"] in missing else ""
+            st.info(f"Choose the column for: {', '.join(missing)}.{order}", icon=":material/arrow_upward:")
+            return
+        found = answers.checked(digest, sheet, mapping)
+        _report(found)
+        k_core = number(
+            "Fewest events of an item and a person (k-core)", 0, 50, 5, key="dat_core", width=320,
+            help="5 is what the papers use. People need at least 3 in any case.",
+        )  # fmt: skip
+        _keep(answers.folded(digest, mapping, found, int(k_core)), digest)
+    except InputError as error:
+        st.error(f"{shell.plain(str(error))}.", icon=":material/block:")
+
+
+def _preview(sheet: Sheet) -> None:
+    frame = pd.DataFrame(sheet.preview()).map(text.cell)
+    more = f", of {sheet.rows:,}" if sheet.rows > PREVIEW else ""
+    st.subheader(f"1. The first {len(frame)} rows{more}", anchor=False)
+    view.table("dat_preview", frame, PREVIEWED, f"The first {len(frame)} rows of the uploaded file", height=280)
+    for note in sheet.notes:
+        st.caption(f":material/info: {shell.plain(note)}.")
+
+
+def _mapping(sheet: Sheet, guessed: dict[str, str], digest: str) -> dict[str, str]:
+    """Which column is what: guessed from the names, changed by the visitor."""
+    st.subheader("2. Which column is what?", anchor=False)
+    names, mapping = list(sheet.columns), {}
+    for column, ours in zip(st.columns(len(ROLES)), ROLES, strict=True):
+        options = names if ours in NEEDED and ours in guessed else [NONE, *names]
+        if ours == "time":
+            options = [NONE, ROW_ORDER, *names] if options[0] == NONE else [*names, ROW_ORDER]
+        first = options.index(guessed[ours]) if ours in guessed else 0
+        chosen = column.selectbox(ROLES[ours], options, first, key=f"dat_{ours}_{digest[:8]}", format_func=str)
+        if chosen != NONE:
+            mapping[ours] = "" if chosen == ROW_ORDER else chosen
+    assert set(ROLES) == {*NEEDED, *OPTIONAL}
+    return mapping
+
+
+def _report(found: Checked) -> None:
+    st.subheader("3. What is wrong, and what is left?", anchor=False)
+    for note in found.notes:
+        st.caption(f":material/info: {shell.plain(note)}.")
+    if not found.faults.count:
+        st.write(f"All {found.rows:,} rows can be read.")
+        return
+    st.warning(f"{found.faults.count:,} of {found.rows:,} rows cannot be used and are left out.", icon=":material/rule:")
+    view.table("dat_faults", found.faults.table(), FAULTS, "Rows that cannot be used, with line number and reason")
+    if found.faults.rest:
+        kinds = "; ".join(f"{shell.plain(what)}: {count:,}" for what, count in list(found.faults.kinds.items())[:6])
+        st.caption(f"… and {found.faults.rest:,} more. By kind: {kinds}.")
+
+
+def _keep(outcome: Outcome, digest: str) -> None:
+    counts = ["events", "people", "items"]
+    spoken = outcome.steps[counts].map(lambda count: "–" if pd.isna(count) else f"{count:,}")
+    view.table("dat_steps", outcome.steps.assign(**spoken), STEPS, "Events, people and items that each rule leaves")
+    for note in outcome.dataset.notes:
+        st.caption(f":material/info: {shell.plain(note)}.")
+    st.subheader("4. Keep it", anchor=False)
+    label = st.text_input("Name", outcome.checked.shown.split(".")[0], max_chars=40, key=f"dat_name_{digest[:8]}", width=320)
+    st.button(
+        "Keep these data", type="primary", icon=":material/save:", key="dat_keep", on_click=_store, args=(outcome, label),
+        help="Stored in the project's folder, ignored by git. Titles stay here: no shipped run ever holds them.",
+    )  # fmt: skip
+
+
+def _store(outcome: Outcome, label: str) -> None:
+    try:
+        kept = shelf().keep(outcome, label)
+        st.session_state[SAID] = (True, f"Kept as **{shell.plain(kept.label)}**. The Train page offers it now.")
+    except InputError as error:
+        st.session_state[SAID] = (False, f"{shell.plain(str(error))}.")
+
+
+def say() -> None:
+    """What the last button did, once."""
+    good, sentence = st.session_state.pop(SAID, (True, ""))
+    if sentence:
+        (st.success if good else st.error)(sentence)
+
+
+# --- what is kept ----------------------------------------------------------------------------------------------------
+
+
+def kept() -> None:
+    """Everything on the shelf: train on it, look at it, delete it."""
+    mine = shelf().all()
+    st.subheader("Kept on this machine", anchor=False)
+    if not mine:
+        st.caption("Nothing yet. Files and planted worlds that you keep appear here and on the Train page.")
+    faults = shelf().unreadable()
+    if mine or faults:
+        shell.off("deletion")
+    unreadable.lines(faults, "no data", "dat_odd", _remove)
+    for entry in mine:
+        with st.container(border=True, horizontal=True, vertical_alignment="center"):
+            facts = entry.facts
+            st.markdown(
+                f"**{shell.plain(entry.label)}**  \n{facts['people']:,} people, {facts['items']:,} items, "
+                f"{facts['events']:,} events; {shell.plain(entry.when)} UTC",
+                width="stretch",
+            )
+            now = {key: value for key, value in st.query_params.to_dict().items() if key in ("run", "user")}
+            st.page_link(
+                "train/page.py", label="Train on it", icon=":material/model_training:",
+                query_params={**now, "train_data": entry.label},
+            )  # fmt: skip
+            st.button("Look at it", key=f"dat_look_{entry.id}", icon=":material/visibility:", on_click=_look, args=(entry,))
+            if not public.on():
+                _delete(entry)
+
+
+def _look(entry: Kept) -> None:
+    st.session_state["dat_part"] = "What is in it"
+    st.session_state["dat_source"] = entry.label
+
+
+def _delete(entry: Kept) -> None:
+    panel = st.popover("Delete", icon=":material/delete:", key=f"dat_ask_{entry.id}", on_change="rerun")
+    if panel.open:
+        runs = shelf().runs_on(entry.id, shell.RUNS)
+        if runs and entry.kind == "file":
+            panel.warning(f"Runs trained on it can no longer be shown: {', '.join(map(shell.plain, runs))}.")
+        panel.button("Delete for good", key=f"dat_gone_{entry.id}", type="primary", on_click=_forget, args=(entry,))
+
+
+def _remove(name: str) -> None:
+    try:
+        shelf().delete(name)
+    except InputError as error:
+        st.session_state[SAID] = (False, f"{shell.plain(str(error))}.")
+
+
+def _forget(entry: Kept) -> None:
+    try:
+        shelf().delete(entry.id)
+        st.session_state[SAID] = (True, f"{shell.plain(entry.label)} is deleted.")
+    except InputError as error:
+        st.session_state[SAID] = (False, f"{shell.plain(str(error))}.")

@@ -1,0 +1,145 @@
+"""Acting on an expert and looking around it: remove, swap, siblings, neighbours, its load in training."""
+
+import pandas as pd
+import streamlit as st
+
+from elastic_core.errors import InputError
+from elastic_core.services import ablation, expert_relations
+from pages.experts import answers, charts, words
+from pages.experts.answers import Subject
+from pages.frame import shell
+from pages.kit import control, plot, view
+
+SWAP = "exp_swap"
+Number = st.column_config.NumberColumn
+RANKS = {
+    "change": "What was done", "n": Number("n", help="People"),
+    "rank_before": Number("Rank before", format="%.0f", help="Median"),
+    "rank_after": Number("Rank after", format="%.0f", help="Median"),
+    "d_rank_median": Number("Δ rank, median", format="%+.1f", help="Positive: what came next fell in the list"),
+    "d_rank_mean": Number("Δ rank, mean", format="%+.2f"),
+    "ndcg_before": Number("NDCG@10 before", format="%.4f"), "ndcg_after": Number("NDCG@10 after", format="%.4f"),
+    "d_ndcg": Number("ΔNDCG@10", format="%+.4f"), "low": Number("from", format="%+.4f"), "high": Number("to", format="%+.4f"),
+    "p": Number("p", format="%.3f", help="Two-sided sign-flip test"),
+    "replaced": Number("Of 10 replaced", format="%.2f", help="Mean number of suggestions that are others"),
+}  # fmt: skip
+
+
+def remove(of: Subject, expert: int) -> None:
+    traffic = of.survey.traffic
+    if not traffic.load[expert] or traffic.experts.shape[1] < 2:
+        st.write("Nobody summons this expert (or it is their only one), so there is nothing to remove or replace.")
+        return
+    some = ablation.random_used(traffic, expert)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        other = control.number(
+            "Put in its place expert", 0, of.survey.size - 1, None, key=SWAP, placeholder=f"{some}, drawn at random", width=240
+        )
+        st.button(
+            "Another at random", icon=":material/casino:", key="exp_swap_lucky", on_click=_other, args=(of, expert),
+            disabled=shell.locked(SWAP),
+        )  # fmt: skip
+    replacement = some if other is None else int(other)
+    if replacement == expert:
+        st.info(f"Expert {expert} in its own place changes nothing. Choose another number.")
+    table = answers.effects(of, expert, replacement)
+    names = ["expert removed", "another removed", f"replaced by {replacement}"]
+    figure = charts.effects(table.assign(name=names), plot.palette(shell.is_dark()))
+    row = table.iloc[0]
+    interval = f"{row['low']:+.4f} to {row['high']:+.4f}"
+    alt = f"Change of NDCG@10 with 95% intervals: without expert {expert} {row['d_ndcg']:+.4f} ({interval})."
+    view.chart("exp_effects", figure, table, words.EFFECTS, alt)
+    st.markdown(_sentence(table))
+    st.dataframe(table, hide_index=True, column_config=RANKS, alt=alt, key="exp_effect_rows")
+
+
+def _sentence(table: pd.DataFrame) -> str:
+    first, control = table.to_dict("records")[:2]
+    verdict, numbers = words.effect_line(first)
+    return (
+        f"**{verdict.capitalize()}.** {numbers}; taking another of their experts replaces {control['replaced']:.1f}. What they "
+        f"really chose next moves by {first['d_rank_mean']:+.2f} ranks in the mean and {first['d_rank_median']:+g} in the median."
+    )
+
+
+def _other(of: Subject, expert: int) -> None:
+    turn = st.session_state.get("exp_swap_turn", 0) + 1
+    st.session_state["exp_swap_turn"] = turn
+    st.session_state[SWAP] = ablation.random_used(of.survey.traffic, expert, seed=turn)
+
+
+def neighbours(of: Subject, expert: int) -> None:
+    found, palette = of.survey, plot.palette(shell.is_dark())
+    frame, (row, column) = expert_relations.siblings(found, of.model, expert), found.place(expert)
+    lines = expert_relations.lines(found, expert)
+    columns = st.columns(2, gap="medium")
+    for place, line, number in zip(columns, ("row", "column"), (row, column), strict=True):
+        with place:
+            st.markdown(f"##### Its {line} {number}: summoned {lines[line]:,.0f} times ({lines['even']:,.0f} if even)")
+            part, key = frame[frame["line"] == line], f"exp_line_{line}"
+            figure = charts.siblings(part, palette, expert, found.band, line)
+            busiest = part.loc[part["load"].idxmax()]
+            most = f"{busiest['expert']} with {busiest['load']} people"
+            alt = f"Load of the {len(part)} experts in {line} {number}; the busiest is {most}."
+            view.chart(key, figure, part, words.SIBLINGS, alt, on_select=lambda key=key: _clicked(key))
+    left, right = st.columns(2, gap="medium")
+    with left:
+        usual, high = expert_relations.usual_cosine(of.model, expert)
+        st.markdown("##### Most similar vectors")
+        st.caption(f"Its cosine with any other expert is {usual:.2f} on average and above {high:.2f} for 2.5%.")
+        near = expert_relations.nearest(found, of.model, expert)
+        _table(
+            "exp_near",
+            near,
+            words.NEAREST,
+            "Experts with the most similar vectors",
+            {"cosine": Number("Cosine", format="%.2f")},
+        )
+    with right:
+        st.markdown("##### Most often summoned together")
+        st.caption(f"Among the {found.traffic.load[expert]} people who summon it. Lift 1 = as often as chance.")
+        together = expert_relations.summoned_together(found.traffic, expert)
+        if together.empty:
+            st.write("Nobody summons it, so nobody summons it together with another.")
+            return
+        formats: dict[str, object] = {"together": "Together", "expected": Number("By chance", format="%.1f")}
+        formats |= {name: Number(title, format="%.1f") for name, title in (("lift", "Lift"), ("low", "from"), ("high", "to"))}
+        _table("exp_together", together, words.TOGETHER, "Experts summoned by the same people", formats)
+
+
+def _table(key: str, frame: pd.DataFrame, about: view.About, alt: str, formats: dict[str, object]) -> None:
+    st.session_state[f"{key}_experts"] = frame["expert"].tolist()
+    names = {"expert": "Expert", "row": "Row", "column": "Column", "load": "People", "status": "Status"}
+    view.table(
+        key, frame, about, alt, column_config={**names, **formats}, on_select=lambda: _row(key), selection_mode="single-row"
+    )
+
+
+def _row(key: str) -> None:
+    rows = st.session_state[key]["selection"]["rows"]
+    known = st.session_state.get(f"{key}_experts", [])
+    if rows and rows[0] < len(known) and not shell.locked("expert"):
+        shell.look_at(int(known[rows[0]]))
+
+
+def _clicked(key: str) -> None:
+    points = st.session_state[key]["selection"]["points"]
+    if points and not shell.locked("expert"):
+        shell.look_at(int(points[0]["customdata"][0]))
+
+
+def training(of: Subject, expert: int) -> None:
+    try:
+        frame = answers.epochs(of, expert)
+    except InputError as error:
+        st.write(f"The snapshots of this run cannot be read: {shell.plain(str(error))}.")
+        return
+    if frame.empty:
+        st.write("This run kept no snapshots of its memory while it trained, so the way here cannot be shown.")
+        st.caption("A run trained with `train.snapshots=true` keeps every epoch’s loads; then this part draws them.")
+        return
+    figure = charts.epochs(frame, plot.palette(shell.is_dark()), expert, of.survey.band)
+    first, last = frame.iloc[0], frame.iloc[-1]
+    way = [f"{at['load']:.0f} people after epoch {at['epoch']:.0f}" for at in (first, last)]
+    alt = f"Load of expert {expert}: {', '.join(way)}."
+    view.chart("exp_epochs", figure, frame, words.EPOCHS, alt)

@@ -1,0 +1,160 @@
+"""What the Experts page keeps between reruns. See kit/cache.py for how runs and data are told apart."""
+
+import threading
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from elastic_core.data import Dataset
+from elastic_core.data.histories import Split
+from elastic_core.models import Recommender
+from elastic_core.runs import Run
+from elastic_core.services import ablation, expert_items, expert_people, expert_relations, experts
+from elastic_core.services.expert_items import Pushes
+from elastic_core.services.expert_people import Examples
+from elastic_core.services.experts import Survey
+from pages.kit import cache
+from pages.kit.kept import kept
+
+KEPT = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """A run, opened, and its population's survey: what every part of the page asks about."""
+
+    run: Run
+    model: Recommender
+    data: Dataset
+    split: Split
+    survey: Survey
+
+    @property
+    def key(self) -> tuple[str, str, str, str]:
+        return str(self.run.path), cache.stamp(self.run), self.data.hash, self.split
+
+
+def subject(run: Run, model: Recommender, data: Dataset, split: Split) -> Subject:
+    traffic = cache.traffic(run, model, data, split)
+    found = _survey((str(run.path), cache.stamp(run), data.hash, split), model, data, traffic, split)
+    return Subject(run, model, data, split, found)
+
+
+@kept(4, "Asking what everybody’s history summons and what each expert reads …")
+def _survey(key: tuple[str, ...], _model: Recommender, _data: Dataset, _traffic: object, _split: Split) -> Survey:
+    return experts.survey(_model, _data, _traffic, _split)  # type: ignore[arg-type]
+
+
+def table(of: Subject) -> pd.DataFrame:
+    """All experts."""
+    return _table(of.key, of)
+
+
+@st.cache_data(max_entries=4, show_spinner=False)
+def _table(key: tuple[str, ...], _of: Subject) -> pd.DataFrame:
+    return experts.table(_of.survey)
+
+
+def by_chance(of: Subject) -> tuple[int, float]:
+    """How many experts carry a label, and how many would by chance."""
+    return _by_chance(of.key, of)
+
+
+@st.cache_data(max_entries=4, show_spinner=False)
+def _by_chance(key: tuple[str, ...], _of: Subject) -> tuple[int, float]:
+    return _of.survey.by_chance()
+
+
+def examples(of: Subject, expert: int) -> Examples:
+    """People of an expert, with what it reads."""
+    return _examples(of.key, expert, of)
+
+
+@st.cache_data(max_entries=256, show_spinner=False)
+def _examples(key: tuple[str, ...], expert: int, _of: Subject) -> Examples:
+    return expert_people.examples(_of.model, _of.data, _of.survey, expert, _of.split)
+
+
+def pushes(of: Subject, expert: int) -> Pushes:
+    """What an expert pushes up and down."""
+    return _pushes(of.key, expert, of)
+
+
+@st.cache_data(max_entries=256, show_spinner="Taking the expert away from everybody who summons it …")
+def _pushes(key: tuple[str, ...], expert: int, _of: Subject) -> Pushes:
+    return expert_items.pushes(_of.model, _of.data, _of.survey.traffic, expert, _of.split)
+
+
+def effects(of: Subject, expert: int, other: int) -> pd.DataFrame:
+    """Without the expert, without another one, with `other` in its place."""
+    return _effects(of.key, expert, other, of)
+
+
+@st.cache_data(max_entries=512, show_spinner="Taking the expert away from everybody who summons it …")
+def _effects(key: tuple[str, ...], expert: int, other: int, _of: Subject) -> pd.DataFrame:
+    return ablation.effects(_of.model, _of.data, _of.survey.traffic, expert, other, _of.split)
+
+
+def _before(of: Subject) -> ablation.Judged:
+    """Everybody as they are, judged once."""
+    return _judged(of.key, of)
+
+
+@kept(4, "Judging everybody’s list as it is …")
+def _judged(key: tuple[str, ...], _of: Subject) -> ablation.Judged:
+    return ablation.judged(_of.model, _of.data, np.arange(_of.survey.people), _of.split)
+
+
+def removal(of: Subject, expert: int) -> dict[Hashable, Any]:
+    """The first row of `effects` alone."""
+    return _removal(of.key, expert, of)
+
+
+@st.cache_data(max_entries=512, show_spinner="Taking the expert away from everybody who summons it …")
+def _removal(key: tuple[str, ...], expert: int, _of: Subject) -> dict[Hashable, Any]:
+    before = _before(_of).of(_of.survey.users(expert))
+    return dict(ablation.remove(_of.model, _of.data, _of.survey.traffic, expert, _of.split, before).row())
+
+
+def epochs(of: Subject, expert: int) -> pd.DataFrame:
+    """The load of an expert during training."""
+    return _epochs(of.key, len(of.run.snapshots()), expert, of)
+
+
+@st.cache_data(max_entries=256, show_spinner=False)
+def _epochs(key: tuple[str, ...], files: int, expert: int, _of: Subject) -> pd.DataFrame:
+    return expert_relations.load_by_epoch(_of.run, expert)
+
+
+@dataclass
+class _Shelf:
+    """Effects of all experts, by run. Not a cached function, because computing them reports its progress to the page."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    ready: dict[tuple[str, ...], pd.DataFrame] = field(default_factory=dict)
+
+
+@st.cache_resource
+def _shelf() -> _Shelf:
+    return _Shelf()
+
+
+def all_effects(of: Subject) -> pd.DataFrame | None:
+    """The effect of removing each expert, if somebody has had it computed."""
+    return _shelf().ready.get(of.key)
+
+
+def compute_all_effects(of: Subject, tell: Callable[[float], None]) -> None:
+    """Takes several passes over everybody; two visitors at once compute once."""
+    shelf = _shelf()
+    with shelf.lock:
+        if of.key in shelf.ready:
+            return
+        found = ablation.everyone(of.model, of.data, of.survey.traffic, of.split, tell)
+        while len(shelf.ready) >= KEPT:
+            shelf.ready.pop(next(iter(shelf.ready)))
+        shelf.ready[of.key] = found

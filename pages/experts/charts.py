@@ -1,0 +1,151 @@
+"""Figures of the Experts page. Pure: tables to plotly figures. Experts' marks carry their number in `customdata`."""
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from elastic_core.text import figure as safe
+from pages.kit.plot import Palette, frame
+
+BAND_WORDS = {
+    "top": "top quarter of its people",
+    "middle": "middle half",
+    "just in": "just summoned",
+    "just out": "just missed",
+    "out": "not summoned",
+}
+PATTERNS = {"top": "", "middle": "", "just in": "/", "just out": ".", "out": ""}
+
+
+def histogram(bars: pd.DataFrame, p: Palette, along: str, person: float, name: str) -> go.Figure:
+    """How many people have which margin (or score), stacked by band, with the cut-off and one person marked."""
+    colours = dict(zip(BAND_WORDS, (p.load[3], p.load[2], p.load[1], p.cool[1], p.muted), strict=True))
+    figure = go.Figure()
+    for band, part in bars.groupby("band", sort=False):
+        marker = {"color": colours[str(band)], "pattern": {"shape": PATTERNS[str(band)]}, "line": {"width": 0}}
+        figure.add_bar(
+            x=(part["low"] + part["high"]) / 2, y=part["people"], width=(part["high"] - part["low"]) * 0.94, marker=marker,
+            name=BAND_WORDS[str(band)], customdata=part[["low", "high"]],
+            hovertemplate="%{y} people, %{customdata[0]:.2f} to %{customdata[1]:.2f}<extra>" + BAND_WORDS[str(band)] + "</extra>",
+        )  # fmt: skip
+    if along == "margin":
+        figure.add_vline(x=0, line={"color": p.text, "width": 2})
+        figure.add_annotation(x=0, y=1, yref="paper", text="summoned →", showarrow=False, xanchor="left", xshift=6, yanchor="top")
+    figure.add_vline(x=person, line={"color": p.picked, "dash": "dot", "width": 2})
+    figure.add_annotation(
+        x=person,
+        y=0.86,
+        yref="paper",
+        text=name,
+        showarrow=False,
+        xanchor="right",
+        xshift=-4,
+        font={"color": p.picked},
+        bgcolor=p.ground,
+    )
+    figure.update_layout(barmode="stack", bargap=0)
+    title = "score above or below the cut-off" if along == "margin" else "score"
+    figure.update_xaxes(title=title, zeroline=False, fixedrange=True)
+    figure.update_yaxes(title="people", fixedrange=True)
+    return frame(figure, p, 340, legend=True)
+
+
+def evidence(table: pd.DataFrame, p: Palette) -> go.Figure:
+    """Lift of each genre with its interval, on a scale of ratios; a full mark where the interval leaves 1 out."""
+    ordered = table.iloc[::-1]
+    sure = (ordered["low"] > 1) | (ordered["high"] < 1)
+    figure = go.Figure(
+        go.Scatter(
+            x=ordered["lift"], y=ordered["genre"].map(safe), mode="markers", customdata=ordered[["low", "high", "share", "base"]],
+            error_x={
+                "type": "data", "symmetric": False, "array": ordered["high"] - ordered["lift"],
+                "arrayminus": ordered["lift"] - ordered["low"], "color": p.muted, "thickness": 1.5, "width": 0,
+            },
+            marker={
+                "size": 11, "color": p.categories[0], "line": {"width": 2, "color": p.categories[0]},
+                "symbol": ["circle" if yes else "circle-open" for yes in sure],
+            },
+            hovertemplate="%{y}: × %{x:.2f} (%{customdata[0]:.2f} to %{customdata[1]:.2f})<br>"
+            "%{customdata[2]:.1%} here, %{customdata[3]:.1%} to compare<extra></extra>",
+        )
+    )  # fmt: skip
+    figure.add_vline(x=1, line={"color": p.text, "width": 1})
+    ticks = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20]
+    figure.update_xaxes(type="log", tickvals=ticks, ticktext=[f"× {tick:g}" for tick in ticks], fixedrange=True)
+    figure.update_yaxes(fixedrange=True, automargin=True)
+    return frame(figure, p, 60 + 24 * max(len(table), 3))
+
+
+def agreement(table: pd.DataFrame, p: Palette) -> go.Figure:
+    """Every item: what the vector says against what was measured."""
+    figure = go.Figure(
+        go.Scattergl(
+            x=table["direct"], y=table["measured"], mode="markers", text=table["title"].map(safe),
+            marker={"size": 5, "color": p.categories[0], "opacity": 0.5},
+            hovertemplate="%{text}<br>direct %{x:.3f}, measured %{y:.3f}<extra></extra>",
+        )
+    )  # fmt: skip
+    figure.add_hline(y=0, line={"color": p.line})
+    figure.add_vline(x=0, line={"color": p.line})
+    figure.update_xaxes(title="direct: by its vector alone (relative)", zeroline=False, fixedrange=True)
+    figure.update_yaxes(title="measured: score with it less without it", zeroline=False, fixedrange=True)
+    return frame(figure, p, 360)
+
+
+def siblings(table: pd.DataFrame, p: Palette, expert: int, band: tuple[float, float], line: str) -> go.Figure:
+    """The load of everybody in one row or column, with what a random router would give each."""
+    ramp = p.warm if line == "row" else p.cool
+    other = "column" if line == "row" else "row"
+    own = table["expert"] == expert
+    outline = {"color": p.text, "width": own.map({True: 3, False: 0})}
+    figure = go.Figure(
+        go.Bar(
+            x=table[other], y=table["load"], customdata=table[["expert", "cosine", "status"]],
+            marker={"color": ramp[1], "line": outline},
+            hovertemplate="<b>expert %{customdata[0]}</b>: %{y} people, %{customdata[2]}<br>cosine %{customdata[1]:.2f}"
+            "<extra></extra>", selected={"marker": {"opacity": 1}}, unselected={"marker": {"opacity": 1}},
+        )
+    )  # fmt: skip
+    figure.add_hrect(y0=band[0], y1=band[1], fillcolor=p.muted, opacity=0.22, line_width=0)
+    at = table[own].iloc[0]
+    figure.add_annotation(x=at[other], y=at["load"], text=f"<b>{expert}</b>", ay=-20, ax=0, arrowcolor=p.text)
+    figure.update_xaxes(title=other, dtick=max(1, len(table) // 16), fixedrange=True)
+    figure.update_yaxes(title="people", rangemode="tozero", fixedrange=True)
+    figure.update_layout(clickmode="event+select")
+    return frame(figure, p, 260)
+
+
+def effects(table: pd.DataFrame, p: Palette) -> go.Figure:
+    """Change of NDCG@10 with its interval for each thing that was done; left of 0 = the list got worse."""
+    ordered = table.iloc[::-1]
+    figure = go.Figure(
+        go.Scatter(
+            x=ordered["d_ndcg"], y=ordered["name"], mode="markers", customdata=ordered[["low", "high", "n"]],
+            error_x={
+                "type": "data", "symmetric": False, "array": ordered["high"] - ordered["d_ndcg"],
+                "arrayminus": ordered["d_ndcg"] - ordered["low"], "color": p.text, "thickness": 2,
+            },
+            marker={"size": 12, "color": p.categories[0]},
+            hovertemplate="%{y}<br>%{x:+.4f} (%{customdata[0]:+.4f} to %{customdata[1]:+.4f}), n = %{customdata[2]}"
+            "<extra></extra>",
+        )
+    )  # fmt: skip
+    figure.add_vline(x=0, line={"color": p.text, "width": 1})
+    figure.update_xaxes(
+        title="← worse · change of NDCG@10 · better →", tickformat="+.3f", zeroline=False, fixedrange=True, nticks=6
+    )
+    figure.update_yaxes(fixedrange=True, automargin=True)
+    return frame(figure, p, 230)
+
+
+def epochs(table: pd.DataFrame, p: Palette, expert: int, band: tuple[float, float]) -> go.Figure:
+    """Load after every epoch, with the band of a random router."""
+    figure = go.Figure()
+    figure.add_hrect(y0=band[0], y1=band[1], fillcolor=p.muted, opacity=0.22, line_width=0)
+    figure.add_scatter(
+        x=table["epoch"], y=table["load"], mode="lines+markers", line={"color": p.categories[0], "width": 3},
+        name=f"expert {expert}",
+        hovertemplate="epoch %{x}: %{y} people<extra></extra>",
+    )  # fmt: skip
+    figure.update_xaxes(title="epoch", fixedrange=True)
+    figure.update_yaxes(title="validation people", rangemode="tozero", fixedrange=True)
+    return frame(figure, p, 300)

@@ -1,0 +1,106 @@
+"""The top of the Experts page: which expert, how to get to another, and three answers in one line each."""
+
+import streamlit as st
+
+from elastic_core.services import ablation, expert_people, expert_relations, experts
+from pages.experts import answers, words
+from pages.experts.answers import Subject
+from pages.frame import shell
+
+
+def walk(of: Subject, expert: int, user: int) -> None:
+    """Previous, next, by luck, and the chosen person's strongest."""
+    size, held = of.survey.size, shell.locked("expert")
+    strongest = int(of.survey.traffic.experts[user, 0])
+    ways = (
+        ("Previous", ":material/chevron_left:", (expert - 1) % size, "The expert before this one."),
+        ("Next", ":material/chevron_right:", (expert + 1) % size, "The expert after this one."),
+        ("Person’s strongest", ":material/person:", strongest, f"Expert {strongest}: person {user + 1} summons it first."),
+    )
+    with st.container(horizontal=True, vertical_alignment="center"):
+        for name, icon, number, help in ways:
+            st.button(
+                name, icon=icon, key=f"exp_go_{name}", on_click=shell.look_at, args=(number,), help=help,
+                disabled=held or number == expert,
+            )  # fmt: skip
+        st.button(
+            "Lucky", icon=":material/casino:", key="exp_go_lucky", on_click=_lucky, args=(of, expert), disabled=held,
+            help="Some expert that somebody summons.",
+        )  # fmt: skip
+
+
+def _lucky(of: Subject, expert: int) -> None:
+    turn = st.session_state.get("exp_luck", 0)
+    st.session_state["exp_luck"] = turn + 1
+    shell.look_at(ablation.random_used(of.survey.traffic, expert, seed=turn))
+
+
+def cards(of: Subject, expert: int, user: int) -> None:
+    """How busy is it, what does it stand for, does it matter?"""
+    found = of.survey
+    load, status, (low, high) = int(found.traffic.load[expert]), found.status()[expert], found.band
+    busy, meaning, matter = st.columns(3, border=True)
+    with busy:
+        st.markdown(f"**Who summons it?**\n\n#### {load} of {found.people:,} people")
+        st.badge(status, color={"hot": "orange", "dead": "red", "cold": "blue"}.get(str(status), "gray"))
+        st.caption(
+            f"Expert {expert} is {words.STATUS[str(status)]}: a router that picks at random gives an expert {low} to "
+            f"{high} people in 95% of cases. {standing(of, expert, user)}"
+        )
+    with meaning:
+        label = experts.label(found, expert)
+        name, evidence = words.label_line(label)
+        st.markdown(f"**What does it stand for?**\n\n#### {shell.plain(name)}")
+        if label is not None and label.genres:
+            st.badge("weak" if label.weak else "beyond chance", color="gray" if label.weak else "green")
+        st.caption(f"{evidence}. {_planted(of, expert)}")
+    with matter:
+        _matter(of, expert, load)
+
+
+def _matter(of: Subject, expert: int, load: int) -> None:
+    if not load:
+        st.markdown("**Does it matter?**\n\n#### to nobody")
+        st.caption("Nobody summons it, so nothing changes without it.")
+    elif of.survey.traffic.experts.shape[1] < 2:
+        st.markdown("**Does it matter?**\n\n#### it is the only one")
+        st.caption("Each person summons one expert; without it nothing is left to read the history through.")
+    else:
+        verdict, numbers = words.effect_line(answers.removal(of, expert))
+        st.markdown(f"**Does it matter?**\n\n#### {verdict}")
+        st.badge("measured by removal", color="gray")
+        st.caption(f"{numbers}. Held-out next item, ranked among all items they had not met.")
+
+
+def standing(of: Subject, expert: int, user: int) -> str:
+    """Where the expert stands for the chosen person."""
+    here = expert_people.standing(of.survey, expert, user)
+    if here["gate"]:
+        return f"Person {user + 1} summons it, rank {here['place']:.0f}, weight {here['gate']:.2f}."
+    return f"Person {user + 1} does not summon it: rank {here['place']:.0f} of {of.survey.size}, {-here['margin']:.2f} short."
+
+
+def _planted(of: Subject, expert: int) -> str:
+    if of.survey.met is None:
+        return ""
+    row = answers.table(of).iloc[expert]
+    if not row["events"]:
+        return "It reads no event most, so it recovers no planted interest."
+    return (
+        f"Planted truth: of {row['events']:,} events it reads most, {row['purity']:.0%} belong to "
+        f"**{shell.plain(row['interest'])}** (by chance {row['purity_chance']:.0%})."
+    )
+
+
+def dead(of: Subject, expert: int) -> bool:
+    """The plain notice on a dead expert. True if the visitor wants to see the rest anyway."""
+    found = of.survey
+    (row, column), lines = found.place(expert), expert_relations.lines(found, expert)
+    st.warning(
+        f"**Expert {expert} is dead: nobody in this data summons it.** Its row {row} is summoned {lines['row']:.0f} times and "
+        f"its column {column} {lines['column']:.0f} times; {lines['even']:.0f} would be an even share. A key needs both of its "
+        "halves: where one sub-key is weak, or both win only for different people, nobody comes. Its vector is still in the "
+        "memory; what is left of it is a random start or an earlier life in training.",
+        icon=":material/hide_source:",
+    )
+    return st.toggle("Show anyway", key="exp_anyway", bind="query-params", disabled=shell.locked("exp_anyway"))

@@ -1,0 +1,90 @@
+"""The people of an expert: how far they are above its cut-off, examples from every band, and the chosen person's own experts."""
+
+from typing import Any
+
+import streamlit as st
+
+from elastic_core.services import expert_people, experts, inspect
+from elastic_core.services.inspect import Words
+from pages.experts import answers, charts
+from pages.experts import words as expert_words
+from pages.experts.answers import Subject
+from pages.frame import shell
+from pages.kit import cache, plot, view
+from pages.kit.control import one_of
+
+ALONG = {"margin": "Distance to the cut-off", "score": "Raw score"}
+GROUPS = {
+    "top": "Top: the clearest cases", "middle": "Middle", "just in": "Just summoned",
+    "just out": "Just missed: they do not summon it", "random": "At random among all who summon it",
+}  # fmt: skip
+
+
+def show(of: Subject, expert: int, user: int) -> None:
+    palette = plot.palette(shell.is_dark())
+    along = one_of("Along", list(ALONG), key="exp_along", default="margin", named=ALONG.__getitem__, label_visibility="collapsed")
+    bars, here = expert_people.histogram(of.survey, expert, along), expert_people.standing(of.survey, expert, user)
+    figure = cache.drawn(charts.histogram, bars, palette, along, here[along], f"person {user + 1}")
+    counts = bars.groupby("band", sort=False)["people"].sum()
+    alt = f"Histogram of {along} of expert {expert} over people: " + ", ".join(
+        f"{n} {charts.BAND_WORDS[str(band)]}" for band, n in counts.items()
+    )
+    view.chart("exp_histogram", figure, bars, expert_words.HISTOGRAM, alt)
+    found = expert_people.moments(of.survey, expert, along)
+    st.caption(
+        f"Summoned by {found['density']:.1%} of {of.survey.people:,} people. Over all: mean {found['mean']:+.2f}, standard "
+        f"deviation {found['spread']:.2f}, skewness {found['skew']:+.2f} (positive: a long tail towards those who summon it)."
+    )
+    _examples(of, expert)
+    _own(of, user)
+
+
+def _examples(of: Subject, expert: int) -> None:
+    words, found = inspect.words(of.data), answers.examples(of, expert)
+    st.subheader(f"Its people, and the {words.many} it reads", anchor=False)
+    st.caption(
+        f"Percent: how much of the expert’s reading of that history falls on the {words.one}."
+        if found.traced
+        else f"This run has no dispatcher, so what an expert reads is not known; shown are the last {words.many}."
+    )
+    for group, name in GROUPS.items():
+        rows = found.people[found.people["group"] == group]
+        if len(rows):
+            st.markdown(f"**{name}**")
+            for row in rows.to_dict("records"):
+                _person(of, row, words, group)
+    view.explain(expert_words.PEOPLE)
+
+
+def _person(of: Subject, row: dict[str, Any], words: Words, group: str) -> None:
+    left, right = st.columns([1, 4], vertical_alignment="center")
+    number = row["user"] + 1
+    left.button(
+        f"Meet person {number}", key=f"exp_meet_{group}_{number}", on_click=shell.meet, args=(int(row["user"]),), width="stretch",
+        disabled=shell.locked("user"), help=f"Makes person {number} the chosen one; the expert stays.",
+    )  # fmt: skip
+    titles = [shell.plain(inspect.split_year(of.data.catalog.title(item))[0]) for item in row["items"]]
+    if row["shares"]:
+        read = "reads " + ", ".join(f"{title} **{share:.0%}**" for title, share in zip(titles, row["shares"], strict=True))
+        more = f"rank {row['rank']}, {row['margin']:.3f} above the cut-off; {row['events']} {words.many}, "
+        more += f"evenly {row['even']:.1%} each"
+    else:
+        read = f"last {words.many}: " + ", ".join(titles)
+        more = f"{-row['margin']:.3f} below the cut-off; {row['events']} {words.many}"
+    right.markdown(f"{read}  \n:small[:gray[{more}]]")
+
+
+def _own(of: Subject, user: int) -> None:
+    """The chosen person's experts: everybody's or theirs?"""
+    st.subheader(f"The experts of person {user + 1}: hot for everyone, shared, or theirs?", anchor=False)
+    frame = experts.hot_experts(of.survey.traffic, user)
+    number = st.column_config.NumberColumn
+    view.table(
+        "exp_own", frame, expert_words.HOT, f"The experts of person {user + 1} with weight, load and whose they are",
+        column_config={
+            "expert": "Expert", "rank": "Rank", "gate": number("Weight", format="%.2f", help="Its gate"), "load": "People",
+            "share": number("Of everybody", format="percent"),
+            "load_rank": number("Busiest number", help="1 = the busiest expert"),
+            "times": number("× everybody", format="%.1f", help="This weight over everybody’s mean weight"), "kind": "Whose",
+        },
+    )  # fmt: skip

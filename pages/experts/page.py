@@ -1,0 +1,60 @@
+"""Experts: what does one expert stand for, and does it matter?"""
+
+import streamlit as st
+
+from pages.experts import acts, answers, head, meaning, meeting, table
+from pages.frame import shell
+from pages.kit import view
+from pages.kit.control import one_of
+
+PART = "exp_part"
+PARTS = ("People", "Genres", "Items", "Remove or swap", "Neighbours", "Training")
+CONTROLS = {
+    PART: "Part of the page", table.SHOW: "Which experts", "exp_along": "Score or distance",
+    "exp_evidence": "Genre evidence", acts.SWAP: "The replacement", "exp_anyway": "Show a dead expert",
+}  # fmt: skip
+
+
+def part(name: str) -> None:
+    """One part of the dashboard; only the chosen one is computed."""
+    if name == "People":
+        meeting.show(of, number, now.user)
+    elif name == "Genres":
+        meaning.genres(of, number)
+    elif name == "Items":
+        meaning.items(of, number)
+    elif name == "Remove or swap":
+        acts.remove(of, number)
+    elif name == "Neighbours":
+        acts.neighbours(of, number)
+    else:
+        acts.training(of, number)
+
+
+now = shell.context()
+shell.lockable(CONTROLS)
+if not now.model.retrieves:
+    st.title("What does one expert stand for, and does it matter?", anchor=False)
+    st.info("This run has no interest memory, so it has no experts. Choose an ELASTIC run on the left to see some.")
+    view.foot("python -m elastic_core evaluate", now.run.name)
+    st.stop()
+of = answers.subject(now.run, now.model, now.dataset, now.split)
+number = int(of.survey.traffic.experts[now.user, 0]) if now.expert is None else now.expert
+row, column = of.survey.place(number)
+st.title(f"What does expert {number} stand for, and does it matter?", anchor=False)
+why = f" It is here because person {now.user + 1} summons it first." if now.expert is None else ""
+st.markdown(
+    f"One of {of.survey.size:,} experts in this run’s memory: row {row}, column {column} of {of.survey.side} × "
+    f"{of.survey.side}.{why}"
+)
+head.walk(of, number, now.user)
+head.cards(of, number, now.user)
+table.show(of)
+if of.survey.traffic.load[number] or head.dead(of, number):
+    st.subheader(f"Expert {number} in detail", anchor=False)
+    chosen = one_of("Part", PARTS, key=PART, label_visibility="collapsed")
+    with st.container(border=True):
+        part(chosen)
+swap = st.session_state.get(acts.SWAP)
+more = ("--swap", swap) if swap is not None else ()
+view.foot("python -m elastic_core experts", now.run.name, "--expert", number, *more, expert=number)

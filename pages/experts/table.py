@@ -1,0 +1,98 @@
+"""All experts as a sortable table; a chosen row becomes the expert of the page."""
+
+import pandas as pd
+import streamlit as st
+
+from elastic_core.services import ablation
+from pages.experts import answers
+from pages.experts import words as expert_words
+from pages.experts.answers import Subject
+from pages.frame import shell
+from pages.kit import view
+from pages.kit.control import one_of
+
+KEY, ROWS, SHOW = "exp_table", "exp_rows", "exp_show"
+GROUPS = ("all", "hot", "usual", "cold", "dead")
+Number = st.column_config.NumberColumn
+
+
+def _columns() -> dict[str, object]:
+    return {
+        "expert": Number("Expert", pinned=True, width=60),
+        "row": Number("Row", width=50), "column": Number("Column", width=60),
+        "load": Number("People", help="In how many people’s experts it is", width=70),
+        "status": st.column_config.TextColumn("Status", help="Against a uniformly random router", width=70),
+        "people_genre": st.column_config.TextColumn("Genre of its people", help="Most over-represented in their histories"),
+        "people_lift": Number("× everybody", format="%.2f", help="Its share there over its share in everybody’s histories"),
+        "people_low": Number("from", format="%.2f", help="Lower limit: above 1 it is not weak"),
+        "people_high": Number("to", format="%.2f"),
+        "d_ndcg": Number("ΔNDCG@10 without", format="%+.4f", help="Mean over its people, full ranking; negative: they need it"),
+        "d_low": Number("Δ from", format="%+.4f"), "d_high": Number("Δ to", format="%+.4f"),
+        "interest": st.column_config.TextColumn("True interest", help="Of most events it reads most (planted truth)"),
+        "purity": Number("Purity", format="percent", help="Share of those events with that interest"),
+        "purity_chance": Number("by chance", format="percent"),
+        "events": Number("Events", help="That it reads most, noise left out"),
+        "reads_genre": st.column_config.TextColumn("Genre it reads", help="Most over-weighted in the same histories"),
+        "reads_lift": Number("× even reading", format="%.2f"),
+        "reads_low": Number("reads from", format="%.2f"), "reads_high": Number("reads to", format="%.2f"),
+        "traffic": Number("Traffic", format="percent", help="Share of all gates"),
+        "spread": Number("Score spread", format="%.2f", help="Standard deviation of its score over everybody"),
+    }  # fmt: skip
+
+
+def show(of: Subject) -> None:
+    """The table, its filter, and the line that says what chance would label."""
+    frame, effects = answers.table(of), answers.all_effects(of)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        st.subheader(f"All {of.survey.size:,} experts", anchor=False, width="stretch")
+        chosen = one_of("Show", GROUPS, key=SHOW, default="all", width="content")
+    if effects is not None:
+        named = {"low": "d_low", "high": "d_high"}
+        frame = frame.merge(effects.rename(columns=named).drop(columns=["n", "d_rank_median"]), on="expert", how="left")
+    shown = frame if chosen == "all" else frame[frame["status"] == chosen]
+    shown = shown.sort_values("load", ascending=False, kind="stable", ignore_index=True)
+    st.session_state[ROWS] = shown["expert"].tolist()
+    columns = _columns()
+    order = [name for name in columns if name in shown]
+    view.table(
+        KEY, shown[order], expert_words.ALL, f"{len(shown)} experts with row, column, people, status, genres and limits",
+        column_config={name: columns[name] for name in order}, height=250, on_select=_picked,
+        selection_mode="single-row",
+    )  # fmt: skip
+    _below(of, effects)
+
+
+def _picked() -> None:
+    rows = st.session_state[KEY]["selection"]["rows"]
+    known = st.session_state.get(ROWS, [])
+    if rows and rows[0] < len(known) and not shell.locked("expert"):
+        shell.look_at(int(known[rows[0]]))
+
+
+def _below(of: Subject, effects: pd.DataFrame | None) -> None:
+    counts = answers.table(of)["status"].value_counts()
+    words = "Click a column’s name to sort, the left edge of a row to open that expert above. "
+    words += ", ".join(f"{counts.get(name, 0)} {name}" for name in GROUPS[1:]) + "."
+    if of.survey.genres:
+        labelled, chance = answers.by_chance(of)
+        words += (
+            f" {labelled} of {of.survey.size:,} experts have a genre beyond chance; with people shuffled among experts it is "
+            f"{chance:.0f}."
+        )
+    if effects is not None:
+        worse, better, chance = ablation.apart(effects)
+        words += (
+            f" Removed one at a time, with a 95% interval that leaves 0 out: without {worse} of {len(effects)} experts their "
+            f"people are worse off, without {better} better; chance alone would give up to {chance:.0f}."
+        )
+    st.caption(words)
+    if effects is None and of.survey.traffic.experts.shape[1] > 1:
+        help = "Adds a column with the change of NDCG@10. A few passes over everybody; kept for all visitors."
+        if st.button("Remove every expert in turn and measure", icon=":material/science:", key="exp_all", help=help):
+            bar = st.progress(0.0)
+            answers.compute_all_effects(of, lambda share: _tell(bar, share))
+            st.rerun()
+
+
+def _tell(bar: "st.delta_generator.DeltaGenerator", share: float) -> None:
+    bar.progress(share, text=f"Removing every expert from its people: {share:.0%}")

@@ -1,0 +1,123 @@
+"""The frame of every page: run, second run, person and expert, bound to the address, and how pages ask for them."""
+
+import random
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlencode
+
+import streamlit as st
+
+from elastic_core.data import Dataset
+from elastic_core.data.histories import Split
+from elastic_core.models import Recommender
+from elastic_core.runs import Run
+from elastic_core.services import inspect, public
+from elastic_core.text import code as quoted
+from elastic_core.text import markdown as plain
+from pages.frame import locks
+from pages.frame.locks import lockable, locked
+from pages.kit import cache
+
+__all__ = [
+    "Context",
+    "choose",
+    "context",
+    "describe",
+    "go",
+    "is_dark",
+    "link",
+    "lockable",
+    "locked",
+    "look_at",
+    "meet",
+    "plain",
+    "quoted",
+]
+
+RUNS = Path(__file__).resolve().parents[2] / "checkpoints"
+CONTEXT, WANTED = "shell_context", "shell_wanted_run"
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a page is about. All parts are shared between sessions and read-only."""
+
+    run: Run
+    dataset: Dataset
+    model: Recommender
+    user: int  # dense, from 0; people see `user + 1`
+    split: Split = "test"
+    expert: int | None = None  # None: nothing chosen, pages show the person's strongest
+    other: Run | None = None  # a second run on the same data
+
+
+def context() -> Context:
+    """What the sidebar says. A page that cannot have it says why and stops."""
+    chosen: Context | None = st.session_state.get(CONTEXT)
+    if chosen is None:
+        st.info("This page needs a trained run, and none could be opened. Train one first, or open the start page.")
+        st.stop()
+    return chosen
+
+
+def choose(run_name: str) -> None:
+    """Make this the chosen run from the next rerun on."""
+    st.session_state[WANTED] = run_name
+
+
+def meet(user: int, keep_expert: bool = True) -> None:
+    """Make this (dense number, from 0) the chosen person. For widget callbacks."""
+    st.session_state["user"] = user + 1
+    if not keep_expert:
+        look_at(None)
+
+
+def look_at(expert: int | None) -> None:
+    """Make this the chosen expert on every page; None goes back to the person's strongest. For widget callbacks."""
+    st.session_state["expert"] = expert
+
+
+def beside(run_name: str) -> None:
+    """Make this the second run. For widget callbacks."""
+    st.session_state["vs"] = run_name
+
+
+def go(page: str) -> None:
+    """Opens another page after a callback has set what it is to show; frame, lock and tour write their part of the address again.
+
+    A link with `query_params` would not do: an address moves no widget that stands already.
+    """
+    st.switch_page(page, query_params={})
+
+
+def surprise() -> None:
+    """Choose a person at random, and no expert. For widget callbacks."""
+    meet(random.randrange(context().dataset.histories.n_users), keep_expert=False)
+
+
+def link(**more: str | int) -> str:
+    """The full address of this view, the chosen run and person written out."""
+    now = context()
+    shown = {key: value for key, value in st.query_params.to_dict().items() if key != locks.PARAMETER}
+    return f"{st.context.url or ''}?{urlencode({**shown, 'run': now.run.name, 'user': now.user + 1, **more})}"
+
+
+def describe(run: Run, data: Dataset) -> str:
+    """What the run is and how good it is, with the protocol of the number."""
+    name = f"{plain(run.config.model.label or run.config.model.name)} on {plain(data.label)}"
+    test = cache.tested(run)
+    if not test or "full" not in test.get("protocols", {}):
+        return f"{name}; not tested yet"
+    score = test["protocols"]["full"]["NDCG@10"]
+    return f"{name}; test NDCG@10 {score:.3f}, ranked against all {inspect.words(data).many} a person has not met"
+
+
+def off(act: public.Act) -> bool:
+    """Is this off in public mode? Says so, where its controls would be."""
+    if reason := public.why(act):
+        st.info(f"{reason}.", icon=":material/visibility:")
+    return bool(reason)
+
+
+def is_dark() -> bool:
+    return st.context.theme.type == "dark"

@@ -1,0 +1,237 @@
+"""The sidebar of every page: run, second run, person, expert. It opens what was asked for, and says when that is not there."""
+
+from collections.abc import Callable
+from contextlib import suppress
+
+import streamlit as st
+
+from elastic_core import machine
+from elastic_core.config import DataConfig
+from elastic_core.data import Dataset
+from elastic_core.data.sources import at_hand
+from elastic_core.errors import InputError
+from elastic_core.models import Recommender, Retrieves, model_class
+from elastic_core.runs import Run, unreadable_runs
+from elastic_core.services import inspect
+from pages.frame import garbage, locks, shell
+from pages.frame.locks import locked
+from pages.frame.shell import Context, plain, quoted
+from pages.kit import cache
+from pages.kit.control import number
+from pages.tour import panel
+
+NOTICE = "shell_notice"
+
+
+def sidebar() -> None:
+    """The widgets of the frame. Called by navigation.py on every rerun, before the page."""
+    garbage.keep_short()
+    machine.one_thread_each()
+    locks.read()
+    asked = {key: _asked(key) for key in ("run", "vs", "user", "expert")}
+    runs = {run.name: run for run in cache.runs(shell.RUNS, _preference)}
+    place = st.empty()
+    chosen, problems = _open(runs, asked["run"], _teller(place))
+    place.empty()
+    st.session_state[shell.CONTEXT] = None
+    if chosen is None:
+        st.sidebar.warning("No trained run can be opened. " + " ".join(problems))
+        return
+    run, data, model = chosen
+    with st.sidebar:
+        panel.button()
+        _run_box(runs, run)
+        user = _user_box(run, data, model, asked["user"], problems)
+        expert = _expert_box(model, asked["expert"], problems)
+        other = _other_box(runs, run, data, asked["vs"], problems)
+        st.session_state[shell.CONTEXT] = Context(run, data, model, user, expert=expert, other=other)
+        locks.notice()
+    _say(problems, run.name, user)
+
+
+def close() -> None:
+    """The lower end of the sidebar. Called by navigation.py after the page, when the page has named its controls."""
+    if st.session_state[shell.CONTEXT] is not None:
+        locks.named()
+        with st.sidebar:
+            locks.builder(shell.link())
+
+
+def open_first() -> None:
+    """Opens what the first visitor will see, if its data is on this machine. A failure is theirs to read, on the page."""
+    garbage.keep_short()
+    machine.one_thread_each()
+    run = next(iter(cache.runs(shell.RUNS, _preference)), None)
+    with suppress(InputError):
+        if run is not None and at_hand(run.config.data.source):
+            data = cache.dataset(run.config.data, lambda sentence: None)
+            model = cache.opened(run, data)
+            cache.example(run, model, data)
+            if inspect.memory_size(model):
+                cache.traffic(run, model, data)
+
+
+def _asked(key: str) -> str | None:
+    """What session or address ask for, before Streamlit drops what it cannot use. Untrusted text."""
+    if key in st.session_state:
+        return str(st.session_state[key])
+    return st.query_params.get(key)
+
+
+def _preference(run: Run) -> tuple[bool | str, ...]:
+    """Finished first, shipped before local, with a memory before without, real data before planted; unreadable last."""
+    try:
+        model, source = run.config.model.name, run.config.data.source
+    except InputError:
+        return True, True, True, True, True, run.name
+    local, remembers = run.name.startswith("local-"), issubclass(model_class(model), Retrieves)
+    return False, run.last("test") is None, local, not remembers, source == "planted", run.name
+
+
+def _open(
+    runs: dict[str, Run], asked: str | None, tell: Callable[[str], None]
+) -> tuple[tuple[Run, Dataset, Recommender] | None, list[str]]:
+    """The run that was asked for, or the best other one, and why it is another. Drops from `runs` what cannot be opened."""
+    problems: list[str] = []
+    lacking: list[DataConfig] = []  # data that cannot be had are said once, not for every run on them
+    wanted = st.session_state.pop(shell.WANTED, None) or asked
+    if wanted and wanted not in runs:
+        fault = next((f for f in unreadable_runs(shell.RUNS) if wanted in (f.name, f.path.name)), None)
+        if fault is None:
+            problems.append(f"There is no run called {quoted(wanted)} here.")
+        else:
+            problems.append(f"The run {quoted(fault.name)} cannot be shown: {plain(fault.reason)}.")
+    for name in [wanted, *list(runs)]:
+        run = runs.get(name or "")
+        if run is None:
+            continue
+        try:
+            if run.config.data in lacking:
+                del runs[run.name]
+                continue
+            data = _dataset(run, tell, lacking)
+            opened = run, data, cache.opened(run, data)
+        except InputError as error:
+            problems.append(f"The run {plain(run.name)} cannot be shown: {plain(str(error))}.")
+            del runs[run.name]
+            continue
+        if asked != run.name:
+            st.session_state["run"] = run.name
+        return opened, problems
+    return None, problems
+
+
+def _dataset(run: Run, tell: Callable[[str], None], lacking: list[DataConfig]) -> Dataset:
+    try:
+        return cache.dataset(run.config.data, tell)
+    except InputError:
+        lacking.append(run.config.data)
+        raise
+
+
+def _teller(place: "st.delta_generator.DeltaGenerator") -> Callable[[str], None]:
+    """Shows what loading says while it goes on."""
+    said: list[str] = []
+
+    def tell(sentence: str) -> None:
+        said.append(sentence)
+        with place.container(border=True):
+            st.markdown("**Getting the data ready.**")
+            for line in said:
+                st.write(plain(line))
+
+    return tell
+
+
+def _run_box(runs: dict[str, Run], run: Run) -> None:
+    names, help = list(runs), "A model with its settings and weights."
+    st.selectbox("Trained run", names, key="run", bind="query-params", help=help, disabled=locked("run"))
+    data = cache.dataset(run.config.data, lambda sentence: None)
+    st.caption(shell.describe(run, data))
+    for note in data.notes:
+        st.caption(plain(note))
+
+
+def _user_box(run: Run, data: Dataset, model: Recommender, asked: str | None, problems: list[str]) -> int:
+    """The person's number from 1. What the address or an earlier run left may not exist here: then it says so."""
+    people = data.histories.n_users
+    default = cache.example(run, model, data) + 1
+    if asked is not None and not (asked.isdecimal() and 1 <= int(asked) <= people):
+        problems.append(f"There is no person {quoted(asked)} here (1 to {people}), so you see person {default}.")
+        if "user" in st.session_state:
+            st.session_state["user"] = default
+    value = number(
+        "Person", 1, people, default, key="user", help=f"Any of the {people:,} people in the data.",
+        on_change=shell.look_at, args=(None,),
+    )  # fmt: skip
+    st.button(
+        "Surprise me", icon=":material/casino:", on_click=shell.surprise, width="stretch", help="Someone at random.",
+        disabled=locked("user"),
+    )  # fmt: skip
+    return int(value) - 1
+
+
+def _expert_box(model: Recommender, asked: str | None, problems: list[str]) -> int | None:
+    """The expert's number from 0, or nothing. Models without a memory have none."""
+    size = inspect.memory_size(model)
+    if not size:
+        return None
+    if asked not in (None, "None", "") and not _is_below(str(asked), size):
+        problems.append(f"There is no expert {quoted(str(asked))} in this run (0 to {size - 1}).")
+        shell.look_at(None)
+    value = number(
+        "Expert",
+        0,
+        size - 1,
+        None,
+        key="expert",
+        placeholder="the person’s strongest",
+        help=f"One of the {size:,} interest experts in this run’s memory, the same on every page.",
+    )
+    return None if value is None else int(value)
+
+
+def _is_below(text: str, size: int) -> bool:
+    """Does Streamlit read a number from 0 to `size - 1` from this? It takes `1e1` for 10."""
+    try:
+        return float(text).is_integer() and 0 <= float(text) < size
+    except (ValueError, OverflowError):
+        return False
+
+
+def _other_box(runs: dict[str, Run], run: Run, data: Dataset, asked: str | None, problems: list[str]) -> Run | None:
+    """A second run on the same data that opens, or none."""
+    names = [name for name, other in runs.items() if name != run.name and _same_data(run, other)]
+    if asked not in (None, "None", "") and asked not in names:
+        problems.append(f"There is no other run {quoted(str(asked))} on the same data to compare with.")
+        st.session_state["vs"] = None
+    value = st.selectbox(
+        "Compare with", names, index=None, key="vs", bind="query-params", placeholder="no second run",
+        help="A second run on the same data, for the pages that show two.", disabled=locked("vs"),
+    )  # fmt: skip
+    if not value:
+        return None
+    try:
+        cache.opened(runs[value], data)
+    except InputError as error:
+        problems.append(f"The second run {plain(value)} cannot be shown: {plain(str(error))}.")
+        return None
+    return runs[value]
+
+
+def _same_data(run: Run, other: Run) -> bool:
+    try:
+        return run.config.data == other.config.data
+    except InputError:
+        return False
+
+
+def _say(problems: list[str], run: str, user: int) -> None:
+    """Says what was replaced, until the visitor chooses something else."""
+    if problems:
+        st.session_state[NOTICE] = (" ".join(problems) + f" Showing the run {plain(run)}.", run, user)
+    text, *about = st.session_state.get(NOTICE, ("", run, user))
+    if text and about == [run, user]:
+        st.warning(text, icon=":material/info:")
+    else:
+        st.session_state.pop(NOTICE, None)

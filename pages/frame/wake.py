@@ -1,0 +1,29 @@
+"""The server fetches its libraries and opens the first run while the browser fetches its files."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from logging import ERROR, getLogger
+from threading import Thread
+
+import streamlit as st
+
+from elastic_core.services import public
+
+WARNS = "streamlit.runtime.scriptrunner_utils.script_run_context"  # that no visitor asks for what is opened here
+
+
+@asynccontextmanager
+async def up(app: st.App) -> AsyncIterator[None]:
+    """The life of the server, from before its first visitor to after its last."""
+    if warning := public.exposed(st.get_option("server.address")):
+        getLogger(__name__).warning(warning)
+    Thread(target=_begin, daemon=True).start()
+    yield
+
+
+def _begin() -> None:
+    getLogger(WARNS).setLevel(ERROR)
+    from pages.frame import sidebar  # with torch, pandas and plotly behind them: not before the server is up
+    from pages.kit import person  # noqa: F401  # with torch, pandas and plotly behind them: not before the server is up
+
+    sidebar.open_first()

@@ -1,0 +1,117 @@
+"""What the journey page keeps between reruns; see kit/cache.py for how things are identified."""
+
+import numpy as np
+import streamlit as st
+
+from elastic_core.data import Dataset
+from elastic_core.data.histories import Split
+from elastic_core.models import Recommender
+from elastic_core.runs import Run
+from elastic_core.services import influence as removal
+from elastic_core.services import journey_shown, journey_trace, people
+from elastic_core.services.genre_evidence import Evidence, Label
+from elastic_core.services.inspect import Situation
+from elastic_core.services.journey_trace import Aggregation, Along
+from elastic_core.services.recommend import Reading
+from pages.frame.shell import Context
+from pages.journey import charts
+from pages.kit import cache, plot
+from pages.kit.kept import kept
+
+Items = tuple[int, ...]
+
+
+def situation(run: Run, model: Recommender, data: Dataset, read: Reading) -> Situation:
+    """What a history summons and is answered."""
+    return _situation(str(run.path), cache.stamp(run), data.hash, tuple(read.items.tolist()), read.truth, model, data)
+
+
+@kept(64)
+def _situation(
+    path: str, stamp: str, data_hash: str, items: Items, truth: int | None, _model: Recommender, _data: Dataset
+) -> Situation:
+    return journey_trace.situation_of(_model, _data, Reading(np.array(items, dtype=np.int64), truth))
+
+
+def influence(run: Run, model: Recommender, data: Dataset, items: Items, target: int) -> removal.Influence:
+    """Each of the last events taken away once."""
+    return _influence(str(run.path), cache.stamp(run), data.hash, items, target, model, data)
+
+
+@kept(64)
+def _influence(
+    path: str, stamp: str, data_hash: str, items: Items, target: int, _model: Recommender, _data: Dataset
+) -> removal.Influence:
+    return removal.influence(_model, _data, np.array(items, dtype=np.int64), target)
+
+
+def along(run: Run, model: Recommender, data: Dataset, user: int) -> Along:
+    """One person at up to 40 moments of their history."""
+    return _along(str(run.path), cache.stamp(run), data.hash, user, model, data)
+
+
+@kept(64)
+def _along(path: str, stamp: str, data_hash: str, user: int, _model: Recommender, _data: Dataset) -> Along:
+    return journey_trace.along(_model, _data, user)
+
+
+def evidence(run: Run, model: Recommender, data: Dataset, split: Split) -> Evidence:
+    """The genres around every expert."""
+    return _evidence(str(run.path), cache.stamp(run), data.hash, split, model, data, run)
+
+
+@kept(8)
+def _evidence(path: str, stamp: str, data_hash: str, split: Split, _model: Recommender, _data: Dataset, _run: Run) -> Evidence:
+    return journey_shown.genre_evidence(_data, cache.traffic(_run, _model, _data, split), _model.length, split)
+
+
+def label(run: Run, model: Recommender, data: Dataset, split: Split, expert: int) -> Label:
+    """The genre that stands out around an expert."""
+    return _label(str(run.path), cache.stamp(run), data.hash, split, expert, model, data, run)
+
+
+@kept(4_096)
+def _label(
+    path: str, stamp: str, data_hash: str, split: Split, expert: int, _model: Recommender, _data: Dataset, _run: Run
+) -> Label:
+    return evidence(_run, _model, _data, split).label(expert)
+
+
+def reading(run: Run, model: Recommender, data: Dataset, items: np.ndarray, layer: int) -> Aggregation:
+    """How the summoned experts read a history. Raises InputError where there is nothing to read with."""
+    return _reading(str(run.path), cache.stamp(run), data.hash, tuple(items.tolist()), layer, model)
+
+
+@kept(64)
+def _reading(path: str, stamp: str, data_hash: str, items: Items, layer: int, _model: Recommender) -> Aggregation:
+    return journey_trace.aggregation(_model, np.array(items, dtype=np.int64), layer)
+
+
+def way(now: Context, moment: int, dark: bool) -> tuple[cache.Drawn, Along, Along | None, int, int]:
+    """The figure of the whole journey with what it shows: both runs' ranks, experts drawn, experts in all."""
+    other = now.other
+    keys = tuple((str(run.path), cache.stamp(run)) for run in (now.run, other) if run)
+    return _way(keys, now.dataset.hash, now.user, moment, dark, now)
+
+
+@kept(64)
+def _way(
+    runs: tuple[tuple[str, str], ...], data_hash: str, user: int, moment: int, dark: bool, _now: Context
+) -> tuple[cache.Drawn, Along, Along | None, int, int]:
+    mine, other = along(_now.run, _now.model, _now.dataset, user), None
+    if _now.other is not None:
+        other = along(_now.other, cache.opened(_now.other, _now.dataset), _now.dataset, user)
+    experts, count = journey_shown.busiest(mine.experts, moment) if len(mine.experts) else (mine.experts, 0)
+    names = (_now.run.name, _now.other.name if _now.other else "")
+    figure = charts.along(mine.ranks, experts, moment, plot.palette(dark), other.ranks if other else None, names)
+    return cache.Drawn(figure), mine, other, int(experts["expert"].nunique()), count
+
+
+def target_ranks(run: Run, model: Recommender, data: Dataset, split: Split) -> np.ndarray:
+    """Where everybody's next item stands."""
+    return _target_ranks(str(run.path), cache.stamp(run), data.hash, split, model, data)
+
+
+@st.cache_data(max_entries=8, show_spinner="Asking one run about everybody …")
+def _target_ranks(path: str, stamp: str, data_hash: str, split: Split, _model: Recommender, _data: Dataset) -> np.ndarray:
+    return people.target_ranks(_model, _data, split)

@@ -1,0 +1,158 @@
+"""Figures of the journey page: tables to plotly. Pure."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from elastic_core.text import figure as safe
+from pages.kit.plot import Palette
+
+SYMBOLS = {"training": "circle", "validation": "diamond", "test": "star"}
+SIZES = {"training": 8, "validation": 10, "test": 13}
+PLAIN: dict[str, Any] = {"showgrid": False, "zeroline": False, "fixedrange": True}
+
+
+def _dress(figure: go.Figure, colours: Palette, height: int, **margin: int) -> go.Figure:
+    figure.update_layout(
+        height=height, margin={"l": 2, "r": 8, "t": 28, "b": 4} | margin, showlegend=False, dragmode=False, hovermode="closest",
+        plot_bgcolor="rgba(0,0,0,0)", paper_bgcolor="rgba(0,0,0,0)", font={"color": colours.text}, uirevision="journey",
+    )  # fmt: skip
+    figure.update_annotations(font={"size": 12, "color": colours.muted})
+    return figure
+
+
+def influence(table: pd.DataFrame, labels: list[str], colours: Palette) -> go.Figure:
+    """What each removal costs, and beside it how much attention the event got; `labels` name the rows, first on top."""
+    known, labels = bool(table["attention"].notna().any()), list(map(safe, labels))
+    titles = ("effect on the chance", "attention") if known else ("effect on the chance",)
+    figure = make_subplots(1, 1 + known, shared_yaxes=True, horizontal_spacing=0.04, subplot_titles=titles, **_widths(known))
+    change, rows = table["change"].to_numpy(), np.arange(len(table))
+    up, down = colours.warm[1], colours.cool[1]
+    largest = max(float(np.abs(change).max()), 0.05)
+    figure.add_bar(
+        x=change, y=rows, orientation="h", marker={"color": np.where(change >= 0, up, down).tolist()},
+        text=[f"×{times:.2f}" if times < 10 else f"×{times:.0f}" for times in table["times"]], textposition="outside",
+        cliponaxis=False, customdata=np.stack([labels, table["places"]], axis=1),
+        hovertemplate="%{customdata[0]}<br>log-chance %{x:+.3f}, %{customdata[1]} places<extra></extra>", row=1, col=1,
+    )  # fmt: skip
+    low, high = min(float(change.min()), -0.2 * largest), max(float(change.max()), 0.2 * largest)
+    room = {"range": [1.1 * low - 0.4 * largest, 1.1 * high + 0.4 * largest], "showticklabels": False}
+    figure.update_xaxes(PLAIN | room | {"zeroline": True, "zerolinecolor": colours.muted}, row=1, col=1)
+    if known:
+        weights = table["attention"].fillna(0).to_numpy()
+        figure.add_bar(
+            x=weights, y=rows, orientation="h", marker={"color": colours.muted}, text=[f"{w:.1%}" for w in weights],
+            textposition="outside", cliponaxis=False, hovertemplate="%{x:.2%} of the attention<extra></extra>", row=1, col=2,
+        )  # fmt: skip
+        figure.update_xaxes(PLAIN | {"range": [0, 1.45 * max(float(weights.max()), 1e-6)], "showticklabels": False}, row=1, col=2)
+    figure.update_yaxes(PLAIN | {"autorange": "reversed", "tickvals": rows, "ticktext": labels, "ticks": ""}, col=1)
+    figure.update_yaxes(PLAIN | {"showticklabels": False}, col=2)
+    return _dress(figure, colours, 50 + 24 * len(table), r=16)
+
+
+def _widths(two: bool) -> dict[str, list[float]]:
+    return {"column_widths": [0.62, 0.38]} if two else {}
+
+
+def aggregation(cells: pd.DataFrame, slots: pd.DataFrame, titles: list[str], colours: Palette) -> go.Figure:
+    """Experts × events: how each expert spreads its reading (left), how the last event reads the experts (right).
+
+    `titles`: one per span of events, for the hover text. A cell is coloured by weight against an even reading.
+    """
+    grid = cells.pivot(index="place", columns="first", values="weight")
+    spans = cells.drop_duplicates("first")
+    width = (spans["last"] - spans["first"] + 1).to_numpy()
+    even = width / width.sum()
+    names = [f"expert {expert}" for expert in slots["expert"]]
+    figure = make_subplots(
+        1, 2, shared_yaxes=True, horizontal_spacing=0.03, column_widths=[0.76, 0.24],
+        subplot_titles=("where each expert looks", "last event"),
+    )  # fmt: skip
+    stops = [[i / (len(colours.load) - 1), colour] for i, colour in enumerate(colours.load)]
+    ratio = np.sqrt(grid.to_numpy() / even)  # the square root keeps one very hot cell from hiding the others
+    texts = [
+        [f"{safe(title)}<br>{weight:.1%} of this expert’s reading" for title, weight in zip(titles, row, strict=True)]
+        for row in grid.to_numpy()
+    ]
+    figure.add_heatmap(
+        z=ratio, x=np.arange(len(spans)), y=np.arange(len(names)), colorscale=stops, zmin=0, zmax=max(2.0, float(ratio.max())),
+        showscale=False, xgap=1, ygap=2, text=texts, hovertemplate="%{text}<extra></extra>", row=1, col=1,
+    )  # fmt: skip
+    reads = slots["reads"].to_numpy()
+    figure.add_bar(
+        x=reads, y=np.arange(len(names)), orientation="h", marker={"color": colours.muted}, text=[f"{r:.0%}" for r in reads],
+        textposition="outside", cliponaxis=False, hovertemplate="%{x:.1%}<extra></extra>", row=1, col=2,
+    )  # fmt: skip
+    ends = [0, len(spans) - 1] if len(spans) > 1 else [0]
+    marks = [f"event {spans['first'].iloc[0]}", f"event {spans['last'].iloc[-1]}"][: len(ends)]
+    figure.update_xaxes(PLAIN | {"tickvals": ends, "ticktext": marks, "ticks": ""}, row=1, col=1)
+    figure.update_xaxes(PLAIN | {"showticklabels": False, "range": [0, 1.5 * float(reads.max())]}, row=1, col=2)
+    figure.update_yaxes(
+        PLAIN | {"autorange": "reversed", "tickvals": np.arange(len(names)), "ticktext": names, "ticks": ""}, col=1
+    )
+    figure.update_yaxes(PLAIN | {"showticklabels": False}, col=2)
+    return _dress(figure, colours, 70 + 30 * len(names), b=24, r=16)
+
+
+def along(
+    ranks: pd.DataFrame, experts: pd.DataFrame, here: int, colours: Palette, other: pd.DataFrame | None, names: tuple[str, str]
+) -> go.Figure:
+    """Rank of what came next at every moment (click one to go there), and the experts summoned then, as squares."""
+    rows = 1 if experts.empty else 2
+    figure = make_subplots(
+        rows, 1, shared_xaxes=True, vertical_spacing=0.1, row_heights=[0.45, 0.55][:rows] if rows > 1 else None,
+        subplot_titles=("rank of what came next (1 is best)", "experts summoned")[:rows],
+    )  # fmt: skip
+    if other is not None:
+        _line(figure, other, colours.categories[1], names[1], dash="dot")
+    _line(figure, ranks, colours.picked, names[0], dash="solid")
+    worst = float(max(ranks["rank"].max(), 10 if other is None else other["rank"].max()))
+    top = np.log10(worst) + 0.15
+    ticks = [tick for tick in (1, 10, 100, 1_000, 10_000) if tick <= worst * 1.4]
+    figure.update_yaxes(
+        PLAIN | {"type": "log", "range": [top, -0.2], "tickvals": ticks, "ticktext": [f"{t:,}" for t in ticks]}, row=1
+    )
+    if rows > 1:
+        _strip(figure, experts, colours)
+    line = {"type": "line", "xref": "x", "yref": "paper", "x0": here, "x1": here, "y0": 0, "y1": 1}
+    figure.update_layout(shapes=[line | {"line": {"color": colours.gold, "width": 2}, "layer": "below"}])
+    figure.update_xaxes(PLAIN | {"range": [0, float(ranks["event"].max()) * 1.02 + 0.5]})
+    figure.update_xaxes({"title": {"text": "events read", "standoff": 4}}, row=rows)
+    _dress(figure, colours, 260 if rows == 1 else 560, b=36)
+    return figure.update_layout(clickmode="event+select")
+
+
+def _line(figure: go.Figure, ranks: pd.DataFrame, colour: str, run: str, dash: str) -> None:
+    name = safe(run)
+    figure.add_scatter(
+        x=ranks["event"], y=ranks["rank"], mode="lines+markers", name=name, line={"color": colour, "width": 1.5, "dash": dash},
+        marker={"color": colour, "size": ranks["part"].map(SIZES), "symbol": ranks["part"].map(SYMBOLS)},
+        customdata=np.stack([ranks["event"], ranks["title"].map(safe), ranks["part"], ranks["running"]], axis=1),
+        hovertemplate=f"<b>{name}</b><br>after %{{x}} events: %{{customdata[1]}}<br>"
+        "rank %{y} of %{customdata[3]} (%{customdata[2]})<extra></extra>",
+        unselected={"marker": {"opacity": 1}}, row=1, col=1,
+    )  # fmt: skip
+
+
+def _strip(figure: go.Figure, experts: pd.DataFrame, colours: Palette) -> None:
+    """A row per expert in the order of first appearance, a square where it is summoned; darker = more weight."""
+    order = list(dict.fromkeys(experts["expert"]))
+    rows = experts["expert"].map({expert: row for row, expert in enumerate(order)})
+    stops = [[i / (len(colours.load) - 2), colour] for i, colour in enumerate(colours.load[1:])]
+    figure.add_scatter(
+        x=experts["event"], y=rows, mode="markers", name="experts",
+        marker={"symbol": "square", "size": 8, "color": experts["gate"], "colorscale": stops, "line": {"width": 0}},
+        customdata=np.stack([experts["event"], experts["expert"], experts["place"], experts["gate"]], axis=1),
+        hovertemplate="<b>expert %{customdata[1]}</b> after %{x} events<br>"
+        "place %{customdata[2]}, weight %{customdata[3]:.2f}<extra></extra>",
+        unselected={"marker": {"opacity": 1}}, row=2, col=1,
+    )  # fmt: skip
+    names = [f"expert {expert}" for expert in order]
+    figure.update_yaxes(
+        PLAIN
+        | {"autorange": "reversed", "tickvals": np.arange(len(order)), "ticktext": names, "ticks": "", "tickfont": {"size": 11}},
+        row=2,
+    )

@@ -1,0 +1,125 @@
+"""The hands of the journey page: remove, add, move, paste, undo. Every button makes a version; nothing is lost."""
+
+import streamlit as st
+
+from elastic_core.errors import InputError
+from elastic_core.services import inspect
+from elastic_core.services.inspect import Words
+from elastic_core.services.journey import Add, Cut, Move, Replace, Tree, versions_table
+from elastic_core.services.journey_text import parse_list
+from pages.frame import shell
+from pages.frame.shell import Context
+from pages.journey import state
+from pages.kit.control import picked
+
+EVENT, TEXT, LIST, VERSION = "jrn_event", "jrn_add", "jrn_list", "jrn_version"
+
+
+def bar(now: Context, tree: Tree, words: Words) -> None:
+    """One row: the quickest act first."""
+    held, count = shell.locked(state.CODE), len(tree.here.items)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        st.button(
+            f"Remove the last {words.one}", icon=":material/backspace:", on_click=state.do, args=(Cut(count - 1, count),),
+            disabled=held or count < 2, key="jrn_last",
+        )  # fmt: skip
+        with st.popover(f"Add a {words.one}", icon=":material/add:", disabled=held, key="jrn_adding"):
+            _add(now, tree, words)
+        with st.popover("Move or remove", icon=":material/swap_vert:", disabled=held or not count, key="jrn_changing"):
+            _change(now, tree, words)
+        with st.popover("Your own list", icon=":material/edit_note:", disabled=held, key="jrn_pasting"):
+            _paste(now, words)
+        st.button("Undo", icon=":material/undo:", on_click=state.undo, disabled=held or not tree.current, key="jrn_undo")
+
+
+def versions(now: Context, tree: Tree) -> None:
+    """Go to any version."""
+    if not tree.versions:
+        return
+    table = versions_table(now.dataset, tree)
+    names = {row.version: f"v{row.version}: {row.what}"[:70] for row in table.itertuples()}
+    st.session_state[VERSION] = tree.current
+    st.selectbox(
+        "Version", list(names), key=VERSION, format_func=names.__getitem__, on_change=_went,
+        disabled=shell.locked(state.CODE), width=300,
+        help="Every edit is kept. Choose any version to go back or on.",
+    )  # fmt: skip
+
+
+def _went() -> None:
+    version = picked(VERSION)
+    if version is not None:
+        state.go(version)
+
+
+def _add(now: Context, tree: Tree, words: Words) -> None:
+    text = st.text_input("Part of a title", key=TEXT, max_chars=80)
+    if not text.strip():
+        st.caption(f"Type a word of a title, then choose the {words.one} and where it goes.")
+        return
+    found = inspect.find_items(now.dataset, text)
+    if found.empty:
+        st.write(f"No title has these words. There are {now.dataset.catalog.n_items:,} {words.many}.")
+        return
+    titles = dict(zip(found["item"], found["title"], strict=True))
+    item = int(st.selectbox(words.one.capitalize(), list(titles), format_func=titles.__getitem__, key="jrn_add_item"))
+    count = len(tree.here.items)
+    place = st.number_input("As event number", 1, count + 1, count + 1, key=f"jrn_add_at_{count}", help="1 = the earliest.")
+    st.button("Add it", type="primary", on_click=state.do, args=(Add(item, int(place) - 1),), key="jrn_add_do")
+
+
+def _change(now: Context, tree: Tree, words: Words) -> None:
+    items, catalog = tree.here.items, now.dataset.catalog
+    if not items:
+        return
+    newest = list(range(len(items)))[::-1]
+    if st.session_state.get(EVENT) not in newest:
+        st.session_state[EVENT] = newest[0]
+    label = f"{words.one.capitalize()} (the latest first)"
+    at = int(st.selectbox(label, newest, key=EVENT, format_func=lambda i: f"{i + 1}. {catalog.title(items[i])}"))
+    last = len(items) - 1
+    moves = (("Earlier", "arrow_back", at - 1), ("Later", "arrow_forward", at + 1), ("To the start", "first_page", 0),
+             ("To the end", "last_page", last))  # fmt: skip
+    with st.container(horizontal=True):
+        for name, icon, to in moves:
+            able = 0 <= to <= last and to != at
+            st.button(name, icon=f":material/{icon}:", on_click=_move, args=(at, to), disabled=not able, key=f"jrn_move_{icon}")
+        st.button("Remove it", icon=":material/delete:", on_click=state.do, args=(Cut(at, at + 1),), key="jrn_cut_one")
+    if last:
+        st.caption("Or a whole stretch:")
+        first, end = st.slider("Events from … to", 1, last + 1, (last, last + 1), key=f"jrn_stretch_{last}")
+        st.button("Remove the stretch", on_click=state.do, args=(Cut(first - 1, end),), key="jrn_cut_many")
+
+
+def _move(at: int, to: int) -> None:
+    state.do(Move(at, to))
+    st.session_state[EVENT] = to
+
+
+def _paste(now: Context, words: Words) -> None:
+    st.write(f"One {words.one} per line, oldest first: a title, or a raw id of the data.")
+    text = st.text_area("Your list", key=LIST, height=180, max_chars=20_000, placeholder="\n".join(_samples(now)))
+    if not text.strip():
+        st.button("Start from nothing", on_click=state.do, args=(Replace(()),), key="jrn_nothing", help=f"No {words.many} yet.")
+        return
+    try:
+        found = parse_list(now.dataset, text)
+    except InputError as error:
+        st.error(state.sentence(error))
+        return
+    for problem in found.problems[:20]:
+        st.warning(shell.plain(problem), icon=":material/help:")
+    if len(found.problems) > 20:
+        lines = ", ".join(problem.split(",")[0].removeprefix("Line ") for problem in found.problems[20:])
+        st.warning(f"Not understood either: lines {lines}.", icon=":material/help:")
+    some = "the understood " if found.problems else "these "
+    many = words.one if len(found.items) == 1 else words.many
+    st.button(
+        f"Read {some}{len(found.items)} {many}", type="primary", on_click=state.do, args=(Replace(found.items),),
+        disabled=not found.items, key="jrn_list_do",
+    )  # fmt: skip
+
+
+def _samples(now: Context) -> list[str]:
+    known = now.dataset.all_counts().argsort()[::-1][:3]
+    return [now.dataset.catalog.title(int(item)) for item in known]

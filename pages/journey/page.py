@@ -1,0 +1,127 @@
+"""Journey: which experts does this history summon, and what if it were different? Read up to any moment, edit, compare."""
+
+import streamlit as st
+
+from elastic_core.services import inspect, journey
+from elastic_core.services.inspect import Situation
+from elastic_core.services.journey_shown import choices, raw_ids
+from elastic_core.services.journey_text import encode
+from elastic_core.services.recommend import moved
+from pages.frame import shell
+from pages.journey import answers as cache_journey
+from pages.journey import edit, files, people, reasons, state, views
+from pages.kit import cache, view
+
+WITH, SECOND = "jrn_with", "the second run"
+
+
+def opening() -> None:
+    st.title("Which experts does this history summon, and what if it were different?", anchor=False)
+    experts = "which experts it summons, " if now.model.retrieves else ""
+    st.markdown(
+        f"Person **{now.user + 1}** {words.did} **{last + 1}** {words.many}; the last one is kept back as the test. Choose how "
+        f"much of this history is read, change it, and see {experts}what comes next, and which {words.many} are behind that."
+    )
+    if not now.model.retrieves:
+        st.info(
+            "This run has no interest memory, so there are no experts to show. Edits, lists and removal tests work all the same."
+        )
+
+
+def scrubber() -> int:
+    """The moment, and what came after it."""
+    return int(
+        st.slider(
+            f"Read the first … of these {words.many}", 1, last, last, key=state.MOMENT, bind="query-params",
+            disabled=shell.locked(state.MOMENT),
+            help=f"The model reads up to here; what they {words.did} next is held back and marked gold.",
+        )
+    )  # fmt: skip
+
+
+def compared() -> tuple[Situation | None, str, str]:
+    """The situation that this one is compared with, its name, and the second run's name if it is that; None for nothing."""
+    options = [*choices(tree), *([SECOND] if now.other else [])]
+    asked = st.query_params.get(WITH)
+    if asked and asked not in options and WITH not in st.session_state:
+        state.say(f"There is nothing called {shell.quoted(asked)} to compare with here.")
+    if st.session_state.get(WITH) not in options:
+        st.session_state.pop(WITH, None)
+    chosen = options[0]
+    if len(options) > 1:
+        chosen = st.selectbox(
+            "Arrows compare with", options, key=WITH, bind="query-params", disabled=shell.locked(WITH), width=220
+        ) or options[0]  # fmt: skip
+    if chosen == SECOND and now.other is not None:
+        peer = cache.opened(now.other, now.dataset)
+        return cache_journey.situation(now.other, peer, now.dataset, here.read), now.other.name, now.other.name
+    number = options.index(chosen)
+    read = journey.read(now.dataset, tree, number)
+    if number == tree.current or not len(read.items):
+        return None, chosen, ""
+    return cache_journey.situation(now.run, now.model, now.dataset, read), chosen, ""
+
+
+def answers(before: Situation | None, name: str, peer: str) -> None:
+    """Experts and lists, beside what they are compared with."""
+    if before is not None:
+        views.verdict(here, moved(before.answer, here.answer), name, peer, words)
+    wide = bool(peer) or not now.model.retrieves
+    left, right = (st.container(), st.container()) if wide else st.columns([5, 6], gap="medium")
+    with left if not peer else right:
+        if now.model.retrieves:
+            st.subheader("The experts it summons", anchor=False)
+            views.experts(now, here, None if peer else before)
+    with right if not peer else left:
+        st.subheader("What comes next", anchor=False)
+        views.lists(now, here, before, peer)
+
+
+def settings() -> dict[str, str | int]:
+    return {"events": moment, "edits": encode(tree), "version": tree.current}
+
+
+now = shell.context()
+words = inspect.words(now.dataset)
+shell.lockable({
+    state.MOMENT: "How much is read", state.CODE: "Edits", WITH: "Compare with", "jrn_for": "Behind what",
+    "jrn_show": "Events shown", "jrn_layer": "Layer",
+})  # fmt: skip
+last = state.settle(now)
+
+top, below = st.container(), st.container()
+with top:
+    opening()
+    notices = st.container()
+    people.finders(now)
+    moment = scrubber()
+    if moment < last:
+        part = "used to choose the model" if moment == last - 1 else "part of training"
+        st.caption(f"What came after this moment was {part}, so its rank flatters the model; only the last moment is a test.")
+with below:  # first, because the box says which versions there are
+    drawn, kept = st.container(), st.expander("Versions: keep, share, load", icon=":material/account_tree:", key="jrn_kept")
+    with kept:
+        tree = state.code_box(now, moment)
+        files.versions(now, tree)
+with drawn:
+    views.ribbon(now, tree, words)
+    edit.bar(now, tree, words)
+    choosing = st.container(horizontal=True, vertical_alignment="bottom")
+    with choosing:
+        edit.versions(now, tree)
+    if tree.here.items:
+        here = cache_journey.situation(now.run, now.model, now.dataset, journey.read(now.dataset, tree))
+        with choosing:
+            comparison = compared()
+        answers(*comparison)
+        reasons.influence(now, here, words)
+        if now.model.retrieves:
+            reasons.reading(now, here)
+    else:
+        st.info(f"Nothing has been read yet. Add a {words.one}, or paste a list.")
+    reasons.along(now, moment)
+with below:
+    ids = raw_ids(now.dataset, tree.here)
+    view.foot("python -m elastic_core recommend", now.run.name, f"--history={ids}", **settings())
+with notices:  # last, when everything has been said
+    state.said()

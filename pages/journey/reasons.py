@@ -1,0 +1,132 @@
+"""Reasons that are tested: what each event changes by its removal, beside attention; how the experts read; the way so far."""
+
+import math
+
+import streamlit as st
+
+from elastic_core.errors import InputError
+from elastic_core.services import inspect
+from elastic_core.services.influence import LAST
+from elastic_core.services.inspect import Situation, Words
+from elastic_core.services.journey_shown import span_titles, strongest
+from pages.frame import shell
+from pages.frame.shell import Context
+from pages.journey import answers, charts, state
+from pages.kit import cache, plot, view
+from pages.kit.control import one_of
+
+NEXT, TOP = "what came next", "the top suggestion"
+FEW, ALL = "12 strongest", "all, latest first"
+INFLUENCE = view.About(
+    "Which events of this history speak for the item, and does attention tell?",
+    f"Each of the last {LAST} events is taken away once and the model reads the rest anew. Bars: how much the item’s log-chance "
+    "falls without the event; ×2 means that having it doubles the chance. The removed item does not come back into the ranking, "
+    "so only the reading changes. Attention: how much the last event reads each event through the experts, mean over heads and "
+    "layers. The correlation is Spearman’s, of attention with the size of the change.",
+    "Events can stand in for each other: two similar films may both show little, though together they matter. The interval "
+    "treats the events of one history as independent, which they are not quite; it is a rough one.",
+    r"\Delta_i = \log p(y \mid x) - \log p(y \mid x \setminus x_i)",
+    "tests/test_influence.py::test_the_batch_equals_one_by_one",
+)
+READING = view.About(
+    "Which part of the history does each summoned expert aggregate, and which experts does the last event then read?",
+    "Softmax weights inside the model, averaged over heads, for one layer. The hotter a cell, the more of that expert’s reading "
+    "falls on those events, compared with reading all events evenly. Long histories are shown in spans of several events.",
+    "Where an expert looks is not why an item is recommended: the removal test above is what tests that.",
+    test="tests/test_journey.py::test_aggregation_keeps_every_weight",
+)
+ALONG = view.About(
+    "How did the summoned experts and the rank of what came next change as this history grew?",
+    "At up to 40 evenly spaced moments the model reads only the events before, and the item that came next is ranked among all "
+    "items not met until then. Circles: events the model was trained on. Diamond: the validation event. Star: the test event.",
+    "Ranks at circles flatter the model, because it has learned from those very events. Only the star is a fair test, and it is "
+    "one event of one person.",
+    test="tests/test_journey.py::test_along_time_equals_moment_after_moment",
+)
+
+
+def influence(now: Context, here: Situation, words: Words) -> None:
+    """Removal of each event, next to attention."""
+    st.subheader(f"Which {words.many} are behind it? Taken away one by one", anchor=False)
+    truth, top = here.answer.truth, int(here.answer.table["item"].iloc[0])
+    with st.container(horizontal=True):
+        options = [NEXT, TOP] if truth is not None else [TOP]
+        asked = one_of("Behind", options, key="jrn_for")
+        show = one_of("Show", [FEW, ALL], key="jrn_show", default=FEW)
+    target = truth if truth is not None and asked != TOP else top
+    try:
+        found = answers.influence(now.run, now.model, now.dataset, tuple(here.read.items.tolist()), target)
+    except InputError as error:
+        st.write(state.sentence(error))
+        return
+    name = inspect.split_year(now.dataset.catalog.title(target))[0]
+    st.markdown(
+        f"For **{shell.plain(name)}**, rank {found.rank} of {found.running:,}. Orange: having the {words.one} makes it likelier; "
+        f"blue: less likely. {found.sentence}"
+    )
+    if found.nothing:
+        st.markdown(f"Taking any single {words.one} away changes nothing here: this model does not read the history that way.")
+        return
+    rows = strongest(found.table, 12 if show != ALL else None)
+    labels = [_label(row.position, row.title) for row in rows.itertuples()]
+    alt = f"Effect of removing each event on the chance of {name}; the largest: {labels[0]}, times {rows['times'].iloc[0]:.2f}."
+    figure = cache.drawn(charts.influence, rows, labels, plot.palette(shell.is_dark()))
+    view.chart("jrn_influence", figure, found.table, INFLUENCE, alt)
+
+
+def _label(position: int, title: str) -> str:
+    name = inspect.split_year(title)[0].replace("<", "‹").replace(">", "›")  # plotly reads tags in labels
+    return f"{position}. {name if len(name) <= 20 else name[:19] + '…'}"
+
+
+def reading(now: Context, here: Situation) -> None:
+    """The aggregation map and the dispatch."""
+    st.subheader("How the experts read this history", anchor=False)
+    layer = 1
+    if now.model.config.layers > 1:
+        layers = list(range(1, now.model.config.layers + 1))
+        layer = one_of("Layer", layers, key="jrn_layer", default=1) or 1  # fmt: skip
+    try:
+        found = answers.reading(now.run, now.model, now.dataset, here.read.items, layer - 1)
+    except InputError as error:
+        st.write(state.sentence(error))
+        return
+    st.caption(
+        "Left: the hotter a cell, the more of that expert’s reading falls there, compared with reading everything evenly; "
+        "earliest events left. Right: how much the last event then takes from each expert."
+    )
+    if not math.isnan(found.alike):
+        st.markdown(
+            f"**Do they divide the work?** Two experts’ weights over the events correlate by {found.alike:+.2f} on average "
+            f"({len(found.slots)} experts, layer {layer}, this history): near 1 all look at the same events, near 0 each has "
+            "its own."
+        )
+    titles = [title.replace("<", "‹").replace(">", "›") for title in span_titles(now.dataset, here.read.items, found.cells)]
+    figure = cache.drawn(charts.aggregation, found.cells, found.slots, titles, plot.palette(shell.is_dark()))
+    top = found.slots.sort_values("reads").iloc[-1]
+    alt = f"Experts by events, layer {layer}. The last event reads expert {top['expert']:.0f} most, {top['reads']:.0%}."
+    view.chart("jrn_reading", figure, found.cells.merge(found.slots), READING, alt)
+
+
+def along(now: Context, moment: int) -> None:
+    """The way so far: rank and experts at many moments; a click goes there."""
+    st.subheader("The whole journey", anchor=False)
+    figure, mine, other, drawn, count = answers.way(now, moment, shell.is_dark())
+    some = f" The {drawn} experts of now and of most of the way, out of {count} summoned in all." if drawn < count else ""
+    dotted = f" Dotted: {shell.plain(now.other.name)}." if now.other else ""
+    st.caption(
+        "The history as it was, without your edits. Gold line: where you are; click a mark to go there, or use the slider "
+        f"above. Circles were part of training, the star is the test.{some}{dotted}"
+    )
+    last = mine.ranks.iloc[-1]
+    alt = f"Rank of the next item at {len(mine.ranks)} moments; at the last, the test, rank {last['rank']} of {last['running']}."
+    table = mine.ranks
+    if other is not None:
+        table = mine.ranks.merge(other.ranks[["event", "rank"]], on="event", suffixes=("", "_second_run"))
+    view.chart("jrn_along", figure, table, ALONG, alt, on_select=None if shell.locked(state.MOMENT) else _picked)
+
+
+def _picked() -> None:
+    points = st.session_state["jrn_along"]["selection"]["points"]
+    if points:
+        state.reach(int(points[0]["customdata"][0]))

@@ -1,0 +1,119 @@
+"""Which moment and which version the journey page looks at. The address holds both; trees too large for it stay in the session.
+
+Every act goes through `do`, `undo` or `go` in a widget's callback: it makes another tree and writes its short code into the
+bound text box `jrn_edits`, from which the next rerun reads it, as a fresh visitor's first run does.
+"""
+
+import streamlit as st
+
+from elastic_core.errors import InputError
+from elastic_core.services import journey
+from elastic_core.services.journey import Base, Edit, Tree
+from elastic_core.services.journey_text import LONGEST_CODE, decode, from_json, short
+from pages.frame import shell
+from pages.frame.shell import Context
+
+MOMENT, CODE = "jrn_t", "jrn_edits"
+OF, BASE, TREES, NOW, SAID = "jrn_of", "jrn_base", "jrn_trees", "jrn_now", "jrn_said"
+MOST_TREES = 16
+
+
+def settle(now: Context) -> int:
+    """The last moment of this person. Another person starts at it; a moment they do not have is said and replaced."""
+    last, person = len(now.dataset.histories.of(now.user)) - 1, (now.dataset.hash, now.user)
+    known = st.session_state.get(OF)
+    asked = st.session_state[MOMENT] if MOMENT in st.session_state else st.query_params.get(MOMENT)
+    fits = asked is None or (str(asked).isdecimal() and 1 <= int(asked) <= last)
+    if known not in (None, person):
+        st.session_state[MOMENT] = st.session_state.pop("jrn_wanted_t", last)
+    elif not fits:
+        say(f"This person has no moment {shell.quoted(str(asked))} (1 to {last}), so you see the last one.")
+        st.session_state[MOMENT] = last
+    st.session_state[OF] = person
+    return last
+
+
+def code_box(now: Context, moment: int) -> Tree:
+    """The bound box with the edits as a code, and the tree it stands for."""
+    fresh, trees = journey.start(now.dataset, now.user, moment), st.session_state.setdefault(TREES, {})
+    kept: Tree | None = trees.get(fresh.base)
+    if st.session_state.get(BASE) not in (None, fresh.base):
+        st.session_state[CODE] = short(kept) if kept else ""
+    st.session_state[BASE] = fresh.base
+    code = st.text_input(
+        "The edits as a short code", key=CODE, bind="query-params", max_chars=LONGEST_CODE, disabled=shell.locked(CODE),
+        help="What the address carries. Paste a code for this person and moment to see its versions.",
+    ).strip()  # fmt: skip
+    if kept is None or short(kept) != code:
+        try:
+            kept = decode(code, fresh)
+        except InputError as error:
+            say(f"The edits in the address cannot be used: {shell.plain(str(error))}. You see the history as it was.")
+            kept = fresh
+        trees[fresh.base] = kept
+        while len(trees) > MOST_TREES:
+            trees.pop(next(iter(trees)))
+    st.session_state[NOW] = kept
+    return kept
+
+
+def say(sentence: str) -> None:
+    """To be read at the top of the page, once."""
+    st.session_state[SAID] = [*st.session_state.get(SAID, []), sentence]
+
+
+def said() -> None:
+    for sentence in dict.fromkeys(st.session_state.pop(SAID, [])):
+        st.warning(sentence, icon=":material/info:")
+
+
+def sentence(error: InputError) -> str:
+    """What is wrong, as a sentence for a place that reads Markdown."""
+    text = shell.plain(str(error))
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def do(edit: Edit) -> None:
+    """For callbacks: a new version."""
+    try:
+        _keep(_tree().then(edit))
+    except InputError as error:
+        say(sentence(error))
+
+
+def undo() -> None:
+    _keep(_tree().undo())
+
+
+def go(number: int) -> None:
+    _keep(_tree().go(number))
+
+
+def reach(moment: int) -> None:
+    """For callbacks: read up to this event."""
+    st.session_state[MOMENT] = moment
+
+
+def load(now: Context, text: bytes) -> None:
+    """For callbacks: the versions of a file, and its person and moment with them."""
+    try:
+        tree = from_json(now.dataset, text)
+    except InputError as error:
+        say(f"The file was not loaded: {shell.plain(str(error))}.")
+        return
+    if tree.base.user != now.user:
+        shell.meet(tree.base.user, keep_expert=False)
+        st.session_state["jrn_wanted_t"] = tree.base.events
+    reach(tree.base.events)
+    _keep(tree)
+
+
+def _tree() -> Tree:
+    tree: Tree = st.session_state[NOW]
+    return tree
+
+
+def _keep(tree: Tree) -> None:
+    trees: dict[Base, Tree] = st.session_state.setdefault(TREES, {})
+    trees[tree.base] = tree
+    st.session_state[CODE] = short(tree)

@@ -1,0 +1,175 @@
+"""What one version of a history looks like, summons and is answered, beside what it is compared with."""
+
+import pandas as pd
+import streamlit as st
+
+from elastic_core.services import inspect
+from elastic_core.services.experts import EVERYONES, THEIRS
+from elastic_core.services.inspect import Situation, Words
+from elastic_core.services.journey import Tree
+from elastic_core.services.journey_shown import ADDED, MOVED, REMOVED, ribbon_rows
+from elastic_core.services.journey_trace import cards
+from elastic_core.services.recommend import Moved, moved
+from elastic_core.text import html as escape
+from pages.frame import shell
+from pages.frame.shell import Context
+from pages.journey import answers
+from pages.kit import cache, open_expert, person, plot, tiles, view
+from pages.kit.control import picked
+from pages.kit.tiles import Tile
+
+EXPERT = "jrn_expert"
+GRID = "display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,18rem),1fr));column-gap:1rem"
+SIGNS = {ADDED: "+ ", MOVED: "↔ ", REMOVED: "− "}
+NOTES = {ADDED: "added here", MOVED: "moved here", REMOVED: "removed"}
+EXPERTS = view.About(
+    "Which experts does this history summon, and are they this person’s own or everybody’s?",
+    "The history becomes one query; the experts with the highest scores are summoned and weighted. “Hot for everyone”: summoned "
+    "by more people than a router that chooses at random sends to an expert in 97.5% of cases (the status “hot” of the Experts "
+    "page). “Theirs”: summoned by no more people than if all experts were equally busy. “Shared” lies between. The factor "
+    "compares the weight here with the mean over everybody, counting 0 for people who do not summon the expert. Genres: what the "
+    "model reads of an expert’s people against what it reads of everybody, as a lift with its 95% interval (widened for the "
+    "number of genres).",
+    "A rare expert is not an important one. What an expert changes is found by taking it away (start page, Experts page).",
+    test="tests/test_journey.py::test_hot_is_more_than_chance_and_theirs_is_no_more_than_even",
+)
+LISTS = view.About(
+    "What would be recommended after this history, and what moved?",
+    "The model scores every item after the history; what the history holds is out of the running, except for what really came "
+    "next. Arrows compare with the version (or the run) named above the list.",
+    "One list of one person shows what happens, not whether a model is good. A place far down means little: scores lie close.",
+    test="tests/test_journey.py::test_the_original_version_is_the_evaluation_s_reading",
+)
+
+
+def ribbon(now: Context, tree: Tree, words: Words) -> None:
+    """The latest events; added, moved and removed ones are marked in words and sign."""
+    table, count = ribbon_rows(now.dataset, tree), len(tree.here.items)
+    shown = int((table["state"] != REMOVED).sum())
+    read = min(count, now.model.length)
+    parts = [f"The last {shown} of {count} {words.many}, oldest first." if shown < count else "Oldest first."]
+    trained = now.model.trained
+    parts += [f"This run reads the last {read} only." if read < count and trained else ""]
+    parts += ["Colour: first listed genre." if now.dataset.catalog.genres else ""]
+    signs = {SIGNS[state] + state for state in table["state"] if state in SIGNS}
+    parts += [f"**{', '.join(sorted(signs))}**" if signs else ""]
+    st.caption(" ".join(filter(None, parts)))
+    cells = []
+    for row in table.to_dict("records"):
+        name, year = inspect.split_year(row["title"])
+        state = row["state"]
+        cells.append(Tile(SIGNS.get(state, "") + name, year, row["genres"], note=NOTES.get(state, ""), faded=state == REMOVED))
+    st.html(tiles.ribbon(cells, person.colours(now), f"The last {shown} {words.many} of this history"))
+
+
+def lists(now: Context, here: Situation, before: Situation | None, peer: str) -> None:
+    """The ten likeliest with what moved; a second run's ten, named `peer`, stand beside them."""
+    change = moved((before or here).answer, here.answer)
+    if peer and before is not None:
+        mine, theirs = st.columns(2)
+        with theirs:
+            st.markdown(f"**{shell.plain(peer)}**")
+            person.suggestions(now, before, moved(before.answer, before.answer), changed=False)
+        with mine:
+            st.markdown(f"**{shell.plain(now.run.name)}**")
+            person.suggestions(now, here, change, changed=True)
+    else:
+        person.suggestions(now, here, change, changed=before is not None)
+    panel = st.expander("Show as a table", icon=":material/table:", key="jrn_lists", on_change="rerun")
+    if panel.open:
+        with panel:
+            view.table("jrn_list", change.table, LISTS, "The ten likeliest with score, rank before and change")
+
+
+def verdict(here: Situation, change: Moved, before: str, peer: str, words: Words) -> None:
+    """One or two sentences: what moved."""
+    truth = f" What they really {words.did} next {change.truth_moved}." if here.answer.truth is not None else ""
+    if peer:
+        same = len(change.table) - change.counts["new"]
+        where = f" What they really {words.did} next is at rank {change.truth_after} here and {change.truth_before} there."
+        truth = where if here.answer.truth is not None else ""
+        text = f"**Beside {shell.plain(peer)}:** the two runs share {same} of their ten {words.many}.{truth}"
+        st.info(text, icon=":material/compare_arrows:")
+        return
+    st.info(f"**Against {shell.plain(before)}:** {change.sentence(words.many)}{truth}", icon=":material/swap_vert:")
+
+
+def experts(now: Context, here: Situation, before: Situation | None) -> None:
+    """The summoned experts as rows: number, kind, weight, who else summons them, and whether they are new here."""
+    assert here.found is not None
+    traffic = cache.traffic(now.run, now.model, now.dataset, now.split)
+    table = cards(here.found, traffic)
+    earlier = before.heard if before is not None else None
+    table["before"] = [_place(earlier, expert) for expert in table["expert"]]
+    table["label"] = [_label(now, expert) for expert in table["expert"]]
+    st.html(_rows(table, earlier is not None, len(traffic.experts), plot.palette(shell.is_dark())))
+    gone = [str(expert) for expert in earlier or [] if expert not in here.heard]
+    if gone:
+        st.caption(f"No longer summoned: {', '.join(f'expert {number}' for number in gone)}.")
+    view.explain(EXPERTS)
+    _one(now, table)
+
+
+def _label(now: Context, expert: int) -> str:
+    """The genre its people have met more than others, with the evidence."""
+    if not now.dataset.catalog.genres:
+        return ""
+    found = answers.label(now.run, now.model, now.dataset, now.split, expert)
+    if found.weak:
+        return "its people: no clear genre"
+    more = f", also {', '.join(found.genres[1:])}" if found.genres[1:] else ""
+    return f"its people: {found.genres[0]} ×{found.lift:.1f} ({found.low:.1f}–{found.high:.1f}){more}"
+
+
+def _one(now: Context, table: pd.DataFrame) -> None:
+    """The expert that all pages look at, and the way to its own page."""
+    summoned = table["expert"].tolist()
+    st.session_state[EXPERT] = now.expert if now.expert in summoned else summoned[0]
+    expert = st.selectbox(
+        "Look at one of them", summoned, key=EXPERT, format_func=lambda e: f"Expert {e}", on_change=_looked,
+        disabled=shell.locked("expert"),
+    )  # fmt: skip
+    open_expert.card(f"**Expert {expert}** has a page of its own: who summons it, and what changes without it.")
+
+
+def _looked() -> None:
+    expert = picked(EXPERT)
+    if expert is not None:
+        shell.look_at(expert)
+
+
+def _place(earlier: list[int] | None, expert: int) -> int:
+    return earlier.index(expert) + 1 if earlier and expert in earlier else 0
+
+
+def _rows(table: pd.DataFrame, compared: bool, people: int, colours: plot.Palette) -> str:
+    """Cards as one list; every number stands beside its bar, every colour beside its word."""
+    kinds = {EVERYONES: colours.load[-1], THEIRS: colours.picked}
+    largest = max(float(table["gate"].max()), 1e-9)
+    cells = []
+    for row in table.to_dict("records"):
+        colour = kinds.get(row["kind"], colours.muted)
+        change = (
+            ""
+            if not compared
+            else "new here"
+            if not row["before"]
+            else ""
+            if row["before"] == row["place"]
+            else f"was {row['before']}."
+        )
+        cells.append(
+            f'<li style="display:flex;gap:.5rem;align-items:center;padding:.22rem .3rem;border-bottom:1px solid {colours.line}">'
+            f'<span style="width:1.2rem;text-align:right;flex:none">{row["place"]}</span>'
+            f'<span style="flex:1;min-width:0;line-height:1.25"><b>Expert {row["expert"]}</b> '
+            f'<span style="font-size:.75rem;border:1px solid {colour};border-radius:.6rem;padding:0 .4rem;color:{colour};'
+            f'white-space:nowrap">{escape(row["kind"])}</span> <b style="font-size:.75rem">{change}</b><br>'
+            f'<span style="font-size:.75rem;opacity:.85">{escape(row["label"])}{"<br>" if row["label"] else ""}'
+            f"{row['load']:,} of {people:,} people ({row['share']:.1%}); weight here ×{row['times']:.0f} the mean</span></span>"
+            f'<span style="flex:none;width:4.6rem;text-align:right;font-size:.75rem">weight {row["gate"]:.2f}'
+            f'<span style="display:block;height:.4rem;background:{colours.line};border-radius:.2rem">'
+            f'<span style="display:block;height:100%;width:{100 * row["gate"] / largest:.0f}%;background:{colour};'
+            'border-radius:.2rem"></span></span></span></li>'
+        )
+    style = f"list-style:none;margin:0;padding:0;{GRID}"
+    return f'<ol aria-label="Summoned experts, strongest first" style="{style}">{"".join(cells)}</ol>'

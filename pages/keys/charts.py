@@ -1,0 +1,204 @@
+"""The figures of the page on product keys: tables to plotly figures. Pure: no streamlit, no state.
+
+Rows are warm and columns cool on every figure; clickable squares carry the expert's number as `customdata`.
+"""
+
+import math
+
+import pandas as pd
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from pages.kit.plot import Palette, frame
+
+GRID_PIXELS = 268  # side of a square grid: with margins it fits a phone
+HALVES = {"row": "q₁ chooses rows", "column": "q₂ chooses columns"}
+
+
+def query(table: pd.DataFrame, p: Palette) -> go.Figure:
+    """Step 1: the query's numbers, its two halves apart by colour and by a line."""
+    figure = go.Figure()
+    for half, part in table.groupby("half", sort=False):
+        hover = "number %{x}: %{y:.2f}<extra></extra>"
+        figure.add_bar(
+            x=part["position"], y=part["value"], name=HALVES[str(half)], marker_color=_hue(str(half), p), hovertemplate=hover
+        )
+    figure.add_vline(x=len(table) / 2 - 0.5, line={"color": p.text, "width": 2, "dash": "dot"})
+    figure.update_layout(xaxis_title="number within the query", yaxis_title="value", bargap=0.15)
+    return frame(figure, p, 300, legend=True)
+
+
+def lines(table: pd.DataFrame, first: float, second: float, p: Palette) -> go.Figure:
+    """A query of two numbers: every sub-key a point on the line of its half, labelled with its rank, and where q stands."""
+    figure = go.Figure()
+    for (half, part), q, y, name in zip(table.groupby("half", sort=False), (first, second), (1, 0), ("q₁", "q₂"), strict=True):
+        hue = _hue(str(half), p)
+        figure.add_scatter(
+            x=part["at"], y=[y] * len(part), mode="markers+text", name=f"{half} sub-keys", text=part["rank"].map("{}.".format),
+            textposition="top center", marker={"size": 12, "color": hue, "line": {"color": p.line, "width": 1}},
+            customdata=part[["sub_key", "score"]],
+            hovertemplate=str(half) + " sub-key %{customdata[0]} at %{x:.2f}: score %{customdata[1]:.2f}<extra></extra>",
+        )  # fmt: skip
+        figure.add_scatter(
+            x=[q], y=[y], mode="markers+text", text=[name], textposition="bottom center", showlegend=False,
+            marker={"symbol": "diamond-open", "size": 16, "color": p.gold, "line": {"width": 3}},
+            hovertemplate=name + " = %{x:.2f}<extra></extra>",
+        )  # fmt: skip
+    figure.update_xaxes(range=[-1.1, 1.1], title="value", zeroline=True, zerolinecolor=p.muted, fixedrange=True)
+    figure.update_yaxes(range=[-0.6, 1.6], tickvals=[1, 0], ticktext=["rows", "columns"], zeroline=False, fixedrange=True)
+    return frame(figure, p, 250, legend=True)
+
+
+def strips(table: pd.DataFrame, p: Palette, keep: bool) -> go.Figure:
+    """Steps 2 and 3: every sub-key's score, one strip a half; with `keep`, what is left behind is only an outline."""
+    figure = make_subplots(
+        rows=2, cols=1, vertical_spacing=0.18, subplot_titles=["row sub-keys, by q₁", "column sub-keys, by q₂"]
+    )
+    for number, (half, part) in enumerate(table.groupby("half", sort=False), start=1):
+        hue, kept = _hue(str(half), p), part["kept"] if keep else part["kept"] | True
+        figure.add_bar(
+            x=part["sub_key"],
+            y=part["score"],
+            marker={"color": [hue if stays else "rgba(0,0,0,0)" for stays in kept], "line": {"color": hue, "width": 1}},
+            text=[f"{rank}." if keep and stays else "" for rank, stays in zip(part["rank"], kept, strict=True)],
+            textposition="outside",
+            cliponaxis=False,
+            customdata=part["rank"],
+            hovertemplate=str(half) + " sub-key %{x}: score %{y:.2f}, rank %{customdata}<extra></extra>",
+            row=number,
+            col=1,
+        )
+    low, high = min(table["score"].min(), 0), max(table["score"].max(), 0)
+    room = (high - low) * 0.15
+    figure.update_yaxes(range=[low - room, high + room], title_text="score")
+    return frame(figure, p, 430)
+
+
+def candidates(table: pd.DataFrame, p: Palette, staircase: bool) -> go.Figure:
+    """Step 4: ranks against ranks. With the staircase, squares that cannot win are empty."""
+    n = int(max(table["rank_row"].max(), table["rank_column"].max()))
+    alive = table["can_win"] if staircase else table["can_win"] | True
+    square = square_size(n)
+    figure = go.Figure()
+    for part, colour, name in ((table[alive], p.load[1], "can win"), (table[~alive], "rgba(0,0,0,0)", "cannot win")):
+        figure.add_scatter(
+            x=part["rank_column"],
+            y=part["rank_row"],
+            mode="markers+text",
+            name=name,
+            marker={"symbol": "square", "size": square, "color": colour, "line": {"color": p.line, "width": 1}},
+            text=part["ranks_product"] if n <= 12 else None,
+            textfont={"color": p.text if name == "can win" else p.muted, "size": min(13, square * 0.5)},
+            customdata=part[["row", "column", "row_score", "column_score", "score"]],
+            hovertemplate="row %{customdata[0]} and column %{customdata[1]}<br>%{customdata[2]:.2f} + %{customdata[3]:.2f} = "
+            "%{customdata[4]:.2f}<br>" + name + "<extra></extra>",
+        )
+    square_axes(figure, "rank of the column's score", "rank of the row's score", 0.5, n + 0.5)
+    figure.update_xaxes(side="top")
+    return frame(figure, p, GRID_PIXELS + 90)
+
+
+def grid(table: pd.DataFrame, p: Palette, reveal: bool, picked: int | None) -> go.Figure:
+    """Step 5: all experts. Before the reveal the candidates stand out; after it the winners carry their place."""
+    side = int(table["row"].max()) + 1
+    square = square_size(side + 1)
+    figure = go.Figure()
+    _edges(figure, table, p, side, square)
+    won = table["place"].notna() & reveal
+    groups = (
+        (table[~table["candidate"]], "not a candidate", p.load[0], p.line, 1.0),
+        (table[table["candidate"] & ~won], "candidate", p.load[1], p.muted, 1.0),
+        (table[won], "winner", p.load[2], p.lit, 2.0),
+    )
+    for part, name, colour, line, width in groups:
+        figure.add_scatter(
+            x=part["column"],
+            y=part["row"],
+            mode="markers+text",
+            name=name,
+            text=part["place"].astype(str) if name == "winner" and side <= 16 else None,
+            textfont={"color": p.text, "size": min(14, square * 0.6)},
+            marker={"symbol": "square", "size": square, "color": colour, "line": {"color": line, "width": width}},
+            customdata=part["expert"],
+            hovertemplate="expert %{customdata}: row %{y}, column %{x}<br>" + name + "<extra></extra>",
+            selected={"marker": {"opacity": 1}},
+            unselected={"marker": {"opacity": 1}},
+        )
+    if picked is not None:
+        at = table[table["expert"] == picked]
+        ring = {"symbol": "square-open", "size": square + 5, "color": p.gold, "line": {"width": 3}}
+        figure.add_scatter(
+            x=at["column"], y=at["row"], mode="markers", marker=ring, customdata=at["expert"], hoverinfo="skip", name="your pick"
+        )
+    square_axes(figure, "column", "row", -1.7, side - 0.4)
+    return frame(figure, p, GRID_PIXELS + 110, legend=True)
+
+
+def vectors(table: pd.DataFrame, p: Palette) -> go.Figure:
+    """Steps 6 and 7: the winners' vectors, one row each."""
+    wide = table.pivot(index="place", columns="position", values="value")
+    names = table.drop_duplicates("place").set_index("place")["expert"].map("#{}".format)
+    largest = float(table["value"].abs().max()) or 1.0
+    figure = go.Figure(
+        go.Heatmap(
+            z=wide.to_numpy(),
+            y=[f"{place}. {names[place]}" for place in wide.index],
+            zmin=-largest,
+            zmax=largest,
+            colorscale=[[0, p.cool[1]], [0.5, p.load[0]], [1, p.warm[1]]],
+            colorbar={"thickness": 10, "title": {"text": "value", "side": "right"}},
+            hovertemplate="%{y}, number %{x}: %{z:.2f}<extra></extra>",
+        )
+    )
+    figure.update_layout(xaxis_title="number within the expert", yaxis={"autorange": "reversed", "type": "category"})
+    return frame(figure, p, 120 + 22 * len(wide))
+
+
+def weights(table: pd.DataFrame, p: Palette) -> go.Figure:
+    """Step 7: how much of each winner is passed on; the dotted line is what no gate would give all of them."""
+    names = [f"{place}. #{expert}" for place, expert in zip(table["place"], table["expert"], strict=True)]
+    figure = go.Figure(go.Bar(x=names, y=table["weight"], marker_color=p.load[2], customdata=table["score"]))
+    figure.update_traces(hovertemplate="%{x}: weight %{y:.2f} from score %{customdata:.2f}<extra></extra>")
+    figure.add_hline(
+        y=1.0, line={"color": p.text, "width": 1, "dash": "dot"}, annotation_text="no gate", annotation_position="top right"
+    )
+    figure.update_layout(xaxis_title="winner: place and expert", yaxis_title="weight")
+    return frame(figure, p, 300)
+
+
+def _hue(half: str, p: Palette) -> str:
+    return p.warm[1] if half == "row" else p.cool[1]
+
+
+def square_size(n: int) -> float:
+    return max(3.0, GRID_PIXELS / (n + 1) * 0.86)
+
+
+def _edges(figure: go.Figure, table: pd.DataFrame, p: Palette, side: int, square: float) -> None:
+    """The two strips again, along the grid: each row's and each column's own score."""
+    rows = table.drop_duplicates("row").sort_values("row")
+    columns = table.drop_duplicates("column").sort_values("column")
+    for x, y, part, scale, name in (
+        ([-1.25] * side, rows["row"], rows["row_score"], p.warm, "row score"),
+        (columns["column"], [-1.25] * side, columns["column_score"], p.cool, "column score"),
+    ):
+        marker = {"symbol": "square", "size": square * 0.8, "color": part, "colorscale": [[0, scale[0]], [1, scale[1]]]}
+        hover = name + " %{text}<extra></extra>"
+        figure.add_scatter(
+            x=x,
+            y=y,
+            mode="markers",
+            marker=marker,
+            text=[f"{v:.2f}" for v in part],
+            hovertemplate=hover,
+            showlegend=False,
+            name=name,
+        )
+
+
+def square_axes(figure: go.Figure, x: str, y: str, low: float, high: float) -> None:
+    first, last = max(0, math.ceil(low)), math.floor(high)
+    ticks = list(range(first, last + 1, 1 + (last - first) // 10))
+    plain = {"showgrid": False, "zeroline": False, "tickvals": ticks, "constrain": "domain", "fixedrange": True}
+    figure.update_xaxes(title=x, range=[low, high], tickangle=0, **plain)
+    figure.update_yaxes(title=y, range=[high, low], scaleanchor="x", **plain)

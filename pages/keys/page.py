@@ -1,0 +1,80 @@
+"""Product keys: how can 2√K comparisons find the best k of K, exactly?"""
+
+import streamlit as st
+
+from elastic_core.services import retrieval_lesson
+from elastic_core.services.retrieval_lesson import Lesson
+from pages.frame import shell
+from pages.keys import checks, steps
+from pages.keys.steps import Scene
+from pages.kit import plot, view
+from pages.kit.control import number, one_of
+
+OWN, RANDOM, SLIDERS = "This person", "Random", "Two sliders"
+SIDES, MOST = (4, 32), 16
+SEED, K, SIDE, SOURCE, OWN_K = "keys_seed", "keys_k", "keys_side", "keys_query", "keys_own_k"
+FIRST, SECOND = "keys_q1", "keys_q2"
+LOCKS = {
+    SOURCE: "Whose query", K: "k", SIDE: "√K", SEED: "Seed", OWN_K: "k of the person", "keys_step": "Step",
+    "keys_part": "Look closer", FIRST: "q₁", SECOND: "q₂",
+}  # fmt: skip
+
+now = shell.context()
+shell.lockable(LOCKS)
+
+
+def draw_another() -> None:
+    st.session_state[SEED] = st.session_state[SEED] + 1
+
+
+def controls() -> tuple[str, Lesson]:
+    """Whose query, how many experts, how large a memory."""
+    sources = [OWN, RANDOM, SLIDERS] if now.model.retrieves else [RANDOM, SLIDERS]
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        source = one_of("Query", sources, key=SOURCE, width="content")
+        if source == RANDOM:
+            side = st.slider("√K", *SIDES, SIDES[1] // 2, key=SIDE, bind="query-params", width=180, disabled=shell.locked(SIDE))
+            k = st.slider("k", 1, MOST, MOST // 2, key=K, bind="query-params", width=180, disabled=shell.locked(K))
+            seed = number("Seed", 0, 10**6, 0, key=SEED, width=130)
+            st.button("Draw another", icon=":material/casino:", on_click=draw_another, disabled=shell.locked(SEED))
+            return f"A random query ({seed})", retrieval_lesson.of_chance(side, now.model.config.width, k, int(seed))
+        if source == SLIDERS:
+            first, second = (
+                st.slider(name, -1.0, 1.0, usual, 0.05, key=key, bind="query-params", width=180, disabled=shell.locked(key))
+                for name, key, usual in (("q₁", FIRST, 0.6), ("q₂", SECOND, -0.3))
+            )
+            k = st.slider("k", 1, MOST, MOST // 2, key=K, bind="query-params", width=180, disabled=shell.locked(K))
+            return f"Your query ({first:+.2f}, {second:+.2f})", retrieval_lesson.of_sliders(first, second, k)
+        most = retrieval_lesson.largest_k(now.model, MOST)
+        usual = min(retrieval_lesson.first_memory(now.model).k, most)
+        k = st.slider("k", 1, most, usual, key=OWN_K, bind="query-params", width=220, disabled=shell.locked(OWN_K))
+    whose = "newest event" if retrieval_lesson.votes(now.model) else "history"
+    return f"Person {now.user + 1}’s {whose}", retrieval_lesson.of_person(now.model, now.dataset, now.user, now.split, k)
+
+
+st.title("How can a few comparisons find the best experts, exactly?")
+if not now.model.retrieves:
+    st.info("This run has no interest memory, so query and keys below are random. Choose an ELASTIC run for your person’s own.")
+intro = st.empty()
+whose, lesson = controls()
+intro.markdown(
+    f"The memory holds K = {lesson.side**2:,} experts in a grid of {lesson.side} × {lesson.side}. The query should meet the best "
+    f"k = {lesson.k}. Comparing it with all {lesson.side**2:,} keys is the long way; **product keys** need 2√K = "
+    f"{2 * lesson.side} comparisons of half the length and find exactly the same ones. Why: an expert’s score is its row’s score "
+    "plus its column’s, so nothing outside the best k rows and the best k columns can win. Go through it in seven steps."
+)
+if now.model.retrieves and retrieval_lesson.votes(now.model) and whose.startswith("Person"):
+    st.caption(
+        "In this run every event of a history asks the memory like this and gives its vote to the experts it finds; those with "
+        "most votes are retrieved for the person. Below: what the newest event asks."
+    )
+scene = Scene(lesson, plot.palette(shell.is_dark()), whose, f"{now.run.name}/{whose}/{lesson.side}/{lesson.k}")
+if lesson.width == 2:
+    steps.toy(scene)
+step = steps.chooser()
+checks.counter(step, lesson)
+with st.container(border=True):
+    steps.page(step, scene)
+st.subheader("Look closer", anchor=False)
+checks.part(scene, now, whose.startswith("Person"))
+view.foot("python -m pytest tests/test_product_keys.py tests/test_retrieval_lesson.py")

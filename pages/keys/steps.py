@@ -1,0 +1,234 @@
+"""The seven steps of the product-key search, drawn. `page` puts the chosen one on screen."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import pandas as pd
+import plotly.graph_objects as go
+import streamlit as st
+
+from elastic_core.services import retrieval_lesson
+from elastic_core.services.retrieval_lesson import Lesson
+from pages.frame import shell
+from pages.keys import charts
+from pages.kit import plot, view
+from pages.kit.control import one_of
+
+STEPS = ("Split", "Score", "Keep", "Pair", "Win", "Gather", "Weigh")
+STEP, STAIRCASE, SQUARE, GRID, REVEALED = "keys_step", "keys_staircase", "keys_square", "keys_grid", "keys_revealed"
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What all steps are about; `name` changes when the query, the keys or k do."""
+
+    lesson: Lesson
+    palette: plot.Palette
+    whose: str
+    name: str
+
+
+def shown(figure: go.Figure, table: pd.DataFrame, alt: str, about: str, key: str, **chart: Any) -> None:
+    """A figure with its table twin and its explanation, a text in three parts: question, computed, misread."""
+    question, computed, misread = (part.strip() for part in re.split(r"\*\*(?:Question|Computed|Misread):\*\*", about)[1:])
+    table = table.rename(columns=lambda name: name.replace("_", " "))
+    view.chart(key, figure, table, view.About(question, computed, misread), alt, **chart)
+
+
+def toy(scene: Scene) -> None:
+    """The smallest query there is, small enough to see why the winners change."""
+    lesson, table = scene.lesson, retrieval_lesson.points(scene.lesson)
+    first, second = lesson.query.tolist()
+    st.markdown(
+        "With one number a half, a sub-key is a point on a line and its score is q times its place. Move q₁ or q₂ **across 0** "
+        "and the order of that line turns round; make one **small** and its line hardly matters for who wins."
+    )
+    shown(
+        charts.lines(table, first, second, scene.palette), table,
+        f"Two lines with {lesson.side} points each, numbered by rank; q₁ stands at {first:.2f}, q₂ at {second:.2f}.",
+        "**Question:** how does a query order the sub-keys? **Computed:** the products of Eq. 7 with d = 2, on sub-keys drawn at "
+        "random (a fixed seed); the numbers are ranks. **Misread:** nearness to q does not count here, only the product: the "
+        "point farthest out on q’s side of 0 is first. Real halves have many numbers, and there the angle decides.",
+        "keys_fig_lines",
+    )  # fmt: skip
+
+
+def chooser() -> int:
+    """Which step, from 1; the buttons, the row of names and the address agree."""
+    chosen = one_of("Step", STEPS, key=STEP, width="stretch", label_visibility="collapsed")
+    step = STEPS.index(chosen)
+    first, last = step == 0, step == len(STEPS) - 1
+    with st.container(horizontal=True):
+        st.button("Back", icon=":material/arrow_back:", on_click=_go, args=(step - 1,), disabled=first or shell.locked(STEP))
+        st.button(
+            "Next", icon=":material/arrow_forward:", on_click=_go, args=(step + 1,), type="primary",
+            disabled=last or shell.locked(STEP),
+        )  # fmt: skip
+    return step + 1
+
+
+def _go(step: int) -> None:
+    st.session_state[STEP] = STEPS[step]
+
+
+def page(step: int, scene: Scene) -> None:
+    """The chosen step."""
+    draw: tuple[Callable[[Scene], None], ...] = (_split, _score, _keep, _pair, _win, _gather, _weigh)
+    draw[step - 1](scene)
+
+
+# --- the steps -------------------------------------------------------------------------------------------------------
+
+
+def _split(scene: Scene) -> None:
+    table = retrieval_lesson.split(scene.lesson)
+    st.markdown(
+        f"**1. Split.** {scene.whose} is one query of {scene.lesson.width} numbers. Cut it in the middle: the first half, "
+        "q₁, will choose rows of the memory, the second half, q₂, columns."
+    )
+    shown(
+        charts.query(table, scene.palette), table,
+        f"Bars of the query's {scene.lesson.width} numbers; the first half is orange (rows), the second blue (columns).",
+        "**Question:** what is searched for? **Computed:** the run's query network turns the history into these numbers (or "
+        "they are "
+        "random, if you chose that). **Misread:** a single number has no meaning of its own; only the match with the keys "
+        "counts.",
+        "keys_fig_split",
+    )  # fmt: skip
+
+
+def _score(scene: Scene) -> None:
+    table, lesson = retrieval_lesson.half_scores(scene.lesson), scene.lesson
+    st.markdown(
+        f"**2. Score each half.** q₁ is compared with {lesson.side} row sub-keys, q₂ with {lesson.side} column sub-keys: "
+        f"{len(table)} short comparisons. An expert is a row *and* a column, so they stand for all {lesson.side**2:,} experts."
+    )
+    _strips(scene, table, keep=False)
+
+
+def _keep(scene: Scene) -> None:
+    table, lesson = retrieval_lesson.half_scores(scene.lesson), scene.lesson
+    kept = int(table["kept"].sum()) // 2
+    st.markdown(
+        f"**3. Keep the best {kept} of each half.** The rest (outlines) can be forgotten: whatever pair a weak row is in, "
+        f"{kept} better rows with the same column beat it."
+        if kept < lesson.side
+        else f"**3. Keep the best of each half.** With k = {lesson.k} and {lesson.side} sub-keys nothing can be forgotten yet."
+    )
+    _strips(scene, table, keep=True)
+
+
+def _strips(scene: Scene, table: pd.DataFrame, keep: bool) -> None:
+    best = table[table["rank"] == 1].set_index("half")["sub_key"]
+    shown(
+        charts.strips(table, scene.palette, keep), table,
+        f"Two strips of bars: the scores of the row and of the column sub-keys. Best row {best['row']}, best column "
+        f"{best['column']}.",
+        "**Question:** which rows and columns match the query? **Computed:** inner product of a half of the query with each "
+        "sub-key "
+        "(both at unit length, times a learned temperature, where the run says so). **Misread:** a high row alone wins "
+        "nothing; the sum "
+        "of a row and a column does.",
+        "keys_fig_strips",
+    )  # fmt: skip
+
+
+def _pair(scene: Scene) -> None:
+    table, k = retrieval_lesson.candidates(scene.lesson), scene.lesson.k
+    able = int(table["can_win"].sum())
+    st.markdown(
+        f"**4. Pair them.** The kept rows and columns make {len(table)} candidate sums. Each square shows i·j, the rank of its "
+        f"row "
+        f"times the rank of its column. All i·j squares up and to the left of it score at least as much, itself included, so "
+        f"it can "
+        f"be among the best {k} only if **i·j ≤ {k}**: a staircase of {able}."
+    )
+    staircase = st.toggle("Only the staircase", value=True, key=STAIRCASE, bind="query-params")
+    shown(
+        charts.candidates(table, scene.palette, staircase), table.drop(columns="place"),
+        f"A square of {len(table)} rank pairs; {able} of them form a staircase in the upper left and can win.",
+        "**Question:** which sums must be looked at? **Computed:** both halves sorted, then the rule i·j ≤ k. Point at a "
+        "square for its "
+        "sum. **Misread:** the picture is in order of *rank*, not in the memory's own order of rows and columns (that is the "
+        "next step).",
+        "keys_fig_pairs",
+    )  # fmt: skip
+
+
+def _win(scene: Scene) -> None:
+    lesson, table = scene.lesson, retrieval_lesson.grid(scene.lesson)
+    revealed = st.session_state.get(REVEALED) == scene.name
+    st.markdown(f"**5. Win.** Back in the memory: {lesson.side} × {lesson.side} experts, the strips along its edges.")
+    order = retrieval_lesson.guesses(lesson)
+    if st.session_state.get(SQUARE) not in table["expert"].array:
+        st.session_state[SQUARE] = None
+    chart, ask = st.columns([3, 2], gap="medium")
+    with ask:
+        st.markdown("**Which square wins?** Click one, or choose it here. Then look.")
+        name = partial(retrieval_lesson.square, lesson)
+        picked = st.selectbox(
+            "Your square", order, key=SQUARE, index=None, format_func=name, placeholder="Choose a square", persist_state="page"
+        )
+        st.button("Reveal", type="primary", on_click=_reveal, args=(scene.name,), disabled=picked is None or revealed)
+        if revealed and picked is not None:
+            say = st.success if retrieval_lesson.is_first(lesson, picked) else st.info
+            say(retrieval_lesson.verdict(lesson, picked))
+        elif picked is not None:
+            st.caption(f"You chose {retrieval_lesson.square(lesson, picked)}.")
+    with chart:
+        winners = ", ".join(f"row {row.row} column {row.column}" for row in retrieval_lesson.gathered(lesson).itertuples())
+        shown(
+            charts.grid(table, scene.palette, revealed, picked),
+            table if revealed else table.drop(columns=["place", "score"]),
+            f"Grid of {len(table)} experts, candidates tinted. " + (f"Winners, best first: {winners}." if revealed else ""),
+            "**Question:** where in the memory are the k best? **Computed:** the top k of the candidate sums; their number is "
+            "row · √K + column. **Misread:** neighbouring squares share a row or a column sub-key, nothing else; distance on "
+            "this grid "
+            "means nothing.",
+            GRID, on_select=_clicked, selection_mode="points",
+        )  # fmt: skip
+
+
+def _clicked() -> None:
+    points = st.session_state[GRID]["selection"]["points"]
+    if points and points[0].get("customdata") is not None:
+        number = points[0]["customdata"]
+        st.session_state[SQUARE] = int(number[0] if isinstance(number, list | tuple) else number)
+
+
+def _reveal(name: str) -> None:
+    st.session_state[REVEALED] = name
+
+
+def _gather(scene: Scene) -> None:
+    table = retrieval_lesson.expert_values(scene.lesson)
+    winners = retrieval_lesson.gathered(scene.lesson).drop(columns=["share", "weight", "gated_length"])
+    st.markdown(
+        f"**6. Gather.** Each winner's number is an address in the memory. There lies its expert: a learned vector of "
+        f"{scene.lesson.width} numbers. Only these {scene.lesson.k} of {scene.lesson.side**2:,} are read."
+    )
+    shown(
+        charts.vectors(table, scene.palette), winners,
+        f"{scene.lesson.k} rows of coloured cells, one row for each gathered expert.",
+        "**Question:** what was retrieved? **Computed:** rows of the memory table, as learned, not yet weighted. **Misread:** "
+        "colours "
+        "show signs and sizes of numbers; alike rows are alike experts, but a single column means nothing.",
+        "keys_fig_vectors",
+    )  # fmt: skip
+
+
+def _weigh(scene: Scene) -> None:
+    lesson, table = scene.lesson, retrieval_lesson.gathered(scene.lesson)
+    st.markdown(f"**7. Weigh.** {retrieval_lesson.gate_sentence(lesson)} The weighted experts are what reads the history next.")
+    shown(
+        charts.weights(table, scene.palette), table,
+        f"Bars: the weights of the {lesson.k} winners, best first, from {table['weight'].max():.2f} to "
+        f"{table['weight'].min():.2f}.",
+        "**Question:** does a better match count more? **Computed:** the run's gate on the winners' scores. **Misread:** the "
+        "weight is no "
+        "measure of how much an expert changes the suggestions; take it away on the start page to measure that.",
+        "keys_fig_weights",
+    )  # fmt: skip

@@ -1,0 +1,195 @@
+"""Everything the app keeps between reruns, see kept.py: the only place that caches. What it hands out is shared and read-only.
+
+A run is identified by its folder and a stamp of its files, so a run that goes on training is read anew.
+"""
+
+import json
+import pickle
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import plotly.graph_objects as go
+import streamlit as st
+from pandas import DataFrame
+from plotly.basedatatypes import BaseFigure
+
+from elastic_core.config import DataConfig, RunConfig
+from elastic_core.data import Dataset, load
+from elastic_core.data.histories import Split
+from elastic_core.errors import InputError
+from elastic_core.evaluation import ranks
+from elastic_core.memory.routing import Routing, routing
+from elastic_core.models import Recommender
+from elastic_core.runs import CONFIG, EVENTS, WEIGHTS, Run, list_runs
+from elastic_core.services import gate_lesson, search_checks
+from elastic_core.services.estimate import Estimate, estimate
+from elastic_core.services.inspect import good_example
+from elastic_core.services.retrieval_lesson import first_memory
+from pages.kit.kept import kept, size
+
+RETRY_SECONDS = 600  # how long "this data cannot be had" is believed before the network is asked again
+DATASETS, DATASETS_BYTES = 4, 512 * 2**20
+
+
+def stamp(run: Run) -> str:
+    """Changes when the run's files do."""
+    parts = []
+    for name in (CONFIG, WEIGHTS, EVENTS, ranks.FILE):
+        path = run.path / name
+        found = path.stat() if path.is_file() else None
+        parts.append(f"{found.st_mtime_ns}-{found.st_size}" if found else "none")
+    return "/".join(parts)
+
+
+def runs(root: Path, order: Callable[[Run], Any]) -> list[Run]:
+    """All runs, in an order; files are read again only when one changed. The runs are shared, so each is read once."""
+    return list(_runs(tuple((str(run.path), stamp(run)) for run in list_runs(root)), order))
+
+
+@kept(8)
+def _runs(known: tuple[tuple[str, str], ...], _order: Callable[[Run], Any]) -> tuple[Run, ...]:
+    return tuple(sorted((Run(Path(path)) for path, _ in known), key=_order))
+
+
+def tested(run: Run) -> dict[str, Any] | None:
+    """The run's test, if it had one."""
+    return _tested(str(run.path), stamp(run), run)
+
+
+@kept(64)
+def _tested(path: str, stamp: str, _run: Run) -> dict[str, Any] | None:
+    return _run.last("test")
+
+
+@dataclass
+class _Shelf:
+    """Datasets of all sessions. Not a cached function, because loading reports its progress to the page."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    ready: dict[str, Dataset] = field(default_factory=dict)
+    failed: dict[str, tuple[float, str]] = field(default_factory=dict)
+
+
+@st.cache_resource
+def _shelf() -> _Shelf:
+    return _Shelf()
+
+
+def dataset(config: DataConfig, tell: Callable[[str], None]) -> Dataset:
+    """The data of a configuration; `tell` hears what is done the first time. Raises InputError if it cannot be had."""
+    key, shelf = json.dumps(asdict(config), sort_keys=True), _shelf()
+    with shelf.lock:  # two visitors at once load once
+        if key in shelf.ready:
+            shelf.ready[key] = shelf.ready.pop(key)  # used last, goes last
+            return shelf.ready[key]
+        when, reason = shelf.failed.get(key, (0.0, ""))
+        if reason and time.monotonic() - when < RETRY_SECONDS:
+            raise InputError(reason)
+        try:
+            loaded = load(config, tell)
+        except InputError as error:
+            shelf.failed[key] = (time.monotonic(), str(error))
+            raise
+        shelf.ready[key] = loaded
+        while len(shelf.ready) > DATASETS or (sum(map(size, shelf.ready.values())) > DATASETS_BYTES and len(shelf.ready) > 1):
+            shelf.ready.pop(next(iter(shelf.ready)))
+        return loaded
+
+
+class Drawn(BaseFigure):
+    """A figure to be shown, not changed: its values in one piece.
+
+    Plotly keeps an object around each of them, and a hover text for each person is an object, too: with those a figure takes two
+    to ten times as much, in places so small and many that what lives on among them keeps the memory from the system.
+    """
+
+    def __init__(self, figure: go.Figure) -> None:
+        self._values = pickle.dumps(figure.to_dict(), protocol=pickle.HIGHEST_PROTOCOL)
+
+    def to_dict(self) -> dict[str, Any]:
+        return dict(pickle.loads(self._values))
+
+
+def drawn(draw: Callable[..., go.Figure], *given: Any, **more: Any) -> Drawn:
+    """What a pure function draws of these, drawn once: plotly checks every value of a figure, which takes longer than a model."""
+    return _drawn(f"{draw.__module__}.{draw.__qualname__}", given, more, draw)
+
+
+@kept(256)
+def _drawn(name: str, given: tuple[Any, ...], more: dict[str, Any], _draw: Callable[..., go.Figure]) -> Drawn:
+    return Drawn(_draw(*given, **more))
+
+
+def opened(run: Run, data: Dataset) -> Recommender:
+    """The run's model in eval mode, checked against the data. Shared by all sessions: never change it."""
+    return _opened(str(run.path), stamp(run), data.hash, data)
+
+
+@kept(6)
+def _opened(path: str, stamp: str, data_hash: str, _data: Dataset) -> Recommender:
+    model = Run(Path(path)).model(_data)
+    for parameter in model.parameters():
+        parameter.requires_grad_(False)
+    return model
+
+
+def traffic(run: Run, model: Recommender, data: Dataset, split: Split = "test") -> Routing:
+    """Which experts everybody's history summons. Only for models that retrieve."""
+    return _traffic(str(run.path), stamp(run), data.hash, split, model, data)
+
+
+@st.cache_data(max_entries=6, show_spinner="Counting how many people summon each expert …")
+def _traffic(path: str, stamp: str, data_hash: str, split: Split, _model: Recommender, _data: Dataset) -> Routing:
+    return routing(_model, _data, split)
+
+
+def example(run: Run, model: Recommender, data: Dataset, split: Split = "test") -> int:
+    """The person that the app opens with."""
+    return _example(str(run.path), stamp(run), data.hash, split, model, data)
+
+
+@st.cache_data(max_entries=12, show_spinner=False)
+def _example(path: str, stamp: str, data_hash: str, split: Split, _model: Recommender, _data: Dataset) -> int:
+    return good_example(_model, _data, split)
+
+
+def printed(run: Run, model: Recommender, data: Dataset, split: Split, user: int, k: int) -> search_checks.Printed:
+    """Eq. 7 as printed, for this person and several hundred others."""
+    return _printed(str(run.path), stamp(run), data.hash, split, user, k, model, data)
+
+
+@st.cache_data(max_entries=32, show_spinner="Searching several hundred people’s experts both ways …")
+def _printed(
+    path: str, stamp: str, data_hash: str, split: Split, user: int, k: int, _model: Recommender, _data: Dataset
+) -> search_checks.Printed:
+    return search_checks.as_printed(first_memory(_model).keys, k, search_checks.people_queries(_model, _data, split, user))
+
+
+def gradients(run: Run, model: Recommender, data: Dataset, user: int) -> DataFrame:
+    """Which parameters learn, with the gate and without."""
+    return _gradients(str(run.path), stamp(run), data.hash, user, model, data)
+
+
+@st.cache_data(max_entries=32, show_spinner="One backward pass with the gate, one without …")
+def _gradients(path: str, stamp: str, data_hash: str, user: int, _model: Recommender, _data: Dataset) -> DataFrame:
+    return gate_lesson.gradients(_model, _data, user)
+
+
+@st.cache_data(max_entries=8, show_spinner="Training two tiny routers …")
+def gate_toy(config: gate_lesson.ToyConfig) -> gate_lesson.ToyResult:
+    """The same tiny router, trained with a gate and without."""
+    return gate_lesson.toy(config)
+
+
+def estimated(config: RunConfig, data: Dataset) -> Estimate:
+    """What this training would cost here; measured once for a configuration and believed for a while."""
+    return _estimated(json.dumps(config.to_dict(), sort_keys=True), data.hash, config, data)
+
+
+@st.cache_data(max_entries=64, ttl=RETRY_SECONDS, show_spinner=False)
+def _estimated(config: str, data_hash: str, _config: RunConfig, _data: Dataset) -> Estimate:
+    return estimate(_config, _data)

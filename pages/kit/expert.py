@@ -1,0 +1,140 @@
+"""The grid of all experts for one person, and one of them in words."""
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from elastic_core.memory.routing import Routing
+from elastic_core.services import inspect
+from elastic_core.services.experts import EVERYONES, SHARED, THEIRS, band, kinds
+from elastic_core.services.inspect import Situation
+from pages.frame import shell
+from pages.frame.shell import Context
+from pages.kit import cache, open_expert, plot, tiles
+from pages.kit.control import picked
+
+EXPERT, GRID = "grid_expert", "grid_chart"
+
+
+def grid(now: Context, here: Situation) -> None:
+    """Query, grid, and the expert that was clicked or chosen."""
+    found = here.found
+    if found is None or not found.halves.shape[2]:
+        st.write("This run has no keys to look experts up by, so there is no grid.")
+        return
+    traffic = cache.traffic(now.run, now.model, now.dataset, now.split)
+    table, width = inspect.experts_table(found, traffic.load), found.query.shape[1]
+    palette = plot.palette(shell.is_dark())
+    st.html(
+        tiles.query_strip(found.query[0].unflatten(0, (2, -1)).tolist(), palette, f"The query: {width} numbers in two halves")
+    )
+    st.session_state[EXPERT] = here.heard[0] if now.expert is None else now.expert
+    summoned = ", ".join(map(str, found.experts[0].tolist()))
+    st.plotly_chart(
+        plot.expert_grid(table, palette, st.session_state[EXPERT], here.silenced),
+        key=GRID, on_select=_picked, selection_mode="points", config=plot.CONFIG,
+        alt=f"Grid of {len(table)} experts, coloured by how many people summon them. Summoned here, strongest first: {summoned}.",
+    )  # fmt: skip
+    how = (
+        f"The history becomes a query of {width} numbers (the two strips). Its orange half is compared with the row sub-keys, "
+        "its blue half with the column sub-keys; a square’s score is the sum of its two edges. Numbered: the squares with the "
+        "highest sums, 1 = strongest."
+        if found.votes is None
+        else "Every event of the history asks the memory and gives its vote to the experts it finds, newer events more than "
+        f"older ones; the two strips are their mean query of {width} numbers. Numbered: the squares with most votes, 1 = first."
+    )
+    st.caption(
+        f"{how} Background: how many of {len(traffic.experts):,} people summon an expert, the hotter the more. Click a square, "
+        "or choose below."
+    )
+    _whose(found.experts[0].numpy(), traffic)
+    _one(now, here, table, traffic)
+
+
+def _whose(summoned: np.ndarray, traffic: Routing) -> None:
+    """Which of the summoned experts are everybody's and which are this person's own, each with the way to its page."""
+    whose, high, even = kinds(traffic, summoned), band(traffic)[1], inspect.even_load(traffic)
+    people = {EVERYONES: f"more than {high} people each", SHARED: "between the two", THEIRS: f"{even:.0f} people or fewer each"}
+    for kind, many in people.items():
+        if not (whose == kind).any():
+            continue
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            st.markdown(f"**{kind.capitalize()}** :small[:gray[({many})]]", width="content")
+            for expert in summoned[whose == kind].tolist():
+                open_expert.button(expert)
+
+
+def _picked() -> None:
+    points = st.session_state[GRID]["selection"]["points"]
+    if points:
+        shell.look_at(int(points[0]["customdata"][0]))
+
+
+def _chosen() -> None:
+    expert = picked(EXPERT)
+    if expert is not None:
+        shell.look_at(expert)
+
+
+def _one(now: Context, here: Situation, table: pd.DataFrame, traffic: Routing) -> None:
+    order = table.query("rank > 0").sort_values("rank")["expert"].tolist() + table.query("rank == 0")["expert"].tolist()
+    # Streamlit remembers a choice by its label, so a label must not change with the person.
+    expert = st.selectbox(
+        "Look at an expert (the summoned ones first)", order, key=EXPERT, format_func=lambda e: f"Expert {e}",
+        on_change=_chosen, disabled=shell.locked("expert"),
+    )  # fmt: skip
+    row = table.iloc[expert]
+    quiet = " and silenced by you" if expert in here.silenced else f", weight {row['gate']:.2f}"
+    place = f"**Summoned here with rank {row['rank']:.0f}{quiet}.**" if row["rank"] else "**Not summoned here.**"
+    found = here.found
+    score = (
+        f"{found.votes[0, expert]:.1%} of the votes"
+        if found is not None and found.votes is not None
+        else f"Score {row['score']:.2f} = {row['row_score']:.2f} (row) + {row['column_score']:.2f} (column)"
+    )
+    st.markdown(
+        f"{place} Row {row['row']:.0f}, column {row['column']:.0f}. {score}. Summoned for "
+        f"**{row['load']:.0f} of {len(traffic.experts):,} people**; were all "
+        f"experts equally busy, it would be {inspect.even_load(traffic):.0f}."
+    )
+    if not row["rank"]:
+        _others(expert, traffic)
+    elif here.heard == [expert]:
+        st.markdown("It is the only expert left, so there is no list without it to compare with.")
+    else:
+        _effect(now, here, expert)
+
+
+def _others(expert: int, traffic: Routing) -> None:
+    people = inspect.people_of(traffic, expert, top=3)
+    if people.empty:
+        st.markdown("Nobody in this data summons this expert: it is **dead** and takes no part in any list.")
+        return
+    st.markdown("It changes nothing in this list. It speaks loudest for:")
+    with st.container(horizontal=True):
+        for user in people["user"]:
+            st.button(f"Person {user + 1}", key=f"grid_meet_{user}", on_click=shell.meet, args=(int(user),))
+
+
+def _effect(now: Context, here: Situation, expert: int) -> None:
+    found = inspect.effect(now.model, now.dataset, here, expert, top=4)
+    up, down = st.columns(2)
+    up.markdown(f"**Makes likelier for this person**\n{_lines(found.promotes)}")
+    down.markdown(f"**Holds back for this person**\n{_lines(found.holds_back)}")
+    st.caption("Measured by taking this expert away: the chance with it, divided by the chance without it.")
+
+
+def _lines(table: pd.DataFrame) -> str:
+    rows = [f"\n- ×{row.times:.2f} {shell.plain(inspect.split_year(str(row.title))[0])}" for row in table.itertuples()]
+    return "".join(rows) or "\n- nothing near the top"
+
+
+def table_twin(now: Context, here: Situation) -> None:
+    """The grid as a table."""
+    panel = st.expander("Show the experts as a table", icon=":material/table:", on_change="rerun")
+    if panel.open and here.found is not None and here.found.halves.shape[2]:
+        traffic = cache.traffic(now.run, now.model, now.dataset, now.split)
+        frame = inspect.experts_table(here.found, traffic.load)
+        panel.dataframe(
+            frame, hide_index=True, alt="All experts: row, column, score, how many people summon it, rank and gate here"
+        )

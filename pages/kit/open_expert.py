@@ -1,0 +1,35 @@
+"""The way from a chosen expert on a chart to that expert's own page."""
+
+import streamlit as st
+from streamlit.errors import StreamlitAPIException
+
+from pages.frame import shell
+
+PAGE = "experts/page.py"
+
+
+def clicked(key: str) -> None:
+    """The callback of a chart whose marks carry the expert's number first in `customdata`."""
+    points = st.session_state[key]["selection"]["points"]
+    if points and points[0].get("customdata"):
+        shell.look_at(int(points[0]["customdata"][0]))
+
+
+def button(expert: int) -> None:
+    """An expert's number that opens its page. A link cannot: its address would not move a box that stands already."""
+    if st.button(
+        f"{expert}", key=f"open_expert_{expert}", on_click=shell.look_at, args=(expert,), type="tertiary",
+        disabled=shell.locked("expert"),
+    ):  # fmt: skip
+        shell.go(PAGE)
+
+
+def card(text: str) -> None:
+    """A line about the chosen expert and the link to its page, where there is one."""
+    with st.container(horizontal=True, vertical_alignment="center", border=True):
+        st.markdown(text, width="stretch")
+        if (shell.RUNS.parent / PAGE).is_file():
+            try:
+                st.page_link(PAGE, label="Open this expert", icon=":material/hub:", width="content")
+            except StreamlitAPIException:  # the page is not in the menu
+                st.caption("Its own page is not part of this app.")

@@ -1,0 +1,121 @@
+"""Items as small drawn covers: genre colour, initials, year. Pure: rows to HTML; every text from the data is escaped."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from elastic_core.text import html as escape
+from pages.kit.plot import Palette
+
+STOP = {"the", "a", "an", "of", "and", "in", "la", "le", "les", "il", "el"}
+
+
+@dataclass(frozen=True)
+class Tile:
+    """One item as people see it. `mark` is a short word beside it, `note` a longer one that is read out."""
+
+    name: str
+    year: str
+    genres: tuple[str, ...]
+    lead: str = ""
+    mark: str = ""
+    note: str = ""
+    gold: bool = False
+    faded: bool = False
+    why: str = ""  # who suggests it
+
+
+class Colours:
+    """A colour per genre: the most frequent genres get one each, the rest share the last."""
+
+    def __init__(self, genres: Sequence[str], palette: Palette) -> None:
+        self.palette = palette
+        self.by_genre = dict(zip(genres, palette.categories[:-1], strict=False))
+
+    def of(self, genres: tuple[str, ...]) -> str:
+        known = next((self.by_genre[genre] for genre in genres if genre in self.by_genre), None)
+        return known or self.palette.categories[-1]
+
+
+def initials(name: str) -> str:
+    """Two letters (or a number) that stand for a title."""
+    words = [word for word in re.findall(r"\w+", name) if word.lower() not in STOP] or re.findall(r"\w+", name)
+    if len(words) == 1:
+        return words[0][:2].upper()
+    return "".join(word if word.isdecimal() and len(word) < 4 else word[0].upper() for word in words[:2]) or "?"
+
+
+def ink(colour: str) -> str:
+    """Black or white, whichever reads better on a colour."""
+    red, green, blue = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
+    light = 0.2126 * red**2.2 + 0.7152 * green**2.2 + 0.0722 * blue**2.2
+    return "#000000" if light > 0.18 else "#ffffff"
+
+
+def ribbon(tiles: Iterable[Tile], colours: Colours, label: str) -> str:
+    """A history, oldest first, as a row that wraps on narrow screens."""
+    cells = "".join(_ribbon_tile(tile, colours) for tile in tiles)
+    return (
+        f'<ol aria-label="{escape(label)}" style="display:grid;grid-template-columns:repeat(auto-fit,minmax(3.7rem,1fr));'
+        f'gap:.35rem;list-style:none;margin:0;padding:0">'
+        f"{cells}</ol>"
+    )
+
+
+def ranking(tiles: Iterable[Tile], colours: Colours, label: str) -> str:
+    """Suggestions, best first."""
+    rows = "".join(_ranking_tile(tile, colours) for tile in tiles)
+    return f'<ol aria-label="{escape(label)}" style="list-style:none;margin:0;padding:0">{rows}</ol>'
+
+
+def query_strip(halves: Sequence[Sequence[float]], palette: Palette, label: str) -> str:
+    """The query as two rows of cells, the row half warm and the column half cool; the fuller the colour, the larger."""
+    strips = "".join(_strip(values, ramp[1]) for values, ramp in zip(halves, (palette.warm, palette.cool), strict=True))
+    return f'<div role="img" aria-label="{escape(label)}">{strips}</div>'
+
+
+def _strip(values: Sequence[float], colour: str) -> str:
+    largest = max((abs(value) for value in values), default=1.0) or 1.0
+    cells = "".join(
+        f'<span style="flex:1;background:{colour};opacity:{0.06 + 0.94 * abs(value) / largest:.2f}"></span>' for value in values
+    )
+    return f'<div style="display:flex;gap:1px;height:.7rem;margin-bottom:3px">{cells}</div>'
+
+
+def _cover(tile: Tile, colours: Colours, size: str) -> str:
+    colour = colours.of(tile.genres)
+    year = f'<span style="font-size:.62rem;font-weight:500">{escape(tile.year)}</span>' if tile.year else ""
+    return (
+        f'<span aria-hidden="true" style="{size};background:{colour};color:{ink(colour)};border-radius:.35rem;display:flex;'
+        f'flex-direction:column;align-items:center;justify-content:center;line-height:1.15;font-weight:700;flex:none">'
+        f'<span style="font-size:.85rem">{escape(initials(tile.name))}</span>{year}</span>'
+    )
+
+
+def _ribbon_tile(tile: Tile, colours: Colours) -> str:
+    faded = "opacity:.4;text-decoration:line-through;" if tile.faded else ""
+    about = " · ".join(filter(None, (tile.name, tile.year, ", ".join(tile.genres), tile.note)))
+    name = (
+        '<span style="font-size:.72rem;line-height:1.2;display:-webkit-box;-webkit-line-clamp:3;-webkit-box-orient:vertical;'
+        f'overflow:hidden;overflow-wrap:anywhere">{escape(tile.name)}</span>'
+    )
+    return (
+        f'<li title="{escape(about)}" style="min-width:0;display:flex;flex-direction:column;'
+        f'gap:.2rem;{faded}">{_cover(tile, colours, "width:100%;height:2.7rem")}{name}</li>'
+    )
+
+
+def _ranking_tile(tile: Tile, colours: Colours) -> str:
+    gold = colours.palette.gold
+    frame = f"border:2px solid {gold};background:{gold}26;" if tile.gold else "border:2px solid transparent;"
+    star = f'<b style="font-size:.75rem">★ {escape(tile.note)}</b>' if tile.gold else ""
+    detail = escape(", ".join(tile.genres))
+    why = f'<br><span style="font-size:.72rem">{escape(tile.why)}</span>' if tile.why else ""
+    return (
+        f'<li style="display:flex;gap:.5rem;align-items:center;padding:.1rem .3rem;border-radius:.5rem;{frame}">'
+        f'<span style="width:1.9rem;text-align:right;font-variant-numeric:tabular-nums;flex:none">{escape(tile.lead)}</span>'
+        f"{_cover(tile, colours, 'width:2.5rem;height:2.1rem')}"
+        f'<span style="flex:1;min-width:0;line-height:1.2"><span style="font-size:.9rem">{escape(tile.name)}</span> {star}<br>'
+        f'<span style="font-size:.72rem;opacity:.75">{detail}</span>{why}</span>'
+        f'<span style="flex:none;font-size:.8rem;font-weight:600">{escape(tile.mark)}</span></li>'
+    )

@@ -1,0 +1,140 @@
+"""How every chart and table of the app is shown: drawn, explained, readable as a table, and ready to take away."""
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import pandas as pd
+import streamlit as st
+from plotly.basedatatypes import BaseFigure
+
+from elastic_core import text
+from elastic_core.services import exports
+from pages.frame import shell
+from pages.kit import plot
+
+Mode = Literal["points", "box", "lasso"]
+SHOWN, CALLED = "view_tables", "view_called"
+
+
+@dataclass(frozen=True)
+class About:
+    """What to say about a chart. `test` is the test that guards its numbers, as `file::test`."""
+
+    question: str
+    computed: str
+    misread: str
+    formula: str = ""
+    test: str = ""
+
+
+def begin() -> None:
+    """Forget what the last run of a page showed. Called by the frame before each page."""
+    st.session_state[SHOWN] = {}
+
+
+def chart(
+    key: str,
+    figure: BaseFigure,
+    table: pd.DataFrame,
+    about: About,
+    alt: str,
+    *,
+    on_select: Callable[[], None] | None = None,
+    selection_mode: Mode | tuple[Mode, ...] = "points",
+) -> None:
+    """A figure with its explanation, its table and its files. With `on_select`, read `st.session_state[key]` there."""
+    chosen: dict[str, Any] = {"on_select": _later(key, on_select), "selection_mode": selection_mode} if on_select else {}
+    st.plotly_chart(figure, key=key, config=plot.CONFIG, alt=alt, **chosen)
+    remember(key, table)
+    _below(key, about, table, alt, figure)
+
+
+def _later(key: str, call: Callable[[], None]) -> Callable[[], None]:
+    """Calls what the chart of this key was last given.
+
+    Streamlit identifies a chart that can be clicked by all it shows, and keeps the callback of every one a visit has seen. A
+    function of a page's script holds everything that the script computed, so it must not be the one that Streamlit keeps.
+    """
+    st.session_state.setdefault(CALLED, {})[key] = call
+    return functools.partial(_call, key)
+
+
+def _call(key: str) -> None:
+    st.session_state[CALLED][key]()
+
+
+def table(key: str, frame: pd.DataFrame, about: About, alt: str, **more: Any) -> Any:
+    """The same for what is a table in the first place. Further arguments go to `st.dataframe`; returns what it returns."""
+    answer = st.dataframe(frame, key=key, hide_index=True, alt=alt, **more)
+    remember(key, frame)
+    _below(key, about, frame, alt, None)
+    return answer
+
+
+def foot(command: str, *words: object, **settings: Any) -> None:
+    """The end of a page: its address, all its tables in one file, and the command that computes the same.
+
+    `command` is ours; names and ids follow as `words`, each quoted for a shell.
+    """
+    command = " ".join([command, text.shell(*words)]) if words else command
+    now = {"run": shell.context().run.name, "user": shell.context().user + 1, **settings}
+    st.divider()
+    with st.container(horizontal=True):
+        with st.popover("Copy link", icon=":material/link:", key="foot_link"):
+            st.write("This address opens the same view, on this or a restarted server.")
+            st.code(shell.link(), language=None, wrap_lines=True)
+        panel = st.popover("Download this view", icon=":material/download:", key="foot_view", on_change="rerun")
+        if panel.open:
+            shown = dict(st.session_state[SHOWN])
+            panel.write(f"The settings and the {len(shown)} tables behind this page, as JSON.")
+            link = shell.link()
+            panel.download_button(
+                "JSON", lambda: exports.to_json(shown, {**now, "address": link, "command": command}), "view.json",
+                "application/json", key="foot_json", on_click="ignore", icon=":material/data_object:",
+            )  # fmt: skip
+        with st.popover("Reproduce", icon=":material/terminal:", key="foot_command"):
+            st.write("In a terminal, in the folder of the project:")
+            st.code(command, language="bash", wrap_lines=True)
+
+
+def explain(about: About) -> None:
+    """The popover that every chart has; on its own where something other than a chart needs it."""
+    with st.popover("What am I looking at?", icon=":material/help:", type="tertiary"):
+        st.markdown(f"**The question.** {about.question}\n\n**How it is computed.** {about.computed}")
+        if about.formula:
+            st.latex(about.formula)
+        st.markdown(f"**How it is misread.** {about.misread}")
+        if about.test:
+            st.caption(f"Guarded by `{about.test}`.")
+
+
+def remember(key: str, table: pd.DataFrame) -> None:
+    """Adds a table to what "Download this view" holds, for what is drawn in another way than as a chart."""
+    st.session_state.setdefault(SHOWN, {})[key] = table
+
+
+@st.fragment
+def _below(key: str, about: About, table: pd.DataFrame, alt: str, figure: BaseFigure | None) -> None:
+    """One quiet row. A fragment, so that opening a panel does not run the page again."""
+    with st.container(horizontal=True, gap="small"):
+        explain(about)
+        name = "Table and files" if figure is not None else "Files"
+        panel = st.popover(name, icon=":material/table:", type="tertiary", key=f"{key}_files", on_change="rerun")
+    if not panel.open:
+        return
+    with panel:
+        if figure is not None:
+            st.dataframe(table, hide_index=True, alt=f"The numbers behind: {alt}", height=min(320, 40 + 35 * len(table)))
+        with st.container(horizontal=True):
+            _file(key, "CSV", lambda: exports.to_csv(table), f"{key}.csv", "text/csv")
+            _file(key, "JSON", lambda: exports.to_json({key: table}, {}), f"{key}.json", "application/json")
+            if figure is not None:
+                _file(key, "HTML", lambda: figure.to_html(include_plotlyjs=True), f"{key}.html", "text/html")
+        if figure is not None:
+            st.caption("HTML works without a network. For a PNG, point at the chart and press the camera in its corner.")
+
+
+def _file(key: str, label: str, data: Callable[[], str], name: str, mime: str) -> None:
+    st.download_button(label, data, name, mime, key=f"{key}_{label}", on_click="ignore", icon=":material/download:")

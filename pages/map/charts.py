@@ -1,0 +1,104 @@
+"""The map of the experts. Pure: arrays in, a plotly figure out. Every expert is one mark, with its number in `customdata`."""
+
+from collections.abc import Collection, Mapping
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+
+from elastic_core.services.projection_map import COLOURS, NO_GENRE, NO_INTEREST, OTHERS, Map, commonest
+from elastic_core.text import figure as safe
+from pages.kit.plot import Palette
+
+SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star", "triangle-down")
+VECTOR = 2_000  # marks up to which the figure is drawn as vectors, without WebGL
+LEGEND = 9
+
+
+def memory(
+    drawn: Map, table: pd.DataFrame, labels: np.ndarray, colour: str, colours: Palette, *,
+    summoned: Mapping[int, int], selected: int | None, chosen: Collection[int], tool: str, span: float | None = None,
+) -> go.Figure:  # fmt: skip
+    """`labels [n]` as from `projection_map.labels`; `summoned`: expert → rank for this person; the rest is greyed if some are
+    `chosen`."""
+    figure = go.Figure()
+    for name, rows, marker in _groups(labels, colour, colours):
+        figure.add_trace(_marks(drawn, table, labels, name, rows, marker, colours, summoned, selected, chosen))
+    at = np.flatnonzero(drawn.experts == selected)
+    if len(at):
+        x, y = drawn.xy[at[0]].tolist()
+        label = {"bgcolor": colours.ground, "bordercolor": colours.picked, "arrowcolor": colours.picked, "ax": 26, "ay": -26}
+        figure.add_annotation(x=x, y=y, text=f"<b>expert {selected}</b>", font={"color": colours.text}, **label)
+    shown = len(figure.data) > 1 and len(figure.data) <= LEGEND + 1
+    figure.update_layout(
+        height=520, margin={"l": 4, "r": 4, "t": 28 if shown else 8, "b": 4}, dragmode=tool if tool != "click" else False,
+        clickmode="event+select", hovermode="closest", uirevision="map", showlegend=shown,
+        legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0, "itemsizing": "constant"},
+        newselection={"line": {"color": colours.picked}},
+    )  # fmt: skip
+    axis = {"showgrid": False, "zeroline": False, "showticklabels": False, "ticks": "", "title": ""}
+    reach = {"range": [-span, span]} if span else {}
+    figure.update_xaxes(**axis, **reach)
+    figure.update_yaxes(**axis, **reach, scaleanchor="x", scaleratio=1)
+    return figure
+
+
+def plain(xy: np.ndarray, colours: Palette) -> go.Figure:
+    """The same kind of map of random vectors, without anything to click."""
+    figure = go.Figure(
+        go.Scatter(x=xy[:, 0], y=xy[:, 1], mode="markers", marker={"color": colours.muted, "size": 6}, hoverinfo="skip")
+    )
+    figure.update_layout(height=300, margin={"l": 4, "r": 4, "t": 8, "b": 4}, dragmode=False, showlegend=False)
+    axis = {"showgrid": False, "zeroline": False, "showticklabels": False, "fixedrange": True}
+    figure.update_xaxes(**axis)
+    figure.update_yaxes(**axis, scaleanchor="x", scaleratio=1)
+    return figure
+
+
+def _groups(labels: np.ndarray, colour: str, colours: Palette) -> list[tuple[str, np.ndarray, dict[str, object]]]:
+    """One trace a label, or one for numbers: name, rows, marker."""
+    if labels.dtype.kind not in "OUS":
+        ramp = [[i / (len(colours.load) - 1), shade] for i, shade in enumerate(colours.load)]
+        bar = {"title": {"text": "people" if colour == "load" else "epoch"}, "thickness": 10, "len": 0.6}
+        marker = {"color": labels, "colorscale": ramp, "cmin": 0, "cmax": max(float(labels.max(initial=0)), 1), "colorbar": bar}
+        return [(COLOURS.get(colour, colour), np.arange(len(labels)), marker)]
+    lines = colour in ("row", "column")
+    names = sorted(set(labels.tolist()), key=lambda name: int(name.split()[-1])) if lines else commonest(labels)
+    groups: list[tuple[str, np.ndarray, dict[str, object]]] = []
+    for i, name in enumerate(names):
+        symbol = SYMBOLS[(i if not lines else i // 8) % len(SYMBOLS)]
+        groups.append((name, np.flatnonzero(labels == name), {"color": colours.categories[i % 7], "symbol": symbol}))
+        if lines:
+            groups[-1][2]["color"] = colours.categories[i % 8]
+    rest = ~np.isin(labels, [*names, NO_GENRE, NO_INTEREST])
+    groups.append((OTHERS, np.flatnonzero(rest), {"color": colours.text, "symbol": "hexagon-open"}))
+    for name in (NO_GENRE, NO_INTEREST):
+        groups.append((name, np.flatnonzero(labels == name), {"color": colours.muted, "symbol": "circle-open"}))
+    return [group for group in groups if len(group[1])]
+
+
+def _marks(
+    drawn: Map, table: pd.DataFrame, labels: np.ndarray, name: str, rows: np.ndarray, marker: dict[str, object],
+    colours: Palette, summoned: Mapping[int, int], selected: int | None, chosen: Collection[int],
+) -> go.Scatter | go.Scattergl:  # fmt: skip
+    experts = drawn.experts[rows]
+    ranks = np.array([summoned.get(int(e), 0) for e in experts])
+    ring = np.where(experts == selected, 4, np.where(ranks > 0, 2.5, np.where(drawn.placed[rows], 1.5, 0.6)))
+    edge = np.where(experts == selected, colours.picked, np.where(ranks > 0, colours.text, colours.line))
+    size = np.where((ranks > 0) | (experts == selected), 17, 10 if len(labels) <= VECTOR else 6)
+    about = table.iloc[experts]
+    said = np.where(ranks > 0, "summoned for this person, rank " + ranks.astype(str).astype(object), "not summoned here")
+    said = np.where(drawn.placed[rows], said.astype(object) + "; placed beside its nearest", said)
+    called = [safe(label) if isinstance(label, str) else label for label in labels[rows]]
+    details = np.stack([experts, about["row"], about["column"], about["load"], np.array(called, dtype=object), said], axis=1)
+    kind = go.Scatter if len(labels) <= VECTOR else go.Scattergl
+    inside = np.flatnonzero(np.isin(experts, list(chosen))) if chosen else None
+    return kind(
+        x=drawn.xy[rows, 0], y=drawn.xy[rows, 1], mode="markers+text", name=safe(name), customdata=details,
+        text=[f"<b>{rank}</b>" if rank else "" for rank in ranks], textposition="top center",
+        textfont={"color": colours.text, "size": 13}, marker={**marker, "size": size, "line": {"width": ring, "color": edge}},
+        cliponaxis=False, selectedpoints=inside, selected={"marker": {"opacity": 1}},
+        unselected={"marker": {"opacity": 0.15 if chosen else 1}, "textfont": {"color": colours.text}},
+        hovertemplate="<b>expert %{customdata[0]}</b><br>row %{customdata[1]}, column %{customdata[2]}<br>"
+        "%{customdata[3]} people<br>%{customdata[4]}<br>%{customdata[5]}<extra></extra>",
+    )  # fmt: skip

@@ -1,0 +1,215 @@
+"""Memory map: do experts form regions, and can this picture be trusted?"""
+
+import numpy as np
+import streamlit as st
+
+from elastic_core.services import inspect, projection, projection_map, projection_trust, traffic_runs
+from elastic_core.services.projection import DISTANCES, LAID_OUT, NEIGHBOURS, SEEDS, Settings
+from elastic_core.services.projection_map import COLOURS, Map
+from pages.frame import shell
+from pages.kit import cache, open_expert, plot, view
+from pages.kit.control import one_of
+from pages.map import answers, charts, compute, sets, words
+
+LAYOUTS = {"pca": "PCA", "umap": "UMAP", "epochs": "Over the epochs"}
+TOOLS = {"click": "Click", "lasso": "Lasso", "select": "Box", "pan": "Move"}  # under a lasso plotly reports no clicks
+KEY = "map_chart"
+
+
+def controls() -> None:
+    shell.lockable(
+        {"map_layout": "Kind of map", "map_colour": "Colour", "map_near": "UMAP: neighbours", "map_dist": "UMAP: least distance",
+         "map_seed": "UMAP: seed", "map_tool": "What the mouse does", "map_epoch": "Epoch", "map_set": "Chosen experts"}
+    )  # fmt: skip
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        _choice("Map", LAYOUTS, "map_layout", "pca")
+        offered = projection_map.offered(table)
+        first = next(name for name in ("interest", "genre", "load") if name in offered)
+        st.selectbox(
+            "Colour", offered, offered.index(first), format_func=COLOURS.__getitem__, key="map_colour", bind="query-params",
+            disabled=shell.locked("map_colour"), width=260,
+        )  # fmt: skip
+        _choice("Mouse", TOOLS, "map_tool", "click")
+    if st.session_state["map_layout"] == "umap":
+        with st.container(horizontal=True):
+            _choice("Neighbours", {n: str(n) for n in NEIGHBOURS}, "map_near", 15)
+            _choice("Least distance", {d: f"{d:g}" for d in DISTANCES}, "map_dist", 0.1)
+            _choice("Seed", {s: str(s) for s in SEEDS}, "map_seed", 0)
+
+
+def _choice(label: str, options: dict, key: str, default: object) -> None:  # type: ignore[type-arg]
+    one_of(label, list(options), key=key, default=default, named=options.__getitem__, width="content")
+
+
+def settings() -> Settings:
+    return Settings(st.session_state.get("map_near", 15), st.session_state.get("map_dist", 0.1))
+
+
+def drawn_map() -> tuple[Map, str, float | None]:
+    """The map that is asked for, what it is, and how far its axes reach (for maps that must keep them)."""
+    layout, always = st.session_state["map_layout"], [*summoned, focus, *chosen]
+    if layout == "umap":
+        found = projection_map.by_umap(values, store, settings(), st.session_state["map_seed"], always) if store else None
+        if found is not None:
+            return found, "UMAP", None
+        compute.offer(now, settings(), projection_map.to_lay_out(load, always))
+    elif layout == "epochs":
+        over = over_epochs()
+        if over is not None:
+            return over
+    return projection_map.by_pca(values, load, always, answers.pca), "PCA", None
+
+
+def over_epochs() -> tuple[Map, str, float] | None:
+    numbers, layouts = answers.epochs(now.run) if len(values) <= LAID_OUT and now.run.snapshots() else ([], np.zeros((0, 0, 2)))
+    if len(numbers) < 2 or layouts.shape[1] != len(values):
+        st.info(
+            "This run kept no snapshots of its experts, so only the end of training can be shown. Newer runs keep them when they "
+            "are trained with `--set train.snapshots=true`."
+        )
+        return None
+    kinds = {"pca": "Aligned PCA", "umap": "Aligned UMAP"}
+    _choice("Aligned by", kinds, "map_aligned", "pca")
+    kind = "PCA"
+    if st.session_state["map_aligned"] == "umap":
+        if store is not None and len(store.epochs):
+            numbers, layouts, kind = store.epochs.tolist(), store.aligned.astype(np.float32), "UMAP"
+        else:
+            compute.offer(now, settings(), np.arange(len(values)), aligned=True)
+    st.select_slider(
+        "After epoch", numbers, numbers[-1], key="map_epoch", bind="query-params", disabled=shell.locked("map_epoch")
+    )
+    xy = layouts[numbers.index(st.session_state["map_epoch"])]
+    return Map(np.arange(len(xy)), xy, np.zeros(len(xy), dtype=bool)), f"Aligned {kind}", projection.reach(layouts)
+
+
+def labelled() -> np.ndarray:
+    """What colours every expert; over the epochs the load is that epoch's."""
+    colour = st.session_state["map_colour"]
+    if colour == "load" and kind.startswith("Aligned"):
+        numbers, loads = traffic_runs.load_by_epoch(now.run)
+        if st.session_state["map_epoch"] in numbers:
+            return loads[numbers.index(st.session_state["map_epoch"])].astype(float)
+    return projection_map.labels(table, colour)
+
+
+def picked() -> None:
+    """A drawn region becomes the chosen set; a click chooses an expert. Ids are kept here, for the event is soon forgotten."""
+    selection = st.session_state[KEY]["selection"]
+    experts = [int(point["customdata"][0]) for point in selection["points"] if point.get("customdata")]
+    if selection.get("lasso") or selection.get("box"):
+        sets.choose(experts)
+    elif experts:
+        shell.look_at(experts[0])
+
+
+def picture() -> None:
+    colour = st.session_state["map_colour"]
+    figure = cache.drawn(
+        charts.memory, drawn, table, labels[drawn.experts], colour, palette, summoned=summoned, selected=focus, chosen=chosen,
+        tool=st.session_state["map_tool"], span=span,
+    )  # fmt: skip
+    frame = table.iloc[drawn.experts][["expert", "row", "column", "load"]].assign(
+        x=drawn.xy[:, 0],
+        y=drawn.xy[:, 1],
+        colour=labels[drawn.experts],
+        summoned=[summoned.get(int(e), 0) for e in drawn.experts],
+    )
+    alt = (
+        f"{kind} map of {len(drawn.experts):,} of {len(values):,} experts, coloured by {COLOURS[colour].lower()}. "
+        f"Summoned for person {now.user + 1}, strongest first: {', '.join(map(str, summoned))}."
+    )
+    about = words.EPOCHS if kind.startswith("Aligned") else words.MAP
+    view.chart(KEY, figure, frame, about, alt, on_select=picked, selection_mode=("points", "lasso", "box"))
+    sampled = ""
+    if len(drawn.laid) < len(values):
+        sampled = f" A sample of {len(drawn.laid):,} by load, {int(drawn.placed.sum())} more placed beside their nearest."
+    st.caption(
+        f"Numbered: what person {now.user + 1} summons. Click a mark to look at it, or take Lasso or Box for a set.{sampled}"
+    )
+
+
+def neighbours() -> None:
+    row = table.iloc[focus]
+    genre = f", its people like {shell.plain(str(label))} more than others do" if (label := _genre()) else ""
+    open_expert.card(f"**Expert {focus}** · row {row['row']}, column {row['column']} · {row['load']:,} people{genre}.")
+    near = projection_trust.beside(values, drawn.experts, drawn.xy, focus)
+    st.markdown(
+        f"**{int(near['in both'].sum())} of its {len(near)} nearest** on the map are among its {len(near)} nearest in the "
+        "original space."
+    )
+    shown = near.drop(columns="rank").rename(columns={"original": "in truth", "rank on map": "map place", "in both": "true?"})
+    view.table(
+        "map_near_table", shown.round(2), words.NEAR, f"Nearest experts of expert {focus} in truth and on the map",
+        height=320, column_config=words.NEAR_COLUMNS,
+    )  # fmt: skip
+
+
+def _genre() -> str:
+    label = str(projection_map.labels(table, "genre")[focus]) if "people_genre" in table else ""
+    return "" if label == projection_map.NO_GENRE else label
+
+
+def trust() -> None:
+    st.subheader("Can this picture be trusted?", anchor=False)
+    method = "UMAP" if kind == "UMAP" else "PCA"
+    laid = store.experts if kind == "UMAP" and store is not None else projection.sample(load, LAID_OUT)
+    panel = answers.trust(now.run, now.model, settings(), laid)
+    count = int(panel["neighbours"].iloc[0])
+    agreement = projection_trust.agreement(store, settings(), count) if store is not None and method == "UMAP" else None
+    st.markdown(words.trusted(panel, method, agreement))
+    left, right = st.columns([3, 2], gap="medium")
+    with left:
+        shown = panel.assign(seed=panel["seed"].astype("string").fillna("")).rename(columns={"trust": "trustworthiness"}).round(3)
+        view.table("map_trust", shown, words.TRUST, f"Trustworthiness and overlap of {len(panel)} maps")
+    with right:
+        noise = store.get(settings(), 0, "null") if method == "UMAP" and store is not None else None
+        if noise is None:
+            noise = answers.pca(projection.random_like(values[laid]))
+        st.markdown(f"**The same {method} of random vectors**")
+        st.plotly_chart(
+            cache.drawn(charts.plain, noise, palette),
+            key="map_null",
+            config=plot.CONFIG,
+            alt=f"{method} map of {len(noise):,} random vectors",
+        )
+
+
+now = shell.context()
+st.title("Do experts form regions, and can this picture be trusted?", anchor=False)
+if not inspect.memory_size(now.model):
+    st.info("This run has no interest memory, so there is no map to draw. Choose an ELASTIC run on the left.")
+    view.foot("python -m elastic_core evaluate", now.run.name)
+    st.stop()
+st.write(
+    f"Each mark is one of the {inspect.memory_size(now.model):,} experts, a row of {now.model.config.width} numbers laid flat. "
+    "Marks that lie together hold similar numbers, as far as two dimensions can show it."
+)
+values, store, table = answers.values(now.run, now.model), answers.store(now.run, now.model), answers.table(now)
+load, palette = table["load"].to_numpy(), plot.palette(shell.is_dark())
+summoned = {int(e): rank for rank, e in enumerate(cache.traffic(now.run, now.model, now.dataset, now.split).experts[now.user], 1)}
+focus = now.expert if now.expert is not None else next(iter(summoned))
+chosen, unknown = sets.chosen(table)
+controls()
+compute.watch()
+drawn, kind, span = drawn_map()
+labels = labelled()
+left, right = st.columns([3, 2], gap="medium")
+with left:
+    picture()
+with right:
+    neighbours()
+sets.bar(now, chosen, unknown, values)
+if chosen:
+    sets.summary(chosen, table, values)
+whole = labels.dtype.kind in "OUS"
+found = answers.region(now.run, now.model, drawn.laid, st.session_state["map_colour"], labels[drawn.laid])
+st.markdown(words.regions(st.session_state["map_colour"], whole, found, projection_trust.neighbours(min(len(drawn.laid), 1_500))))
+trust()
+view.foot(
+    "python -m elastic_core.services.projection_worker checkpoints",
+    *("--run", now.run.name, "--neighbours", settings().neighbours, "--distance", f"{settings().distance:g}"),
+    **{name: st.session_state[name] for name in ("map_layout", "map_colour", "map_set")},
+    expert=focus,
+    chosen=chosen,
+)

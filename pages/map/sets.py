@@ -1,0 +1,114 @@
+"""Sets of experts: chosen by lasso or text, kept under a name, taken away as a file. Small sets live in the address."""
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from elastic_core.errors import InputError
+from elastic_core.services import projection, projection_map, projection_trust
+from pages.frame import shell
+from pages.frame.shell import Context
+from pages.kit import view
+from pages.map import words
+
+TEXT, LARGE, KEPT, NAME, SAID, FILE = "map_set", "map_large", "map_kept", "map_name", "map_said", "map_file"
+
+
+def choose(experts: list[int]) -> None:
+    """Make this the chosen set. For callbacks."""
+    text = projection_map.written(experts)
+    small = len(text) <= projection_map.WRITTEN
+    st.session_state[TEXT], st.session_state[LARGE] = (text, []) if small else ("", sorted(experts))
+
+
+def chosen(table: pd.DataFrame) -> tuple[list[int], list[str]]:
+    """The chosen experts and what of the text names none. Known before the box is drawn, because the map comes first."""
+    text = str(st.session_state.get(TEXT, st.query_params.get(TEXT, "")) or "")
+    large = [e for e in st.session_state.get(LARGE, []) if e < len(table)]
+    return projection_map.pick(text, table) if text.strip() else (large, [])
+
+
+def bar(now: Context, experts: list[int], unknown: list[str], values: np.ndarray) -> None:
+    """The box, and what can be done with a set."""
+    kept: dict[str, list[int]] = st.session_state.setdefault(KEPT, {}).setdefault(now.run.name, {})
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        st.text_input(
+            "Choose experts", key=TEXT, bind="query-params", placeholder="draw on the map, or type: 12, 40-47, row 3, Comedy",
+            disabled=shell.locked(TEXT), width=420, max_chars=4_000,
+            help="Numbers, ranges, a row, a column, “dead”, or a genre that stands out among the people of an expert.",
+        )  # fmt: skip
+        st.button("Clear", on_click=choose, args=([],), disabled=not experts, icon=":material/close:")
+        with st.popover("Keep as", icon=":material/bookmark:", disabled=not experts):
+            st.text_input("Name", key=NAME, max_chars=40, placeholder="for example: night owls")
+            st.button("Keep", on_click=_keep, args=(kept, experts), key="map_keep")
+        with st.popover("File", icon=":material/folder_open:", key="map_files"):
+            _files(now, kept, values)
+    if unknown:
+        st.warning("No expert is called " + ", ".join(shell.quoted(part) for part in unknown[:5]) + " in this run.")
+    if said := st.session_state.pop(SAID, ""):
+        st.warning(shell.plain(said))
+    for name, members in list(kept.items()):
+        with st.container(horizontal=True, vertical_alignment="center"):
+            label = f"{shell.plain(name)} ({len(members)})"
+            st.button(label, key=f"map_show_{name}", on_click=choose, args=(members,), icon=":material/bookmark:")
+            st.button("Forget", key=f"map_drop_{name}", on_click=kept.pop, args=(name, None), type="tertiary")
+
+
+def summary(experts: list[int], table: pd.DataFrame, values: np.ndarray) -> None:
+    """What a set has in common."""
+    part = table.iloc[experts]
+    share = part["load"].sum() / max(table["load"].sum(), 1)
+    said = (
+        f"**{len(part)} experts chosen.** They carry {share:.1%} of the traffic with {len(part) / len(table):.1%} of the experts."
+    )
+    if "people_genre" in table and (names := projection_map.commonest(projection_map.labels(part, "genre"), 3)):
+        said += f" Genres that stand out among their people: {', '.join(map(shell.plain, names))}."
+    if 1 < len(part) < len(table):
+        tight, low, high = projection_trust.tightness(values, np.array(experts))
+        said += f" Mean cosine among them, in the original space: **{tight:.2f}** (random sets: {low:.2f} to {high:.2f})."
+    st.markdown(said)
+    shown = part[
+        [name for name in ("expert", "row", "column", "load", "people_genre", "people_lift", "interest") if name in part]
+    ]
+    with st.expander("The chosen experts as a table", on_change="rerun", key="map_members") as panel:
+        if panel.open:
+            view.table("map_members_table", shown, words.SET, "The chosen experts: place, load and genre", height=240)
+
+
+def _keep(kept: dict[str, list[int]], experts: list[int]) -> None:
+    name = " ".join(str(st.session_state.get(NAME, "")).split())[:40] or f"set {len(kept) + 1}"
+    if len(kept) >= 20 and name not in kept:
+        st.session_state[SAID] = "Twenty sets are kept already; forget one first."
+    else:
+        kept[name] = experts
+
+
+def _files(now: Context, kept: dict[str, list[int]], values: np.ndarray) -> None:
+    mark = projection.fingerprint(values)
+    text = projection_map.to_file(now.run.name, mark, kept)
+    st.download_button(
+        "Download the kept sets",
+        text,
+        f"{now.run.name}-sets.json",
+        "application/json",
+        disabled=not kept,
+        on_click="ignore",
+        key="map_down",
+    )
+    if not shell.off("upload"):
+        given = (kept, len(values), mark)
+        st.file_uploader("Open sets from a file", type="json", key=FILE, max_upload_size=1, on_change=_open, args=given)
+
+
+def _open(kept: dict[str, list[int]], size: int, mark: str) -> None:
+    file = st.session_state.get(FILE)
+    if file is None:
+        return
+    try:
+        run, was, sets = projection_map.from_file(file.getvalue(), size)
+    except InputError as error:
+        st.session_state[SAID] = f"{error}."
+        return
+    kept.update(dict(list(sets.items())[: 20 - len(kept)]))
+    if was != mark:
+        st.session_state[SAID] = f"These sets were made with other weights ({run}); the numbers may mean other experts here."

@@ -1,0 +1,150 @@
+"""What exactly is implemented, and what did the paper leave open?"""
+
+import streamlit as st
+
+from elastic_core.errors import InputError
+from elastic_core.evaluation.candidates import PROTOCOLS
+from elastic_core.runs import Run
+from elastic_core.services import method_effects, method_notes
+from elastic_core.services.method_effects import Effect
+from elastic_core.services.method_notes import Question
+from pages.frame import shell
+from pages.kit import cache, view
+from pages.kit.control import one_of
+from pages.method import answers
+
+PARTS = ("Left open", "Ablations", "Equations and tests", "Words and metrics", "Limits and sources")
+DATA = {"ml-100k": "MovieLens-100K", "ml-1m": "MovieLens-1M"}
+ABLATIONS = view.About(
+    "What does each part of ELASTIC buy?",
+    "Each row is a setting of the same model, trained by the same recipe; the number is from the ranks that finished runs keep "
+    "of their test, a mean over seeds, with a 95% interval over people. Differences draw people and training seeds again; where "
+    "a side was trained once, its training noise is not counted and nothing is claimed. The last column is the paper’s Table 3, "
+    "as printed.",
+    "Never compare a number with the paper’s column: other data, another protocol. Two of our rows whose intervals overlap may "
+    "still differ, and the other way round; the Compare page tests pairs of runs person by person.",
+    test="tests/test_method_notes.py::test_numbers_are_those_of_the_runs",
+)
+EQUATIONS = view.About(
+    "Which line of the paper is which line of code, and what guards it?",
+    "Every module and test in this table is looked up by a test, so none of them can be gone.",
+    "A test that passes shows that the code does what we say it should, not that the paper meant it.",
+    test="tests/test_method_notes.py::test_every_module_and_every_test_that_is_named_exists",
+)
+TERMS = view.About(
+    "Under which terms may the data be used?",
+    "As their publishers state them. Nothing of them is part of this project.",
+    "That a file can be downloaded does not mean that it may be passed on.",
+    test="tests/test_method_notes.py::test_the_nine_questions_and_the_variants_are_complete",
+)
+
+
+def effect(question: Question, run: Run) -> Effect:
+    """What the question costs, from runs or a live check."""
+    now, data = shell.context(), "ml-100k"
+    asks = now.model.retrieves
+    try:
+        if question.key == "a":
+            found = cache.gradients(now.run, now.model, now.dataset, now.user) if asks else None
+            return method_effects.of_gate(shell.RUNS, data, found)
+        if question.key == "b":
+            k = now.run.config.model.k if asks else 0  # type: ignore[attr-defined]
+            return method_effects.of_printed(
+                cache.printed(now.run, now.model, now.dataset, now.split, now.user, k) if asks else None
+            )
+        if question.key == "i":
+            return method_effects.of_balance(cache.traffic(now.run, now.model, now.dataset) if asks else None)
+    except InputError as error:
+        return Effect(f"It cannot be checked here: {error}.", "")
+    return {
+        "c": method_effects.of_loss,
+        "d": answers.peeking,
+        "e": lambda: method_effects.of_protocols(shell.RUNS, data),
+        "f": lambda: method_effects.of_speed(shell.RUNS / "benchmarks" / "latency.csv"),
+        "g": method_effects.of_averages,
+        "h": lambda: method_effects.of_settings(run),
+    }[question.key]()
+
+
+def left_open() -> None:
+    st.write(
+        "Nine places where the paper is silent, contradicts itself, or cannot be taken at its word. For each: what stands there, "
+        "what would follow, what we do, and what it costs, **measured on this machine’s runs** or checked while you read."
+    )
+    for question in method_notes.OPEN:
+        with st.container(border=True):
+            st.markdown(f"#### {question.key}. {question.title}")
+            for column, (name, text) in zip(
+                st.columns(3),
+                (("In the paper", question.paper), ("What follows", question.consequence), ("Here", question.here)),
+                strict=True,
+            ):
+                column.markdown(f"**{name}.** {text}")
+            found = effect(question, shell.context().run)
+            st.info(f"**Measured.** {found.text}", icon=":material/straighten:")
+            if found.command:
+                st.caption("This would measure it:")
+                st.code(found.command, language="bash")
+            elif found.source:
+                st.caption(f"From: {shell.plain(found.source)}.")
+
+
+def ablations() -> None:
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        data = one_of("Data", list(DATA), key="mth_data", default="ml-100k", named=DATA.__getitem__)
+        protocol = one_of("Protocol", list(PROTOCOLS), key="mth_protocol", default="full")
+    table = method_effects.table_3(shell.RUNS, data, protocol)
+    measured = int((table["seeds"] > 0).sum())
+    meaning = dict(method_notes.METRICS)[protocol]
+    st.write(
+        f"{measured} of {len(table)} variants have a finished run on {DATA[data]}; the command for the others "
+        f"stands below. Test split, protocol `{protocol}`: {meaning}."
+    )
+    alt = "Variants of Table 3: ours with interval, the paper’s beside it"
+    narrow = {"variant": st.column_config.Column(width=175), "NDCG@10 here ± 95%": st.column_config.Column(width=140)}
+    shown = method_effects.spoken(table)
+    view.table("mth_ablations", shown, ABLATIONS, alt, row_height=72, height="content", column_config=narrow)
+    if measured < len(table):
+        st.caption("This would measure the missing ones, one after the other; it can be stopped and goes on later:")
+        st.code(f'python -m elastic_core reproduce --only "{data}-elastic*"', language="bash")
+
+
+def equations() -> None:
+    st.write("Each equation of the paper, the place in the code that holds it, and the test that would fail if it were wrong.")
+    frame = method_notes.equations()
+    widths = {name: st.column_config.Column(width=width) for name, width in zip(frame.columns, (105, 180, 235, 300), strict=True)}
+    alt = "Equations with their modules and tests"
+    view.table("mth_equations", frame, EQUATIONS, alt, height=700, row_height=72, column_config=widths)
+
+
+def words() -> None:
+    left, right = st.columns(2)
+    with left:
+        st.subheader("Words", anchor=False)
+        st.markdown("\n".join(f"- **{word}**: {meaning}" for word, meaning in method_notes.GLOSSARY))
+    with right:
+        st.subheader("Metrics and protocols", anchor=False)
+        st.markdown("\n".join(f"- **{word}**: {meaning}" for word, meaning in method_notes.METRICS))
+        st.caption("Numbers under different protocols cannot be compared with each other.")
+
+
+def limits() -> None:
+    left, right = st.columns(2)
+    with left:
+        st.subheader("Limits", anchor=False)
+        st.markdown("\n".join(f"- {text}" for text in method_notes.LIMITS))
+    with right:
+        st.subheader("Accessibility and privacy", anchor=False)
+        st.markdown("\n".join(f"- {text}" for text in method_notes.ACCESSIBILITY))
+        st.subheader("Papers", anchor=False)
+        st.markdown("\n".join(f"- **{name}**: {text}" for name, text in method_notes.PAPERS))
+    st.subheader("Data and their terms", anchor=False)
+    view.table("mth_terms", method_notes.terms(), TERMS, "Data sources, official addresses, terms and citations")
+
+
+st.title("What is implemented, and what did the paper leave open?")
+shell.lockable({"mth_part": "Part of the page", "mth_data": "Data of the ablations", "mth_protocol": "Protocol of the ablations"})
+shell.context()
+part = one_of("Part of the page", PARTS, key="mth_part", label_visibility="collapsed")
+dict(zip(PARTS, (left_open, ablations, equations, words, limits), strict=True))[part]()
+view.foot("python -m elastic_core reproduce --table --only ml-100k", part=part)

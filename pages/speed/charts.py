@@ -1,0 +1,132 @@
+"""Figures of the Speed page. Pure: tables in, plotly figures out. A system has the same colour, symbol and dash everywhere."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+
+from elastic_core.services.efficiency_curves import Fit, rounded
+from elastic_core.text import figure as safe
+from pages.kit.plot import Palette
+
+SYSTEMS = ("elastic", "sasrec-fused", "sasrec-eager", "elastic-two-way")  # the others follow in the order of the table
+SYMBOLS = ("circle", "diamond", "square", "triangle-up", "x", "star", "cross", "hexagon")
+NAMES = {
+    "elastic-stream": "ELASTIC, kept state: one step",
+    "elastic-refresh": "ELASTIC, kept state: a refresh",
+    "elastic": "ELASTIC, reading again",
+    "sasrec-fused": "SASRec (fused), reading again",
+    "sasrec-eager": "SASRec (eager), reading again",
+}
+LAYOUT = {
+    "margin": {"l": 8, "r": 8, "t": 8, "b": 8}, "dragmode": False, "hovermode": "closest",
+    "legend": {"orientation": "h", "y": -0.2, "x": 0},
+}  # fmt: skip
+
+
+def curves(
+    table: pd.DataFrame, fits: dict[str, Fit], colours: Palette, column: str, title: str, crossings: Sequence[float] = ()
+) -> go.Figure:
+    """Time or memory per history against N, both logarithmic; quartiles as a line, fits dashed over their range."""
+    figure = go.Figure()
+    for system in _ordered(table["system"]):
+        rows = table[table["system"] == system].sort_values("length")
+        tone, symbol = style(system, table["system"], colours)
+        spread = None
+        if column == "ms" and "low" in rows:
+            spread = {"array": rows["high"] - rows["ms"], "arrayminus": rows["ms"] - rows["low"], "width": 3, "thickness": 1}
+        figure.add_scatter(
+            x=rows["length"], y=rows[column], mode="markers+lines", name=safe(rows["label"].iloc[0]), error_y=spread,
+            line={"color": tone, "width": 1.5}, marker={"color": tone, "size": 8, "symbol": symbol},
+            hovertemplate=f"<b>%{{fullData.name}}</b><br>N = %{{x:,}}<br>%{{y:.3g}} {title.split(',')[0]}<extra></extra>",
+        )  # fmt: skip
+        if system in fits:
+            found = fits[system]
+            x = np.geomspace(found.start, found.end, 8)
+            figure.add_scatter(
+                x=x, y=[found.at(n) for n in x], mode="lines", hoverinfo="skip", showlegend=False,
+                line={"color": tone, "width": 5, "dash": "dot"}, opacity=0.35,
+            )  # fmt: skip
+    for length in crossings:
+        figure.add_vline(x=length, line={"color": colours.text, "width": 1, "dash": "dash"})
+        figure.add_annotation(
+            x=np.log10(length), y=1, yref="paper", yanchor="top", xanchor="left", showarrow=False,
+            text=f"ELASTIC = SASRec (fused)<br>N ≈ {rounded(length):,.0f}",
+            font={"size": 11, "color": colours.muted}, align="left", xshift=4,
+        )  # fmt: skip
+    return _logs(figure, sorted(set(table["length"])), title)
+
+
+def events(table: pd.DataFrame, colours: Palette) -> go.Figure:
+    """Milliseconds until the state is there after one new event, against the length of the history so far."""
+    figure = go.Figure()
+    for system in [name for name in NAMES if name in set(table["system"])]:
+        rows = table[table["system"] == system].sort_values("length")
+        kept = system in ("elastic-stream", "elastic-refresh")
+        tone, symbol = (colours.text, "star") if kept else style(system, table["system"], colours)
+        figure.add_scatter(
+            x=rows["length"], y=rows["ms"], mode="markers+lines", name=NAMES[system],
+            line={"color": tone, "width": 2, "dash": "dot" if system == "elastic-refresh" else "solid"},
+            marker={"color": tone, "size": 10 if kept else 8, "symbol": symbol},
+            error_y={"array": rows["high"] - rows["ms"], "arrayminus": rows["ms"] - rows["low"], "width": 3, "thickness": 1},
+            hovertemplate="<b>%{fullData.name}</b><br>N = %{x:,}<br>%{y:.3g} ms per person<extra></extra>",
+        )  # fmt: skip
+    return _logs(figure, sorted(set(table["length"])), "ms per person and new event")
+
+
+def stages(table: pd.DataFrame, colours: Palette, unit: str = "ms", value: str = "ms") -> go.Figure:
+    """One bar a stage, in the order of the pass."""
+    shown = table.iloc[::-1]
+    quadratic = shown["grows"] == "quadratic" if "grows" in shown else np.zeros(len(shown), dtype=bool)
+    share = shown[value] / max(float(shown[value].sum()), 1e-12)
+    figure = go.Figure(
+        go.Bar(
+            x=shown[value], y=shown["stage"], orientation="h", text=[f"{part:.0%}" for part in share], textposition="outside",
+            marker={"color": np.where(quadratic, colours.warm[1], colours.cool[1])}, cliponaxis=False,
+            hovertemplate="<b>%{y}</b>: %{x:.3g} " + unit + "<extra></extra>",
+        )
+    )  # fmt: skip
+    figure.update_layout(LAYOUT, height=70 + 30 * len(shown), showlegend=False)
+    figure.update_xaxes(title=unit, fixedrange=True, range=[0, 1.15 * max(float(shown[value].max()), 1e-9)])
+    figure.update_yaxes(fixedrange=True)
+    return figure
+
+
+def operations(table: pd.DataFrame, colours: Palette) -> go.Figure:
+    """Operations of every system against N by formula: `label`, `length`, `operations`."""
+    figure = go.Figure()
+    for system in _ordered(table["system"]):
+        rows = table[table["system"] == system]
+        tone, _ = style(system, table["system"], colours)
+        dash = {"sasrec-eager": "dash", "elastic-two-way": "dot"}.get(system, "solid")
+        figure.add_scatter(
+            x=rows["length"], y=rows["operations"], mode="lines", name=safe(rows["label"].iloc[0]),
+            line={"color": tone, "width": 2, "dash": dash},
+            hovertemplate="<b>%{fullData.name}</b><br>N = %{x:,}<br>%{y:.3s} operations<extra></extra>",
+        )  # fmt: skip
+    return _logs(figure, [64, 256, 1024, 4096, 16384], "operations per history")
+
+
+def style(system: str, present: Sequence[str] | pd.Series, colours: Palette) -> tuple[str, str]:
+    """Colour and symbol of a system."""
+    others = [name for name in _ordered(present) if name not in SYSTEMS]
+    place = SYSTEMS.index(system) if system in SYSTEMS else len(SYSTEMS) + others.index(system)
+    colour = (0, 4, 1, 5, 2, 3, 6, 7)[place % 8]
+    return colours.categories[colour % len(colours.categories)], SYMBOLS[place % len(SYMBOLS)]
+
+
+def _ordered(present: Sequence[str] | pd.Series) -> list[str]:
+    there = list(dict.fromkeys(present))
+    return [name for name in SYSTEMS if name in there] + sorted(set(there) - set(SYSTEMS))
+
+
+def _logs(figure: go.Figure, lengths: Sequence[int], title: str) -> go.Figure:
+    figure.update_layout(LAYOUT, height=430)
+    ticks = [n for n in lengths if n & (n - 1) == 0] or list(lengths)
+    ticks = ticks[:: -(-len(ticks) // 5)]
+    figure.update_xaxes(
+        type="log", title="history length N", tickvals=ticks, ticktext=[f"{n:,}" for n in ticks], fixedrange=True, tickangle=0
+    )
+    figure.update_yaxes(type="log", title=title, fixedrange=True, exponentformat="SI", dtick=1)
+    return figure

@@ -1,0 +1,109 @@
+"""The part of the Speed page that measures: what to measure, the start button, and the progress of a running measurement."""
+
+import streamlit as st
+
+from elastic_core.errors import InputError
+from elastic_core.services import efficiency, public
+from elastic_core.services.efficiency import Measurement, Measurements, Plan
+from pages.frame import shell
+from pages.frame.shell import locked
+from pages.kit.control import number
+
+EVERY = 2.0  # seconds; each redraw takes time from what is measured
+PROBLEM = "spd_problem"
+CONTROLS = {
+    "spd_lengths": "Lengths", "spd_systems": "Systems", "spd_batch": "Histories at a time", "spd_threads": "Threads",
+    "spd_repeats": "Repeats", "spd_k": "k", "spd_side": "√K",
+}  # fmt: skip
+
+
+def plan() -> Plan | None:
+    """What the controls ask for; None where they ask for something impossible, which is then said."""
+    usual = Plan()
+    shared = {"bind": "query-params"}
+    lengths = st.pills(
+        "History lengths", efficiency.LENGTHS, default=list(usual.lengths), selection_mode="multi", key="spd_lengths",
+        disabled=locked("spd_lengths"), **shared,
+    )  # fmt: skip
+    systems = st.multiselect(
+        "Systems",
+        efficiency.contestants(),
+        default=list(usual.systems),
+        key="spd_systems",
+        disabled=locked("spd_systems"),
+        **shared,
+    )
+    with st.container(horizontal=True):
+        batch = st.selectbox(
+            "Histories at a time", (1, 8, 32, 128), index=1, key="spd_batch", disabled=locked("spd_batch"), width=150, **shared
+        )
+        threads = number("Threads", 1, efficiency.cores(), usual.threads, key="spd_threads", width=130)
+        repeats = number("Repeats", 3, 50, usual.repeats, key="spd_repeats", width=130)
+        k = st.selectbox("k", (2, 4, 8, 16, 32), index=2, key="spd_k", disabled=locked("spd_k"), width=110, **shared)
+        side = st.selectbox("√K", (8, 16, 32, 64, 128), index=1, key="spd_side", disabled=locked("spd_side"), width=110, **shared)
+    try:
+        asked = Plan(
+            lengths=tuple(sorted(lengths)), systems=tuple(systems), histories=batch, threads=int(threads), repeats=int(repeats),
+            k=k, side=side,
+        )  # fmt: skip
+    except InputError as error:
+        st.warning(f"{shell.plain(str(error)).capitalize()}.")
+        return None
+    if asked.left_out():
+        many = ", ".join(f"{n:,}" for n in asked.left_out())
+        st.caption(f"SASRec (eager) is left out at N = {many}: its score matrices would not fit comfortably into memory.")
+    return asked
+
+
+def act(what: str, *arguments: object) -> None:
+    """A button's callback: start or cancel; a refusal is shown as its sentence."""
+    try:
+        getattr(Measurements(shell.RUNS), what)(*arguments)
+        st.session_state.pop(PROBLEM, None)
+        if what == "start":
+            st.session_state["spd_source"] = efficiency.MEASURED
+    except InputError as error:
+        st.session_state[PROBLEM] = str(error)
+
+
+def panel() -> Measurement | None:
+    """Controls, button and progress; returns the last measurement of this machine."""
+    found = Measurements(shell.RUNS).latest()
+    active = found is not None and found.active
+    with st.expander("Measure on this machine", icon=":material/timer:", expanded=active, key="spd_panel"):
+        asked = plan()
+        held = shell.off("measurement")
+        st.button(
+            "Start measuring", type="primary", key="spd_start", icon=":material/play_arrow:", on_click=act, args=("start", asked),
+            disabled=asked is None or active or held, help="Runs in a process of its own; you may reload or leave the page.",
+        )  # fmt: skip
+        st.caption(
+            "About one to three minutes with these defaults. Leave the machine alone meanwhile, or the numbers are of both."
+        )
+    if st.session_state.get(PROBLEM):
+        st.error(f"{shell.plain(st.session_state[PROBLEM]).capitalize()}.")
+    state, share = (found.state, found.share) if found else ("", 0.0)
+    st.fragment(_progress, run_every=EVERY if active else None, key="spd_live")(state, share)
+    return found
+
+
+def _progress(drawn: str, share: float) -> None:
+    """The bar while it runs; the whole page again when there is something new to draw."""
+    found = Measurements(shell.RUNS).latest()
+    if found is None:
+        return
+    if found.state != drawn or (found.active and found.share != share):
+        st.rerun(scope="app")
+    if found.active:
+        with st.container(border=True, key="spd_running"):
+            st.progress(found.share, text=f"Measuring: {shell.plain(found.text)}")
+            if found.state == "not responding":
+                st.warning("The process is there but has been silent for half a minute. The machine may be asleep or very busy.")
+            st.button("Cancel", key="spd_cancel", icon=":material/stop_circle:", on_click=act, args=("cancel", found.id),
+                      disabled=public.on(), help="Ends at once; what is measured so far stays.")  # fmt: skip
+    elif found.state == "failed":
+        st.error(f"The last measurement failed: {shell.plain(found.reason)}")
+        with st.expander("What it said"):
+            st.code(found.log() or "nothing", language=None)
+    elif found.state in ("interrupted", "cancelled"):
+        st.caption(f"The last measurement was {found.state}; what it found until then is shown under “{efficiency.MEASURED}”.")

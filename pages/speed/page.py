@@ -1,0 +1,84 @@
+"""Speed: when does linear beat quadratic, on this machine? Measured now, shipped, and reported: never mixed."""
+
+import streamlit as st
+
+from elastic_core.services import efficiency_curves as curves
+from pages.frame import shell
+from pages.kit import view
+from pages.kit.control import one_of
+from pages.speed import answers, live, parts
+
+SOURCES = (curves.SHIPPED, curves.MEASURED)
+PARTS = ("Reading a history", "One new event", "Stages", "Calculator")
+TIMES = {"clock": "ms", "processor": "processor"}
+
+now = shell.context()
+shell.lockable({
+    **live.CONTROLS, "spd_source": "Source", "spd_part": "View", "spd_time_by": "Time by", "spd_from": "Fit from",
+    "spd_shape": "Machine and shape", "spd_form": "Form", "spd_n": "N", "spd_d": "d", "spd_calc_k": "k of the calculator",
+    "spd_calc_side": "√K of the calculator", "spd_formulas": "Formulas of",
+})  # fmt: skip
+st.title("When does linear beat quadratic, on this machine?", anchor=False)
+st.write(
+    "ELASTIC’s cost grows with the history’s length N, SASRec’s with its square. Where the lines cross depends on the "
+    "machine: measure here, or look at what came along."
+)
+measurement = live.panel()
+with st.container(horizontal=True, vertical_alignment="bottom"):
+    part = one_of("View", PARTS, key="spd_part")
+    source = SOURCES[0]
+    if part != "Calculator":
+        source = one_of("Source", SOURCES, key="spd_source")
+
+
+def lines() -> None:
+    """Time and memory of one source."""
+    table = answers.shipped(shell.RUNS)
+    if source == curves.MEASURED:
+        table = measurement.latencies() if measurement else table[:0]
+    if table.empty:
+        st.info("Nothing measured yet: start a measurement above." if source == curves.MEASURED else "No rows came along.")
+    else:
+        _drawn(table)
+    parts.reported()
+
+
+def _drawn(table) -> None:  # type: ignore[no-untyped-def]
+    found = {curves.shape_name(shape): shape for shape in curves.shapes(table)} or {"": None}
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        if len(found) > 1:
+            if st.session_state.get("spd_shape") not in found:
+                st.session_state.pop("spd_shape", None)
+            name = st.selectbox("Machine and shape", list(found), key="spd_shape", bind="query-params", width=420,
+                                disabled=shell.locked("spd_shape"))  # fmt: skip
+        else:
+            name = next(iter(found))
+        mine = curves.of_shape(table, found[name]) if found[name] else table
+        usual = "processor" if curves.busy_machine(mine) else "clock"
+        by = one_of(
+            "Time by", list(TIMES), key="spd_time_by", default=usual,
+            help="The processor’s time is stretched less by whatever else the machine does; it has no quartiles here.",
+        )  # fmt: skip  # fmt: skip
+    column = TIMES[by]
+    parts.headline(mine, column)
+    st.caption(f"{source.capitalize()}: {shell.plain(curves.machine(mine))}")
+    if len(set(mine["length"])) > 1:
+        parts.reading(mine, column)
+
+
+def measured(kind: str):  # type: ignore[no-untyped-def]
+    """Stages or events of the chosen source."""
+    if source == curves.MEASURED:
+        return getattr(measurement, kind)() if measurement else curves.table_of(shell.RUNS / "none")
+    return curves.table_of(shell.RUNS / "benchmarks" / f"{kind}.csv")
+
+
+if part == PARTS[0]:
+    lines()
+elif part == PARTS[1]:
+    parts.event(measured("events"))
+elif part == PARTS[2]:
+    parts.stages(measured("stages"))
+else:
+    parts.calculator()
+view.foot("nice python -m elastic_core bench --passes forward --threads 1", source=source, view=part)

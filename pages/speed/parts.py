@@ -1,0 +1,153 @@
+"""The views of the Speed page: curves with exponents, one new event, stages, and the calculator."""
+
+import pandas as pd
+import streamlit as st
+
+from elastic_core.services import efficiency_costs as costs
+from elastic_core.services import efficiency_curves as curves
+from pages.frame import shell
+from pages.kit import cache, plot, view
+from pages.kit.control import one_of
+from pages.speed import charts
+from pages.speed import words as about
+
+PEERS = ("sasrec-fused", "sasrec-eager")
+FORMS = {"elastic": "ELASTIC (causal)", "elastic-two-way": "ELASTIC (two-way)"}
+
+
+def _palette() -> plot.Palette:
+    return plot.palette(shell.is_dark())
+
+
+def headline(table: pd.DataFrame, column: str) -> None:
+    """Where each SASRec is faster and where ELASTIC is, in words; no length left out."""
+    ours = next((name for name in FORMS if name in set(table["system"])), "")
+    for peer in [name for name in PEERS if name in set(table["system"])]:
+        st.markdown(f"- {shell.plain(curves.words(table, ours, peer, column))}")
+    st.caption(
+        "Fused: attention that never writes its N × N scores down. Eager: written out, as in the paper. Causal: the form of the "
+        "shipped runs. Two-way: the paper’s encoder. All of them, SASRec too, compute only the last event in the last layer."
+    )
+
+
+def reading(table: pd.DataFrame, column: str) -> None:
+    """Time and memory against N, with the fitted exponents."""
+    lengths = sorted(int(n) for n in set(table["length"]))
+    default = next((n for n in lengths if n >= 256), lengths[0]) if sum(n >= 256 for n in lengths) > 2 else lengths[0]
+    if st.session_state.get("spd_from") not in lengths:
+        st.session_state.pop("spd_from", None)
+    start = st.selectbox(
+        "Fit the exponents from N =", lengths, index=lengths.index(default), key="spd_from", bind="query-params",
+        disabled=shell.locked("spd_from"), width=200, help="Fixed costs flatten the curves at small N.",
+    )  # fmt: skip
+    left, right = st.columns(2, gap="medium")
+    with left:
+        st.subheader("Time", anchor=False)
+        st.markdown("Median per history; wide dots: the fitted lines, over the lengths they cover.")
+        crossings = curves.crossings(curves.versus(table, "elastic", "sasrec-fused", column))
+        _curves("spd_time", table, column, "milliseconds per history", start, about.TIME, crossings)
+    with right:
+        st.subheader("Peak memory", anchor=False)
+        st.markdown(shell.plain(curves.memory_words(table)))
+        _curves("spd_memory", table, "memory", "megabytes per history", start, about.MEMORY, [])
+
+
+def _curves(
+    key: str, table: pd.DataFrame, column: str, title: str, start: int, words: view.About, crossings: list[float]
+) -> None:
+    found = {system: fit for system in set(table["system"]) if (fit := curves.fit(table, system, column, start)) is not None}
+    figure = cache.drawn(charts.curves, table, found, _palette(), column, title, crossings)
+    exponents = curves.fits(table, column, start)
+    said = "; ".join(f"{row[0]} grows as N to the {row[1]:.2f}" for row in exponents.itertuples(index=False))
+    view.chart(key, figure, table, words, f"{title} against history length. {said}.")
+    st.dataframe(
+        exponents, hide_index=True, key=f"{key}_fits", alt=f"Fitted exponents. {said}.",
+        column_config={"system": st.column_config.TextColumn(width=130)}
+        | {name: st.column_config.NumberColumn(format="%.2f", width=66) for name in ("exponent", "± 95%")}
+        | {name: st.column_config.NumberColumn(format="localized", width=62) for name in ("from N", "to N")},
+        column_order=["system", "exponent", "± 95%", "from N", "to N"],
+    )  # fmt: skip
+
+
+def reported() -> None:
+    """The paper's own numbers, apart from ours."""
+    with st.container(border=True):
+        st.markdown(f"**{curves.REPORTED.capitalize()}** (not measured here, never drawn into the charts)")
+        for each in curves.PAPER:
+            st.markdown(f"- {each.what}: **{each.value}** ({each.where})")
+        st.caption(
+            "Its SASRec keeps all N × N scores in memory: compare with SASRec (eager). Fused attention, the usual one today, "
+            "does not."
+        )
+
+
+def event(table: pd.DataFrame) -> None:
+    if table.empty:
+        st.info("Nothing measured yet: start a measurement above.")
+        return
+    table, clock = curves.trusted(table)
+    wide = table.pivot_table(index="length", columns="system", values="ms")
+    st.markdown(shell.plain(f"{curves.event_words(wide)} Times are {clock}."))
+    figure = cache.drawn(charts.events, table, _palette())
+    view.chart("spd_event", figure, table, about.EVENT, f"Time of one new event. {curves.event_words(wide)}")
+    st.caption(shell.plain(curves.machine(table)))
+
+
+def stages(table: pd.DataFrame) -> None:
+    if table.empty:
+        st.info("Nothing measured yet: start a measurement above.")
+        return
+    system = one_of("Form", list(FORMS), key="spd_form", default="elastic")
+    mine, clock = curves.trusted(table[table["system"] == system])
+    parts, length = mine[mine["stage"] != "whole pass"], int(mine["length"].iloc[0])
+    st.markdown(f"{curves.stage_words(mine)} Times are {clock}.")
+    figure = cache.drawn(charts.stages, parts, _palette(), "ms per history")
+    said = ", ".join(f"{row.stage} {row.ms:.2f} ms" for row in parts.itertuples())
+    view.chart("spd_stages", figure, mine, about.STAGES, f"Stages of ELASTIC at N = {length:,}: {said}.")
+    st.caption(shell.plain(curves.machine(mine)))
+
+
+def calculator() -> None:
+    shared = {"bind": "query-params"}
+    with st.container(horizontal=True):
+        n = st.select_slider(
+            "N, events read", [2**i for i in range(5, 17)], 1024, key="spd_n", disabled=shell.locked("spd_n"), width=300, **shared
+        )
+        d = st.selectbox(
+            "d, numbers per item", (32, 64, 128, 256), index=1, key="spd_d", disabled=shell.locked("spd_d"), width=160, **shared
+        )
+        k = st.selectbox(
+            "k, summoned", (2, 4, 8, 16, 32), index=2, key="spd_calc_k", disabled=shell.locked("spd_calc_k"), width=130, **shared
+        )
+        side = st.selectbox(
+            "√K, side of memory",
+            (8, 16, 32, 64, 512, 2048),
+            index=1,
+            key="spd_calc_side",
+            disabled=shell.locked("spd_calc_side"),
+            width=160,
+            **shared,
+        )
+    shape = costs.Shape(n=n, d=d, k=k, side=side)
+    st.markdown(shell.plain(costs.words(shape)))
+    table = costs.against_length(shape)
+    view.chart(
+        "spd_flops", cache.drawn(charts.operations, table, _palette()), table, about.CALCULATOR,
+        f"Operations per history against its length, by formula. {costs.words(shape)}",
+    )  # fmt: skip
+    which = st.selectbox(
+        "Formulas of",
+        list(costs.LABELS.values()),
+        key="spd_formulas",
+        bind="query-params",
+        disabled=shell.locked("spd_formulas"),
+        width=300,
+    )
+    system = next(name for name, label in costs.LABELS.items() if label == which)
+    terms = costs.operations(system, shape)
+    view.table("spd_terms", terms, about.CALCULATOR, f"Operations of {which} by stage, with formulas",
+               column_config={"operations": st.column_config.NumberColumn(format="compact"),
+                              "formula": st.column_config.TextColumn(width="large")})  # fmt: skip
+    kept = costs.memory(shape)
+    view.table("spd_bytes", kept, about.CALCULATOR, "Bytes by formula",
+               column_config={"bytes": st.column_config.NumberColumn(format="bytes")})  # fmt: skip

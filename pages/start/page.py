@@ -1,0 +1,147 @@
+"""Start: what does ELASTIC do with this person's history? One person, the whole way, and two ways to break it."""
+
+import streamlit as st
+
+from elastic_core.services import inspect, run_table
+from elastic_core.services.recommend import Moved, moved
+from pages.frame import shell
+from pages.kit import cache, expert, person, view
+from pages.start import edits
+
+
+def do(edit: int | None) -> None:
+    edits.keep(now, [*broken, edit])
+
+
+def undo(keep: int) -> None:
+    edits.keep(now, broken[:keep])
+
+
+def opening() -> None:
+    st.title("What does ELASTIC do with one person’s history?", anchor=False)
+    size, found = now.dataset.catalog.n_items, start.found
+    read = f"the latest {start.events_read} of " if start.events_read < start.events else ""
+    lead = (
+        f"Person **{now.user + 1}** {words.did} **{start.events + 1}** {words.many}. The last one is kept back; from {read}the "
+        f"{start.events} before it the model has to guess it. "
+    )
+    if found is None:
+        st.markdown(f"{lead}This run ranks all {size:,} {words.many} without an interest memory.")
+        st.info("There are no experts to show in this run. Choose an ELASTIC run on the left to see them at work.")
+        return
+    experts = found.halves.shape[2] ** 2 or found.experts.shape[1]
+    how = (
+        "ELASTIC turns this history into one query, the query summons"
+        if found.votes is None
+        else f"Each {words.one} of the history votes for the experts it fits; most votes summon"
+    )
+    st.markdown(
+        f"{lead}{how} **{found.experts.shape[1]} of {experts:,} interest experts**, and through those few it ranks all {size:,} "
+        f"{words.many}. Every number here comes from the run on the left."
+    )
+
+
+def breaking() -> None:
+    """Two causal acts, and the way back."""
+    done, heard = broken, here.heard
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown("**Break it:**", width="content")
+        last = shell.plain(now.dataset.catalog.title(int(here.read.items[-1])))
+        st.button(
+            f"Remove the last {words.one}", icon=":material/backspace:", on_click=do, args=(None,), key="start_remove",
+            disabled=here.events < 2 or shell.locked("start_remove"),
+            help=f"Forget “{last}” and ask again. Press it as often as you like.",
+        )  # fmt: skip
+        if here.found is not None:
+            st.button(
+                "Silence the strongest expert", icon=":material/volume_off:", on_click=do, args=(heard[0],),
+                key="start_silence", disabled=len(heard) < 2 or shell.locked("start_silence"),
+                help=f"Take expert {heard[0]} away from this person and ask again.",
+            )  # fmt: skip
+        st.button("Undo", icon=":material/undo:", on_click=undo, args=(-1,), disabled=not done)
+        st.button("Reset", icon=":material/restart_alt:", on_click=undo, args=(0,), disabled=not done)
+
+
+def verdict() -> None:
+    """One sentence: what was done, and what the list answered."""
+    removed, silenced = here.removed_from(start), here.silenced
+    acts = [f"without the last {words.one if removed == 1 else f'{removed} {words.many}'}"] if removed else []
+    acts += [f"without expert {' and '.join(map(str, silenced))}"] if silenced else []
+    if acts:
+        truth = f"What they really {words.did} next {change.truth_moved}."
+        st.info(f"**{' and '.join(acts).capitalize()}:** {change.sentence(words.many)} {truth}", icon=":material/swap_vert:")
+
+
+def suggested() -> None:
+    st.subheader("3 · What comes next", anchor=False)
+    st.caption(
+        f"The ten likeliest of {here.answer.running:,} {words.many} they had not {words.done}. Gold: what they really "
+        f"{words.did} next, which the model was not shown."
+    )
+    person.suggestions(now, here, change, changed=bool(broken))
+    if now.user == cache.example(now.run, now.model, now.dataset, now.split):
+        st.caption("The page opens with this person because the list suits them unusually well. “Surprise me” is fairer.")
+    if (line := run_table.hit_line(now.run.last("test"), words)) is not None:
+        st.caption(line)
+
+
+def explanation() -> None:
+    with st.popover("What am I looking at?", icon=":material/help:"):
+        st.markdown(
+            f"""
+**The question.** What does the model do between one person’s history and its list?
+
+**How it is computed.** The last {start.events_read} events are read; the very last event of this person was held back.
+The query network compresses them into one query; two sets of sub-keys score its halves; the experts with the largest sums
+are summoned, weighted by their scores, and compress the history. The list ranks everything the person had not met.
+An expert is *hot for everyone* if more people summon it than a router that chooses at random sends to an expert in 97.5% of
+cases, *theirs* if no more do than if all experts were equally busy, and *shared* between the two.
+
+**How it is misread.** An expert is a vector, not a genre: what it does is measured here by taking it away, for this person
+only. Colour in the grid is how often an expert is summoned, not how good it is. And one good list proves little: see the
+share of people it works for.
+"""
+        )
+
+
+def onwards() -> None:
+    """Cards that lead on; run and person stay."""
+    many = words.many
+    strongest = f"expert {here.heard[0]}" if here.heard else "one expert"
+    cards = (
+        ("explore/journey", "Journey", "route", f"What if the history were different? Take {many} out, or add some."),
+        ("explore/experts", "Experts", "hub", f"What does {strongest} stand for, and does it matter? Its people and its {many}."),
+        ("learn/product_keys", "Product keys", "grid_on", "How does a query find the best squares without looking at all?"),
+        ("build/train", "Train", "model_training", "What if there were more experts, or fewer? Train it, on your own file too."),
+    )
+    for place, (page, name, icon, text) in zip(st.columns(len(cards), border=True), cards, strict=True):
+        with place:
+            st.page_link(f"{page}.py", label=f"**{name}**", icon=f":material/{icon}:")
+            st.markdown(text)
+
+
+shell.lockable({"start_remove": "Remove the last film", "start_silence": "Silence the strongest expert"})
+now = shell.context()
+broken = edits.current(now)
+words = inspect.words(now.dataset)
+start = inspect.situation(now.model, now.dataset, now.user, now.split)
+here = inspect.after(now.model, now.dataset, now.user, now.split, broken)
+change: Moved = moved(start.answer, here.answer)
+
+opening()
+breaking()
+verdict()
+person.history(now, start, here)
+left, right = st.columns(2, gap="medium")
+with left:
+    st.subheader("2 · The experts it summons", anchor=False)
+    expert.grid(now, here)
+with right:
+    suggested()
+    explanation()
+    person.tables(now, start, change)
+    expert.table_twin(now, here)
+onwards()
+view.remember("history", inspect.history_table(now.dataset, start.read, start.events, now.user))
+view.remember("suggestions", change.table)
+view.foot("python -m elastic_core recommend", now.run.name, f"--user={now.dataset.histories.user_ids[now.user]}")

@@ -1,0 +1,113 @@
+"""The guided tour: one panel above the page, bound to the address (`tour=3`), left and taken up again at any time."""
+
+import streamlit as st
+
+from elastic_core.errors import InputError
+from elastic_core.services.tour_answers import Answer, Asked
+from pages.frame import shell
+from pages.kit import cache
+from pages.tour.steps import STEPS, Step
+
+PARAMETER, AT, ARRIVED = "tour", "tour_at", "tour_arrived"
+MEASURED = "tour_measured"
+
+
+def at() -> int:
+    """Which stop, from 1; 0 outside the tour."""
+    asked = st.query_params.get(PARAMETER, "")
+    if AT not in st.session_state and asked.isdecimal() and 1 <= int(asked[:3]) <= len(STEPS):
+        st.session_state[AT] = int(asked[:3])
+    return int(st.session_state.get(AT, 0))
+
+
+def button() -> None:
+    """In the sidebar: begin, or leave."""
+    if at():
+        st.button("Leave the tour", icon=":material/close:", key="tour_leave", on_click=_go, args=(0,), width="stretch")
+    else:
+        seen = st.session_state.get("tour_left")
+        label = f"Go on with the tour ({seen} of {len(STEPS)})" if seen else f"Tour: {len(STEPS)} short stops"
+        st.button(label, icon=":material/tour:", key="tour_begin", on_click=_go, args=(seen or 1,), width="stretch")
+
+
+def arrive() -> None:
+    """Takes the visitor to the stop's page with its settings, once per stop. Called before the page runs."""
+    stop = at()
+    if not stop:
+        st.query_params.pop(PARAMETER, None)
+        return
+    step = STEPS[stop - 1]
+    if st.session_state.get(ARRIVED) == stop:
+        st.query_params[PARAMETER] = str(stop)
+        return
+    st.session_state[ARRIVED] = stop
+    for key, value in step.bound.items():
+        if key != "expert":  # its box is already drawn in this run
+            st.session_state[key] = value
+    st.switch_page(step.page, query_params={PARAMETER: str(stop)})
+
+
+def panel() -> None:
+    """The stop, above the page."""
+    stop = at()
+    if not stop:
+        return
+    step = STEPS[stop - 1]
+    with st.container(border=True, key="tour_panel"):
+        end = "" if step.title.endswith("?") else "."
+        st.markdown(f"**Tour, {stop} of {len(STEPS)}: {step.title}{end}** {step.text}")
+        done = ":material/check_circle:" if step.done(st.session_state) else ":material/radio_button_unchecked:"
+        st.markdown(f":material/visibility: Look at {step.look}\n\n{done} {step.task}")
+        _question(stop, step)
+        with st.container(horizontal=True):
+            st.button("Back", key="tour_back", icon=":material/arrow_back:", on_click=_go, args=(stop - 1,), disabled=stop == 1)
+            last = stop == len(STEPS)
+            st.button(
+                "Finish" if last else "Next stop", key="tour_next", icon=":material/arrow_forward:", type="primary",
+                on_click=_go, args=(0 if last else stop + 1,),
+            )  # fmt: skip
+            if st.session_state.get(ARRIVED) == stop:
+                st.page_link(step.page, label="To this stop’s page", icon=":material/place:")
+
+
+def _question(stop: int, step: Step) -> None:
+    """A bet first, then what was measured."""
+    bet = st.radio(f"**Your bet.** {step.question}", step.options, index=None, key=f"tour_bet_{stop}", horizontal=True)
+    if bet is None:
+        return
+    answer = _measured(step)
+    if answer is None:
+        st.info("This stop’s answer needs a run with an interest memory. Choose an ELASTIC run on the left.")
+        return
+    right = step.options[answer.option]
+    verdict = "Right." if bet == right else f"Not here: **{right}**."
+    (st.success if bet == right else st.info)(f"{verdict} {shell.plain(answer.reason)}")
+
+
+def _measured(step: Step) -> Answer | None:
+    """Measured once for a stop, a run and a person."""
+    now = shell.context()
+    if step.memory and not now.model.retrieves:
+        return None
+    about = (step.title, now.run.name, now.user, now.other and now.other.name)
+    if st.session_state.get(MEASURED, (None, None))[0] != about:
+        st.session_state[MEASURED] = (about, _measure(step))
+    return st.session_state[MEASURED][1]
+
+
+def _measure(step: Step) -> Answer:
+    now = shell.context()
+    traffic = cache.traffic(now.run, now.model, now.dataset, now.split) if now.model.retrieves else None
+    try:
+        return step.answer(Asked(now.run, now.model, now.dataset, now.user, traffic, shell.RUNS, now.split))
+    except InputError as error:
+        return Answer(0, f"It could not be measured here: {error}")
+
+
+def _go(stop: int) -> None:
+    if not stop and st.session_state.get(AT):
+        st.session_state["tour_left"] = st.session_state[AT] if st.session_state[AT] < len(STEPS) else None
+    st.session_state[AT] = stop
+    st.session_state.pop(ARRIVED, None)
+    if stop and "expert" in STEPS[stop - 1].bound:
+        shell.look_at(None)

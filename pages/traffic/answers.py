@@ -1,0 +1,38 @@
+"""What the Traffic page keeps between reruns: the choices of a group of people and the random router beside them."""
+
+import streamlit as st
+
+from elastic_core.data import Dataset
+from elastic_core.data.histories import Split
+from elastic_core.memory import gauges as memory_gauges
+from elastic_core.memory.gauges import Gauges
+from elastic_core.memory.routing import Routing
+from elastic_core.models import Recommender
+from elastic_core.runs import Run
+from elastic_core.services import traffic
+from elastic_core.services.traffic import Chance, Measure, Traffic
+from pages.kit import cache
+
+
+def flow(run: Run, model: Recommender, data: Dataset, split: Split, group: str, measure: Measure) -> tuple[Traffic, Chance]:
+    """What the people of a group summon, and what a random router would give them."""
+    routing = cache.traffic(run, model, data, split)
+    return _flow(str(run.path), cache.stamp(run), data.hash, split, group, measure, data, routing)
+
+
+def gauges(run: Run, model: Recommender, data: Dataset, split: Split) -> Gauges:
+    """Do this run's experts speak of interests or of activity? Raises InputError for data with too few people."""
+    return _gauges(str(run.path), cache.stamp(run), data.hash, split, model, data)
+
+
+@st.cache_data(max_entries=24, show_spinner="Retrieving from parts of every history …")
+def _gauges(path: str, stamp: str, data_hash: str, split: Split, _model: Recommender, _data: Dataset) -> Gauges:
+    return memory_gauges.gauges(_model, _data, split)
+
+
+@st.cache_data(max_entries=24, show_spinner="Asking a random router a few hundred times …")
+def _flow(
+    path: str, stamp: str, data_hash: str, split: Split, group: str, measure: Measure, _data: Dataset, _routing: Routing
+) -> tuple[Traffic, Chance]:
+    now = traffic.traffic(_routing, traffic.group(_data, group, split), measure)
+    return now, traffic.chance(now)

@@ -1,0 +1,65 @@
+"""Learning curves. Pure: tables in, plotly figures out."""
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from elastic_core.text import figure as safe
+from pages.kit.plot import Palette
+
+TITLES = {"loss": "Loss in training", "NDCG@10": "Validation NDCG@10", "used": "Use of the memory"}
+COLUMNS = {"loss": ("loss",), "NDCG@10": ("NDCG@10",), "used": ("used", "entropy")}
+HEIGHT = 290
+
+
+def curves(frame: pd.DataFrame, colours: Palette, x: str = "epoch") -> dict[str, go.Figure]:
+    """Loss, NDCG@10 and use of the memory by epoch or seconds, one line a run. Without any memory, no third figure."""
+    runs = list(dict.fromkeys(frame["run"]))
+    figures = {name: _figure(frame, runs, colours, x, COLUMNS[name]) for name in ("loss", "NDCG@10")}
+    if frame["used"].notna().any():
+        figures["used"] = _figure(frame, runs, colours, x, COLUMNS["used"])
+        figures["used"].update_yaxes(range=[0, 1.05], tickformat=".0%")
+    return figures
+
+
+def alt(column: str, frame: pd.DataFrame) -> str:
+    """What the figure says, in one sentence: where every run stands."""
+    last = frame.groupby("run", sort=False)[column].last().dropna()
+    return f"{TITLES[column]} by epoch. Last values: " + "; ".join(f"{run} {value:.3f}" for run, value in last.items()) + "."
+
+
+def _figure(frame: pd.DataFrame, runs: list[str], colours: Palette, x: str, columns: tuple[str, ...]) -> go.Figure:
+    figure = go.Figure()
+    for i, run in enumerate(runs):
+        rows = frame[frame["run"] == run]
+        for column, dash in zip(columns, ("solid", "dot"), strict=False):
+            if rows[column].notna().any():
+                figure.add_trace(_line(rows, run, column, dash, x, colours.categories[i % len(colours.categories)], len(runs)))
+    figure.update_layout(
+        title={"text": TITLES[columns[0]], "font": {"size": 15}},
+        height=HEIGHT,
+        margin={"l": 8, "r": 8, "t": 40, "b": 8},
+        showlegend=len(figure.data) > 1,
+        legend={"orientation": "h", "y": -0.34, "x": 0},
+        hovermode="x unified",
+        uirevision="keep",
+    )
+    if columns[0] != "loss":
+        figure.update_yaxes(rangemode="tozero")
+    if x == "epoch" and frame[x].max() <= 8:
+        figure.update_xaxes(dtick=1)  # there is no half epoch
+    figure.update_xaxes(title={"text": {"epoch": "epoch", "seconds": "seconds of training"}[x]}, rangemode="tozero")
+    return figure
+
+
+def _line(rows: pd.DataFrame, run: str, column: str, dash: str, x: str, colour: str, runs: int) -> go.Scatter:
+    what = {"used": "experts used", "entropy": "evenness (entropy)"}.get(column, "")
+    name = run if not what else what if runs == 1 else f"{run}: {what}"
+    return go.Scatter(
+        x=rows[x],
+        y=rows[column],
+        mode="lines+markers",
+        name=safe(name),
+        line={"color": colour, "dash": dash, "width": 2},
+        marker={"size": 5},
+        hovertemplate="%{y:.3f}",
+    )

@@ -1,0 +1,191 @@
+"""The form of the Train page: what to train, how long it will take, and the button."""
+
+import json
+from typing import Any, Literal
+
+import streamlit as st
+
+from elastic_core.config import RunConfig
+from elastic_core.errors import InputError
+from elastic_core.runs import Run
+from elastic_core.services import presets, public, run_table
+from elastic_core.services.presets import Setting
+from elastic_core.services.uploads import Shelf
+from elastic_core.services.watching import about
+from pages.frame import shell
+from pages.kit import cache
+from pages.kit.control import number, one_of
+from pages.train.live import act
+
+FRESH, CHANGE = "A preset", "Change one thing"
+LINK: Literal["query-params"] = "query-params"
+OWN = "train_set_"  # begins the keys of single settings
+SYSTEM = "system (the variants of Table 3, SASRec, …)"
+HELP = {
+    "model.side": "√K: the memory has side × side experts.",
+    "model.k": "How many experts a person's history summons.",
+    "model.length": "How many of the latest events are read (N).",
+    "model.width": "Numbers per item and expert (d).",
+    "model.window": "Attention window of the query network; 0 = all.",
+    "model.repeats": "One more learned number: what it adds to an item's score that the person has met it before.",
+    "model.half_life": "After so many events a vote for experts counts half; 0 = learned (query votes).",
+    "model.interest_weight": "Weight of the loss that asks experts to stand for items; 0 = none.",
+    "objective.span": "Targets that share one retrieval (objective window).",
+    "objective.name": "What the model learns from: events after a cut, every position, the last event, or masked ones.",
+    "objective.prefixes_per_user": "Random prefixes a person and epoch (objective last); 0 = every prefix.",
+    "objective.negatives": "Items a step is held against, if not all of them (loss sampled).",
+    "train.minutes": "Wall-clock budget; 0 = none.",
+    "model.balance_weight": "Weight of the term that keeps the memory evenly used.",
+    "train.patience": "Stops after so many epochs without a better validation.",
+}
+
+
+def form(runs: list[Run]) -> RunConfig | None:
+    """Returns the configuration that is set, or None if it cannot work (the reason is on the page)."""
+    how = one_of("Start from", [FRESH, CHANGE], key="train_how", default=FRESH)
+    try:
+        return _preset() if how == FRESH or not runs else _one_change(runs)
+    except InputError as error:
+        st.error(f"This cannot be trained: {shell.plain(str(error))}.")
+        return None
+
+
+def start(config: RunConfig | None) -> None:
+    """Name, button, and what the button will cost. The timing probe comes last, when all else is on the page."""
+    name = st.text_input("Name of the run", key="train_name", placeholder="made from model and data", max_chars=54)
+    place = st.container()
+    st.button(
+        "Start training",
+        type="primary",
+        icon=":material/model_training:",
+        key="train_start",
+        disabled=config is None or shell.locked("train_start") or public.on(),
+        help=public.why("training") or None,
+        on_click=act,
+        args=("submit", config, name.strip()),
+    )
+    if config is not None:
+        _take_away(config)
+        if not public.on():  # the price is measured
+            with place:
+                _price(config)
+
+
+def _preset() -> RunConfig:
+    now: shell.Context | None = st.session_state.get(shell.CONTEXT)  # none yet where nothing was ever trained
+    choices = presets.data_choices(now.run.config.data if now else None, Shelf(shell.RUNS / "uploads").choices())
+    left, middle, right, last = st.columns([3, 4, 3, 2])
+    data = left.selectbox("Data", list(choices), key="train_data", bind=LINK)
+    model = middle.selectbox("Model", [v.label for v in presets.variants()], key="train_model", bind=LINK, on_change=_forget)
+    times = [b.name for b in presets.BUDGETS]
+    time = one_of("Time", times, key="train_time", default=times[1], place=right, on_change=_forget)
+    seed = number("Seed", 0, 10_000, 0, key="train_seed", place=last)
+    chosen = presets.variant(model)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.caption(chosen.about)
+        st.page_link("data/page.py", label="Bring your own file", icon=":material/upload_file:", width="content")
+    config = presets.preset(choices[data], chosen, presets.budget(time), int(seed))
+    return _advanced(config)
+
+
+def _forget() -> None:
+    """Another preset, or another setting to change, brings its own values."""
+    for key in [key for key in st.session_state if str(key).startswith(OWN)]:
+        del st.session_state[key]
+
+
+def _advanced(config: RunConfig) -> RunConfig:
+    """All settings of model and training. Another preset brings its own values."""
+    values: dict[str, Any] = {}
+    with st.expander("All settings"):
+        for section, title in (("model", "Model"), ("objective", "Objective"), ("train", "Training")):
+            st.markdown(f"**{title}**")
+            fields = [f for f in presets.settings(config, section) if f.key != "train.seed"]  # type: ignore[arg-type]
+            columns = st.columns(4)
+            for i, field in enumerate(fields):
+                with columns[i % 4]:
+                    values[field.key] = _field(field, f"{OWN}{field.key}")
+    made = presets.changed(config, values)
+    for difference in presets.differences(config, made):
+        st.caption(f"Changed: {shell.plain(difference)}")
+    return made
+
+
+def _one_change(runs: list[Run]) -> RunConfig:
+    """A copy of a run with one setting altered."""
+    names = [run.name for run in runs]
+    left, middle, right = st.columns(3)
+    base = runs[names.index(left.selectbox("Copy of", names, key="train_base", bind=LINK, on_change=_forget))].config
+    fields = {f.key: f for section in ("model", "objective", "train") for f in presets.settings(base, section)}
+    field = middle.selectbox("Change", [SYSTEM, *fields], key="train_field", format_func=_spoken, bind=LINK, on_change=_forget)
+    with right:
+        if field == SYSTEM:
+            made = presets.twin(
+                base, presets.variant(st.selectbox("To", [v.label for v in presets.variants()], key="train_twin", bind=LINK))
+            )
+        else:
+            made = presets.changed(base, {field: _field(fields[field], f"{OWN}to", label="To")})
+    for difference in presets.differences(base, made) or ["nothing yet: it would repeat the run"]:
+        st.caption(f"Changed: {shell.plain(difference)}")
+    return made
+
+
+def _field(field: Setting, key: str, label: str = "") -> Any:
+    """The widget that fits the setting."""
+    name, about_it = label or _spoken(field.key), HELP.get(field.key)
+    if field.kind == "bool":
+        return st.toggle(name, field.value, key=key, help=about_it, bind=LINK)
+    if field.kind == "choice":
+        return st.selectbox(name, field.choices, field.choices.index(field.value), key=key, help=about_it, bind=LINK)
+    if field.kind == "int":
+        return int(number(name, value=int(field.value or 0), step=1, key=key, help=about_it))
+    if field.kind == "float":
+        return float(number(name, value=float(field.value), step=None, format="%g", key=key, help=about_it))
+    return st.text_input(name, str(field.value), key=key, help=about_it, bind=LINK)
+
+
+def _spoken(key: str) -> str:
+    special = {
+        "model.side": "side (√K)",
+        "model.k": "k (experts summoned)",
+        "objective.name": "objective",
+    }
+    return special.get(key, key if key == SYSTEM else key.partition(".")[2].replace("_", " "))
+
+
+def _price(config: RunConfig) -> None:
+    """What it will cost here, measured now."""
+    waiting = st.empty()
+
+    def tell(sentence: str) -> None:
+        waiting.caption(shell.plain(sentence))
+
+    waiting.caption("Timing a few real steps of this model …")
+    try:
+        data = cache.dataset(config.data, tell)
+        cost = cache.estimated(config, data)
+    except InputError as error:
+        waiting.error(f"This cannot be trained: {shell.plain(str(error))}.")
+        return
+    if not cost.steps:
+        learner = shell.plain(run_table.system(config))
+        waiting.info(f"{learner} learns nothing by steps: it is counted and tested in {about(cost.seconds)}.")
+        return
+    waiting.info(
+        f"**{about(cost.seconds).capitalize()} from start to tested**, if it does not stop early: "
+        f"{cost.fitting:.1f} epochs of {cost.epoch_seconds:.1f} s fit ({cost.steps} steps of {cost.step_seconds:.2f} s each). "
+        f"{cost.parameters:,} parameters, roughly {cost.memory_mb:,.0f} MB of memory. "
+        f"Measured just now in {cost.probe_seconds:.1f} s on one core of this machine, as busy as it is.",
+        icon=":material/timer:",
+    )
+    if cost.tight:
+        st.warning("Hardly any whole epoch fits, so this run would learn little: give it more time, or fewer events or layers.")
+
+
+def _take_away(config: RunConfig) -> None:
+    """The same training elsewhere: its configuration and the command."""
+    with st.expander("Take it elsewhere"):
+        st.write("Save this configuration, then train the same run in a terminal:")
+        st.code(presets.command("config.json", "checkpoints/local-mine"), language="bash")
+        text = json.dumps(config.to_dict(), indent=1)
+        st.download_button("Configuration (JSON)", text, "config.json", "application/json", key="train_config", on_click="ignore")

@@ -1,0 +1,138 @@
+"""The part of the Train page that moves: what runs, what waits, what needs a decision."""
+
+import streamlit as st
+
+from elastic_core.errors import InputError
+from elastic_core.services import public, run_table
+from elastic_core.services.jobs import ACTIVE, Job, Jobs
+from elastic_core.services.watching import watch
+from pages.frame import shell
+from pages.kit import plot, unreadable
+from pages.train import charts
+
+EVERY = 3.0  # seconds; a redraw must be done well before the next, on a machine that is busy training
+PROBLEM = "train_problem"
+
+
+def live() -> None:
+    """Draws the jobs, again every few seconds while one is active; the whole page once when one changes its state."""
+    jobs = Jobs(shell.RUNS)
+    _pump(jobs)
+    drawn = _states(jobs)
+    active = any(state in ACTIVE for state in drawn.values())
+    st.fragment(_draw, run_every=EVERY if active else None, key="train_live")(drawn)
+
+
+def act(what: str, *arguments: object) -> None:
+    """A button's callback: submit, stop, resume or discard; a refusal is shown as its sentence."""
+    try:
+        getattr(Jobs(shell.RUNS), what)(*arguments)
+        st.session_state.pop(PROBLEM, None)
+    except InputError as error:
+        st.session_state[PROBLEM] = str(error)
+
+
+def curves(job: Job) -> None:
+    """The learning curves so far, side by side, and their table. Drawn again every few seconds, so nothing opens below them."""
+    frame = run_table.curves([job.run])
+    figures = charts.curves(frame, plot.palette(shell.is_dark()))
+    for place, (column, figure) in zip(st.columns(len(figures)), figures.items(), strict=True):
+        place.plotly_chart(figure, key=f"train_now_{column}", alt=charts.alt(column, frame), config=plot.CONFIG)
+    with st.expander("Show as table"):
+        st.dataframe(frame, hide_index=True, alt="Learning curves as numbers, one row an epoch")
+
+
+def _pump(jobs: Jobs) -> str:
+    """Lets the queue go on; why it cannot, if it cannot."""
+    try:
+        jobs.pump()
+    except InputError as error:
+        return str(error)
+    return ""
+
+
+def _states(jobs: Jobs) -> dict[str, str]:
+    return {job.id: job.state for job in jobs.all()}
+
+
+def _draw(drawn: dict[str, str]) -> None:
+    jobs = Jobs(shell.RUNS)
+    refused = _pump(jobs)
+    listed = jobs.all()
+    if {job.id: job.state for job in listed} != drawn:
+        st.rerun(scope="app")
+    if refused:
+        st.error(f"No training can begin now: {shell.plain(refused)}.")
+    if st.session_state.get(PROBLEM):
+        st.error(f"{shell.plain(st.session_state[PROBLEM])}.")
+    unreadable.lines(jobs.unreadable(), "no training", "train_odd", lambda name: act("discard", name))
+    for job in listed:
+        if job.state in ("running", "not responding"):
+            _running(job)
+        elif job.state == "interrupted":
+            _interrupted(job)
+        elif job.state == "failed":
+            _failed(job)
+    _queue(jobs, [job for job in listed if job.state == "queued"])
+
+
+def _running(job: Job) -> None:
+    now = watch(job)
+    with st.container(border=True, key="train_running"):
+        st.subheader(f"Training {shell.plain(job.run.name)}")
+        if job.state == "not responding":
+            st.warning("The process is there but has been silent for a minute. The machine may be asleep or very busy.")
+        st.progress(now.share, text=f"{shell.plain(now.phase)} · {now.clock}")
+        with st.container(horizontal=True):
+            st.metric("Whole epochs", now.epochs)
+            st.metric("Loss", "–" if now.loss is None else f"{now.loss:.3f}")
+            st.metric("Best validation NDCG@10", "–" if now.best is None else f"{now.best:.3f}")
+            if now.used is not None:
+                st.metric("Experts in use", f"{now.used:.0%}")
+        st.button(
+            "Stop and keep the best",
+            key=f"train_stop_{job.id}",
+            icon=":material/stop_circle:",
+            on_click=act,
+            args=("stop", job.id),
+            disabled=job.stopping or public.on(),
+            help="Ends after the current step, then tests the best weights so far.",
+        )
+        if now.epochs:
+            curves(job)
+        else:
+            st.caption("The curves begin after the first epoch.")
+
+
+def _interrupted(job: Job) -> None:
+    with st.container(border=True):
+        st.warning(f"The training {shell.plain(job.run.name)} was interrupted (its process ended without a word).")
+        _choice(job, "Continue", "It goes on from its last whole epoch, with the same numbers as if nothing had happened.")
+
+
+def _failed(job: Job) -> None:
+    with st.container(border=True):
+        st.error(f"The training {shell.plain(job.run.name)} failed: {shell.plain(job.reason)}")
+        with st.expander("What it said"):
+            st.code(job.log or "nothing", language=None)
+        _choice(job, "Try again", "The same settings once more.")
+
+
+def _choice(job: Job, word: str, explained: str) -> None:
+    with st.container(horizontal=True):
+        held = {"on_click": act, "disabled": public.on()}
+        st.button(word, key=f"train_resume_{job.id}", args=("resume", job.id), help=explained, **held)
+        st.button("Discard", key=f"train_discard_{job.id}", args=("discard", job.id), help="Removes it for good.", **held)
+
+
+def _queue(jobs: Jobs, waiting: list[Job]) -> None:
+    if waiting:
+        st.markdown("**Waiting** (one training at a time, so that this page stays quick)")
+        if not jobs.slot.held and not public.on():
+            st.caption("Starting a process …")
+    for place, job in enumerate(waiting, start=1):
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.write(f"{place}. {shell.plain(job.run.name)} · {shell.plain(run_table.system(job.config))}")
+            st.button(
+                "Take out", key=f"train_out_{job.id}", on_click=act, args=("stop", job.id), type="tertiary", disabled=public.on()
+            )

@@ -1,0 +1,104 @@
+"""The lower part of the Train page: all runs in a table, their curves together, and what one can take along."""
+
+import json
+
+import streamlit as st
+
+from elastic_core.runs import EVENTS, Run, unreadable_runs
+from elastic_core.services import presets, run_table
+from pages.frame import shell
+from pages.kit import plot, unreadable, view
+from pages.kit.control import one_of
+from pages.kit.view import About
+from pages.train import charts
+
+FORMATS = {"NDCG@10": "%.4f", "best valid": "%.4f", "used experts": "percent", "parameters": "localized", "seconds": "%.0f"}
+
+SEED = "Two runs of the same settings with other seeds differ as well: train a second seed before you believe a small gap."
+ABOUT = {
+    "loss": About(
+        "How fast does the model learn to tell the next one from the others?",
+        "After every epoch, the mean loss over its training batches: softmax over the catalogue, or over drawn rivals where the "
+        "run says so. Terms that keep the memory alive are not part of it.",
+        "Losses of runs with other objectives or other numbers of rivals are not comparable. A lower loss can rank worse.",
+        r"-\log \frac{e^{s_\text{next}}}{\sum_j e^{s_j}}",
+        "tests/test_trainer.py::test_sampled_softmax_tends_to_the_full_one",
+    ),
+    "NDCG@10": About(
+        "Which run ranks what came next higher, and when did it stop getting better?",
+        "After every epoch everybody’s validation item, the last but one, is ranked against all unseen items. One person gives "
+        "1 / log₂(1 + rank) within the first ten, else 0; the curve is the mean. The best epoch’s weights are kept.",
+        "The best of many epochs looks better than it is: the test is the number to quote. " + SEED,
+        r"\frac{1}{|U|}\sum_u \frac{[r_u \le 10]}{\log_2(1 + r_u)}",
+        "tests/test_evaluate.py::test_metrics_match_a_loop_over_people",
+    ),
+    "used": About(
+        "Does the memory stay alive while it trains?",
+        "After every epoch: the share of experts that anybody’s history summons (solid), and the entropy of their loads as a "
+        "share of the entropy of even loads (dotted).",
+        "All used is not all useful: what an expert changes is measured on the Experts page. " + SEED,
+        r"H = -\frac{1}{\log K}\sum_e p_e \log p_e",
+        "tests/test_routing.py::test_a_random_router_lies_in_its_own_chance_band_and_a_collapsed_one_does_not",
+    ),
+}
+
+
+def table(runs: list[Run]) -> None:
+    st.header("Runs")
+    unreadable.lines(unreadable_runs(shell.RUNS), "no run", "train_fault")
+    if not runs:
+        st.info("No run yet. The first one that you train appears here.")
+        return
+    st.caption(
+        "NDCG@10 is of the test item, ranked against all unseen items, as a mean over the people in the next column. "
+        "Differences of a few thousandths are within chance for about a thousand people."
+    )
+    formats = {name: st.column_config.NumberColumn(format=form) for name, form in FORMATS.items()}
+    alt = "All runs: model, data, test result with the number of people, use of the experts, seconds and how each ended"
+    st.dataframe(run_table.runs_table(runs), hide_index=True, column_config=formats, alt=alt, key="train_table")
+
+
+def compare(runs: list[Run]) -> None:
+    """Learning curves of the runs that the visitor picks."""
+    trained = {run.name: run for run in runs if run.events("epoch")}
+    if not trained:
+        return
+    st.subheader("Curves together")
+    now: shell.Context | None = st.session_state.get(shell.CONTEXT)
+    left, right = st.columns([4, 1], vertical_alignment="bottom")
+    first = [name for name in trained if now and name == now.run.name] or list(trained)[:1]
+    chosen = left.multiselect("Runs to compare", list(trained), first, key="train_compare", max_selections=8)
+    x = one_of("Along", ["epoch", "seconds"], key="train_along", default="epoch", place=right)
+    if chosen:
+        frame = run_table.curves([trained[name] for name in chosen])
+        figures = charts.curves(frame, plot.palette(shell.is_dark()), x)
+        for place, (column, figure) in zip(st.columns(len(figures)), figures.items(), strict=True):
+            with place:
+                shown = frame[["run", "epoch", "seconds", *charts.COLUMNS[column]]]
+                view.chart(f"train_then_{column}", figure, shown, ABOUT[column], charts.alt(column, frame))
+
+
+def take_away(runs: list[Run]) -> None:
+    """Use one run on every page, or take its files and its command along."""
+    if not runs:
+        return
+    st.subheader("One run")
+    by_name = {run.name: run for run in runs}
+    now: shell.Context | None = st.session_state.get(shell.CONTEXT)
+    first = list(by_name).index(now.run.name) if now and now.run.name in by_name else 0
+    left, right = st.columns([4, 1], vertical_alignment="bottom")
+    run = by_name[left.selectbox("Run", list(by_name), first, key="train_pick")]
+    right.button(
+        "Use this run", key="train_use", on_click=shell.choose, args=(run.name,), help="Shows it on every page.", width="stretch"
+    )
+    config, events = json.dumps(run.config.to_dict(), indent=1), run.path / EVENTS
+    with st.container(horizontal=True):
+        st.download_button(
+            "Configuration (JSON)", config, f"{run.name}.json", "application/json", key="train_get", on_click="ignore"
+        )
+        metrics = events.read_bytes() if events.exists() else b""
+        st.download_button("Metrics (JSON lines)", metrics, f"{run.name}-metrics.jsonl", key="train_rows", on_click="ignore")
+        table = run_table.metrics_csv([run])
+        st.download_button("Curves (CSV)", table, f"{run.name}-curves.csv", "text/csv", key="train_csv", on_click="ignore")
+    st.write("The command that trains it again, from the saved configuration:")
+    st.code(presets.command(f"{run.name}.json", f"checkpoints/local-again-{run.name.removeprefix('local-')}"), language="bash")
