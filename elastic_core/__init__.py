@@ -20,8 +20,8 @@ _HOMES = {
     "open_run": "elastic_core.runs",
     "evaluate": "elastic_core.evaluation.evaluate",
     "compare_runs": "elastic_core.comparisons",
-    "recommend": "elastic_core.services.recommend",
-    "experts": "elastic_core.services.inspect",
+    "recommend": "elastic_core.services.person.recommend",
+    "experts": "elastic_core.services.person.inspect",
 }
 __all__ = sorted(_HOMES)
 

@@ -9,9 +9,9 @@ from elastic_core.config import ModelConfig
 from elastic_core.data import Dataset
 from elastic_core.data.batches import history_batch
 from elastic_core.errors import InputError
-from elastic_core.services import inspect
-from elastic_core.services.attribution import CLEAR, agreement, reasons
-from elastic_core.services.recommend import answer, reading
+from elastic_core.services.person import inspect
+from elastic_core.services.person.attribution import CLEAR, agreement, reasons
+from elastic_core.services.person.recommend import answer, reading
 
 ITEMS = [3, 1, 7, 20]
 

@@ -13,8 +13,8 @@ from elastic_core.config import DataConfig, PlantedConfig
 from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
 from elastic_core.models.elastic import ElasticConfig
-from elastic_core.services import presets
-from elastic_core.services.estimate import _Kept
+from elastic_core.services.train import presets
+from elastic_core.services.train.estimate import _Kept
 from elastic_core.training import budget
 from elastic_core.training.loop import train
 from elastic_core.training.step import Learner

@@ -19,10 +19,9 @@ from elastic_core.bench.latency import ITEMS, SYSTEMS, Setting, build, contestan
 from elastic_core.data.batches import Batch
 from elastic_core.errors import InputError
 from elastic_core.layers.attention import Attention
-from elastic_core.services import efficiency_costs as costs
-from elastic_core.services import efficiency_curves as curves
-from elastic_core.services.efficiency import Measurements, Plan
-from elastic_core.services.slot import Slot
+from elastic_core.services.background.slot import Slot
+from elastic_core.services.speed import costs, curves
+from elastic_core.services.speed.jobs import Measurements, Plan
 
 CPU = torch.device("cpu")
 ROOT = Path(__file__).resolve().parents[1]

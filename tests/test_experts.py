@@ -21,10 +21,11 @@ from elastic_core.memory.routing import routing
 from elastic_core.models import Recommender
 from elastic_core.models.elastic import ElasticConfig
 from elastic_core.runs import Run
-from elastic_core.services import ablation, expert_items, expert_people, expert_relations, experts
-from elastic_core.services.experts import Survey
-from elastic_core.services.genre_evidence import Evidence
-from elastic_core.services.traffic import chance, traffic
+from elastic_core.services.experts import ablation, items, overview, relations
+from elastic_core.services.experts import people as expert_people
+from elastic_core.services.experts.evidence import Evidence
+from elastic_core.services.experts.overview import Survey
+from elastic_core.services.traffic.load import chance, traffic
 
 World = tuple[Recommender, Dataset, Survey]
 
@@ -32,7 +33,7 @@ World = tuple[Recommender, Dataset, Survey]
 @pytest.fixture(scope="module")
 def world(tiny: tuple[Recommender, Dataset, Run]) -> World:
     model, dataset, _ = tiny
-    return model, dataset, experts.survey(model, dataset, routing(model, dataset, "test"))
+    return model, dataset, overview.survey(model, dataset, routing(model, dataset, "test"))
 
 
 @pytest.fixture(scope="module")
@@ -128,11 +129,11 @@ def test_every_variant_answers(small_world: Dataset, settings: dict[str, object]
     config = ElasticConfig(length=16, width=16, layers=2, side=4, k=3, conv_width=4, **settings)  # type: ignore[arg-type]
     model = models.build(config, small_world.catalog.n_items).eval()
     traffic = routing(model, small_world, "test")
-    found, expert = experts.survey(model, small_world, traffic), int(traffic.load.argmax())
-    assert len(experts.table(found)) == 16
+    found, expert = overview.survey(model, small_world, traffic), int(traffic.load.argmax())
+    assert len(overview.table(found)) == 16
     people = expert_people.examples(model, small_world, found, expert)
     assert people.traced == (config.dispatch == "linear")
-    pushes = expert_items.pushes(model, small_world, traffic, expert)
+    pushes = items.pushes(model, small_world, traffic, expert)
     assert (pushes.direct is None) == (config.dispatch == "none") and pushes.measured is not None
     rows = ablation.effects(model, small_world, traffic, expert, ablation.random_used(traffic, expert))
     assert rows["n"].iloc[0] == traffic.load[expert] and rows[["d_ndcg", "replaced"]].notna().all().all()
@@ -155,9 +156,9 @@ def test_the_direct_road_is_what_the_layer_dispatches(world: World, busy: int) -
             total += (only.unsqueeze(2) @ fixed).sum(1)[0, 0].detach()
     state = total / len(users)
     expected = model.scorer()((state - state.mean()) * model.norm.weight).detach().numpy()  # type: ignore[union-attr]
-    pushes = expert_items.pushes(model, dataset, found.traffic, busy)
+    pushes = items.pushes(model, dataset, found.traffic, busy)
     assert pushes.direct is not None and np.allclose(pushes.direct[1:], expected[1:], atol=1e-5)
-    up, down = expert_items.pushed(pushes, dataset, "direct", top=5)
+    up, down = items.pushed(pushes, dataset, "direct", top=5)
     assert up["score"].is_monotonic_decreasing and down["score"].is_monotonic_increasing
     assert up["item"].iloc[0] == int(expected[1:].argmax()) + 1
 
@@ -174,7 +175,7 @@ def test_the_measured_push_is_the_mean_difference_over_people(world: World, busy
         changes.append(having - lacking - (having - lacking).mean())
         logs.append(having.log_softmax(0) - lacking.log_softmax(0))
     mean, times = torch.stack(changes).mean(0).numpy(), torch.stack(logs).mean(0).exp().numpy()
-    pushes = expert_items.pushes(model, dataset, found.traffic, busy)
+    pushes = items.pushes(model, dataset, found.traffic, busy)
     assert pushes.measured is not None and np.allclose(pushes.measured[1:], mean, atol=1e-5)
     assert (pushes.near["n"] == len(users)).all()  # the tiny catalogue has fewer items than count as near the top
     assert np.allclose(pushes.near["times"], times[pushes.near["item"] - 1], rtol=1e-4)
@@ -252,20 +253,20 @@ def test_lifts_are_ratios_of_means_and_a_shuffle_seldom_passes() -> None:
 def test_status_table_and_recovered_interests(world: World, busy: int) -> None:
     _, dataset, found = world
     dead = killed(found, busy)
-    assert dead.status()[busy] == "dead" and experts.label(dead, busy).text == "no label"  # type: ignore[union-attr]
+    assert dead.status()[busy] == "dead" and overview.label(dead, busy).text == "no label"  # type: ignore[union-attr]
     low, high = found.band
     drawn = chance(traffic(found.traffic, np.ones(found.people, dtype=bool), "people"), draws=400).each
     assert (low, high) == pytest.approx(drawn, abs=1)  # the same band as on the page about traffic, there by simulation
     for load, status in zip(found.traffic.load, found.status(), strict=True):
         assert status == ("dead" if load == 0 else "hot" if load > high else "cold" if load < low else "usual")
-    table = experts.table(found)
+    table = overview.table(found)
     assert table["expert"].tolist() == list(range(found.size)) and table["traffic"].sum() == pytest.approx(1)
     assert dataset.truth is not None and found.met is not None
     assert found.met.sum() <= found.people * 200 and ((table["purity"] >= 1 / 4) | (table["events"] == 0)).all()
     labelled, by_chance = found.by_chance()
     assert 0 <= labelled <= found.size and by_chance >= 0
     with pytest.raises(InputError, match="no expert"):
-        experts.label(found, found.size)
+        overview.label(found, found.size)
     with pytest.raises(InputError, match="no expert"):
         ablation.summoning(found.traffic, -1)
 
@@ -274,7 +275,7 @@ def test_hot_experts_of_a_person(world: World) -> None:
     _, _, found = world
     summoned = found.traffic
     for user in (0, 7):
-        frame = experts.hot_experts(summoned, user)
+        frame = overview.hot_experts(summoned, user)
         assert frame["expert"].tolist() == summoned.experts[user].tolist()
         for row in frame.itertuples():
             gates = [float(summoned.gates[u][summoned.experts[u] == row.expert].sum()) for u in range(found.people)]
@@ -284,7 +285,7 @@ def test_hot_experts_of_a_person(world: World) -> None:
             hot = found.status()[row.expert] == "hot"
             assert row.kind == ("hot for everyone" if hot else "theirs" if row.load <= even else "shared")
     with pytest.raises(InputError):
-        experts.hot_experts(summoned, found.people)
+        overview.hot_experts(summoned, found.people)
 
 
 # --- neighbours ------------------------------------------------------------------------------------------------------
@@ -293,7 +294,7 @@ def test_hot_experts_of_a_person(world: World) -> None:
 def test_summoned_together_by_brute_force(world: World, busy: int) -> None:
     _, _, found = world
     sets = [set(row) for row in found.traffic.experts.tolist()]
-    frame = expert_relations.summoned_together(found.traffic, busy, top=None).set_index("expert")
+    frame = relations.summoned_together(found.traffic, busy, top=None).set_index("expert")
     for other in range(found.size):
         both = sum({busy, other} <= s for s in sets) if other != busy else 0
         assert (other in frame.index) == (both > 0)
@@ -305,18 +306,18 @@ def test_summoned_together_by_brute_force(world: World, busy: int) -> None:
 
 def test_rows_columns_and_like_vectors(world: World, busy: int, tiny: tuple[Recommender, Dataset, Run]) -> None:
     model, _, found = world
-    frame = expert_relations.siblings(found, model, busy)
+    frame = relations.siblings(found, model, busy)
     row, column = found.place(busy)
     for line, number in (("row", row), ("column", column)):
         assert set(frame.loc[frame["line"] == line, line]) == {number}
-    lines = expert_relations.lines(found, busy)
+    lines = relations.lines(found, busy)
     assert lines["row"] == frame.loc[frame["line"] == "row", "load"].sum()
     values = model.expert_values().detach().numpy()  # type: ignore[operator]
-    near = expert_relations.nearest(found, model, busy, top=3)
+    near = relations.nearest(found, model, busy, top=3)
     cosine = lambda e: values[e] @ values[busy] / np.linalg.norm(values[e]) / np.linalg.norm(values[busy])  # noqa: E731
     assert near["expert"].tolist() == sorted((e for e in range(found.size) if e != busy), key=lambda e: -cosine(e))[:3]
     assert near["cosine"].tolist() == pytest.approx([cosine(e) for e in near["expert"]], rel=1e-4)
-    epochs = expert_relations.load_by_epoch(tiny[2], busy)
+    epochs = relations.load_by_epoch(tiny[2], busy)
     assert epochs["epoch"].tolist() == [epoch for epoch, _ in tiny[2].snapshots()] and len(epochs) == 2
 
 
@@ -325,9 +326,9 @@ def test_a_dead_expert_has_plain_empty_answers(world: World, busy: int) -> None:
     dead = killed(found, busy)
     rows = ablation.effects(model, dataset, dead.traffic, busy, ablation.random_used(dead.traffic, busy))
     assert (rows["n"] == 0).all() and rows["d_ndcg"].isna().all()
-    pushes = expert_items.pushes(model, dataset, dead.traffic, busy)
+    pushes = items.pushes(model, dataset, dead.traffic, busy)
     assert pushes.measured is None and pushes.near.empty and pushes.direct is not None and np.isnan(pushes.agreement)
-    assert expert_relations.summoned_together(dead.traffic, busy).empty
+    assert relations.summoned_together(dead.traffic, busy).empty
     assert set(expert_people.bands(dead, busy)) == {"just out", "out"}
 
 

@@ -16,8 +16,8 @@ from elastic_core.models.cooccurrence import CooccurrenceConfig
 from elastic_core.models.elastic import ElasticConfig
 from elastic_core.models.popularity import PopularityConfig
 from elastic_core.models.sasrec import SASRecConfig
-from elastic_core.services.influence import agreement, influence
-from elastic_core.services.recommend import reading
+from elastic_core.services.person.influence import agreement, influence
+from elastic_core.services.person.recommend import reading
 
 MEMORY = ElasticConfig(length=16, width=16, layers=1, side=6, k=4, stride=4)
 PLAIN = ElasticConfig(length=16, width=16, layers=1, side=6, k=4, stride=4, dispatch="none")

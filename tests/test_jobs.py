@@ -16,9 +16,9 @@ from elastic_core.errors import InputError
 from elastic_core.models.elastic import ElasticConfig
 from elastic_core.objectives.window import WindowConfig
 from elastic_core.runs import EVENTS
-from elastic_core.services import estimate, presets, run_table
-from elastic_core.services.jobs import Job, Jobs
-from elastic_core.services.slot import Slot
+from elastic_core.services.background.slot import Slot
+from elastic_core.services.train import estimate, presets, run_table
+from elastic_core.services.train.jobs import Job, Jobs
 
 TIMEOUT = 120.0
 PLANTED = DataConfig(source="planted", planted=PlantedConfig(users=60, items=50, interests=4, mean_length=14, max_length=24))

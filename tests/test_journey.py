@@ -18,12 +18,15 @@ from elastic_core.memory.routing import routing
 from elastic_core.models import Recommender
 from elastic_core.models.elastic import ElasticConfig
 from elastic_core.models.sasrec import SASRecConfig
-from elastic_core.services import journey, journey_shown, journey_trace, people
-from elastic_core.services.experts import band
-from elastic_core.services.inspect import situation
-from elastic_core.services.journey import Add, Base, Contents, Cut, Edit, Move, Replace, Tree, Version
-from elastic_core.services.journey_text import LONGEST_CODE, decode, encode, from_json, parse_list, short, to_json
-from elastic_core.services.recommend import answer, reading
+from elastic_core.services.experts.overview import band
+from elastic_core.services.journey import shown as journey_shown
+from elastic_core.services.journey import trace as journey_trace
+from elastic_core.services.journey import versions
+from elastic_core.services.journey.text import LONGEST_CODE, decode, encode, from_json, parse_list, short, to_json
+from elastic_core.services.journey.versions import Add, Base, Contents, Cut, Edit, Move, Replace, Tree, Version
+from elastic_core.services.person import people
+from elastic_core.services.person.inspect import situation
+from elastic_core.services.person.recommend import answer, reading
 
 N_ITEMS = 12
 FRESH = Tree(Base("hash", 3, 5), (1, 2, 3, 4, 5), N_ITEMS)
@@ -144,7 +147,7 @@ def test_a_code_for_somebody_else_is_refused() -> None:
 
 
 def grown(data: Dataset) -> Tree:
-    tree = journey.start(data, 2, 8)
+    tree = versions.start(data, 2, 8)
     return tree.then(Add(7, 3)).then(Move(0, 4)).go(1).then(Cut(2, 4)).then(Replace((5, 6, 7))).go(2)
 
 
@@ -152,8 +155,8 @@ def test_a_file_brings_the_same_tree_back(small_world: Dataset) -> None:
     tree = grown(small_world)
     text = to_json(small_world, tree)
     assert from_json(small_world, text) == tree == from_json(small_world, text.encode())
-    assert small_world.catalog.title(7) in journey.versions_table(small_world, tree).loc[1, "what"]
-    assert journey.versions_table(small_world, tree)["follows"].tolist()[1:] == [0, 1, 1, 3]
+    assert small_world.catalog.title(7) in versions.versions_table(small_world, tree).loc[1, "what"]
+    assert versions.versions_table(small_world, tree)["follows"].tolist()[1:] == [0, 1, 1, 3]
 
 
 @given(st.data())
@@ -236,15 +239,15 @@ def test_no_line_is_lost(films: Dataset, text: str) -> None:
 
 def test_the_original_version_is_the_evaluation_s_reading(small_world: Dataset, model: Recommender) -> None:
     whole = reading(small_world, 4)
-    tree = journey.start(small_world, 4, len(whole.items))
-    read = journey.read(small_world, tree)
+    tree = versions.start(small_world, 4, len(whole.items))
+    read = versions.read(small_world, tree)
     assert read.items.tolist() == whole.items.tolist() and read.truth == whole.truth
     mine, theirs = journey_trace.situation_of(model, small_world, read), situation(model, small_world, 4)
     assert mine.heard == theirs.heard and mine.answer.table.equals(theirs.answer.table)
-    assert journey.read(small_world, tree.then(Replace((1, 2)))).truth is None
+    assert versions.read(small_world, tree.then(Replace((1, 2)))).truth is None
     for wrong in (0, len(whole.items) + 1):
         with pytest.raises(InputError):
-            journey.start(small_world, 4, wrong)
+            versions.start(small_world, 4, wrong)
 
 
 @pytest.mark.parametrize("config", [None, SASRecConfig(length=16, width=16, layers=1)])
@@ -255,7 +258,7 @@ def test_along_time_equals_moment_after_moment(small_world: Dataset, model: Reco
     assert found.ranks["event"].tolist()[0] == 1 and found.ranks["event"].tolist()[-1] == len(items) - 1 and len(found.ranks) == 9
     assert found.ranks["part"].tolist()[-1] == "test" and found.ranks["part"].tolist()[0] == "training"
     for row in found.ranks.to_dict("records"):
-        read = journey.read(small_world, journey.start(small_world, 6, row["event"]))
+        read = versions.read(small_world, versions.start(small_world, 6, row["event"]))
         one = answer(able, small_world, read)
         assert row["item"] == read.truth == items[row["event"]]
         assert row["rank"] == one.truth_rank and row["running"] == one.running
@@ -306,7 +309,7 @@ def test_hot_is_more_than_chance_and_theirs_is_no_more_than_even(small_world: Da
 
 
 def test_the_ribbon_shows_every_state(small_world: Dataset) -> None:
-    tree = journey.start(small_world, 2, 10)
+    tree = versions.start(small_world, 2, 10)
     kept = journey_shown.ribbon_rows(small_world, tree, last=4)
     assert kept["item"].tolist() == list(tree.original[-4:]) and set(kept["state"]) == {"kept"}
     edited = tree.then(Cut(7, 9)).then(Add(5, 3)).then(Move(7, 0))

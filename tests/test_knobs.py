@@ -15,7 +15,7 @@ from elastic_core.errors import InputError
 from elastic_core.memory.routing import routing
 from elastic_core.models import Recommender, memory_of
 from elastic_core.runs import Run
-from elastic_core.services import ablation, knobs
+from elastic_core.services.experts import ablation, knobs
 from elastic_core.training.loop import train
 
 USERS = np.arange(6)

@@ -15,7 +15,7 @@ from elastic_core.errors import InputError
 from elastic_core.memory.latents import Dictionary, Fit, Latents, _explained, _learn, fit
 from elastic_core.models import Recommender
 from elastic_core.runs import Run
-from elastic_core.services import ablation, knobs
+from elastic_core.services.experts import ablation, knobs
 
 USERS = np.arange(7)
 

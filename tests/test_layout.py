@@ -31,9 +31,9 @@ FLOOR = {name: floor for floor, names in enumerate(FLOORS) for name in names}
 LIGHT = {"torch", "filelock", "numpy", "pandas", "safetensors", "elastic_core"}  # filelock comes with torch
 # Heavy packages and the one module that may import them, when it needs them.
 OWNERS = {
-    "sklearn": r"data/truth\.py|memory/gauges\.py|services/projection.*\.py",
-    "umap": r"services/projection.*\.py",
-    "pyarrow": r"services/upload_sheets\.py",
+    "sklearn": r"data/truth\.py|memory/gauges\.py|services/map/.*\.py",
+    "umap": r"services/map/.*\.py",
+    "pyarrow": r"services/data/sheets\.py",
     "plotly": r"report\.py",
 }
 
@@ -108,7 +108,7 @@ def test_a_screen_is_one_room() -> None:
 
 
 # Beside a model's own file: configurations, result rows, the paper's tables and the pages that quote both.
-TOLD = r"services/(method_\w+|gate_lesson|tour_answers|efficiency\w*)"
+TOLD = r"services/(method/\w+|keys/gate|tour/answers|speed/\w+)"
 NAMING = rf"elastic_core/(models/.*|recipes|report|reproduce|tables|{TOLD})\.py"
 NAMING_PAGES = r"pages/speed/(charts|parts)\.py"
 

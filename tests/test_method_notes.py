@@ -16,8 +16,8 @@ from elastic_core.evaluation.ranks import FILE
 from elastic_core.evaluation.verdict import ONE_RUN
 from elastic_core.reproduce import VARIANTS, rows
 from elastic_core.runs import CONFIG, Run
-from elastic_core.services import method_effects, method_notes
-from elastic_core.services.method_effects import measured, table_3
+from elastic_core.services.method import effects, notes
+from elastic_core.services.method.effects import measured, table_3
 
 ROOT = Path(__file__).resolve().parents[1]
 RUNS = ROOT / "checkpoints"
@@ -28,19 +28,19 @@ def defined(file: Path) -> set[str]:
     return {n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.ClassDef)}
 
 
-@pytest.mark.parametrize("row", method_notes.EQUATIONS, ids=lambda row: row.equation)
-def test_every_module_and_every_test_that_is_named_exists(row: method_notes.Equation) -> None:
+@pytest.mark.parametrize("row", notes.EQUATIONS, ids=lambda row: row.equation)
+def test_every_module_and_every_test_that_is_named_exists(row: notes.Equation) -> None:
     assert row.name in defined(ROOT / row.module)
     file, _, name = row.test.partition("::")
     assert name in defined(ROOT / file)
 
 
 def test_the_nine_questions_and_the_variants_are_complete() -> None:
-    assert [question.key for question in method_notes.OPEN] == list("abcdefghi")
-    assert set(method_notes.VARIANTS) == {"elastic", *VARIANTS}
-    assert set(method_notes.PAPER) <= set(method_notes.VARIANTS)
-    assert all(len(values) == len(method_notes.PAPER_METRICS) for values in method_notes.PAPER.values())
-    assert len(method_notes.equations()) == len(method_notes.EQUATIONS) and not method_notes.terms().empty
+    assert [question.key for question in notes.OPEN] == list("abcdefghi")
+    assert set(notes.VARIANTS) == {"elastic", *VARIANTS}
+    assert set(notes.PAPER) <= set(notes.VARIANTS)
+    assert all(len(values) == len(notes.PAPER_METRICS) for values in notes.PAPER.values())
+    assert len(notes.equations()) == len(notes.EQUATIONS) and not notes.terms().empty
 
 
 def test_numbers_are_those_of_the_runs() -> None:
@@ -67,16 +67,16 @@ def made_up(root: Path, name: str, place: int) -> Run:
 
 def test_changing_a_run_changes_the_page_and_taking_it_away_says_not_measured(tmp_path: Path) -> None:
     run = made_up(tmp_path, "ml-100k-sasrec", 0)
-    assert "full 1.0000" in method_effects.of_protocols(tmp_path, "ml-100k").text
+    assert "full 1.0000" in effects.of_protocols(tmp_path, "ml-100k").text
     (run.path / FILE).unlink()
     assert measured(tmp_path, "ml-100k", "sasrec") is None, "a run without ranks is no measurement"
     (run.path / FILE).write_bytes(b"damaged")
     assert measured(tmp_path, "ml-100k", "sasrec") is None
     shutil.rmtree(run.path)
     made_up(tmp_path, "ml-100k-sasrec", 2)
-    assert "full 0.5000" in method_effects.of_protocols(tmp_path, "ml-100k").text
+    assert "full 0.5000" in effects.of_protocols(tmp_path, "ml-100k").text
     shutil.rmtree(run.path)
-    gone = method_effects.of_protocols(tmp_path, "ml-100k")
+    gone = effects.of_protocols(tmp_path, "ml-100k")
     assert "Not measured" in gone.text and "ml-100k-sasrec" in gone.command
 
 
@@ -86,7 +86,7 @@ def test_a_variant_is_compared_with_all_seeds_and_one_run_claims_nothing(tmp_pat
     text = table_3(tmp_path, "ml-100k", "full").set_index("variant")["ELASTIC − variant"]
     (one,) = [cell for cell in text if cell]
     assert one.startswith(f"{(1 + 1 / math.log2(3)) / 2 - 0.5:+.4f} (95% ") and ONE_RUN in one
-    assert ONE_RUN in method_effects.of_gate(tmp_path, "ml-100k", None).text
+    assert ONE_RUN in effects.of_gate(tmp_path, "ml-100k", None).text
 
 
 def test_the_ablation_table_keeps_ours_and_the_papers_apart(tmp_path: Path) -> None:
@@ -101,17 +101,17 @@ def test_the_ablation_table_keeps_ours_and_the_papers_apart(tmp_path: Path) -> N
 
 
 def test_the_average_drop_follows_from_the_table() -> None:
-    text = method_effects.of_averages().text
+    text = effects.of_averages().text
     by_hand = [0.4132 / 0.4256, 0.6515 / 0.6619, 0.3387 / 0.3517, 0.4433 / 0.4546, 0.7699 / 0.7767, 0.3470 / 0.3597]
     assert f"{1 - sum(by_hand) / 6:.2%}" in text and "3.36%" in text and "2.51%" in text
 
 
 def test_live_checks() -> None:
-    assert "unlearns" in method_effects.of_loss().text
-    assert method_effects._moved(True) > 1e-2 and method_effects._moved(False) < 1e-5
-    assert method_effects.of_peeking() == method_effects.of_peeking()
-    for missing in (method_effects.of_printed(None), method_effects.of_balance(None)):
+    assert "unlearns" in effects.of_loss().text
+    assert effects._moved(True) > 1e-2 and effects._moved(False) < 1e-5
+    assert effects.of_peeking() == effects.of_peeking()
+    for missing in (effects.of_printed(None), effects.of_balance(None)):
         assert "Choose a run" in missing.text
-    speed = method_effects.of_speed(RUNS / "benchmarks" / "latency.csv")
+    speed = effects.of_speed(RUNS / "benchmarks" / "latency.csv")
     assert "times faster" in speed.text and not speed.command
-    assert method_effects.of_speed(RUNS / "benchmarks" / "nothing.csv").command.startswith("python -m elastic_core bench")
+    assert effects.of_speed(RUNS / "benchmarks" / "nothing.csv").command.startswith("python -m elastic_core bench")

@@ -17,12 +17,11 @@ from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.models import Recommender
 from elastic_core.runs import Run
-from elastic_core.services import projection as p
-from elastic_core.services import projection_map as m
-from elastic_core.services import projection_trust as trust
-from elastic_core.services import projection_worker as worker
-from elastic_core.services.projection import Settings, Store
-from elastic_core.services.projection_jobs import Maps
+from elastic_core.services.map import layouts as p
+from elastic_core.services.map import picture as m
+from elastic_core.services.map import trust, worker
+from elastic_core.services.map.jobs import Maps
+from elastic_core.services.map.layouts import Settings, Store
 
 Tiny = tuple[Recommender, Dataset, Run]
 
@@ -229,7 +228,7 @@ def _holder(maps: Maps) -> int:
     """The process that works on this folder."""
     for entry in Path("/proc").glob("[0-9]*/cmdline"):
         words = entry.read_bytes().split(b"\0")
-        if b"elastic_core.services.projection_worker" in words and str(maps.root).encode() in words:
+        if b"elastic_core.services.map.worker" in words and str(maps.root).encode() in words:
             return int(entry.parent.name)
     raise AssertionError("no process")
 

@@ -21,7 +21,7 @@ from elastic_core.memory.routing import Routing, routing
 from elastic_core.models.contract import Retrieves
 from elastic_core.recipes import recipe
 from elastic_core.runs import list_runs, open_run
-from elastic_core.services import data_cards
+from elastic_core.services.data import cards
 
 SHIPPED = Path(__file__).resolve().parents[1] / "checkpoints"
 
@@ -123,7 +123,7 @@ def test_what_is_remembered_is_a_share_of_the_oracle_by_gap(world: Dataset) -> N
     local = open_run(SHIPPED / "planted-cooccurrence").report().values("full-seen", "NDCG@10")
     shares = gaps.by_gap(local, oracle, gap)["share"].to_numpy()
     assert shares[0] > 0.6 and shares[0] > shares[2] + 0.3 and shares[2] > shares[4]
-    curves = data_cards.remembered(list_runs(SHIPPED), world)  # of every run on this world, with a memory or without
+    curves = cards.remembered(list_runs(SHIPPED), world)  # of every run on this world, with a memory or without
     assert {"planted-elastic", "planted-sasrec", "planted-cooccurrence"} <= set(curves["run"])
     assert not any(name.startswith("ml-") for name in curves["run"])
     own = curves[curves["run"] == "planted-cooccurrence"]

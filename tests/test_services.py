@@ -14,8 +14,9 @@ from elastic_core.memory.routing import routing
 from elastic_core.models import Recommender
 from elastic_core.models.elastic import ElasticConfig
 from elastic_core.models.sasrec import SASRecConfig
-from elastic_core.services import inspect, presets
-from elastic_core.services.recommend import Reading, answer, moved, reading, recommend
+from elastic_core.services.person import inspect
+from elastic_core.services.person.recommend import Reading, answer, moved, reading, recommend
+from elastic_core.services.train import presets
 
 SIDE, K = 6, 4
 

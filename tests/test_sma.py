@@ -20,7 +20,7 @@ from elastic_core.data.histories import Histories
 from elastic_core.errors import InputError
 from elastic_core.layers.intensity import Clock, Intensity, ModulatedAttention
 from elastic_core.models.sma import SMA, SMAConfig, marks_of
-from elastic_core.services import estimate
+from elastic_core.services.train import estimate
 from elastic_core.training.loop import train
 from elastic_core.training.step import Learner
 

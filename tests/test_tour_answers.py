@@ -13,9 +13,10 @@ from elastic_core.evaluation.verdict import ONE_RUN
 from elastic_core.memory.routing import routing
 from elastic_core.models import Recommender
 from elastic_core.runs import Run
-from elastic_core.services import inspect, tour_answers
-from elastic_core.services.experts import band
-from elastic_core.services.tour_answers import Asked
+from elastic_core.services.experts.overview import band
+from elastic_core.services.person import inspect
+from elastic_core.services.tour import answers
+from elastic_core.services.tour.answers import Asked
 
 
 @pytest.fixture(scope="module")
@@ -29,12 +30,12 @@ def test_how_many_suggestions_stay(asked: Asked) -> None:
         set(inspect.situation(asked.model, asked.dataset, 3, removed=removed).answer.table["item"]) for removed in (0, 1)
     )
     stay = len(before & after)
-    found = tour_answers.last_event(asked)
+    found = answers.last_event(asked)
     assert found.reason.startswith(f"{stay} of the ten") and found.option == (0 if stay == 10 else 1 if stay >= 5 else 2)
 
 
 def test_without_the_gate_keys_and_query_network_learn_nothing(asked: Asked) -> None:
-    found = tour_answers.starved(asked)
+    found = answers.starved(asked)
     assert found.option == 1 and "sub-keys" in found.reason.lower()
 
 
@@ -42,22 +43,22 @@ def test_a_map_that_is_the_space_keeps_every_neighbour_and_noise_few() -> None:
     rng = np.random.default_rng(0)
     angles = rng.uniform(0, 2 * np.pi, 80)
     circle = np.stack([np.cos(angles), np.sin(angles)], 1)  # on a circle, cosine and distance order alike
-    assert tour_answers.neighbours_kept(circle, circle) == 1.0
-    assert tour_answers.neighbours_kept(circle, rng.normal(size=(80, 2))) < 0.2
+    assert answers.neighbours_kept(circle, circle) == 1.0
+    assert answers.neighbours_kept(circle, rng.normal(size=(80, 2))) < 0.2
 
 
 def test_strongest_expert_and_load(asked: Asked) -> None:
     assert asked.traffic is not None
     expert = int(asked.traffic.experts[3, 0])
     load = int((asked.traffic.experts == expert).sum())
-    found, (_, high) = tour_answers.whose(asked), band(asked.traffic)
+    found, (_, high) = answers.whose(asked), band(asked.traffic)
     assert f"Expert {expert} is summoned by {load} of {len(asked.traffic.experts)} people" in found.reason
     even = asked.traffic.experts.size / len(asked.traffic.load)
     assert found.option == (0 if load > high else 2 if load <= even else 1)
 
 
 def test_seeds_are_compared_by_name(asked: Asked, tmp_path: Path) -> None:
-    assert tour_answers.seeds(asked).option == 1 and "only one seed" in tour_answers.seeds(asked).reason
+    assert answers.seeds(asked).option == 1 and "only one seed" in answers.seeds(asked).reason
 
 
 def test_who_is_better_is_answered_only_where_training_noise_is_counted(asked: Asked) -> None:
@@ -65,7 +66,7 @@ def test_who_is_better_is_answered_only_where_training_noise_is_counted(asked: A
         [Report({"full": Ranks(np.full(80, place, np.int32), np.zeros(80, np.int32))}, np.arange(80), "test", "abc", 0, 0.0)] * 2
         for place in (0, 5)
     )
-    assert tour_answers.better(asked, compare_many(high, low), "peer").option == 0
-    assert tour_answers.better(asked, compare_many(low, high), "peer").option == 2
-    once = tour_answers.better(asked, compare_many(high[:1], low), "peer")
+    assert answers.better(asked, compare_many(high, low), "peer").option == 0
+    assert answers.better(asked, compare_many(low, high), "peer").option == 2
+    once = answers.better(asked, compare_many(high[:1], low), "peer")
     assert once.option == 1 and ONE_RUN in once.reason and "is better" not in once.reason

@@ -14,8 +14,8 @@ from elastic_core import recipes
 from elastic_core.data import Dataset
 from elastic_core.memory.routing import Routing
 from elastic_core.runs import Run
-from elastic_core.services import traffic as t
-from elastic_core.services import traffic_runs as runs
+from elastic_core.services.traffic import load as t
+from elastic_core.services.traffic import over_time as runs
 
 loads = arrays(np.int64, st.sampled_from([4, 9, 16, 64]), elements=st.integers(0, 50)).filter(lambda load: load.sum() > 0)
 

@@ -17,10 +17,11 @@ from hypothesis import strategies as st
 from elastic_core.config import PlantedConfig
 from elastic_core.data import faults, load
 from elastic_core.errors import InputError
-from elastic_core.services import upload_sheets, uploads
-from elastic_core.services.presets import data_choices
-from elastic_core.services.upload_rows import check, guess, is_formula
-from elastic_core.services.uploads import Shelf, folded, opened
+from elastic_core.services.data import sheets
+from elastic_core.services.data import shelf as uploads
+from elastic_core.services.data.rows import check, guess, is_formula
+from elastic_core.services.data.shelf import Shelf, folded, opened
+from elastic_core.services.train.presets import data_choices
 
 HEAD = "user,item,time,title,genres\n"
 ROWS = [(u, (i + u) % 7, 10**9 + 7 * u + i) for u in range(6) for i in range(7)]
@@ -137,7 +138,7 @@ def test_formulas(text: str, runs: bool) -> None:
 
 
 def test_too_many_rows_are_refused_before_they_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(upload_sheets, "MOST_ROWS", 20)
+    monkeypatch.setattr(sheets, "MOST_ROWS", 20)
     with pytest.raises(InputError, match="more than 20 rows"):
         opened("t.csv", GOOD.encode())
 

@@ -22,9 +22,9 @@ from elastic_core.models import build
 from elastic_core.models.cooccurrence import CooccurrenceConfig
 from elastic_core.models.elastic import ElasticConfig
 from elastic_core.runs import Run, list_runs
-from elastic_core.services import versus, versus_slices, versus_table
-from elastic_core.services.recommend import recommend
-from elastic_core.services.versus import Lists, list_everybody
+from elastic_core.services.compare import slices, standings, versus
+from elastic_core.services.compare.versus import Lists, list_everybody
+from elastic_core.services.person.recommend import recommend
 
 ROOT = Path(__file__).resolve().parents[1]
 SHIPPED = ROOT / "checkpoints"
@@ -123,32 +123,32 @@ def test_comparing_two_runs_of_six_thousand_people_opens_no_model_and_takes_no_t
 
 def test_groups_of_a_family_partition_the_people(data: Dataset) -> None:
     everybody = np.arange(data.histories.n_users)
-    found = versus_slices.groups(data)
-    for family in versus_slices.FAMILIES:
+    found = slices.groups(data)
+    for family in slices.FAMILIES:
         parts = [group.users for group in found if group.family == family]
-        if family != versus_slices.OVERLAPS:
+        if family != slices.OVERLAPS:
             assert np.array_equal(np.sort(np.concatenate(parts)), everybody), family
         for part in parts:
             assert len(np.unique(part)) == len(part) > 0
     counts, targets = data.counts(), data.targets("test")
     for group in found:
         if group.name.startswith("cold"):
-            assert all(counts[targets[user]] < versus_slices.COLD for user in group.users)
+            assert all(counts[targets[user]] < slices.COLD for user in group.users)
 
 
 def test_a_forest_row_is_the_plain_mean_of_its_people(data: Dataset, a: Report, b: Report) -> None:
-    table = versus_slices.forest([a], [b], data, "full", "HR@10")
-    by_name = {(g.family, g.name): g.users for g in versus_slices.groups(data)}
+    table = slices.forest([a], [b], data, "full", "HR@10")
+    by_name = {(g.family, g.name): g.users for g in slices.groups(data)}
     assert len(table) == len(by_name)
     for row in table.to_dict("records"):
         users = by_name[row["family"], row["group"]]
         values = [a.values("full", "HR@10")[u] - b.values("full", "HR@10")[u] for u in users]
         assert row["n"] == len(values) and row["difference"] == pytest.approx(sum(values) / len(values))
         assert row["low"] <= row["difference"] <= row["high"] and row["adjusted p"] >= row["p"]
-    said = versus_slices.remaining(table)
+    said = slices.remaining(table)
     assert f"{len(table)} looks" in said and ONE_RUN in said and not table["seeds_counted"].any()
-    counted = versus_slices.forest([a], [b], data, "full", "HR@10", trained=(False, False))
-    assert "Holm" in versus_slices.remaining(counted) and ONE_RUN not in versus_slices.remaining(counted)
+    counted = slices.forest([a], [b], data, "full", "HR@10", trained=(False, False))
+    assert "Holm" in slices.remaining(counted) and ONE_RUN not in slices.remaining(counted)
 
 
 def test_holm_against_the_definition() -> None:
@@ -190,17 +190,17 @@ def test_shipped_runs_on_the_same_data_stand_in_one_table() -> None:
     if not planted:
         pytest.skip("no shipped runs here")
     data = load(planted[0].config.data)
-    same = versus_table.comparable(runs, data)
+    same = standings.comparable(runs, data)
     assert {run.name for run in planted} <= {run.name for run in same} and all("ml-" not in run.name for run in same)
-    table = versus_table.metrics(same, "NDCG@10")
-    assert set(table["protocol"]) == set(versus_table.PROTOCOLS) and (table["low"] < table["mean"]).all()
-    assert len(versus_table.wide(table)) == len(same)
+    table = standings.metrics(same, "NDCG@10")
+    assert set(table["protocol"]) == set(standings.PROTOCOLS) and (table["low"] < table["mean"]).all()
+    assert len(standings.wide(table)) == len(same)
     elastic = next(run for run in same if run.config.model.name == "elastic")
-    other = versus_table.partner(same, elastic)
+    other = standings.partner(same, elastic)
     assert other is not None and other.name == elastic.name.replace("elastic", "sasrec")
-    assert versus_table.partner(same, other) is elastic and versus_table.partner([elastic], elastic) is None
-    frame = versus_table.quantities(same, "full", {}, data, versus_table.shipped_latencies(ROOT / "checkpoints"))
-    assert set(versus_table.QUANTITIES) <= set(frame.columns) and frame["parameters"].gt(0).any()
+    assert standings.partner(same, other) is elastic and standings.partner([elastic], elastic) is None
+    frame = standings.quantities(same, "full", {}, data, standings.shipped_latencies(ROOT / "checkpoints"))
+    assert set(standings.QUANTITIES) <= set(frame.columns) and frame["parameters"].gt(0).any()
     assert frame.set_index("run").loc[elastic.name, "benchmark time"] > 0
 
 
@@ -208,6 +208,6 @@ def test_what_a_seed_can_move_is_said(tiny_runs: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(tiny_runs, tmp_path / "runs"))
     tiny, peer = Run(folder / "tiny"), Run(folder / "tiny-peer")
     known = [tiny, peer, seeded(folder, tiny, 1), seeded(folder, tiny, 2)]
-    assert "3 training seeds" in versus_table.seeds(known, tiny, "full", "NDCG@10")
-    assert "trained once" in versus_table.seeds(known, peer, "full", "NDCG@10")
-    assert "needs no training" in versus_table.seeds([], Run(SHIPPED / "planted-cooccurrence"), "full", "NDCG@10")
+    assert "3 training seeds" in standings.seeds(known, tiny, "full", "NDCG@10")
+    assert "trained once" in standings.seeds(known, peer, "full", "NDCG@10")
+    assert "needs no training" in standings.seeds([], Run(SHIPPED / "planted-cooccurrence"), "full", "NDCG@10")

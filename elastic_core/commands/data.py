@@ -22,7 +22,7 @@ from elastic_core.data import Dataset, load
 from elastic_core.data.origins import SOURCES
 from elastic_core.data.sources import PLANTED
 from elastic_core.errors import InputError
-from elastic_core.services.uploads import TEMPLATE
+from elastic_core.services.data.shelf import TEMPLATE
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

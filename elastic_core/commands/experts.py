@@ -24,8 +24,11 @@ from elastic_core.commands.finding import Loaded, load_run, say
 from elastic_core.data.histories import Split
 from elastic_core.errors import InputError
 from elastic_core.memory.routing import Routing, routing
-from elastic_core.services import ablation, attribution, expert_items, expert_people, expert_relations, experts, knobs
-from elastic_core.services.experts import Survey
+from elastic_core.services.experts import ablation, knobs, overview, relations
+from elastic_core.services.experts import items as expert_items
+from elastic_core.services.experts import people as expert_people
+from elastic_core.services.experts.overview import Survey
+from elastic_core.services.person import attribution
 
 SHORT = {
     "traffic": "{:.2%}", "spread": "{:.2f}", "purity": "{:.0%}", "purity_chance": "{:.0%}", "d_ndcg": "{:+.4f}", "low": "{:+.4f}",
@@ -55,12 +58,12 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.knobs:
         print(written(knobs.measure(loaded.model, loaded.dataset, traffic, arguments.split), arguments.csv), end="")
         return 0
-    found = experts.survey(loaded.model, loaded.dataset, traffic, arguments.split)
+    found = overview.survey(loaded.model, loaded.dataset, traffic, arguments.split)
     if arguments.expert is not None:
         found.place(arguments.expert)
         one(loaded, found, arguments.expert, arguments.swap, arguments.split)
         return 0
-    frame = experts.table(found)
+    frame = overview.table(found)
     if arguments.effects:
         say("Removing every expert from its people.")
         effects = ablation.everyone(loaded.model, loaded.dataset, traffic, arguments.split)
@@ -87,13 +90,13 @@ def shown(frame: pd.DataFrame) -> str:
 
 def summary(loaded: Loaded, found: Survey) -> None:
     counts, (low, high) = pd.Series(found.status()).value_counts(), found.band
-    words = ", ".join(f"{counts.get(name, 0)} {name}" for name in (experts.HOT, experts.USUAL, experts.COLD, experts.DEAD))
+    words = ", ".join(f"{counts.get(name, 0)} {name}" for name in (overview.HOT, overview.USUAL, overview.COLD, overview.DEAD))
     print(f"{loaded.run.name}: {found.people:,} people, {found.size} experts: {words}")
     print(f"a uniformly random router gives an expert {low} to {high} people in 95% of cases")
     if found.genres:
         labelled, chance = found.by_chance()
         print(f"{labelled} experts have an over-represented genre; with people shuffled among experts: {chance:.1f}")
-        held = experts.held_out_labels(found)
+        held = overview.held_out_labels(found)
         print(
             f"labels learned on half of the people: {held.labelled}; {held.holds} hold on the other half "
             f"({held.by_chance:.1f} with people shuffled there)"
@@ -109,7 +112,7 @@ def summary(loaded: Loaded, found: Survey) -> None:
 def one(loaded: Loaded, found: Survey, expert: int, other: int | None, split: Split) -> None:
     """Everything about one expert, as text."""
     _, dataset, model = loaded
-    traffic, (row, column), label = found.traffic, found.place(expert), experts.label(found, expert)
+    traffic, (row, column), label = found.traffic, found.place(expert), overview.label(found, expert)
     print(f"expert {expert}: row {row}, column {column}; {found.status()[expert]}, summoned for {traffic.load[expert]} people")
     if label is not None:
         evidence = f"lift {label.lift:.2f} ({label.low:.2f} to {label.high:.2f}, n = {label.n})"
@@ -123,8 +126,8 @@ def one(loaded: Loaded, found: Survey, expert: int, other: int | None, split: Sp
     if traffic.load[expert]:
         swapped = ablation.random_used(traffic, expert) if other is None else other
         print(shown(ablation.effects(model, dataset, traffic, expert, swapped, split)))
-    print("nearest by vector   ", _numbers(expert_relations.nearest(found, model, expert, 5), "cosine"))
-    print("summoned together   ", _numbers(expert_relations.summoned_together(traffic, expert, 5), "lift"))
+    print("nearest by vector   ", _numbers(relations.nearest(found, model, expert, 5), "cosine"))
+    print("summoned together   ", _numbers(relations.summoned_together(traffic, expert, 5), "lift"))
 
 
 def _items(loaded: Loaded, traffic: Routing, expert: int, split: Split) -> None:

@@ -20,7 +20,7 @@ from elastic_core.memory.gauges import Gauges, gauges
 from elastic_core.memory.latents import fit
 from elastic_core.memory.routing import Routing, routing
 from elastic_core.models import Recommender
-from elastic_core.services import experts, knobs
+from elastic_core.services.experts import knobs, overview
 
 TURNED = 8.0
 
@@ -38,7 +38,7 @@ class Found:
 
     traffic: Routing
     gauges: Gauges
-    held: experts.HeldOut | None
+    held: overview.HeldOut | None
     knob: dict[str, float] | None
 
 
@@ -72,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _ask(model: Recommender, dataset: Dataset) -> Found:
     traffic, named = routing(model, dataset, "test"), bool(dataset.catalog.genre_table[0])
-    held = experts.held_out_labels(experts.survey(model, dataset, traffic)) if named else None
+    held = overview.held_out_labels(overview.survey(model, dataset, traffic)) if named else None
     knob = None
     if named:
         try:

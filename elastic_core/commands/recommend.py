@@ -16,8 +16,8 @@ import numpy as np
 from elastic_core.commands.finding import listed, load_run, say
 from elastic_core.data import Catalog, Dataset
 from elastic_core.errors import InputError
-from elastic_core.services.attribution import reasons
-from elastic_core.services.recommend import Reading, recommend
+from elastic_core.services.person.attribution import reasons
+from elastic_core.services.person.recommend import Reading, recommend
 
 SHOWN = 8
 

@@ -182,7 +182,7 @@ def bootstrap(differences: np.ndarray, seed: int = 0) -> tuple[float, float]:
 def sign_flips(differences: np.ndarray, seed: int = 0) -> float:
     """Two-sided p of the mean difference [n] under random signs (Fisher 1935); people without a difference do not matter.
 
-    For the handful of people who share an expert (services/ablation.py): exact where a bootstrap of so few is too sure.
+    For the handful of people who share an expert (services/experts/ablation.py): exact where a bootstrap of so few is too sure.
     """
     moved = differences[differences != 0]
     if not len(moved):

@@ -13,8 +13,8 @@ from elastic_core.data import Dataset
 from elastic_core.evaluation.compare import Comparison
 from elastic_core.evaluation.evaluate import Report
 from elastic_core.runs import Run
-from elastic_core.services import versus, versus_slices, versus_table
-from elastic_core.services.versus import Lists
+from elastic_core.services.compare import slices, standings, versus
+from elastic_core.services.compare.versus import Lists
 from pages.kit import cache
 from pages.kit.kept import kept
 
@@ -53,7 +53,7 @@ def forest(a: Sequence[Run], b: Sequence[Run], data: Dataset, protocol: str, met
 def _forest(a: Named, b: Named, data_hash: str, protocol: str, metric: str, _data: Dataset) -> DataFrame:
     left, right = ([Run(Path(path)) for path, _ in side] for side in (a, b))
     trained = (comparisons.needs_training(left[0]), comparisons.needs_training(right[0]))
-    return versus_slices.forest(list(map(report, left)), list(map(report, right)), _data, protocol, metric, trained)
+    return slices.forest(list(map(report, left)), list(map(report, right)), _data, protocol, metric, trained)
 
 
 def _named(runs: Sequence[Run]) -> Named:
@@ -68,7 +68,7 @@ def comparable(runs: list[Run], data: Dataset) -> list[Run]:
 
 @st.cache_data(max_entries=16, show_spinner=False)
 def _comparable(runs: Named, data_hash: str, _data: Dataset) -> list[str]:
-    return [str(run.path) for run in versus_table.comparable([Run(Path(path)) for path, _ in runs], _data)]
+    return [str(run.path) for run in standings.comparable([Run(Path(path)) for path, _ in runs], _data)]
 
 
 # --- everybody's lists, which need the model -------------------------------------------------------------------------

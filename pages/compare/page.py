@@ -8,8 +8,9 @@ from elastic_core.evaluation import verdict as said
 from elastic_core.evaluation.candidates import PROTOCOLS
 from elastic_core.evaluation.metrics import NAMES
 from elastic_core.runs import Run, list_runs
-from elastic_core.services import inspect, versus, versus_slices, versus_table
-from elastic_core.services.run_table import system
+from elastic_core.services.compare import slices, standings, versus
+from elastic_core.services.person import inspect
+from elastic_core.services.train.run_table import system
 from pages.compare import answers, charts
 from pages.compare import words as about
 from pages.frame import shell
@@ -52,7 +53,7 @@ def _box(names: list[str]) -> str:
     if asked and asked not in names:
         st.session_state.pop(WITH, None)
         st.caption(f"There is no tested run {shell.quoted(str(asked))} on this data to compare with.")
-    best = versus_table.partner(runs, now.run)
+    best = standings.partner(runs, now.run)
     first = names.index(best.name) if best else 0
     st.session_state["cmp_first"] = names[first]  # the tour asks whether another one was chosen
     return str(st.selectbox(
@@ -87,7 +88,7 @@ def verdict() -> None:
     note = "" if main.seeds_counted else f"**{said.ONE_RUN.capitalize()}**: the interval is over people only. "
     st.caption(
         f"{metric}, test split, {main.users:,} people, the {words.one} kept back ranked against {against}. {note}"
-        + shell.plain(" ".join(versus_table.seeds(runs, run, protocol, metric) for run in (now.run, other)))
+        + shell.plain(" ".join(standings.seeds(runs, run, protocol, metric) for run in (now.run, other)))
     )
 
 
@@ -96,7 +97,7 @@ def pair() -> None:
     with left:
         st.subheader("The same question under each protocol", anchor=False)
         found = [answers.compared(ours, theirs, p, metric) for p in PROTOCOLS if p in a.ranks and p in b.ranks]
-        table = versus_table.across(found)
+        table = standings.across(found)
         figure = cache.drawn(charts.differences, table, palette, metric, row="protocol")
         alt = "A minus B: " + "; ".join(f"{c.protocol} {said.numbers(c)}" for c in found)
         view.chart("cmp_across", figure, table, about.ACROSS, alt)
@@ -105,7 +106,7 @@ def pair() -> None:
         counts = versus.duel(a, b)
         figure = cache.drawn(charts.duel, counts, palette)
         alt = f"Higher with A for {counts['a']} people, with B for {counts['b']}, the same place for {counts['same']}."
-        view.chart("cmp_duel", figure, versus_table.counted(counts), about.DUEL, alt)
+        view.chart("cmp_duel", figure, standings.counted(counts), about.DUEL, alt)
         st.markdown(
             f"**{counts['a']:,}** of {sum(counts.values()):,} people find it higher with {shell.plain(now.run.name)}, "
             f"**{counts['b']:,}** with {shell.plain(other.name)}."
@@ -115,9 +116,9 @@ def pair() -> None:
 def people() -> None:
     st.subheader("For whom?", anchor=False)
     table = answers.forest(ours, theirs, now.dataset, protocol, metric)
-    st.markdown(shell.plain(versus_slices.remaining(table)))
+    st.markdown(shell.plain(slices.remaining(table)))
     figure = cache.drawn(charts.differences, table, palette, metric, family="family")
-    alt = f"{metric} of A minus B in {len(table)} groups of people, with intervals. {versus_slices.remaining(table)}"
+    alt = f"{metric} of A minus B in {len(table)} groups of people, with intervals. {slices.remaining(table)}"
     view.chart("cmp_forest", figure, table, about.FOREST, alt)
 
 
@@ -139,7 +140,7 @@ def extremes() -> None:
         view.chart("cmp_places", figure, everyone, about.PLACES, alt, on_select=clicked)
     with right:
         table = versus.extremes(a, b, now.dataset, protocol, metric)
-        shown = versus_table.people(table)
+        shown = standings.people(table)
         view.table(
             "cmp_extremes", shown, about.PLACES, f"The {len(table)} people with the largest differences between A and B",
             height=330,
@@ -173,13 +174,13 @@ def closer() -> None:
 
 
 def all_runs() -> None:
-    table = versus_table.metrics(runs, metric)
+    table = standings.metrics(runs, metric)
     st.markdown(f"{metric} on the test split ± 95%, best first. Columns are different questions: read down, not across.")
-    view.table("cmp_runs", versus_table.wide(table), about.RUNS, f"{metric} of {len(runs)} runs under four protocols")
+    view.table("cmp_runs", standings.wide(table), about.RUNS, f"{metric} of {len(runs)} runs under four protocols")
 
 
 def tradeoffs() -> None:
-    names = versus_table.QUANTITIES
+    names = standings.QUANTITIES
     with st.container(horizontal=True, vertical_alignment="bottom"):
         x = st.selectbox("Across", list(names), index=list(names).index("seconds per epoch"), key=ACROSS,
                          bind="query-params", disabled=shell.locked(ACROSS), width=200)  # fmt: skip
@@ -198,7 +199,7 @@ def tradeoffs() -> None:
             except InputError as error:
                 st.caption(f"{shell.plain(run.name)} cannot be opened: {shell.plain(str(error))}.")
     known = {run.name: found for run in runs if (found := answers.known(run, now.dataset)) is not None}
-    table = versus_table.quantities(runs, protocol, known, now.dataset, versus_table.shipped_latencies(shell.RUNS))
+    table = standings.quantities(runs, protocol, known, now.dataset, standings.shipped_latencies(shell.RUNS))
     shown = table[table[x].notna() & table[y].notna()]
     if len(shown) < len(table):
         st.caption(f"{len(table) - len(shown)} of {len(table)} runs have no number for one of the two and are left out.")
@@ -209,7 +210,7 @@ def tradeoffs() -> None:
 
 def lists() -> None:
     mine, other_lists = listed(now.run), listed(other)
-    table = versus_table.list_properties(mine, other_lists, now.dataset)
+    table = standings.list_properties(mine, other_lists, now.dataset)
     view.table("cmp_lists", table, about.LISTS, "Coverage and popularity of the lists of A and B, and of what people chose")
     same = versus.overlap(mine, other_lists)
     st.caption(f"A’s and B’s lists of ten share {same.mean():.2f} {words.many} on average (0 to 10; {len(same):,} people).")

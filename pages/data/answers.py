@@ -13,10 +13,10 @@ from elastic_core.data import Dataset, load, planted
 from elastic_core.memory.recovery import beside_nulls, ceiling
 from elastic_core.models import Recommender
 from elastic_core.runs import Run
-from elastic_core.services import data_cards, uploads
-from elastic_core.services.data_cards import Card
-from elastic_core.services.upload_rows import Checked, check
-from elastic_core.services.upload_sheets import Sheet
+from elastic_core.services.data import cards, shelf
+from elastic_core.services.data.cards import Card
+from elastic_core.services.data.rows import Checked, check
+from elastic_core.services.data.sheets import Sheet
 from pages.kit import cache
 from pages.kit.kept import kept
 
@@ -31,7 +31,7 @@ def card(config: DataConfig, tell: Callable[[str], None]) -> tuple[Dataset, Card
 
 @st.cache_data(max_entries=32, show_spinner=False)
 def _card(data_hash: str, k_core: int, label: str, _data: Dataset) -> Card:
-    return data_cards.card(_data, k_core)
+    return cards.card(_data, k_core)
 
 
 def counted(config: DataConfig) -> Card:
@@ -41,7 +41,7 @@ def counted(config: DataConfig) -> Card:
 
 @st.cache_data(max_entries=32, show_spinner=False)
 def _counted(key: str, _config: DataConfig) -> Card:
-    return data_cards.card(load(_config), _config.k_core)
+    return cards.card(load(_config), _config.k_core)
 
 
 def digest(name: str, data: bytes) -> str:
@@ -55,7 +55,7 @@ def opened(name: str, data: bytes) -> tuple[Sheet, dict[str, str]]:
 
 @kept(2, "Reading the file …")
 def _opened(digest: str, _name: str, _data: bytes) -> tuple[Sheet, dict[str, str]]:
-    return uploads.opened(_name, _data)
+    return shelf.opened(_name, _data)
 
 
 def checked(digest: str, sheet: Sheet, mapping: dict[str, str]) -> Checked:
@@ -67,13 +67,13 @@ def _checked(digest: str, mapping: tuple[tuple[str, str], ...], _sheet: Sheet) -
     return check(_sheet, dict(mapping))
 
 
-def folded(digest: str, mapping: dict[str, str], found: Checked, k_core: int) -> uploads.Outcome:
+def folded(digest: str, mapping: dict[str, str], found: Checked, k_core: int) -> shelf.Outcome:
     return _folded(digest, tuple(sorted(mapping.items())), k_core, found)
 
 
 @kept(3, "Dropping what is too rare to learn from …")
-def _folded(digest: str, mapping: tuple[tuple[str, str], ...], k_core: int, _found: Checked) -> uploads.Outcome:
-    return uploads.folded(_found, k_core)
+def _folded(digest: str, mapping: tuple[tuple[str, str], ...], k_core: int, _found: Checked) -> shelf.Outcome:
+    return shelf.folded(_found, k_core)
 
 
 @kept(4, "Drawing the world …")
@@ -91,7 +91,7 @@ def recovered(run: Run, model: Recommender, data: Dataset) -> pd.DataFrame:
     max_entries=8, show_spinner="Asking every expert which interest it stands for, and models with broken keys and values …"
 )
 def _recovered(path: str, stamp: str, data_hash: str, _model: Recommender, _data: Dataset) -> pd.DataFrame:
-    return data_cards.recovery_table(beside_nulls(_model, _data, PEOPLE, shuffles=1), ceiling(_data, _model.length))
+    return cards.recovery_table(beside_nulls(_model, _data, PEOPLE, shuffles=1), ceiling(_data, _model.length))
 
 
 def remembered(runs: list[Run], data: Dataset) -> pd.DataFrame:
@@ -101,4 +101,4 @@ def remembered(runs: list[Run], data: Dataset) -> pd.DataFrame:
 
 @st.cache_data(max_entries=8, show_spinner="Asking the oracle of this world …")
 def _remembered(known: tuple[tuple[str, str], ...], data_hash: str, _runs: list[Run], _data: Dataset) -> pd.DataFrame:
-    return data_cards.remembered(_runs, _data)
+    return cards.remembered(_runs, _data)

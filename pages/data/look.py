@@ -5,10 +5,11 @@ import streamlit as st
 from elastic_core.config import DataConfig
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
-from elastic_core.services import data_cards, inspect
-from elastic_core.services.data_cards import Card
-from elastic_core.services.inspect import Words
-from elastic_core.services.uploads import Shelf
+from elastic_core.services.data import cards as data_cards
+from elastic_core.services.data.cards import Card
+from elastic_core.services.data.shelf import Shelf
+from elastic_core.services.person import inspect
+from elastic_core.services.person.inspect import Words
 from pages.data import answers, charts
 from pages.frame import shell
 from pages.kit import plot, view

@@ -5,11 +5,12 @@ import streamlit as st
 
 from elastic_core import text
 from elastic_core.errors import InputError
-from elastic_core.services import public, uploads
-from elastic_core.services.upload_bytes import ACCEPTED, ENDINGS, MOST_BYTES, megabytes
-from elastic_core.services.upload_rows import NEEDED, OPTIONAL, Checked
-from elastic_core.services.upload_sheets import MOST_COLUMNS, MOST_ROWS, PREVIEW, Sheet
-from elastic_core.services.uploads import Kept, Outcome, Shelf
+from elastic_core.services import public
+from elastic_core.services.data import shelf as uploads
+from elastic_core.services.data.rows import NEEDED, OPTIONAL, Checked
+from elastic_core.services.data.sheets import MOST_COLUMNS, MOST_ROWS, PREVIEW, Sheet
+from elastic_core.services.data.shelf import Kept, Outcome, Shelf
+from elastic_core.services.data.unpacking import ACCEPTED, ENDINGS, MOST_BYTES, megabytes
 from pages.data import answers
 from pages.frame import shell
 from pages.kit import unreadable, view

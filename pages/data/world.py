@@ -9,7 +9,7 @@ from elastic_core.config import PlantedConfig
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.runs import Run, list_runs
-from elastic_core.services import data_cards
+from elastic_core.services.data import cards
 from pages.data import answers, charts, upload
 from pages.frame import shell
 from pages.kit import cache, plot, view
@@ -104,7 +104,7 @@ def _controls() -> PlantedConfig:
 
 
 def _truth(data: Dataset) -> None:
-    found, colours = data_cards.measured_truth(data), plot.palette(shell.is_dark())
+    found, colours = cards.measured_truth(data), plot.palette(shell.is_dark())
     st.caption(
         f"Drawn: {data.histories.n_users:,} people, {data.catalog.n_items:,} items, {int(data.histories.lengths.sum()):,} events "
         f"(mean length {found['mean length']:.0f}); {found['noise']:.0%} noise; a person shows {found['interests a person']:.1f} "
@@ -114,13 +114,13 @@ def _truth(data: Dataset) -> None:
     left, right = st.columns(2)
     with left:
         st.subheader("The truth: which interest moves to which items", anchor=False)
-        table = data_cards.interest_blocks(data)
+        table = cards.interest_blocks(data)
         alt = f"Events by planted interest and item: {table['interest'].nunique() - 1} blocks on the diagonal, and a row of noise"
         view.chart("dat_blocks", charts.blocks(table, colours), table[table["events"] > 0], BLOCKS, alt)
     with right:
         st.subheader("One person’s interests over time", anchor=False)
         user = int(st.number_input("Person of this world", 1, data.histories.n_users, 1, key="dat_one", width=220)) - 1
-        path = data_cards.interest_path(data, user)
+        path = cards.interest_path(data, user)
         counts = path["interest"].value_counts()
         alt = f"Events of person {user + 1} by true interest: " + ", ".join(f"{name} {n}" for name, n in counts.items())
         view.chart("dat_path", charts.path(path, colours), path, PATH, alt)

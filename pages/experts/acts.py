@@ -4,7 +4,7 @@ import pandas as pd
 import streamlit as st
 
 from elastic_core.errors import InputError
-from elastic_core.services import ablation, expert_relations
+from elastic_core.services.experts import ablation, relations
 from pages.experts import answers, charts, words
 from pages.experts.answers import Subject
 from pages.frame import shell
@@ -70,8 +70,8 @@ def _other(of: Subject, expert: int) -> None:
 
 def neighbours(of: Subject, expert: int) -> None:
     found, palette = of.survey, plot.palette(shell.is_dark())
-    frame, (row, column) = expert_relations.siblings(found, of.model, expert), found.place(expert)
-    lines = expert_relations.lines(found, expert)
+    frame, (row, column) = relations.siblings(found, of.model, expert), found.place(expert)
+    lines = relations.lines(found, expert)
     columns = st.columns(2, gap="medium")
     for place, line, number in zip(columns, ("row", "column"), (row, column), strict=True):
         with place:
@@ -84,10 +84,10 @@ def neighbours(of: Subject, expert: int) -> None:
             view.chart(key, figure, part, words.SIBLINGS, alt, on_select=lambda key=key: _clicked(key))
     left, right = st.columns(2, gap="medium")
     with left:
-        usual, high = expert_relations.usual_cosine(of.model, expert)
+        usual, high = relations.usual_cosine(of.model, expert)
         st.markdown("##### Most similar vectors")
         st.caption(f"Its cosine with any other expert is {usual:.2f} on average and above {high:.2f} for 2.5%.")
-        near = expert_relations.nearest(found, of.model, expert)
+        near = relations.nearest(found, of.model, expert)
         _table(
             "exp_near",
             near,
@@ -98,7 +98,7 @@ def neighbours(of: Subject, expert: int) -> None:
     with right:
         st.markdown("##### Most often summoned together")
         st.caption(f"Among the {found.traffic.load[expert]} people who summon it. Lift 1 = as often as chance.")
-        together = expert_relations.summoned_together(found.traffic, expert)
+        together = relations.summoned_together(found.traffic, expert)
         if together.empty:
             st.write("Nobody summons it, so nobody summons it together with another.")
             return

@@ -13,10 +13,10 @@ from elastic_core.data import Dataset
 from elastic_core.data.histories import Split
 from elastic_core.models import Recommender
 from elastic_core.runs import Run
-from elastic_core.services import ablation, expert_items, expert_people, expert_relations, experts
-from elastic_core.services.expert_items import Pushes
-from elastic_core.services.expert_people import Examples
-from elastic_core.services.experts import Survey
+from elastic_core.services.experts import ablation, items, overview, people, relations
+from elastic_core.services.experts.items import Pushes
+from elastic_core.services.experts.overview import Survey
+from elastic_core.services.experts.people import Examples
 from pages.kit import cache
 from pages.kit.kept import kept
 
@@ -46,7 +46,7 @@ def subject(run: Run, model: Recommender, data: Dataset, split: Split) -> Subjec
 
 @kept(4, "Asking what everybody’s history summons and what each expert reads …")
 def _survey(key: tuple[str, ...], _model: Recommender, _data: Dataset, _traffic: object, _split: Split) -> Survey:
-    return experts.survey(_model, _data, _traffic, _split)  # type: ignore[arg-type]
+    return overview.survey(_model, _data, _traffic, _split)  # type: ignore[arg-type]
 
 
 def table(of: Subject) -> pd.DataFrame:
@@ -56,7 +56,7 @@ def table(of: Subject) -> pd.DataFrame:
 
 @st.cache_data(max_entries=4, show_spinner=False)
 def _table(key: tuple[str, ...], _of: Subject) -> pd.DataFrame:
-    return experts.table(_of.survey)
+    return overview.table(_of.survey)
 
 
 def by_chance(of: Subject) -> tuple[int, float]:
@@ -76,7 +76,7 @@ def examples(of: Subject, expert: int) -> Examples:
 
 @st.cache_data(max_entries=256, show_spinner=False)
 def _examples(key: tuple[str, ...], expert: int, _of: Subject) -> Examples:
-    return expert_people.examples(_of.model, _of.data, _of.survey, expert, _of.split)
+    return people.examples(_of.model, _of.data, _of.survey, expert, _of.split)
 
 
 def pushes(of: Subject, expert: int) -> Pushes:
@@ -86,7 +86,7 @@ def pushes(of: Subject, expert: int) -> Pushes:
 
 @st.cache_data(max_entries=256, show_spinner="Taking the expert away from everybody who summons it …")
 def _pushes(key: tuple[str, ...], expert: int, _of: Subject) -> Pushes:
-    return expert_items.pushes(_of.model, _of.data, _of.survey.traffic, expert, _of.split)
+    return items.pushes(_of.model, _of.data, _of.survey.traffic, expert, _of.split)
 
 
 def effects(of: Subject, expert: int, other: int) -> pd.DataFrame:
@@ -127,7 +127,7 @@ def epochs(of: Subject, expert: int) -> pd.DataFrame:
 
 @st.cache_data(max_entries=256, show_spinner=False)
 def _epochs(key: tuple[str, ...], files: int, expert: int, _of: Subject) -> pd.DataFrame:
-    return expert_relations.load_by_epoch(_of.run, expert)
+    return relations.load_by_epoch(_of.run, expert)
 
 
 @dataclass

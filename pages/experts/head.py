@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from elastic_core.services import ablation, expert_people, expert_relations, experts
+from elastic_core.services.experts import ablation, overview, people, relations
 from pages.experts import answers, words
 from pages.experts.answers import Subject
 from pages.frame import shell
@@ -48,7 +48,7 @@ def cards(of: Subject, expert: int, user: int) -> None:
             f"{high} people in 95% of cases. {standing(of, expert, user)}"
         )
     with meaning:
-        label = experts.label(found, expert)
+        label = overview.label(found, expert)
         name, evidence = words.label_line(label)
         st.markdown(f"**What does it stand for?**\n\n#### {shell.plain(name)}")
         if label is not None and label.genres:
@@ -74,7 +74,7 @@ def _matter(of: Subject, expert: int, load: int) -> None:
 
 def standing(of: Subject, expert: int, user: int) -> str:
     """Where the expert stands for the chosen person."""
-    here = expert_people.standing(of.survey, expert, user)
+    here = people.standing(of.survey, expert, user)
     if here["gate"]:
         return f"Person {user + 1} summons it, rank {here['place']:.0f}, weight {here['gate']:.2f}."
     return f"Person {user + 1} does not summon it: rank {here['place']:.0f} of {of.survey.size}, {-here['margin']:.2f} short."
@@ -95,7 +95,7 @@ def _planted(of: Subject, expert: int) -> str:
 def dead(of: Subject, expert: int) -> bool:
     """The plain notice on a dead expert. True if the visitor wants to see the rest anyway."""
     found = of.survey
-    (row, column), lines = found.place(expert), expert_relations.lines(found, expert)
+    (row, column), lines = found.place(expert), relations.lines(found, expert)
     st.warning(
         f"**Expert {expert} is dead: nobody in this data summons it.** Its row {row} is summoned {lines['row']:.0f} times and "
         f"its column {column} {lines['column']:.0f} times; {lines['even']:.0f} would be an even share. A key needs both of its "

@@ -4,8 +4,9 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from elastic_core.services import expert_items, inspect
-from elastic_core.services.expert_items import Pushes
+from elastic_core.services.experts import items as expert_items
+from elastic_core.services.experts.items import Pushes
+from elastic_core.services.person import inspect
 from pages.experts import answers, charts
 from pages.experts import words as expert_words
 from pages.experts.answers import Subject

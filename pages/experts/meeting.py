@@ -4,8 +4,9 @@ from typing import Any
 
 import streamlit as st
 
-from elastic_core.services import expert_people, experts, inspect
-from elastic_core.services.inspect import Words
+from elastic_core.services.experts import overview, people
+from elastic_core.services.person import inspect
+from elastic_core.services.person.inspect import Words
 from pages.experts import answers, charts
 from pages.experts import words as expert_words
 from pages.experts.answers import Subject
@@ -23,14 +24,14 @@ GROUPS = {
 def show(of: Subject, expert: int, user: int) -> None:
     palette = plot.palette(shell.is_dark())
     along = one_of("Along", list(ALONG), key="exp_along", default="margin", named=ALONG.__getitem__, label_visibility="collapsed")
-    bars, here = expert_people.histogram(of.survey, expert, along), expert_people.standing(of.survey, expert, user)
+    bars, here = people.histogram(of.survey, expert, along), people.standing(of.survey, expert, user)
     figure = cache.drawn(charts.histogram, bars, palette, along, here[along], f"person {user + 1}")
     counts = bars.groupby("band", sort=False)["people"].sum()
     alt = f"Histogram of {along} of expert {expert} over people: " + ", ".join(
         f"{n} {charts.BAND_WORDS[str(band)]}" for band, n in counts.items()
     )
     view.chart("exp_histogram", figure, bars, expert_words.HISTOGRAM, alt)
-    found = expert_people.moments(of.survey, expert, along)
+    found = people.moments(of.survey, expert, along)
     st.caption(
         f"Summoned by {found['density']:.1%} of {of.survey.people:,} people. Over all: mean {found['mean']:+.2f}, standard "
         f"deviation {found['spread']:.2f}, skewness {found['skew']:+.2f} (positive: a long tail towards those who summon it)."
@@ -77,7 +78,7 @@ def _person(of: Subject, row: dict[str, Any], words: Words, group: str) -> None:
 def _own(of: Subject, user: int) -> None:
     """The chosen person's experts: everybody's or theirs?"""
     st.subheader(f"The experts of person {user + 1}: hot for everyone, shared, or theirs?", anchor=False)
-    frame = experts.hot_experts(of.survey.traffic, user)
+    frame = overview.hot_experts(of.survey.traffic, user)
     number = st.column_config.NumberColumn
     view.table(
         "exp_own", frame, expert_words.HOT, f"The experts of person {user + 1} with weight, load and whose they are",

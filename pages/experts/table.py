@@ -3,7 +3,7 @@
 import pandas as pd
 import streamlit as st
 
-from elastic_core.services import ablation
+from elastic_core.services.experts import ablation
 from pages.experts import answers
 from pages.experts import words as expert_words
 from pages.experts.answers import Subject

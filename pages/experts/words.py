@@ -3,8 +3,8 @@
 from collections.abc import Hashable, Mapping
 from typing import Any
 
-from elastic_core.services import ablation
-from elastic_core.services.genre_evidence import Label
+from elastic_core.services.experts import ablation
+from elastic_core.services.experts.evidence import Label
 from elastic_core.text import markdown
 from pages.kit.view import About
 

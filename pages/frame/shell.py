@@ -11,7 +11,8 @@ from elastic_core.data import Dataset
 from elastic_core.data.histories import Split
 from elastic_core.models import Recommender
 from elastic_core.runs import Run
-from elastic_core.services import inspect, public
+from elastic_core.services import public
+from elastic_core.services.person import inspect
 from elastic_core.text import code as quoted
 from elastic_core.text import markdown as plain
 from pages.frame import locks

@@ -12,7 +12,7 @@ from elastic_core.data.sources import at_hand
 from elastic_core.errors import InputError
 from elastic_core.models import Recommender, Retrieves, model_class
 from elastic_core.runs import Run, unreadable_runs
-from elastic_core.services import inspect
+from elastic_core.services.person import inspect
 from pages.frame import garbage, locks, shell
 from pages.frame.locks import locked
 from pages.frame.shell import Context, plain, quoted

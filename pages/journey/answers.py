@@ -7,12 +7,13 @@ from elastic_core.data import Dataset
 from elastic_core.data.histories import Split
 from elastic_core.models import Recommender
 from elastic_core.runs import Run
-from elastic_core.services import influence as removal
-from elastic_core.services import journey_shown, journey_trace, people
-from elastic_core.services.genre_evidence import Evidence, Label
-from elastic_core.services.inspect import Situation
-from elastic_core.services.journey_trace import Aggregation, Along
-from elastic_core.services.recommend import Reading
+from elastic_core.services.experts.evidence import Evidence, Label
+from elastic_core.services.journey import shown, trace
+from elastic_core.services.journey.trace import Aggregation, Along
+from elastic_core.services.person import influence as removal
+from elastic_core.services.person import people
+from elastic_core.services.person.inspect import Situation
+from elastic_core.services.person.recommend import Reading
 from pages.frame.shell import Context
 from pages.journey import charts
 from pages.kit import cache, plot
@@ -30,7 +31,7 @@ def situation(run: Run, model: Recommender, data: Dataset, read: Reading) -> Sit
 def _situation(
     path: str, stamp: str, data_hash: str, items: Items, truth: int | None, _model: Recommender, _data: Dataset
 ) -> Situation:
-    return journey_trace.situation_of(_model, _data, Reading(np.array(items, dtype=np.int64), truth))
+    return trace.situation_of(_model, _data, Reading(np.array(items, dtype=np.int64), truth))
 
 
 def influence(run: Run, model: Recommender, data: Dataset, items: Items, target: int) -> removal.Influence:
@@ -52,7 +53,7 @@ def along(run: Run, model: Recommender, data: Dataset, user: int) -> Along:
 
 @kept(64)
 def _along(path: str, stamp: str, data_hash: str, user: int, _model: Recommender, _data: Dataset) -> Along:
-    return journey_trace.along(_model, _data, user)
+    return trace.along(_model, _data, user)
 
 
 def evidence(run: Run, model: Recommender, data: Dataset, split: Split) -> Evidence:
@@ -62,7 +63,7 @@ def evidence(run: Run, model: Recommender, data: Dataset, split: Split) -> Evide
 
 @kept(8)
 def _evidence(path: str, stamp: str, data_hash: str, split: Split, _model: Recommender, _data: Dataset, _run: Run) -> Evidence:
-    return journey_shown.genre_evidence(_data, cache.traffic(_run, _model, _data, split), _model.length, split)
+    return shown.genre_evidence(_data, cache.traffic(_run, _model, _data, split), _model.length, split)
 
 
 def label(run: Run, model: Recommender, data: Dataset, split: Split, expert: int) -> Label:
@@ -84,7 +85,7 @@ def reading(run: Run, model: Recommender, data: Dataset, items: np.ndarray, laye
 
 @kept(64)
 def _reading(path: str, stamp: str, data_hash: str, items: Items, layer: int, _model: Recommender) -> Aggregation:
-    return journey_trace.aggregation(_model, np.array(items, dtype=np.int64), layer)
+    return trace.aggregation(_model, np.array(items, dtype=np.int64), layer)
 
 
 def way(now: Context, moment: int, dark: bool) -> tuple[cache.Drawn, Along, Along | None, int, int]:
@@ -101,7 +102,7 @@ def _way(
     mine, other = along(_now.run, _now.model, _now.dataset, user), None
     if _now.other is not None:
         other = along(_now.other, cache.opened(_now.other, _now.dataset), _now.dataset, user)
-    experts, count = journey_shown.busiest(mine.experts, moment) if len(mine.experts) else (mine.experts, 0)
+    experts, count = shown.busiest(mine.experts, moment) if len(mine.experts) else (mine.experts, 0)
     names = (_now.run.name, _now.other.name if _now.other else "")
     figure = charts.along(mine.ranks, experts, moment, plot.palette(dark), other.ranks if other else None, names)
     return cache.Drawn(figure), mine, other, int(experts["expert"].nunique()), count

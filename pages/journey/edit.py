@@ -3,10 +3,10 @@
 import streamlit as st
 
 from elastic_core.errors import InputError
-from elastic_core.services import inspect
-from elastic_core.services.inspect import Words
-from elastic_core.services.journey import Add, Cut, Move, Replace, Tree, versions_table
-from elastic_core.services.journey_text import parse_list
+from elastic_core.services.journey.text import parse_list
+from elastic_core.services.journey.versions import Add, Cut, Move, Replace, Tree, versions_table
+from elastic_core.services.person import inspect
+from elastic_core.services.person.inspect import Words
 from pages.frame import shell
 from pages.frame.shell import Context
 from pages.journey import state

@@ -2,8 +2,8 @@
 
 import streamlit as st
 
-from elastic_core.services.journey import Tree, versions_table
-from elastic_core.services.journey_text import encode, short, to_json
+from elastic_core.services.journey.text import encode, short, to_json
+from elastic_core.services.journey.versions import Tree, versions_table
 from pages.frame import shell
 from pages.frame.shell import Context
 from pages.journey import state

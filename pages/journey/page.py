@@ -2,11 +2,12 @@
 
 import streamlit as st
 
-from elastic_core.services import inspect, journey
-from elastic_core.services.inspect import Situation
-from elastic_core.services.journey_shown import choices, raw_ids
-from elastic_core.services.journey_text import encode
-from elastic_core.services.recommend import moved
+from elastic_core.services.journey import versions
+from elastic_core.services.journey.shown import choices, raw_ids
+from elastic_core.services.journey.text import encode
+from elastic_core.services.person import inspect
+from elastic_core.services.person.inspect import Situation
+from elastic_core.services.person.recommend import moved
 from pages.frame import shell
 from pages.journey import answers as cache_journey
 from pages.journey import edit, files, people, reasons, state, views
@@ -56,7 +57,7 @@ def compared() -> tuple[Situation | None, str, str]:
         peer = cache.opened(now.other, now.dataset)
         return cache_journey.situation(now.other, peer, now.dataset, here.read), now.other.name, now.other.name
     number = options.index(chosen)
-    read = journey.read(now.dataset, tree, number)
+    read = versions.read(now.dataset, tree, number)
     if number == tree.current or not len(read.items):
         return None, chosen, ""
     return cache_journey.situation(now.run, now.model, now.dataset, read), chosen, ""
@@ -110,7 +111,7 @@ with drawn:
     with choosing:
         edit.versions(now, tree)
     if tree.here.items:
-        here = cache_journey.situation(now.run, now.model, now.dataset, journey.read(now.dataset, tree))
+        here = cache_journey.situation(now.run, now.model, now.dataset, versions.read(now.dataset, tree))
         with choosing:
             comparison = compared()
         answers(*comparison)

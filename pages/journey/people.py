@@ -3,7 +3,7 @@
 import pandas as pd
 import streamlit as st
 
-from elastic_core.services import inspect, people
+from elastic_core.services.person import inspect, people
 from pages.frame import shell
 from pages.frame.shell import Context
 from pages.journey import answers

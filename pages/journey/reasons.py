@@ -5,10 +5,10 @@ import math
 import streamlit as st
 
 from elastic_core.errors import InputError
-from elastic_core.services import inspect
-from elastic_core.services.influence import LAST
-from elastic_core.services.inspect import Situation, Words
-from elastic_core.services.journey_shown import span_titles, strongest
+from elastic_core.services.journey.shown import span_titles, strongest
+from elastic_core.services.person import inspect
+from elastic_core.services.person.influence import LAST
+from elastic_core.services.person.inspect import Situation, Words
 from pages.frame import shell
 from pages.frame.shell import Context
 from pages.journey import answers, charts, state

@@ -7,9 +7,9 @@ bound text box `jrn_edits`, from which the next rerun reads it, as a fresh visit
 import streamlit as st
 
 from elastic_core.errors import InputError
-from elastic_core.services import journey
-from elastic_core.services.journey import Base, Edit, Tree
-from elastic_core.services.journey_text import LONGEST_CODE, decode, from_json, short
+from elastic_core.services.journey import versions
+from elastic_core.services.journey.text import LONGEST_CODE, decode, from_json, short
+from elastic_core.services.journey.versions import Base, Edit, Tree
 from pages.frame import shell
 from pages.frame.shell import Context
 
@@ -35,7 +35,7 @@ def settle(now: Context) -> int:
 
 def code_box(now: Context, moment: int) -> Tree:
     """The bound box with the edits as a code, and the tree it stands for."""
-    fresh, trees = journey.start(now.dataset, now.user, moment), st.session_state.setdefault(TREES, {})
+    fresh, trees = versions.start(now.dataset, now.user, moment), st.session_state.setdefault(TREES, {})
     kept: Tree | None = trees.get(fresh.base)
     if st.session_state.get(BASE) not in (None, fresh.base):
         st.session_state[CODE] = short(kept) if kept else ""

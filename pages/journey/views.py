@@ -3,13 +3,13 @@
 import pandas as pd
 import streamlit as st
 
-from elastic_core.services import inspect
-from elastic_core.services.experts import EVERYONES, THEIRS
-from elastic_core.services.inspect import Situation, Words
-from elastic_core.services.journey import Tree
-from elastic_core.services.journey_shown import ADDED, MOVED, REMOVED, ribbon_rows
-from elastic_core.services.journey_trace import cards
-from elastic_core.services.recommend import Moved, moved
+from elastic_core.services.experts.overview import EVERYONES, THEIRS
+from elastic_core.services.journey.shown import ADDED, MOVED, REMOVED, ribbon_rows
+from elastic_core.services.journey.trace import cards
+from elastic_core.services.journey.versions import Tree
+from elastic_core.services.person import inspect
+from elastic_core.services.person.inspect import Situation, Words
+from elastic_core.services.person.recommend import Moved, moved
 from elastic_core.text import html as escape
 from pages.frame import shell
 from pages.frame.shell import Context

@@ -2,10 +2,10 @@
 
 import streamlit as st
 
-from elastic_core.services import search_checks
-from elastic_core.services.gate_lesson import ToyConfig, trained
-from elastic_core.services.retrieval_lesson import Lesson
-from elastic_core.services.search_checks import Check, Printed
+from elastic_core.services.keys import checks
+from elastic_core.services.keys.checks import Check, Printed
+from elastic_core.services.keys.gate import ToyConfig, trained
+from elastic_core.services.keys.search import Lesson
 from pages.frame import shell
 from pages.keys import check_charts
 from pages.keys.steps import Scene, shown
@@ -19,14 +19,14 @@ PARTS = ("Cost", "Exactness", "Gate", "Equation 7")
 
 def counter(step: int, lesson: Lesson) -> None:
     """The live operation counter, at the run's own width."""
-    flat, product = search_checks.operations(lesson.side, lesson.width, lesson.k).to_dict("records")
-    so_far = search_checks.spent(step, lesson.side, lesson.width, lesson.k)
-    sums = search_checks.summed(step, lesson.side, lesson.k)
+    flat, product = checks.operations(lesson.side, lesson.width, lesson.k).to_dict("records")
+    so_far = checks.spent(step, lesson.side, lesson.width, lesson.k)
+    sums = checks.summed(step, lesson.side, lesson.k)
     with st.container(horizontal=True, border=True):
         st.metric("Multiplications so far", f"{so_far:,}", help="All of them fall in step 2: 2 · √K half keys of d/2 numbers.")
         st.metric("Candidate sums so far", f"{sums:,}", help="Additions of two half scores, all in step 4.")
         st.metric("Comparing every key", f"{flat['multiplications']:,}", help="K keys of d numbers.")
-        times = search_checks.saving(lesson.side, lesson.width, lesson.k)
+        times = checks.saving(lesson.side, lesson.width, lesson.k)
         st.metric("Fewer by", f"{times:,.0f} ×", help=f"{flat['multiplications']:,} against {product['multiplications']:,}.")
 
 
@@ -45,7 +45,7 @@ def part(scene: Scene, now: shell.Context, own: bool) -> None:
 
 def _cost(scene: Scene) -> None:
     lesson = scene.lesson
-    table = search_checks.operations_by_side(lesson.width, lesson.k)
+    table = checks.operations_by_side(lesson.width, lesson.k)
     largest = table.iloc[-1]
     st.markdown(
         f"Product keys need √K times fewer multiplications than comparing every key. At √K = {largest['side']:,} "
@@ -68,16 +68,16 @@ def _exactness(scene: Scene) -> None:
     lesson = scene.lesson
     name, before = st.session_state.get(CHECKED, ("", Check()))
     if name != scene.name:
-        before = search_checks.check(lesson.keys, lesson.k, lesson.query[None])
-        before += search_checks.check(lesson.keys, lesson.k, search_checks.random_queries(lesson.width, MORE, seed=0))
+        before = checks.check(lesson.keys, lesson.k, lesson.query[None])
+        before += checks.check(lesson.keys, lesson.k, checks.random_queries(lesson.width, MORE, seed=0))
     st.markdown(
         f"The shortcut is not an approximation. Each query below was searched twice with these sub-keys: by halves, and "
         f"against all "
         f"{lesson.side**2:,} full keys. The first query is the one above, the others are random."
     )
     if st.button(f"Run {MORE:,} more", icon=":material/refresh:"):
-        queries = search_checks.random_queries(lesson.width, MORE, seed=before.queries)
-        before += search_checks.check(lesson.keys, lesson.k, queries)
+        queries = checks.random_queries(lesson.width, MORE, seed=before.queries)
+        before += checks.check(lesson.keys, lesson.k, queries)
     st.session_state[CHECKED] = (scene.name, before)
     (st.error if before.wrong else st.success)(before.sentence, icon=":material/rule:")
     st.caption(
@@ -144,8 +144,8 @@ def _printed(scene: Scene, now: shell.Context, own: bool) -> None:
         found = cache.printed(now.run, now.model, now.dataset, now.split, now.user, scene.lesson.k)
         who = "people"
     else:
-        queries = search_checks.chance_queries(scene.lesson)
-        found, who = search_checks.as_printed(scene.lesson.keys, scene.lesson.k, queries), "random queries"
+        queries = checks.chance_queries(scene.lesson)
+        found, who = checks.as_printed(scene.lesson.keys, scene.lesson.k, queries), "random queries"
     on = st.toggle("Eq. 7 as printed", value=True, key="keys_printed", bind="query-params")
     st.markdown(
         f"- {scene.whose}: **{found.kept} of {found.k}** experts survive the misprint.\n"

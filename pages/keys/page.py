@@ -2,8 +2,8 @@
 
 import streamlit as st
 
-from elastic_core.services import retrieval_lesson
-from elastic_core.services.retrieval_lesson import Lesson
+from elastic_core.services.keys import search
+from elastic_core.services.keys.search import Lesson
 from pages.frame import shell
 from pages.keys import checks, steps
 from pages.keys.steps import Scene
@@ -37,19 +37,19 @@ def controls() -> tuple[str, Lesson]:
             k = st.slider("k", 1, MOST, MOST // 2, key=K, bind="query-params", width=180, disabled=shell.locked(K))
             seed = number("Seed", 0, 10**6, 0, key=SEED, width=130)
             st.button("Draw another", icon=":material/casino:", on_click=draw_another, disabled=shell.locked(SEED))
-            return f"A random query ({seed})", retrieval_lesson.of_chance(side, now.model.config.width, k, int(seed))
+            return f"A random query ({seed})", search.of_chance(side, now.model.config.width, k, int(seed))
         if source == SLIDERS:
             first, second = (
                 st.slider(name, -1.0, 1.0, usual, 0.05, key=key, bind="query-params", width=180, disabled=shell.locked(key))
                 for name, key, usual in (("q₁", FIRST, 0.6), ("q₂", SECOND, -0.3))
             )
             k = st.slider("k", 1, MOST, MOST // 2, key=K, bind="query-params", width=180, disabled=shell.locked(K))
-            return f"Your query ({first:+.2f}, {second:+.2f})", retrieval_lesson.of_sliders(first, second, k)
-        most = retrieval_lesson.largest_k(now.model, MOST)
-        usual = min(retrieval_lesson.first_memory(now.model).k, most)
+            return f"Your query ({first:+.2f}, {second:+.2f})", search.of_sliders(first, second, k)
+        most = search.largest_k(now.model, MOST)
+        usual = min(search.first_memory(now.model).k, most)
         k = st.slider("k", 1, most, usual, key=OWN_K, bind="query-params", width=220, disabled=shell.locked(OWN_K))
-    whose = "newest event" if retrieval_lesson.votes(now.model) else "history"
-    return f"Person {now.user + 1}’s {whose}", retrieval_lesson.of_person(now.model, now.dataset, now.user, now.split, k)
+    whose = "newest event" if search.votes(now.model) else "history"
+    return f"Person {now.user + 1}’s {whose}", search.of_person(now.model, now.dataset, now.user, now.split, k)
 
 
 st.title("How can a few comparisons find the best experts, exactly?")
@@ -63,7 +63,7 @@ intro.markdown(
     f"{2 * lesson.side} comparisons of half the length and find exactly the same ones. Why: an expert’s score is its row’s score "
     "plus its column’s, so nothing outside the best k rows and the best k columns can win. Go through it in seven steps."
 )
-if now.model.retrieves and retrieval_lesson.votes(now.model) and whose.startswith("Person"):
+if now.model.retrieves and search.votes(now.model) and whose.startswith("Person"):
     st.caption(
         "In this run every event of a history asks the memory like this and gives its vote to the experts it finds; those with "
         "most votes are retrieved for the person. Below: what the newest event asks."

@@ -10,8 +10,8 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from elastic_core.services import retrieval_lesson
-from elastic_core.services.retrieval_lesson import Lesson
+from elastic_core.services.keys import search
+from elastic_core.services.keys.search import Lesson
 from pages.frame import shell
 from pages.keys import charts
 from pages.kit import plot, view
@@ -40,7 +40,7 @@ def shown(figure: go.Figure, table: pd.DataFrame, alt: str, about: str, key: str
 
 def toy(scene: Scene) -> None:
     """The smallest query there is, small enough to see why the winners change."""
-    lesson, table = scene.lesson, retrieval_lesson.points(scene.lesson)
+    lesson, table = scene.lesson, search.points(scene.lesson)
     first, second = lesson.query.tolist()
     st.markdown(
         "With one number a half, a sub-key is a point on a line and its score is q times its place. Move q₁ or q₂ **across 0** "
@@ -84,7 +84,7 @@ def page(step: int, scene: Scene) -> None:
 
 
 def _split(scene: Scene) -> None:
-    table = retrieval_lesson.split(scene.lesson)
+    table = search.split(scene.lesson)
     st.markdown(
         f"**1. Split.** {scene.whose} is one query of {scene.lesson.width} numbers. Cut it in the middle: the first half, "
         "q₁, will choose rows of the memory, the second half, q₂, columns."
@@ -101,7 +101,7 @@ def _split(scene: Scene) -> None:
 
 
 def _score(scene: Scene) -> None:
-    table, lesson = retrieval_lesson.half_scores(scene.lesson), scene.lesson
+    table, lesson = search.half_scores(scene.lesson), scene.lesson
     st.markdown(
         f"**2. Score each half.** q₁ is compared with {lesson.side} row sub-keys, q₂ with {lesson.side} column sub-keys: "
         f"{len(table)} short comparisons. An expert is a row *and* a column, so they stand for all {lesson.side**2:,} experts."
@@ -110,7 +110,7 @@ def _score(scene: Scene) -> None:
 
 
 def _keep(scene: Scene) -> None:
-    table, lesson = retrieval_lesson.half_scores(scene.lesson), scene.lesson
+    table, lesson = search.half_scores(scene.lesson), scene.lesson
     kept = int(table["kept"].sum()) // 2
     st.markdown(
         f"**3. Keep the best {kept} of each half.** The rest (outlines) can be forgotten: whatever pair a weak row is in, "
@@ -137,7 +137,7 @@ def _strips(scene: Scene, table: pd.DataFrame, keep: bool) -> None:
 
 
 def _pair(scene: Scene) -> None:
-    table, k = retrieval_lesson.candidates(scene.lesson), scene.lesson.k
+    table, k = search.candidates(scene.lesson), scene.lesson.k
     able = int(table["can_win"].sum())
     st.markdown(
         f"**4. Pair them.** The kept rows and columns make {len(table)} candidate sums. Each square shows i·j, the rank of its "
@@ -159,27 +159,27 @@ def _pair(scene: Scene) -> None:
 
 
 def _win(scene: Scene) -> None:
-    lesson, table = scene.lesson, retrieval_lesson.grid(scene.lesson)
+    lesson, table = scene.lesson, search.grid(scene.lesson)
     revealed = st.session_state.get(REVEALED) == scene.name
     st.markdown(f"**5. Win.** Back in the memory: {lesson.side} × {lesson.side} experts, the strips along its edges.")
-    order = retrieval_lesson.guesses(lesson)
+    order = search.guesses(lesson)
     if st.session_state.get(SQUARE) not in table["expert"].array:
         st.session_state[SQUARE] = None
     chart, ask = st.columns([3, 2], gap="medium")
     with ask:
         st.markdown("**Which square wins?** Click one, or choose it here. Then look.")
-        name = partial(retrieval_lesson.square, lesson)
+        name = partial(search.square, lesson)
         picked = st.selectbox(
             "Your square", order, key=SQUARE, index=None, format_func=name, placeholder="Choose a square", persist_state="page"
         )
         st.button("Reveal", type="primary", on_click=_reveal, args=(scene.name,), disabled=picked is None or revealed)
         if revealed and picked is not None:
-            say = st.success if retrieval_lesson.is_first(lesson, picked) else st.info
-            say(retrieval_lesson.verdict(lesson, picked))
+            say = st.success if search.is_first(lesson, picked) else st.info
+            say(search.verdict(lesson, picked))
         elif picked is not None:
-            st.caption(f"You chose {retrieval_lesson.square(lesson, picked)}.")
+            st.caption(f"You chose {search.square(lesson, picked)}.")
     with chart:
-        winners = ", ".join(f"row {row.row} column {row.column}" for row in retrieval_lesson.gathered(lesson).itertuples())
+        winners = ", ".join(f"row {row.row} column {row.column}" for row in search.gathered(lesson).itertuples())
         shown(
             charts.grid(table, scene.palette, revealed, picked),
             table if revealed else table.drop(columns=["place", "score"]),
@@ -204,8 +204,8 @@ def _reveal(name: str) -> None:
 
 
 def _gather(scene: Scene) -> None:
-    table = retrieval_lesson.expert_values(scene.lesson)
-    winners = retrieval_lesson.gathered(scene.lesson).drop(columns=["share", "weight", "gated_length"])
+    table = search.expert_values(scene.lesson)
+    winners = search.gathered(scene.lesson).drop(columns=["share", "weight", "gated_length"])
     st.markdown(
         f"**6. Gather.** Each winner's number is an address in the memory. There lies its expert: a learned vector of "
         f"{scene.lesson.width} numbers. Only these {scene.lesson.k} of {scene.lesson.side**2:,} are read."
@@ -221,8 +221,8 @@ def _gather(scene: Scene) -> None:
 
 
 def _weigh(scene: Scene) -> None:
-    lesson, table = scene.lesson, retrieval_lesson.gathered(scene.lesson)
-    st.markdown(f"**7. Weigh.** {retrieval_lesson.gate_sentence(lesson)} The weighted experts are what reads the history next.")
+    lesson, table = scene.lesson, search.gathered(scene.lesson)
+    st.markdown(f"**7. Weigh.** {search.gate_sentence(lesson)} The weighted experts are what reads the history next.")
     shown(
         charts.weights(table, scene.palette), table,
         f"Bars: the weights of the {lesson.k} winners, best first, from {table['weight'].max():.2f} to "

@@ -25,10 +25,10 @@ from elastic_core.evaluation import ranks
 from elastic_core.memory.routing import Routing, routing
 from elastic_core.models import Recommender
 from elastic_core.runs import CONFIG, EVENTS, WEIGHTS, Run, list_runs
-from elastic_core.services import gate_lesson, search_checks
-from elastic_core.services.estimate import Estimate, estimate
-from elastic_core.services.inspect import good_example
-from elastic_core.services.retrieval_lesson import first_memory
+from elastic_core.services.keys import checks, gate
+from elastic_core.services.keys.search import first_memory
+from elastic_core.services.person.inspect import good_example
+from elastic_core.services.train.estimate import Estimate, estimate
 from pages.kit.kept import kept, size
 
 RETRY_SECONDS = 600  # how long "this data cannot be had" is believed before the network is asked again
@@ -157,7 +157,7 @@ def _example(path: str, stamp: str, data_hash: str, split: Split, _model: Recomm
     return good_example(_model, _data, split)
 
 
-def printed(run: Run, model: Recommender, data: Dataset, split: Split, user: int, k: int) -> search_checks.Printed:
+def printed(run: Run, model: Recommender, data: Dataset, split: Split, user: int, k: int) -> checks.Printed:
     """Eq. 7 as printed, for this person and several hundred others."""
     return _printed(str(run.path), stamp(run), data.hash, split, user, k, model, data)
 
@@ -165,8 +165,8 @@ def printed(run: Run, model: Recommender, data: Dataset, split: Split, user: int
 @st.cache_data(max_entries=32, show_spinner="Searching several hundred people’s experts both ways …")
 def _printed(
     path: str, stamp: str, data_hash: str, split: Split, user: int, k: int, _model: Recommender, _data: Dataset
-) -> search_checks.Printed:
-    return search_checks.as_printed(first_memory(_model).keys, k, search_checks.people_queries(_model, _data, split, user))
+) -> checks.Printed:
+    return checks.as_printed(first_memory(_model).keys, k, checks.people_queries(_model, _data, split, user))
 
 
 def gradients(run: Run, model: Recommender, data: Dataset, user: int) -> DataFrame:
@@ -176,13 +176,13 @@ def gradients(run: Run, model: Recommender, data: Dataset, user: int) -> DataFra
 
 @st.cache_data(max_entries=32, show_spinner="One backward pass with the gate, one without …")
 def _gradients(path: str, stamp: str, data_hash: str, user: int, _model: Recommender, _data: Dataset) -> DataFrame:
-    return gate_lesson.gradients(_model, _data, user)
+    return gate.gradients(_model, _data, user)
 
 
 @st.cache_data(max_entries=8, show_spinner="Training two tiny routers …")
-def gate_toy(config: gate_lesson.ToyConfig) -> gate_lesson.ToyResult:
+def gate_toy(config: gate.ToyConfig) -> gate.ToyResult:
     """The same tiny router, trained with a gate and without."""
-    return gate_lesson.toy(config)
+    return gate.toy(config)
 
 
 def estimated(config: RunConfig, data: Dataset) -> Estimate:

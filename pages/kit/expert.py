@@ -5,9 +5,9 @@ import pandas as pd
 import streamlit as st
 
 from elastic_core.memory.routing import Routing
-from elastic_core.services import inspect
-from elastic_core.services.experts import EVERYONES, SHARED, THEIRS, band, kinds
-from elastic_core.services.inspect import Situation
+from elastic_core.services.experts.overview import EVERYONES, SHARED, THEIRS, band, kinds
+from elastic_core.services.person import inspect
+from elastic_core.services.person.inspect import Situation
 from pages.frame import shell
 from pages.frame.shell import Context
 from pages.kit import cache, open_expert, plot, tiles

@@ -2,9 +2,9 @@
 
 import streamlit as st
 
-from elastic_core.services import attribution, inspect
-from elastic_core.services.inspect import Situation
-from elastic_core.services.recommend import Moved
+from elastic_core.services.person import attribution, inspect
+from elastic_core.services.person.inspect import Situation
+from elastic_core.services.person.recommend import Moved
 from pages.frame import shell
 from pages.frame.shell import Context
 from pages.kit import plot, tiles

@@ -6,9 +6,12 @@ import streamlit as st
 
 from elastic_core.models import Recommender
 from elastic_core.runs import Run
-from elastic_core.services import experts, projection, projection_trust, traffic_runs
-from elastic_core.services.projection import FOLDER, STORE, Settings, Store
-from elastic_core.services.projection_map import NO_GENRE, NO_INTEREST
+from elastic_core.services.experts import overview
+from elastic_core.services.map import layouts
+from elastic_core.services.map import trust as projection_trust
+from elastic_core.services.map.layouts import FOLDER, STORE, Settings, Store
+from elastic_core.services.map.picture import NO_GENRE, NO_INTEREST
+from elastic_core.services.traffic import over_time
 from pages.experts import answers
 from pages.frame.shell import Context
 from pages.kit import cache
@@ -30,7 +33,7 @@ def _values(path: str, stamp: str, _model: Recommender) -> np.ndarray:
 @kept(16)
 def pca(vectors: np.ndarray) -> np.ndarray:
     """Each vector along the two principal axes of all."""
-    laid = projection.pca(vectors)
+    laid = layouts.pca(vectors)
     laid.setflags(write=False)
     return laid
 
@@ -45,7 +48,7 @@ def store(run: Run, model: Recommender) -> Store | None:
 
 @kept(8)
 def _store(path: str, stamp: str, mark: str, _run: Run, _values: np.ndarray) -> Store | None:
-    return projection.read_store(_run, _values)
+    return layouts.read_store(_run, _values)
 
 
 def table(now: Context) -> pd.DataFrame:
@@ -56,9 +59,9 @@ def table(now: Context) -> pd.DataFrame:
 @st.cache_data(max_entries=6, show_spinner="Asking what each expert’s people have in common …")
 def _table(path: str, stamp: str, data_hash: str, split: str, files: int, _now: Context) -> pd.DataFrame:
     subject = answers.subject(_now.run, _now.model, _now.dataset, _now.split)
-    found = experts.table(subject.survey)
-    epochs, loads = traffic_runs.load_by_epoch(_now.run)
-    return found.assign(last_used=traffic_runs.last_used(epochs, loads)) if epochs and loads.shape[1] == len(found) else found
+    found = overview.table(subject.survey)
+    epochs, loads = over_time.load_by_epoch(_now.run)
+    return found.assign(last_used=over_time.last_used(epochs, loads)) if epochs and loads.shape[1] == len(found) else found
 
 
 def trust(run: Run, model: Recommender, settings: Settings, laid: np.ndarray) -> pd.DataFrame:
@@ -84,7 +87,7 @@ def region(run: Run, model: Recommender, laid: np.ndarray, colour: str, labels: 
 def _region(
     path: str, stamp: str, laid: np.ndarray, colour: str, labels: np.ndarray, _values: np.ndarray
 ) -> tuple[float, float, float]:
-    kept = projection.sample(np.arange(len(laid)), projection_trust.MOST)
+    kept = layouts.sample(np.arange(len(laid)), projection_trust.MOST)
     count = projection_trust.neighbours(len(kept))
     return projection_trust.region(_values[laid[kept]], labels[kept], count, (NO_GENRE, NO_INTEREST))
 
@@ -96,5 +99,5 @@ def epochs(run: Run) -> tuple[list[int], np.ndarray]:
 
 @st.cache_data(max_entries=4, show_spinner="Turning the epochs onto each other …")
 def _epochs(path: str, stamp: str, files: int, _run: Run) -> tuple[list[int], np.ndarray]:
-    numbers, tables = projection.snapshots(_run)
-    return numbers, projection.aligned_pca(tables)
+    numbers, tables = layouts.snapshots(_run)
+    return numbers, layouts.aligned_pca(tables)

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from elastic_core.services.projection_map import COLOURS, NO_GENRE, NO_INTEREST, OTHERS, Map, commonest
+from elastic_core.services.map.picture import COLOURS, NO_GENRE, NO_INTEREST, OTHERS, Map, commonest
 from elastic_core.text import figure as safe
 from pages.kit.plot import Palette
 

@@ -3,9 +3,13 @@
 import numpy as np
 import streamlit as st
 
-from elastic_core.services import inspect, projection, projection_map, projection_trust, traffic_runs
-from elastic_core.services.projection import DISTANCES, LAID_OUT, NEIGHBOURS, SEEDS, Settings
-from elastic_core.services.projection_map import COLOURS, Map
+from elastic_core.services.map import layouts as projection
+from elastic_core.services.map import picture as projection_map
+from elastic_core.services.map import trust as projection_trust
+from elastic_core.services.map.layouts import DISTANCES, LAID_OUT, NEIGHBOURS, SEEDS, Settings
+from elastic_core.services.map.picture import COLOURS, Map
+from elastic_core.services.person import inspect
+from elastic_core.services.traffic import over_time
 from pages.frame import shell
 from pages.kit import cache, open_expert, plot, view
 from pages.kit.control import one_of
@@ -87,7 +91,7 @@ def labelled() -> np.ndarray:
     """What colours every expert; over the epochs the load is that epoch's."""
     colour = st.session_state["map_colour"]
     if colour == "load" and kind.startswith("Aligned"):
-        numbers, loads = traffic_runs.load_by_epoch(now.run)
+        numbers, loads = over_time.load_by_epoch(now.run)
         if st.session_state["map_epoch"] in numbers:
             return loads[numbers.index(st.session_state["map_epoch"])].astype(float)
     return projection_map.labels(table, colour)
@@ -207,7 +211,7 @@ found = answers.region(now.run, now.model, drawn.laid, st.session_state["map_col
 st.markdown(words.regions(st.session_state["map_colour"], whole, found, projection_trust.neighbours(min(len(drawn.laid), 1_500))))
 trust()
 view.foot(
-    "python -m elastic_core.services.projection_worker checkpoints",
+    "python -m elastic_core.services.map.worker checkpoints",
     *("--run", now.run.name, "--neighbours", settings().neighbours, "--distance", f"{settings().distance:g}"),
     **{name: st.session_state[name] for name in ("map_layout", "map_colour", "map_set")},
     expert=focus,

@@ -5,7 +5,7 @@ import pandas as pd
 import streamlit as st
 
 from elastic_core.errors import InputError
-from elastic_core.services import projection, projection_map, projection_trust
+from elastic_core.services.map import layouts, picture, trust
 from pages.frame import shell
 from pages.frame.shell import Context
 from pages.kit import view
@@ -16,8 +16,8 @@ TEXT, LARGE, KEPT, NAME, SAID, FILE = "map_set", "map_large", "map_kept", "map_n
 
 def choose(experts: list[int]) -> None:
     """Make this the chosen set. For callbacks."""
-    text = projection_map.written(experts)
-    small = len(text) <= projection_map.WRITTEN
+    text = picture.written(experts)
+    small = len(text) <= picture.WRITTEN
     st.session_state[TEXT], st.session_state[LARGE] = (text, []) if small else ("", sorted(experts))
 
 
@@ -25,7 +25,7 @@ def chosen(table: pd.DataFrame) -> tuple[list[int], list[str]]:
     """The chosen experts and what of the text names none. Known before the box is drawn, because the map comes first."""
     text = str(st.session_state.get(TEXT, st.query_params.get(TEXT, "")) or "")
     large = [e for e in st.session_state.get(LARGE, []) if e < len(table)]
-    return projection_map.pick(text, table) if text.strip() else (large, [])
+    return picture.pick(text, table) if text.strip() else (large, [])
 
 
 def bar(now: Context, experts: list[int], unknown: list[str], values: np.ndarray) -> None:
@@ -61,10 +61,10 @@ def summary(experts: list[int], table: pd.DataFrame, values: np.ndarray) -> None
     said = (
         f"**{len(part)} experts chosen.** They carry {share:.1%} of the traffic with {len(part) / len(table):.1%} of the experts."
     )
-    if "people_genre" in table and (names := projection_map.commonest(projection_map.labels(part, "genre"), 3)):
+    if "people_genre" in table and (names := picture.commonest(picture.labels(part, "genre"), 3)):
         said += f" Genres that stand out among their people: {', '.join(map(shell.plain, names))}."
     if 1 < len(part) < len(table):
-        tight, low, high = projection_trust.tightness(values, np.array(experts))
+        tight, low, high = trust.tightness(values, np.array(experts))
         said += f" Mean cosine among them, in the original space: **{tight:.2f}** (random sets: {low:.2f} to {high:.2f})."
     st.markdown(said)
     shown = part[
@@ -84,8 +84,8 @@ def _keep(kept: dict[str, list[int]], experts: list[int]) -> None:
 
 
 def _files(now: Context, kept: dict[str, list[int]], values: np.ndarray) -> None:
-    mark = projection.fingerprint(values)
-    text = projection_map.to_file(now.run.name, mark, kept)
+    mark = layouts.fingerprint(values)
+    text = picture.to_file(now.run.name, mark, kept)
     st.download_button(
         "Download the kept sets",
         text,
@@ -105,7 +105,7 @@ def _open(kept: dict[str, list[int]], size: int, mark: str) -> None:
     if file is None:
         return
     try:
-        run, was, sets = projection_map.from_file(file.getvalue(), size)
+        run, was, sets = picture.from_file(file.getvalue(), size)
     except InputError as error:
         st.session_state[SAID] = f"{error}."
         return

@@ -2,11 +2,11 @@
 
 import streamlit as st
 
-from elastic_core.services import method_effects
-from elastic_core.services.method_effects import Effect
+from elastic_core.services.method import effects
+from elastic_core.services.method.effects import Effect
 
 
 @st.cache_data(show_spinner=False)
 def peeking() -> Effect:
     """Does a later event move an earlier state? The same for everybody."""
-    return method_effects.of_peeking()
+    return effects.of_peeking()

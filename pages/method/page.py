@@ -5,9 +5,9 @@ import streamlit as st
 from elastic_core.errors import InputError
 from elastic_core.evaluation.candidates import PROTOCOLS
 from elastic_core.runs import Run
-from elastic_core.services import method_effects, method_notes
-from elastic_core.services.method_effects import Effect
-from elastic_core.services.method_notes import Question
+from elastic_core.services.method import effects, notes
+from elastic_core.services.method.effects import Effect
+from elastic_core.services.method.notes import Question
 from pages.frame import shell
 from pages.kit import cache, view
 from pages.kit.control import one_of
@@ -46,23 +46,21 @@ def effect(question: Question, run: Run) -> Effect:
     try:
         if question.key == "a":
             found = cache.gradients(now.run, now.model, now.dataset, now.user) if asks else None
-            return method_effects.of_gate(shell.RUNS, data, found)
+            return effects.of_gate(shell.RUNS, data, found)
         if question.key == "b":
             k = now.run.config.model.k if asks else 0  # type: ignore[attr-defined]
-            return method_effects.of_printed(
-                cache.printed(now.run, now.model, now.dataset, now.split, now.user, k) if asks else None
-            )
+            return effects.of_printed(cache.printed(now.run, now.model, now.dataset, now.split, now.user, k) if asks else None)
         if question.key == "i":
-            return method_effects.of_balance(cache.traffic(now.run, now.model, now.dataset) if asks else None)
+            return effects.of_balance(cache.traffic(now.run, now.model, now.dataset) if asks else None)
     except InputError as error:
         return Effect(f"It cannot be checked here: {error}.", "")
     return {
-        "c": method_effects.of_loss,
+        "c": effects.of_loss,
         "d": answers.peeking,
-        "e": lambda: method_effects.of_protocols(shell.RUNS, data),
-        "f": lambda: method_effects.of_speed(shell.RUNS / "benchmarks" / "latency.csv"),
-        "g": method_effects.of_averages,
-        "h": lambda: method_effects.of_settings(run),
+        "e": lambda: effects.of_protocols(shell.RUNS, data),
+        "f": lambda: effects.of_speed(shell.RUNS / "benchmarks" / "latency.csv"),
+        "g": effects.of_averages,
+        "h": lambda: effects.of_settings(run),
     }[question.key]()
 
 
@@ -71,7 +69,7 @@ def left_open() -> None:
         "Nine places where the paper is silent, contradicts itself, or cannot be taken at its word. For each: what stands there, "
         "what would follow, what we do, and what it costs, **measured on this machine’s runs** or checked while you read."
     )
-    for question in method_notes.OPEN:
+    for question in notes.OPEN:
         with st.container(border=True):
             st.markdown(f"#### {question.key}. {question.title}")
             for column, (name, text) in zip(
@@ -93,16 +91,16 @@ def ablations() -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         data = one_of("Data", list(DATA), key="mth_data", default="ml-100k", named=DATA.__getitem__)
         protocol = one_of("Protocol", list(PROTOCOLS), key="mth_protocol", default="full")
-    table = method_effects.table_3(shell.RUNS, data, protocol)
+    table = effects.table_3(shell.RUNS, data, protocol)
     measured = int((table["seeds"] > 0).sum())
-    meaning = dict(method_notes.METRICS)[protocol]
+    meaning = dict(notes.METRICS)[protocol]
     st.write(
         f"{measured} of {len(table)} variants have a finished run on {DATA[data]}; the command for the others "
         f"stands below. Test split, protocol `{protocol}`: {meaning}."
     )
     alt = "Variants of Table 3: ours with interval, the paper’s beside it"
     narrow = {"variant": st.column_config.Column(width=175), "NDCG@10 here ± 95%": st.column_config.Column(width=140)}
-    shown = method_effects.spoken(table)
+    shown = effects.spoken(table)
     view.table("mth_ablations", shown, ABLATIONS, alt, row_height=72, height="content", column_config=narrow)
     if measured < len(table):
         st.caption("This would measure the missing ones, one after the other; it can be stopped and goes on later:")
@@ -111,7 +109,7 @@ def ablations() -> None:
 
 def equations() -> None:
     st.write("Each equation of the paper, the place in the code that holds it, and the test that would fail if it were wrong.")
-    frame = method_notes.equations()
+    frame = notes.equations()
     widths = {name: st.column_config.Column(width=width) for name, width in zip(frame.columns, (105, 180, 235, 300), strict=True)}
     alt = "Equations with their modules and tests"
     view.table("mth_equations", frame, EQUATIONS, alt, height=700, row_height=72, column_config=widths)
@@ -121,10 +119,10 @@ def words() -> None:
     left, right = st.columns(2)
     with left:
         st.subheader("Words", anchor=False)
-        st.markdown("\n".join(f"- **{word}**: {meaning}" for word, meaning in method_notes.GLOSSARY))
+        st.markdown("\n".join(f"- **{word}**: {meaning}" for word, meaning in notes.GLOSSARY))
     with right:
         st.subheader("Metrics and protocols", anchor=False)
-        st.markdown("\n".join(f"- **{word}**: {meaning}" for word, meaning in method_notes.METRICS))
+        st.markdown("\n".join(f"- **{word}**: {meaning}" for word, meaning in notes.METRICS))
         st.caption("Numbers under different protocols cannot be compared with each other.")
 
 
@@ -132,14 +130,14 @@ def limits() -> None:
     left, right = st.columns(2)
     with left:
         st.subheader("Limits", anchor=False)
-        st.markdown("\n".join(f"- {text}" for text in method_notes.LIMITS))
+        st.markdown("\n".join(f"- {text}" for text in notes.LIMITS))
     with right:
         st.subheader("Accessibility and privacy", anchor=False)
-        st.markdown("\n".join(f"- {text}" for text in method_notes.ACCESSIBILITY))
+        st.markdown("\n".join(f"- {text}" for text in notes.ACCESSIBILITY))
         st.subheader("Papers", anchor=False)
-        st.markdown("\n".join(f"- **{name}**: {text}" for name, text in method_notes.PAPERS))
+        st.markdown("\n".join(f"- **{name}**: {text}" for name, text in notes.PAPERS))
     st.subheader("Data and their terms", anchor=False)
-    view.table("mth_terms", method_notes.terms(), TERMS, "Data sources, official addresses, terms and citations")
+    view.table("mth_terms", notes.terms(), TERMS, "Data sources, official addresses, terms and citations")
 
 
 st.title("What is implemented, and what did the paper leave open?")

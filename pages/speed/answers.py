@@ -5,7 +5,7 @@ from pathlib import Path
 import pandas as pd
 import streamlit as st
 
-from elastic_core.services import efficiency_curves
+from elastic_core.services.speed import curves
 
 
 def shipped(checkpoints: Path) -> pd.DataFrame:
@@ -16,4 +16,4 @@ def shipped(checkpoints: Path) -> pd.DataFrame:
 
 @st.cache_data(max_entries=4, show_spinner=False)
 def _shipped(checkpoints: str, changed: int) -> pd.DataFrame:
-    return efficiency_curves.shipped(Path(checkpoints))
+    return curves.shipped(Path(checkpoints))

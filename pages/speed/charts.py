@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from elastic_core.services.efficiency_curves import Fit, rounded
+from elastic_core.services.speed.curves import Fit, rounded
 from elastic_core.text import figure as safe
 from pages.kit.plot import Palette
 

@@ -3,8 +3,9 @@
 import streamlit as st
 
 from elastic_core.errors import InputError
-from elastic_core.services import efficiency, public
-from elastic_core.services.efficiency import Measurement, Measurements, Plan
+from elastic_core.services import public
+from elastic_core.services.speed import jobs
+from elastic_core.services.speed.jobs import Measurement, Measurements, Plan
 from pages.frame import shell
 from pages.frame.shell import locked
 from pages.kit.control import number
@@ -22,12 +23,12 @@ def plan() -> Plan | None:
     usual = Plan()
     shared = {"bind": "query-params"}
     lengths = st.pills(
-        "History lengths", efficiency.LENGTHS, default=list(usual.lengths), selection_mode="multi", key="spd_lengths",
+        "History lengths", jobs.LENGTHS, default=list(usual.lengths), selection_mode="multi", key="spd_lengths",
         disabled=locked("spd_lengths"), **shared,
     )  # fmt: skip
     systems = st.multiselect(
         "Systems",
-        efficiency.contestants(),
+        jobs.contestants(),
         default=list(usual.systems),
         key="spd_systems",
         disabled=locked("spd_systems"),
@@ -37,7 +38,7 @@ def plan() -> Plan | None:
         batch = st.selectbox(
             "Histories at a time", (1, 8, 32, 128), index=1, key="spd_batch", disabled=locked("spd_batch"), width=150, **shared
         )
-        threads = number("Threads", 1, efficiency.cores(), usual.threads, key="spd_threads", width=130)
+        threads = number("Threads", 1, jobs.cores(), usual.threads, key="spd_threads", width=130)
         repeats = number("Repeats", 3, 50, usual.repeats, key="spd_repeats", width=130)
         k = st.selectbox("k", (2, 4, 8, 16, 32), index=2, key="spd_k", disabled=locked("spd_k"), width=110, **shared)
         side = st.selectbox("√K", (8, 16, 32, 64, 128), index=1, key="spd_side", disabled=locked("spd_side"), width=110, **shared)
@@ -61,7 +62,7 @@ def act(what: str, *arguments: object) -> None:
         getattr(Measurements(shell.RUNS), what)(*arguments)
         st.session_state.pop(PROBLEM, None)
         if what == "start":
-            st.session_state["spd_source"] = efficiency.MEASURED
+            st.session_state["spd_source"] = jobs.MEASURED
     except InputError as error:
         st.session_state[PROBLEM] = str(error)
 
@@ -106,4 +107,4 @@ def _progress(drawn: str, share: float) -> None:
         with st.expander("What it said"):
             st.code(found.log() or "nothing", language=None)
     elif found.state in ("interrupted", "cancelled"):
-        st.caption(f"The last measurement was {found.state}; what it found until then is shown under “{efficiency.MEASURED}”.")
+        st.caption(f"The last measurement was {found.state}; what it found until then is shown under “{jobs.MEASURED}”.")

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from elastic_core.services import efficiency_curves as curves
+from elastic_core.services.speed import curves
 from pages.frame import shell
 from pages.kit import view
 from pages.kit.control import one_of

@@ -3,8 +3,7 @@
 import pandas as pd
 import streamlit as st
 
-from elastic_core.services import efficiency_costs as costs
-from elastic_core.services import efficiency_curves as curves
+from elastic_core.services.speed import costs, curves
 from pages.frame import shell
 from pages.kit import cache, plot, view
 from pages.kit.control import one_of

@@ -4,7 +4,7 @@ import re
 
 import streamlit as st
 
-from elastic_core.services.inspect import memory_size
+from elastic_core.services.person.inspect import memory_size
 from pages.frame.shell import Context
 
 PARAMETER, KEPT, MOST = "edits", "start_edits", 60

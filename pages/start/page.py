@@ -2,8 +2,9 @@
 
 import streamlit as st
 
-from elastic_core.services import inspect, run_table
-from elastic_core.services.recommend import Moved, moved
+from elastic_core.services.person import inspect
+from elastic_core.services.person.recommend import Moved, moved
+from elastic_core.services.train import run_table
 from pages.frame import shell
 from pages.kit import cache, expert, person, view
 from pages.start import edits

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from elastic_core.errors import InputError
-from elastic_core.services.tour_answers import Answer, Asked
+from elastic_core.services.tour.answers import Answer, Asked
 from pages.frame import shell
 from pages.kit import cache
 from pages.tour.steps import STEPS, Step

@@ -9,9 +9,10 @@ import streamlit as st
 from elastic_core import comparisons
 from elastic_core.errors import InputError
 from elastic_core.runs import Run, list_runs
-from elastic_core.services import tour_answers, versus_table
-from elastic_core.services.tour_answers import Answer, Asked
-from elastic_core.services.traffic import EVERYBODY
+from elastic_core.services.compare import standings
+from elastic_core.services.tour import answers as tour_answers
+from elastic_core.services.tour.answers import Answer, Asked
+from elastic_core.services.traffic.load import EVERYBODY
 from pages.compare import answers
 from pages.frame import shell
 
@@ -48,7 +49,7 @@ def _second(state: Mapping[Any, Any]) -> bool:
 def _twin(asked: Asked) -> Answer:
     """Against the second run of the sidebar, or else the run that the Compare page begins with."""
     now = shell.context()
-    other = now.other or versus_table.partner(_tested_on_the_same_data(asked), asked.run)
+    other = now.other or standings.partner(_tested_on_the_same_data(asked), asked.run)
     if other is None or other.name == asked.run.name:
         return Answer(1, "There is no other run on this data here, so nothing was compared. Choose one under “Compare with”.")
     try:

@@ -9,8 +9,8 @@ from elastic_core.memory.gauges import Gauges
 from elastic_core.memory.routing import Routing
 from elastic_core.models import Recommender
 from elastic_core.runs import Run
-from elastic_core.services import traffic
-from elastic_core.services.traffic import Chance, Measure, Traffic
+from elastic_core.services.traffic import load
+from elastic_core.services.traffic.load import Chance, Measure, Traffic
 from pages.kit import cache
 
 
@@ -34,5 +34,5 @@ def _gauges(path: str, stamp: str, data_hash: str, split: Split, _model: Recomme
 def _flow(
     path: str, stamp: str, data_hash: str, split: Split, group: str, measure: Measure, _data: Dataset, _routing: Routing
 ) -> tuple[Traffic, Chance]:
-    now = traffic.traffic(_routing, traffic.group(_data, group, split), measure)
-    return now, traffic.chance(now)
+    now = load.traffic(_routing, load.group(_data, group, split), measure)
+    return now, load.chance(now)

@@ -5,7 +5,8 @@ from collections.abc import Callable
 import streamlit as st
 
 from elastic_core.errors import InputError
-from elastic_core.services import inspect, traffic, traffic_runs
+from elastic_core.services.person import inspect
+from elastic_core.services.traffic import load, over_time
 from pages.frame import shell
 from pages.kit import cache, open_expert, plot, view
 from pages.kit.control import one_of
@@ -31,7 +32,7 @@ def controls() -> None:
         one_of("Experts", list(ORDERS), key="trf_order", default="number", named=ORDERS.__getitem__, width="content")
         st.selectbox(
             "People",
-            traffic.slices(now.dataset),
+            load.slices(now.dataset),
             key="trf_group",
             bind="query-params",
             disabled=shell.locked("trf_group"),
@@ -43,7 +44,7 @@ def controls() -> None:
         )  # fmt: skip
 
 
-def flows() -> dict[str, tuple[traffic.Traffic, traffic.Chance]]:
+def flows() -> dict[str, tuple[load.Traffic, load.Chance]]:
     """The chosen run and, where it has a memory, the second one."""
     state = st.session_state
     settings = state["trf_split"], state["trf_group"], state["trf_measure"]
@@ -68,7 +69,7 @@ def beside(draw: Callable[[str, int], None]) -> None:
 
 def loads(name: str, place: int) -> None:
     flow, band = found[name]
-    table = traffic.experts_table(flow, band)
+    table = load.experts_table(flow, band)
     ordered = st.session_state["trf_order"] == "load"
     top = float(max(f.load.max() for f, _ in found.values()))
     figure = cache.drawn(
@@ -86,7 +87,7 @@ def loads(name: str, place: int) -> None:
 
 def shares(name: str, place: int) -> None:
     flow, band = found[name]
-    table = traffic.batches(flow)
+    table = load.batches(flow)
     hottest = len(set(table["expert"]))
     figure = cache.drawn(charts.stripes, table, float(band.top[hottest - 1]), palette, chosen)
     alt = f"Share of the traffic of the {hottest} busiest experts of {name} in batches of people, stacked stripes."
@@ -96,7 +97,7 @@ def shares(name: str, place: int) -> None:
 
 def grids(name: str, place: int) -> None:
     flow, band = found[name]
-    table, sides = traffic.experts_table(flow, band), traffic.marginals(flow, band)
+    table, sides = load.experts_table(flow, band), load.marginals(flow, band)
     st.markdown(words.explained(flow, band, table, sides))
     figure = cache.drawn(charts.grid, table, sides, band.line, palette, chosen, unit)
     alt = f"Grid of {flow.side} by {flow.side} experts of {name} coloured by load, dead ones crossed, with row and column loads."
@@ -109,7 +110,7 @@ def chosen_expert() -> None:
     if chosen is None:
         st.caption("Click a bar, a stripe or a square, or type a number under “Expert” on the left, to choose an expert.")
         return
-    row = traffic.experts_table(flow, band).iloc[chosen]
+    row = load.experts_table(flow, band).iloc[chosen]
     open_expert.card(
         f"**Expert {chosen}** (row {row['row']}, column {row['column']}): {row['load']:.0f} {unit}, {row['times']:.2f} × an even "
         f"load, {charts.STATES[row['state']]}."
@@ -132,11 +133,11 @@ def interest() -> None:
 def inequality() -> None:
     left, right = st.columns([5, 6], gap="medium")
     with left:
-        curves = {name: traffic.lorenz(flow.load) for name, (flow, _) in found.items()}
+        curves = {name: load.lorenz(flow.load) for name, (flow, _) in found.items()}
         first = found[now.run.name]
         figure = cache.drawn(charts.lorenz, curves, first[1].top, palette)
         table = next(iter(curves.values()))
-        gini = "; ".join(f"Gini of {name} {traffic.gini(flow.load):.3f}" for name, (flow, _) in found.items())
+        gini = "; ".join(f"Gini of {name} {load.gini(flow.load):.3f}" for name, (flow, _) in found.items())
         view.chart("trf_lorenz", figure, table, words.LORENZ, f"Lorenz curve of the load. {gini}.")
     with right:
         table = words.health_table(found)
@@ -145,7 +146,7 @@ def inequality() -> None:
 
 
 def size() -> None:
-    figure5 = traffic_runs.sensitivity(now.run, now.dataset, cache.runs(shell.RUNS, lambda run: run.name))
+    figure5 = over_time.sensitivity(now.run, now.dataset, cache.runs(shell.RUNS, lambda run: run.name))
     if figure5.table.empty:
         st.write("No finished run with a memory is here for this data.")
     else:
@@ -156,11 +157,11 @@ def size() -> None:
         f"{figure5.sentence} Train one with **Train → Change one thing**, or in a terminal: `--set model.side=32`.",
         icon=":material/data_alert:",
     )
-    st.caption(f"Apart from these runs: {traffic_runs.PAPER}")
+    st.caption(f"Apart from these runs: {over_time.PAPER}")
 
 
 def learning() -> None:
-    frame = traffic_runs.by_epoch(now.run)
+    frame = over_time.by_epoch(now.run)
     if frame.empty:
         st.write("This run recorded no use of its memory by epoch.")
         return
@@ -169,11 +170,11 @@ def learning() -> None:
         f"Use of the memory after each of {len(frame)} epochs; at the end {last['used']:.0%} used, entropy {last['entropy']:.2f}."
     )
     view.chart("trf_epochs", cache.drawn(run_charts.by_epoch, frame, palette), frame, words.EPOCHS, alt)
-    epochs, kept = traffic_runs.load_by_epoch(now.run)
+    epochs, kept = over_time.load_by_epoch(now.run)
     if not epochs:
         st.caption("This run kept no snapshots of its experts, so their load by epoch cannot be shown; newer runs can keep them.")
         return
-    heat = traffic_runs.heat(epochs, kept)
+    heat = over_time.heat(epochs, kept)
     alt = f"Load of {len(heat)} experts after {len(epochs)} epochs, in the order of the final load."
     table = heat.rename_axis("expert").rename(columns=str).reset_index()
     view.chart("trf_heat", cache.drawn(run_charts.load_by_epoch, heat, palette), table, words.HEAT, alt)
@@ -195,7 +196,7 @@ palette, chosen = plot.palette(shell.is_dark()), now.expert
 unit = "people" if st.session_state["trf_measure"] == "people" else "people, gate-weighted"
 found = flows()
 main, band = found[now.run.name]
-st.markdown(words.verdict(main, band, traffic.experts_table(main, band)))
+st.markdown(words.verdict(main, band, load.experts_table(main, band)))
 st.subheader("Load of every expert", anchor=False)
 beside(loads)
 chosen_expert()

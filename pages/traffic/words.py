@@ -3,7 +3,7 @@
 import pandas as pd
 
 from elastic_core.memory.gauges import Gauges
-from elastic_core.services.traffic import Chance, Traffic, health_of
+from elastic_core.services.traffic.load import Chance, Traffic, health_of
 from pages.kit.view import About
 
 BAND = "tests/test_traffic.py::test_the_band_covers_a_simulated_random_router"

@@ -8,10 +8,11 @@ import streamlit as st
 from elastic_core.config import RunConfig
 from elastic_core.errors import InputError
 from elastic_core.runs import Run
-from elastic_core.services import presets, public, run_table
-from elastic_core.services.presets import Setting
-from elastic_core.services.uploads import Shelf
-from elastic_core.services.watching import about
+from elastic_core.services import public
+from elastic_core.services.background.watching import about
+from elastic_core.services.data.shelf import Shelf
+from elastic_core.services.train import presets, run_table
+from elastic_core.services.train.presets import Setting
 from pages.frame import shell
 from pages.kit import cache
 from pages.kit.control import number, one_of

@@ -4,7 +4,7 @@ import streamlit as st
 
 from elastic_core.errors import InputError
 from elastic_core.runs import Run
-from elastic_core.services import run_table
+from elastic_core.services.train import run_table
 from pages.frame import shell
 from pages.kit import cache, view
 from pages.train import form, live

@@ -5,7 +5,7 @@ import json
 import streamlit as st
 
 from elastic_core.runs import EVENTS, Run, unreadable_runs
-from elastic_core.services import presets, run_table
+from elastic_core.services.train import presets, run_table
 from pages.frame import shell
 from pages.kit import plot, unreadable, view
 from pages.kit.control import one_of

@@ -8,8 +8,8 @@ from driving import healthy, press, said
 from streamlit.testing.v1 import AppTest
 
 from elastic_core.memory.recovery import NULLS, TRAINED, UNTRAINED
-from elastic_core.services import data_cards
-from elastic_core.services.uploads import Shelf
+from elastic_core.services.data import cards
+from elastic_core.services.data.shelf import Shelf
 from pages.data import charts
 from pages.kit import plot
 
@@ -122,12 +122,12 @@ def test_nonsense_in_the_address_is_ignored(opened: Visit) -> None:
 
 
 def test_figures_in_both_themes_stay_small(small_world) -> None:  # type: ignore[no-untyped-def]
-    table = data_cards.interest_blocks(small_world)
+    table = cards.interest_blocks(small_world)
     for colours in (plot.LIGHT, plot.DARK):
         cells = charts.blocks(table, colours).data[0].z
         assert cells.size <= 16_000 and cells.shape[0] == 5
-        picture = charts.split(data_cards.split_table(small_world, 0), colours)
+        picture = charts.split(cards.split_table(small_world, 0), colours)
         assert [len(trace.x) for trace in picture.data][1:] == [1, 1]
         assert len({trace.marker.symbol for trace in picture.data}) == 3, "told apart without colour"
-        charts.path(data_cards.interest_path(small_world, 0), colours)
+        charts.path(cards.interest_path(small_world, 0), colours)
     assert charts.span(3, 3) == "3" and charts.span(1000, 1999) == "1,000–1,999"

@@ -9,7 +9,7 @@ import streamlit as st
 from driving import healthy, html, press, said
 from streamlit.testing.v1 import AppTest
 
-from elastic_core.services.journey_text import to_json
+from elastic_core.services.journey.text import to_json
 from pages.journey import edit, state, views
 from pages.kit import expert
 

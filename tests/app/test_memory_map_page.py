@@ -12,9 +12,10 @@ from driving import healthy, press, said
 from streamlit.testing.v1 import AppTest
 
 from elastic_core.runs import Run
-from elastic_core.services import projection, projection_worker
-from elastic_core.services.projection import SEEDS, Settings, Store
-from elastic_core.services.projection_jobs import Maps
+from elastic_core.services.map import layouts as projection
+from elastic_core.services.map import worker
+from elastic_core.services.map.jobs import Maps
+from elastic_core.services.map.layouts import SEEDS, Settings, Store
 from pages.frame import shell
 from pages.kit import plot
 from pages.map import charts
@@ -24,7 +25,7 @@ Opened = Callable[..., AppTest]
 
 
 def stored(run: Run, *wanted: Settings) -> Store:
-    values = projection_worker.values_of(run)
+    values = worker.values_of(run)
     rng = np.random.default_rng(0)
     keys = [s.key(seed, kind) for s in wanted for kind in ("umap", "null") for seed in SEEDS]
     layouts = {key: rng.normal(size=(len(values), 2)).astype(np.float32) for key in keys}
@@ -93,7 +94,7 @@ def test_a_run_without_a_memory_is_one_sentence(opened: Opened) -> None:
 def test_the_figure_holds_every_expert_once_with_its_number() -> None:
     import pandas as pd
 
-    from elastic_core.services.projection_map import Map, labels
+    from elastic_core.services.map.picture import Map, labels
 
     numbers = np.arange(256)
     table = pd.DataFrame({"expert": numbers, "row": numbers // 16, "column": numbers % 16, "load": numbers})

@@ -8,7 +8,7 @@ import pytest
 from driving import said
 from streamlit.testing.v1 import AppTest
 
-from elastic_core.services import method_notes
+from elastic_core.services.method import notes
 
 PAGE = "method/page.py"
 Visit = Callable[..., AppTest]
@@ -17,7 +17,7 @@ Visit = Callable[..., AppTest]
 def test_nine_questions_each_with_what_it_costs(opened: Visit) -> None:
     app = opened(PAGE, run="tiny")
     text = said(app)
-    assert all(question.title in text for question in method_notes.OPEN)
+    assert all(question.title in text for question in notes.OPEN)
     measured = [str(info.value) for info in app.info]
     assert len(measured) == 9 and all(value.startswith("**Measured.**") for value in measured)
     assert "get exactly 0" in measured[0] and "As printed" in measured[1] and "busiest expert" in measured[8]
@@ -36,14 +36,14 @@ def test_every_part_has_a_link(opened: Visit, part: str) -> None:
     assert app.segmented_control(key="mth_part").value == part
     if part == "Ablations":
         table = app.dataframe[0].value
-        assert len(table) == len(method_notes.VARIANTS) and (table["NDCG@10 here ± 95%"] == "not measured yet").all()
-        assert "pop100" in said(app) and f"0 of {len(method_notes.VARIANTS)} variants" in said(app)
+        assert len(table) == len(notes.VARIANTS) and (table["NDCG@10 here ± 95%"] == "not measured yet").all()
+        assert "pop100" in said(app) and f"0 of {len(notes.VARIANTS)} variants" in said(app)
 
 
 def test_a_finished_run_appears_with_its_interval(opened: Visit, app_runs: Path) -> None:
     shipped = Path(__file__).resolve().parents[2] / "checkpoints"
     shutil.copytree(shipped / "ml-100k-elastic-query-mean", app_runs / "ml-100k-elastic-query-mean")
     table = opened(PAGE, run="tiny", mth_part="Ablations").dataframe[0].value.set_index("variant")
-    about = method_notes.VARIANTS["query-mean"]
+    about = notes.VARIANTS["query-mean"]
     assert table.loc[about, "seeds"] == 1 and " ± 0.0" in table.loc[about, "NDCG@10 here ± 95%"]
-    assert table.loc["ELASTIC", "paper, ML-1M, its protocol"] == f"{method_notes.PAPER['elastic'][0]:.4f}"
+    assert table.loc["ELASTIC", "paper, ML-1M, its protocol"] == f"{notes.PAPER['elastic'][0]:.4f}"

@@ -7,7 +7,7 @@ import pytest
 from driving import healthy, press, said
 from streamlit.testing.v1 import AppTest
 
-from elastic_core.services import retrieval_lesson, search_checks
+from elastic_core.services.keys import checks, search
 from pages.keys import charts, check_charts, steps
 from pages.kit import plot
 
@@ -103,16 +103,16 @@ def test_nonsense_in_the_address_is_ignored(page: Page) -> None:
 @pytest.mark.parametrize("palette", [plot.LIGHT, plot.DARK], ids=["light", "dark"])
 @pytest.mark.parametrize(("side", "k"), [(4, 1), (8, 4), (32, 16)])
 def test_figures_of_every_size_in_both_themes(side: int, k: int, palette: plot.Palette) -> None:
-    lesson = retrieval_lesson.of_chance(side, 16, k, seed=0)
-    halves, grid = retrieval_lesson.half_scores(lesson), retrieval_lesson.grid(lesson)
+    lesson = search.of_chance(side, 16, k, seed=0)
+    halves, grid = search.half_scores(lesson), search.grid(lesson)
     figures = [
-        charts.query(retrieval_lesson.split(lesson), palette),
+        charts.query(search.split(lesson), palette),
         charts.strips(halves, palette, keep=True),
-        charts.candidates(retrieval_lesson.candidates(lesson), palette, staircase=True),
+        charts.candidates(search.candidates(lesson), palette, staircase=True),
         charts.grid(grid, palette, reveal=True, picked=3),
-        charts.vectors(retrieval_lesson.expert_values(lesson), palette),
-        charts.weights(retrieval_lesson.gathered(lesson), palette),
-        check_charts.cost(search_checks.operations_by_side(16, k), palette, side),
+        charts.vectors(search.expert_values(lesson), palette),
+        charts.weights(search.gathered(lesson), palette),
+        check_charts.cost(checks.operations_by_side(16, k), palette, side),
     ]
     assert all(isinstance(figure, go.Figure) and figure.to_json() for figure in figures)
     clickable = [trace for trace in figures[3].data if trace.customdata is not None and trace.name != "your pick"]

@@ -10,8 +10,8 @@ from streamlit.testing.v1 import AppTest
 
 from elastic_core.bench.latency import Setting, measure
 from elastic_core.bench.store import write_rows
-from elastic_core.services import efficiency_curves as curves
-from elastic_core.services.efficiency import Measurements
+from elastic_core.services.speed import curves
+from elastic_core.services.speed.jobs import Measurements
 from pages.kit import plot
 from pages.speed import charts
 

@@ -8,7 +8,7 @@ import pytest
 from driving import healthy, said
 from streamlit.testing.v1 import AppTest
 
-from elastic_core.services import traffic
+from elastic_core.services.traffic import load
 from pages.kit import plot
 from pages.traffic import charts
 
@@ -26,9 +26,9 @@ def test_it_says_how_healthy_the_memory_is_beside_chance(opened: Opened) -> None
 
 
 def test_every_control_and_part_works_and_comes_from_the_address(opened: Opened) -> None:
-    app = opened(PAGE, run="tiny", trf_measure="Gate-weighted", trf_order="Hottest first", trf_group=traffic.LONG, expert="3")
+    app = opened(PAGE, run="tiny", trf_measure="Gate-weighted", trf_order="Hottest first", trf_group=load.LONG, expert="3")
     assert app.session_state["trf_measure"] == "gate" and app.session_state["trf_order"] == "load"
-    assert app.selectbox(key="trf_group").value == traffic.LONG
+    assert app.selectbox(key="trf_group").value == load.LONG
     assert "by 20 people" in said(app) and "Expert 3" in said(app)
     for part, expected in (("Size of the memory", "No finished run here"), ("While it learned", "kept")):
         app.session_state["trf_part"] = part
@@ -55,9 +55,9 @@ def test_a_run_without_a_memory_is_one_sentence(opened: Opened) -> None:
 def test_figures_carry_the_expert_and_stay_small(size: int) -> None:
     rng = np.random.default_rng(0)
     experts = rng.integers(size // 2, size=(500, 8))
-    now = traffic.Traffic(experts, np.ones_like(experts, dtype=float), np.ones_like(experts, dtype=float), size)
-    band = traffic.chance(now, draws=5)
-    table, sides = traffic.experts_table(now, band), traffic.marginals(now, band)
+    now = load.Traffic(experts, np.ones_like(experts, dtype=float), np.ones_like(experts, dtype=float), size)
+    band = load.chance(now, draws=5)
+    table, sides = load.experts_table(now, band), load.marginals(now, band)
     for ordered in (False, True):
         figure = charts.load_bars(table, band.each, band.ordered, now.even, plot.DARK, ordered=ordered, selected=3, unit="people")
         marks = [trace for trace in figure.data if trace.customdata is not None]

@@ -14,8 +14,8 @@ from streamlit.testing.v1 import AppTest
 from elastic_core import recipes
 from elastic_core.data import load
 from elastic_core.runs import CONFIG, EVENTS, list_runs
-from elastic_core.services import run_table
-from elastic_core.services.jobs import Jobs
+from elastic_core.services.train import run_table
+from elastic_core.services.train.jobs import Jobs
 from elastic_core.training.loop import train
 from pages.frame import shell
 from pages.kit import plot

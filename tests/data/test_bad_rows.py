@@ -15,8 +15,8 @@ from elastic_core.data import load
 from elastic_core.data.faults import SHARE, Faults, weigh
 from elastic_core.data.interactions import read
 from elastic_core.errors import InputError
-from elastic_core.services.upload_rows import check
-from elastic_core.services.uploads import folded, opened
+from elastic_core.services.data.rows import check
+from elastic_core.services.data.shelf import folded, opened
 
 HEAD = "user,item,time\n"
 GOOD = [f"u{u},i{(u + i) % 9},{1_000_000 + 10 * u + i}" for u in range(12) for i in range(9)]  # 108 rows

@@ -17,12 +17,12 @@ from elastic_core.commands import main
 from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
 from elastic_core.runs import EVENTS, Run
-from elastic_core.services import process
-from elastic_core.services.jobs import ID, STARTING, Jobs
-from elastic_core.services.projection import Settings
-from elastic_core.services.projection_jobs import STARTING as DRAWING
-from elastic_core.services.projection_jobs import Maps
-from elastic_core.services.slot import Slot
+from elastic_core.services.background import process
+from elastic_core.services.background.slot import Slot
+from elastic_core.services.map.jobs import STARTING as DRAWING
+from elastic_core.services.map.jobs import Maps
+from elastic_core.services.map.layouts import Settings
+from elastic_core.services.train.jobs import ID, STARTING, Jobs
 from elastic_core.training.loop import train
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -266,7 +266,7 @@ def test_a_worker_whose_disk_is_full_leaves_the_job_in_the_queue_and_starts_no_n
         "import resource, sys\n"
         "from pathlib import Path\n"
         "from elastic_core.services import worker\n"
-        "from elastic_core.services.jobs import Jobs\n"
+        "from elastic_core.services.train.jobs import Jobs\n"
         "Jobs._spawn = lambda self: Path(sys.argv[1], 'spawned').touch()\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (20, resource.RLIM_INFINITY))\n"
         "worker.work(Path(sys.argv[1]))\n"

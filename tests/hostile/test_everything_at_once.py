@@ -12,9 +12,9 @@ from streamlit.testing.v1 import AppTest
 
 from elastic_core import recipes
 from elastic_core.runs import list_runs, unreadable_runs
-from elastic_core.services.jobs import Jobs
-from elastic_core.services.upload_rows import check
-from elastic_core.services.uploads import Shelf, folded, opened
+from elastic_core.services.data.rows import check
+from elastic_core.services.data.shelf import Shelf, folded, opened
+from elastic_core.services.train.jobs import Jobs
 from pages.frame import shell
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -15,11 +15,14 @@ from elastic_core import recipes
 from elastic_core.data import load
 from elastic_core.errors import InputError
 from elastic_core.runs import Run, list_runs, unreadable_runs
-from elastic_core.services import expert_relations, projection, run_table, traffic_runs
-from elastic_core.services.jobs import Jobs
-from elastic_core.services.upload_rows import check
-from elastic_core.services.uploads import Shelf, folded, opened
-from elastic_core.services.watching import watch
+from elastic_core.services.background.watching import watch
+from elastic_core.services.data.rows import check
+from elastic_core.services.data.shelf import Shelf, folded, opened
+from elastic_core.services.experts import relations
+from elastic_core.services.map import layouts
+from elastic_core.services.traffic import over_time
+from elastic_core.services.train import run_table
+from elastic_core.services.train.jobs import Jobs
 
 GOOD = "user,item,time\n" + "".join(f"u{u},i{(i + u) % 7},{1_000_000_000 + u * 7 + i}\n" for u in range(6) for i in range(7))
 QUICK = 5.0  # seconds of processor time that a list may take at most, whatever lies in it
@@ -55,11 +58,11 @@ def readers(run: Run) -> None:
     """What lists, tables and pictures ask of a run without opening it; none may fail."""
     run_table.runs_table([run])
     run_table.curves([run])
-    traffic_runs.by_epoch(run)
-    traffic_runs.load_by_epoch(run)
-    projection.snapshots(run)
-    expert_relations.load_by_epoch(run, 3)
-    projection.read_store(run, np.zeros((64, 32), dtype=np.float32))
+    over_time.by_epoch(run)
+    over_time.load_by_epoch(run)
+    layouts.snapshots(run)
+    relations.load_by_epoch(run, 3)
+    layouts.read_store(run, np.zeros((64, 32), dtype=np.float32))
     assert run.last("test") is None or run.last("test")["protocols"]  # type: ignore[index]
 
 

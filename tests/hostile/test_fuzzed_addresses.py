@@ -18,9 +18,9 @@ from test_addresses import NONSENSE, PAGES, ROOT, controls
 from elastic_core.config import DataConfig, PlantedConfig
 from elastic_core.data import load
 from elastic_core.errors import InputError
-from elastic_core.services import projection_map
-from elastic_core.services.journey import start
-from elastic_core.services.journey_text import decode, encode, parse_list
+from elastic_core.services.journey.text import decode, encode, parse_list
+from elastic_core.services.journey.versions import start
+from elastic_core.services.map import picture
 from pages.frame import shell, sidebar
 from pages.start import edits
 
@@ -133,7 +133,7 @@ SETS = r"(row|column|hot|dead|[0-9]{1,4}(-[0-9]{1,12})?)([, ]+[0-9]{1,12}(-[0-9]
 def test_sets_of_experts_are_read_or_refused(text: str) -> None:
     rows, columns = [i // 8 for i in range(64)], [i % 8 for i in range(64)]
     table = pd.DataFrame({"expert": range(64), "row": rows, "column": columns, "load": 1})
-    members, unknown = projection_map.pick(text, table)
+    members, unknown = picture.pick(text, table)
     assert all(0 <= expert < 64 for expert in members) and len(members) <= 64
     assert all(isinstance(part, str) for part in unknown)
 

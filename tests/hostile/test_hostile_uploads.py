@@ -7,8 +7,8 @@ from corpus import CASES, Case
 
 from elastic_core.data import load
 from elastic_core.errors import InputError
-from elastic_core.services.upload_rows import check
-from elastic_core.services.uploads import Outcome, Shelf, folded, opened
+from elastic_core.services.data.rows import check
+from elastic_core.services.data.shelf import Outcome, Shelf, folded, opened
 
 UNPRINTABLE = {chr(c) for c in range(32)} | {"\u202e"}
 

@@ -17,14 +17,16 @@ from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.models import Recommender
 from elastic_core.runs import Run
-from elastic_core.services import journey_text, projection_map, public
-from elastic_core.services.efficiency import Measurements, Plan
-from elastic_core.services.estimate import estimate
-from elastic_core.services.jobs import MOST_QUEUED, Job, Jobs
-from elastic_core.services.projection import Settings
-from elastic_core.services.projection_jobs import Maps
-from elastic_core.services.upload_rows import check
-from elastic_core.services.uploads import Shelf, folded, opened
+from elastic_core.services import public
+from elastic_core.services.data.rows import check
+from elastic_core.services.data.shelf import Shelf, folded, opened
+from elastic_core.services.journey import text
+from elastic_core.services.map import picture
+from elastic_core.services.map.jobs import Maps
+from elastic_core.services.map.layouts import Settings
+from elastic_core.services.speed.jobs import Measurements, Plan
+from elastic_core.services.train.estimate import estimate
+from elastic_core.services.train.jobs import MOST_QUEUED, Job, Jobs
 from pages.frame import guard, shell, wake
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -79,8 +81,8 @@ ACTS: dict[str, Callable[[Path, Any], Any]] = {
     "compute a map": lambda root, world: Maps(root).submit(Run(root / "tiny"), Settings(), np.arange(4)),
     "cancel a map": lambda root, world: Maps(root).cancel(),
     "time a training": lambda root, world: estimate(Run(root / "tiny").config, world[0]),
-    "load versions": lambda root, world: journey_text.from_json(world[0], "{}"),
-    "load sets": lambda root, world: projection_map.from_file(b"{}", 4),
+    "load versions": lambda root, world: text.from_json(world[0], "{}"),
+    "load sets": lambda root, world: picture.from_file(b"{}", 4),
 }
 
 

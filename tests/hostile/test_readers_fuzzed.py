@@ -24,14 +24,15 @@ from elastic_core.data.catalog import Catalog
 from elastic_core.errors import InputError
 from elastic_core.evaluation import ranks
 from elastic_core.runs import Run, list_runs, unreadable_runs
-from elastic_core.services import projection, run_table
-from elastic_core.services.efficiency import Measurements
-from elastic_core.services.efficiency_curves import table_of
-from elastic_core.services.jobs import Jobs
-from elastic_core.services.projection_jobs import Maps
-from elastic_core.services.upload_rows import check
-from elastic_core.services.uploads import Shelf, folded, opened
-from elastic_core.services.watching import watch
+from elastic_core.services.background.watching import watch
+from elastic_core.services.data.rows import check
+from elastic_core.services.data.shelf import Shelf, folded, opened
+from elastic_core.services.map import layouts
+from elastic_core.services.map.jobs import Maps
+from elastic_core.services.speed.curves import table_of
+from elastic_core.services.speed.jobs import Measurements
+from elastic_core.services.train import run_table
+from elastic_core.services.train.jobs import Jobs
 from elastic_core.weights import model_from
 
 pytestmark = pytest.mark.slow
@@ -208,7 +209,7 @@ def test_snapshots(tiny_runs: Path, root: Path, where: int, how: int) -> None:
     run, data = Run(root / "tiny"), (tiny_runs / "tiny" / "epochs" / "0001.safetensors").read_bytes()
     header = int.from_bytes(data[:8], "little") + 8
     (run.path / "epochs" / "0001.safetensors").write_bytes(broken(data, where % header if how % 8 < 4 else where, how))
-    for table in projection.snapshots(run)[1]:
+    for table in layouts.snapshots(run)[1]:
         assert table.shape == (run.config.model.side**2, run.config.model.width) and np.isfinite(table).all()  # type: ignore[attr-defined]
 
 
@@ -217,12 +218,12 @@ def test_snapshots(tiny_runs: Path, root: Path, where: int, how: int) -> None:
 def test_maps(tiny_runs: Path, root: Path, where: int, how: int) -> None:
     shutil.copy(tiny_runs / "tiny" / "config.json", root / "tiny")
     run = Run(root / "tiny")
-    table = projection.snapshots(Run(tiny_runs / "tiny"))[1][-1]
+    table = layouts.snapshots(Run(tiny_runs / "tiny"))[1][-1]
     experts = np.arange(len(table))
-    store = projection.Store(experts, {"umap-15-0.1-0": table[:, :2]}, about={"hash": projection.fingerprint(table)})
-    path = projection.write_store(run, store)
+    store = layouts.Store(experts, {"umap-15-0.1-0": table[:, :2]}, about={"hash": layouts.fingerprint(table)})
+    path = layouts.write_store(run, store)
     path.write_bytes(broken(path.read_bytes(), where, how))
-    found = projection.read_store(run, table)
+    found = layouts.read_store(run, table)
     assert found is None or all(np.isfinite(xy).all() and xy.shape == (len(found.experts), 2) for xy in found.layouts.values())
 
 

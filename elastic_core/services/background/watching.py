@@ -1,0 +1,81 @@
+"""Where a background training stands, in numbers a page can print as they are."""
+
+import time
+from dataclasses import dataclass
+
+from elastic_core.runs import EVENTS
+from elastic_core.services.train.jobs import Job
+
+PHASES = {"data": "Reading the data", "test": "Testing the best weights", "end": "Done"}
+
+
+@dataclass(frozen=True)
+class Watch:
+    """`share` (0 … 1) is of the time budget if there is one, else of the epochs asked for."""
+
+    phase: str
+    share: float
+    epochs: int  # whole ones
+    loss: float | None
+    best: float | None  # validation NDCG@10
+    best_epoch: int
+    used: float | None  # share of experts that anybody retrieves
+    seconds: float
+
+    @property
+    def clock(self) -> str:
+        return clock(self.seconds)
+
+
+def watch(job: Job) -> Watch:
+    """Reads the run's files; nothing in them can make it fail."""
+    epochs = job.run.events("epoch")
+    last = epochs[-1] if epochs else {}
+    best = max(epochs, key=lambda row: row["valid"]["NDCG@10"], default=None)
+    seconds = last.get("seconds", 0.0) + _since(job)
+    train, step = job.config.train, job.progress
+    done = step["done"] / max(step["of"], 1) if step.get("event") == "step" else 0.0
+    share = seconds / (train.minutes * 60) if train.minutes else (len(epochs) + done) / train.epochs
+    return Watch(
+        phase=_phase(job, len(epochs)),
+        share=min(max(share, 0.0), 1.0),
+        epochs=len(epochs),
+        loss=step.get("loss", last.get("loss")),
+        best=best["valid"]["NDCG@10"] if best else None,
+        best_epoch=best["epoch"] if best else 0,
+        used=last.get("used"),
+        seconds=seconds,
+    )
+
+
+def clock(seconds: float) -> str:
+    """`0:42`, `12:05`, `1:02:03`."""
+    hours, rest = divmod(round(max(seconds, 0)), 3600)
+    return f"{hours}:{rest // 60:02d}:{rest % 60:02d}" if hours else f"{rest // 60}:{rest % 60:02d}"
+
+
+def about(seconds: float) -> str:
+    """A duration no more exact than it is known: `about 40 seconds`, `about 2½ minutes`."""
+    if seconds < 5:
+        return "a few seconds"
+    if seconds < 55:
+        return f"about {round(seconds / 5) * 5} seconds"
+    halves = round(seconds / 30)
+    whole = str(halves // 2) if halves > 1 else ""
+    unit = "minute" if halves == 2 else "minutes"
+    return f"about {whole}{'½' if halves % 2 else ''} {unit}" if seconds < 3600 else f"about {seconds / 3600:.1f} hours"
+
+
+def _phase(job: Job, epochs: int) -> str:
+    step = job.progress
+    if job.stopping and step.get("event") != "end":
+        return "Stopping: the best weights are being tested"
+    if step.get("event") == "step":
+        return f"Epoch {step['epoch']}, step {step['done']} of {step['of']}"
+    return PHASES.get(str(step.get("event")), f"Epoch {epochs + 1}")
+
+
+def _since(job: Job) -> float:
+    """Seconds since the last row of the run, or since the process took it, whichever is later."""
+    times = [path.stat().st_mtime for path in (job.run.path / EVENTS, job.path / "begun.json") if path.exists()]
+    return max(time.time() - max(times), 0.0) if times and job.state == "running" else 0.0

@@ -1,0 +1,187 @@
+"""All runs on the same data side by side: accuracy from the ranks they keep, with intervals; size and cost from their logs."""
+
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from elastic_core import models
+from elastic_core.bench.latency import Row
+from elastic_core.bench.store import read_rows
+from elastic_core.comparisons import needs_training, system
+from elastic_core.data import Dataset
+from elastic_core.errors import InputError
+from elastic_core.evaluation.candidates import PROTOCOLS
+from elastic_core.evaluation.compare import Comparison
+from elastic_core.evaluation.metrics import NAMES
+from elastic_core.runs import Run
+from elastic_core.services.compare.versus import Lists, chosen_lists, properties
+from elastic_core.services.train import run_table
+
+Z = 1.96
+QUANTITIES = {
+    "NDCG@10": "NDCG@10",
+    "HR@10": "HR@10",
+    "MRR@10": "MRR@10",
+    "parameters": "parameters",
+    "seconds per epoch": "seconds per epoch of training",
+    "training seconds": "seconds of training",
+    "scoring time": "milliseconds per person to score, measured here",
+    "benchmark time": "milliseconds per history in the shipped benchmark",
+    "coverage": "coverage: share of the catalogue in anybody’s ten",
+    "popularity": "popularity: training events of a recommended item",
+}
+
+
+def comparable(runs: list[Run], dataset: Dataset) -> list[Run]:
+    """Runs that keep the ranks of a test on exactly this data, the one with the best NDCG@10 first."""
+    found = [(run, mean) for run in runs if (mean := _full(run, dataset)) is not None]
+    return [run for run, _ in sorted(found, key=lambda pair: (-pair[1], pair[0].name))]
+
+
+def _full(run: Run, dataset: Dataset) -> float | None:
+    """Full NDCG@10, None for a run that cannot be compared on this data."""
+    try:
+        if not run.config or not run.has_report or (report := run.report()).data_hash != dataset.hash:
+            return None
+        return report.interval("full", "NDCG@10").mean
+    except InputError:
+        return None
+
+
+def partner(runs: list[Run], chosen: Run) -> Run | None:
+    """Whom to compare with first: another trained model of the same recipe, by its name; else another trained model, another
+    model, any. Among equals the first of `runs`."""
+    model = chosen.config.model.name
+
+    def far(run: Run) -> tuple[bool, bool, bool]:
+        other = run.config.model.name
+        twin = run.name == chosen.name.replace(model, other)
+        return other == model, not models.model_class(other).objective, not twin
+
+    return min((run for run in runs if run.name != chosen.name), key=far, default=None)
+
+
+def metrics(runs: list[Run], metric: str) -> pd.DataFrame:
+    """One row a run and protocol: mean, 95% interval over people, people. Sampled protocols stand beside `full`, not instead."""
+    rows: list[dict[str, Any]] = []
+    for run in runs:
+        report, name = run.report(), run_table.system(run.config)
+        for protocol in [known for known in PROTOCOLS if known in report.ranks]:
+            found = report.interval(protocol, metric)
+            rows.append(
+                {
+                    "run": run.name, "system": name, "protocol": protocol, "metric": metric, "mean": found.mean,
+                    "low": found.low, "high": found.high, "people": len(report.users),
+                }
+            )  # fmt: skip
+    return pd.DataFrame(rows, columns=["run", "system", "protocol", "metric", "mean", "low", "high", "people"])
+
+
+def across(found: Sequence[Comparison]) -> pd.DataFrame:
+    """One row a protocol: A, B, A - B with its 95% interval, p, people, and whether training noise is counted."""
+    rows = [
+        {
+            "protocol": c.protocol, "metric": c.metric, "n": c.users, "A": c.mean_a, "B": c.mean_b, "difference": c.difference,
+            "low": c.low, "high": c.high, "p": c.p, "seeds_counted": c.seeds_counted,
+        }
+        for c in found
+    ]  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def seeds(runs: list[Run], run: Run, protocol: str, metric: str) -> str:
+    """What other training seeds of the same configuration reached, in one sentence."""
+    if not needs_training(run):
+        return f"{run.name} needs no training, so no seed moves it."
+    values = [twin.report().interval(protocol, metric).mean for twin in system(run, runs)]
+    if len(values) < 2:
+        return f"{run.name} was trained once; another seed may land elsewhere."
+    numbers = ", ".join(f"{value:.4f}" for value in values)
+    return f"{run.name} with {len(values)} training seeds: {numbers} (standard deviation {statistics.stdev(values):.4f})."
+
+
+def wide(table: pd.DataFrame) -> pd.DataFrame:
+    """The same for reading: one row a run, one column a protocol, `0.0921 ± 0.0110`."""
+    text = table["mean"].map("{:.4f}".format) + " ± " + ((table["high"] - table["mean"]).map("{:.4f}".format))
+    cells = table.assign(text=text).pivot_table(
+        index=["run", "system"], columns="protocol", values="text", aggfunc="first", sort=False
+    )
+    return cells.reindex(columns=[p for p in PROTOCOLS if p in cells.columns]).reset_index().rename_axis(columns=None)
+
+
+def quantities(runs: list[Run], protocol: str, listed: dict[str, Lists], dataset: Dataset, latencies: list[Row]) -> pd.DataFrame:
+    """One row a run, one column a quantity of `QUANTITIES`; NaN where it was not measured."""
+    return pd.DataFrame([_quantities(run, protocol, listed.get(run.name), dataset, latencies) for run in runs])
+
+
+def _quantities(run: Run, protocol: str, listed: Lists | None, dataset: Dataset, latencies: list[Row]) -> dict[str, Any]:
+    start, end, report = run.last("start") or {}, run.last("end") or {}, run.report()
+    epochs, nothing = len(run.events("epoch")), float("nan")
+    row: dict[str, Any] = {"run": run.name, "system": run_table.system(run.config), "device": start.get("device", "")}
+    for name in [key for key in QUANTITIES if key in NAMES]:
+        found = report.interval(protocol, name)
+        row |= {name: found.mean, f"{name} ±": Z * found.error}
+    lists = properties(listed, dataset) if listed else None
+    return row | {
+        "parameters": start.get("parameters", nothing),
+        "seconds per epoch": end["seconds"] / epochs if epochs and "seconds" in end else nothing,
+        "training seconds": end.get("seconds", nothing),
+        "scoring time": 1e3 * listed.seconds / len(listed.items) if listed else nothing,
+        "benchmark time": benchmark(run, latencies),
+        "coverage": lists.coverage if lists else nothing,
+        "popularity": lists.popularity if lists else nothing,
+    }
+
+
+def benchmark(run: Run, latencies: list[Row]) -> float:
+    """Milliseconds per history of this run's kind of model: last row, forward, at the measured length nearest to its own,
+    and nearest to its k and √K where it has them. Not the run itself: random weights, another catalogue."""
+    model = run.config.model
+    forms = models.model_class(model.name).forms
+    agree = {form: sum(getattr(model, key) == value for key, value in wanted.items()) for form, wanted in forms.items()}
+    kind = max(agree, key=lambda form: agree[form]) if agree else model.name
+    rows = [r for r in latencies if (r.system, r.rows, r.direction, r.width) == (kind, "last", "forward", model.width)]
+    if not rows:
+        return float("nan")
+    k = getattr(model, "k", 0)
+    near = min(rows, key=lambda r: (abs(r.length - model.length), abs(r.k - k), r.threads, r.date))
+    return 1e3 * near.median / near.batch
+
+
+def shipped_latencies(checkpoints: Path) -> list[Row]:
+    """The benchmark rows that came with the project; none if they cannot be read."""
+    try:
+        return read_rows(checkpoints / "benchmarks" / "latency.csv")
+    except InputError:
+        return []
+
+
+def counted(counts: dict[str, int]) -> pd.DataFrame:
+    """who is higher, people."""
+    names = {"a": "A", "same": "the same place", "b": "B"}
+    return pd.DataFrame({"higher with": list(names.values()), "people": [counts[key] for key in names]})
+
+
+def people(table: pd.DataFrame) -> pd.DataFrame:
+    """`versus.extremes` for reading: people counted from 1, plain column names."""
+    shown = table.assign(user=table["user"] + 1, difference=table["difference"].round(3))
+    names = {
+        "side": "better", "user": "person", "title": "came next", "place_a": "place with A", "place_b": "place with B",
+        "difference": "A − B", "events": "history", "popularity": "its training events",
+    }  # fmt: skip
+    return shown.rename(columns=names)
+
+
+def list_properties(a: Lists, b: Lists, dataset: Dataset) -> pd.DataFrame:
+    """One row a property; A, B, and what people really chose next."""
+    found = [properties(a, dataset), properties(b, dataset), chosen_lists(dataset)]
+    names = {
+        "coverage": "share of the catalogue in anybody’s list", "popularity": "training events of a listed item",
+        "top_share": "share from the most popular tenth",
+    }  # fmt: skip
+    cells = {"popularity": "{:.0f}"}
+    rows = [[text, *(cells.get(key, "{:.1%}").format(getattr(each, key)) for each in found)] for key, text in names.items()]
+    return pd.DataFrame(rows, columns=["property", "A", "B", "really chosen"])

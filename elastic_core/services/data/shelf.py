@@ -1,0 +1,261 @@
+"""A visitor's own data: what is left of a file after the k-core, and the shelf on which accepted files and planted worlds stay.
+
+    checkpoints/uploads/<id>/   data.csv      user, item[, time, title, genres]: checked rows only, absent for a planted world
+                                upload.json   label, configuration, what was found; read by people and by this module
+
+Ids are hashes of the content and are only ever looked up in the list. A folder appears whole or not at all.
+"""
+
+import dataclasses
+import hashlib
+import json
+import os
+import re
+import shutil
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+import pandas as pd
+
+from elastic_core import disk
+from elastic_core.config import DataConfig, PlantedConfig
+from elastic_core.data import Dataset
+from elastic_core.data.histories import fold
+from elastic_core.data.interactions import IN_ORDER, Table
+from elastic_core.data.origins import LICENCE_OWN
+from elastic_core.data.sources import CARD, PLANTED
+from elastic_core.data.synthetic import planted
+from elastic_core.disk import write_text
+from elastic_core.errors import InputError
+from elastic_core.runs import Run, list_runs
+from elastic_core.services import public
+from elastic_core.services.data.rows import Checked, guess
+from elastic_core.services.data.sheets import Sheet, sheet
+from elastic_core.services.data.unpacking import unpack
+
+MOST_KEPT = 20
+MOST_CARD, MOST_DATA = 2**18, 2**28  # bytes that are read
+ID = re.compile(r"[0-9a-f]{12}")
+COUNTS = ("people", "items", "events")
+LONGEST_LABEL = 40
+DATA = "data.csv"
+Kind = Literal["file", "planted"]
+TEMPLATE = """user,item,time,title,genres
+anna,b1,2024-01-05T20:15:00,The First Book,Fiction|History
+anna,b2,2024-02-11T19:00:00,Another Book,Science
+anna,b3,2024-02-15T18:30:00,A Third Book,Fiction
+ben,b1,2024-01-09T08:30:00,The First Book,Fiction|History
+ben,b3,2024-03-01T21:45:00,A Third Book,Fiction
+ben,b2,2024-03-04T21:00:00,Another Book,Science
+"""
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What a file becomes. `steps`: how many events, people and items each rule leaves, and why."""
+
+    checked: Checked
+    dataset: Dataset
+    k_core: int
+    steps: pd.DataFrame
+
+
+def opened(name: str, data: bytes) -> tuple[Sheet, dict[str, str]]:
+    """The sheet inside an upload and the guessed columns. Raises InputError with one sentence."""
+    public.refuse("upload")
+    found = sheet(unpack(name, data))
+    return found, guess(found.columns)
+
+
+def folded(checked: Checked, k_core: int) -> Outcome:
+    """Repeats out, k-core, split. Raises InputError if too little is left to learn from."""
+    table = Table(checked.events, checked.items, blob="")
+    data = fold(table, name="upload", label=checked.shown, licence=LICENCE_OWN, k_core=k_core)
+    once = checked.events.drop_duplicates(["user", "item", "time"]) if table.timed else checked.events
+    repeats = "rows that repeat person, item and time exactly are one event written twice"
+    rows = [
+        ("in the file", checked.rows, None, None, "every row below the column names"),
+        ("can be read", *_counts(checked.events), "rows with something wrong are left out; they are listed above"),
+        ("each once", *_counts(once), repeats if table.timed else "without times, a row that repeats another is a new event"),
+        (
+            f"after the {k_core}-core", int(data.histories.lengths.sum()), data.histories.n_users, data.catalog.n_items,
+            f"items with fewer than {k_core} events, then people with fewer than {max(k_core, 3)}, go until nothing changes",
+        ),
+    ]  # fmt: skip
+    steps = pd.DataFrame(rows, columns=["step", "events", "people", "items", "why"])
+    return Outcome(checked, data, k_core, steps.astype({"people": "Int64", "items": "Int64"}))
+
+
+def _counts(events: pd.DataFrame) -> tuple[int, int, int]:
+    return len(events), int(events["user"].nunique()), int(events["item"].nunique())
+
+
+# --- the shelf -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Kept:
+    """One accepted upload or planted world. `label` is unique on the shelf; it goes through the form of the Train page."""
+
+    id: str
+    kind: Kind
+    label: str
+    config: DataConfig
+    facts: dict[str, Any]
+    when: str
+
+
+class Shelf:
+    """Everything kept below a folder. Safe to use from several processes at once."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def all(self) -> list[Kept]:
+        """Everything that can be read, oldest first."""
+        found = [kept for kept in self._look() if isinstance(kept, Kept)]
+        return sorted(found, key=lambda kept: (kept.when, kept.id))
+
+    def unreadable(self) -> list[disk.Unreadable]:
+        """The folders on the shelf that are none of ours, and why."""
+        return [kept for kept in self._look() if not isinstance(kept, Kept)]
+
+    def _look(self) -> Iterator[Kept | disk.Unreadable]:
+        for path in disk.folders(self.folder, "[0-9a-f]*"):
+            try:
+                yield _read(path)
+            except InputError as error:
+                yield disk.Unreadable(path, str(error))
+
+    def get(self, wanted: str) -> Kept:
+        """Raises InputError if there is none of that id (ids are looked up in the list, never made into paths)."""
+        for kept in self.all():
+            if kept.id == wanted:
+                return kept
+        raise InputError("these data are not kept here any more")
+
+    def choices(self) -> dict[str, DataConfig]:
+        return {kept.label: kept.config for kept in self.all()}
+
+    def keep(self, outcome: Outcome, label: str = "") -> Kept:
+        """Stores the checked rows. The same rows again, with any k-core, replace what is there."""
+        public.refuse("upload")
+        text = _csv(outcome.checked)
+        found = hashlib.sha256(text.encode()).hexdigest()[:12]
+        facts = {
+            "people": outcome.dataset.histories.n_users,
+            "items": outcome.dataset.catalog.n_items,
+            "events": int(outcome.dataset.histories.lengths.sum()),
+            "hash": outcome.dataset.hash,
+            "left out": outcome.checked.faults.count,
+            "notes": [*outcome.checked.notes, *outcome.dataset.notes],
+        }
+        columns = {} if outcome.dataset.has_times else dict([IN_ORDER])
+        config = DataConfig(source=str(_place(self.folder / found / DATA)), k_core=outcome.k_core, columns=columns)
+        return self._put(found, "file", label or outcome.checked.shown, config, facts, text)
+
+    def plant(self, config: PlantedConfig, k_core: int = 5, label: str = "") -> Kept:
+        """Stores the recipe of a planted world. Raises InputError if it cannot be drawn."""
+        public.refuse("upload")
+        world = planted(config, k_core)
+        wanted = DataConfig(source=PLANTED, planted=config, k_core=k_core)
+        found = hashlib.sha256(json.dumps(dataclasses.asdict(wanted), sort_keys=True).encode()).hexdigest()[:12]
+        facts = {"people": world.histories.n_users, "items": world.catalog.n_items, "events": int(world.histories.lengths.sum())}
+        return self._put(found, "planted", label or f"Planted, {config.interests} interests", wanted, facts, None)
+
+    def delete(self, wanted: str) -> None:
+        """Out of sight in one step, then gone. Runs trained on it stay, but need the file to be shown."""
+        public.refuse("deletion")
+        odd = {fault.path.name for fault in self.unreadable()}
+        disk.remove(self.folder / (wanted if wanted in odd else self.get(wanted).id), self.folder)
+
+    def runs_on(self, wanted: str, root: Path) -> list[str]:
+        """Names of the runs that were trained on these data."""
+        source = self.get(wanted).config
+        return [run.name for run in list_runs(root) if _data_of(run) == source]
+
+    def _put(self, found: str, kind: Kind, label: str, config: DataConfig, facts: dict[str, Any], text: str | None) -> Kept:
+        others = [kept for kept in self.all() if kept.id != found]
+        if len(others) >= MOST_KEPT:
+            raise InputError(f"{MOST_KEPT} data sets are kept here already; delete one first")
+        name = f"{_tame(label)} · {found[:4]}"
+        card = {"kind": kind, "label": name, "config": dataclasses.asdict(config), "facts": facts}
+        card["when"] = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S")
+        beside = self.folder / f".new-{found}-{os.getpid()}-{time.time_ns()}"
+        try:
+            beside.mkdir(parents=True)
+            if text is not None:
+                (beside / DATA).write_text(text, encoding="utf-8", newline="")
+            (beside / CARD).write_text(json.dumps(card, indent=1), encoding="utf-8")
+            self._settle(beside, self.folder / found)
+        except OSError as error:
+            raise InputError(f"the data could not be stored: {disk.reason(error)}") from None
+        finally:
+            shutil.rmtree(beside, ignore_errors=True)
+        return self.get(found)
+
+    def _settle(self, beside: Path, place: Path) -> None:
+        """A new folder is renamed into place. One that is there holds the same rows, so only its card is replaced."""
+        if place.is_dir():
+            write_text(place / CARD, (beside / CARD).read_text(encoding="utf-8"))
+        else:
+            os.replace(beside, place)
+
+
+def _place(path: Path) -> Path:
+    """As the run's configuration names it: below the working folder without its own address, so that it can move."""
+    whole = path.resolve()
+    return whole.relative_to(Path.cwd()) if whole.is_relative_to(Path.cwd()) else whole
+
+
+def _csv(checked: Checked) -> str:
+    frame = checked.events
+    if checked.items is not None:
+        frame = frame.merge(checked.items, on="item", how="left")
+        if "genres" in frame:
+            frame["genres"] = frame["genres"].map("|".join)
+    return str(frame.to_csv(index=False, lineterminator="\n"))
+
+
+def _tame(label: str) -> str:
+    """A label for lists and addresses: letters, digits and a few marks."""
+    return "".join(c if c.isalnum() or c in " .,-_()" else " " for c in label).strip()[:LONGEST_LABEL].strip() or "data"
+
+
+def _read(path: Path) -> Kept:
+    """One folder of the shelf, which may be anybody's. Raises InputError with one sentence."""
+    disk.check_folder(path)
+    card = disk.read_object(path / CARD, MOST_CARD, path)
+    kind, label, facts, when = (card.get(name) for name in ("kind", "label", "facts", "when"))
+    if not ID.fullmatch(path.name) or not isinstance(label, str) or not _ours(label, path.name):
+        raise InputError(f"its {CARD} is of other data than its name")
+    if not isinstance(when, str) or not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}", when):
+        raise InputError(f"its {CARD} does not say when it was kept")
+    if not isinstance(facts, dict) or not all(type(facts.get(name)) is int and 0 <= facts[name] < 2**53 for name in COUNTS):
+        raise InputError(f"its {CARD} does not count people, items and events")
+    if not isinstance(card.get("config"), dict):
+        raise InputError(f"its {CARD} has no configuration")
+    config = DataConfig.from_dict(card["config"])
+    if kind == "file":
+        # the folder may have moved
+        config = dataclasses.replace(config, source=str(_place(disk.regular(path / DATA, MOST_DATA, path))))
+    elif kind != "planted" or config.source != PLANTED:
+        raise InputError(f"its {CARD} is neither of a file nor of a planted world")
+    return Kept(path.name, kind, label, config, facts, when)
+
+
+def _ours(label: str, name: str) -> bool:
+    """As `_put` writes it: two folders cannot share one, and nothing in it can format or load anything."""
+    words, mark, start = label.rpartition(" · ")
+    return bool(mark) and start == name[:4] and words == _tame(words)
+
+
+def _data_of(run: Run) -> DataConfig | None:
+    try:
+        return run.config.data
+    except InputError:
+        return None

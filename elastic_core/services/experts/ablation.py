@@ -1,0 +1,250 @@
+"""What happens to everybody who summons an expert when it is taken away, or replaced by another?
+
+Always in a copy of what was retrieved (`edit`), never in the model. The other experts keep their gates; a replacement takes
+over the gate of the expert it replaces. In runs that retrieve before every layer, only the first retrieval is changed.
+Judged under the protocol `full`: the true next item against all items the person had not met. d = after - before.
+"""
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from elastic_core.data import Dataset
+from elastic_core.data.batches import reading_batch
+from elastic_core.data.histories import Split
+from elastic_core.errors import InputError
+from elastic_core.evaluation.candidates import Candidates
+from elastic_core.evaluation.compare import bootstrap, sign_flips
+from elastic_core.evaluation.metrics import Ranks, expected, rank
+from elastic_core.evaluation.verdict import sign
+from elastic_core.layers.interest_memory import Retrieved
+from elastic_core.memory.routing import Routing
+from elastic_core.models import Recommender, memory_of
+from elastic_core.services.person.recommend import Edit
+
+BATCH, METRIC, PROTOCOL, TOP = 256, "NDCG@10", "full", 10
+
+
+def drop(ranks: np.ndarray) -> Edit:
+    """Takes one rank out of each row's retrieval: `ranks` int [B], counted from 0."""
+
+    def edit(found: Retrieved) -> Retrieved:
+        k = found.experts.shape[1]
+        if k < 2:
+            raise InputError("with k = 1 a history is read through one expert: without it there is nothing left to read through")
+        places = torch.arange(k - 1).expand(len(ranks), -1)
+        kept = places + (places >= torch.from_numpy(ranks)[:, None])  # 0 … k-1 without `ranks`, row by row
+        wide = kept.unsqueeze(-1).expand(-1, -1, found.interests.shape[2])
+        return found._replace(
+            interests=found.interests.gather(1, wide), experts=found.experts.gather(1, kept),
+            scores=found.scores.gather(1, kept), gates=found.gates.gather(1, kept),
+        )  # fmt: skip
+
+    return first(edit)
+
+
+def replace(ranks: np.ndarray, expert: int, value: Tensor) -> Edit:
+    """Puts `expert` (its vector `value [d]`) where each row's `ranks` stands, with that one's gate."""
+
+    def edit(found: Retrieved) -> Retrieved:
+        rows, where = torch.arange(len(ranks)), torch.from_numpy(ranks)
+        interests, experts = found.interests.clone(), found.experts.clone()
+        interests[rows, where] = value * found.gates[rows, where].unsqueeze(-1)
+        experts[rows, where] = expert
+        return found._replace(interests=interests, experts=experts)
+
+    return first(edit)
+
+
+def first(edit: Edit) -> Edit:
+    """Only the first retrieval of a pass: an expert's number means something else in a later layer's memory."""
+    seen: list[bool] = []
+
+    def once(found: Retrieved) -> Retrieved:
+        seen.append(True)
+        return edit(found) if len(seen) == 1 else found
+
+    return once
+
+
+class Judged(NamedTuple):
+    """Per person: rank of the true next item (from 1, ties at their middle), NDCG@10, and the ten likeliest unmet items."""
+
+    rank: np.ndarray
+    gain: np.ndarray
+    top: np.ndarray  # int64 [U, 10]
+
+    def of(self, rows: np.ndarray) -> "Judged":
+        return Judged(self.rank[rows], self.gain[rows], self.top[rows])
+
+
+@dataclass(frozen=True, eq=False)
+class Effect:
+    """A change to the retrieval of `users`, judged on their true next item."""
+
+    what: str
+    users: np.ndarray
+    before: Judged
+    after: Judged
+
+    @property
+    def n(self) -> int:
+        return len(self.users)
+
+    @property
+    def replaced(self) -> np.ndarray:
+        """How many of the ten suggestions are others, per person."""
+        stay = (self.after.top[:, :, None] == self.before.top[:, None, :]).any(2)
+        return (~stay).sum(1)
+
+    def row(self) -> dict[str, Any]:
+        """change, n, median ranks, d rank (median, mean), NDCG@10 before and after, its d with interval and p, and how many
+        of the ten suggestions are others (mean)."""
+        moved, gained = self.after.rank - self.before.rank, self.after.gain - self.before.gain
+        low, high = interval(gained)
+        return {
+            "change": self.what, "n": self.n,
+            "rank_before": _safe(np.median, self.before.rank), "rank_after": _safe(np.median, self.after.rank),
+            "d_rank_median": _safe(np.median, moved), "d_rank_mean": _safe(np.mean, moved),
+            "ndcg_before": _safe(np.mean, self.before.gain), "ndcg_after": _safe(np.mean, self.after.gain),
+            "d_ndcg": _safe(np.mean, gained), "low": low, "high": high, "p": sign_flips(gained) if self.n else np.nan,
+            "replaced": _safe(np.mean, self.replaced),
+        }  # fmt: skip
+
+
+def interval(differences: np.ndarray) -> tuple[float, float]:
+    """95% paired bootstrap over people; unknown for fewer than two."""
+    return bootstrap(differences) if len(differences) > 1 else (float("nan"), float("nan"))
+
+
+def verdict(row: Mapping[Hashable, Any]) -> str:
+    """An `Effect.row` in a word. `worse` or `better` without it: where interval and sign-flip test agree. Else `unclear`, `same`
+    (for everybody) or `few` (one person)."""
+    if np.isnan(row["low"]):
+        return "few"
+    if row["low"] == row["high"] == 0:
+        return "same"
+    side = sign(row["low"], row["high"])
+    if row["p"] >= 0.05 or not side:
+        return "unclear"
+    return "worse" if side == "B" else "better"
+
+
+def apart(effects: pd.DataFrame) -> tuple[int, int, float]:
+    """Of `everyone`'s rows: intervals below 0, above 0, and how many of both 95% intervals leave out 0 by chance, at most."""
+    return int((effects["high"] < 0).sum()), int((effects["low"] > 0).sum()), 0.05 * len(effects)
+
+
+def _safe(of: Callable[[np.ndarray], np.floating], values: np.ndarray) -> float:
+    return float(of(values)) if len(values) else float("nan")
+
+
+Make = Callable[[np.ndarray], Edit]  # from rows (positions among the users) to the edit of that batch
+
+
+@torch.inference_mode()
+def judged(model: Recommender, dataset: Dataset, users: np.ndarray, split: Split = "test", make: Make | None = None) -> Judged:
+    """Where everybody's true next item stands, with an edit or without."""
+    candidates, parts, tops = Candidates(dataset, split, 0), [], []
+    for at in range(0, len(users), BATCH):
+        rows = np.arange(at, min(at + BATCH, len(users)))
+        batch = reading_batch(dataset, users[rows], candidates.ends[users[rows]], model.length)
+        states = model.last_state(batch, edit=make(rows)) if make else model.last_state(batch)  # type: ignore[call-arg]
+        targets = torch.from_numpy(candidates.targets[users[rows]].astype(np.int64))
+        scores, unmet = model.scorer()(states).float(), candidates.mask(PROTOCOL, users[rows])
+        parts.append(rank(scores, targets, unmet))
+        tops.append(scores.masked_fill(~unmet, -torch.inf).topk(min(TOP, scores.shape[1])).indices.numpy())
+    if not parts:
+        return Judged(np.zeros(0), np.zeros(0), np.zeros((0, TOP), np.int64))
+    ranks = Ranks.join(parts)
+    return Judged(ranks.above + ranks.tied / 2 + 1, expected(ranks)[METRIC], np.concatenate(tops))
+
+
+def summoning(traffic: Routing, expert: int) -> tuple[np.ndarray, np.ndarray]:
+    """Who summons an expert, and at which rank (from 0)."""
+    if not 0 <= expert < len(traffic.load):
+        raise InputError(f"there is no expert {expert}: there are 0 to {len(traffic.load) - 1}")
+    users, ranks = np.nonzero(traffic.experts == expert)
+    return users, ranks
+
+
+def remove(
+    model: Recommender, dataset: Dataset, traffic: Routing, expert: int, split: Split = "test", before: Judged | None = None
+) -> Effect:
+    """Without the expert. `before`, here and below: everybody of `summoning`, already judged without an edit."""
+    users, ranks = summoning(traffic, expert)
+    before = before or judged(model, dataset, users, split)
+    return Effect(f"without expert {expert}", users, before, judged(model, dataset, users, split, lambda rows: drop(ranks[rows])))
+
+
+def remove_another(
+    model: Recommender, dataset: Dataset, traffic: Routing, expert: int, split: Split = "test", before: Judged | None = None
+) -> Effect:
+    """The yardstick: the same people without another of their experts, drawn at random for each."""
+    users, ranks = summoning(traffic, expert)
+    before, k = before or judged(model, dataset, users, split), traffic.experts.shape[1]
+    others = (ranks + np.random.default_rng(expert).integers(1, max(k, 2), len(ranks))) % k
+    after = judged(model, dataset, users, split, lambda rows: drop(others[rows]))
+    return Effect("without another of their experts, drawn at random", users, before, after)
+
+
+def swap(
+    model: Recommender, dataset: Dataset, traffic: Routing, expert: int, other: int, split: Split = "test",
+    before: Judged | None = None,
+) -> Effect:  # fmt: skip
+    """With `other` in its place, for those who do not summon that one anyway."""
+    summoning(traffic, other)
+    users, ranks = summoning(traffic, expert)
+    before = before or judged(model, dataset, users, split)
+    free = np.flatnonzero(~(traffic.experts[users] == other).any(1))
+    value = memory_of(model).expert_values()[other]
+    after = judged(model, dataset, users[free], split, lambda rows: replace(ranks[free[rows]], other, value))
+    return Effect(f"expert {other} in its place", users[free], before.of(free), after)
+
+
+def effects(
+    model: Recommender, dataset: Dataset, traffic: Routing, expert: int, other: int, split: Split = "test"
+) -> pd.DataFrame:
+    """The three changes side by side, one row each (`Effect.row`)."""
+    before = judged(model, dataset, summoning(traffic, expert)[0], split)
+    return pd.DataFrame(
+        [
+            remove(model, dataset, traffic, expert, split, before).row(),
+            remove_another(model, dataset, traffic, expert, split, before).row(),
+            swap(model, dataset, traffic, expert, other, split, before).row(),
+        ]
+    )
+
+
+def random_used(traffic: Routing, expert: int, seed: int = 0) -> int:
+    """Another expert that somebody summons, the same for the same seed; the expert itself if there is no other."""
+    used = np.flatnonzero(traffic.load)
+    used = used[used != expert]
+    return int(np.random.default_rng([seed, expert]).choice(used)) if len(used) else expert
+
+
+def everyone(
+    model: Recommender, dataset: Dataset, traffic: Routing, split: Split = "test", tell: Callable[[float], None] | None = None
+) -> pd.DataFrame:
+    """The effect of removing each expert, for all experts in k passes over everybody (each removes one rank): expert, n,
+    d_rank_median, d_ndcg, low, high. Equals `remove` one by one. `tell` hears the share that is done."""
+    users, k = np.arange(len(traffic.experts)), traffic.experts.shape[1]
+    before = judged(model, dataset, users, split)
+    moved, gained = np.zeros((len(users), k)), np.zeros((len(users), k))
+    for at in range(k):
+        if tell:
+            tell((at + 1) / (k + 1))
+        after = judged(model, dataset, users, split, lambda rows, at=at: drop(np.full(len(rows), at)))  # type: ignore[misc]
+        moved[:, at], gained[:, at] = after.rank - before.rank, after.gain - before.gain
+    rows = []
+    for expert in np.flatnonzero(traffic.load):
+        here = traffic.experts == expert
+        low, high = interval(gained[here])
+        median = float(np.median(moved[here]))
+        rows.append((int(expert), int(here.sum()), median, float(gained[here].mean()), low, high))
+    return pd.DataFrame(rows, columns=["expert", "n", "d_rank_median", "d_ndcg", "low", "high"])

@@ -1,0 +1,204 @@
+"""Which items does an expert push up or down? Said by its vector alone, measured by taking it away, and compared.
+
+**Direct.** The expert's vector p = gate · value reaches the last state by a straight road in every layer: the last event reads
+the interests with slot weights s, and s · W_O W_V2 p is added to the stream (for the two-way form W_V2 norm(p), aggregation
+left out). Averaged over the people who summon it, without what the feed-forward layers and the aggregation make of it, then
+centred and scaled as the final layer norm does, but for its division by the length of the state, and multiplied with the item
+table. A relative score: its order over items means something, its size does not. Where a loss asks experts to stand for items
+(layers/standing.py), direct is what the expert stands for: its own log-probabilities, centred.
+
+**Measured.** Score of every item with the expert less its score without it, for each person who summons it; an item's place
+counts only relative to the person's other items, so each person's mean over items is taken off. Then the mean over people.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor, nn
+
+from elastic_core.data import Dataset
+from elastic_core.data.batches import reading_batch
+from elastic_core.data.histories import Split
+from elastic_core.layers.dispatcher import Dispatcher, TwoWayDispatcher
+from elastic_core.memory.routing import Routing
+from elastic_core.models import Recommender, memory_of, tracing
+from elastic_core.services.experts.ablation import BATCH, drop, summoning
+
+NEAR = 100  # a ratio of chances says little for items far down everybody's list
+FEWEST = 3  # people for whom an item must be near the top
+CONTROLS = 50
+
+
+@dataclass(frozen=True, eq=False)
+class Pushes:
+    """Per item (0 = padding, 0): `direct` (None without a dispatcher), `measured` (None if nobody summons the expert or k = 1).
+
+    `near`: item, n (people with it among their NEAR likeliest, with the expert or without), times (chance with the expert /
+    chance without, geometric mean over them), low, high (95%, normal in its logarithm over people).
+    """
+
+    direct: np.ndarray | None
+    measured: np.ndarray | None
+    near: pd.DataFrame
+    people: int
+    agreement: float  # Spearman's correlation of direct and measured over all items; NaN if one is missing
+    control: float  # the same with the direct scores of other experts, mean …
+    control_high: float  # … and 97.5% quantile
+
+
+def pushes(model: Recommender, dataset: Dataset, traffic: Routing, expert: int, split: Split = "test") -> Pushes:
+    """Both answers and how far they agree."""
+    users, ranks = summoning(traffic, expert)
+    direct_of = _direct(model, dataset, users, ranks, split)
+    direct = None if direct_of is None else direct_of(torch.tensor([expert]))[0]
+    if not len(users) or traffic.experts.shape[1] < 2:
+        return Pushes(direct, None, _near({}, dataset), len(users), np.nan, np.nan, np.nan)
+    measured, near = _measure(model, dataset, users, ranks, split)
+    if direct is None or direct_of is None:
+        return Pushes(None, measured, near, len(users), np.nan, np.nan, np.nan)
+    used = np.flatnonzero(traffic.load)
+    used = used[used != expert]
+    drawn = np.sort(np.random.default_rng(expert).choice(used, min(CONTROLS, len(used)), replace=False))
+    others = [spearman(row[1:], measured[1:]) for row in direct_of(torch.from_numpy(drawn))]
+    mean, high = (float(np.mean(others)), float(np.quantile(others, 0.975))) if others else (np.nan, np.nan)
+    return Pushes(direct, measured, near, len(users), spearman(direct[1:], measured[1:]), mean, high)
+
+
+def spearman(a: np.ndarray, b: np.ndarray) -> float:
+    """Correlation of ranks, ties at their mean; NaN where one side is constant."""
+    left, right = pd.Series(a).rank(), pd.Series(b).rank()
+    return float(left.corr(right)) if left.nunique() > 1 and right.nunique() > 1 else float("nan")
+
+
+# --- direct ----------------------------------------------------------------------------------------------------------
+
+
+@torch.inference_mode()
+def _direct(
+    model: Recommender, dataset: Dataset, users: np.ndarray, ranks: np.ndarray, split: Split
+) -> Callable[[Tensor], np.ndarray] | None:
+    """What gives experts' `[E]` relative scores `[E, n_items + 1]`: what they stand for where a loss asks for that, or the
+    straight road of their vectors through the layers; None where there is neither."""
+    memory = memory_of(model)
+    if memory.stands_for(torch.tensor([0])) is not None:
+
+        def stood(experts: Tensor) -> np.ndarray:
+            found = memory.stands_for(experts)
+            assert found is not None
+            found[:, 0] = 0
+            found[:, 1:] -= found[:, 1:].mean(1, keepdim=True)
+            return found.numpy()
+
+        return stood
+    roads = _roads(model, dataset, users, ranks, split)
+    return None if roads is None else lambda experts: _project(model, roads, memory.expert_values()[experts])
+
+
+Road = tuple[nn.Module, Tensor]  # a layer and how much of the vector takes it, per head [H]
+
+
+@torch.inference_mode()
+def _roads(model: Recommender, dataset: Dataset, users: np.ndarray, ranks: np.ndarray, split: Split) -> list[Road] | None:
+    """Layers that the first memory's experts enter, with the mean of gate · slot weight over their people (1 for nobody)."""
+    layers = [layer for layer in model.layers if isinstance(layer, Dispatcher)]  # type: ignore[union-attr]
+    if not layers:
+        return None
+    if model.config.memory == "per-layer":  # type: ignore[attr-defined]
+        layers = layers[:1]
+    if not len(users):
+        return [(layer, torch.ones(layer.heads)) for layer in layers]
+    sums, ends = [torch.zeros(layer.heads) for layer in layers], dataset.ends(split)
+    for at in range(0, len(users), BATCH):
+        rows = np.arange(at, min(at + BATCH, len(users)))
+        trace = tracing(model).trace(reading_batch(dataset, users[rows], ends[users[rows]], model.length))
+        here, where = torch.arange(len(rows)), torch.from_numpy(ranks[rows])
+        gates = trace.retrieved[0].gates[here, where]
+        for i, layer in enumerate(layers):
+            weight = 1.0 if isinstance(layer, TwoWayDispatcher) else gates.unsqueeze(-1)  # its norm takes the gate out
+            sums[i] += (trace.slots[i][here, :, where] * weight).sum(0)
+    return [(layer, total / len(users)) for layer, total in zip(layers, sums, strict=True)]
+
+
+@torch.inference_mode()
+def _project(model: Recommender, roads: list[Road], values: Tensor) -> np.ndarray:
+    """Vectors `[E, d]` → relative score of every item `[E, n_items + 1]`."""
+    state = torch.zeros_like(values)
+    for layer, weights in roads:
+        assert isinstance(layer, Dispatcher)
+        p = layer.interest_norm(values) if isinstance(layer, TwoWayDispatcher) else values
+        parts = layer.value2(p).unflatten(-1, (layer.heads, -1)) * weights[:, None]
+        state += parts.flatten(-2) @ layer.output.weight.T
+    centred = (state - state.mean(-1, keepdim=True)) * model.norm.weight  # type: ignore[operator, union-attr]
+    scores = model.scorer()(centred).numpy().copy()
+    scores[:, 0] = 0
+    return scores
+
+
+# --- measured --------------------------------------------------------------------------------------------------------
+
+
+@torch.inference_mode()
+def _measure(
+    model: Recommender, dataset: Dataset, users: np.ndarray, ranks: np.ndarray, split: Split
+) -> tuple[np.ndarray, pd.DataFrame]:
+    ends, columns = dataset.ends(split), dataset.catalog.n_items + 1
+    total, sums = np.zeros(columns), {name: np.zeros(columns) for name in ("n", "log", "square")}
+    for at in range(0, len(users), BATCH):
+        rows = np.arange(at, min(at + BATCH, len(users)))
+        batch = reading_batch(dataset, users[rows], ends[users[rows]], model.length)
+        having = model.scorer()(model.last_state(batch)).float()
+        lacking = model.scorer()(model.last_state(batch, edit=drop(ranks[rows]))).float()  # type: ignore[call-arg]
+        having[:, 0] = lacking[:, 0] = -torch.inf
+        change = (having - lacking)[:, 1:]
+        total[1:] += (change - change.mean(1, keepdim=True)).sum(0).double().numpy()
+        logs = (having.log_softmax(1) - lacking.log_softmax(1)).nan_to_num(0.0)
+        near = _among(having) | _among(lacking)
+        sums["n"] += near.sum(0).numpy()
+        sums["log"] += (logs * near).sum(0).double().numpy()
+        sums["square"] += (logs.square() * near).sum(0).double().numpy()
+    return total / len(users), _near(sums, dataset)
+
+
+def _among(scores: Tensor) -> Tensor:
+    """Bool, the NEAR likeliest items of each row."""
+    best = scores.topk(min(NEAR, scores.shape[1] - 1), dim=1).indices
+    return torch.zeros_like(scores, dtype=torch.bool).scatter_(1, best, True)
+
+
+def _near(sums: dict[str, np.ndarray], dataset: Dataset) -> pd.DataFrame:
+    items = np.flatnonzero(sums["n"] >= FEWEST) if sums else np.zeros(0, np.int64)
+    n = sums["n"][items] if sums else np.zeros(0)
+    mean = sums["log"][items] / n if sums else np.zeros(0)
+    variance = np.maximum(sums["square"][items] / n - mean**2, 0) * n / (n - 1) if sums else np.zeros(0)
+    reach = 1.96 * np.sqrt(variance / n)
+    frame = pd.DataFrame({"item": items, "title": [dataset.catalog.title(int(i)) for i in items], "n": n.astype(np.int64)})
+    return frame.assign(times=np.exp(mean), low=np.exp(mean - reach), high=np.exp(mean + reach))
+
+
+def pushed(found: Pushes, dataset: Dataset, by: str, top: int = 8) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The items pushed up most and down most, `by` "direct" (item, title, score) or "measured" (the rows of `near`)."""
+    if by == "measured":
+        ordered = found.near.sort_values("times", ascending=False, kind="stable")
+        up, down = ordered[ordered["times"] > 1].head(top), ordered[ordered["times"] < 1].iloc[::-1].head(top)
+        return up.reset_index(drop=True), down.reset_index(drop=True)
+    scores = found.direct if found.direct is not None else np.zeros(1)
+    order = np.argsort(-scores[1:], kind="stable") + 1
+    ends = [order[scores[order] > 0][:top], order[scores[order] < 0][::-1][:top]]
+    up, down = (
+        pd.DataFrame({"item": items, "title": [dataset.catalog.title(int(i)) for i in items], "score": scores[items]})
+        for items in ends
+    )
+    return up, down
+
+
+def both(found: Pushes, dataset: Dataset) -> pd.DataFrame:
+    """Every item: item, title, direct, measured, and where it is near the top n, times, low, high."""
+    items = np.arange(1, dataset.catalog.n_items + 1)
+    frame = pd.DataFrame({"item": items, "title": [dataset.catalog.title(int(i)) for i in items]})
+    for name, values in (("direct", found.direct), ("measured", found.measured)):
+        if values is not None:
+            frame[name] = values[1:].astype(float)
+    return frame.merge(found.near.drop(columns="title"), on="item", how="left")

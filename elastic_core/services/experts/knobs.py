@@ -1,0 +1,145 @@
+"""Experts as knobs: does an expert turned up, turned down or lent to somebody else move the list towards what it stands for?
+
+Turned by a factor (`Retrieved.turned`): where every slot predicts for itself, its share of the prediction is multiplied and all
+are made parts of 1 again; elsewhere the expert's gate is. Lent: the expert takes the place and the gate of the weakest of a
+person's own. What an expert stands for is the genre (of a planted world: the block of items) that its own item distribution
+prefers most, or, where experts have none, the genre most over-represented among its people (services/experts/overview.py).
+
+Measured for every person and expert: the share of that genre among the ten likeliest items they had not met, and NDCG@10 of what
+they did choose. The null is another expert's genre in the same lists: a knob that only stirs the list moves both alike.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import torch
+
+from elastic_core.data import Dataset
+from elastic_core.data.histories import Split
+from elastic_core.errors import InputError
+from elastic_core.layers.interest_memory import Retrieved
+from elastic_core.memory.routing import Routing
+from elastic_core.models import Recommender, memory_of
+from elastic_core.services.experts import ablation, overview
+from elastic_core.services.person.recommend import Edit
+
+FACTORS = (0.0, 0.5, 2.0, 4.0, 8.0)
+TRIES = 50  # at drawing somebody an expert they do not have
+LEAST = 0.002  # of an even mixture of all experts: a genre below is not what an expert can be named after
+
+
+def turn(ranks: np.ndarray, factor: float) -> Edit:
+    """Turns one rank of each row's retrieval by a factor: `ranks` int [B], counted from 0."""
+
+    def edit(found: Retrieved) -> Retrieved:
+        turned = torch.ones_like(found.gates)
+        turned[torch.arange(len(ranks)), torch.from_numpy(ranks)] = factor
+        return found._replace(turned=turned)
+
+    return ablation.first(edit)
+
+
+def lend(model: Recommender, lent: np.ndarray, factor: float) -> Edit:
+    """Puts expert `lent [B]` in the place and the gate of each row's weakest, turned by a factor."""
+    values = memory_of(model).expert_values().detach()[torch.from_numpy(lent)]
+    last = np.full(len(lent), memory_of(model).config.k - 1)  # type: ignore[attr-defined]
+
+    def edit(found: Retrieved) -> Retrieved:
+        interests, numbers = found.interests.clone(), found.experts.clone()
+        interests[:, -1], numbers[:, -1] = values * found.gates[:, -1:], torch.from_numpy(lent)
+        return turn(last, factor)(found._replace(interests=interests, experts=numbers))
+
+    return ablation.first(edit)
+
+
+@torch.inference_mode()
+def stands_for(model: Recommender, dataset: Dataset, traffic: Routing, split: Split = "test") -> np.ndarray:
+    """The genre every expert stands for, int64 [K]; -1 where it stands for none. Raises InputError for data without genres."""
+    genres, table = dataset.catalog.genre_table
+    if not genres:
+        raise InputError("these data have no genres, so nobody can say what an expert stands for")
+    own = memory_of(model).stands_for(torch.arange(len(traffic.load)))
+    if own is None:
+        tops = overview.survey(model, dataset, traffic, split).of_people.tops()
+        tops = tops[tops["low"] > 1]
+        found = np.full(len(traffic.load), -1)
+        found[tops.index] = [genres.index(name) for name in tops["genre"]]
+        return found
+    shares = own[:, 1:].exp().numpy() @ table[1:]
+    even = shares.mean(0)
+    return np.where(even > LEAST, shares / np.maximum(even, LEAST), 0).argmax(1)
+
+
+@dataclass(frozen=True, eq=False)
+class Turned:
+    """One turn of everybody's experts, means over each person's: float [U], unknown for who has no expert to turn."""
+
+    what: str
+    own: np.ndarray  # change of the share of the turned expert's genre among the ten
+    other: np.ndarray  # … of another expert's genre
+    gain: np.ndarray  # change of NDCG@10
+
+    def row(self) -> dict[str, object]:
+        """knob, people; d_own, d_other, d_ndcg, each with its 95% interval over people."""
+        known = ~np.isnan(self.own)
+        row: dict[str, object] = {"knob": self.what, "people": int(known.sum())}
+        for name, values in (("own", self.own), ("other", self.other), ("ndcg", self.gain)):
+            low, high = ablation.interval(values[known])
+            mean = float(values[known].mean()) if known.any() else float("nan")
+            row |= {f"d_{name}": mean, f"{name}_low": low, f"{name}_high": high}
+        return row
+
+
+def measure(
+    model: Recommender, dataset: Dataset, traffic: Routing, split: Split = "test", factors: tuple[float, ...] = FACTORS,
+    seed: int = 0,
+) -> pd.DataFrame:  # fmt: skip
+    """One row a knob: every factor for everybody's own experts, and the largest for experts that were lent (see the module)."""
+    rng = np.random.default_rng(seed)
+    means = stands_for(model, dataset, traffic, split)
+    users, k = np.arange(len(traffic.experts)), traffic.experts.shape[1]
+    named = np.flatnonzero((means >= 0) & (traffic.load > 0))
+    if len(np.unique(means[named])) < 2:
+        raise InputError("fewer than two genres are stood for, so there is nothing to compare with")
+    before = ablation.judged(model, dataset, users, split)
+    table = dataset.catalog.genre_table[1]
+
+    def others(mine: np.ndarray) -> np.ndarray:
+        """Another expert's genre for every one of `mine [U]`, never the same."""
+        drawn = means[rng.choice(named, len(mine))]
+        while (same := drawn == mine).any():
+            drawn[same] = means[rng.choice(named, int(same.sum()))]
+        return drawn
+
+    def turned(what: str, passes: list[tuple[np.ndarray, np.ndarray, Callable[[np.ndarray], Edit]]]) -> Turned:
+        """`passes`: the genre each person's turned expert stands for (-1: leave out), another's, and the edit."""
+        sums, count = np.zeros((3, len(users))), np.zeros(len(users))
+        for mine, null, make in passes:
+            after, who = ablation.judged(model, dataset, users, split, make), mine >= 0
+            for i, genre in enumerate((mine, null)):
+                moved = table[after.top, genre[:, None]].mean(1) - table[before.top, genre[:, None]].mean(1)
+                sums[i] += np.where(who, moved, 0)
+            sums[2] += np.where(who, after.gain - before.gain, 0)
+            count += who
+        own, other, gain = sums / np.where(count > 0, count, np.nan)
+        return Turned(what, own, other, gain)
+
+    genres = [(means[traffic.experts[:, rank]], others(means[traffic.experts[:, rank]])) for rank in range(k)]
+    rows = []
+    for factor in factors:
+        passes = [
+            (mine, null, lambda rows, rank=rank, factor=factor: turn(np.full(len(rows), rank), factor))
+            for rank, (mine, null) in enumerate(genres)
+        ]
+        rows.append(turned(f"own, × {factor:g}", passes).row())  # type: ignore[arg-type]
+    lent = rng.choice(named, len(users))
+    for _ in range(TRIES):
+        had = (traffic.experts == lent[:, None]).any(1)
+        lent[had] = rng.choice(named, int(had.sum()))
+    had = (traffic.experts == lent[:, None]).any(1)  # who has them all can be lent none
+    pair = (np.where(had, -1, means[lent]), others(means[lent]))
+    for factor in (1.0, max(factors)):
+        rows.append(turned(f"lent, × {factor:g}", [(*pair, lambda rows, f=factor: lend(model, lent[rows], f))]).row())  # type: ignore[misc]
+    return pd.DataFrame(rows)

@@ -1,0 +1,263 @@
+"""All experts of a memory at once: how busy each is, whose histories summon it, what it reads, and whether that is chance.
+
+Load: in how many people's retrieval an expert is. Traffic: the same, weighted by gate. A **margin** is how far a person's
+score lies above or below what it takes to be among their k: for those who summon the expert, its score less that of the
+best expert left out; for the others, its score less that of the weakest expert taken.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import torch
+
+from elastic_core.data import Dataset
+from elastic_core.data.batches import reading_batch
+from elastic_core.data.histories import Split
+from elastic_core.data.truth import NOISE
+from elastic_core.errors import InputError
+from elastic_core.layers.product_keys import top_pairs
+from elastic_core.memory.recovery import event_truth
+from elastic_core.memory.routing import Routing
+from elastic_core.models import Recommender, memory_of, tracing
+from elastic_core.services.experts.evidence import Evidence, Label
+
+BATCH = 128
+HOT, USUAL, COLD, DEAD = "hot", "usual", "cold", "dead"
+EVERYONES, SHARED, THEIRS = "hot for everyone", "shared", "theirs"
+SHUFFLES = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Survey:
+    """What a population's retrievals and readings say about every expert. U people, k each, √K sub-keys, G genres."""
+
+    traffic: Routing
+    halves: np.ndarray  # float32 [U, 2, √K] sub-key scores
+    bars: np.ndarray  # float32 [U, 2] score of the k-th expert and of the one after it
+    votes: np.ndarray | None  # float32 [U, K] every expert's score where events vote; None where it is the sum of its halves
+    genres: tuple[str, ...]
+    shares: np.ndarray  # float32 [U, G] share of each genre in what the model reads of a person
+    reads: np.ndarray | None  # float32 [U, k, G] the same by an expert's aggregation weights; None without a dispatcher
+    met: np.ndarray | None  # int64 [K, interests] on a planted world: events an expert reads most, by their true interest
+    interests: tuple[str, ...] = ()
+
+    @property
+    def people(self) -> int:
+        return len(self.traffic.experts)
+
+    @property
+    def side(self) -> int:
+        return int(self.halves.shape[2])
+
+    @property
+    def size(self) -> int:
+        return self.side**2
+
+    @cached_property
+    def band(self) -> tuple[int, int]:
+        return band(self.traffic)
+
+    def place(self, expert: int) -> tuple[int, int]:
+        """Row and column. Raises InputError for a number that is no expert."""
+        if not 0 <= expert < self.size:
+            raise InputError(f"there is no expert {expert}: there are 0 to {self.size - 1}")
+        return expert // self.side, expert % self.side
+
+    def users(self, expert: int) -> np.ndarray:
+        """Who summons it."""
+        self.place(expert)
+        return np.flatnonzero((self.traffic.experts == expert).any(1))
+
+    def scores(self, expert: int) -> np.ndarray:
+        row, column = self.place(expert)
+        return self.halves[:, 0, row] + self.halves[:, 1, column] if self.votes is None else self.votes[:, expert]
+
+    def of_person(self, user: int) -> np.ndarray:
+        """Every expert's score for one person, [K]."""
+        if self.votes is not None:
+            return self.votes[user]
+        return (self.halves[user, 0][:, None] + self.halves[user, 1][None, :]).ravel()
+
+    def margins(self, expert: int) -> np.ndarray:
+        """Float [U]; see the module's text. Positive where the expert is summoned (ties aside)."""
+        summoned = (self.traffic.experts == expert).any(1)
+        return self.scores(expert) - np.where(summoned, self.bars[:, 1], self.bars[:, 0])
+
+    def spread(self) -> np.ndarray:
+        """Standard deviation of every expert's score over people, [K]: var(a + b) = var a + var b + 2 cov(a, b)."""
+        if self.votes is not None:
+            return self.votes.std(0)
+        centred = self.halves - self.halves.mean(0)
+        own = (centred**2).mean(0)
+        both = np.einsum("ui,uj->ij", centred[:, 0], centred[:, 1]) / len(centred)
+        return np.sqrt(np.maximum(own[0][:, None] + own[1][None, :] + 2 * both, 0)).ravel()
+
+    def status(self) -> np.ndarray:
+        """hot, usual, cold or dead per expert: above, within or below the band of a uniformly random router, or never used."""
+        load, (low, high) = self.traffic.load, self.band
+        return np.select([load == 0, load > high, load < low], [DEAD, HOT, COLD], USUAL)
+
+    @cached_property
+    def of_people(self) -> Evidence:
+        """Genres in the histories of those who summon an expert, against everybody's."""
+        return Evidence(self.genres, self.traffic.experts, self.shares, self.shares.mean(0))
+
+    @cached_property
+    def of_reading(self) -> Evidence | None:
+        """Genres an expert reads, against the same people's histories read evenly."""
+        return None if self.reads is None else Evidence(self.genres, self.traffic.experts, self.reads, self.shares)
+
+    def by_chance(self, seed: int = 0) -> tuple[int, float]:
+        """How many experts get a label that is not weak, and how many do when people are shuffled among experts (mean)."""
+        rng, experts = np.random.default_rng(seed), self.traffic.experts
+        null = [
+            Evidence(self.genres, experts[rng.permutation(len(experts))], self.shares, self.shares.mean(0)).labelled()
+            for _ in range(SHUFFLES)
+        ]
+        return self.of_people.labelled(), float(np.mean(null))
+
+
+class HeldOut(NamedTuple):
+    """Labels learned on half of the people and tried on the other half."""
+
+    labelled: int  # experts with a label on the first half …
+    holds: int  # … whose genre is more common among their people of the other half, too
+    by_chance: float  # of as many labels with people shuffled among experts in the other half, how many hold (mean)
+
+
+def held_out_labels(found: Survey, seed: int = 0, shuffles: int = 20) -> HeldOut:
+    """Does what an expert is called say anything of people it was not learned from?"""
+    rng = np.random.default_rng(seed)
+    half = rng.permutation(found.people) < found.people // 2
+    first = Evidence(found.genres, found.traffic.experts[half], found.shares[half], found.shares[half].mean(0))
+    tops = first.tops()
+    tops = tops[tops["low"] > 1]
+    experts, shares = found.traffic.experts[~half], found.shares[~half]
+    base, genre = shares.mean(0), [found.genres.index(name) for name in tops["genre"]]
+
+    def holding(experts: np.ndarray) -> int:
+        met = [(experts == expert).any(1) for expert in tops.index]
+        return sum(bool(who.any()) and shares[who, g].mean() > base[g] for who, g in zip(met, genre, strict=True))
+
+    chance = [holding(experts[rng.permutation(len(experts))]) for _ in range(shuffles)]
+    return HeldOut(len(tops), int(holding(experts)), float(np.mean(chance)))
+
+
+def band(traffic: Routing) -> tuple[int, int]:
+    """The load that a uniformly random router gives any one expert in 95% of cases (2.5% and 97.5% quantile).
+
+    It picks k different experts for each person, so an expert's load is binomial with share k / K.
+    """
+    people, share = len(traffic.experts), traffic.experts.shape[1] / len(traffic.load)
+    if share >= 1:
+        return people, people
+    logs = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, people + 1)))])
+    x = np.arange(people + 1)
+    below = np.exp(logs[-1] - logs - logs[::-1] + x * np.log(share) + (people - x) * np.log1p(-share)).cumsum()
+    return int(np.searchsorted(below, 0.025)), int(np.searchsorted(below, 0.975))
+
+
+@torch.inference_mode()
+def survey(model: Recommender, dataset: Dataset, traffic: Routing, split: Split = "test") -> Survey:
+    """One pass over everybody. Raises InputError for a model without an interest memory."""
+    if not model.retrieves:
+        raise InputError("this run has no interest memory, so it has no experts")
+    genres, holds = dataset.catalog.genre_table
+    table, ends = torch.from_numpy(holds), dataset.ends(split)
+    k, traced = traffic.experts.shape[1], model.traces
+    halves, bars, shares, reads, votes = [], [], [], [], []
+    met = np.zeros((len(traffic.load), len(dataset.truth.interests)), np.int64) if dataset.truth and traced else None
+    for at in range(0, len(ends), BATCH):
+        users = np.arange(at, min(at + BATCH, len(ends)))
+        batch = reading_batch(dataset, users, ends[users], model.length)
+        found = memory_of(model).retrieve(batch)
+        halves.append(found.halves.float().numpy())
+        most = min(k + 1, len(traffic.load))
+        if found.votes is None:
+            best = top_pairs(found.halves, most).scores
+        else:
+            best = found.every.topk(most).values
+            votes.append(found.every.float().numpy())
+        bars.append(best[:, [k - 1, most - 1]].float().numpy())
+        worn = table[batch.items] * batch.real.unsqueeze(-1)
+        shares.append((worn.sum(1) / batch.real.sum(1, keepdim=True)).numpy())
+        if traced:
+            weights = tracing(model).trace(batch).taken
+            reads.append((weights / weights.sum(2, keepdim=True).clamp_min(1e-9) @ worn).numpy())
+            if met is not None:
+                truth = event_truth(dataset, users, ends[users], batch.items.shape[1])
+                _count(met, found.experts.gather(1, weights.argmax(1))[batch.real].numpy(), truth)
+    return Survey(
+        traffic, np.concatenate(halves), np.concatenate(bars), np.concatenate(votes) if votes else None, genres,
+        np.concatenate(shares),
+        np.concatenate(reads) if traced else None, met, dataset.truth.interests if dataset.truth else (),
+    )  # fmt: skip
+
+
+def _count(met: np.ndarray, readers: np.ndarray, truth: np.ndarray) -> None:
+    """Adds each event to the expert that reads it most; events drawn from noise stand for no interest."""
+    known = truth != NOISE
+    np.add.at(met, (readers[known], truth[known]), 1)
+
+
+def table(found: Survey) -> pd.DataFrame:
+    """All experts: where, how busy, what for. Columns of things that the run or its data do not have are missing."""
+    numbers, traffic = np.arange(found.size), found.traffic
+    frame = pd.DataFrame({"expert": numbers, "row": numbers // found.side, "column": numbers % found.side})
+    frame["load"], frame["status"] = traffic.load, found.status()
+    frame["traffic"] = traffic.traffic / max(traffic.traffic.sum(), 1e-12)
+    frame["spread"] = found.spread()
+    for name, evidence in (("people", found.of_people), ("reads", found.of_reading)):
+        if evidence is not None and found.genres:
+            frame = frame.join(evidence.tops().add_prefix(f"{name}_"))
+    return frame.join(recovered(found)) if found.met is not None else frame
+
+
+def recovered(found: Survey, draws: int = 200, seed: int = 0) -> pd.DataFrame:
+    """Per expert on a planted world: the true interest of most events it reads most, its share (purity), what labels drawn
+    at random from all events would give, and the number of events."""
+    assert found.met is not None
+    events, base = found.met.sum(1), found.met.sum(0) / max(found.met.sum(), 1)
+    rng = np.random.default_rng(seed)
+    chance = [rng.multinomial(n, base, draws).max(1).mean() / n if n else np.nan for n in events]
+    names = np.array([*found.interests], dtype=object)
+    return pd.DataFrame({
+        "interest": np.where(events > 0, names[found.met.argmax(1)], ""),
+        "purity": found.met.max(1) / np.where(events > 0, events, np.nan),
+        "purity_chance": chance,
+        "events": events,
+    })  # fmt: skip
+
+
+def label(found: Survey, expert: int) -> Label | None:
+    """The heuristic name of an expert with its evidence: the genres over-represented among its people. None without genres."""
+    found.place(expert)
+    return found.of_people.label(expert) if found.genres else None
+
+
+def kinds(traffic: Routing, experts: np.ndarray) -> np.ndarray:
+    """Whose are these experts? Hot for everyone: summoned by more people than a random router would send (see `band`);
+    theirs: by no more than if all experts were equally busy; shared: between the two."""
+    load = traffic.load[experts]
+    even = traffic.experts.size / len(traffic.load)
+    return np.select([load > band(traffic)[1], load <= even], [EVERYONES, THEIRS], SHARED)
+
+
+def hot_experts(traffic: Routing, user: int) -> pd.DataFrame:
+    """The experts a person summons, strongest first: theirs, or everybody's?
+
+    `share` of people who summon it, `load_rank` (1 = busiest), `times` this person's gate over the mean gate of everybody
+    (0 for those who do not summon it): large = theirs more than others'. `kind`: see `kinds`.
+    """
+    if not 0 <= user < len(traffic.experts):
+        raise InputError(f"there is no user number {user}: there are 0 to {len(traffic.experts) - 1}")
+    experts, gates = traffic.experts[user], traffic.gates[user].astype(float)
+    people, load = len(traffic.experts), traffic.load[experts]
+    ranks = pd.Series(-traffic.load).rank(method="min").to_numpy(dtype=np.int64)[experts]
+    return pd.DataFrame({
+        "expert": experts, "rank": np.arange(1, len(experts) + 1), "gate": gates, "load": load, "share": load / people,
+        "load_rank": ranks, "times": gates * people / traffic.traffic[experts], "kind": kinds(traffic, experts),
+    })  # fmt: skip

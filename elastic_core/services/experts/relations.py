@@ -1,0 +1,101 @@
+"""The neighbours of an expert: its row and column, experts with like vectors, experts summoned together, itself in training."""
+
+from contextlib import suppress
+
+import numpy as np
+import pandas as pd
+import torch
+
+from elastic_core.errors import InputError
+from elastic_core.memory.routing import Routing
+from elastic_core.models import Recommender, memory_of
+from elastic_core.runs import Run
+from elastic_core.services.experts.overview import Survey
+
+
+def _vectors(model: Recommender) -> np.ndarray:
+    """The experts' vectors at length one, [K, d]."""
+    values = memory_of(model).expert_values().detach().float()
+    return torch.nn.functional.normalize(values, dim=-1).numpy()
+
+
+def siblings(found: Survey, model: Recommender, expert: int) -> pd.DataFrame:
+    """Everybody in the same row (sharing the row sub-key) and in the same column: line, expert, row, column, load, status,
+    cosine (of its vector with this expert's). The expert itself stands in both lines."""
+    row, column = found.place(expert)
+    side, vectors, status = found.side, _vectors(model), found.status()
+    lines = {"row": row * side + np.arange(side), "column": np.arange(side) * side + column}
+    parts = [pd.DataFrame({"line": line, "expert": experts}) for line, experts in lines.items()]
+    frame = pd.concat(parts, ignore_index=True)
+    numbers = frame["expert"].to_numpy()
+    return frame.assign(
+        row=numbers // side, column=numbers % side, load=found.traffic.load[numbers], status=status[numbers],
+        cosine=vectors[numbers] @ vectors[expert],
+    )  # fmt: skip
+
+
+def nearest(found: Survey, model: Recommender, expert: int, top: int = 8) -> pd.DataFrame:
+    """Experts with the most similar vectors: expert, row, column, cosine, load, status."""
+    found.place(expert)
+    vectors = _vectors(model)
+    cosines = vectors @ vectors[expert]
+    order = np.argsort(-cosines, kind="stable")
+    order = order[order != expert][:top]
+    return pd.DataFrame({
+        "expert": order, "row": order // found.side, "column": order % found.side, "cosine": cosines[order],
+        "load": found.traffic.load[order], "status": found.status()[order],
+    })  # fmt: skip
+
+
+def usual_cosine(model: Recommender, expert: int) -> tuple[float, float]:
+    """Mean and 97.5% quantile of this expert's cosine with all others: what "similar" has to exceed."""
+    vectors = _vectors(model)
+    others = np.delete(vectors @ vectors[expert], expert)
+    return float(others.mean()), float(np.quantile(others, 0.975))
+
+
+def summoned_together(traffic: Routing, expert: int, top: int | None = 8) -> pd.DataFrame:
+    """Who is summoned by the same people: expert, together (people), expected (were the two independent), lift, low, high.
+
+    n people summon this expert, a share q of everybody the other; expected = n·q and lift = together / expected. The interval
+    is Wilson's for the share of the n, divided by q. Sorted by its lower bound; only experts met at least once.
+    """
+    users = np.flatnonzero((traffic.experts == expert).any(1))
+    together = np.bincount(traffic.experts[users].ravel(), minlength=len(traffic.load))
+    together[expert] = 0
+    others, n = np.flatnonzero(together), len(users)
+    count, share = together[others], traffic.load[others] / len(traffic.experts)
+    low, high = wilson(count, max(n, 1))
+    frame = pd.DataFrame(
+        {"expert": others, "together": count, "expected": n * share, "lift": count / np.maximum(n * share, 1e-12)}
+    )
+    frame["low"], frame["high"] = low / np.maximum(share, 1e-12), high / np.maximum(share, 1e-12)
+    frame = frame.sort_values(["low", "together", "expert"], ascending=[False, False, True], ignore_index=True)
+    return frame if top is None else frame.head(top)
+
+
+def wilson(count: np.ndarray, n: int, z: float = 1.96) -> tuple[np.ndarray, np.ndarray]:
+    """Interval of a share: Wilson's score interval (1927)."""
+    share = count / n
+    middle, reach = share + z**2 / (2 * n), z * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
+    return (middle - reach) / (1 + z**2 / n), (middle + reach) / (1 + z**2 / n)
+
+
+def lines(found: Survey, expert: int) -> dict[str, float]:
+    """What its row and its column do: loads summed over the line, and what an even share would be."""
+    row, column = found.place(expert)
+    grid = found.traffic.load.reshape(found.side, found.side)
+    even = found.traffic.experts.size / found.side
+    return {"row": float(grid[row].sum()), "column": float(grid[:, column].sum()), "even": even}
+
+
+def load_by_epoch(run: Run, expert: int) -> pd.DataFrame:
+    """epoch, load (validation people who summoned it), usual (mean over experts). Empty for runs without snapshots; a damaged one
+    is left out."""
+    rows = []
+    for epoch, path in run.snapshots():
+        with suppress(InputError):
+            load = run.snapshot(path).load
+            if expert < len(load):
+                rows.append((epoch, int(load[expert]), float(load.mean())))
+    return pd.DataFrame(rows, columns=["epoch", "load", "usual"])

@@ -1,0 +1,91 @@
+"""What of a journey is put on a page: what fits a ribbon or a figure, and which genres an expert's people have met more."""
+
+import numpy as np
+import pandas as pd
+
+from elastic_core.data import Dataset
+from elastic_core.data.histories import Split
+from elastic_core.memory.routing import Routing
+from elastic_core.services.experts.evidence import Evidence
+from elastic_core.services.journey.versions import Contents, Tree
+from elastic_core.services.person.inspect import split_year
+
+KEPT, ADDED, MOVED, REMOVED = "kept", "added", "moved", "removed"
+GAP = 3  # removed events shown at one place; more are only counted
+
+
+def ribbon_rows(dataset: Dataset, tree: Tree, last: int = 12, most: int = 36) -> pd.DataFrame:
+    """The latest events of the current version with what was removed from among them: place (from 1, 0 = removed), item,
+    title, genres, state. More than `last`, up to `most`, where an earlier edit can be shown that way."""
+    here, catalog = tree.here, dataset.catalog
+    added, moved = here.added, here.moved
+    gone = [] if here.own else sorted(set(range(len(tree.original))) - set(here.origins))
+    rows: list[tuple[int, int, str]] = []
+    for at, (item, origin) in enumerate(zip(here.items, here.origins, strict=True)):
+        if at not in moved and at not in added:
+            passed = [o for o in gone if o < origin]
+            rows += _removed(tree, passed)
+            gone = gone[len(passed) :]
+        rows.append((at + 1, item, KEPT if here.own else ADDED if at in added else MOVED if at in moved else KEPT))
+    rows += _removed(tree, gone)
+    edited = [at for at, row in enumerate(rows) if row[2] != KEPT and len(rows) - at <= most]
+    shown = rows[-max(last, len(rows) - edited[0] if edited else 0) :]
+    table = pd.DataFrame(shown, columns=["place", "item", "state"])
+    table["title"] = [catalog.title(item) for item in table["item"]]
+    table["genres"] = [catalog.genres[item] if catalog.genres else () for item in table["item"]]
+    return table
+
+
+def _removed(tree: Tree, origins: list[int]) -> list[tuple[int, int, str]]:
+    return [(0, tree.original[origin], REMOVED) for origin in origins[-GAP:]]
+
+
+def busiest(experts: pd.DataFrame, moment: int, most: int = 18) -> tuple[pd.DataFrame, int]:
+    """Of experts summoned along time, the rows of those summoned at (or last before) `moment` and of those with the most
+    weight in all, at most `most` experts; and how many there were."""
+    totals = experts.groupby("expert")["gate"].sum().sort_values(ascending=False, kind="stable")
+    until = experts[experts["event"] <= max(moment, experts["event"].min())]
+    now = until[until["event"] == until["event"].max()]["expert"].tolist()
+    shown = list(dict.fromkeys([*now, *totals.index]))[:most]
+    return experts[experts["expert"].isin(shown)].reset_index(drop=True), len(totals)
+
+
+def genre_evidence(dataset: Dataset, traffic: Routing, length: int, split: Split = "test") -> Evidence:
+    """Which genres are over-represented in what a model of this length reads of those who summon an expert."""
+    listed = dataset.catalog.genres or ((),) * (dataset.catalog.n_items + 1)
+    names = tuple(sorted({genre for genres in listed for genre in genres}))
+    ends = dataset.ends(split)
+    starts = np.maximum(dataset.histories.offsets[:-1], ends - length)
+    shares = np.zeros((len(ends), len(names)), dtype=np.float32)
+    for column, name in enumerate(names):
+        has = np.array([name in genres for genres in listed])[dataset.histories.items]
+        sums = np.concatenate([[0], np.cumsum(has)])
+        shares[:, column] = (sums[ends] - sums[starts]) / (ends - starts)
+    return Evidence(names, traffic.experts, shares, shares.mean(0))
+
+
+def span_titles(dataset: Dataset, items: np.ndarray, cells: pd.DataFrame) -> list[str]:
+    """A name for each span of events, in order: the event's title, or the first and the last one's."""
+    spans, names = cells.drop_duplicates("first")[["first", "last"]], []
+    for first, last in spans.itertuples(index=False):
+        ends = [split_year(dataset.catalog.title(int(items[at - 1])))[0] for at in dict.fromkeys((first, last))]
+        where = f"event {first}" if first == last else f"events {first} to {last}"
+        names.append(f"{where}, {' … '.join(ends)}")
+    return names
+
+
+def strongest(table: pd.DataFrame, most: int | None) -> pd.DataFrame:
+    """The `most` influential rows, the largest change (either way) first; all in time order, the latest first, for None."""
+    if most is None:
+        return table.iloc[::-1].reset_index(drop=True)
+    return table.iloc[(-table["change"].abs()).argsort(kind="stable")[:most]].reset_index(drop=True)
+
+
+def choices(tree: Tree) -> list[str]:
+    """What the current version can be compared with by name, the original first."""
+    return ["the original", *(f"version {number}" for number in range(1, len(tree.versions) + 1))]
+
+
+def raw_ids(dataset: Dataset, here: Contents) -> str:
+    """The history for a command line."""
+    return ",".join(str(dataset.catalog.ids[item]) for item in here.items)

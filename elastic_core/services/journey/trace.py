@@ -1,0 +1,188 @@
+"""How one history is read: which experts it summons at every moment, how they aggregate it, and who else summons them."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import torch
+
+from elastic_core.data import Dataset
+from elastic_core.data.batches import Batch, history_batch
+from elastic_core.errors import InputError
+from elastic_core.layers.interest_memory import Retrieved
+from elastic_core.memory.routing import Routing
+from elastic_core.models import Recommender, memory_of, tracing
+from elastic_core.services.experts.overview import kinds
+from elastic_core.services.person.inspect import Situation
+from elastic_core.services.person.recommend import Reading, answer
+
+BINS = 48
+MOMENTS = 40
+
+
+def packed(histories: Sequence[np.ndarray], length: int) -> Batch:
+    """Several histories as one batch, the last `length` events of each. Padding is invisible, so this changes no score."""
+    wide = min(length, -(-max(len(history) for history in histories) // 8) * 8)
+    rows = np.zeros((len(histories), wide), dtype=np.int64)
+    for row, history in zip(rows, histories, strict=True):
+        recent = history[-wide:]
+        row[wide - len(recent) :] = recent
+    items = torch.from_numpy(rows)
+    return Batch(items, items, padded=bool((rows[:, 0] == 0).any()))
+
+
+@torch.inference_mode()
+def situation_of(model: Recommender, dataset: Dataset, read: Reading) -> Situation:
+    """Any history, read as a person's own would be."""
+    answered = answer(model, dataset, read)
+    found: Retrieved | None = None
+    if model.retrieves:
+        found = memory_of(model).retrieve(history_batch(read.items, model.length, read.times))
+    return Situation(read, model.length, found, answered)
+
+
+@dataclass(frozen=True, eq=False)
+class Along:
+    """`ranks`: event, item, title, rank, running, part (training, validation, test). `experts`: event, expert, place, gate."""
+
+    ranks: pd.DataFrame
+    experts: pd.DataFrame
+
+
+def moments(events: int, most: int = MOMENTS) -> np.ndarray:
+    """At most `most` evenly spaced numbers of events to read, 1 … events - 1, both ends included."""
+    return np.unique(np.linspace(1, events - 1, min(most, events - 1)).round().astype(np.int64))
+
+
+@torch.inference_mode()
+def along(model: Recommender, dataset: Dataset, user: int, most: int = MOMENTS) -> Along:
+    """The same person at many moments: what was summoned after `event` events, and where the next item stood."""
+    items = dataset.histories.of(user).astype(np.int64)
+    ends = moments(len(items), most)
+    batch = packed([items[:end] for end in ends], model.length)
+    scores = model.score(batch).float().numpy()
+    parts = np.select([ends == len(items) - 1, ends == len(items) - 2], ["test", "validation"], "training")
+    rows = []
+    for end, values, part in zip(ends, scores, parts, strict=True):
+        rank, running = standing(values, items[:end], int(items[end]))
+        truth = int(items[end])
+        rows.append((int(end), truth, dataset.catalog.title(truth), rank, running, part))
+    ranks = pd.DataFrame(rows, columns=["event", "item", "title", "rank", "running", "part"])
+    return Along(ranks, _summoned(model, batch, ends))
+
+
+def standing(scores: np.ndarray, seen: np.ndarray, target: int) -> tuple[int, int]:
+    """Rank of `target` among everything that is not in `seen`, and how many that are; equal scores rank by item number."""
+    free = candidates(len(scores), seen, target)
+    own, numbers = scores[target], np.arange(len(scores))
+    above = (scores > own) | ((scores == own) & (numbers < target))
+    return int((above & free).sum()) + 1, int(free.sum())
+
+
+def candidates(columns: int, seen: np.ndarray, target: int) -> np.ndarray:
+    """bool [columns]: every item but padding and what was seen; the target always takes part."""
+    free = np.ones(columns, dtype=bool)
+    free[0] = False
+    free[seen] = False
+    free[target] = True
+    return free
+
+
+def _summoned(model: Recommender, batch: Batch, ends: np.ndarray) -> pd.DataFrame:
+    if not model.retrieves:
+        return pd.DataFrame({"event": [], "expert": [], "place": [], "gate": []})
+    found: Retrieved = memory_of(model).retrieve(batch)
+    people, k = found.experts.shape
+    return pd.DataFrame(
+        {
+            "event": np.repeat(ends, k),
+            "expert": found.experts.numpy().ravel(),
+            "place": np.tile(np.arange(1, k + 1), people),
+            "gate": found.gates.numpy().ravel().astype(float),
+        }
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Aggregation:
+    """One layer, averaged over heads. `cells`: place, expert, first, last (events from 1), weight (an expert's sum to 1).
+    `slots`: place, expert, reads (how the last event reads the experts; they sum to 1). `alike`: mean correlation of two
+    experts' weights over events (not spans); NaN where it cannot be said."""
+
+    cells: pd.DataFrame
+    slots: pd.DataFrame
+    layers: int
+    alike: float
+
+
+@torch.inference_mode()
+def aggregation(model: Recommender, items: np.ndarray, layer: int = 0, bins: int = BINS) -> Aggregation:
+    """How each summoned expert reads the history, and how the last event reads them. Raises InputError without a dispatcher."""
+    if not model.retrieves:
+        raise InputError("this run has no interest memory, so there is no aggregation to show")
+    trace = tracing(model).trace(history_batch(items, model.length))
+    if not 0 <= layer < len(trace.reading):
+        raise InputError(f"there is no layer {layer + 1}: this run has {len(trace.reading)}")
+    count = min(len(items), model.length)
+    weights = trace.reading[layer][0].mean(0)[:, -count:].numpy().astype(float)  # [k, count]
+    experts = trace.retrieved[layer].experts[0].tolist()
+    edges = np.unique(np.linspace(0, count, min(bins, count) + 1).round().astype(int))
+    sums = np.add.reduceat(weights, edges[:-1], axis=1)
+    skipped = len(items) - count
+    spans = [(skipped + int(a) + 1, skipped + int(b)) for a, b in pairwise(edges)]
+    cells = [
+        (place, expert, first, last, float(weight))
+        for place, (expert, row) in enumerate(zip(experts, sums, strict=True), start=1)
+        for (first, last), weight in zip(spans, row, strict=True)
+    ]
+    reads = trace.slots[layer][0].mean(0).tolist()
+    slots = pd.DataFrame({"place": range(1, len(experts) + 1), "expert": experts, "reads": reads})
+    table = pd.DataFrame(cells, columns=["place", "expert", "first", "last", "weight"])
+    return Aggregation(table, slots, len(trace.reading), _alike(weights))
+
+
+def _alike(weights: np.ndarray) -> float:
+    """Mean Pearson correlation over pairs of rows."""
+    if len(weights) < 2 or weights.shape[1] < 3 or (np.ptp(weights, axis=1) == 0).any():
+        return math.nan
+    return float(np.corrcoef(weights)[np.triu_indices(len(weights), 1)].mean())
+
+
+@torch.inference_mode()
+def attention(model: Recommender, items: np.ndarray) -> np.ndarray | None:
+    """How much the last event reads each event through the experts, mean over heads and layers; NaN for events not read.
+
+    None for models that show no attention. Head h of the dispatch reads what head h aggregated, so the path's weight is
+    the sum over experts of slot weight times reading weight.
+    """
+    if not model.retrieves:
+        return None
+    try:
+        trace = tracing(model).trace(history_batch(items, model.length))
+    except InputError:
+        return None
+    paths = [torch.einsum("bhk,bhkn->bhn", s, r)[0].mean(0) for s, r in zip(trace.slots, trace.reading, strict=True)]
+    count = min(len(items), model.length)
+    weights = np.full(len(items), np.nan)
+    weights[len(items) - count :] = torch.stack(paths).mean(0)[-count:].numpy()
+    return weights
+
+
+def cards(found: Retrieved, traffic: Routing) -> pd.DataFrame:
+    """The summoned experts, strongest first, and who else summons them: expert, place, gate, load, share, typical, times, kind.
+
+    `share`: the part of all people who summon it. `typical`: its mean weight over everybody, 0 for those who do not.
+    `times`: the weight here against that. `kind`: hot for everyone, shared or theirs, see `experts.kinds`.
+    """
+    people, experts = len(traffic.experts), found.experts[0].numpy()
+    load = traffic.load[experts]
+    table = pd.DataFrame({"expert": experts, "place": np.arange(1, len(experts) + 1)})
+    table["gate"] = found.gates[0].numpy().astype(float)
+    table["load"], table["share"] = load, load / people
+    table["typical"] = traffic.traffic[experts] / people
+    table["times"] = table["gate"] / np.maximum(table["typical"], 1 / people)
+    table["kind"] = kinds(traffic, experts)
+    return table

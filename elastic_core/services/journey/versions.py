@@ -1,0 +1,245 @@
+"""What if this history were different? Every change of a person's history is a version, and versions form a tree.
+
+Nothing is ever overwritten: an edit adds a version below the current one, undo goes to its parent, and any version can be gone
+to. A tree knows how to check itself, so a tree that came from an address or a file is as sound as one made by hand.
+"""
+
+import hashlib
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+
+from elastic_core.data import Dataset
+from elastic_core.errors import InputError
+from elastic_core.services.person.recommend import Reading
+
+MOST_VERSIONS = 200
+MOST_EVENTS = 5_000
+
+
+@dataclass(frozen=True)
+class Add:
+    """Item `item` becomes event `at` (from 0); `at` = number of events puts it last."""
+
+    item: int
+    at: int
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Events `start` … `stop` - 1 (from 0) never happened."""
+
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True)
+class Move:
+    """Event `at` happens at place `to` instead."""
+
+    at: int
+    to: int
+
+
+@dataclass(frozen=True)
+class Replace:
+    """Another history altogether: a list of one's own, oldest first; may be empty to start from nothing."""
+
+    items: tuple[int, ...]
+
+
+Edit = Add | Cut | Move | Replace
+
+
+@dataclass(frozen=True)
+class Contents:
+    """One version: dense item ids, oldest first, and where each stood in the original (-1 = it was added)."""
+
+    items: tuple[int, ...]
+    origins: tuple[int, ...]
+    own: bool = False  # somebody else's history altogether, so nobody knows what came next
+
+    @property
+    def added(self) -> frozenset[int]:
+        """Positions (from 0) of events that the original does not have."""
+        return frozenset(i for i, origin in enumerate(self.origins) if origin < 0)
+
+    @property
+    def moved(self) -> frozenset[int]:
+        """Positions of events that stand after one that they used to precede."""
+        highest, out = -1, []
+        for i, origin in enumerate(self.origins):
+            if 0 <= origin < highest:
+                out.append(i)
+            highest = max(highest, origin)
+        return frozenset(out)
+
+    def after(self, edit: Edit, n_items: int) -> "Contents":
+        """The contents after `edit`. Raises InputError where it does not fit."""
+        count, items, origins = len(self.items), list(self.items), list(self.origins)
+        if isinstance(edit, Replace):
+            for item in edit.items:
+                _exists(item, n_items)
+            return Contents(_short(edit.items), (-1,) * len(edit.items), True)
+        if isinstance(edit, Add):
+            _exists(edit.item, n_items)
+            _fits(edit.at, count + 1)
+            items.insert(edit.at, edit.item)
+            origins.insert(edit.at, -1)
+        elif isinstance(edit, Cut):
+            if not 0 <= edit.start < edit.stop <= count:
+                raise InputError(f"there are no events {edit.start + 1} to {edit.stop} here: this history has {count}")
+            del items[edit.start : edit.stop], origins[edit.start : edit.stop]
+        else:
+            _fits(edit.at, count)
+            _fits(edit.to, count)
+            items.insert(edit.to, items.pop(edit.at))
+            origins.insert(edit.to, origins.pop(edit.at))
+        return Contents(_short(tuple(items)), tuple(origins), self.own)
+
+
+def _exists(item: int, n_items: int) -> None:
+    if not 1 <= item <= n_items:
+        raise InputError(f"there is no item number {item}: the catalogue has 1 to {n_items}")
+
+
+def _fits(place: int, count: int) -> None:
+    if not 0 <= place < count:
+        raise InputError(f"there is no place {place + 1} here: this history has {count}")
+
+
+def _short(items: tuple[int, ...]) -> tuple[int, ...]:
+    if len(items) > MOST_EVENTS:
+        raise InputError(f"a history may have at most {MOST_EVENTS:,} events here, not {len(items):,}")
+    return items
+
+
+@dataclass(frozen=True)
+class Base:
+    """Whose history is changed, and up to where it is read: the data's hash, the person from 0, the number of events."""
+
+    data: str
+    user: int
+    events: int
+
+    @property
+    def digest(self) -> str:
+        """Six characters that tell one starting point from another."""
+        return hashlib.sha256(f"{self.data}/{self.user}/{self.events}".encode()).hexdigest()[:6]
+
+
+@dataclass(frozen=True)
+class Version:
+    """One edit of version `parent`. A version's number is its place in the tree, from 1; 0 is the original."""
+
+    parent: int
+    edit: Edit
+
+
+@dataclass(frozen=True)
+class Tree:
+    """All versions of one history and the one that is looked at. Immutable: every act answers with another tree."""
+
+    base: Base
+    original: tuple[int, ...]
+    n_items: int
+    versions: tuple[Version, ...] = ()
+    current: int = 0
+
+    @cached_property
+    def contents(self) -> tuple[Contents, ...]:
+        """Every version's contents, the original first. Raises InputError for a tree that does not hold together."""
+        if len(self.versions) > MOST_VERSIONS:
+            raise InputError(f"at most {MOST_VERSIONS} versions are kept, not {len(self.versions)}; start anew from the original")
+        made = [Contents(self.original, tuple(range(len(self.original))))]
+        for number, version in enumerate(self.versions, start=1):
+            if not 0 <= version.parent < number:
+                raise InputError(f"version {number} cannot follow version {version.parent}: that one comes later")
+            made.append(made[version.parent].after(version.edit, self.n_items))
+        if not 0 <= self.current < len(made):
+            raise InputError(f"there is no version {self.current}: the last one is version {len(made) - 1}")
+        return tuple(made)
+
+    @property
+    def here(self) -> Contents:
+        return self.contents[self.current]
+
+    def then(self, edit: Edit) -> "Tree":
+        """The tree with `edit` done to the current version; the same edit twice from one place is the same version."""
+        step = Version(self.current, edit)
+        if step in self.versions:
+            return self.go(self.versions.index(step) + 1)
+        grown = replace(self, versions=(*self.versions, step), current=len(self.versions) + 1)
+        _ = grown.contents
+        return grown
+
+    def go(self, number: int) -> "Tree":
+        """The same tree, looking at version `number`."""
+        moved = replace(self, current=number)
+        _ = moved.contents
+        return moved
+
+    @property
+    def parent(self) -> int:
+        """The version before the current one; the original's is itself."""
+        return self.versions[self.current - 1].parent if self.current else 0
+
+    def undo(self) -> "Tree":
+        """Back to the version before; nothing is lost."""
+        return self.go(self.parent)
+
+    def path(self, number: int) -> list[int]:
+        """The versions that lead from the original to `number`, both included."""
+        found = [number]
+        while found[-1]:
+            found.append(self.versions[found[-1] - 1].parent)
+        return found[::-1]
+
+    def chain(self) -> "Tree":
+        """Only what leads to the current version, renumbered."""
+        steps = self.path(self.current)[1:]
+        versions = tuple(Version(i, self.versions[number - 1].edit) for i, number in enumerate(steps))
+        return replace(self, versions=versions, current=len(versions))
+
+
+def start(dataset: Dataset, user: int, events: int) -> Tree:
+    """A person's history up to event `events` (at least one, and never the last, which is what came next), unchanged."""
+    items = dataset.histories.of(user)
+    if not 1 <= events < len(items):
+        raise InputError(f"this history can be read up to event 1 … {len(items) - 1}, not {events}")
+    return Tree(Base(dataset.hash, user, events), tuple(int(i) for i in items[:events]), dataset.catalog.n_items)
+
+
+def read(dataset: Dataset, tree: Tree, number: int | None = None) -> Reading:
+    """A version as the models read it; what came next is known unless the history is one's own."""
+    found = tree.contents[tree.current if number is None else number]
+    truth = None if found.own else int(dataset.histories.of(tree.base.user)[tree.base.events])
+    return Reading(np.array(found.items, dtype=np.int64), truth)
+
+
+def in_words(dataset: Dataset, edit: Edit, before: Contents) -> str:
+    """What an edit did, to be read by people."""
+    if isinstance(edit, Replace):
+        return f"another history of {len(edit.items)} events" if edit.items else "an empty history"
+    if isinstance(edit, Add):
+        return f"added {dataset.catalog.title(edit.item)} as event {edit.at + 1}"
+    if isinstance(edit, Move):
+        return f"moved {dataset.catalog.title(before.items[edit.at])} from place {edit.at + 1} to {edit.to + 1}"
+    first = dataset.catalog.title(before.items[edit.start])
+    count = edit.stop - edit.start
+    return f"removed {first}" if count == 1 else f"removed {count} events from {first} on"
+
+
+def versions_table(dataset: Dataset, tree: Tree) -> pd.DataFrame:
+    """version, follows, what, events, steps (edits since the original), seen (whether it is looked at)."""
+    rows = [{"version": 0, "follows": None, "what": "the original", "events": len(tree.original), "steps": 0}]
+    for number, version in enumerate(tree.versions, start=1):
+        what = in_words(dataset, version.edit, tree.contents[version.parent])
+        steps = len(tree.path(number)) - 1
+        events = len(tree.contents[number].items)
+        rows.append({"version": number, "follows": version.parent, "what": what, "events": events, "steps": steps})
+    table = pd.DataFrame(rows).astype({"follows": "Int64"})
+    table["seen"] = table["version"] == tree.current
+    return table

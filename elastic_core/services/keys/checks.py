@@ -1,0 +1,192 @@
+"""What product keys cost and whether they are exact: counts, the search done both ways, and Eq. 7 as it is printed."""
+
+import copy
+import time
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from elastic_core.data import Dataset
+from elastic_core.data.batches import reading_batch
+from elastic_core.data.histories import Split
+from elastic_core.layers.product_keys import ProductKeys, candidate_ranks, top_pairs
+from elastic_core.models import Recommender
+from elastic_core.services.keys.search import Lesson, queries
+
+TIE = 1e-9  # scores in double precision that differ by less, in proportion, are equal
+
+
+# --- how much work ---------------------------------------------------------------------------------------------------
+
+
+def operations(side: int, width: int, k: int) -> pd.DataFrame:
+    """Multiplications and additions of one search: every key, and product keys. Sorting and norms are left out of both."""
+    keys, sums = side * side, len(candidate_ranks(k, side))
+    flat = {"search": "every key", "multiplications": keys * width, "additions": keys * (width - 1)}
+    product = {"search": "product keys", "multiplications": side * width, "additions": 2 * side * (width // 2 - 1) + sums}
+    return pd.DataFrame([flat, product])
+
+
+def operations_by_side(width: int, k: int, largest: int = 1024) -> pd.DataFrame:
+    """The same for √K = 2, 4, 8 … `largest`, one row per side and search, with K and how many times fewer multiplications."""
+    tables = []
+    side = 2
+    while side <= largest:
+        if k <= side * side:
+            table = operations(side, width, k).assign(side=side, experts=side * side)
+            tables.append(table.assign(saving=table["multiplications"].max() / table["multiplications"]))
+        side *= 2
+    return pd.concat(tables, ignore_index=True)
+
+
+def spent(step: int, side: int, width: int, k: int) -> int:
+    """Multiplications done when a step (from 1) of the lesson is over: all of them fall in step 2."""
+    return int(operations(side, width, k)["multiplications"].iloc[1]) if step >= 2 else 0
+
+
+def summed(step: int, side: int, k: int) -> int:
+    """Candidate sums done when a step is over: all of them in step 4."""
+    return len(candidate_ranks(k, side)) if step >= 4 else 0
+
+
+def saving(side: int, width: int, k: int) -> float:
+    """How many times fewer multiplications product keys need."""
+    flat, product = operations(side, width, k)["multiplications"]
+    return float(flat / product)
+
+
+# --- is it exact? ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Check:
+    """Searches done both ways. `agree` found the same experts; `ties` others of exactly the same scores; the rest is wrong."""
+
+    queries: int = 0
+    agree: int = 0
+    ties: int = 0
+    product_seconds: float = 0.0
+    flat_seconds: float = 0.0
+
+    @property
+    def wrong(self) -> int:
+        return self.queries - self.agree - self.ties
+
+    @property
+    def sentence(self) -> str:
+        """The count, ties and errors named, and the time both took."""
+        tied = f" ({self.ties:,} of them by a tie: other experts, exactly equal scores)" if self.ties else ""
+        right = f"Brute force agrees: **{self.queries - self.wrong:,} of {self.queries:,}**{tied}."
+        clock = f"Product keys took {self.product_seconds * 1e3:.1f} ms, every key {self.flat_seconds * 1e3:.1f} ms."
+        return f"{right} {clock}"
+
+    def __add__(self, other: "Check") -> "Check":
+        return Check(*(getattr(self, name) + getattr(other, name) for name in self.__dataclass_fields__))
+
+
+@torch.inference_mode()
+def check(keys: ProductKeys, k: int, queries: Tensor) -> Check:
+    """Queries `[n, d]`, each searched twice: by halves, and against all side² full keys of width d, in double precision."""
+    twin, queries = copy.deepcopy(keys).double(), queries.double()
+    full = _full_keys(twin)
+    began = time.perf_counter()
+    fast = top_pairs(twin(queries), k)
+    middle = time.perf_counter()
+    every = _comparable(twin, queries) @ full.T
+    scores, indices = every.topk(k, dim=-1)
+    ended = time.perf_counter()
+    found = fast.indices.sort(-1).values
+    same = (found == indices.sort(-1).values).all(-1)
+    reached = every.gather(-1, fast.indices)  # what the experts found by halves really score
+    equal = ((reached - scores).abs() < TIE * (1 + scores.abs())).all(-1) & (found.diff(dim=-1) > 0).all(-1)
+    return Check(len(queries), int((same & equal).sum()), int((~same & equal).sum()), middle - began, ended - middle)
+
+
+def random_queries(width: int, n: int, seed: int) -> Tensor:
+    return torch.randn(n, width, generator=torch.Generator().manual_seed(seed))
+
+
+def _full_keys(keys: ProductKeys) -> Tensor:
+    """Every key written out, `[side², d]`: a row's sub-key followed by a column's."""
+    first, second = keys.sub_keys if keys.log_temperature is None else functional.normalize(keys.sub_keys, dim=-1)
+    side = keys.side
+    return torch.cat([first.repeat_interleave(side, dim=0), second.repeat(side, 1)], dim=-1)
+
+
+def _comparable(keys: ProductKeys, queries: Tensor) -> Tensor:
+    """The queries on the scale of `_full_keys`."""
+    if keys.log_temperature is None:
+        return queries
+    return (functional.normalize(queries.unflatten(-1, (2, -1)), dim=-1) * keys.log_temperature.exp()).flatten(-2)
+
+
+# --- Eq. 7 as printed ------------------------------------------------------------------------------------------------
+
+
+@torch.inference_mode()
+def people_queries(model: Recommender, dataset: Dataset, split: Split, first: int, limit: int = 512) -> Tensor:
+    """The queries `[n, d]` of up to `limit` people, evenly spread over the data; the person `first` comes first."""
+    others = np.linspace(0, dataset.histories.n_users - 1, min(limit, dataset.histories.n_users)).astype(np.int64)
+    users = np.concatenate([[first], others[others != first]])
+    batch = reading_batch(dataset, users, dataset.ends(split)[users], model.length)
+    return queries(model, batch).clone()
+
+
+def chance_queries(lesson: Lesson, n: int = 512, seed: int = 0) -> Tensor:
+    """The lesson's query, and random ones."""
+    return torch.cat([lesson.query[None], random_queries(lesson.width, n, seed)])
+
+
+@dataclass(frozen=True)
+class Printed:
+    """Many queries searched as meant (q1, q2) and as printed (q1, q1)."""
+
+    first: pd.DataFrame  # the first query: place, expert as meant, expert as printed, whether the printed one is right
+    load: pd.DataFrame  # per expert: row, column, and how many queries have it as their best, both ways
+    queries: int
+    k: int
+    shared: float  # experts in common, of k, on average
+    used: int  # different best experts as meant …
+    used_printed: int  # … and as printed
+    deaf: int  # queries that keep all their experts, as meant, when q2 is somebody else's; as printed all of them do
+
+    @property
+    def kept(self) -> int:
+        """The first query's experts that the printed form finds too."""
+        return int(self.first["printed_is_right"].sum())
+
+    @property
+    def busiest(self) -> int:
+        """The most queries that share a best expert, either way."""
+        return int(self.load[["meant", "printed"]].to_numpy().max())
+
+
+@torch.inference_mode()
+def as_printed(keys: ProductKeys, k: int, queries: Tensor) -> Printed:
+    """Eq. 7 prints q1 for both halves. Queries `[n, d]`; the first one is shown in full."""
+    half, side = queries.shape[-1] // 2, keys.side
+    first = queries[:, :half]
+    meant = top_pairs(keys(queries), k).indices
+    printed = top_pairs(keys(torch.cat([first, first], dim=-1)), k).indices
+    exchanged = top_pairs(keys(torch.cat([first, queries[:, half:].roll(1, 0)], dim=-1)), k).indices
+    common = (meant[:, :, None] == printed[:, None, :]).any(-1)
+    load = pd.DataFrame({"expert": range(side * side)})
+    load["row"], load["column"] = load["expert"] // side, load["expert"] % side
+    load["meant"] = torch.bincount(meant[:, 0], minlength=side * side).tolist()
+    load["printed"] = torch.bincount(printed[:, 0], minlength=side * side).tolist()
+    table = pd.DataFrame({"place": range(1, k + 1), "meant": meant[0].tolist(), "printed": printed[0].tolist()})
+    table["printed_is_right"] = table["printed"].isin(table["meant"])
+    return Printed(
+        first=table,
+        load=load,
+        queries=len(queries),
+        k=k,
+        shared=float(common.sum(-1).float().mean()),
+        used=int((load["meant"] > 0).sum()),
+        used_printed=int((load["printed"] > 0).sum()),
+        deaf=int((meant.sort(-1).values == exchanged.sort(-1).values).all(-1).sum()),
+    )

@@ -1,0 +1,149 @@
+"""One map of the experts: which are drawn and where, what colours them, and how people name a set of them."""
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from elastic_core.errors import InputError
+from elastic_core.services import public
+from elastic_core.services.map import layouts
+from elastic_core.services.map.layouts import Settings, Store
+
+NO_GENRE, NO_INTEREST, OTHERS = "none stands out", "reads nothing", "others"
+COLOURS = {
+    "load": "How many people summon it",
+    "genre": "Genre of its people",
+    "row": "Row",
+    "column": "Column",
+    "interest": "True interest it reads (planted)",
+    "last": "Last epoch it was used in",
+}
+WRITTEN = 1_200  # characters of a set that fit in an address
+LONGEST = 200_000  # bytes of an uploaded file
+
+
+@dataclass(frozen=True, eq=False)
+class Map:
+    """`experts [n]` at `xy [n, 2]`; `placed`: not part of the layout, put beside their nearest afterwards."""
+
+    experts: np.ndarray
+    xy: np.ndarray
+    placed: np.ndarray
+
+    @property
+    def laid(self) -> np.ndarray:
+        return self.experts[~self.placed]
+
+
+def by_pca(
+    values: np.ndarray, load: np.ndarray, always: Sequence[int], lay: Callable[[np.ndarray], np.ndarray] = layouts.pca
+) -> Map:
+    """Everybody, or a sample by decile of load with `always` in it. `lay`: PCA, or one that remembers."""
+    experts = layouts.sample(load, layouts.DRAWN, tuple(always))
+    return Map(experts, lay(values[experts]), np.zeros(len(experts), dtype=bool))
+
+
+def by_umap(values: np.ndarray, store: Store, settings: Settings, seed: int, always: Sequence[int]) -> Map | None:
+    """The stored layout, and `always` too; None where it was never computed."""
+    xy = store.get(settings, seed)
+    if xy is None:
+        return None
+    missing = np.setdiff1d(np.array([e for e in always if 0 <= e < len(values)], dtype=np.int64), store.experts)
+    added = layouts.place(values, store.experts, xy, missing)
+    placed = np.concatenate([np.zeros(len(xy), dtype=bool), np.ones(len(missing), dtype=bool)])
+    return Map(np.concatenate([store.experts, missing]), np.concatenate([xy, added]), placed)
+
+
+def to_lay_out(load: np.ndarray, always: Sequence[int]) -> np.ndarray:
+    """The experts that a new UMAP would get."""
+    return layouts.sample(load, layouts.LAID_OUT, tuple(always))
+
+
+def offered(table: pd.DataFrame) -> list[str]:
+    """The colourings that this run and its data allow."""
+    needed = {"genre": "people_genre", "interest": "interest", "last": "last_used"}
+    return [name for name in COLOURS if needed.get(name, name) in table]
+
+
+def labels(table: pd.DataFrame, colour: str) -> np.ndarray:
+    """One label (text) or number an expert. A genre only where its lift's interval lies above 1."""
+    if colour == "genre":
+        sure = table["people_low"].gt(1)
+        return table["people_genre"].where(sure, NO_GENRE).fillna(NO_GENRE).to_numpy(dtype=str)
+    if colour == "interest":
+        return table["interest"].replace("", NO_INTEREST).to_numpy(dtype=str)
+    if colour in ("row", "column"):
+        return (colour + " " + table[colour].astype(str)).to_numpy(dtype=str)
+    return table["load" if colour == "load" else "last_used"].to_numpy(dtype=float)
+
+
+def commonest(found: np.ndarray, most: int = 7) -> list[str]:
+    """The labels that most experts have, the commonest first, what stands for nothing last."""
+    names, counts = np.unique(found, return_counts=True)
+    order = sorted(zip(names.tolist(), counts.tolist(), strict=True), key=lambda pair: (-pair[1], pair[0]))
+    return [name for name, _ in order if name not in (NO_GENRE, NO_INTEREST)][:most]
+
+
+def pick(text: str, table: pd.DataFrame) -> tuple[list[int], list[str]]:
+    """Experts that a text names, and the parts that name none: `12, 40-47, row 3, column 5, Comedy, dead`."""
+    chosen: set[int] = set()
+    unknown = []
+    for part in filter(None, (part.strip() for part in re.split(r"[,;.]", text[:20_000]))):
+        found = _named(part, table)
+        if len(found):
+            chosen.update(found)
+        else:
+            unknown.append(part[:30])
+    return sorted(chosen), unknown
+
+
+def _named(part: str, table: pd.DataFrame) -> list[int]:
+    size, low = len(table), part.lower()
+    if span := re.fullmatch(r"(\d{1,9})(?:\s*-\s*(\d{1,9}))?", part):
+        first, last = int(span[1]), int(span[2] or span[1])
+        return list(range(first, min(last, size - 1) + 1)) if first < size else []
+    if line := re.fullmatch(r"(row|column)\s+(\d{1,6})", low):
+        return table.index[table[line[1]] == int(line[2])].tolist()
+    if low == "dead":
+        return table.index[table["load"] == 0].tolist()
+    found: set[int] = set()
+    for colour in ("genre", "interest"):
+        if colour in offered(table):
+            names = pd.Series(labels(table, colour)).str.lower()
+            found.update(names.index[names.str.contains(low, regex=False) & ~names.isin([NO_GENRE, NO_INTEREST])].tolist())
+    return sorted(found)
+
+
+def written(experts: Sequence[int]) -> str:
+    """A set as short text, runs as ranges: `3-7.12.40`."""
+    numbers = sorted(set(experts))
+    starts = [i for i, n in enumerate(numbers) if i == 0 or n != numbers[i - 1] + 1]
+    runs = [(numbers[a], numbers[b - 1]) for a, b in zip(starts, [*starts, len(numbers)][1:], strict=True)]
+    return ".".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
+
+
+def to_file(run: str, data_hash: str, sets: dict[str, list[int]]) -> str:
+    return json.dumps({"kind": "expert sets", "run": run, "hash": data_hash, "sets": sets}, indent=1)
+
+
+def from_file(content: bytes, size: int) -> tuple[str, str, dict[str, list[int]]]:
+    """Run, hash of its values and sets of a file that `to_file` wrote. Raises InputError for anything else."""
+    public.refuse("upload")
+    if len(content) > LONGEST:
+        raise InputError(f"the file is larger than {LONGEST // 1000} kB")
+    try:
+        plain = json.loads(content.decode("utf-8"))
+    except (ValueError, RecursionError):
+        raise InputError("the file is not JSON") from None
+    sets = plain.get("sets") if isinstance(plain, dict) else None
+    if not isinstance(sets, dict) or plain.get("kind") != "expert sets" or len(sets) > 50:
+        raise InputError("the file does not hold sets of experts")
+    for name, experts in sets.items():
+        if not isinstance(experts, list) or not all(type(e) is int and 0 <= e < size for e in experts):
+            raise InputError(f"the set {name[:40]!r} names experts that this run does not have (0 to {size - 1})")
+    clean = {" ".join(name.split())[:40] or "set": sorted(set(experts)) for name, experts in sets.items()}
+    return str(plain.get("run", ""))[:80], str(plain.get("hash", ""))[:16], clean

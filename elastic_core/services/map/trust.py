@@ -1,0 +1,136 @@
+"""Can a map be trusted? Its neighbourhoods against those of the original space, beside the same for random vectors.
+
+Trustworthiness (Venna and Kaski, 2001): 1 if every neighbour on the map is one in the original space, less the further away
+false neighbours really are. Overlap: the share of an expert's nearest in the original space that are among its nearest on
+the map. Original space: angles between expert values (cosine); map: distance on the page.
+"""
+
+import numpy as np
+import pandas as pd
+
+from elastic_core.services.map import layouts as projection
+from elastic_core.services.map.layouts import Settings, Store, unit
+
+MOST = 1_500  # experts judged at most: the full matrix of distances is needed
+
+
+def nearest(points: np.ndarray, count: int, *, angles: bool) -> np.ndarray:
+    """int64 [n, count]: every point's nearest others, by angle or by distance; ties by number."""
+    return np.argsort(_distances(points, angles), axis=1, kind="stable")[:, :count]
+
+
+def overlap(first: np.ndarray, second: np.ndarray) -> float:
+    """Mean share of neighbours that two tables `[n, k]` have in common."""
+    shared = [len(set(a) & set(b)) for a, b in zip(first.tolist(), second.tolist(), strict=True)]
+    return float(np.mean(shared) / max(first.shape[1], 1)) if shared else 0.0
+
+
+def neighbours(size: int, wanted: int = 15) -> int:
+    """How many neighbours are judged: trustworthiness is defined for fewer than half of the points."""
+    return max(min(wanted, (size - 1) // 2), 1)
+
+
+def trustworthiness(values: np.ndarray, layout: np.ndarray, count: int) -> float:
+    """1 - 2 / (n k (2n - 3k - 1)) · sum over the map's neighbours of how far they rank beyond k in the original space."""
+    size = len(values)
+    ranks = np.empty((size, size), dtype=np.int64)
+    order = nearest(values, size, angles=True)
+    np.put_along_axis(ranks, order, np.arange(1, size + 1)[None, :].repeat(size, 0), axis=1)
+    false = np.take_along_axis(ranks, nearest(layout, count, angles=False), axis=1) - count
+    return float(1 - 2 * np.maximum(false, 0).sum() / (size * count * (2 * size - 3 * count - 1)))
+
+
+def judge(values: np.ndarray, layout: np.ndarray, count: int) -> dict[str, float]:
+    """Trustworthiness and overlap of one map of these values."""
+    near = overlap(nearest(values, count, angles=True), nearest(layout, count, angles=False))
+    return {"trust": trustworthiness(values, layout, count), "overlap": near}
+
+
+def panel(values: np.ndarray, store: Store | None, settings: Settings, experts: np.ndarray) -> pd.DataFrame:
+    """map, of (experts, random), seed, trust, overlap, neighbours: PCA, UMAP with three seeds, and both of random vectors."""
+    rows: list[tuple[str, str, int | None, np.ndarray, np.ndarray | None]]
+    rows = [("PCA", "experts", None, values[experts], projection.pca(values[experts]))]
+    noise = projection.random_like(values[experts])
+    rows.append(("PCA", "random vectors", None, noise, projection.pca(noise)))
+    if store is not None and np.array_equal(store.experts, experts):
+        for seed in projection.SEEDS:
+            rows.append(("UMAP", "experts", seed, values[experts], store.get(settings, seed)))
+        rows.append(("UMAP", "random vectors", 0, noise, store.get(settings, 0, "null")))
+    keep = np.sort(np.random.default_rng(0).choice(len(experts), min(MOST, len(experts)), replace=False))
+    count = neighbours(len(keep))
+    found = [
+        {"map": name, "of": of, "seed": seed, **judge(original[keep], layout[keep], count), "neighbours": count}
+        for name, of, seed, original, layout in rows if layout is not None
+    ]  # fmt: skip
+    return pd.DataFrame(found).astype({"seed": "Int64"})
+
+
+def agreement(store: Store, settings: Settings, count: int) -> float | None:
+    """How far maps of different seeds have the same neighbours: mean overlap over pairs of seeds."""
+    layouts = [xy for seed in projection.SEEDS if (xy := store.get(settings, seed)) is not None]
+    near = [nearest(xy[:MOST], count, angles=False) for xy in layouts]
+    pairs = [overlap(near[i], near[j]) for i in range(len(near)) for j in range(i)]
+    return float(np.mean(pairs)) if pairs else None
+
+
+def beside(values: np.ndarray, experts: np.ndarray, layout: np.ndarray, expert: int, count: int = 8) -> pd.DataFrame:
+    """rank, expert in the original space, cosine, its rank on the map; expert on the map, and whether it is in both lists."""
+    at = int(np.flatnonzero(experts == expert)[0])
+    vectors = unit(values[experts])
+    cosine, distance = vectors @ vectors[at], np.linalg.norm(layout - layout[at], axis=1)
+    cosine[at], distance[at] = -2, np.inf
+    original, drawn = np.argsort(-cosine, kind="stable"), np.argsort(distance, kind="stable")
+    place = np.empty(len(drawn), dtype=int)
+    place[drawn] = np.arange(1, len(drawn) + 1)
+    top = original[:count]
+    return pd.DataFrame(
+        {
+            "rank": np.arange(1, len(top) + 1), "original": experts[top], "cosine": cosine[top], "rank on map": place[top],
+            "on map": experts[drawn[:count]], "in both": np.isin(drawn[:count], top),
+        }
+    )  # fmt: skip
+
+
+def region(
+    values: np.ndarray, labels: np.ndarray, count: int, nothing: tuple[str, ...] = (), draws: int = 200, seed: int = 0
+) -> tuple[float, float, float]:
+    """Do like experts lie together in the original space? How alike the nearest are, and 95% limits with shuffled labels.
+
+    Text: mean share of an expert's nearest with its label, over experts whose label is not in `nothing`. Numbers: the
+    correlation of an expert's with the mean of its nearest.
+    """
+    near, rng = nearest(values, count, angles=True), np.random.default_rng(seed)
+
+    def alike(of: np.ndarray) -> float:
+        if of.dtype.kind in "OUS":
+            named = ~np.isin(of, nothing)
+            return float((of[near[named]] == of[named, None]).mean()) if named.any() else 0.0
+        means = of[near].mean(1)
+        return float(np.corrcoef(of, means)[0, 1]) if of.std() > 0 and means.std() > 0 else 0.0
+
+    low, high = np.quantile([alike(rng.permutation(labels)) for _ in range(draws)], (0.025, 0.975))
+    return alike(labels), float(low), float(high)
+
+
+def tightness(values: np.ndarray, chosen: np.ndarray, draws: int = 200, seed: int = 0) -> tuple[float, float, float]:
+    """Mean cosine between different experts of a set in the original space, and 95% limits for sets drawn at random."""
+    vectors, rng, size = unit(values), np.random.default_rng(seed), len(chosen)
+
+    def mean(of: np.ndarray) -> float:
+        total = vectors[of].sum(0)  # the sum over all pairs is the squared length of the sum
+        return float((total @ total - (vectors[of] ** 2).sum()) / max(size * (size - 1), 1))
+
+    low, high = np.quantile([mean(rng.choice(len(values), size, replace=False)) for _ in range(draws)], (0.025, 0.975))
+    return mean(chosen), float(low), float(high)
+
+
+def _distances(points: np.ndarray, angles: bool) -> np.ndarray:
+    if angles:
+        vectors = unit(points)
+        distances = 1 - vectors @ vectors.T
+    else:
+        points = points.astype(np.float64)
+        squares = (points**2).sum(1)
+        distances = squares[:, None] + squares - 2 * points @ points.T
+    np.fill_diagonal(distances, np.inf)
+    return distances

@@ -1,0 +1,175 @@
+"""The background process of services/map/jobs.py, and the command that computes the layouts a run is shipped with.
+
+python -m elastic_core.services.map.worker CHECKPOINTS                       what the app asked for
+python -m elastic_core.services.map.worker CHECKPOINTS --run NAME --grid     all settings of one run
+python -m elastic_core.services.map.worker CHECKPOINTS --run NAME --neighbours 15 --distance 0.1
+"""
+
+import argparse
+import json
+import os
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from elastic_core.disk import write_text
+from elastic_core.errors import InputError
+from elastic_core.models import memory_of, model_class
+from elastic_core.runs import Run, list_runs
+from elastic_core.services.map import layouts
+from elastic_core.services.map.jobs import Maps
+from elastic_core.services.map.layouts import DISTANCES, LAID_OUT, NEIGHBOURS, SEEDS, Settings, Store
+
+Tell = Callable[[int, int, str], None]
+
+
+def lay_out(values: np.ndarray, settings: Settings, seed: int) -> np.ndarray:
+    """float32 [n, 2]: seeded UMAP by angle. Fewer neighbours where there are fewer experts."""
+    import umap
+
+    few = min(settings.neighbours, len(values) - 1)
+    return np.asarray(
+        umap.UMAP(
+            n_neighbors=few, min_dist=settings.distance, metric="cosine", random_state=seed, n_jobs=1,
+            init="spectral" if len(values) > 12 else "random",
+        ).fit_transform(layouts.unit(values)),
+        dtype=np.float32,
+    )  # fmt: skip
+
+
+def lay_out_epochs(tables: list[np.ndarray], settings: Settings) -> np.ndarray:
+    """float32 [E, n, 2]: AlignedUMAP, every expert tied to itself in the epochs beside."""
+    import umap
+
+    same = {i: i for i in range(len(tables[0]))}
+    few = min(settings.neighbours, len(tables[0]) - 1)
+    mapper = umap.AlignedUMAP(n_neighbors=few, min_dist=settings.distance, metric="cosine", random_state=0)
+    found = mapper.fit_transform([layouts.unit(table) for table in tables], relations=[same] * (len(tables) - 1))
+    return np.stack([np.asarray(xy, dtype=np.float32) for xy in found])
+
+
+def compute(
+    run: Run, wanted: list[Settings], experts: np.ndarray | None, aligned: bool, tell: Tell, null_seeds: tuple[int, ...] = (0,)
+) -> Store:
+    """Adds what is missing to the run's store, writing after every layout."""
+    values = values_of(run)
+    if experts is None:
+        if len(values) > LAID_OUT:
+            raise InputError(f"{run.name} has {len(values):,} experts; ask for its map in the app, which draws a sample")
+        experts = np.arange(len(values))
+    store = layouts.read_store(run, values)
+    if store is None or not np.array_equal(store.experts, experts):
+        store = Store(experts)  # layouts of another sample never share a store
+    store.about.update({"hash": layouts.fingerprint(values), "versions": _versions(), "metric": "cosine"})
+    noise = layouts.random_like(values[experts])
+    todo = [
+        (settings, seed, kind)
+        for settings in wanted
+        for kind in ("umap", "null")
+        for seed in (SEEDS if kind == "umap" else null_seeds)
+    ]
+    todo = [(settings, seed, kind) for settings, seed, kind in todo if settings.key(seed, kind) not in store.layouts]
+    steps = len(todo) + aligned
+    for done, (settings, seed, kind) in enumerate(todo):
+        tell(done, steps, f"UMAP of {'the experts' if kind == 'umap' else 'random vectors'}, seed {seed}")
+        store.layouts[settings.key(seed, kind)] = lay_out(values[experts] if kind == "umap" else noise, settings, seed)
+        layouts.write_store(run, store)
+    if aligned:
+        tell(len(todo), steps, "Aligning the epochs")
+        epochs, tables = layouts.snapshots(run)
+        if len(tables) < 2:
+            raise InputError("this run kept fewer than two snapshots of its experts")
+        xy = lay_out_epochs([table[experts] for table in tables], wanted[0])
+        store = Store(store.experts, store.layouts, np.array(epochs, dtype=np.int32), xy, store.about)
+    layouts.write_store(run, store)
+    tell(steps, max(steps, 1), "Done")
+    return store
+
+
+def values_of(run: Run) -> np.ndarray:
+    """The value table of a run's first memory, `[K, d]`. Raises InputError where there is none."""
+    model = run.model() if model_class(run.config.model.name).objective else None
+    if model is None or not model.retrieves:
+        raise InputError(f"{run.name} has no interest memory")
+    return np.asarray(memory_of(model).expert_values().detach().numpy(), dtype=np.float32)
+
+
+def work(root: Path) -> None:
+    """What the app asked for. Returns at once if another process is at it."""
+    maps = Maps(root)
+    if not maps.slot.take(patience=5.0):
+        return
+    try:
+        (maps.folder / "beat").touch()
+        threading.Thread(target=_beat, args=(maps,), daemon=True).start()
+        run, settings, experts, aligned = maps.request()
+
+        def tell(done: int, of: int, phase: str) -> None:
+            write_text(maps.folder / "progress.json", json.dumps({"done": done, "of": of, "phase": phase}))
+
+        compute(run, [settings], experts, aligned, tell)
+    except InputError as error:
+        _end(maps, "failed", str(error))
+    except Exception as error:  # whatever it was belongs on the page
+        traceback.print_exc()
+        _end(maps, "failed", f"{type(error).__name__}: {' '.join(str(error).split())[:200]}")
+    else:
+        _end(maps, "finished", "")
+    finally:
+        maps.slot.free()
+
+
+def _beat(maps: Maps) -> None:
+    """Says that the process lives, and ends it at once if somebody cancelled: a fit cannot be asked to stop."""
+    while True:
+        if (maps.folder / "cancel").exists():
+            _end(maps, "cancelled", "")
+            os._exit(0)
+        (maps.folder / "beat").touch()
+        time.sleep(0.5)
+
+
+def _end(maps: Maps, state: str, reason: str) -> None:
+    write_text(maps.folder / "end.json", json.dumps({"state": state, "reason": reason, "time": round(time.time(), 1)}))
+
+
+def _versions() -> dict[str, str]:
+    from importlib.metadata import version
+
+    return {name: version(name) for name in ("umap-learn", "numba", "scikit-learn", "numpy")}
+
+
+def _say(done: int, of: int, phase: str) -> None:
+    sys.stdout.write(f"{done}/{of} {phase}\n")
+    sys.stdout.flush()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m elastic_core.services.map.worker", description=__doc__)
+    parser.add_argument("root", type=Path)
+    parser.add_argument("--run", help="a run's name; without it, what the app asked for")
+    parser.add_argument("--grid", action="store_true", help="every setting that the app offers")
+    parser.add_argument("--aligned", action="store_true", help="also one aligned layout over the run's snapshots")
+    parser.add_argument("--neighbours", type=int, default=15)
+    parser.add_argument("--distance", type=float, default=0.1)
+    told = parser.parse_args()
+    for name in ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS"):  # before numba is imported: a seeded layout uses one thread
+        os.environ.setdefault(name, "1")
+    if hasattr(os, "nice"):
+        os.nice(max(0, 10 - os.nice(0)))
+    if told.run is None:
+        return work(told.root)
+    run = next((run for run in list_runs(told.root) if run.name == told.run), None)
+    if run is None:
+        parser.error(f"there is no run {told.run!r}")
+    grid = [Settings(n, d) for n in NEIGHBOURS for d in DISTANCES] if told.grid else [Settings(told.neighbours, told.distance)]
+    compute(run, grid, None, told.aligned, _say)
+
+
+if __name__ == "__main__":
+    main()

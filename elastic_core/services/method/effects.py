@@ -1,0 +1,271 @@
+"""What each open question of the paper costs, measured here: read from finished runs and benchmark rows, or checked live.
+
+Nothing is typed in: where no run exists the effect says so and names the command that would measure it.
+"""
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+import torch
+
+from elastic_core import models
+from elastic_core.bench.store import read_rows
+from elastic_core.comparisons import average, compare_runs
+from elastic_core.config import ModelConfig
+from elastic_core.data.batches import Batch
+from elastic_core.errors import InputError
+from elastic_core.evaluation import verdict
+from elastic_core.evaluation.candidates import PROTOCOLS
+from elastic_core.evaluation.compare import Comparison
+from elastic_core.memory.routing import Routing
+from elastic_core.reproduce import Row, rows
+from elastic_core.runs import Run
+from elastic_core.services.keys.checks import Printed
+from elastic_core.services.method.notes import PAPER, PAPER_METRICS, PAPER_SAYS_DROP, VARIANTS
+
+REPRODUCE = "python -m elastic_core reproduce --only {name}"
+MISSING = "Not measured yet."
+NEEDS = "Choose a run with a memory to see {what} checked live. "
+
+
+@dataclass(frozen=True)
+class Effect:
+    """`text` is Markdown. `source`: the runs or the check behind it. `command`: what would measure what is missing."""
+
+    text: str
+    source: str
+    command: str = ""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One variant on one dataset: the test metric's mean over people and seeds, and its 95% half-width over people."""
+
+    runs: tuple[str, ...]
+    mean: float
+    half: float
+    people: int
+
+    def __str__(self) -> str:
+        return f"{self.mean:.4f} ± {self.half:.4f}"
+
+
+def measured(root: Path, data: str, variant: str, protocol: str = "full", metric: str = "NDCG@10") -> Measured | None:
+    """What the ranks of a row's finished runs say; None if there are none."""
+    found = _runs(root, data, variant)
+    try:
+        reports = [run.report() for run in found]
+        if not reports:
+            return None
+        mean, error, _, _ = average(reports, protocol, metric)
+    except (InputError, ValueError):
+        return None
+    return Measured(tuple(run.name for run in found), mean, 1.96 * error, len(reports[0].users))
+
+
+def against(root: Path, data: str, variant: str, protocol: str = "full") -> Comparison | None:
+    """ELASTIC minus a variant of it, on NDCG@10; None if either was not measured."""
+    sides = _runs(root, data, "elastic"), _runs(root, data, variant)
+    try:
+        return compare_runs(*sides, protocol) if variant != "elastic" and all(sides) else None
+    except InputError:
+        return None
+
+
+def _runs(root: Path, data: str, variant: str) -> Sequence[Run]:
+    found = [row for row in rows() if row.data == data and row.label == _label(variant) and _done(row, root)]
+    return [run for row in found if (run := Run(row.folder(root))).has_report]
+
+
+def table_3(root: Path, data: str, protocol: str) -> pd.DataFrame:
+    """The variants: ours with interval, people, seeds and protocol; the paper's value in a column of its own."""
+    lines = []
+    for variant, about in VARIANTS.items():
+        ours, paper = measured(root, data, variant, protocol), PAPER.get(variant)
+        found = against(root, data, variant, protocol)
+        lines.append(
+            {
+                "variant": about,
+                "NDCG@10 here": ours.mean if ours else None,
+                "± 95%": ours.half if ours else None,
+                "people": ours.people if ours else None,
+                "seeds": len(ours.runs) if ours else 0,
+                "ELASTIC − variant": verdict.numbers(found) if found else "",
+                "paper, ML-1M, its protocol": paper[0] if paper else None,
+                "run, or what would measure it": ", ".join(ours.runs) if ours else REPRODUCE.format(name=_name(data, variant)),
+            }
+        )
+    frame = pd.DataFrame(lines)
+    return frame.astype({"NDCG@10 here": float, "± 95%": float, "people": "Int64", "paper, ML-1M, its protocol": float})
+
+
+def spoken(table: pd.DataFrame) -> pd.DataFrame:
+    """The same as text for a page: a number with its interval, or that there is none."""
+    shown = table[["variant"]].copy()
+    numbers = zip(table["NDCG@10 here"], table["± 95%"], strict=True)
+    shown["NDCG@10 here ± 95%"] = ["not measured yet" if math.isnan(a) else f"{a:.4f} ± {b:.4f}" for a, b in numbers]
+    shown["people"] = ["–" if pd.isna(people) else f"{people:,}" for people in table["people"]]
+    shown["seeds"] = table["seeds"]
+    shown["ELASTIC − variant"] = table["ELASTIC − variant"]
+    paper = table["paper, ML-1M, its protocol"]
+    shown[paper.name] = ["not in the paper" if math.isnan(value) else f"{value:.4f}" for value in paper]
+    return shown
+
+
+def _label(variant: str) -> str:
+    return variant if variant in models.names() else f"elastic ({variant})"
+
+
+def _name(data: str, variant: str) -> str:
+    return f"{data}-{variant}" if variant in models.names() else f"{data}-elastic-{variant}"
+
+
+def _done(row: Row, root: Path) -> bool:
+    try:
+        return Run(row.folder(root)).finished
+    except (InputError, OSError):
+        return False
+
+
+# --- the nine questions ----------------------------------------------------------------------------------------------
+
+
+def of_gate(root: Path, data: str, gradients: pd.DataFrame | None) -> Effect:
+    """a: gradient with and without the gate in the chosen model, and what it costs after training."""
+    text = NEEDS.format(what="its gradient")
+    if gradients is not None:
+        starved = gradients.loc[gradients["without_gate"] == 0, "group"].tolist()
+        norms = gradients.set_index("group")["with_gate"]
+        kept = ", ".join(f"{group} {norms[group]:.2g}" for group in starved)
+        text = f"One backward pass of the chosen model: without a gate {_listed(starved)} get exactly 0; with it {kept} (norms). "
+    base, without = (measured(root, data, name) for name in ("elastic", "gate-none"))
+    if base is None or without is None:
+        name = _name(data, "gate-none" if base else "elastic")
+        return Effect(text + f"After training: {MISSING.lower()}", "live check", REPRODUCE.format(name=name))
+    text += f"After training: NDCG@10 {without} without it, {base} with it (full, test, {base.people:,} people on {data})"
+    found = against(root, data, "gate-none")
+    text += f", with − without {verdict.numbers(found)}." if found else "."
+    return Effect(text, ", ".join((*base.runs, *without.runs)))
+
+
+def of_printed(printed: Printed | None) -> Effect:
+    """b: Eq. 7 as printed, on the chosen run's own people."""
+    if printed is None:
+        return Effect(NEEDS.format(what="it"), "live check")
+    text = (
+        f"As printed, {printed.queries:,} people keep {printed.shared:.1f} of their {printed.k} experts on average, and their "
+        f"best experts are {printed.used_printed} different ones instead of {printed.used}. q₂ makes no difference at all."
+    )
+    return Effect(text, "live check on the chosen run")
+
+
+def of_loss() -> Effect:
+    """c: what Eq. 10 would reward."""
+    sure, wrong = 0.9, 0.1
+    printed, proper = ({p: sign * math.log(p) for p in (sure, wrong)} for sign in (1, -1))
+    text = (
+        f"For the right item with ŷ = {sure}, Eq. 10 is {printed[sure]:.2f}; with ŷ = {wrong} it is {printed[wrong]:.2f}, "
+        f"which is lower: minimising it unlearns the answer. Cross-entropy is {proper[sure]:.2f} and {proper[wrong]:.2f}."
+    )
+    return Effect(text, "computed live")
+
+
+def of_peeking() -> Effect:
+    """d: change the last event of a history; do states before it move?"""
+    moved = {form: _moved(form == "two-way") for form in ("two-way", "causal")}
+    text = f"Another last event moves the states of earlier positions by up to {moved['two-way']:.2g} in the two-way encoder and "
+    text += f"by {moved['causal']:.1g} in the causal one (untrained, 16 events, states are of size 1)."
+    return Effect(text, "live check; tests/test_contracts.py::test_no_peeking")
+
+
+@torch.inference_mode()
+def _moved(bidirectional: bool) -> float:
+    kind = ModelConfig.known["elastic"]
+    settings = {"length": 16, "width": 16, "layers": 2, "dropout": 0.0, "side": 4, "k": 4, "bidirectional": bidirectional}
+    torch_state = torch.random.get_rng_state()
+    torch.manual_seed(0)
+    model = models.build(kind(**settings), 40).eval()
+    torch.random.set_rng_state(torch_state)
+    one = torch.arange(1, 17)[None].repeat(8, 1)
+    other = one.clone()
+    other[:, -1] = torch.arange(20, 28)
+    earlier = torch.nn.functional.pad(one[:, :8], (8, 0))  # what the causal form retrieves from lies before the change
+    states = [model(Batch(items, items if bidirectional else earlier)).states[:, :-1] for items in (one, other)]
+    return float((states[0] - states[1]).abs().max())
+
+
+def of_protocols(root: Path, data: str) -> Effect:
+    """e: the same model, four protocols."""
+    found = {p: measured(root, data, "sasrec", p) for p in PROTOCOLS}
+    if any(value is None for value in found.values()):
+        return Effect(MISSING, "", REPRODUCE.format(name=_name(data, "sasrec")))
+    shown = ", ".join(f"{protocol} {value}" for protocol, value in found.items())
+    full, easy = found["full"], found["pop100"]
+    assert full is not None and easy is not None
+    ratio = easy.mean / full.mean
+    text = f"The same SASRec on {data}: NDCG@10 {shown} ({full.people:,} people). pop100 is {ratio:.1f} times full."
+    return Effect(text, ", ".join(full.runs))
+
+
+def of_speed(file: Path, length: int = 1_024) -> Effect:
+    """f: both SASRecs, from the latest benchmark rows of one setting."""
+    found = {(r.system, r.rows): r for r in read_rows(file) if r.length == length and r.direction == "forward"}
+    own = found.get(("elastic-two-way", "last"))
+    peers = [found.get(key) for key in (("sasrec-eager", "all"), ("sasrec-fused", "all"), ("sasrec-fused", "last"))]
+    if own is None or any(peer is None or (peer.k, peer.side, peer.batch) != (own.k, own.side, own.batch) for peer in peers):
+        return Effect(MISSING, "", f"python -m elastic_core bench --name latency --lengths {length}")
+    eager, fused, last = (peer.processor / own.processor for peer in peers if peer)
+    less = {peer.system: 1 - own.peak / peer.peak for peer in peers if peer}
+    text = (
+        f"At {length:,} events the paper’s two-way encoder is {eager:.1f} times faster than SASRec with attention written out, "
+        f"{fused:.1f} times faster than fused attention, {last:.1f} times if SASRec may skip rows too (forward, processor time, "
+        f"d {own.width}, k {own.k}, {own.device}). Peak memory: {less['sasrec-eager']:.0%} less than written out, "
+        f"{_less(less['sasrec-fused'])} fused."
+    )
+    return Effect(text, f"{file.parent.name}/{file.name}, {own.date}")
+
+
+def _less(share: float) -> str:
+    return f"{share:.0%} less than" if share >= 0.01 else f"{-share:.0%} more than" if share <= -0.01 else "about the same as"
+
+
+def of_averages() -> Effect:
+    """g: the average drop that the paper's own table gives."""
+    shown = []
+    for variant, said in PAPER_SAYS_DROP.items():
+        drops = [1 - without / full for full, without in zip(PAPER["elastic"], PAPER[variant], strict=True)]
+        says = " and ".join(f"{value:.2f}%" for value in said)
+        shown.append(f"{VARIANTS[variant].split(':')[0]}: {statistics.fmean(drops):.2%} (the text says {says})")
+    return Effect(f"From Table 3 itself, mean of {len(PAPER_METRICS)} metrics: {'; '.join(shown)}.", "computed from Table 3")
+
+
+def of_settings(run: Run) -> Effect:
+    """h: what the chosen run uses."""
+    model, train = run.config.model, run.config.train
+    names = {"width": "d", "layers": "L", "heads": "H", "stride": "stride", "dropout": "dropout", "side": "√K", "k": "k"}
+    own = ", ".join(f"{shown} {getattr(model, name):g}" for name, shown in names.items() if hasattr(model, name))
+    text = f"The chosen run: {own}; {train.optimizer}, learning rate {train.learning_rate:g}, batch {train.batch}."
+    return Effect(text, f"{run.name}/config.json")
+
+
+def of_balance(routing: Routing | None) -> Effect:
+    """i: load beside a random router."""
+    if routing is None:
+        return Effect(NEEDS.format(what="its load beside chance"), "live check")
+    low, high, used = routing.chance(draws=100)
+    load = sorted(routing.load)
+    outside = sum(not a <= value <= b for value, a, b in zip(load, low, high, strict=True)) / len(load)
+    text = (
+        f"The busiest expert of the chosen run serves {max(load):,} of {len(routing.experts):,} people; a random router’s "
+        f"busiest serves at most {high[-1]:.0f} (97.5%). Used: {routing.used:.0%} of the experts, by chance {used:.0%}. "
+        f"{outside:.0%} of the sorted loads lie outside the random band."
+    )
+    return Effect(text, "live check on the chosen run; test split")
+
+
+def _listed(names: list[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names) or "no parameters"

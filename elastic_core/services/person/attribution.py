@@ -1,0 +1,111 @@
+"""Who suggests an item, and after which event: read off the prediction itself, where a model's slots predict one by one.
+
+With a mixture every item's probability is a sum over parts, p(item) = Σ_s π_s p_s(item). The part an expert contributes, divided
+by the sum, is its share of the suggestion; no approximation and nothing taken away. What its slot holds most of is the event the
+expert speaks after. For models that mix their experts into one vector there is no such reading.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from elastic_core.data import Dataset
+from elastic_core.data.batches import history_batch, reading_batch
+from elastic_core.data.histories import Split
+from elastic_core.errors import InputError
+from elastic_core.evaluation.candidates import Candidates
+from elastic_core.models import Recommender, can_retrieve, memory_of
+from elastic_core.services.experts.ablation import PROTOCOL, drop
+from elastic_core.services.person.recommend import Edit, Reading
+
+CLEAR = 0.25  # of what a slot holds: below that no single event stands for it
+
+
+@dataclass(frozen=True)
+class Reason:
+    """One suggestion. `expert` is None for the part that reads no slot; `after` is a dense item id, None if none stands out."""
+
+    item: int
+    expert: int | None
+    share: float  # of the item's probability
+    after: int | None
+
+    def sentence(self, dataset: Dataset) -> str:
+        """`expert 147 (62%), after Alien`."""
+        who = "no expert: what was just chosen" if self.expert is None else f"expert {self.expert}"
+        after = f", after {dataset.catalog.title(self.after)}" if self.after is not None else ""
+        return f"{who} ({self.share:.0%}){after}"
+
+
+@torch.inference_mode()
+def reasons(model: Recommender, read: Reading, items: Sequence[int], edit: Edit | None = None) -> list[Reason] | None:
+    """The part with the largest share of every item; None where the model's experts do not predict by themselves."""
+    if not can_retrieve(model) or not len(read.items) or not len(items):
+        return None
+    try:
+        found = model.attribute(history_batch(read.items, model.length, read.times), torch.tensor([list(items)]), edit)
+    except InputError:
+        return None
+    recent, experts = np.asarray(read.items)[-model.length :], found.experts[0].tolist()
+    held = found.held[0].numpy()[:, -len(recent) :]
+    best = found.parts[0].max(-1)
+    rows = []
+    for item, part, share in zip(items, best.indices.tolist(), best.values.tolist(), strict=True):
+        slot = part if part < len(experts) else None
+        clear = slot is not None and held[slot].max() >= CLEAR
+        after = int(recent[held[slot].argmax()]) if slot is not None and clear else None
+        rows.append(Reason(int(item), None if slot is None else experts[slot], share, after))
+    return rows
+
+
+class Agreement(NamedTuple):
+    """Do shares of a suggestion say what taking the expert away does? Over people whose likeliest unmet item an expert owns."""
+
+    people: int
+    owners: float  # part of them whose owner is the expert whose removal lowers the item most
+    chance: float  # … if an expert were drawn from theirs
+    correlation: float  # mean over people of the rank correlation, over their experts, of share and what removal takes
+    shuffled: float  # … with the shares of another person
+
+
+@torch.inference_mode()
+def agreement(model: Recommender, dataset: Dataset, split: Split = "test", most: int = 1_000, seed: int = 0) -> Agreement | None:
+    """Shares of everybody's likeliest item against measured removal of each of their experts; None where there are no shares."""
+    memory, candidates = memory_of(model), Candidates(dataset, split, 0)
+    users = np.sort(np.random.default_rng(seed).permutation(len(candidates.ends))[:most])
+    shares, taken = [], []
+    for at in range(0, len(users), 128):
+        rows = users[at : at + 128]
+        batch = reading_batch(dataset, rows, candidates.ends[rows], model.length)
+        scores = model.scorer()(model.last_state(batch)).float()
+        top = scores.masked_fill(~candidates.mask(PROTOCOL, rows), -torch.inf).argmax(1, keepdim=True)
+        try:
+            parts = memory.attribute(batch, top).parts[:, 0]
+        except InputError:
+            return None
+        k = memory.retrieve(batch).experts.shape[1]
+        if k < 2:
+            return None
+        before, lost = scores[:, 1:].log_softmax(1).gather(1, top - 1), []
+        for rank in range(k):
+            after = model.scorer()(memory.last_state(batch, drop(np.full(len(rows), rank)))).float()
+            lost.append(before - after[:, 1:].log_softmax(1).gather(1, top - 1))
+        owned = parts.argmax(1) < k
+        shares.append(parts[owned, :k].numpy())
+        taken.append(torch.cat(lost, 1)[owned].numpy())
+    share, loss = np.concatenate(shares), np.concatenate(taken)
+    if not len(share):
+        return None
+    others = share[np.random.default_rng(seed).permutation(len(share))]
+    owners = float((share.argmax(1) == loss.argmax(1)).mean())
+    return Agreement(len(share), owners, 1 / share.shape[1], _alike(share, loss), _alike(others, loss))
+
+
+def _alike(a: np.ndarray, b: np.ndarray) -> float:
+    """Mean over rows of the correlation of ranks within a row."""
+    ranks = [values.argsort(1).argsort(1).astype(float) for values in (a, b)]
+    left, right = (rank - rank.mean(1, keepdims=True) for rank in ranks)
+    return float(((left * right).sum(1) / np.sqrt((left**2).sum(1) * (right**2).sum(1))).mean())

@@ -1,0 +1,110 @@
+"""Which events of a history speak for an item? Each is taken away once, and what happens to the item is measured.
+
+Attention is shown beside it, never instead of it: where a model looks is not what would change its mind. The removed item does
+not come back into the ranking, so that only the reading changes, not the company.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import torch
+
+from elastic_core.data import Dataset
+from elastic_core.errors import InputError
+from elastic_core.models import Recommender
+from elastic_core.services.journey.trace import attention, candidates, packed, standing
+
+LAST = 50
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Rank correlation (Spearman) of attention with the size of the effect, over `n` events; 95% interval (Bonett-Wright)."""
+
+    correlation: float
+    n: int
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, eq=False)
+class Influence:
+    """`table`: position (from 1), item, title, change (of the target's log-chance that having the event makes), times (the
+    same as a factor), places (ranks gained by having it), attention (NaN where none is known); oldest first."""
+
+    table: pd.DataFrame
+    target: int
+    rank: int
+    running: int
+    agreement: Agreement | None
+
+    @property
+    def nothing(self) -> bool:
+        """No removal changed anything (popularity)."""
+        return bool(self.table["change"].abs().max() < 1e-6)
+
+    @property
+    def sentence(self) -> str:
+        """What the comparison with attention found."""
+        found = self.agreement
+        if found is None:
+            return "This model shows no attention to compare with; removal works for any model."
+        return (
+            f"Rank correlation of attention with the size of the effect: {found.correlation:+.2f} "
+            f"(95% interval {found.low:+.2f} to {found.high:+.2f}, n = {found.n} events of this one history). "
+            "Attention alone is no reason: it says where the model looked, not what would change."
+        )
+
+
+@torch.inference_mode()
+def influence(model: Recommender, dataset: Dataset, items: np.ndarray, target: int, last: int = LAST) -> Influence:
+    """Takes away each of the last `last` events once, in one batch, and asks where `target` stands then.
+
+    Raises InputError for an unknown target and for histories of fewer than two events.
+    """
+    items = np.asarray(items, dtype=np.int64)
+    if not 1 <= target <= dataset.catalog.n_items:
+        raise InputError(f"there is no item number {target}: the catalogue has 1 to {dataset.catalog.n_items}")
+    if len(items) < 2:
+        raise InputError("an event can be taken away only where another one stays: at least two are needed")
+    taken = np.arange(max(len(items) - last, 0), len(items))
+    scores = model.score(packed([items, *(np.delete(items, at) for at in taken)], model.length)).float().numpy()
+    free = candidates(scores.shape[1], items, target)
+    logs = log_chances(scores, free, target)
+    ranks = [standing(row, items, target) for row in scores]
+    change = logs[0] - logs[1:]
+    weights = attention(model, items)
+    table = pd.DataFrame(
+        {
+            "position": taken + 1,
+            "item": items[taken],
+            "title": [dataset.catalog.title(int(item)) for item in items[taken]],
+            "change": change,
+            "times": np.exp(np.clip(change, -50, 50)),
+            "places": [rank - ranks[0][0] for rank, _ in ranks[1:]],
+            "attention": np.nan if weights is None else weights[taken],
+        }
+    )
+    return Influence(table, target, *ranks[0], agreement(table["attention"].to_numpy(), np.abs(change)))
+
+
+def log_chances(scores: np.ndarray, free: np.ndarray, target: int) -> np.ndarray:
+    """Log-softmax of `target` among the `free` items, for each row of scores; float64."""
+    rows = scores[:, free].astype(np.float64)
+    top = rows.max(1, keepdims=True)
+    return scores[:, target].astype(np.float64) - top[:, 0] - np.log(np.exp(rows - top).sum(1))
+
+
+def agreement(first: np.ndarray, second: np.ndarray) -> Agreement | None:
+    """Spearman's rank correlation of two columns where both are known; None for fewer than five or where one is constant."""
+    known = np.isfinite(first) & np.isfinite(second)
+    n = int(known.sum())
+    if n < 5 or not np.ptp(first[known]) or not np.ptp(second[known]):
+        return None
+    a, b = (pd.Series(column[known]).rank().to_numpy() for column in (first, second))
+    correlation = float(np.clip(np.corrcoef(a, b)[0, 1], -1, 1))
+    middle = math.atanh(min(max(correlation, -0.999999), 0.999999))
+    half = 1.96 * math.sqrt((1 + correlation**2 / 2) / (n - 3))
+    return Agreement(correlation, n, math.tanh(middle - half), math.tanh(middle + half))

@@ -1,0 +1,251 @@
+"""Who is this person, which experts does their history summon, and what does one expert change for them?"""
+
+import re
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import torch
+
+from elastic_core.data import Dataset
+from elastic_core.data.batches import history_batch, reading_batch
+from elastic_core.data.histories import Split
+from elastic_core.errors import InputError
+from elastic_core.layers.interest_memory import Retrieved
+from elastic_core.memory.routing import Routing, routing
+from elastic_core.models import Recommender, can_retrieve, memory_of
+from elastic_core.services.person.recommend import Answer, Edit, Reading, answer, reading
+
+YEAR = re.compile(r"^(?P<name>.*\S)\s*\((?P<year>\d{4})\)\s*$")
+ARTICLE = re.compile(r"^(?P<rest>.+), (?P<article>The|A|An|Il|La|Le|Les|El|Das|Der|Die)$")
+
+
+def split_year(title: str) -> tuple[str, str]:
+    """`Piano, The (1993)` → (`The Piano`, `1993`); the year is empty where there is none."""
+    found = YEAR.match(title)
+    name, year = (found["name"], found["year"]) if found else (title, "")
+    moved = ARTICLE.match(name)
+    return (f"{moved['article']} {moved['rest']}" if moved else name), year
+
+
+def common_genres(dataset: Dataset, top: int = 7) -> list[str]:
+    """The genres that most items have, the most frequent first; ties by name."""
+    counts = Counter(genre for genres in dataset.catalog.genres or () for genre in genres)
+    return [genre for genre, _ in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:top]]
+
+
+@dataclass(frozen=True)
+class Words:
+    """What one item and several are called, and what people did with them."""
+
+    one: str
+    many: str
+    did: str
+    done: str
+
+
+def words(dataset: Dataset) -> Words:
+    """Films that were watched for MovieLens, items that were chosen otherwise."""
+    return (
+        Words("film", "films", "watched", "seen") if dataset.name.startswith("ml-") else Words("item", "items", "chose", "chosen")
+    )
+
+
+def find_items(dataset: Dataset, text: str, top: int = 50) -> pd.DataFrame:
+    """Items whose title has every word of `text`: item, title, events; the most frequent first."""
+    found = dataset.catalog.search(text)
+    counts = dataset.all_counts()[found]
+    table = pd.DataFrame({"item": found, "title": [dataset.catalog.title(int(i)) for i in found], "events": counts})
+    return table.sort_values(["events", "item"], ascending=[False, True]).head(top).reset_index(drop=True)
+
+
+def history_table(dataset: Dataset, read: Reading, last: int = 12, user: int | None = None) -> pd.DataFrame:
+    """The most recent `last` events, oldest first: position, item, title, genres, and the date where one is known."""
+    start = max(len(read.items) - last, 0)
+    items, catalog = read.items[start:], dataset.catalog
+    table = pd.DataFrame(
+        {
+            "position": np.arange(start + 1, len(read.items) + 1),
+            "item": items,
+            "title": [catalog.title(int(i)) for i in items],
+            "genres": [catalog.genres[int(i)] if catalog.genres else () for i in items],
+        }
+    )
+    if user is not None and dataset.has_times and dataset.truth is None:
+        at = dataset.histories.offsets[user] + start
+        table["date"] = pd.to_datetime(dataset.histories.times[at : at + len(items)], unit="s").strftime("%Y-%m-%d")
+    return table
+
+
+def people_with(dataset: Dataset, item: int, split: Split = "test") -> pd.DataFrame:
+    """Everybody whose readable history has this item: user, events, since (events after it); the most recent first."""
+    offsets, ends = dataset.histories.offsets[:-1], dataset.ends(split)
+    where = np.flatnonzero(dataset.histories.items == item)
+    users = np.searchsorted(offsets, where, side="right") - 1
+    readable = where < ends[users]
+    users, where = users[readable], where[readable]
+    table = pd.DataFrame({"user": users, "events": ends[users] - offsets[users], "since": ends[users] - 1 - where})
+    return table.sort_values(["since", "user"]).drop_duplicates("user").reset_index(drop=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Situation:
+    """One person, possibly with a changed history or silenced experts: what was read, summoned and answered."""
+
+    read: Reading
+    length: int  # how many events the model reads at most
+    found: Retrieved | None  # before silencing, best first, a batch of one; None for models that do not retrieve
+    answer: Answer
+    silenced: tuple[int, ...] = ()
+
+    @property
+    def events(self) -> int:
+        """How many events the person has had."""
+        return len(self.read.items)
+
+    @property
+    def events_read(self) -> int:
+        """How many of them the model reads."""
+        return min(self.events, self.length)
+
+    def removed_from(self, start: "Situation") -> int:
+        """How many of the last events are missing, compared with another situation of the same person."""
+        return start.events - self.events
+
+    @property
+    def heard(self) -> list[int]:
+        """The experts that were summoned and not silenced, strongest first."""
+        summoned = self.found.experts[0].tolist() if self.found else []
+        return [expert for expert in summoned if expert not in self.silenced]
+
+
+def situation(
+    model: Recommender, dataset: Dataset, user: int, split: Split = "test", *, removed: int = 0, silenced: Collection[int] = ()
+) -> Situation:
+    """A person without their last `removed` events and without the experts `silenced`."""
+    read = reading(dataset, user, split).without_last(removed)
+    if not model.retrieves:
+        return Situation(read, model.length, None, answer(model, dataset, read))
+    with torch.inference_mode():
+        found: Retrieved = memory_of(model).retrieve(history_batch(read.items, model.length, read.times))
+    edit = silence(silenced) if silenced else None
+    return Situation(read, model.length, found, answer(model, dataset, read, edit=edit), tuple(silenced))
+
+
+def after(model: Recommender, dataset: Dataset, user: int, split: Split, edits: Sequence[int | None]) -> Situation:
+    """A person after edits: None removes the last event that is left, a number silences that expert."""
+    experts = tuple(edit for edit in edits if edit is not None)
+    return situation(model, dataset, user, split, removed=edits.count(None), silenced=experts)
+
+
+def silence(experts: Collection[int]) -> Edit:
+    """An edit that takes experts out of what one person's history summoned; the others keep their gates.
+
+    One expert always stays, the strongest, because a history cannot be read through none.
+    """
+
+    def edit(found: Retrieved) -> Retrieved:
+        kept = [rank for rank, expert in enumerate(found.experts[0].tolist()) if expert not in experts]
+        return found.keep(torch.tensor(kept or [0]))
+
+    return edit
+
+
+def experts_table(found: Retrieved, load: np.ndarray) -> pd.DataFrame:
+    """All experts for one person: expert, row, column, row_score, column_score, score, load, rank, gate (0 if not summoned).
+
+    The score is the sum of the two halves', or the logarithm of an expert's part of the votes where events vote."""
+    rows, columns = found.halves[0, 0].numpy(), found.halves[0, 1].numpy()
+    side = len(rows)
+    if not side:
+        raise InputError("this run's experts are the same for everybody: it has no keys to look up")
+    numbers = np.arange(side * side)
+    table = pd.DataFrame({"expert": numbers, "row": numbers // side, "column": numbers % side})
+    table["row_score"], table["column_score"] = rows[table["row"]], columns[table["column"]]
+    table["score"] = found.every[0].numpy()
+    table["load"] = load
+    table["rank"], table["gate"] = 0, 0.0
+    summoned = found.experts[0].numpy()
+    table.loc[summoned, "rank"] = np.arange(1, len(summoned) + 1)
+    table.loc[summoned, "gate"] = found.gates[0].numpy().astype(float)
+    return table
+
+
+@torch.inference_mode()
+def experts(model: Recommender, dataset: Dataset, user: int, split: Split = "test") -> pd.DataFrame:
+    """The experts that a person's history retrieves, best first: expert, gate, load (how many people retrieve it), as in
+    `experts_table`. Raises InputError for a model without a memory of its own for everybody."""
+    found = memory_of(model).retrieve(history_batch(reading(dataset, user, split).items, model.length))
+    table = experts_table(found, routing(model, dataset, split).load)
+    return table[table["rank"] > 0].sort_values("rank", ignore_index=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Effect:
+    """What one expert does for one person. Tables: item, title, times (chance with the expert / chance without it)."""
+
+    promotes: pd.DataFrame
+    holds_back: pd.DataFrame
+
+
+def effect(model: Recommender, dataset: Dataset, now: Situation, expert: int, top: int = 5) -> Effect:
+    """What `expert` adds to this situation: the answer with it against the answer without it."""
+    silenced = {*now.silenced, expert}
+    without = answer(model, dataset, now.read, edit=silence(silenced))
+    if expert not in now.silenced:
+        return _effect(dataset, now.answer, without, top)
+    with_it = answer(model, dataset, now.read, edit=silence(silenced - {expert}))
+    return _effect(dataset, with_it, without, top)
+
+
+def _effect(dataset: Dataset, with_it: Answer, without_it: Answer, top: int) -> Effect:
+    """Which of the likelier items an expert makes more or less likely, measured by taking it away.
+
+    Only items among the hundred likeliest with or without it count: far down the list a ratio says little.
+    """
+    both = (with_it.ranks > 0) & (without_it.ranks > 0)
+    near = both & ((with_it.ranks <= 100) | (without_it.ranks <= 100))
+    items = np.flatnonzero(near)
+    times = with_it.chances[items] / np.maximum(without_it.chances[items], 1e-12)
+    table = pd.DataFrame({"item": items, "title": [dataset.catalog.title(int(i)) for i in items], "times": times.astype(float)})
+    ordered = table.sort_values("times", ascending=False, kind="stable")
+    up, down = ordered[ordered["times"] > 1], ordered[ordered["times"] < 1][::-1]
+    return Effect(up.head(top).reset_index(drop=True), down.head(top).reset_index(drop=True))
+
+
+def memory_size(model: Recommender) -> int:
+    """How many experts a model retrieves from; 0 for a model without a memory."""
+    return model.n_experts if can_retrieve(model) else 0
+
+
+def people_of(traffic: Routing, expert: int, top: int = 5) -> pd.DataFrame:
+    """Who summons an expert, the strongest gate first: user, gate."""
+    users, ranks = np.nonzero(traffic.experts == expert)
+    table = pd.DataFrame({"user": users, "gate": traffic.gates[users, ranks].astype(float)})
+    return table.sort_values(["gate", "user"], ascending=[False, True]).head(top).reset_index(drop=True)
+
+
+def even_load(traffic: Routing) -> float:
+    """How many people would summon each expert if all were summoned equally often."""
+    return traffic.experts.size / len(traffic.load)
+
+
+@torch.inference_mode()
+def good_example(
+    model: Recommender, dataset: Dataset, split: Split = "test", among: int = 64, events: tuple[int, int] = (20, 120)
+) -> int:
+    """A person to open with: of the first `among` with so many `events`, the one whose next item ranks best."""
+    ends = dataset.ends(split)
+    lengths = ends - dataset.histories.offsets[:-1]
+    able = np.flatnonzero((lengths >= events[0]) & (lengths <= events[1]))[:among]
+    if not len(able):
+        able = np.arange(min(among, dataset.histories.n_users))
+    scores = model.score(reading_batch(dataset, able, ends[able], model.length)).float().numpy().copy()
+    targets = dataset.targets(split)[able]
+    own = scores[np.arange(len(able)), targets].copy()
+    for row, user in enumerate(able):
+        scores[row, dataset.histories.items[dataset.histories.offsets[user] : ends[user]]] = -np.inf
+    scores[:, 0] = -np.inf
+    return int(able[np.argmin((scores > own[:, None]).sum(1))])

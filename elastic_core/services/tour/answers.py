@@ -1,0 +1,173 @@
+"""The answers to the tour's questions, measured on the person and the run in view. Each: which option is right, and why.
+
+Options are counted from 0, in the order in which the tour offers them.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from elastic_core.data import Dataset
+from elastic_core.data.histories import Split
+from elastic_core.evaluation import verdict
+from elastic_core.evaluation.compare import Comparison
+from elastic_core.memory.routing import Routing
+from elastic_core.models import Recommender, memory_of
+from elastic_core.runs import Run
+from elastic_core.services.experts import ablation
+from elastic_core.services.experts.overview import EVERYONES, SHARED, THEIRS, band, hot_experts
+from elastic_core.services.keys import gate
+from elastic_core.services.map import layouts, trust
+from elastic_core.services.person import inspect
+from elastic_core.services.person.influence import influence
+from elastic_core.services.person.recommend import moved, reading
+from elastic_core.services.speed import curves
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """What a question is about. `traffic` is None for models without a memory."""
+
+    run: Run
+    model: Recommender
+    dataset: Dataset
+    user: int
+    traffic: Routing | None
+    checkpoints: Path
+    split: Split = "test"
+
+
+class Answer(NamedTuple):
+    option: int
+    reason: str
+
+
+def last_event(asked: Asked) -> Answer:
+    """How many of the ten suggestions stay when the last event is forgotten?"""
+    before = inspect.situation(asked.model, asked.dataset, asked.user, asked.split)
+    after = inspect.situation(asked.model, asked.dataset, asked.user, asked.split, removed=1)
+    stay = 10 - moved(before.answer, after.answer).counts["new"]
+    return Answer(0 if stay == 10 else 1 if stay >= 5 else 2, f"{stay} of the ten stay on the list of person {asked.user + 1}.")
+
+
+def comparisons(asked: Asked) -> Answer:
+    """How many comparisons with keys does the search need?"""
+    side = round(inspect.memory_size(asked.model) ** 0.5)
+    return Answer(1, f"2 × {side} = {2 * side} comparisons of half the length, instead of {side**2:,} of the whole length.")
+
+
+def starved(asked: Asked) -> Answer:
+    """What learns without the gate?"""
+    table = gate.gradients(asked.model, asked.dataset, asked.user)
+    dead = table.loc[table["without_gate"] == 0, "group"].tolist()
+    return Answer(1 if dead else 0, f"Without the gate the gradient is exactly zero for: {', '.join(dead) or 'nothing'}.")
+
+
+def whose(asked: Asked) -> Answer:
+    """Is the person's strongest expert hot for everyone, shared, or theirs?"""
+    assert asked.traffic is not None
+    first, even = hot_experts(asked.traffic, asked.user).iloc[0], inspect.even_load(asked.traffic)
+    text = (
+        f"Expert {first['expert']:.0f} is summoned by {first['load']:.0f} of {len(asked.traffic.experts):,} people. Hot for "
+        f"everyone means more than {band(asked.traffic)[1]}, which chance seldom gives; theirs at most {even:.0f}, an even share."
+    )
+    return Answer((EVERYONES, SHARED, THEIRS).index(first["kind"]), text)
+
+
+def looked_at_or_decisive(asked: Asked) -> Answer:
+    """Is the event that is read the most the one whose removal changes the chance of what came next the most?"""
+    read = reading(asked.dataset, asked.user, asked.split)
+    assert read.truth is not None
+    found = influence(asked.model, asked.dataset, read.items, read.truth)
+    table = found.table
+    seen, decisive = int(table["attention"].idxmax()), int(table["change"].abs().idxmax())
+    titles = [inspect.split_year(str(table.loc[row, "title"]))[0] for row in (seen, decisive)]
+    text = f"Read the most: “{titles[0]}”. Its removal changes the most: “{titles[1]}”. {found.sentence}"
+    return Answer(0 if seen == decisive else 1, text)
+
+
+def unused_by_chance(asked: Asked) -> Answer:
+    """Were experts drawn at random, how many would nobody summon?"""
+    assert asked.traffic is not None
+    size, (_, _, used) = len(asked.traffic.load), asked.traffic.chance(draws=50)
+    unused = 1 - used
+    text = (
+        f"A random router leaves {unused:.1%} of the {size:,} experts unused (mean of 50 draws); "
+        f"this run leaves {1 - asked.traffic.used:.1%}."
+    )
+    return Answer(0 if unused < 0.05 else 1 if unused < 0.3 else 2, text)
+
+
+def swapped(asked: Asked) -> Answer:
+    """Does replacing the strongest expert, for everybody who summons it, change NDCG@10 by more than chance explains?"""
+    assert asked.traffic is not None
+    expert = int(asked.traffic.experts[asked.user, 0])
+    other = ablation.random_used(asked.traffic, expert)
+    effect = ablation.swap(asked.model, asked.dataset, asked.traffic, expert, other, asked.split)
+    row = effect.row()
+    sure = verdict.sign(row["low"], row["high"]) != ""
+    text = (
+        f"Expert {expert} replaced by {other} for the {row['n']:.0f} of its people who do not have {other} anyway: "
+        f"ΔNDCG@10 {row['d_ndcg']:+.4f} "
+        f"(95% interval {row['low']:+.4f} to {row['high']:+.4f}). One expert of {asked.traffic.experts.shape[1]} is rarely "
+        "decisive."
+    )
+    return Answer(0 if sure else 1, text)
+
+
+def seeds(asked: Asked) -> Answer:
+    """Do runs that differ only in their seed score the same?"""
+    stem = asked.run.name.split("-seed")[0]
+    runs = [Run(asked.checkpoints / name) for name in (stem, f"{stem}-seed1", f"{stem}-seed2")]
+    scores = {run.name: run.report().interval("full", "NDCG@10").mean for run in runs if run.has_report}
+    if len(scores) < 2:
+        return Answer(1, f"There is only one seed of {stem} here. Train a second one and see.")
+    spread = max(scores.values()) - min(scores.values())
+    text = ", ".join(f"{name} {score:.4f}" for name, score in scores.items())
+    return Answer(0 if spread < 1e-6 else 1, f"Test NDCG@10 (full): {text}. The seed alone moves it by up to {spread:.4f}.")
+
+
+def better(asked: Asked, found: Comparison, other: str) -> Answer:
+    """Is one of two systems better than chance explains, the chance of training among it?"""
+    text = (
+        f"{asked.run.name} {found.mean_a:.4f}, {other} {found.mean_b:.4f} (test, full NDCG@10): paired difference "
+        f"{verdict.numbers(found)}, n = {found.users:,}. {verdict.sentence(found, asked.run.name, other)}"
+    )
+    return Answer({"A": 0, "": 1, "B": 2}[verdict.better(found)], text)
+
+
+def map_keeps(asked: Asked) -> Answer:
+    """How many of an expert's nearest neighbours does the flat map keep? Counted as the map's own page counts them."""
+    values = memory_of(asked.model).expert_values().numpy()
+    count = trust.neighbours(len(values))
+    kept = neighbours_kept(values, layouts.pca(values), count)
+    text = f"The PCA map keeps {kept:.0%} of an expert’s {count} nearest (mean over {len(values):,} experts)."
+    return Answer(0 if kept > 0.9 else 1 if kept > 0.5 else 2, text)
+
+
+def faster_when(asked: Asked) -> Answer:
+    """Is ELASTIC faster than SASRec at every length?"""
+    rows = curves.shipped(asked.checkpoints)
+    if rows.empty:
+        return Answer(1, "No measurement came with this copy; the page can make one.")
+    rows = curves.of_shape(rows, curves.shapes(rows)[0])
+    column = "processor" if curves.busy_machine(rows) else "ms"  # as the Speed page chooses
+    text = curves.words(rows, "elastic", "sasrec-fused", column)
+    ratio = curves.versus(rows, "elastic", "sasrec-fused", column)
+    return Answer(0 if len(ratio) and (ratio >= 1).all() else 2 if len(ratio) and (ratio < 1).all() else 1, text)
+
+
+def neighbours_kept(values: np.ndarray, flat: np.ndarray, k: int = 5) -> float:
+    """Mean share of an expert's `k` nearest in `values` (cosine) that are also among its `k` nearest on a map `flat`."""
+    unit = layouts.unit(values)
+    true = _nearest(2 - 2 * unit @ unit.T, k)
+    seen = _nearest(((flat[:, None] - flat[None]) ** 2).sum(-1), k)
+    return float(np.mean([len(np.intersect1d(a, b)) / k for a, b in zip(true, seen, strict=True)]))
+
+
+def _nearest(distances: np.ndarray, k: int) -> np.ndarray:
+    far = distances.copy()
+    np.fill_diagonal(far, np.inf)
+    return far.argsort(1, kind="stable")[:, :k]

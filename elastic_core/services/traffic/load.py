@@ -1,0 +1,224 @@
+"""Is the memory used evenly, and is what looks uneven more than chance? Load, marginals, Lorenz curve, health, null model.
+
+Load of an expert: how many people summon it, or the sum of their gates (scaled so that both add up to people · k). The
+null model is a router that picks k different experts for each person at random and gives them that person's own gates.
+Health: share used, KL to uniform, Gini, and how many experts hold 50/90/99% of the traffic (Lample et al., 2019).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+
+from elastic_core.data import Dataset
+from elastic_core.data.histories import Split
+from elastic_core.memory.routing import Routing
+from elastic_core.services.person.inspect import common_genres
+
+Measure = Literal["people", "gate"]
+EVERYBODY, SHORT, LONG, FANS = "Everybody", "The quarter with the shortest histories", "The quarter with the longest", "Fans of "
+HEALTH = ("used", "gini", "kl", "kl_weighted", "half", "ninety", "ninety_nine", "marginals")
+
+
+@dataclass(frozen=True, eq=False)
+class Traffic:
+    """What a group of people summons: `experts [U, k]`, what each choice weighs, and the number of experts in the memory."""
+
+    experts: np.ndarray
+    weights: np.ndarray  # the measure: ones, or gates
+    gates: np.ndarray
+    size: int
+
+    @property
+    def people(self) -> int:
+        return len(self.experts)
+
+    @property
+    def side(self) -> int:
+        return round(self.size**0.5)
+
+    @property
+    def even(self) -> float:
+        """The load of every expert if all carried the same."""
+        return float(self.weights.sum() / self.size)
+
+    @property
+    def load(self) -> np.ndarray:
+        return np.bincount(self.experts.ravel(), weights=self.weights.ravel(), minlength=self.size)
+
+
+def slices(dataset: Dataset) -> list[str]:
+    """Groups of people that can be looked at on their own."""
+    return [EVERYBODY, SHORT, LONG, *(FANS + genre for genre in common_genres(dataset, top=18))]
+
+
+def group(dataset: Dataset, name: str, split: Split) -> np.ndarray:
+    """bool [users]. Fans of a genre: the quarter in whose readable history it has the largest share. Ties by number."""
+    histories, ends = dataset.histories, dataset.ends(split)
+    lengths = ends - histories.offsets[:-1]
+    if name == EVERYBODY:
+        return np.ones(histories.n_users, dtype=bool)
+    if name.startswith(FANS):
+        genre = name.removeprefix(FANS)
+        has = np.array([genre in genres for genres in dataset.catalog.genres or ()], dtype=float)
+        sums = np.concatenate([[0.0], np.cumsum(has[histories.items])])
+        rank = -(sums[ends] - sums[histories.offsets[:-1]]) / np.maximum(lengths, 1)
+    else:
+        rank = lengths if name == SHORT else -lengths
+    chosen = np.zeros(histories.n_users, dtype=bool)
+    chosen[np.argsort(rank, kind="stable")[: max(histories.n_users // 4, 1)]] = True
+    return chosen
+
+
+def traffic(routing: Routing, people: np.ndarray, measure: Measure) -> Traffic:
+    """The choices of `people` (bool [users]). Gates are scaled to mean 1, so that both measures have the same total."""
+    experts, gates = routing.experts[people], routing.gates[people].astype(float)
+    gates = gates / max(gates.mean(), 1e-12) if gates.size else gates
+    return Traffic(experts, gates if measure == "gate" else np.ones_like(gates), gates, len(routing.load))
+
+
+def gini(load: np.ndarray) -> float:
+    """0 = everyone carries the same, towards 1 = one carries all."""
+    ordered = np.sort(load).astype(float)
+    n, total = len(ordered), float(ordered.sum())
+    return float((2 * np.arange(1, n + 1) - n - 1) @ ordered / (n * total)) if total else 0.0
+
+
+def divergence(load: np.ndarray) -> float:
+    """Kullback-Leibler divergence of the load from uniform, in nats: 0 = even, log K = one expert carries all."""
+    share = load[load > 0] / max(load.sum(), 1e-12)
+    return max(float((share * np.log(share * len(load))).sum()), 0.0) if len(share) else 0.0
+
+
+def holders(load: np.ndarray, share: float) -> int:
+    """The smallest number of experts that together carry this share of the traffic."""
+    ordered = np.sort(load)[::-1].cumsum()
+    return int(np.searchsorted(ordered, share * ordered[-1] * (1 - 1e-12)) + 1) if ordered[-1] > 0 else 0
+
+
+def by_marginals(load: np.ndarray) -> float:
+    """Share of the variance of the load that row load times column load accounts for (squared correlation)."""
+    side = round(len(load) ** 0.5)
+    grid = load.reshape(side, side)
+    fitted = np.outer(grid.sum(1), grid.sum(0)).ravel()
+    return float(np.corrcoef(load, fitted)[0, 1] ** 2) if load.std() > 0 and fitted.std() > 0 else 0.0
+
+
+def health(load: np.ndarray, weighted: np.ndarray) -> dict[str, float]:
+    """All of HEALTH for one load; `weighted` is the gate-weighted load of the same choices."""
+    values = (
+        float((load > 0).mean()), gini(load), divergence(load), divergence(weighted),
+        holders(load, 0.5), holders(load, 0.9), holders(load, 0.99), by_marginals(load),
+    )  # fmt: skip
+    return dict(zip(HEALTH, map(float, values), strict=True))
+
+
+def health_of(now: Traffic) -> dict[str, float]:
+    """The health of this traffic; KL is always given both ways, the rest by its own measure."""
+    return health(now.load, _count(now.experts, now.gates, now.size)) | {
+        "kl": divergence(np.bincount(now.experts.ravel(), minlength=now.size))
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class Chance:
+    """What a router that picks at random would show: 2.5% and 97.5% limits over `draws` simulations."""
+
+    each: tuple[float, float]  # the load of any one expert
+    line: tuple[float, float]  # the load of any one row or column
+    ordered: np.ndarray  # [2, K] limits of the load in order, the hottest first
+    top: np.ndarray  # [K] mean share of the traffic that the hottest 1, 2, … hold
+    health: pd.DataFrame  # one row per HEALTH: low, mean, high
+    draws: int
+
+
+def chance(now: Traffic, draws: int = 200, seed: int = 0) -> Chance:
+    """Simulates the random router. Fewer draws for very large memories, so that it stays quick."""
+    draws = int(np.clip(20_000_000 // max(now.size, now.experts.size * 4), 20, draws))
+    ordered, lines, rows, each = [], [], [], []
+    for experts in random_choices(now.people, now.experts.shape[1], now.size, draws, seed):
+        load, weighted = _count(experts, now.weights, now.size), _count(experts, now.gates, now.size)
+        ordered.append(np.sort(load)[::-1].astype(np.float32))
+        grid = load.reshape(now.side, now.side)
+        lines.append(np.concatenate([grid.sum(0), grid.sum(1)]))
+        each.append(load[:: max(now.size // 4096, 1)])
+        rows.append(health(load, weighted) | {"kl": divergence(_count(experts, np.ones_like(now.gates), now.size))})
+    frame, stacked = pd.DataFrame(rows), np.stack(ordered)
+    return Chance(
+        each=_limits(np.stack(each)),
+        line=_limits(np.stack(lines)),
+        ordered=np.quantile(stacked, (0.025, 0.975), axis=0),
+        top=stacked.mean(0, dtype=float).cumsum() / max(now.weights.sum(), 1e-12),
+        health=pd.DataFrame({"low": frame.quantile(0.025), "mean": frame.mean(), "high": frame.quantile(0.975)}),
+        draws=draws,
+    )
+
+
+def random_choices(people: int, k: int, size: int, draws: int, seed: int) -> Iterator[np.ndarray]:
+    """`[people, k]` different experts for each person, uniformly at random, `draws` times."""
+    rng = np.random.default_rng(seed)
+    for _ in range(draws):
+        if k * k > size:
+            yield rng.random((people, size)).argpartition(k - 1, axis=1)[:, :k]
+            continue
+        chosen = rng.integers(size, size=(people, k))
+        again = np.arange(people)
+        while len(again):  # whoever got the same expert twice draws anew
+            ordered = np.sort(chosen[again], axis=1)
+            again = again[(ordered[:, 1:] == ordered[:, :-1]).any(1)]
+            chosen[again] = rng.integers(size, size=(len(again), k))
+        yield chosen
+
+
+def experts_table(now: Traffic, band: Chance) -> pd.DataFrame:
+    """expert, row, column, load, share, times (of the even load), chance: dead, cold, usual or hot against the random router."""
+    load, numbers = now.load, np.arange(now.size)
+    low, high = band.each
+    state = np.select([load == 0, load < low, load > high], ["dead", "cold", "hot"], "usual")
+    return pd.DataFrame(
+        {
+            "expert": numbers, "row": numbers // now.side, "column": numbers % now.side, "load": load,
+            "share": load / max(load.sum(), 1e-12), "times": load / max(now.even, 1e-12), "state": state,
+        }
+    )  # fmt: skip
+
+
+def marginals(now: Traffic, band: Chance) -> pd.DataFrame:
+    """Load of every row and every column of sub-keys: half (row, column), key, load, dead (experts in it), state."""
+    grid, (low, high) = now.load.reshape(now.side, now.side), band.line
+    frames = []
+    for half, axis in (("row", 1), ("column", 0)):
+        load = grid.sum(axis)
+        state = np.select([load == 0, load < low, load > high], ["dead", "cold", "hot"], "usual")
+        dead = (grid == 0).sum(axis)
+        frames.append(pd.DataFrame({"half": half, "key": np.arange(now.side), "load": load, "dead": dead, "state": state}))
+    return pd.concat(frames, ignore_index=True)
+
+
+def lorenz(load: np.ndarray, points: int = 257) -> pd.DataFrame:
+    """experts, traffic: the share of the traffic that the least busy share of the experts carries."""
+    held = np.concatenate([[0.0], np.sort(load).cumsum()]) / max(load.sum(), 1e-12)
+    at = np.unique(np.linspace(0, len(load), min(points, len(load) + 1)).round().astype(int))
+    return pd.DataFrame({"experts": at / len(load), "traffic": held[at]})
+
+
+def batches(now: Traffic, top: int = 7, count: int = 12) -> pd.DataFrame:
+    """Figure 4, right: batch (people in the data's order), people, expert, its share of the batch; the `top` busiest experts."""
+    busiest = np.argsort(-now.load, kind="stable")[:top]
+    rows = []
+    for number, part in enumerate(np.array_split(np.arange(now.people), min(count, max(now.people, 1))), start=1):
+        load = _count(now.experts[part], now.weights[part], now.size)
+        share = load[busiest] / max(load.sum(), 1e-12)
+        rows += [(number, len(part), int(e), float(s)) for e, s in zip(busiest, share, strict=True)]
+    return pd.DataFrame(rows, columns=["batch", "people", "expert", "share"])
+
+
+def _count(experts: np.ndarray, weights: np.ndarray, size: int) -> np.ndarray:
+    return np.bincount(experts.ravel(), weights=weights.ravel(), minlength=size)
+
+
+def _limits(values: np.ndarray) -> tuple[float, float]:
+    low, high = np.quantile(values, (0.025, 0.975))
+    return float(low), float(high)

@@ -1,0 +1,89 @@
+"""Runs side by side, from their logs and the ranks of their tests: one row a run, one row an epoch."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from elastic_core.config import RunConfig
+from elastic_core.errors import InputError
+from elastic_core.runs import Run
+from elastic_core.services.person.inspect import Words
+from elastic_core.services.train import presets
+
+COLUMNS = ("run", "model", "data", "NDCG@10", "people", "best valid", "epochs", "used experts", "parameters", "seconds", "ended")
+CURVES = ("run", "epoch", "seconds", "loss", "NDCG@10", "used", "entropy")
+
+
+def runs_table(runs: list[Run]) -> pd.DataFrame:
+    """`NDCG@10`: the held-out test item against all unseen items, mean over `people`. Unreadable runs are left out."""
+    rows = []
+    for run in runs:
+        try:
+            rows.append(_row(run))
+        except (InputError, KeyError, TypeError):
+            continue
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def curves(runs: list[Run]) -> pd.DataFrame:
+    """Loss, validation NDCG@10 and use of the memory after each epoch; NaN where a model has no memory."""
+    rows = [
+        (run.name, row["epoch"], row["seconds"], row["loss"], row["valid"]["NDCG@10"], row.get("used"), row.get("entropy"))
+        for run in runs
+        for row in run.events("epoch")
+    ]
+    return pd.DataFrame(rows, columns=list(CURVES)).astype(dict.fromkeys(CURVES[2:], float))
+
+
+def metrics_csv(runs: list[Run]) -> str:
+    """The curves as text for a download."""
+    return curves(runs).to_csv(index=False)
+
+
+def system(config: RunConfig) -> str:
+    """The system's name as people know it."""
+    for variant in reversed(presets.variants()):  # the special ones before the plain one
+        if variant.model == config.model.name and all(getattr(config.model, n) == v for n, v in variant.settings.items()):
+            return variant.label
+    return config.model.name
+
+
+def hit_line(test: Mapping[str, Any] | None, words: Words) -> str | None:
+    """For how many people of the test the ten hold what came next, with its interval; None for a run that was not tested."""
+    rate = (test or {}).get("protocols", {}).get("full", {}).get("HR@10")
+    if test is None or rate is None:
+        return None
+    error = test.get("errors", {}).get("full", {}).get("HR@10")
+    interval = f", 95% interval {max(rate - 1.96 * error, 0):.0%} to {rate + 1.96 * error:.0%}" if error is not None else ""
+    return (
+        f"Over all {test.get('users', 0):,} people of the test, what came next is among their own ten for {rate:.0%} of people "
+        f"(ranked against all {words.many} they had not {words.done}{interval})."
+    )
+
+
+def _ndcg(run: Run, test: Mapping[str, Any]) -> float | None:
+    """From the ranks; a run that was tested before ranks were kept has the number in its log alone."""
+    if run.has_report:
+        return run.report().interval("full", "NDCG@10").mean
+    found = test.get("protocols", {}).get("full", {}).get("NDCG@10")
+    return None if found is None else float(found)
+
+
+def _row(run: Run) -> dict[str, Any]:
+    start, test, end = run.last("start") or {}, run.last("test") or {}, run.last("end")
+    epochs = run.events("epoch")
+    last = epochs[-1] if epochs else {}
+    return {
+        "run": run.name,
+        "model": system(run.config),
+        "data": start.get("data", run.config.data.source),
+        "NDCG@10": _ndcg(run, test),
+        "people": test.get("users"),
+        "best valid": max((row["valid"]["NDCG@10"] for row in epochs), default=None),
+        "epochs": len(epochs),
+        "used experts": test.get("used", last.get("used")),
+        "parameters": start.get("parameters"),
+        "seconds": end["seconds"] if end else last.get("seconds"),
+        "ended": end["reason"] if end and test else "not finished",
+    }
