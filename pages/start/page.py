@@ -110,14 +110,14 @@ def onwards() -> None:
     many = words.many
     strongest = f"expert {here.heard[0]}" if here.heard else "one expert"
     cards = (
-        ("explore/journey", "Journey", "route", f"What if the history were different? Take {many} out, or add some."),
-        ("explore/experts", "Experts", "hub", f"What does {strongest} stand for, and does it matter? Its people and its {many}."),
-        ("learn/product_keys", "Product keys", "grid_on", "How does a query find the best squares without looking at all?"),
-        ("build/train", "Train", "model_training", "What if there were more experts, or fewer? Train it, on your own file too."),
+        ("journey", "Journey", "route", f"What if the history were different? Take {many} out, or add some."),
+        ("experts", "Experts", "hub", f"What does {strongest} stand for, and does it matter? Its people and its {many}."),
+        ("keys", "Product keys", "grid_on", "How does a query find the best squares without looking at all?"),
+        ("train", "Train", "model_training", "What if there were more experts, or fewer? Train it, on your own file too."),
     )
     for place, (page, name, icon, text) in zip(st.columns(len(cards), border=True), cards, strict=True):
         with place:
-            st.page_link(f"{page}.py", label=f"**{name}**", icon=f":material/{icon}:")
+            st.page_link(f"{page}/page.py", label=f"**{name}**", icon=f":material/{icon}:")
             st.markdown(text)
 
 

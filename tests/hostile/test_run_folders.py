@@ -177,7 +177,7 @@ def test_a_second_run_that_cannot_be_shown_is_one_sentence(broken: Callable[[Bre
     assert not app.exception
 
 
-PAGES = ("", *(f"{name}.py" for name in ("explore/experts", "explore/traffic", "explore/memory_map", "build/train")))
+PAGES = ("", *(f"{name}/page.py" for name in ("experts", "traffic", "map", "train")))
 
 
 @pytest.mark.slow
