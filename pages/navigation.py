@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from pages.frame import sidebar
+from pages.frame import present, sidebar
 from pages.kit import plot, view
 from pages.tour import panel
 
@@ -10,6 +10,7 @@ st.set_page_config(
     page_title="ELASTIC",
     page_icon=plot.favicon(),
     layout="wide",
+    initial_sidebar_state="collapsed" if present.on() else "auto",
     menu_items={"About": "ELASTIC: a recommender that compresses a history through interest experts."},
 )
 page = st.navigation(
@@ -37,6 +38,7 @@ page = st.navigation(
         ],
     }
 )
+present.enlarge()
 sidebar.sidebar()
 view.begin()
 panel.arrive()

@@ -15,7 +15,7 @@ from elastic_core.services import public
 from elastic_core.services.person import inspect
 from elastic_core.text import code as quoted
 from elastic_core.text import markdown as plain
-from pages.frame import locks
+from pages.frame import locks, present
 from pages.frame.locks import lockable, locked
 from pages.kit import cache
 
@@ -37,6 +37,7 @@ __all__ = [
 
 RUNS = Path(__file__).resolve().parents[2] / "checkpoints"
 CONTEXT, WANTED = "shell_context", "shell_wanted_run"
+CLASS, TEACH = "class", "teach"  # in an address: the class a visitor is in, and the key of whoever holds it
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,8 @@ def surprise() -> None:
 def link(**more: str | int) -> str:
     """The full address of this view, the chosen run and person written out."""
     now = context()
-    shown = {key: value for key, value in st.query_params.to_dict().items() if key != locks.PARAMETER}
+    ours = (locks.PARAMETER, CLASS, TEACH, present.KEY)
+    shown = {key: value for key, value in st.query_params.to_dict().items() if key not in ours}
     return f"{st.context.url or ''}?{urlencode({**shown, 'run': now.run.name, 'user': now.user + 1, **more})}"
 
 

@@ -18,7 +18,7 @@ from pages.frame.locks import locked
 from pages.frame.shell import Context, plain, quoted
 from pages.kit import cache
 from pages.kit.control import number
-from pages.tour import panel
+from pages.tour import classroom, panel
 
 NOTICE = "shell_notice"
 
@@ -28,6 +28,7 @@ def sidebar() -> None:
     garbage.keep_short()
     machine.one_thread_each()
     locks.read()
+    classroom.read()
     asked = {key: _asked(key) for key in ("run", "vs", "user", "expert")}
     runs = {run.name: run for run in cache.runs(shell.RUNS, _preference)}
     place = st.empty()
@@ -55,6 +56,7 @@ def close() -> None:
         locks.named()
         with st.sidebar:
             locks.builder(shell.link())
+            classroom.panel()
 
 
 def open_first() -> None:

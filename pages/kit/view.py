@@ -11,7 +11,7 @@ from plotly.basedatatypes import BaseFigure
 
 from elastic_core import text
 from elastic_core.services import exports
-from pages.frame import shell
+from pages.frame import present, shell
 from pages.kit import plot
 
 Mode = Literal["points", "box", "lasso"]
@@ -46,9 +46,17 @@ def chart(
 ) -> None:
     """A figure with its explanation, its table and its files. With `on_select`, read `st.session_state[key]` there."""
     chosen: dict[str, Any] = {"on_select": _later(key, on_select), "selection_mode": selection_mode} if on_select else {}
-    st.plotly_chart(figure, key=key, config=plot.CONFIG, alt=alt, **chosen)
+    shown = _larger(figure) if present.on() else figure
+    st.plotly_chart(shown, key=key, config=plot.CONFIG, alt=alt, **chosen)
     remember(key, table)
     _below(key, about, table, alt, figure)
+
+
+def _larger(figure: BaseFigure) -> dict[str, Any]:
+    shown: dict[str, Any] = figure.to_dict()
+    layout = shown.setdefault("layout", {})
+    layout["font"] = {**layout.get("font", {}), "size": present.FIGURES}
+    return shown
 
 
 def _later(key: str, call: Callable[[], None]) -> Callable[[], None]:

@@ -6,6 +6,7 @@ from elastic_core.errors import InputError
 from elastic_core.services.tour.answers import Answer, Asked
 from pages.frame import shell
 from pages.kit import cache
+from pages.tour import classroom
 from pages.tour.steps import STEPS, Step
 
 PARAMETER, AT, ARRIVED = "tour", "tour_at", "tour_arrived"
@@ -32,6 +33,8 @@ def button() -> None:
 
 def arrive() -> None:
     """Takes the visitor to the stop's page with its settings, once per stop. Called before the page runs."""
+    if there := classroom.going():
+        _go(there)
     stop = at()
     if not stop:
         st.query_params.pop(PARAMETER, None)
@@ -73,14 +76,15 @@ def panel() -> None:
 def _question(stop: int, step: Step) -> None:
     """A bet first, then what was measured."""
     bet = st.radio(f"**Your bet.** {step.question}", step.options, index=None, key=f"tour_bet_{stop}", horizontal=True)
-    if bet is None:
+    shown = classroom.bet(stop, step, bet)
+    if not shown or (bet is None and not classroom.code()):
         return
     answer = _measured(step)
     if answer is None:
         st.info("This stop’s answer needs a run with an interest memory. Choose an ELASTIC run on the left.")
         return
     right = step.options[answer.option]
-    verdict = "Right." if bet == right else f"Not here: **{right}**."
+    verdict = "Right." if bet == right else f"Not here: **{right}**." if bet else f"It is **{right}**."
     (st.success if bet == right else st.info)(f"{verdict} {shell.plain(answer.reason)}")
 
 
@@ -108,6 +112,7 @@ def _go(stop: int) -> None:
     if not stop and st.session_state.get(AT):
         st.session_state["tour_left"] = st.session_state[AT] if st.session_state[AT] < len(STEPS) else None
     st.session_state[AT] = stop
+    classroom.lead(stop)
     st.session_state.pop(ARRIVED, None)
     if stop and "expert" in STEPS[stop - 1].bound:
         shell.look_at(None)

@@ -1,0 +1,172 @@
+"""A class in the app: one code for everybody, bets counted together, answers shown when the teacher says so.
+
+The address carries it: `class=ABCDEF` for everybody, `teach=KEY` for the teacher alone; links for others leave the key out.
+"""
+
+import re
+import secrets
+from urllib.parse import urlencode
+
+import streamlit as st
+
+from elastic_core.services.tour import classes
+from elastic_core.services.tour.classes import Classes
+from pages.frame import present, shell
+from pages.kit.kept import kept
+from pages.tour import worksheet
+from pages.tour.steps import STEPS, Step
+
+CODE, KEY, ME, SAID = "class_code", "class_key", "class_me", "class_said"
+OUT, GOES = "class_out", "class_goes"
+POLL = 3  # seconds between two looks of a waiting browser
+
+
+@kept(1)
+def _classes() -> Classes:
+    return Classes()
+
+
+def read() -> None:
+    """What the address says of a class; stays for the visit and in the address. Called by the frame before any widget."""
+    key, code = st.query_params.get(shell.TEACH), st.query_params.get(shell.CLASS)
+    if key is not None and re.fullmatch(r"[A-Za-z0-9_-]{16}", key):
+        st.session_state[KEY], code = key, classes.code(key)
+    if code is not None:
+        code = code.strip().upper()
+        st.session_state[SAID] = None if classes.is_code(code) else code
+        st.session_state[CODE] = code if classes.is_code(code) else None
+    if st.session_state.get(CODE):
+        st.query_params[shell.CLASS] = st.session_state[CODE]
+        if st.session_state.get(KEY):
+            st.query_params[shell.TEACH] = st.session_state[KEY]
+    else:
+        st.query_params.pop(shell.CLASS, None)
+        st.query_params.pop(shell.TEACH, None)
+
+
+def code() -> str | None:
+    """The code of the class this visitor is in."""
+    found: str | None = st.session_state.get(CODE)
+    return found
+
+
+def teaches() -> bool:
+    return bool(st.session_state.get(KEY))
+
+
+def panel() -> None:
+    """In the sidebar: open a class, its code and link, the worksheet, presenter mode, and starting over."""
+    inside, name = code(), "Class"
+    if wrong := st.session_state.get(SAID):
+        st.warning(f"{shell.quoted(wrong)} is no code of a class: a code has {classes.LENGTH} letters or digits.")
+    with st.popover(f"{name} {inside}" if inside else name, icon=":material/groups:", key="class_panel", width="stretch"):
+        if not inside:
+            st.write("Open a class: everybody with its link bets on the tour’s questions together; you show the answers.")
+            st.button("Open a class", key="class_open", icon=":material/add:", on_click=_open)
+        else:
+            here = _classes().come(inside, _me())
+            st.write(f"**{inside}** · {here} {'visitor' if here == 1 else 'visitors'} so far. The link for everybody:")
+            st.code(_link(inside), language=None, wrap_lines=True)
+            if teaches():
+                st.caption("Only your own address can show the answers: keep it, and give away the link above.")
+            if "//127.0.0.1" in _link(inside) or "//localhost" in _link(inside):
+                st.caption("This server answers this machine only; README, “For a class”, says how thirty others reach it.")
+            st.button("Leave the class", key="class_leave", icon=":material/logout:", on_click=_leave)
+        present.switch()
+        st.download_button(
+            "Worksheet to print", worksheet.html, "elastic-worksheet.html", "text/html", key="class_sheet", on_click="ignore",
+            icon=":material/print:", help="The tour’s stops, tasks and questions on paper. Opens and prints in any browser.",
+        )  # fmt: skip
+        st.button(
+            "Start over", key="class_over", icon=":material/restart_alt:", on_click=_over,
+            help="Forgets everything this visit chose, edited, bet and named, as for the next pupil.",
+        )  # fmt: skip
+
+
+def bet(stop: int, step: Step, chosen: str | None) -> bool:
+    """Counts a visitor's bet. True if the answer may be shown: outside a class, or when the teacher has released it."""
+    inside = code()
+    if inside is None:
+        return True
+    shared = _classes()
+    shared.come(inside, _me())
+    if chosen is not None:
+        shared.bet(inside, _me(), stop, step.options.index(chosen))
+    _tally(inside, stop, step)
+    return shared.released(inside, stop)
+
+
+def lead(stop: int) -> None:
+    """The teacher went to this stop."""
+    if teaches():
+        _classes().lead(st.session_state[KEY], stop)
+
+
+@st.fragment(run_every=POLL)
+def _tally(inside: str, stop: int, step: Step) -> None:
+    """How the class has bet: always for the teacher, with the answer for everybody else. Looks again by itself."""
+    shared, out = _classes(), _classes().released(inside, stop)
+    counts, before = shared.counts(inside, stop, len(step.options)), st.session_state.get(OUT, (stop, out))
+    st.session_state[OUT] = (stop, out)
+    if GOES in st.session_state or (before[0] == stop and before[1] != out):
+        st.rerun()  # the whole page: it goes elsewhere, or shows the answer
+    many = f"{sum(counts)} {'bet' if sum(counts) == 1 else 'bets'} in class {inside}"
+    if out or teaches():
+        st.markdown(f":material/groups: {many}: " + " · ".join(f"{o} **{n}**" for o, n in zip(step.options, counts, strict=True)))
+    else:
+        st.markdown(f":material/groups: {many}. The answer comes when your teacher shows it.")
+    if teaches():
+        label = "Hide the answer again" if out else "Show the answer to the class"
+        st.button(label, key="class_release", icon=":material/visibility:", on_click=_release, args=(stop, not out))
+    elif (there := shared.leads(inside)) and there != stop:
+        st.button(f"Your teacher is at stop {there}", key="class_follow", icon=":material/directions_walk:", on_click=_follow)
+
+
+def _follow() -> None:
+    inside = code()
+    if inside and (there := _classes().leads(inside)):
+        st.session_state[GOES] = there
+
+
+def going() -> int | None:
+    """The stop that a visitor asked to be taken to, once."""
+    there: int | None = st.session_state.pop(GOES, None)
+    return there if there and 1 <= there <= len(STEPS) else None
+
+
+def _release(stop: int, out: bool) -> None:
+    if teaches():
+        _classes().release(st.session_state[KEY], stop, out)
+
+
+def _open() -> None:
+    st.session_state[KEY] = key = classes.new_key()
+    st.session_state[CODE], st.session_state[SAID] = classes.code(key), None
+
+
+def _leave() -> None:
+    for name in (KEY, CODE, SAID):
+        st.session_state.pop(name, None)
+    for name in (shell.TEACH, shell.CLASS):
+        st.query_params.pop(name, None)
+
+
+def _over() -> None:
+    """A fresh visit on the same address; the class stays."""
+    kept = {name: st.session_state[name] for name in (KEY, CODE, ME) if name in st.session_state}
+    st.session_state.clear()
+    st.session_state.update(kept)
+    st.query_params.clear()
+
+
+def _me() -> str:
+    """A name that only counts: made up for this visit."""
+    if ME not in st.session_state:
+        st.session_state[ME] = secrets.token_hex(8)
+    name: str = st.session_state[ME]
+    return name
+
+
+def _link(inside: str) -> str:
+    base = (st.context.url or "").split("?")[0]
+    return f"{base}?{urlencode({shell.CLASS: inside, 'tour': 1})}"

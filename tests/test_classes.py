@@ -1,0 +1,76 @@
+"""Classes: bets are counted once a visitor, only the key releases, a restarted server knows its teacher, strangers fill nothing."""
+
+import threading
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from elastic_core.services.tour import classes
+from elastic_core.services.tour.classes import CLASSES, VISITORS, Classes
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 3), st.integers(0, 2), st.booleans()), max_size=60))
+def test_a_class_counts_every_visitors_last_bet_before_the_answer_was_out(acts: list[tuple[int, int, int, bool]]) -> None:
+    key, shared = classes.new_key(), Classes()
+    code, last, out = classes.code(key), dict[tuple[int, int], int](), set[int]()
+    for visitor, stop, option, releases in acts:
+        shared.come(code, str(visitor))
+        shared.bet(code, str(visitor), stop, option)
+        if stop not in out:
+            last[visitor, stop] = option
+        if releases:
+            shared.release(key, stop)
+            out.add(stop)
+    for stop in (1, 2, 3):
+        bets = [option for (_, at), option in last.items() if at == stop]
+        assert shared.counts(code, stop, 3) == [bets.count(option) for option in range(3)]
+        assert shared.released(code, stop) == (stop in out)
+
+
+def test_only_the_key_of_a_class_releases_and_it_does_so_on_a_restarted_server() -> None:
+    key, other, shared = classes.new_key(), classes.new_key(), Classes()
+    code = classes.code(key)
+    assert classes.is_code(code) and code != classes.code(other) and key not in code
+    shared.release(other, 1)
+    shared.release(code, 1)  # the code is no key
+    assert not shared.released(code, 1)
+    shared.release(key, 1)
+    shared.lead(key, 4)
+    assert shared.released(code, 1) and not shared.released(code, 2) and shared.leads(code) == 4
+    shared.release(key, 1, out=False)
+    assert not shared.released(code, 1)
+    fresh = Classes()
+    fresh.release(key, 2)
+    assert fresh.released(code, 2)
+
+
+def test_strangers_with_made_up_codes_and_crowds_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    shared, codes = Classes(), [classes.code(str(n)) for n in range(3 * CLASSES)]
+    for code in codes:
+        shared.come(code, "me")
+    assert len(shared) == CLASSES
+    for visitor in range(2 * VISITORS):
+        here = shared.come(codes[-1], str(visitor))
+        shared.bet(codes[-1], str(visitor), 1, 0)
+    assert here == VISITORS == shared.counts(codes[-1], 1, 2)[0] + 1  # "me" has not bet
+    now = classes.time.monotonic() + classes.SILENT + 1
+    monkeypatch.setattr(classes.time, "monotonic", lambda: now)
+    assert shared.come(codes[-1], "tomorrow") == 1
+
+
+def test_thirty_at_once() -> None:
+    key, shared = classes.new_key(), Classes()
+    code = classes.code(key)
+
+    def visit(visitor: int) -> None:
+        for option in (0, 1, 0, visitor % 2):
+            shared.come(code, str(visitor))
+            shared.bet(code, str(visitor), 1, option)
+
+    threads = [threading.Thread(target=visit, args=(visitor,)) for visitor in range(30)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert shared.counts(code, 1, 2) == [15, 15]
