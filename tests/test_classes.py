@@ -1,4 +1,4 @@
-"""Classes: bets are counted once a visitor, only the key releases, a restarted server knows its teacher, strangers fill nothing."""
+"""Classes: bets are counted once a visitor, only the key releases, a restarted server knows its teacher, all is bounded."""
 
 import threading
 
