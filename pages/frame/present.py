@@ -2,25 +2,35 @@
 
 import streamlit as st
 
-KEY = "present"
+KEY, ON, SWITCH = "present", "present_on", "present_switch"
 LARGER = "<style>:root{font-size:125%}</style>"  # every size of Streamlit's is a multiple of the root's
 FIGURES = 17  # pixels of a figure's letters; 12 otherwise
 
 
 def on() -> bool:
-    """Is it on? Known before the switch is drawn."""
-    return bool(st.session_state.get(KEY, st.query_params.get(KEY) == "true"))
-
-
-def switch() -> None:
-    """In the sidebar."""
-    st.toggle(
-        "Presenter mode", key=KEY, bind="query-params",
-        help="Larger type and figures, and the sidebar folded away; » at the upper left brings it back.",
-    )  # fmt: skip
+    """Is it on? What the address says; stays for the visit and in the address."""
+    asked = st.query_params.get(KEY)
+    if asked is not None:
+        st.session_state[ON] = asked == "true"
+    return bool(st.session_state.get(ON))
 
 
 def enlarge() -> None:
     """Called by navigation.py before anything is drawn."""
     if on():
+        st.query_params[KEY] = "true"
         st.html(LARGER)
+
+
+def switch() -> None:
+    """In the sidebar."""
+    st.session_state[SWITCH] = on()
+    st.toggle(
+        "Presenter mode", key=SWITCH, on_change=_turn,
+        help="Larger type and figures, and the sidebar folded away; » at the upper left brings it back.",
+    )  # fmt: skip
+
+
+def _turn() -> None:
+    st.session_state[ON] = st.session_state[SWITCH]
+    st.query_params.pop(KEY, None)

@@ -4,10 +4,11 @@ import re
 from collections.abc import Callable
 
 import pytest
-from driving import healthy, press, said
+from driving import healthy, html, press, said
 from streamlit.testing.v1 import AppTest
 
 from elastic_core.services.tour import classes
+from pages.frame import present
 from pages.tour import worksheet
 from pages.tour.steps import STEPS
 
@@ -61,3 +62,10 @@ def test_the_worksheet_holds_every_stop_and_is_text() -> None:
         assert all(f"</span>{worksheet._plain(option)}" in page for option in step.options)
     ours = {"html", "meta", "title", "style", "h1", "h2", "p", "b", "section", "span", "div"}
     assert set(re.findall(r"</?([a-z0-9]+)", page)) <= ours
+
+
+def test_presenter_mode_is_switched_on_by_the_address_and_off_by_its_switch(opened: Open) -> None:
+    app = opened("traffic/page.py", run="tiny", present="true")
+    assert present.LARGER in html(app) and app.query_params["present"] == ["true"]
+    healthy(app.toggle(key="present_switch").set_value(False).run())
+    assert present.LARGER not in html(app) and "present" not in app.query_params
