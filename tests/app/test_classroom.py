@@ -66,6 +66,6 @@ def test_the_worksheet_holds_every_stop_and_is_text() -> None:
 
 def test_presenter_mode_is_switched_on_by_the_address_and_off_by_its_switch(opened: Open) -> None:
     app = opened("traffic/page.py", run="tiny", present="true")
-    assert present.LARGER in html(app) and app.query_params["present"] == ["true"]
+    assert present.LARGER in html(app) and app.query_params["present"] == "true"
     healthy(app.toggle(key="present_switch").set_value(False).run())
     assert present.LARGER not in html(app) and "present" not in app.query_params
