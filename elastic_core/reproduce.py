@@ -57,6 +57,7 @@ PEERS: dict[str, dict[str, tuple[str, ...]]] = {
     "sma": {"ctreg": ("model.ctreg_weight=0.1",)},
 }
 SIDES, EXPERTS = (8, 16, 32, 64, 128, 256, 512), (4, 8, 16)  # Figure 5
+SMALL_SIDES = (8, 16, 32, 64)  # the same where there are fewer people than experts of the larger ones
 SEEDS = (0, 1, 2)
 
 
@@ -100,6 +101,7 @@ def _planted() -> Iterator[Row]:
     for seed in SEEDS:
         for model, variant in (("elastic-slots", ""), ("elastic-slots", "memory-none"), ("sasrec", ""), ("elastic", "")):
             yield _row("planted-64", model, variant, seed)
+    yield from _sizes("planted", SMALL_SIDES)
     yield _row("planted-64", "sasrec", "repeats")
     for variant in SLOT_VARIANTS:
         if variant != "memory-none":
@@ -121,6 +123,7 @@ def _movielens_100k() -> Iterator[Row]:
     for variant in VARIANTS:
         if variant != "repeats":
             yield _row("ml-100k", "elastic", variant)
+    yield from _sizes("ml-100k", SMALL_SIDES)
     for seed in SEEDS:
         for model, variants in PEERS.items():
             for variant in ("", *variants):
@@ -137,11 +140,16 @@ def _movielens_1m() -> Iterator[Row]:
             yield _row("ml-1m", model, seed=seed)
     for variant in VARIANTS:
         yield _row("ml-1m", "elastic", variant)
-    base = recipe("ml-1m").to_dict()["model"]
-    for name, values in (("side", SIDES), ("k", EXPERTS)):
+    yield from _sizes("ml-1m", SIDES)
+
+
+def _sizes(data: str, sides: tuple[int, ...]) -> Iterator[Row]:
+    """Figure 5: other numbers of experts, and of those that are retrieved."""
+    base = recipe(data).to_dict()["model"]
+    for name, values in (("side", sides), ("k", EXPERTS)):
         for value in values:
             if value != base[name]:
-                yield _row("ml-1m", "elastic", f"{name}-{value}", extra=(f"model.{name}={value}",))
+                yield _row(data, "elastic", f"{name}-{value}", extra=(f"model.{name}={value}",))
 
 
 def _row(data: str, model: str, variant: str = "", seed: int = 0, extra: tuple[str, ...] = ()) -> Row:

@@ -16,7 +16,7 @@ from elastic_core.evaluation import verdict
 from elastic_core.evaluation.candidates import PROTOCOLS
 from elastic_core.evaluation.compare import Comparison, holm
 from elastic_core.evaluation.evaluate import Report
-from elastic_core.reproduce import Row, rows, status
+from elastic_core.reproduce import EXPERTS, SIDES, Row, rows, status
 from elastic_core.runs import Run
 
 METRICS = ("NDCG@10", "HR@10")
@@ -42,6 +42,8 @@ ELASTIC_VARIANTS = {
     "norm-layer": "layer norm instead of whitening, no balance term",
     "gate-none": "no gate, no balance term: Algorithm 1 as printed, a frozen random router",
     "repeats": "with a learned number for what was met before (ours)",
+    **{f"side-{side}": f"{side**2:,} experts (√K = {side})" for side in SIDES},
+    **{f"k-{k}": f"k = {k} retrieved" for k in EXPERTS},
 }
 SLOT_VARIANTS = {
     "memory-none": "no memory: the same slots for k interests that everybody shares",
