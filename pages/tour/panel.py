@@ -1,4 +1,4 @@
-"""The guided tour: one panel above the page, bound to the address (`tour=3`), left and taken up again at any time."""
+"""The guided tour: one card at the lower edge of the window, bound to the address (`tour=3`), left and taken up at any time."""
 
 import streamlit as st
 
@@ -10,7 +10,8 @@ from pages.tour import classroom
 from pages.tour.steps import STEPS, Step
 
 PARAMETER, AT, ARRIVED = "tour", "tour_at", "tour_arrived"
-MEASURED = "tour_measured"
+MEASURED, FOLDED = "tour_measured", "tour_folded"
+HEIGHT = 250  # pixels of the card; what is longer scrolls within
 
 
 def at() -> int:
@@ -51,31 +52,38 @@ def arrive() -> None:
 
 
 def panel() -> None:
-    """The stop, above the page."""
+    """The stop, docked: the page scrolls above it, so it neither covers nor pushes away what it points at."""
     stop = at()
     if not stop:
         return
     step = STEPS[stop - 1]
-    with st.container(border=True, key="tour_panel"):
-        end = "" if step.title.endswith("?") else "."
-        st.markdown(f"**Tour, {stop} of {len(STEPS)}: {step.title}{end}** {step.text}")
-        done = ":material/check_circle:" if step.done(st.session_state) else ":material/radio_button_unchecked:"
-        st.markdown(f":material/visibility: Look at {step.look}\n\n{done} {step.task}")
-        _question(stop, step)
-        with st.container(horizontal=True):
+    end = "" if step.title.endswith("?") else "."
+    folded = bool(st.session_state.get(FOLDED))
+    with st.bottom, st.container(border=True, key="tour_panel", height="content" if folded else HEIGHT, gap="small"):
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            st.markdown(f"**Tour, {stop} of {len(STEPS)}: {step.title}{end}**", width="stretch")
+            if st.session_state.get(ARRIVED) == stop:
+                st.page_link(step.page, label="Its page", icon=":material/place:")
             st.button("Back", key="tour_back", icon=":material/arrow_back:", on_click=_go, args=(stop - 1,), disabled=stop == 1)
             last = stop == len(STEPS)
             st.button(
                 "Finish" if last else "Next stop", key="tour_next", icon=":material/arrow_forward:", type="primary",
                 on_click=_go, args=(0 if last else stop + 1,),
             )  # fmt: skip
-            if st.session_state.get(ARRIVED) == stop:
-                st.page_link(step.page, label="To this stop’s page", icon=":material/place:")
+            st.button("Unfold" if folded else "Fold", key="tour_fold", on_click=_fold, type="tertiary")
+        if folded:
+            return
+        does, bets, answers = st.columns([5, 3, 3])
+        done = ":material/check_circle:" if step.done(st.session_state) else ":material/radio_button_unchecked:"
+        does.markdown(f"{step.text}\n\n{done} {step.task}\n\n:material/visibility: Look at {step.look}")
+        with bets:
+            bet = st.radio(f"**Your bet.** {step.question}", step.options, index=None, key=f"tour_bet_{stop}")
+        with answers:
+            _answer(stop, step, bet)
 
 
-def _question(stop: int, step: Step) -> None:
+def _answer(stop: int, step: Step, bet: str | None) -> None:
     """A bet first, then what was measured."""
-    bet = st.radio(f"**Your bet.** {step.question}", step.options, index=None, key=f"tour_bet_{stop}", horizontal=True)
     shown = classroom.bet(stop, step, bet)
     if not shown or (bet is None and not classroom.code()):
         return
@@ -106,6 +114,10 @@ def _measure(step: Step) -> Answer:
         return step.answer(Asked(now.run, now.model, now.dataset, now.user, traffic, shell.RUNS, now.split))
     except InputError as error:
         return Answer(0, f"It could not be measured here: {error}")
+
+
+def _fold() -> None:
+    st.session_state[FOLDED] = not st.session_state.get(FOLDED)
 
 
 def _go(stop: int) -> None:
