@@ -28,6 +28,7 @@ from elastic_core.runs import CONFIG, EVENTS, WEIGHTS, Run, list_runs
 from elastic_core.services.keys import checks, gate
 from elastic_core.services.keys.search import first_memory
 from elastic_core.services.person.inspect import good_example
+from elastic_core.services.train import run_table
 from elastic_core.services.train.estimate import Estimate, estimate
 from pages.kit.kept import kept, size
 
@@ -63,6 +64,21 @@ def tested(run: Run) -> dict[str, Any] | None:
 @kept(64)
 def _tested(path: str, stamp: str, _run: Run) -> dict[str, Any] | None:
     return _run.last("test")
+
+
+def runs_table(runs: list[Run]) -> DataFrame:
+    """One row a run; only what changed is read again."""
+    return _runs_table(tuple((str(run.path), stamp(run)) for run in runs), runs)
+
+
+@kept(4)
+def _runs_table(known: tuple[tuple[str, str], ...], _runs: list[Run]) -> DataFrame:
+    return run_table.runs_table(_runs, lambda run: _run_row(str(run.path), stamp(run), run))
+
+
+@kept(512)
+def _run_row(path: str, stamp: str, _run: Run) -> dict[str, Any]:
+    return run_table.run_row(_run)
 
 
 @dataclass

@@ -11,14 +11,20 @@ COLUMNS = {"loss": ("loss",), "NDCG@10": ("NDCG@10",), "used": ("used", "entropy
 HEIGHT = 290
 
 
+def shown(frame: pd.DataFrame) -> list[str]:
+    """Which curves there are: without any memory, none of its use."""
+    return [name for name in COLUMNS if name != "used" or frame["used"].notna().any()]
+
+
 def curves(frame: pd.DataFrame, colours: Palette, x: str = "epoch") -> dict[str, go.Figure]:
-    """Loss, NDCG@10 and use of the memory by epoch or seconds, one line a run. Without any memory, no third figure."""
-    runs = list(dict.fromkeys(frame["run"]))
-    figures = {name: _figure(frame, runs, colours, x, COLUMNS[name]) for name in ("loss", "NDCG@10")}
-    if frame["used"].notna().any():
-        figures["used"] = _figure(frame, runs, colours, x, COLUMNS["used"])
-        figures["used"].update_yaxes(range=[0, 1.05], tickformat=".0%")
-    return figures
+    """All of them."""
+    return {name: curve(name, frame, colours, x) for name in shown(frame)}
+
+
+def curve(name: str, frame: pd.DataFrame, colours: Palette, x: str = "epoch") -> go.Figure:
+    """Loss, NDCG@10 or use of the memory by epoch or seconds, one line a run."""
+    figure = _figure(frame, list(dict.fromkeys(frame["run"])), colours, x, COLUMNS[name])
+    return figure.update_yaxes(range=[0, 1.05], tickformat=".0%") if name == "used" else figure
 
 
 def alt(column: str, frame: pd.DataFrame) -> str:

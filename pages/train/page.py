@@ -4,7 +4,6 @@ import streamlit as st
 
 from elastic_core.errors import InputError
 from elastic_core.runs import Run
-from elastic_core.services.train import run_table
 from pages.frame import shell
 from pages.kit import cache, view
 from pages.train import form, live
@@ -47,5 +46,5 @@ train_runs.take_away(runs)
 with price:
     form.start(config)
 if runs:
-    view.remember("runs", run_table.runs_table(runs))
+    view.remember("runs", cache.runs_table(runs))
 view.foot("python -m elastic_core train --help")

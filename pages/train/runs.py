@@ -7,7 +7,7 @@ import streamlit as st
 from elastic_core.runs import EVENTS, Run, unreadable_runs
 from elastic_core.services.train import presets, run_table
 from pages.frame import shell
-from pages.kit import plot, unreadable, view
+from pages.kit import cache, plot, unreadable, view
 from pages.kit.control import one_of
 from pages.kit.view import About
 from pages.train import charts
@@ -55,7 +55,7 @@ def table(runs: list[Run]) -> None:
     )
     formats = {name: st.column_config.NumberColumn(format=form) for name, form in FORMATS.items()}
     alt = "All runs: model, data, test result with the number of people, use of the experts, seconds and how each ended"
-    st.dataframe(run_table.runs_table(runs), hide_index=True, column_config=formats, alt=alt, key="train_table")
+    st.dataframe(cache.runs_table(runs), hide_index=True, column_config=formats, alt=alt, key="train_table")
 
 
 def compare(runs: list[Run]) -> None:
@@ -71,7 +71,8 @@ def compare(runs: list[Run]) -> None:
     x = one_of("Along", ["epoch", "seconds"], key="train_along", default="epoch", place=right)
     if chosen:
         frame = run_table.curves([trained[name] for name in chosen])
-        figures = charts.curves(frame, plot.palette(shell.is_dark()), x)
+        palette = plot.palette(shell.is_dark())
+        figures = {column: cache.drawn(charts.curve, column, frame, palette, x) for column in charts.shown(frame)}
         for place, (column, figure) in zip(st.columns(len(figures)), figures.items(), strict=True):
             with place:
                 shown = frame[["run", "epoch", "seconds", *charts.COLUMNS[column]]]

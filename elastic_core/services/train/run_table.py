@@ -1,6 +1,6 @@
 """Runs side by side, from their logs and the ranks of their tests: one row a run, one row an epoch."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pandas as pd
@@ -15,12 +15,14 @@ COLUMNS = ("run", "model", "data", "NDCG@10", "people", "best valid", "epochs", 
 CURVES = ("run", "epoch", "seconds", "loss", "NDCG@10", "used", "entropy")
 
 
-def runs_table(runs: list[Run]) -> pd.DataFrame:
-    """`NDCG@10`: the held-out test item against all unseen items, mean over `people`. Unreadable runs are left out."""
+def runs_table(runs: list[Run], row: Callable[[Run], dict[str, Any]] | None = None) -> pd.DataFrame:
+    """`NDCG@10`: the held-out test item against all unseen items, mean over `people`. Unreadable runs are left out.
+
+    `row` is `run_row`, or something that remembers what it said."""
     rows = []
     for run in runs:
         try:
-            rows.append(_row(run))
+            rows.append((row or run_row)(run))
         except (InputError, KeyError, TypeError):
             continue
     return pd.DataFrame(rows, columns=list(COLUMNS))
@@ -70,7 +72,8 @@ def _ndcg(run: Run, test: Mapping[str, Any]) -> float | None:
     return None if found is None else float(found)
 
 
-def _row(run: Run) -> dict[str, Any]:
+def run_row(run: Run) -> dict[str, Any]:
+    """A run's row. Raises InputError, KeyError or TypeError for a run that cannot be read."""
     start, test, end = run.last("start") or {}, run.last("test") or {}, run.last("end")
     epochs = run.events("epoch")
     last = epochs[-1] if epochs else {}
