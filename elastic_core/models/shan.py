@@ -5,6 +5,8 @@ attention over what somebody liked long ago gives one vector, and attention over
     β   = softmax over {u_long} ∪ S of  u · ReLU(W₂ y + b₂)    state = β₀ u_long + Σ_{j in S} β_j x_j
 
 so the state is one mean of the events, Σ ω_j x_j with ω_j = β₀ α_j or β_j; its inner product with an item's row is the score.
+As in the paper one table is read and scored with, so what was just met is always alike: SHAN cannot learn by heart which item
+follows which, as others can.
 
     S   paper: the items of the running session, a day's. Here the last `short` events: data say nothing of sessions, and the
         films of one day are many
@@ -33,17 +35,19 @@ from elastic_core.config import Within
 from elastic_core.data.batches import Batch
 from elastic_core.data.catalog import Catalog
 from elastic_core.errors import InputError
-from elastic_core.layers.embedding import EventEmbedding
+from elastic_core.layers.embedding import SPREAD, EventEmbedding
 from elastic_core.layers.intensity import Intensity
 from elastic_core.models.contract import Encoded, Scorer, Variant
 from elastic_core.models.modulated import Modulated, ModulatedConfig
 from elastic_core.models.registry import register
 
+READ = 0.3  # standard deviation of events at the start: where they are small, all are alike to attention, and little moves
+
 
 @dataclass(frozen=True, kw_only=True)
 class SHANConfig(ModulatedConfig, name="shan"):
     label: ClassVar[str] = "SHAN"
-    short: Annotated[int, Within(1, 131_072)] = 5  # events of S
+    short: Annotated[int, Within(1, 131_072)] = 3  # events of S
     personal: Literal["history", "none"] = "history"
     intensity: Literal["none", "state", "event"] = "none"
 
@@ -73,6 +77,7 @@ class SHAN(Modulated):
         super().__init__(config, catalog)
         self.reads_times = config.intensity != "none"
         self.events = EventEmbedding(self.n_items, config.length, config.width, config.dropout, positions=False)
+        self.events.scale = READ / SPREAD
         self.long = nn.Linear(config.width, config.width)  # W₁, b₁
         self.both = nn.Linear(config.width, config.width)  # W₂, b₂
         self.person = nn.Linear(config.width, config.width, bias=False) if config.personal == "history" else None  # U
