@@ -12,6 +12,7 @@ from test_sma import CATALOG, apart, odd_times, rates
 from torch import Tensor
 
 from elastic_core import models
+from elastic_core.bench import latency
 from elastic_core.config import ModelConfig
 from elastic_core.data import Dataset
 from elastic_core.data.batches import Batch
@@ -165,6 +166,15 @@ def test_din_with_an_even_unit_is_sum_pooling_and_sees_no_order() -> None:
 def test_a_state_that_is_a_history_has_no_latents(small_world: Dataset) -> None:
     with pytest.raises(InputError, match="no single state"):
         Latents(built("din", {}, small_world.catalog), small_world)
+
+
+def test_the_bench_times_din_with_its_scores() -> None:
+    model = latency.build("din", latency.Setting(length=8, width=8))
+    items = torch.randint(1, latency.ITEMS + 1, (2, 8))
+    for rows, shape in (("last", (2,)), ("all", (2, 8))):
+        latency.timed(model, rows)(Batch(items, items, padded=False)).square().mean().backward()
+        assert latency.timed(model, rows)(Batch(items, items)).shape == (*shape, latency.ITEMS + 1)
+    assert model.unit.product.weight.grad is not None  # type: ignore[union-attr]
 
 
 # --- SHAN ------------------------------------------------------------------------------------------------------------
