@@ -3,7 +3,8 @@
 Both get the same tricks: `last` computes only the last row in the last layer (all that a next-item score needs), `all`
 every row (what training on every position needs). Random weights, full histories without padding, no dropout, item
 embedding included, the scores over the catalogue left out (they cost both the same; where `Scorer.pairs` do a model's work, as
-in DIN, they are in). ELASTIC's time includes the query network and the retrieval. SASRec comes `eager` (N x N scores in memory, as in the papers) and `fused` (SDPA).
+in DIN, they are in). ELASTIC's time includes the query network and the retrieval. SASRec comes `eager` (N x N scores in
+memory, as in the papers) and `fused` (SDPA).
 """
 
 import dataclasses
