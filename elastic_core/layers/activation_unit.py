@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
-CHUNK = 2**24  # numbers that are worked on together: 64 MiB
+CHUNK = 2**22  # numbers that are worked on together: 16 MiB
 
 
 class ActivationUnit(nn.Module):
