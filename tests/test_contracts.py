@@ -92,6 +92,10 @@ VARIANTS = [
     Case("sma", {"ctreg_weight": 0.1}),
     Case("sma", {"intensity": "event", "heads": 2}),
     Case("sma", {"intensity": "event", "gap": "next", "ctreg_weight": 0.1, "repeats": True}),
+    Case("din", {"head": "mlp", "recency": True}),
+    Case("din", {"intensity": "event", "ctreg_weight": 0.1, "repeats": True}),
+    Case("shan", {"intensity": "state", "ctreg_weight": 0.1}),
+    Case("shan", {"intensity": "event", "personal": "none", "short": 1, "repeats": True}),
     Case("sasrec", {"fused": False}),
     Case("sasrec", {"heads": 2}),
     Case("sasrec", {"conv_width": 3}),
@@ -103,6 +107,7 @@ TRAINED = [case for case in ALL if models.model_class(case.name).objective]
 OBJECTIVES = [(case, name) for case in TRAINED for name in objectives.honest(case.build())]
 
 COMPLETE = {"all", "last", "window"}  # objectives of which an epoch shows every training target
+LEAST = {"shan": 0.5}  # of the loss is left: its state is a mean of the very vectors that it is compared with
 
 every = pytest.mark.parametrize("case", ALL, ids=str)
 trained = pytest.mark.parametrize("case", TRAINED, ids=str)
@@ -148,7 +153,7 @@ def test_shapes_and_finite_scores(case: Case, small_world: Dataset) -> None:
     assert model.length == case.config().length
     if model.trained:
         encoded, scorer = model(batch), model.scorer()
-        wide = scorer.parts * (16 + 1) if scorer.parts else 16
+        wide = scorer.parts * (16 + 1) if scorer.parts else 16 if scorer.pairs is None else encoded.states.shape[-1]
         assert encoded.states.shape == (6, 16, wide) and encoded.states.isfinite().all()
         assert {*encoded.auxiliary, *encoded.summed} <= set(model.auxiliary_weights())
         assert len(scorer.table) == small_world.catalog.n_items + 1
@@ -183,18 +188,24 @@ def test_the_promise_that_nothing_is_padded_only_saves_time(case: Case, small_wo
         torch.testing.assert_close(promised, asked, atol=1e-5, rtol=1e-4)
 
 
+def told(model: Recommender, batch: Batch) -> Tensor:
+    """What a pass says of every event: its state, or where pairs hold what is learned, the logits of all items."""
+    states, scorer = model(batch).states[batch.real], model.scorer()
+    return states if scorer.pairs is None else scorer.logits(states)[..., 1:]
+
+
 @trained
 def test_a_step_in_bfloat16_is_a_step(case: Case) -> None:
     """What a GPU trains in: states and gradients stay near those of float32, and the search in float32 itself."""
     model, batch = case.build(), reading(histories(32, seed=1))
-    exact, real = model(batch).states.detach(), batch.real
+    exact = told(model, batch).detach()
     with torch.autocast("cpu", torch.bfloat16):
-        rough = model(batch).states.detach().float()
+        rough = told(model, batch).detach().float()
         if can_retrieve(model):
             found = model.retrieve(batch)
             assert found.halves.dtype == found.scores.dtype == found.interests.dtype == torch.float32
-        model.train()(batch).states.float()[real].square().sum().backward()
-    assert (rough - exact)[real].abs().mean() < 0.05 * exact[real].abs().mean()
+        told(model.train(), batch).float().square().sum().backward()
+    assert (rough - exact).abs().mean() < 0.05 * exact.abs().mean()
     reached = [p.grad for p in model.parameters() if p.grad is not None]
     assert reached and all(gradient.isfinite().all() for gradient in reached)
 
@@ -259,13 +270,13 @@ def test_the_optimiser_is_given_every_parameter_once(case: Case) -> None:
 
 @trained
 def test_a_tiny_batch_can_be_learned_by_heart(case: Case, small_world: Dataset) -> None:
-    made = learner(case.build(small_world.catalog, layers=1), small_world, learning_rate=3e-2)
+    made, least = learner(case.build(small_world.catalog, layers=1), small_world, learning_rate=3e-2), LEAST.get(case.name, 0.25)
     batch = next(iter(made.objective.epoch(0, 3, 8)))
     made.targets_per_step = max(float((batch.targets > 0).sum()), 1.0)  # type: ignore[operator]
     losses: list[float] = []
-    while len(losses) < 150 and (not losses or losses[-1] > 0.25 * losses[0]):
+    while len(losses) < 150 and (not losses or losses[-1] > least * losses[0]):
         losses.append(made.step(batch).total)
-    assert losses[-1] <= 0.25 * losses[0]
+    assert losses[-1] <= least * losses[0]
 
 
 @trained

@@ -19,7 +19,8 @@ from elastic_core.data.batches import Batch, history_batch
 from elastic_core.data.histories import Histories
 from elastic_core.errors import InputError
 from elastic_core.layers.intensity import Clock, Intensity, ModulatedAttention
-from elastic_core.models.sma import SMA, SMAConfig, marks_of
+from elastic_core.models.modulated import marks_of
+from elastic_core.models.sma import SMA, SMAConfig
 from elastic_core.services.train import estimate
 from elastic_core.training.loop import train
 from elastic_core.training.step import Learner

@@ -5,12 +5,13 @@ there. `…-stream` adds the event to running sums; its refresh, `…-refresh`, 
 read the last N events from the start. A SASRec that keeps its keys and values would not need to; it is not measured here.
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import torch
 
-from elastic_core.bench.latency import ITEMS, SYSTEMS, Setting, build
+from elastic_core.bench.latency import ITEMS, SYSTEMS, Setting, build, timed
 from elastic_core.bench.timing import Timing, interleaved
 from elastic_core.data.batches import Batch
 from elastic_core.errors import InputError
@@ -36,7 +37,7 @@ def measure_events(
     roomy = Setting(**{**setting.__dict__, "length": setting.length + ROOM, "histories": setting.batch})
     jobs: dict[str, Any] = {}
     for name in readers() if systems is None else systems:
-        jobs[name] = partial(_read, build(name, setting).to(device).eval(), batch)
+        jobs[name] = partial(_read, timed(build(name, setting).to(device).eval(), "last"), batch)
     for name in readers():
         if can_stream(model := build(name, roomy).to(device)):
             stream = open_stream(model, ROOM)
@@ -53,6 +54,6 @@ def _events(stream: Stream, items: torch.Tensor) -> None:
         stream.step(items[:, -1 - i % items.shape[1]])
 
 
-def _read(model: Any, batch: Batch) -> None:
+def _read(states: Callable[[Batch], torch.Tensor], batch: Batch) -> None:
     with torch.inference_mode():
-        model.last_state(batch)
+        states(batch)

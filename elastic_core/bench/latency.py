@@ -2,8 +2,9 @@
 
 Both get the same tricks: `last` computes only the last row in the last layer (all that a next-item score needs), `all`
 every row (what training on every position needs). Random weights, full histories without padding, no dropout, item
-embedding included, the scores over the catalogue left out (they cost both the same). ELASTIC's time includes the query
-network and the retrieval. SASRec comes `eager` (N x N scores in memory, as in the papers) and `fused` (SDPA).
+embedding included, the scores over the catalogue left out (they cost both the same; where `Scorer.pairs` do a model's work, as
+in DIN, they are in). ELASTIC's time includes the query network and the retrieval. SASRec comes `eager` (N x N scores in
+memory, as in the papers) and `fused` (SDPA).
 """
 
 import dataclasses
@@ -11,6 +12,7 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import torch
@@ -146,11 +148,19 @@ def measure(
     ]
 
 
+def timed(model: models.Recommender, rows: str) -> Callable[[Batch], Tensor]:
+    """What is timed: the states of `last` or of `all`; where `pairs` do the work, the scores of all items with them."""
+
+    def states(batch: Batch) -> Tensor:
+        return model.last_state(batch) if rows == "last" else model(batch).states
+
+    return states if model.scorer().pairs is None else lambda batch: model.scorer().logits(states(batch))
+
+
 def _job(model: models.Recommender, batch: Batch, rows: str, direction: str) -> Callable[[], Any]:
     model.train(direction != "forward")
 
-    def forward() -> Tensor:
-        return model.last_state(batch) if rows == "last" else model(batch).states
+    forward = partial(timed(model, rows), batch)
 
     def inference() -> None:
         with torch.inference_mode():
@@ -170,7 +180,7 @@ def _memory(
     peak = peak_bytes(job, device)
     if setting.direction == "forward":
         return peak, 0
-    return peak, saved_bytes(lambda: model.last_state(batch) if rows == "last" else model(batch).states, model.parameters())
+    return peak, saved_bytes(partial(timed(model, rows), batch), model.parameters())
 
 
 def _row(setting: Setting, system: str, rows: str, timing: Timing, memory: tuple[int, int], device: torch.device) -> Row:

@@ -82,6 +82,22 @@ class Intensity(nn.Module):
         inside = self._at(driven.unsqueeze(1), took.unsqueeze(-1) * self.nodes)  # [M, nodes, E]
         return took * (inside.mean(-1) @ self.weights.to(inside.dtype)) - event.clamp_min(LEAST).log()
 
+    def factors(self, h: Tensor, clock: Clock, by: str, later: bool = False) -> Tensor:
+        """What the weight of event j for the state at i is multiplied by, `[B, n or 1, N]`, from what the histories say after
+        every event asked, h `[B, n, d]`:
+
+        by = `state`   the intensity of j's mark in the state at i, `since` the event before i (the paper's λ(t | H_t, v_k))
+        by = `event`   the intensity of j's mark in the state at j, and for `later` the time that passed after j: for every
+                       state but j's own, which cannot know it and takes a usual interval
+        """
+        if by == "state":
+            return self(h, clock.since) @ clock.marks.transpose(-1, -2)
+        if not later:
+            return (self(h, clock.since) * clock.marks).sum(-1).unsqueeze(1)
+        after, own = ((self(h, s) * clock.marks).sum(-1) for s in (clock.until, torch.ones_like(clock.until)))
+        itself = torch.eye(h.shape[1], dtype=torch.bool, device=h.device)
+        return torch.where(itself, own.unsqueeze(1), after.unsqueeze(1))
+
     def _driven(self, h: Tensor) -> Tensor:
         driven: Tensor = self.endogenous(h).unflatten(-1, self.outer.shape)
         return driven.to(self.outer.dtype)  # under autocast too: logarithms follow
@@ -93,11 +109,7 @@ class Intensity(nn.Module):
 
 
 class ModulatedAttention(nn.Module):
-    """Causal self-attention of `x [B, N, d]` whose weight of event j for the state at i is multiplied by
-
-    by = `state`   the intensity of j's mark in the state at i, `since` the event before i (the paper's λ(t | H_t, v_k))
-    by = `event`   the intensity of j's mark in the state at j, and for `later` the time that passed after j: for every state
-                   but j's own, which cannot know it and takes a usual interval
+    """Causal self-attention of `x [B, N, d]` whose weight of event j for the state at i is multiplied by `Intensity.factors`.
 
     Without `later`, `event` is fused attention over scaled values; the others hold N x N weights. Heads share intensities.
     """
@@ -153,15 +165,6 @@ class ModulatedAttention(nn.Module):
         scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
         weights = (scores if allowed is None else scores.masked_fill(~allowed, -torch.inf)).softmax(-1)
         h = merge_heads(weights @ past)
-        weights = functional.dropout(weights, self.p, self.training) * self._factors(h, clock).unsqueeze(1)
+        factors = self.intensity.factors(h, clock, self.by, self.later).unsqueeze(1)
+        weights = functional.dropout(weights, self.p, self.training) * factors
         return self.output(merge_heads(weights @ v)), h
-
-    def _factors(self, h: Tensor, clock: Clock) -> Tensor:
-        """What the weights are multiplied by, `[B, n or 1, n]`."""
-        if self.by == "state":
-            return self.intensity(h, clock.since) @ clock.marks.transpose(-1, -2)
-        if not self.later:
-            return (self.intensity(h, clock.since) * clock.marks).sum(-1).unsqueeze(1)
-        after, own = ((self.intensity(h, s) * clock.marks).sum(-1) for s in (clock.until, torch.ones_like(clock.until)))
-        itself = torch.eye(h.shape[1], dtype=torch.bool, device=h.device)
-        return torch.where(itself, own.unsqueeze(1), after.unsqueeze(1))

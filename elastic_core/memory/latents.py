@@ -66,14 +66,15 @@ class Dictionary(nn.Module):
 
 
 class Latents(Retrieves):
-    """A trained model whose state is told by k of `side²` latents. Raises InputError where a state is a mixture of several."""
+    """A trained model whose state is told by k of `side²` latents. Raises InputError where a state is a mixture of several,
+    or no vector."""
 
     retrieves = True
     causal = False
     config: MemoryConfig
 
     def __init__(self, model: Recommender, dataset: Dataset, side: int = 16, k: int = 8) -> None:
-        if not model.trained or model.scorer().parts:
+        if not model.trained or model.scorer().parts or model.scorer().pairs is not None:
             raise InputError(f"{model.config.name} has no single state that an autoencoder could tell")
         width = model.scorer().table.shape[1]
         config = MemoryConfig(side=side, k=k, length=model.config.length, width=width)

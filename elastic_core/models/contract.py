@@ -49,17 +49,31 @@ class Met(NamedTuple):
         return found
 
 
+class Pairs(Protocol):
+    """Logits that are no inner products with a table: a state and an item are looked at together."""
+
+    def among(self, states: Tensor, items: Tensor) -> Tensor:
+        """States `[M, D]`, each against the same items `[C]` → `[M, C]`."""
+        ...
+
+    def at(self, states: Tensor, items: Tensor) -> Tensor:
+        """Every state against its own item: `[M, D]`, `[M]` → `[M]`."""
+        ...
+
+
 class Scorer(NamedTuple):
     """From a state to scores of items (Eq. 8): one table for the loss and for ranking, learned or composed, and a bias.
 
     With `parts` a state is a mixture: so many vectors of width d, then the logarithms of their shares, D = parts · (d + 1).
-    Each vector has a softmax over all items of its own, and a score is the logarithm of the mixed probability.
+    Each vector has a softmax over all items of its own, and a score is the logarithm of the mixed probability. With `pairs`
+    they give the logits, of states of any width, and the bias is theirs; the table then says only what items there are.
     """
 
     table: Tensor  # [n_items + 1, d]; row 0 is padding
     bias: Tensor | None = None  # [n_items + 1]
     parts: int = 0  # 0: a state is one vector
     again: Tensor | None = None  # what having been met adds to every logit (`ModelConfig.repeats`), a number
+    pairs: Pairs | None = None  # without `parts`
 
     def __call__(self, states: Tensor, met: Met | None = None) -> Tensor:
         """States `[..., D]` → `[..., n_items + 1]`; column 0 means nothing. For `[M, D]`, with what was `met` counted: without,
@@ -80,14 +94,20 @@ class Scorer(NamedTuple):
 
     def logits(self, vectors: Tensor) -> Tensor:
         """Vectors `[..., d]` against every item → `[..., n_items + 1]`."""
+        if self.pairs is not None:
+            return self.among(vectors, torch.arange(len(self.table), device=vectors.device))
         return functional.linear(vectors, self.table, self.bias)
 
     def among(self, vectors: Tensor, items: Tensor) -> Tensor:
         """Vectors `[..., d]` against some items `[M]` → logits `[..., M]`."""
+        if self.pairs is not None:
+            return self.pairs.among(vectors.flatten(0, -2), items).view(*vectors.shape[:-1], -1)
         return functional.linear(vectors, self.table[items], None if self.bias is None else self.bias[items])
 
     def at(self, vectors: Tensor, items: Tensor) -> Tensor:
         """Every vector against its own item: `[..., P, d]`, `[...]` → logits `[..., P]`."""
+        if self.pairs is not None:
+            return self.pairs.at(vectors.flatten(0, -2), items.flatten()).view(*items.shape, 1)
         logits = (vectors * self.table[items].unsqueeze(-2)).sum(-1)
         return logits if self.bias is None else logits + self.bias[items].unsqueeze(-1)
 

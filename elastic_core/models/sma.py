@@ -26,34 +26,27 @@ one mark.
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
-import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
-from elastic_core.config import ModelConfig, Within
+from elastic_core.config import Within
 from elastic_core.data.batches import Batch
 from elastic_core.data.catalog import Catalog
 from elastic_core.errors import InputError
 from elastic_core.layers.embedding import EventEmbedding
 from elastic_core.layers.feed_forward import FeedForward
-from elastic_core.layers.intensity import NODES, Clock, ModulatedAttention
+from elastic_core.layers.intensity import Clock, ModulatedAttention
 from elastic_core.layers.padding import left_align, right_align
-from elastic_core.models.contract import Encoded, Recommender, Scorer, Variant
+from elastic_core.models.contract import Encoded, Scorer, Variant
+from elastic_core.models.modulated import Modulated, ModulatedConfig
 from elastic_core.models.registry import register
-
-LEAST_USUAL = 1e-3  # of log(1 + Δ / unit): data whose events all happen at once
 
 
 @dataclass(frozen=True, kw_only=True)
-class SMAConfig(ModelConfig, name="sma"):
+class SMAConfig(ModulatedConfig, name="sma"):
     label: ClassVar[str] = "SMA"
     intensity: Literal["state", "event"] = "state"
     gap: Literal["previous", "next"] = "previous"
-    time_unit: Annotated[float, Within(1e-3, 1e10)] = 60.0  # seconds: beyond, intervals count by their logarithm
-    marks: Annotated[int, Within(1, 1_000)] = 32  # at most; the rarest genres beyond are one
-    channels: Annotated[int, Within(1, 256)] = 8  # width of g
-    ctreg_weight: Annotated[float, Within(0, 1_000)] = 0.0  # γ
     expansion: Annotated[int, Within(1, 16)] = 1
     fused: bool = True  # where the weights need not be held: `event` with `previous`
 
@@ -64,22 +57,6 @@ class SMAConfig(ModelConfig, name="sma"):
                 "model.gap=next with model.intensity=state would read the time of the event to be predicted; take gap=previous, "
                 "or intensity=event, which reads it for earlier events alone"
             )
-
-
-def marks_of(catalog: Catalog, most: int) -> np.ndarray:
-    """How much every item is of which mark, float32 `[n_items + 1, E]`: rows add up to 1, that of padding is 0."""
-    _, holds = catalog.genre_table
-    order = np.argsort(-holds.sum(0), kind="stable")
-    few = len(order) > most
-    kept, rest = holds[:, order[: most - few]], holds[:, order[most - few :]].sum(1, keepdims=True)
-    rest = rest + (holds.sum(1, keepdims=True) == 0)
-    rest[0] = 0
-    if not rest.any():
-        rest = rest[:, :0]
-    elif kept.shape[1] == most:  # no room for a mark of those that have none: they are with the rarest
-        kept, rest = kept[:, :-1], rest + kept[:, -1:]
-    table = np.concatenate([kept, rest], 1)
-    return (table / np.maximum(table.sum(1, keepdims=True), 1)).astype(np.float32)
 
 
 class Block(nn.Module):
@@ -105,7 +82,7 @@ class Block(nn.Module):
 
 
 @register(SMAConfig)
-class SMA(Recommender):
+class SMA(Modulated):
     """Unidirectional; learns from every position at once."""
 
     objective = "all"
@@ -119,20 +96,13 @@ class SMA(Recommender):
 
     def __init__(self, config: SMAConfig, catalog: Catalog) -> None:
         super().__init__(config, catalog)
-        marks = marks_of(catalog, config.marks)
         self.events = EventEmbedding(self.n_items, config.length, config.width, config.dropout)
-        self.blocks = nn.ModuleList(Block(config, marks.shape[1]) for _ in range(config.layers))
+        self.blocks = nn.ModuleList(Block(config, self.marks.shape[1]) for _ in range(config.layers))
         self.norm = nn.LayerNorm(config.width)
-        self.marks: Tensor
-        self.usual: Tensor
-        self.register_buffer("marks", torch.tensor(marks), persistent=False)
-        self.register_buffer("usual", torch.tensor(1.0))  # the mean interval, on its logarithmic scale
 
     def forward(self, batch: Batch) -> Encoded:
         states, surprise = self._encode(batch)
-        if surprise is None or batch.targets is None:
-            return Encoded(states)
-        return Encoded(states, {}, {"ctreg": surprise * (batch.targets > 0).sum()})  # a batch counts as its targets do
+        return Encoded(states, {}, self._summed(batch, surprise))
 
     def last_state(self, batch: Batch) -> Tensor:
         """With `state`, of the last block only the last row."""
@@ -141,53 +111,26 @@ class SMA(Recommender):
     def scorer(self) -> Scorer:
         return Scorer(self.events.items.weight, again=self.again)
 
-    def auxiliary_weights(self) -> dict[str, float]:
-        return {"ctreg": self.config.ctreg_weight} if self.config.ctreg_weight else {}
-
     def kept_per_event(self, columns: int) -> int:
-        marks, c = self.marks.shape[1], self.config
-        intensities = marks * (2 * c.channels + 8) * (1 + (c.gap == "next") + (NODES + 1 if c.ctreg_weight else 0))
+        c = self.config
+        intensities = self.kept_by_intensities(1 + (c.gap == "next"))
         held = 0 if c.fused and (c.intensity, c.gap) == ("event", "previous") else (5 * c.heads + 2) * columns
         return super().kept_per_event(columns) + 4 * c.width + intensities + held
 
-    @torch.no_grad()
-    def calibrate(self, batch: Batch, rate: float = 1.0) -> None:
-        """Learns what a usual interval is."""
-        after, ended = self._intervals(batch)
-        if ended.any():
-            self.usual += rate * (after[ended].mean() - self.usual)
-
     # --- inside ------------------------------------------------------------------------------------------------------
-
-    def _intervals(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """From every event to the one after it, on the logarithmic scale: `[B, N - 1]`, and where both are there."""
-        ended = batch.real[:, :-1] & batch.real[:, 1:]
-        if batch.times is None:
-            return self.usual.expand(ended.shape), torch.zeros_like(ended)
-        seconds = (batch.times[:, 1:] - batch.times[:, :-1]).clamp_min(0)  # whole numbers: nothing is lost before the logarithm
-        return (seconds.to(self.usual.dtype) / self.config.time_unit).log1p(), ended
-
-    def _clock(self, batch: Batch) -> Clock:
-        after, ended = self._intervals(batch)
-        after = torch.where(ended, after / self.usual.clamp_min(LEAST_USUAL), 1.0)
-        edge = after.new_ones(len(after), 1)
-        ended = functional.pad(ended, (0, 1))
-        return Clock(self.marks[batch.items], torch.cat([edge, after], 1), torch.cat([after, edge], 1), ended)
 
     def _encode(self, batch: Batch, learning: bool = True) -> tuple[Tensor, Tensor | None]:
         """States `[B, N, d]`; and, if it is wanted and there are times, CTReg: the mean over intervals and layers."""
         real = batch.real if batch.padded else None
         clock = self._clock(batch).left(real)
         x = left_align(self.events(batch.items, batch.padded), real)  # once a pass, and no block needs a mask
-        asked = learning and batch.targets is not None and batch.times is not None and self.config.ctreg_weight > 0
-        began = clock.ended[:, :-1] if asked else None
+        asked = learning and self._explains(batch)
         found: list[Tensor] = []
         for block in self.blocks:
             assert isinstance(block, Block)
             x, h = block(x, clock)
-            if began is not None:
-                took, next_marks = clock.until[:, :-1][began], clock.marks[:, 1:][began]
-                found.append(block.attention.intensity.surprise(h[:, :-1][began], took, next_marks).sum() / max(len(took), 1))
+            if asked:
+                found.append(self._surprise(block.attention.intensity, h, clock))
         states: Tensor = self.norm(right_align(x, real))
         return states, torch.stack(found).mean() if found else None
 

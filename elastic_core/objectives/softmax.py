@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from elastic_core.models import Met, Scorer
 
@@ -16,7 +17,10 @@ CHUNK_BYTES = 1 << 20  # logits that are worked on together: as many as a proces
 def full_softmax(states: Tensor, targets: Tensor, scorer: Scorer, met: Met | None = None) -> Tensor:
     """Summed cross-entropy over all items; column 0 (padding) takes no part. states `[M, D]`, targets `[M]` in 1 … n_items.
 
-    `met` is what each row had met, for a scorer that knows what that adds (`Scorer.again`)."""
+    `met` is what each row had met, for a scorer that knows what that adds (`Scorer.again`). Of `Scorer.pairs` all logits are
+    held, once for the way back."""
+    if scorer.pairs is not None:
+        return functional.cross_entropy(scorer(states, met)[:, 1:], targets - 1, reduction="sum")
     vectors, shares = scorer.split(states)
     again = None if met is None else scorer.again
     total: Tensor = _FullSoftmax.apply(vectors, shares.float(), scorer.table, scorer.bias, again, targets, met)

@@ -1,0 +1,270 @@
+"""DIN and SHAN, the hosts of self-modulating attention: their twins pair by pair and event by event, and what they cannot see."""
+
+import itertools
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from test_contracts import learning, peeks
+from test_sma import CATALOG, apart, odd_times, rates
+from torch import Tensor
+
+from elastic_core import models
+from elastic_core.bench import latency
+from elastic_core.config import ModelConfig
+from elastic_core.data import Dataset
+from elastic_core.data.batches import Batch
+from elastic_core.errors import InputError
+from elastic_core.layers import activation_unit
+from elastic_core.memory.latents import Latents
+from elastic_core.models import din
+from elastic_core.models.contract import Met
+from elastic_core.objectives.softmax import full_softmax
+
+DIN: list[dict[str, Any]] = [
+    {},
+    {"head": "mlp"},
+    {"recency": True, "repeats": True},
+    {"intensity": "event", "ctreg_weight": 1.0},
+    {"head": "mlp", "intensity": "event", "recency": True, "ctreg_weight": 1.0},
+]
+SHAN: list[dict[str, Any]] = [
+    {"short": 3},
+    {"short": 1, "personal": "none"},
+    {"short": 3, "intensity": "state", "ctreg_weight": 1.0},
+    {"short": 2, "intensity": "event", "ctreg_weight": 1.0},
+]
+
+
+def ids(form: dict[str, Any]) -> str:
+    return "-".join(map(str, form.values())) or "plain"
+
+
+def built(name: str, form: dict[str, Any], catalog: Any = CATALOG, spread: float = 0.4) -> Any:
+    """In float64, with weights far from their start."""
+    torch.manual_seed(0)
+    shape = {"length": 8, "width": 8, "dropout": 0.0, "channels": 3, "unit_width": 5, "head_width": 6, **form}
+    kind = ModelConfig.known[name]
+    model: Any = models.build(kind(**{key: value for key, value in shape.items() if hasattr(kind, key)}), catalog).double().eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter += spread * torch.randn_like(parameter)
+        table = model.items.weight if name == "din" else model.events.items.weight
+        table[0] = 0
+        table *= 0.05 if name == "din" else 0.2
+        model.usual.fill_(2.5)
+    return model
+
+
+def prelu(x: Tensor, slope: Tensor) -> Tensor:
+    return torch.stack([a if a > 0 else s * a for a, s in zip(x, slope, strict=True)])
+
+
+def explained(model: Any, h: list[Tensor], kinds: Tensor, gaps: list[float]) -> list[float]:
+    """−R of every interval, the integral by a fine sum."""
+    terms = []
+    for i, gap in enumerate(gaps):
+        fine = torch.linspace(0, gap, 2_001, dtype=torch.float64)
+        integral = torch.trapezoid(rates(model.intensity, h[i], fine).mean(0), fine)
+        terms.append(float(integral - (rates(model.intensity, h[i], gap) @ kinds[i + 1]).log()))
+    return terms
+
+
+# --- DIN -------------------------------------------------------------------------------------------------------------
+
+
+def matters(model: Any, event: Tensor, candidate: Tensor) -> Tensor:
+    """a(e_j, e_c) of one pair."""
+    unit = model.unit
+    hidden = unit.event(event) + unit.product(event * candidate) + unit.candidate(candidate)
+    return unit.outer(prelu(hidden, unit.activation.weight)).squeeze()
+
+
+def din_twin(model: Any, items: list[int], times: list[int]) -> tuple[Tensor, list[float]]:
+    """One history without padding: the scores after every event `[n, n_items + 1]`, and −R of every interval."""
+    c, e = model.config, model.items.weight * 50  # of unit variance at the start: 1 / 0.02
+    gaps = [apart(model, *pair) for pair in itertools.pairwise(times)]
+    kinds, since, h, lam = model.marks[items], [1.0, *gaps], [], []
+    for i, item in enumerate(items):
+        found = [matters(model, e[past], e[item]) * e[past] for past in items[: i + 1]]
+        h.append(sum(found, torch.zeros(c.width).double()) / len(found))
+        lam.append(rates(model.intensity, h[i], since[i]) @ kinds[i] if c.intensity == "event" else torch.tensor(1.0).double())
+    scores = torch.full((len(items), model.n_items + 1), -math.inf).double()
+    for t in range(len(items)):
+        for candidate in range(1, model.n_items + 1):
+            v = torch.zeros(c.width).double()
+            for j in range(t + 1):
+                w = lam[j] * (model.recency[t - j].exp() if c.recency else 1)
+                v += w * matters(model, e[items[j]], e[candidate]) * e[items[j]]
+            if c.head == "product":
+                score = v @ model.items.weight[candidate]
+            else:
+                head = model.head
+                hidden = prelu(head.found(v) + head.candidate(e[candidate]), head.first.weight)
+                score = head.outer(prelu(head.inner(hidden), head.second.weight)).squeeze()
+            again = 30 * model.met if c.repeats and candidate in items[: t + 1] else 0
+            scores[t, candidate] = score + model.bias[candidate] + again
+    return scores, explained(model, h, kinds, gaps) if c.ctreg_weight else []
+
+
+@pytest.mark.parametrize("form", DIN, ids=ids)
+@torch.no_grad()
+def test_din_is_its_twin_pair_by_pair(form: dict[str, Any]) -> None:
+    """Scores of every item after every event, of one's own item, and prepared; CTReg; odd times, padding and emptiness."""
+    model, batch = built("din", form), odd_times()
+    assert batch.times is not None and batch.targets is not None
+    encoded, scorer, judged, terms = model(batch), model.scorer(), model.prepare()(batch), []
+    assert judged.isfinite().all()
+    for row in (0, 1, 3):
+        real = batch.real[row]
+        expected, found = din_twin(model, batch.items[row][real].tolist(), batch.times[row][real].tolist())
+        columns = real.nonzero().squeeze(1)
+        states, met = encoded.states[row][real], Met(batch.items, torch.full_like(columns, row), columns)
+        torch.testing.assert_close(scorer(states, met)[:, 1:], expected[:, 1:])
+        torch.testing.assert_close(judged[row, 1:], expected[-1, 1:])
+        own = batch.targets[row][real]
+        if not model.config.repeats:
+            torch.testing.assert_close(scorer.at(states.unsqueeze(-2), own).squeeze(-1), expected.gather(1, own[:, None])[:, 0])
+            torch.testing.assert_close(full_softmax(states, own, scorer), -expected.log_softmax(1).gather(1, own[:, None]).sum())
+        terms += found
+    if model.head is None:
+        torch.testing.assert_close(judged[2, 1:], model.bias[1:])  # of nobody all there is to tell is popularity
+    if terms:
+        assert float(encoded.summed["ctreg"]) / int((batch.targets > 0).sum()) == pytest.approx(sum(terms) / len(terms), rel=1e-4)
+
+
+@pytest.mark.parametrize("head", ["product", "mlp"])
+def test_what_is_worked_in_chunks_is_the_same_and_so_are_its_gradients(head: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, batch, found = built("din", {"head": head}), odd_times(), []
+    assert batch.targets is not None
+    for chunk in (din.CHUNK, 1):
+        monkeypatch.setattr(din, "CHUNK", chunk)
+        monkeypatch.setattr(activation_unit, "CHUNK", chunk)
+        model.zero_grad()
+        loss = full_softmax(model(batch).states[batch.targets > 0], batch.targets[batch.targets > 0], model.scorer())
+        loss.backward()
+        found.append([loss.detach(), *(p.grad.clone() for p in model.parameters())])
+    assert all(gradient.any() for gradient in found[0])
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+@torch.no_grad()
+def test_din_with_an_even_unit_is_sum_pooling_and_sees_no_order() -> None:
+    model, batch = built("din", {}), odd_times()
+    shuffled = replace(batch, items=batch.items[:, torch.cat([torch.arange(3), torch.randperm(5) + 3])])
+    torch.testing.assert_close(model.score(shuffled)[1:], model.score(batch)[1:])
+    assert not torch.allclose(built("din", {"recency": True}).score(shuffled)[1], built("din", {"recency": True}).score(batch)[1])
+    model.unit.outer.weight.zero_()
+    model.unit.outer.bias.fill_(1)
+    expected = (model.items.weight * 50)[batch.items].sum(1) @ model.items.weight.T + model.bias
+    torch.testing.assert_close(model.score(batch), expected)
+
+
+def test_a_state_that_is_a_history_has_no_latents(small_world: Dataset) -> None:
+    with pytest.raises(InputError, match="no single state"):
+        Latents(built("din", {}, small_world.catalog), small_world)
+
+
+def test_the_bench_times_din_with_its_scores() -> None:
+    model = latency.build("din", latency.Setting(length=8, width=8))
+    items = torch.randint(1, latency.ITEMS + 1, (2, 8))
+    for rows, shape in (("last", (2,)), ("all", (2, 8))):
+        latency.timed(model, rows)(Batch(items, items, padded=False)).square().mean().backward()
+        assert latency.timed(model, rows)(Batch(items, items)).shape == (*shape, latency.ITEMS + 1)
+    assert model.unit.product.weight.grad is not None  # type: ignore[union-attr]
+
+
+# --- SHAN ------------------------------------------------------------------------------------------------------------
+
+
+def shan_twin(model: Any, items: list[int], times: list[int]) -> tuple[Tensor, list[float]]:
+    """One history without padding, event by event: states `[n, d]`, and −R of every interval."""
+    c, zero = model.config, torch.zeros(model.config.width).double()
+    x = [model.events.items.weight[item] * 0.3 / 0.02 for item in items]
+    gaps = [apart(model, *pair) for pair in itertools.pairwise(times)]
+    kinds, since, shares, h = model.marks[items], [1.0, *gaps], [], []
+    for t in range(len(items)):
+        u = model.anybody
+        if c.personal == "history":
+            u = u + model.person.weight @ (sum(x[: t + 1], zero) / (t + 1))
+        first = max(t + 1 - c.short, 0)
+        omega = [zero[0]] * len(items)
+        choices = [torch.exp(u @ model.both(x[j]).relu()) for j in range(first, t + 1)]
+        total = sum(choices)
+        if first:
+            alpha = torch.stack([u @ model.long(x[j]).relu() for j in range(first)]).softmax(0)
+            beyond = torch.exp(u @ model.both(sum((alpha[j] * x[j] for j in range(first)), zero)).relu())
+            total = total + beyond
+            omega[:first] = [beyond / total * alpha[j] for j in range(first)]
+        omega[first : t + 1] = [choice / total for choice in choices]
+        shares.append(omega)
+        h.append(sum((omega[j] * x[j] for j in range(t + 1)), zero))
+    states = []
+    for t in range(len(items)):
+        at = {"none": None, "state": lambda j, t=t: t, "event": lambda j: j}[c.intensity]
+        parts = [
+            shares[t][j] * x[j] * (1 if at is None else rates(model.intensity, h[at(j)], since[at(j)]) @ kinds[j])  # type: ignore
+            for j in range(t + 1)
+        ]
+        states.append(sum(parts, zero))
+    return torch.stack(states), explained(model, h, kinds, gaps) if c.ctreg_weight else []
+
+
+@pytest.mark.parametrize("form", SHAN, ids=ids)
+@torch.no_grad()
+def test_shan_is_its_twin_event_by_event(form: dict[str, Any]) -> None:
+    model, batch, terms = built("shan", form), odd_times(), []
+    assert batch.times is not None and batch.targets is not None
+    encoded, last = model(batch), model.last_state(batch)
+    assert encoded.states.isfinite().all()
+    torch.testing.assert_close(last, encoded.states[:, -1])
+    for row in (0, 1, 3):
+        real = batch.real[row]
+        states, found = shan_twin(model, batch.items[row][real].tolist(), batch.times[row][real].tolist())
+        torch.testing.assert_close(encoded.states[row][real], states)
+        terms += found
+    if terms:
+        assert float(encoded.summed["ctreg"]) / int((batch.targets > 0).sum()) == pytest.approx(sum(terms) / len(terms), rel=1e-4)
+
+
+@torch.no_grad()
+def test_shan_without_attention_is_a_mean_of_means_and_sees_two_bags() -> None:
+    model = built("shan", {"short": 3})
+    items = torch.tensor([[1, 2, 3, 4, 5, 6, 7, 2]])
+    within, across = ([[3, 2, 5, 1, 4, 7, 2, 6]], [[6, 2, 3, 4, 5, 1, 7, 2]])
+    score = model.score(Batch(items, items))
+    torch.testing.assert_close(model.score(Batch(torch.tensor(within), items)), score)
+    assert not torch.allclose(model.score(Batch(torch.tensor(across), items)), score)
+    model.person.weight.zero_()
+    model.anybody.zero_()
+    x = model.events.content(items)[0]
+    torch.testing.assert_close(model.last_state(Batch(items, items))[0], (x[:5].mean(0) + x[5:].sum(0)) / 4)
+    few = items[:, -2:]
+    torch.testing.assert_close(model.last_state(Batch(few, few))[0], x[6:].mean(0))  # nothing is long ago
+
+
+# --- both ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "form"), [("din", DIN[3]), ("shan", SHAN[2]), ("shan", SHAN[3])], ids=str)
+@torch.no_grad()
+def test_even_intensities_are_none_and_no_time_of_a_target_is_read(name: str, form: dict[str, Any], small_world: Dataset) -> None:
+    model, batch = built(name, form), odd_times()
+    plain = built(name, {key: value for key, value in form.items() if key not in ("intensity", "ctreg_weight")})
+    plain.load_state_dict(model.state_dict(), strict=False)
+    assert not torch.allclose(model.score(batch)[:2], plain.score(batch)[:2])
+    model.intensity.outer.zero_()
+    model.intensity.log_scale.zero_()
+    model.intensity.base.fill_(math.log(math.e - 1))
+    torch.testing.assert_close(model.score(batch), plain.score(batch))
+    model = built(name, {**form, "length": 16}, small_world.catalog)
+    assert max(moved for moved, _ in peeks(model, small_world, lambda world: learning("all", world))) <= 1e-9
+
+
+def test_ctreg_without_intensities_is_one_sentence() -> None:
+    for name in ("din", "shan"):
+        with pytest.raises(InputError, match="ctreg_weight is of intensities"):
+            ModelConfig.known[name](ctreg_weight=0.1)
