@@ -26,7 +26,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elastic_core.layers.attention import merge_heads, split_heads
+from elastic_core.layers.attention import merge_heads, rows_at, split_heads
 from elastic_core.layers.padding import readable
 from elastic_core.layers.prefix_slots import precise
 
@@ -77,31 +77,30 @@ def _round(q: Tensor, k: Tensor, v: Tensor, found: Places, r: int, window: int, 
     """What events read in round r `[B, H, N, e]`, and the logarithm of its softmax's denominator `[B, H, N, 1]`."""
     n, rounds = q.shape[2], found.order.shape[2]
     chunk = chunk_size(n, window)
-    order, place = found.order[:, :, r].unsqueeze(-1), found.place[:, :, r].unsqueeze(-1)
+    order, place = found.order[:, :, r], found.place[:, :, r]
 
     def chunks(x: Tensor, beyond: int = 0) -> Tensor:
         """`[B, H, N, e]` → `[B, H, c, C, e]`, sorted."""
-        ordered = x.gather(2, order.expand(*order.shape[:-1], x.shape[-1]))
-        return functional.pad(ordered, (0, 0, 0, -n % chunk), value=beyond).unflatten(2, (-1, chunk))
+        return functional.pad(rows_at(x, order), (0, 0, 0, -n % chunk), value=beyond).unflatten(2, (-1, chunk))
 
     def restored(x: Tensor) -> Tensor:
         """`[B, H, c, C, e]` → `[B, H, N, e]`, in the order of time."""
-        return x.flatten(2, 3).gather(2, place.expand(*place.shape[:-1], x.shape[-1]))
+        return rows_at(x.flatten(2, 3), place)
 
-    scores = chunks(q) @ _with_earlier(chunks(k)).transpose(-1, -2) / math.sqrt(q.shape[-1])  # [B, H, c, C, 2 C]
-    times: Tensor | float = 0.0  # how many rounds find an event
-    for other in range(rounds):
+    def found_by(other: int) -> tuple[Tensor, Tensor]:
+        """Whom a round lets each event read `[B, H, c, C, 2 C]`, and who is oneself."""
         u = chunks(found.u[:, :, other].unsqueeze(-1), FAR)
         apart = u - _with_earlier(u, -FAR).transpose(-1, -2)
-        seen = (apart >= 0) & (apart < window)
-        if other == r:
-            allowed, scores = seen, scores.masked_fill(apart == 0, SELF)
-        times = times + seen.to(scores.dtype)
-    if isinstance(times, Tensor) and rounds > 1:
-        scores = scores - times.clamp_min(1).log()
-    scores = scores.masked_fill(~allowed, -torch.inf)
+        return (apart >= 0) & (apart < window), apart == 0
+
+    allowed, oneself = found_by(r)
+    scores = chunks(q) @ _with_earlier(chunks(k)).transpose(-1, -2) / math.sqrt(q.shape[-1])  # [B, H, c, C, 2 C]
+    scores = scores.masked_fill(oneself, SELF).masked_fill(~allowed, -torch.inf)
+    if rounds > 1:  # whom several rounds find they share
+        times = torch.stack([found_by(other)[0] for other in range(rounds)]).sum(0)
+        scores = scores - times.clamp_min(1).log().to(scores.dtype)
     mixed = functional.dropout(scores.softmax(-1), dropout) @ _with_earlier(chunks(v))
-    mass = scores.logsumexp(-1, keepdim=True) if rounds > 1 else scores[..., :1]
+    mass = scores.logsumexp(-1, keepdim=True) if rounds > 1 else mixed[..., :1]
     return restored(mixed), restored(mass)
 
 

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from elastic_core.layers.attention import Attention, merge_heads, split_heads
+from elastic_core.layers.attention import Attention, merge_heads, rows_at, split_heads
 from elastic_core.layers.bucket_attention import projected
 from elastic_core.layers.padding import readable
 from elastic_core.layers.prefix_slots import precise
@@ -34,9 +34,11 @@ def clustered(q: Tensor, real: Tensor, directions: Tensor, clusters: int, iterat
     first = n - events + torch.arange(clusters, device=q.device) * events // clusters  # [B, C]
     centres = code.gather(2, first[:, None, :, None].expand(-1, code.shape[1], -1, code.shape[-1]))
     for _ in range(iterations):
-        member = _members((code @ centres.mT).argmax(-1), real, clusters).to(code)
-        total = member.mT @ code
-        centres = torch.where(member.sum(2).unsqueeze(-1) > 0, _signs(total), centres)
+        member = _members((code @ centres.mT).argmax(-1), real, clusters, code)
+        moved = torch.where(member.sum(2).unsqueeze(-1) > 0, _signs(member.mT @ code), centres)
+        if torch.equal(moved, centres):
+            break  # more would change nothing
+        centres = moved
     return (code @ centres.mT).argmax(-1)
 
 
@@ -44,9 +46,10 @@ def _signs(x: Tensor) -> Tensor:
     return torch.where(x >= 0, 1.0, -1.0).to(x.dtype)
 
 
-def _members(cluster: Tensor, real: Tensor, clusters: int) -> Tensor:
-    """Who is in which cluster, `[B, H, N, C]`: 1 or 0, and 0 for padding."""
-    return functional.one_hot(cluster, clusters) * real[:, None, :, None]
+def _members(cluster: Tensor, real: Tensor, clusters: int, like: Tensor) -> Tensor:
+    """Who is in which cluster, `[B, H, N, C]`: 1 or 0, and 0 for padding. Numbers are those of `like`."""
+    nobody = torch.zeros(*cluster.shape, clusters, dtype=like.dtype, device=like.device)
+    return nobody.scatter_(-1, cluster.unsqueeze(-1), real[:, None, :, None].expand(*cluster.shape, 1).to(like.dtype))
 
 
 class ClusteredAttention(Attention):
@@ -62,7 +65,7 @@ class ClusteredAttention(Attention):
 
     def forward(self, x: Tensor, real: Tensor | None = None, extra: Tensor | None = None) -> Tensor:
         q, k, v, cluster, there = self._ready(x, real)
-        member = _members(cluster, there, self.clusters).to(q)
+        member = _members(cluster, there, self.clusters, q)
         return self._shared(q, k, v, member, cluster, there)
 
     def last(self, x: Tensor, real: Tensor | None = None, extra: Tensor | None = None) -> Tensor:
@@ -86,23 +89,12 @@ class ClusteredAttention(Attention):
         top = min(self.top, k.shape[2])
         mass, keys = shares.topk(top, dim=-1)  # [B, H, C, T]
         others = functional.dropout(shares.scatter(-1, keys, 0.0), p) @ v
-        found = _of(others, cluster)
+        found = rows_at(others, cluster)
         if top:
-            own = _of(keys, cluster)  # [B, H, M, T]
-            scores = (_at(k, own) @ q[:, :, -own.shape[2] :].unsqueeze(-1)).squeeze(-1) * scale
+            own = rows_at(keys, cluster)  # [B, H, M, T]
+            scores = (rows_at(k, own) @ q[:, :, -own.shape[2] :].unsqueeze(-1)).squeeze(-1) * scale
             known = there.unsqueeze(1).expand(-1, k.shape[1], -1).gather(2, own.flatten(2)).view_as(own)
-            exact = scores.masked_fill(~known, -torch.inf).softmax(-1) * _of(mass.sum(-1, keepdim=True), cluster)
-            found = found + (functional.dropout(exact, p).unsqueeze(-2) @ _at(v, own)).squeeze(-2)
+            exact = scores.masked_fill(~known, -torch.inf).softmax(-1) * rows_at(mass.sum(-1, keepdim=True), cluster)
+            found = found + (functional.dropout(exact, p).unsqueeze(-2) @ rows_at(v, own)).squeeze(-2)
         out: Tensor = self.output(merge_heads(found))
         return out
-
-
-def _of(x: Tensor, cluster: Tensor) -> Tensor:
-    """What belongs to each query's cluster: `[B, H, C, …]`, `[B, H, M]` → `[B, H, M, …]`."""
-    return x.gather(2, cluster.unsqueeze(-1).expand(*cluster.shape, x.shape[-1]))
-
-
-def _at(x: Tensor, index: Tensor) -> Tensor:
-    """Rows of `[B, H, N, e]` at `[B, H, M, T]` → `[B, H, M, T, e]`."""
-    rows = index.flatten(2).unsqueeze(-1)
-    return x.gather(2, rows.expand(*rows.shape[:-1], x.shape[-1])).unflatten(2, index.shape[2:])
