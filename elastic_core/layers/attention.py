@@ -23,6 +23,13 @@ def merge_heads(x: Tensor) -> Tensor:
     return x.transpose(1, 2).flatten(-2)
 
 
+def rows_at(x: Tensor, index: Tensor) -> Tensor:
+    """Rows of `[B, H, N, e]` at int64 `[B, H, …]` → `[B, H, …, e]`. Whole vectors are moved, by one index each."""
+    b, h, n = x.shape[:3]
+    first = n * torch.arange(b * h, device=x.device).view(b, h, *[1] * (index.ndim - 2))
+    return x.flatten(0, 2).index_select(0, (index + first).flatten()).unflatten(0, index.shape)
+
+
 def written_out(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout: float, causal: bool) -> Tensor:
     """softmax(q kᵀ / √d) v with every score materialised. `mask` is True where attention is allowed, somewhere in every row."""
     scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])

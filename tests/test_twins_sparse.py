@@ -1,0 +1,450 @@
+"""Linformer, Reformer, Sinkhorn, Routing and Clustered attention against slow twins, one history at a time, event by event, in
+float64; and against softmax attention, where they become it."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as some
+from torch import Tensor
+from torch.nn import functional
+
+from elastic_core import models
+from elastic_core.config import ModelConfig, TrainConfig
+from elastic_core.data import Dataset
+from elastic_core.data.batches import Batch
+from elastic_core.errors import InputError
+from elastic_core.layers.attention import Attention, merge_heads, split_heads, written_out
+from elastic_core.layers.bucket_attention import BucketAttention, attend, attend_last, places
+from elastic_core.layers.clustered_attention import ClusteredAttention
+from elastic_core.layers.sinkhorn_attention import SinkhornAttention, balanced
+from elastic_core.models.linformer import LowRankAttention
+from elastic_core.models.reformer import HashedAttention
+from elastic_core.models.routing import RoutedAttention, Routing
+from elastic_core.objectives import build as objective
+from elastic_core.objectives.all_positions import AllConfig
+from elastic_core.training.step import Learner
+
+N_ITEMS, LENGTH, WIDTH = 30, 24, 12
+LENGTHS = (24, 1, 2, 13)
+FORMS: dict[str, tuple[str, dict[str, Any]]] = {
+    "linformer": ("linformer", {"rank": 5}),
+    "reformer": ("reformer", {"buckets": 3, "reach": 4}),
+    "reformer, three hashes": ("reformer", {"buckets": 4, "reach": 3, "rounds": 3}),
+    "sinkhorn": ("sinkhorn", {"block": 5, "iterations": 3}),
+    "sinkhorn, no balancing": ("sinkhorn", {"block": 4, "iterations": 0}),
+    "sinkhorn, two-way": ("sinkhorn", {"block": 5, "iterations": 3, "bidirectional": True}),
+    "routing": ("routing", {"clusters": 4, "reach": 3}),
+    "clustered": ("clustered", {"clusters": 4, "top": 3, "bits": 9, "iterations": 3}),
+    "clustered, plain": ("clustered", {"clusters": 5, "top": 0, "bits": 9, "iterations": 2}),
+}
+
+
+def built(name: str, **settings: Any) -> Any:
+    """A model in float64 with every parameter far from its start, so that no bias or scale hides behind a zero or a one."""
+    torch.manual_seed(3)  # hashes and centroids
+    model = models.build(ModelConfig.known[name](**{"length": LENGTH, "width": WIDTH, "dropout": 0.1, **settings}), N_ITEMS)
+    generator = torch.Generator().manual_seed(2)
+    with torch.no_grad():
+        for p in model.parameters():
+            p.copy_(torch.randn(p.shape, generator=generator) * 0.4 + (1.0 if p.shape == (WIDTH,) else 0.0))
+    return model.double().eval()
+
+
+def people(lengths: tuple[int, ...] = LENGTHS, columns: int = LENGTH) -> Tensor:
+    generator = torch.Generator().manual_seed(1)
+    there = torch.arange(columns) >= columns - torch.tensor(lengths)[:, None]
+    return torch.randint(1, N_ITEMS + 1, there.shape, generator=generator) * there
+
+
+def dense(layer: Any, x: Tensor) -> Tensor:
+    return layer.weight @ x + (0 if layer.bias is None else layer.bias)
+
+
+def normed(x: Tensor, layer: Any = None) -> Tensor:
+    x = (x - x.mean()) / (x.var(correction=0) + 1e-5).sqrt()
+    return x if layer is None else layer.weight * x + layer.bias
+
+
+def mixture(scores: list[Tensor], values: list[Tensor]) -> Tensor:
+    weights = torch.stack(scores).exp()
+    return sum(w * v for w, v in zip(weights / weights.sum(), values, strict=True))  # type: ignore[return-value]
+
+
+# --- the twins: what each event of one history reads in one head -----------------------------------------------------
+
+
+def linformer_twin(a: Any, head: int, own: slice, h: list[Tensor]) -> list[Tensor]:
+    q, k, v = ([dense(f, row)[own] for row in h] for f in (a.query, a.key, a.value))
+    column = LENGTH - len(h)
+    keys, values = (
+        [sum(weight[s, column + j] * x[j] for j in range(len(h))) for s in range(len(weight))]
+        for weight, x in ((a.of_keys, k), (a.of_values, v))
+    )
+    return [mixture([q_t @ key / math.sqrt(len(q_t)) for key in keys], values) for q_t in q]  # type: ignore[operator]
+
+
+def bucket_twin(a: Any, head: int, own: slice, h: list[Tensor], buckets: list[list[int]], unit: bool) -> list[Tensor]:
+    """`buckets[r][t]`. The events of one's bucket so far, its last `window`; all rounds' together, oneself only if alone."""
+    q, v = ([dense(f, row)[own] for row in h] for f in (a.query, a.value))
+    q = q if unit else [normed(row) for row in q]
+    k = [row / row.norm() for row in q] if unit else q
+    out = []
+    for t in range(len(h)):
+        seen = set()
+        for bucket in buckets:
+            seen |= set([j for j in range(t + 1) if bucket[j] == bucket[t]][-a.window :])
+        chosen = sorted(seen - {t}) or [t]
+        out.append(mixture([q[t] @ k[j] / math.sqrt(len(q[t])) for j in chosen], [v[j] for j in chosen]))
+    return out
+
+
+def reformer_twin(a: Any, head: int, own: slice, h: list[Tensor]) -> list[Tensor]:
+    q, rounds = [dense(a.query, row)[own] for row in h], []
+    for rotation in a.rotations[head]:
+        found = []
+        for row in q:
+            turned = [float(row @ direction) for direction in rotation.T]
+            turned = (turned + [-x for x in turned])[: a.n_buckets]
+            found.append(turned.index(max(turned)))
+        rounds.append(found)
+    return bucket_twin(a, head, own, h, rounds, unit=True)
+
+
+def routing_twin(a: Any, head: int, own: slice, h: list[Tensor]) -> list[Tensor]:
+    cluster = []
+    for row in h:
+        near = [float(normed(dense(a.query, row)[own]) @ centroid) for centroid in a.centroids[head]]
+        cluster.append(0 if head < a.local else near.index(max(near)))
+    return bucket_twin(a, head, own, h, [cluster], unit=False)
+
+
+def sinkhorn_twin(a: Any, head: int, own: slice, h: list[Tensor]) -> list[Tensor]:
+    n, b, zero = len(h), a.block, torch.zeros(own.stop - own.start).double()
+    q, k, v = ([dense(f, row)[own] for row in h] for f in (a.query, a.key, a.value))
+    m = -(-n // b)
+    first, outputs = n - m * b, a.sort.out_features // a.heads  # the oldest block begins before the first event
+    at = [[first + i * b + p for p in range(b)] for i in range(m)]  # the event at each place of each block; negative: none
+    share = [[0.0] * m for _ in range(m)]
+    for i in range(m):
+        pooled = [h[j] for j in (range(at[i][0] + 1) if a.causal else at[i]) if j >= 0]
+        z = sum(pooled) / len(pooled) if pooled else torch.zeros(WIDTH).double()  # type: ignore[arg-type]
+        logits = dense(a.sort, dense(a.pooled, z).clamp_min(0))[head * outputs : (head + 1) * outputs]  # type: ignore[arg-type]
+        for j in range(i if a.causal else m):
+            share[i][j] = math.exp(float(logits[outputs - m + j]) / a.temperature)
+    for step in range(a.iterations + 1):
+        if step:
+            below = [[sum(share[r][j] for r in range(i + 1 if a.causal else m)) for j in range(m)] for i in range(m)]
+            share = [[x / max(y, 1e-300) for x, y in zip(*rows, strict=True)] for rows in zip(share, below, strict=True)]
+        share = [[x / max(sum(row), 1e-300) for x in row] for row in share]
+    out = []
+    for t in range(n):
+        i = (t - first) // b
+        seen = [j for j in at[i] if j >= 0 and (j <= t or not a.causal)]
+        keys, values = [k[j] for j in seen], [v[j] for j in seen]
+        for p in range(b):
+            blocks = [j for j in range(i if a.causal else m) if at[j][p] >= 0]
+            if blocks:
+                keys.append(sum((share[i][j] * k[at[j][p]] for j in blocks), zero))
+                values.append(sum((share[i][j] * v[at[j][p]] for j in blocks), zero))
+        out.append(mixture([q[t] @ key / math.sqrt(len(q[t])) for key in keys], values))
+    return out
+
+
+def clustered_twin(a: Any, head: int, own: slice, h: list[Tensor]) -> list[Tensor]:
+    n, scale = len(h), math.sqrt(own.stop - own.start)
+    q, k, v = ([dense(f, row)[own] for row in h] for f in (a.query, a.key, a.value))
+    codes = [[int(row @ direction >= 0) for direction in a.directions[head]] for row in q]
+    centres = [codes[c * n // a.clusters] for c in range(a.clusters)]
+
+    def nearest() -> list[int]:
+        found = []
+        for code in codes:
+            differing = [sum(x != y for x, y in zip(code, centre, strict=True)) for centre in centres]
+            found.append(differing.index(min(differing)))
+        return found
+
+    for _ in range(a.iterations):
+        cluster = nearest()
+        for c in set(cluster):
+            members = [codes[t] for t in range(n) if cluster[t] == c]
+            centres[c] = [int(2 * sum(bits) >= len(members)) for bits in zip(*members, strict=True)]
+    cluster, out = nearest(), []
+    for t in range(n):
+        members = [q[j] for j in range(n) if cluster[j] == cluster[t]]
+        mean = sum(members) / len(members)  # type: ignore[arg-type]
+        shares = torch.stack([mean @ key / scale for key in k]).softmax(0)  # type: ignore[operator]
+        top = sorted(range(n), key=lambda j: -float(shares[j]))[: a.top]
+        read = sum((shares[j] * v[j] for j in range(n) if j not in top), torch.zeros_like(v[0]))
+        if top:
+            read = read + sum(shares[j] for j in top) * mixture([q[t] @ k[j] / scale for j in top], [v[j] for j in top])
+        out.append(read)
+    return out
+
+
+TWINS: dict[str, Callable[[Any, int, slice, list[Tensor]], list[Tensor]]] = {
+    "linformer": linformer_twin, "reformer": reformer_twin, "sinkhorn": sinkhorn_twin, "routing": routing_twin,
+    "clustered": clustered_twin,
+}  # fmt: skip
+
+
+def twin(model: Any, items: list[int]) -> Tensor:
+    """States `[n, d]` of one history: SASRec's block around what is read."""
+    table, positions, heads = model.events.items.weight, model.events.positions, model.config.heads
+    x = [table[item] * math.sqrt(WIDTH) + positions[LENGTH - len(items) + t] for t, item in enumerate(items)]
+    e = WIDTH // heads
+    for block in model.blocks:
+        a, f, h = block.attention, block.feed_forward, [normed(row, block.norm) for row in x]
+        read = [TWINS[model.config.name](a, s, slice(s * e, (s + 1) * e), h) for s in range(heads)]
+        x = [row + dense(a.output, torch.cat(parts)) for row, *parts in zip(x, *read, strict=True)]
+        x = [y + dense(f.outer, functional.gelu(dense(f.inner, normed(y, f.norm)))) for y in x]
+    return torch.stack([normed(row, model.norm) for row in x])
+
+
+@pytest.mark.parametrize("heads", [1, 2])
+@pytest.mark.parametrize("form", FORMS)
+@torch.no_grad()
+def test_a_model_is_its_twin(form: str, heads: int) -> None:
+    """Every state of every history, and the last one by its shortcut; padded, unpadded and in fewer columns."""
+    name, more = FORMS[form]
+    model = built(name, heads=heads, **more, **({"local_heads": heads - 1} if name == "routing" else {}))
+    items = people()
+    states, last = model(Batch(items, items)).states, model.last_state(Batch(items, items))
+    for row, n in enumerate(LENGTHS):
+        own = items[row : row + 1, -n:]
+        expected = twin(model, own[0].tolist())
+        torch.testing.assert_close(states[row, -n:], expected)
+        torch.testing.assert_close(last[row], expected[-1])
+        torch.testing.assert_close(model(Batch(own, own, padded=False)).states[0], expected)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@torch.no_grad()
+def test_what_comes_later_says_nothing_and_the_two_way_forms_say_so(form: str) -> None:
+    """To the last bit of what may be read: buckets, clusters and blocks of earlier events stay what they were."""
+    name, more = FORMS[form]
+    model, items = built(name, layers=2, **more), people((24,) * 6)
+    other = torch.cat([items[:, :17], items[:, 17:] % N_ITEMS + 1], 1)
+    one, two = (model(Batch(x, x, padded=False)).states[:, :17] for x in (items, other))
+    assert torch.allclose(one, two, atol=1e-12) == model.causal
+
+
+# --- where they are softmax attention --------------------------------------------------------------------------------
+
+
+def alike(attention: Any, causal: bool) -> Attention:
+    """SASRec's softmax attention with the same projections."""
+    plain = Attention(WIDTH, attention.heads, 0.0, causal=causal)
+    shared = {name: x for name, x in attention.state_dict().items() if name in plain.state_dict()}
+    plain.load_state_dict(shared)
+    return plain.double()
+
+
+def identity() -> LowRankAttention:
+    attention = LowRankAttention(WIDTH, 2, 0.0, LENGTH, LENGTH)
+    with torch.no_grad():
+        for weight in (attention.of_keys, attention.of_values):
+            weight.copy_(torch.eye(LENGTH))
+    return attention
+
+
+EXACT: dict[str, tuple[Callable[[], Any], bool, tuple[int, ...]]] = {
+    "identity projections": (identity, False, (24, 24)),
+    "one block": (lambda: SinkhornAttention(WIDTH, 2, 0.0, LENGTH, LENGTH, 5, 0.75, True), True, LENGTHS),
+    "one block, two-way": (lambda: SinkhornAttention(WIDTH, 2, 0.0, LENGTH, LENGTH, 5, 0.75, False), False, LENGTHS),
+    "a cluster for each query": (lambda: ClusteredAttention(WIDTH, 2, 0.0, LENGTH, 0, 63, 10), False, LENGTHS),
+    "all keys at the top": (lambda: ClusteredAttention(WIDTH, 2, 0.0, 2, LENGTH, 9, 2), False, LENGTHS),
+}
+
+
+@pytest.mark.parametrize("limit", EXACT)
+def test_in_the_limit_it_is_sasrecs_attention(limit: str) -> None:
+    """Values and the gradient of what is read."""
+    make, causal, lengths = EXACT[limit]
+    torch.manual_seed(0)
+    attention = make().double().eval()
+    plain = alike(attention, causal)
+    real = people(lengths) > 0
+    x = (torch.randn(*real.shape, WIDTH).double() * real.unsqueeze(-1)).requires_grad_()
+    weigh = torch.randn_like(x) * real.unsqueeze(-1)
+    found, expected = attention(x, real), plain(x, real)
+    torch.testing.assert_close(found[real], expected[real])
+    torch.testing.assert_close(attention.last(x, real), plain.last(x, real))
+    one, two = (torch.autograd.grad((y * weigh).sum(), x)[0] for y in (found, expected))
+    torch.testing.assert_close(one, two)
+
+
+@pytest.mark.parametrize("kind", ["one bucket", "one cluster"])
+@torch.no_grad()
+def test_one_bucket_is_softmax_attention_with_shared_queries_and_keys(kind: str) -> None:
+    """To what came before, and of the first event to itself."""
+    torch.manual_seed(0)
+    hashed, routed = HashedAttention(WIDTH, 2, 99, 0.0, 1, 2), RoutedAttention(WIDTH, 2, 99, 0.0, 1, 0)
+    attention: BucketAttention = (hashed if kind == "one bucket" else routed).double().eval()
+    x = torch.randn(3, LENGTH, WIDTH).double()
+    (q, k), v = attention.shared(x), split_heads(attention.value(x), 2)
+    before = torch.ones(LENGTH, LENGTH, dtype=torch.bool).tril(-1)
+    before[0, 0] = True
+    expected = attention.output(merge_heads(written_out(q, k, v, before, 0.0, causal=False)))
+    torch.testing.assert_close(attention(x), expected)
+    assert torch.allclose(k, q) == (kind == "one cluster")
+
+
+# --- buckets ---------------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(
+    n=some.integers(1, 40), window=some.integers(2, 45), buckets=some.integers(1, 5), rounds=some.integers(1, 3),
+    padding=some.integers(0, 40),
+)  # fmt: skip
+def test_sorted_chunks_are_one_masked_softmax(n: int, window: int, buckets: int, rounds: int, padding: int) -> None:
+    """What is read, its gradients, and the last event's shortcut; directly with N x N scores."""
+    generator = torch.Generator().manual_seed(n)
+    q, k, v, out = torch.randn(4, 2, 2, n, 3, generator=generator).double()
+    bucket = torch.randint(buckets, (2, 2, rounds, n), generator=generator)
+    real = torch.arange(n) >= torch.tensor([0, min(padding, n)])[:, None]
+    q, k, v = (x.requires_grad_() for x in (q, k, v))
+    found = places(bucket, real, window)
+    real = torch.cat([real[:, :-1], torch.ones(2, 1, dtype=torch.bool)], 1)
+    same = (bucket.unsqueeze(-1) == bucket.unsqueeze(-2)) & real[:, None, None, None, :]  # [B, H, R, N, N]
+    same = same.tril()
+    later = same.flip(-1).cumsum(-1).flip(-1)  # how many of the bucket lie from there on
+    seen = (same & (later <= window)).any(2)
+    others = seen & ~torch.eye(n, dtype=torch.bool)
+    seen = torch.where(others.any(-1, keepdim=True), others, torch.eye(n, dtype=torch.bool))
+    expected = written_out(q, k, v, seen, 0.0, causal=False)
+    result, there = attend(q, k, v, found, window, 0.0), real[:, None, :, None]
+    torch.testing.assert_close(result * there, expected * there)
+    torch.testing.assert_close(attend_last(q[:, :, -1:], k, v, found, window), expected[:, :, -1:])
+    exact = torch.autograd.grad((expected * there * out).sum(), (q, k, v))
+    for x, y in zip(torch.autograd.grad((result * there * out).sum(), (q, k, v)), exact, strict=True):
+        torch.testing.assert_close(x, y)
+
+
+@torch.no_grad()
+def test_hashes_are_kept_and_like_directions_share_a_bucket() -> None:
+    model = models.build(ModelConfig.known["reformer"](length=8, width=8, rounds=2, buckets=6), N_ITEMS)
+    assert [name for name, _ in model.named_buffers()] == [f"blocks.{i}.attention.rotations" for i in range(2)]
+    attention = model.blocks[0].attention  # type: ignore[index, union-attr]
+    q = torch.randn(1, 1, 200, 8)
+    bucket = attention.buckets(q)  # type: ignore[operator]
+    assert torch.equal(attention.buckets(7 * q), bucket)  # type: ignore[operator]
+    assert bucket.unique().tolist() == list(range(6))
+    near = (attention.buckets(q + 0.02 * torch.randn_like(q)) == bucket).float().mean()  # type: ignore[operator]
+    assert near > 0.9 > (attention.buckets(-q) == bucket).float().mean()  # type: ignore[operator]
+
+
+# --- online k-means --------------------------------------------------------------------------------------------------
+
+
+@torch.no_grad()
+def test_centroids_move_to_the_means_and_a_deserted_one_moves_to_who_fits_worst() -> None:
+    torch.manual_seed(0)
+    attention = RoutedAttention(WIDTH, 1, 4, 0.0, 3, 0).double()
+    x, real = torch.randn(4, LENGTH, WIDTH).double(), people() > 0
+    q = functional.normalize(attention.shared(x)[0][:, 0][real], dim=-1)
+    start = torch.stack([q[0], -q[0], torch.zeros(WIDTH).double()])  # nobody is nearer to the last than to one of the others
+    attention.centroids.copy_(start.unsqueeze(0))
+    attention.calibrate(x, real, 0.25)
+    fit = q @ q[0]
+    for c, members in enumerate((q[fit > 0], q[fit < 0])):
+        expected = functional.normalize(0.75 * start[c] + 0.25 * members.mean(0), dim=0)
+        torch.testing.assert_close(attention.centroids[0, c], expected)
+    torch.testing.assert_close(attention.centroids[0, 2], q[fit.abs().argmin()])
+
+
+@torch.no_grad()
+def test_planted_clusters_are_found_by_rounds_of_calibration() -> None:
+    torch.manual_seed(0)
+    attention = RoutedAttention(WIDTH, 1, 4, 0.0, 5, 0)
+    attention.query.weight.copy_(torch.eye(WIDTH))
+    attention.query.bias.zero_()
+    which = torch.arange(200) % 5
+    x = torch.randn(5, WIDTH)[which] * 4 + 0.2 * torch.randn(200, WIDTH)
+    for _ in range(10):
+        attention.calibrate(x.unsqueeze(0), torch.ones(1, 200, dtype=torch.bool), 1.0)
+    found = attention.buckets(attention.shared(x.unsqueeze(0))[0])[0, 0, 0]
+    assert len({(int(a), int(b)) for a, b in zip(found, which, strict=True)}) == 5
+
+
+def test_centroids_follow_the_training_and_averaged_weights_have_their_own(small_world: Dataset) -> None:
+    torch.manual_seed(0)
+    model = models.build(ModelConfig.known["routing"](length=16, width=16, layers=2, clusters=4), small_world.catalog)
+    assert isinstance(model, Routing)
+    goal = objective(AllConfig(), small_world, 16)
+    learner = Learner(model.train(), goal, TrainConfig(batch=16, ema_decay=0.9, learning_rate=2e-2), torch.device("cpu"))
+    start = [x.clone() for x in model.buffers()]
+    for i, batch in enumerate(goal.epoch(0, 0, 16)):
+        learner.calibrate(small_world, 0, i)
+        learner.step(batch)
+    assert all(not torch.allclose(x, y, atol=1e-2) for x, y in zip(start, model.buffers(), strict=True))
+    assert model.training
+    judged = learner.judged(small_world)
+    for x, y in zip(judged.buffers(), model.buffers(), strict=True):
+        torch.testing.assert_close(x.norm(dim=-1), torch.ones(1, 4))
+        assert not torch.allclose(x, y, atol=1e-3)
+
+
+def test_no_more_local_heads_than_heads() -> None:
+    with pytest.raises(InputError, match="local_heads must be at most heads = 1"):
+        ModelConfig.known["routing"](local_heads=2)
+
+
+# --- balancing -------------------------------------------------------------------------------------------------------
+
+
+@torch.no_grad()
+def test_balancing_makes_a_permutation_soft_and_without_end_a_causal_one_is_the_shift() -> None:
+    """Rows and columns of the two-way form add up to 1. A causal one has no choice left, which is why it stops early."""
+    torch.manual_seed(0)
+    logits, everywhere = torch.randn(3, 6, 6).double(), torch.ones(6, 6, dtype=torch.bool)
+    both = balanced(logits, everywhere, 200, causal=False)
+    torch.testing.assert_close(both.sum(-1), torch.ones(3, 6).double())
+    torch.testing.assert_close(both.sum(-2), torch.ones(3, 6).double())
+    past = everywhere.tril(-1)
+    few, many = (balanced(logits, past, steps, causal=True) for steps in (5, 5_000))
+    torch.testing.assert_close(few.sum(-1), past.any(-1).double().expand(3, -1))
+    torch.testing.assert_close(many, torch.eye(6).roll(1, 0).tril(-1).double().expand(3, -1, -1), atol=2e-3, rtol=0)
+    assert (few.amax(-1)[:, 2:] < 0.999).all()
+    torch.testing.assert_close(balanced(logits, past, 0, causal=True)[:, 1:], logits.masked_fill(~past, -1e9).softmax(-1)[:, 1:])
+
+
+def test_noise_is_drawn_in_training_alone() -> None:
+    torch.manual_seed(0)
+    attention, x = SinkhornAttention(WIDTH, 1, 0.0, LENGTH, 4, 2, 0.75, True), torch.randn(2, LENGTH, WIDTH)
+    assert torch.equal(attention.eval()(x), attention(x))
+    assert not torch.allclose(attention.train()(x), attention(x), atol=1e-4)
+
+
+# --- what it costs ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("width", [8, 64])
+@pytest.mark.parametrize(
+    ("name", "more"),
+    [
+        ("linformer", {}), ("linformer", {"heads": 4, "rank": 128}), ("reformer", {}), ("reformer", {"rounds": 3, "heads": 4}),
+        ("sinkhorn", {}), ("sinkhorn", {"block": 64, "heads": 4}), ("routing", {"heads": 4}), ("clustered", {"heads": 4}),
+        ("clustered", {"top": 0}),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_a_long_history_keeps_is_no_more_than_its_price(name: str, more: dict[str, Any], width: int) -> None:
+    model = models.build(ModelConfig.known[name](length=400, width=width, layers=2, **more), N_ITEMS).train()
+    items = people((400, 390), 400)
+    kept: dict[int, int] = {}
+
+    def pack(x: Tensor) -> Tensor:
+        kept[x.untyped_storage().data_ptr()] = x.untyped_storage().nbytes() // 4
+        return x
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda x: x):
+        model(Batch(items, items)).states.sum().backward()
+    for p in model.parameters():
+        kept.pop(p.untyped_storage().data_ptr(), None)
+    priced = 2 * 400 * 2 * model.kept_per_event(400)
+    assert sum(kept.values()) <= priced <= 4 * sum(kept.values()), (sum(kept.values()) / 1600, model.kept_per_event(400))
