@@ -55,6 +55,13 @@ PEERS: dict[str, dict[str, tuple[str, ...]]] = {
     "hstu": {"time": ("model.times=previous",)},
     "lisa": {"soft": ("model.form=soft", "model.words=16"), "mini": ("model.form=mini", "model.words=32")},
     "sma": {"ctreg": ("model.ctreg_weight=0.1",)},
+    "din": {"sma": ("model.intensity=event",), "sma-ctreg": ("model.intensity=event", "model.ctreg_weight=0.1")},
+    "shan": {"sma": ("model.intensity=state",)},
+    "linformer": {},
+    "reformer": {},
+    "sinkhorn": {},
+    "routing": {},
+    "clustered": {},
 }
 SIDES, EXPERTS = (8, 16, 32, 64, 128, 256, 512), (4, 8, 16)  # Figure 5
 SMALL_SIDES = (8, 16, 32, 64)  # the same where there are fewer people than experts of the larger ones

@@ -30,6 +30,9 @@ CONTROLS = {
     "lisa (soft)": "LISA-Soft",
     "lisa (mini)": "LISA-Mini",
     "sma (ctreg)": "SMA + CTReg",
+    "din (sma)": "DIN + SMA",
+    "din (sma-ctreg)": "DIN + SMA + CTReg",
+    "shan (sma)": "SHAN + SMA",
 }
 OURS = ("elastic", "elastic-slots")
 LEVEL = 0.05

@@ -128,6 +128,34 @@ EQUATIONS = (
         "SMA, CTReg", "−(Σ log λ at events − ∫ λ)", "elastic_core/layers/intensity.py", "Intensity",
         "tests/test_sma.py::test_ctreg_finds_the_rates_of_a_poisson_process",
     ),
+    Equation(
+        "DIN", "Σ_j a(e_j, e_c) e_j: every candidate attends to the history", "elastic_core/layers/activation_unit.py",
+        "ActivationUnit", "tests/test_hosts.py::test_din_is_its_twin_pair_by_pair",
+    ),
+    Equation(
+        "SHAN", "attention to all events, then to that and the last few", "elastic_core/models/shan.py", "SHAN",
+        "tests/test_hosts.py::test_shan_is_its_twin_event_by_event",
+    ),
+    Equation(
+        "Linformer, Eq. 7", "softmax(Q (E K)ᵀ / √d) (F V)", "elastic_core/models/linformer.py", "LowRankAttention",
+        "tests/test_twins_sparse.py::test_a_model_is_its_twin",
+    ),
+    Equation(
+        "Reformer, Eq. 2-6", "attention within the buckets of random hashes", "elastic_core/layers/bucket_attention.py", "attend",
+        "tests/test_twins_sparse.py::test_sorted_chunks_are_one_masked_softmax",
+    ),
+    Equation(
+        "Sinkhorn", "blocks brought near by a soft permutation", "elastic_core/layers/sinkhorn_attention.py", "SinkhornAttention",
+        "tests/test_twins_sparse.py::test_balancing_makes_a_permutation_soft_and_without_end_a_causal_one_is_the_shift",
+    ),
+    Equation(
+        "Routing", "attention within the clusters of a running K-means", "elastic_core/models/routing.py", "Routing",
+        "tests/test_twins_sparse.py::test_centroids_move_to_the_means_and_a_deserted_one_moves_to_who_fits_worst",
+    ),
+    Equation(
+        "Clustered", "queries that are alike attend as their mean", "elastic_core/layers/clustered_attention.py",
+        "ClusteredAttention", "tests/test_twins_sparse.py::test_in_the_limit_it_is_sasrecs_attention",
+    ),
 )  # fmt: skip
 
 
@@ -268,6 +296,16 @@ PAPERS = (
     ("LinRec", "L. Liu et al., LinRec: Linear Attention Mechanism for Long-term Sequential Recommender Systems, SIGIR 2023."),
     ("LRURec", "Z. Yue et al., Linear Recurrent Units for Sequential Recommendation, WSDM 2024."),
     ("HSTU", "J. Zhai et al., Actions Speak Louder than Words, ICML 2024."),
+    ("DIN", "G. Zhou et al., Deep Interest Network for Click-Through Rate Prediction, KDD 2018."),
+    ("SHAN", "H. Ying et al., Sequential Recommender System based on Hierarchical Attention Network, IJCAI 2018."),
+    ("Linformer", "S. Wang et al., Linformer: Self-Attention with Linear Complexity, 2020."),
+    ("Reformer", "N. Kitaev, Ł. Kaiser and A. Levskaya, Reformer: The Efficient Transformer, ICLR 2020."),
+    ("Sinkhorn Transformer", "Y. Tay et al., Sparse Sinkhorn Attention, ICML 2020."),
+    ("Routing Transformer", "A. Roy et al., Efficient Content-Based Sparse Attention with Routing Transformers, TACL 2021."),
+    (
+        "Clustered attention",
+        "A. Vyas, A. Katharopoulos and F. Fleuret, Fast Transformers with Clustered Attention, NeurIPS 2020.",
+    ),
     ("RecBole", "W. X. Zhao et al., RecBole: towards a unified framework for recommendation algorithms, CIKM 2021."),
     ("Adjusted mutual information", "N. X. Vinh, J. Epps and J. Bailey, JMLR 11, 2010."),
 )
