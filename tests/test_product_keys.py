@@ -1,6 +1,5 @@
 """Product keys and the interest memory (Eq. 4-7): exact, and able to learn only when the scores gate the experts."""
 
-
 import numpy as np
 import pytest
 import torch

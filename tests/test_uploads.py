@@ -19,9 +19,9 @@ from elastic_core.data import faults, load
 from elastic_core.errors import InputError
 from elastic_core.services.data import sheets
 from elastic_core.services.data import shelf as uploads
+from elastic_core.services.data.cards import at_hand_choices
 from elastic_core.services.data.rows import check, guess, is_formula
 from elastic_core.services.data.shelf import Shelf, folded, opened
-from elastic_core.services.train.presets import data_choices
 
 HEAD = "user,item,time,title,genres\n"
 ROWS = [(u, (i + u) % 7, 10**9 + 7 * u + i) for u in range(6) for i in range(7)]
@@ -152,7 +152,7 @@ def test_the_shelf_survives_a_restart_and_can_be_moved(tmp_path: Path) -> None:
     data = load(moved.config)
     assert data.hash == kept.facts["hash"] and data.label == kept.label and not data.titles_may_be_shared
     assert load(world.config).truth is not None
-    assert set(Shelf(tmp_path / "elsewhere").choices()) <= set(data_choices(None, Shelf(tmp_path / "elsewhere").choices()))
+    assert set(Shelf(tmp_path / "elsewhere").choices()) <= set(at_hand_choices(Shelf(tmp_path / "elsewhere").choices()))
 
 
 def test_the_same_rows_are_kept_once(tmp_path: Path) -> None:

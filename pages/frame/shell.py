@@ -37,6 +37,7 @@ __all__ = [
 
 RUNS = Path(__file__).resolve().parents[2] / "checkpoints"
 CONTEXT, WANTED = "shell_context", "shell_wanted_run"
+OWN = "shell_own_id"  # of the person whom the visitor looked up by their id in the data
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from elastic_core.runs import Run
 from elastic_core.services.train import run_table
 from pages.frame import shell
 from pages.kit import cache, view
-from pages.train import form, live
+from pages.train import form, live, result
 from pages.train import runs as train_runs
 
 
@@ -37,6 +37,7 @@ with st.popover("What am I looking at?", icon=":material/help:"):
     )
 shell.off("training")
 live.live()
+result.card()
 st.header("New training")
 runs = [run for run in cache.runs(shell.RUNS, lambda run: run.name) if readable(run)]
 config = form.form(runs)

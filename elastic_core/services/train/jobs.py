@@ -35,6 +35,7 @@ from elastic_core.runs import Run
 from elastic_core.services import public
 from elastic_core.services.background.process import ID, MOST_BYTES, age, next_name, number, read_object, spawn, tail, whole
 from elastic_core.services.background.slot import Slot
+from elastic_core.services.train import beside
 
 State = Literal["queued", "running", "not responding", "interrupted", "finished", "stopped", "failed"]
 ACTIVE: tuple[State, ...] = ("queued", "running", "not responding")
@@ -107,11 +108,13 @@ class Jobs:
                 (job.path / "stop").touch()
 
     def resume(self, job_id: str) -> None:
-        """Puts an interrupted or failed job back in the queue; it goes on from its last whole epoch."""
+        """Puts an interrupted or failed job back in the queue; it goes on from its last whole epoch. A finished one whose
+        rivals were not judged (beside.py) has only that left to do."""
         public.refuse("training")
         self._room()
         job = self.get(job_id)
-        if job.state not in ("interrupted", "failed"):
+        unjudged = job.state in ("finished", "stopped") and beside.kept(job.run) is None
+        if job.state not in ("interrupted", "failed") and not unjudged:
             raise InputError(f"the training {job.run.name} is {job.state}; only an interrupted or failed one can be continued")
         with self._told():
             for name in ("stop", "end.json", "progress.json", "begun.json"):
@@ -153,6 +156,11 @@ class Jobs:
             if job.id == job_id:
                 return job
         raise InputError(f"there is no training {job_id!r} any more")
+
+    def ended(self) -> Job | None:
+        """The training that was tested last, as long as it is in the list."""
+        done = [job for job in self.all() if job.state in ("finished", "stopped") and job.run.finished]
+        return max(done, key=lambda job: (_stamp(job.path / "end.json")[:1] or (0,), job.id), default=None)
 
     def next(self) -> Job | None:
         """The oldest queued job."""
