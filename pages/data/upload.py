@@ -12,7 +12,7 @@ from elastic_core.services.data.sheets import MOST_COLUMNS, MOST_ROWS, PREVIEW, 
 from elastic_core.services.data.shelf import Kept, Outcome, Shelf
 from elastic_core.services.data.unpacking import ACCEPTED, ENDINGS, MOST_BYTES, megabytes
 from pages.data import answers
-from pages.frame import shell
+from pages.frame import finding, shell
 from pages.kit import unreadable, view
 from pages.kit.control import number
 
@@ -140,8 +140,13 @@ def _keep(outcome: Outcome, digest: str) -> None:
 
 def _store(outcome: Outcome, label: str) -> None:
     try:
-        kept = shelf().keep(outcome, label)
-        st.session_state[SAID] = (True, f"Kept as **{shell.plain(kept.label)}**. The Train page offers it now.")
+        kept, data = shelf().keep(outcome, label), outcome.dataset
+        sentence = (
+            f"Kept as **{shell.plain(kept.label)}**. The Train page offers it now. **To find yourself**, or anybody else: "
+            f"train, open the run, and type an id of your file (such as {shell.quoted(finding.example(data))}) into "
+            "*Find a person* on the left. People and items too rare for the k-core are not in it."
+        )
+        st.session_state[SAID] = (True, sentence)
     except InputError as error:
         st.session_state[SAID] = (False, f"{shell.plain(str(error))}.")
 

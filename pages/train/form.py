@@ -68,11 +68,9 @@ def start(config: RunConfig | None) -> None:
         on_click=act,
         args=("submit", config, name.strip()),
     )
-    if config is not None:
-        _take_away(config)
-        if not public.on():  # the price is measured
-            with place:
-                _price(config)
+    if config is not None and not public.on():  # the price is measured
+        with place:
+            _price(config)
 
 
 def _preset() -> RunConfig:
@@ -218,8 +216,10 @@ def _price(config: RunConfig) -> None:
         st.warning("Hardly any whole epoch fits, so this run would learn little: give it more time, or fewer events or layers.")
 
 
-def _take_away(config: RunConfig) -> None:
+def take_away(config: RunConfig | None) -> None:
     """The same training elsewhere: its configuration and the command."""
+    if config is None:
+        return
     with st.expander("Take it elsewhere"):
         st.write("Save this configuration, then train the same run in a terminal:")
         st.code(presets.command("config.json", "checkpoints/local-mine"), language="bash")

@@ -43,18 +43,22 @@ def by_id(dataset: Dataset, text: str, top: int = IDS) -> list[int]:
     return [exact] if exact is not None else [*begins, *holds][:top]
 
 
+def is_id(dataset: Dataset, user: int, text: str) -> bool:
+    """Whether `text` is this person's whole id; case is ignored."""
+    return str(dataset.histories.user_ids[user]).lower() == text.strip().lower()
+
+
 def same(old: Dataset, user: int, new: Dataset, own: str | None = None) -> int | None:
     """A person of one dataset in another: the same number on the same data, the same id on another cut of it. `own` is an id that
     the visitor typed; it is looked for everywhere, for ids of strangers' data name other people. None where they are not there.
     """
     if old.hash == new.hash:
         return user
-    raw = str(old.histories.user_ids[user])
-    for wanted in (raw if (old.name, old.label) == (new.name, new.label) else None, own):
-        found = np.flatnonzero(new.histories.user_ids.astype(str) == wanted) if wanted else ()
-        if len(found):
-            return int(found[0])
-    return None
+    wanted = [own] if own else []
+    if (old.name, old.label) == (new.name, new.label):
+        wanted.insert(0, str(old.histories.user_ids[user]))
+    ids = new.histories.user_ids.astype(str).tolist()
+    return next((ids.index(raw) for raw in wanted if raw in ids), None)
 
 
 def by_length(dataset: Dataset, split: Split = "test", longest: bool = True, top: int = 8) -> pd.DataFrame:
