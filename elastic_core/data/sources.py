@@ -46,8 +46,8 @@ def load(config: DataConfig, progress: Progress | None = None, *, fallback: bool
     """
     tell = progress or (lambda sentence: None)
     if config.source == PLANTED:
-        if config.columns:
-            raise InputError("the planted world is not read from a file, so data.columns has nothing to map")
+        if config.columns or config.dates:
+            raise InputError("the planted world is not read from a file, so data.columns and data.dates have nothing to say")
         tell("Drawing the planted world.")
         return planted(config.planted, config.k_core)
     if config.source not in SOURCES:
@@ -70,7 +70,7 @@ def _own(config: DataConfig, tell: Progress) -> Dataset:
             f"there is no file or folder {config.source!r}, and no source of that name; known are {', '.join(names())}"
         )
     tell(f"Reading {path.name}.")
-    table = read(path, config.columns)
+    table = read(path, config.columns, config.dates)
     known = recognise(table.blob)
     name, label = known or (path.name.removesuffix(".gz").rsplit(".", 1)[0], _called(path) or path.name)
     licence = SOURCES[name].licence if known else LICENCE_OWN
@@ -106,7 +106,7 @@ def _given(text: str) -> Path | None:
 def _named(config: DataConfig, path: Path, notes: tuple[str, ...], tell: Progress) -> Dataset:
     name, source = config.source, SOURCES[config.source]
     tell(f"Reading {source.label}.")
-    table = read(path, config.columns)
+    table = read(path, config.columns, config.dates)
     label = source.blobs.get(table.blob)
     if label is None:
         label = f"{source.label} (unverified copy)"

@@ -28,13 +28,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 from elastic_core import disk
-from elastic_core.config import RunConfig
+from elastic_core.config import DataConfig, RunConfig
 from elastic_core.disk import write_text
 from elastic_core.errors import InputError
 from elastic_core.runs import Run
 from elastic_core.services import public
 from elastic_core.services.background.process import ID, MOST_BYTES, age, next_name, number, read_object, spawn, tail, whole
 from elastic_core.services.background.slot import Slot
+from elastic_core.services.data.shelf import same_source
 from elastic_core.services.train import beside
 
 State = Literal["queued", "running", "not responding", "interrupted", "finished", "stopped", "failed"]
@@ -161,6 +162,10 @@ class Jobs:
         """The training that was tested last, as long as it is in the list."""
         done = [job for job in self.all() if job.state in ("finished", "stopped") and job.run.finished]
         return max(done, key=lambda job: (_stamp(job.path / "end.json")[:1] or (0,), job.id), default=None)
+
+    def needing(self, data: DataConfig) -> list[Job]:
+        """Trainings that are not over and read these data."""
+        return [job for job in self.all() if job.state in (*ACTIVE, "interrupted") and same_source(job.config.data, data)]
 
     def next(self) -> Job | None:
         """The oldest queued job."""
