@@ -22,7 +22,7 @@ Dates = Literal["", "day-first", "month-first"]
 ORDERS = [order for order in get_args(Dates) if order]
 DAY, CLOCK = r"([0-9]{1,2})([./-])([0-9]{1,2})\2([0-9]{4})", r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2})(?:\.[0-9]+)?)?"
 WRITTEN = re.compile(rf"{DAY}(?:[T, ]+{CLOCK}(?: ?([AaPp])\.?[Mm]\.?)?)?")  # day, mark, month, year, hour, minute, second, half
-NO_TIME = "the time is neither a number (seconds since 1970) nor a date such as 2024-12-31 or 31.12.2024"
+NO_TIME = "the time is not a number (seconds since 1970) and no date such as 31.12.2024"
 UNITS = ((1e17, 1e9, "nanoseconds"), (1e14, 1e6, "microseconds"), (1e11, 1e3, "milliseconds"))
 
 

@@ -21,7 +21,7 @@ from pages.kit import cache
 from pages.kit.control import number
 from pages.tour import panel
 
-NOTICE = "shell_notice"
+NOTICE, MEANT = "shell_notice", "shell_meant"
 
 
 def sidebar() -> None:
@@ -157,6 +157,8 @@ def _user_box(run: Run, data: Dataset, model: Recommender, asked: str | None, pr
     """The person's number from 1. What the address or an earlier run left may not exist here: then it says so."""
     people = data.histories.n_users
     default = cache.example(run, model, data) + 1
+    if MEANT in st.session_state:
+        st.session_state["user"] = st.session_state.pop(MEANT)
     asked = _by_own_id(data, asked, problems)
     if asked is not None and not (asked.isdecimal() and 1 <= int(asked) <= people):
         problems.append(f"There is no person {quoted(asked)} here (1 to {people}), so you see person {default}.")
@@ -166,6 +168,9 @@ def _user_box(run: Run, data: Dataset, model: Recommender, asked: str | None, pr
         "Person", 1, people, default, key="user", help=f"Any of the {people:,} people in the data.",
         on_change=shell.look_at, args=(None,),
     )  # fmt: skip
+    if st.session_state.get(MEANT, value) != value:
+        st.rerun()  # the box begins with what the address says; from the second run on it can be told
+    st.session_state.pop(MEANT, None)
     if own_id(data, int(value) - 1):
         st.caption(f"Their id in the data: {quoted(own_id(data, int(value) - 1))}")
     finding.box(data, run.config.data, "find_who", _meet, locked("user"))
@@ -186,7 +191,7 @@ def _by_own_id(data: Dataset, asked: str | None, problems: list[str]) -> str | N
     if not found:
         problems.append(f"Nobody here has the id {quoted(who)}.")
         return asked
-    st.session_state["user"] = found[0] + 1
+    st.session_state[MEANT] = found[0] + 1
     return str(found[0] + 1)
 
 
