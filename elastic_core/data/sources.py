@@ -72,7 +72,7 @@ def _own(config: DataConfig, tell: Progress) -> Dataset:
     tell(f"Reading {path.name}.")
     table = read(path, config.columns, config.dates)
     known = recognise(table.blob)
-    name, label = known or (path.name.removesuffix(".gz").rsplit(".", 1)[0], _called(path) or path.name)
+    name, label = known or (path.name.removesuffix(".gz").rsplit(".", 1)[0], called(path) or path.name)
     licence = SOURCES[name].licence if known else LICENCE_OWN
     data = fold(table, name=name, label=label, licence=licence, k_core=config.k_core)
     return replace(data, notes=(*data.notes, *_odd(table, tell)))
@@ -86,7 +86,7 @@ def _odd(table: Table, tell: Progress) -> tuple[str, ...]:
     return said
 
 
-def _called(path: Path) -> str:
+def called(path: Path) -> str:
     """The label on the card beside an uploaded file; nothing where there is no card."""
     try:
         label = disk.read_object(path.with_name(CARD), MOST_CARD, path.parent).get("label", "")

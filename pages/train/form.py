@@ -19,7 +19,7 @@ from pages.kit import cache
 from pages.kit.control import number, one_of
 from pages.train.live import act
 
-DATA = "data/page.py"
+DATA, BRING = "data/page.py", "Bring your own"
 FRESH, CHANGE = "A preset", "Change one thing"
 LINK: Literal["query-params"] = "query-params"
 OWN = "train_set_"  # begins the keys of single settings
@@ -86,7 +86,7 @@ def _preset() -> RunConfig:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption(chosen.about)
         if st.button("Bring your own file", icon=":material/upload_file:", key="train_bring", type="tertiary", on_click=_bring):
-            shell.go(DATA)
+            st.switch_page(DATA, query_params={"dat_part": BRING})
     sized = st.empty()
     config = _advanced(presets.preset(choices[data], chosen, presets.budget(time), int(seed)))
     sized.caption(f"In {time} this trains a model made for that time: {presets.sizes(config)}. More time, a larger model.")
@@ -94,7 +94,7 @@ def _preset() -> RunConfig:
 
 
 def _bring() -> None:
-    st.session_state["dat_part"] = "Bring your own"
+    st.session_state["dat_part"] = BRING
 
 
 def _forget() -> None:

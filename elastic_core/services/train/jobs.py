@@ -29,6 +29,7 @@ from typing import Any, Literal
 
 from elastic_core import disk
 from elastic_core.config import DataConfig, RunConfig
+from elastic_core.data.sources import called
 from elastic_core.disk import write_text
 from elastic_core.errors import InputError
 from elastic_core.runs import Run
@@ -248,7 +249,9 @@ class Jobs:
             if name in taken:
                 raise InputError(f"there is a run named {name} already; choose another name")
             return name
-        source = re.sub(r"[^a-z0-9]+", "-", Path(config.data.source).stem.lower()).strip("-")[:20]
+        file = Path(config.data.source)  # what was uploaded lies in a file of ours, and has its own name on its card
+        words = called(file).rpartition(" · ")[0] or file.stem
+        source = re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")[:20]
         model = re.sub(r"[^A-Za-z0-9_.]+", "-", config.model.name)[:40]
         name = f"{PREFIX}{model}-{source or 'data'}"
         return next(free for i in range(1, len(taken) + 2) if (free := name if i == 1 else f"{name}-{i}") not in taken)

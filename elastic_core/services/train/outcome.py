@@ -93,7 +93,7 @@ def _verdict(found: Beside | None, trained: bool) -> str:
             " Another draw of people would say so too; another seed of the training is not in this interval." if trained else ""
         )
         return f"**Better than {only}** ({gap}).{moved}"
-    return f"**No difference from {only}, can be told** ({gap})."
+    return f"**Cannot be told from {only}** ({gap})."
 
 
 def _time(epochs: list[dict[str, Any]], best: int, end: dict[str, Any]) -> str:
