@@ -1,5 +1,6 @@
 """Product keys and the interest memory (Eq. 4-7): exact, and able to learn only when the scores gate the experts."""
 
+
 import numpy as np
 import pytest
 import torch
