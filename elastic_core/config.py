@@ -109,6 +109,7 @@ class DataConfig(Bounded):
     """Where the histories come from: a source name (`ml-100k`, `planted`, …) or the path of a file.
 
     `columns` maps user, item, time, title, genres to the file's own names; time to "" where the rows are in order, without one.
+    `dates` says what 03/04/2024 means in a file where no row tells.
     """
 
     section: ClassVar[str] = "data"
@@ -116,6 +117,7 @@ class DataConfig(Bounded):
     k_core: Annotated[int, Within(0, 1_000_000)] = 5
     columns: dict[str, str] = field(default_factory=dict)
     planted: PlantedConfig = PlantedConfig()
+    dates: Literal["", "day-first", "month-first"] = ""
 
     def __post_init__(self) -> None:
         super().__post_init__()

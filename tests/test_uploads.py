@@ -1,6 +1,7 @@
 """Uploads: what is read is what was meant, every bad row is named by its line, and the shelf keeps, finds and forgets."""
 
 import csv
+import dataclasses
 import gzip
 import io
 import json
@@ -14,14 +15,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from elastic_core import recipes
 from elastic_core.config import PlantedConfig
 from elastic_core.data import faults, load
 from elastic_core.errors import InputError
+from elastic_core.runs import WEIGHTS, Run
 from elastic_core.services.data import sheets
 from elastic_core.services.data import shelf as uploads
+from elastic_core.services.data.cards import at_hand_choices
 from elastic_core.services.data.rows import check, guess, is_formula
 from elastic_core.services.data.shelf import Shelf, folded, opened
-from elastic_core.services.train.presets import data_choices
+from elastic_core.services.person import people
+from elastic_core.services.train.jobs import Jobs
 
 HEAD = "user,item,time,title,genres\n"
 ROWS = [(u, (i + u) % 7, 10**9 + 7 * u + i) for u in range(6) for i in range(7)]
@@ -121,6 +126,31 @@ def test_text_parquet_and_packed_files_give_the_same_data() -> None:
     assert len(codes) == 1
 
 
+def test_people_are_found_by_the_ids_of_the_file() -> None:
+    raw = ["u_8841", "U_8", "anna", "17", "1"]
+    rows = [(u, i, 10**9 + i) for u in raw for i in range(6)]
+    data = outcome(HEAD + "".join(f"{u},i{i},{t},Film,\n" for u, i, t in rows), k_core=2).dataset
+    ids = data.histories.user_ids.tolist()
+    assert ids == ["1", "17", "U_8", "anna", "u_8841"] and [people.own_id(data, user) for user in range(5)] == ["", *ids[1:]]
+    for text, found in (
+        (" u_8841 ", [4]),
+        ("ANNA", [3]),
+        ("u_8", [2]),
+        ("_88", [4]),
+        ("8", [2, 4]),
+        ("1", [0]),
+        ("x", []),
+        (" ", []),
+    ):
+        assert people.by_id(data, text) == found, text
+    smaller = outcome(HEAD + "".join(f"{u},i{i},{t},Film,\n" for u, i, t in rows[6:]), k_core=2).dataset
+    assert people.same(data, ids.index("anna"), smaller) == smaller.histories.user_ids.tolist().index("anna")
+    assert people.same(data, ids.index("u_8841"), smaller) is None
+    other = dataclasses.replace(smaller, label="others.csv")
+    assert people.same(data, ids.index("anna"), other) is None, "an id of other data is somebody else"
+    assert people.same(data, 0, other, own="17") == other.histories.user_ids.tolist().index("17"), "unless the visitor typed it"
+
+
 def test_columns_are_guessed_by_their_usual_names() -> None:
     def named(*names: str) -> dict[str, list[str]]:
         return {name: ["7"] for name in names}
@@ -152,13 +182,28 @@ def test_the_shelf_survives_a_restart_and_can_be_moved(tmp_path: Path) -> None:
     data = load(moved.config)
     assert data.hash == kept.facts["hash"] and data.label == kept.label and not data.titles_may_be_shared
     assert load(world.config).truth is not None
-    assert set(Shelf(tmp_path / "elsewhere").choices()) <= set(data_choices(None, Shelf(tmp_path / "elsewhere").choices()))
+    assert set(Shelf(tmp_path / "elsewhere").choices()) <= set(at_hand_choices(Shelf(tmp_path / "elsewhere").choices()))
 
 
 def test_the_same_rows_are_kept_once(tmp_path: Path) -> None:
     shelf = Shelf(tmp_path)
     one, two = shelf.keep(outcome()), shelf.keep(outcome(k_core=3), label="again")
     assert one.id == two.id and len(shelf.all()) == 1 and two.config.k_core == 3 and two.label.startswith("again")
+
+
+def test_runs_and_trainings_on_data_are_seen_whatever_their_k_core(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same rows kept again with another k-core are the same file; so is a run's relative path."""
+    monkeypatch.setattr(Jobs, "_spawn", lambda self: None)
+    shelf, config = Shelf(tmp_path / "uploads"), recipes.toy()
+    before = shelf.keep(outcome())
+    run = Run(tmp_path / "local-on-it")
+    run.start(dataclasses.replace(config, data=before.config), load(before.config))
+    (run.path / WEIGHTS).touch()
+    Jobs(tmp_path).submit(dataclasses.replace(config, data=before.config))
+    again, world = shelf.keep(outcome(k_core=3)), shelf.plant(WORLD)
+    assert again.config != before.config
+    assert shelf.runs_on(again.id, tmp_path) == ["local-on-it"] and len(Jobs(tmp_path).needing(again.config)) == 1
+    assert shelf.runs_on(world.id, tmp_path) == [] and Jobs(tmp_path).needing(world.config) == []
 
 
 def test_deleting_leaves_nothing_and_ids_are_never_paths(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ import numpy as np
 from elastic_core.commands.finding import COLUMNS, listed, mapped, say
 from elastic_core.config import DataConfig
 from elastic_core.data import Dataset, load
+from elastic_core.data.events import ORDERS
 from elastic_core.data.origins import SOURCES
 from elastic_core.data.sources import PLANTED
 from elastic_core.errors import InputError
@@ -29,6 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", metavar="SOURCE", nargs="?", help="a named source, a file or a folder")
     parser.add_argument("--list", action="store_true", help="show the named sources")
     parser.add_argument("--columns", type=listed, default=[], help=COLUMNS)
+    parser.add_argument("--dates", choices=ORDERS, default="", help="what 03/04/2024 means, where no row of the file tells")
     parser.add_argument("--k-core", type=int, default=5, help="fewest events of an item and a person (default: 5)")
     parser.add_argument("--write-template", metavar="FILE", type=Path, help="write a small CSV in the expected layout and stop")
 
@@ -40,7 +42,8 @@ def run(arguments: argparse.Namespace) -> int:
         print("\n".join([f"{name:<20}{source.label}" for name, source in SOURCES.items()]))
         print(f"{PLANTED:<20}Planted interests: made by a rule that is known, needs no download")
         return 0
-    config = DataConfig(source=arguments.source, columns=mapped(arguments.columns), k_core=arguments.k_core)
+    columns, dates = mapped(arguments.columns), arguments.dates
+    config = DataConfig(source=arguments.source, columns=columns, k_core=arguments.k_core, dates=dates)
     print(describe(load(config, say)))
     return 0
 

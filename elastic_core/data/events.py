@@ -1,4 +1,12 @@
-"""Every row looked at: no user, item or time missing, ids that are text, times in one unit. What is wrong is said row by row."""
+"""Every row looked at: no user, item or time missing, ids that are text, times in one unit. What is wrong is said row by row.
+
+A date such as 31.12.2024 or 12/31/2024 is read the way the whole column decides: one 31 tells which of the numbers is the day.
+Where no row tells, a date with dots has the day first, for nobody writes it otherwise; with slashes it must be said (`dates`).
+"""
+
+import re
+from datetime import UTC, datetime
+from typing import Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -10,11 +18,25 @@ from elastic_core.text import calm
 MISSING = ["", "nan", "NaN", "null"]
 LONGEST_ID = 200
 LATEST = 7_258_118_400  # the year 2200, in seconds
+Dates = Literal["", "day-first", "month-first"]
+ORDERS = [order for order in get_args(Dates) if order]
+DAY, CLOCK = r"([0-9]{1,2})([./-])([0-9]{1,2})\2([0-9]{4})", r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2})(?:\.[0-9]+)?)?"
+WRITTEN = re.compile(rf"{DAY}(?:[T, ]+{CLOCK}(?: ?([AaPp])\.?[Mm]\.?)?)?")  # day, mark, month, year, hour, minute, second, half
+NO_TIME = "the time is not a number (seconds since 1970) and no date such as 31.12.2024"
 UNITS = ((1e17, 1e9, "nanoseconds"), (1e14, 1e6, "microseconds"), (1e11, 1e3, "milliseconds"))
 
 
+class Undecided(InputError):
+    """A column of dates in which no row tells whether the day or the month comes first; `example` is one of them."""
+
+    def __init__(self, example: str, readings: list[datetime]) -> None:
+        one, other = (f"{date.day} {date:%B %Y}" for date in readings)
+        super().__init__(f"a time such as {example} may be {one} or {other}, and no row tells which")
+        self.example, self.readings = example, dict(zip(ORDERS, (one, other), strict=True))
+
+
 def check_events(
-    frame: pd.DataFrame, shown: str, header: int, found: list[tuple[int, str]], notes: list[str]
+    frame: pd.DataFrame, shown: str, header: int, found: list[tuple[int, str]], notes: list[str], dates: Dates = ""
 ) -> tuple[pd.DataFrame, Faults]:
     """The rows of `frame` that can be used, user and item as text and time in seconds, and the faults of the others.
 
@@ -26,7 +48,10 @@ def check_events(
     wrong = np.full(len(frame), "", dtype=object)
     for name in ("user", "item"):
         mark_ids(name, frame[name], wrong)
-    times = seconds(frame["time"], wrong, notes) if "time" in frame else None
+    try:
+        times = seconds(frame["time"], wrong, notes, dates) if "time" in frame else None
+    except Undecided as error:
+        raise InputError(f"{shown}: {error}: say it with data.dates={' or '.join(ORDERS)} (--dates)") from None
     good = wrong == ""
     lines = frame.index.to_numpy()[~good] + (1 if header < 0 else 1 + header)
     found = [*found, *zip(map(int, lines), map(str, wrong[~good]), strict=True)]
@@ -69,10 +94,11 @@ def _id_fault(name: str, text: object) -> str:
     return f"the {name} holds a control character" if calm(text) != text else ""
 
 
-def seconds(column: pd.Series, wrong: np.ndarray, notes: list[str]) -> np.ndarray:
-    """Seconds since 1970 from numbers (s, ms, µs or ns, told apart by size) or ISO dates, whichever more rows have.
+def seconds(column: pd.Series, wrong: np.ndarray, notes: list[str], dates: Dates = "") -> np.ndarray:
+    """Seconds since 1970 from numbers (s, ms, µs or ns, told apart by size) or dates, whichever more rows have.
 
-    Where there is none or an impossible one, `wrong` gets the reason, and the value means nothing.
+    Where there is none or an impossible one, `wrong` gets the reason, and the value means nothing. Raises Undecided where the
+    dates can be read in two ways and `dates` does not say which.
     """
     expected = "the time is not a number (seconds since 1970), as most rows have it"
     if pd.api.types.is_datetime64_any_dtype(column):
@@ -84,11 +110,20 @@ def seconds(column: pd.Series, wrong: np.ndarray, notes: list[str]) -> np.ndarra
         empty = text.isin(MISSING).to_numpy()
         numbers = pd.to_numeric(text, errors="coerce").to_numpy(dtype=np.float64)
         numeric = np.isfinite(numbers)
-        values = numbers if numeric.all() else _dates(text.where(~numeric, None))
-        if numeric.sum() >= np.isfinite(values).sum():
+        said = list[str]()
+        try:
+            values = numbers if numeric.all() else _dates(text.where(~numeric, None), dates, said)
+        except Undecided:
+            if 2 * numeric.sum() < (~empty).sum():
+                raise
+            values = np.full(len(text), np.nan)
+        read = np.isfinite(values).sum()
+        if numeric.sum() >= read:
             values = _scaled(numbers, notes)
+            expected = expected if numeric.any() else NO_TIME
         else:
-            expected = "the time is not an ISO date such as 2024-01-31T20:15:00, as most rows have it"
+            notes.extend(said)
+            expected = "the time is not a date such as 2024-12-31T20:15:00 or 31.12.2024, as most rows have it"
     rules = (
         (empty, "the time is missing"),
         (~np.isfinite(values), expected),
@@ -106,13 +141,63 @@ def whole(values: np.ndarray) -> np.ndarray:
     return values.astype(np.int64) if (values == np.floor(values)).all() else np.round(values, 6)
 
 
-def _dates(text: pd.Series) -> np.ndarray:
-    """Seconds since 1970 of ISO dates, NaN elsewhere; each different spelling is read once."""
+def _dates(text: pd.Series, order: Dates, notes: list[str]) -> np.ndarray:
+    """Seconds since 1970 of dates, NaN elsewhere; each different spelling is read once."""
     codes, different = pd.factorize(text)
     if not len(different):
         return np.full(len(text), np.nan)
-    read = pd.to_datetime(pd.Series(different, dtype=object), errors="coerce", utc=True, format="ISO8601")
-    return np.where(codes < 0, np.nan, _epoch(read)[codes])
+    iso = pd.to_datetime(pd.Series(different, dtype=object), errors="coerce", utc=True, format="ISO8601")
+    read = np.array(_epoch(iso))
+    other = {place: found for place in np.flatnonzero(np.isnan(read)) if (found := WRITTEN.fullmatch(different[place]))}
+    if other:
+        day = _day_first(list(other.values()), order, notes)
+        for place, found in other.items():
+            date = _read_date(found[0], 0 if day else 1)
+            read[place] = np.nan if date is None else date.timestamp()
+    return np.where(codes < 0, np.nan, read[codes])
+
+
+def _day_first(found: list[re.Match[str]], order: Dates, notes: list[str]) -> bool:
+    """Whether the day comes before the month, as most of the rows that tell have it. Raises Undecided if none does."""
+    first, second = (sum(int(date[part]) > 12 for date in found) for part in (1, 3))
+    example = found[0][0]
+    if order:
+        day, why = order == ORDERS[0], "as was said"
+    elif first != second:
+        day, why = first > second, "because other rows have a number above 12 there"
+    elif first == 0 and all(date[2] == "." for date in found):
+        day, why = True, "because of the dots; no row has a number above 12 that would tell"
+    elif (either := _either([date[0] for date in found])) is not None:
+        raise Undecided(*either)
+    else:
+        return True
+    notes.append(f"dates such as {example} were read with the {'day' if day else 'month'} first, {why}")
+    return day
+
+
+def _either(texts: list[str]) -> tuple[str, list[datetime]] | None:
+    """The first that means one day or another, and both."""
+    for text in texts:
+        both = [date for month_first in (0, 1) if (date := _read_date(text, month_first)) is not None]
+        if len(both) == 2 and both[0] != both[1]:
+            return text, both
+    return None
+
+
+def _read_date(text: str, month_first: int) -> datetime | None:
+    """A written date, in UTC as all times are; None for one that no calendar has."""
+    found = WRITTEN.fullmatch(text)
+    if found is None:
+        return None
+    day, month = (int(found[3]), int(found[1])) if month_first else (int(found[1]), int(found[3]))
+    hour, half = int(found[5] or 0), (found[8] or "").lower()
+    if half and not 1 <= hour <= 12:
+        return None
+    hour = hour % 12 + 12 * (half == "p") if half else hour
+    try:
+        return datetime(int(found[4]), month, day, hour, int(found[6] or 0), int(found[7] or 0), tzinfo=UTC)
+    except ValueError:
+        return None
 
 
 def _epoch(dates: pd.Series) -> np.ndarray:

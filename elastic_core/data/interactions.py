@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from elastic_core.data.events import MISSING, as_text, check_events
+from elastic_core.data.events import MISSING, Dates, as_text, check_events
 from elastic_core.data.faults import Faults
 from elastic_core.data.files import Bundle, blob_id, open_bundle
 from elastic_core.data.titles import read_titles
@@ -54,10 +54,10 @@ class Table:
         return "time" in self.events
 
 
-def read(path: Path, columns: Mapping[str, str] | None = None) -> Table:
+def read(path: Path, columns: Mapping[str, str] | None = None, dates: Dates = "") -> Table:
     """Read a file, a .gz, a .zip or a folder. `columns` maps user, item, time, title, genres to the file's own names.
 
-    A time of "" says that there is none: the rows are in order.
+    A time of "" says that there is none: the rows are in order. `dates` says what 03/04/2024 means where no row tells.
     """
     bundle = open_bundle(path)
     name = _choose(bundle)
@@ -71,7 +71,7 @@ def read(path: Path, columns: Mapping[str, str] | None = None) -> Table:
     frame, header = _parse(data, name, shown, named, ordered, found)
     if ordered:
         frame = frame.drop(columns="time", errors="ignore")
-    frame, faults = check_events(frame, shown, header, found, notes)
+    frame, faults = check_events(frame, shown, header, found, notes, dates)
     items = _own_titles(frame) if "title" in frame or "genres" in frame else read_titles(bundle, name)
     events = frame[[column for column in ("user", "item", "time") if column in frame]].reset_index(drop=True)
     return Table(events, items, blob_id(data), faults, tuple(notes))
@@ -111,7 +111,8 @@ def _parse(
         return _rated(data, shown, found), 0
     if re.fullmatch(r"[^\s,;]+[ \t][^\s,;]+ ?", first) and not columns and _match(first.split()) == {}:
         return _numbered(_table(data, "\t" if "\t" in first else " ", shown, found, header=False), 2, shown), 0
-    separator = max("\t,;| ", key=first.count)
+    separator = max("\t,;|", key=first.count)  # a name may hold spaces: they separate only where nothing else does
+    separator = separator if separator in first else " "
     frame = _table(data, separator, shown, found, header=True)
     frame.columns = [re.sub(r":(token|token_seq|float|float_seq)$", "", str(column).strip()) for column in frame.columns]
     return _pick(frame, columns, shown, ordered), 1

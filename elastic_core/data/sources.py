@@ -46,8 +46,8 @@ def load(config: DataConfig, progress: Progress | None = None, *, fallback: bool
     """
     tell = progress or (lambda sentence: None)
     if config.source == PLANTED:
-        if config.columns:
-            raise InputError("the planted world is not read from a file, so data.columns has nothing to map")
+        if config.columns or config.dates:
+            raise InputError("the planted world is not read from a file, so data.columns and data.dates have nothing to say")
         tell("Drawing the planted world.")
         return planted(config.planted, config.k_core)
     if config.source not in SOURCES:
@@ -70,9 +70,9 @@ def _own(config: DataConfig, tell: Progress) -> Dataset:
             f"there is no file or folder {config.source!r}, and no source of that name; known are {', '.join(names())}"
         )
     tell(f"Reading {path.name}.")
-    table = read(path, config.columns)
+    table = read(path, config.columns, config.dates)
     known = recognise(table.blob)
-    name, label = known or (path.name.removesuffix(".gz").rsplit(".", 1)[0], _called(path) or path.name)
+    name, label = known or (path.name.removesuffix(".gz").rsplit(".", 1)[0], called(path) or path.name)
     licence = SOURCES[name].licence if known else LICENCE_OWN
     data = fold(table, name=name, label=label, licence=licence, k_core=config.k_core)
     return replace(data, notes=(*data.notes, *_odd(table, tell)))
@@ -86,7 +86,7 @@ def _odd(table: Table, tell: Progress) -> tuple[str, ...]:
     return said
 
 
-def _called(path: Path) -> str:
+def called(path: Path) -> str:
     """The label on the card beside an uploaded file; nothing where there is no card."""
     try:
         label = disk.read_object(path.with_name(CARD), MOST_CARD, path.parent).get("label", "")
@@ -106,7 +106,7 @@ def _given(text: str) -> Path | None:
 def _named(config: DataConfig, path: Path, notes: tuple[str, ...], tell: Progress) -> Dataset:
     name, source = config.source, SOURCES[config.source]
     tell(f"Reading {source.label}.")
-    table = read(path, config.columns)
+    table = read(path, config.columns, config.dates)
     label = source.blobs.get(table.blob)
     if label is None:
         label = f"{source.label} (unverified copy)"

@@ -10,6 +10,7 @@ import streamlit as st
 
 from elastic_core.config import DataConfig, PlantedConfig
 from elastic_core.data import Dataset, load, planted
+from elastic_core.data.events import Dates
 from elastic_core.memory.recovery import beside_nulls, ceiling
 from elastic_core.models import Recommender
 from elastic_core.runs import Run
@@ -58,21 +59,21 @@ def _opened(digest: str, _name: str, _data: bytes) -> tuple[Sheet, dict[str, str
     return shelf.opened(_name, _data)
 
 
-def checked(digest: str, sheet: Sheet, mapping: dict[str, str]) -> Checked:
-    return _checked(digest, tuple(sorted(mapping.items())), sheet)
+def checked(digest: str, sheet: Sheet, mapping: dict[str, str], dates: Dates = "") -> Checked:
+    return _checked(digest, tuple(sorted(mapping.items())), dates, sheet)
 
 
 @kept(2, "Looking at every row …")
-def _checked(digest: str, mapping: tuple[tuple[str, str], ...], _sheet: Sheet) -> Checked:
-    return check(_sheet, dict(mapping))
+def _checked(digest: str, mapping: tuple[tuple[str, str], ...], dates: Dates, _sheet: Sheet) -> Checked:
+    return check(_sheet, dict(mapping), dates)
 
 
-def folded(digest: str, mapping: dict[str, str], found: Checked, k_core: int) -> shelf.Outcome:
-    return _folded(digest, tuple(sorted(mapping.items())), k_core, found)
+def folded(digest: str, mapping: dict[str, str], found: Checked, k_core: int, dates: Dates = "") -> shelf.Outcome:
+    return _folded(digest, tuple(sorted(mapping.items())), k_core, dates, found)
 
 
 @kept(3, "Dropping what is too rare to learn from …")
-def _folded(digest: str, mapping: tuple[tuple[str, str], ...], k_core: int, _found: Checked) -> shelf.Outcome:
+def _folded(digest: str, mapping: tuple[tuple[str, str], ...], k_core: int, dates: Dates, _found: Checked) -> shelf.Outcome:
     return shelf.folded(_found, k_core)
 
 

@@ -1,5 +1,7 @@
 """The first part of the Data page: one dataset's card, one person's split, how long histories are, how popular items."""
 
+import functools
+
 import streamlit as st
 
 from elastic_core.config import DataConfig
@@ -11,7 +13,7 @@ from elastic_core.services.data.shelf import Shelf
 from elastic_core.services.person import inspect
 from elastic_core.services.person.inspect import Words
 from pages.data import answers, charts
-from pages.frame import shell
+from pages.frame import finding, shell
 from pages.kit import plot, view
 
 SPLIT = view.About(
@@ -60,7 +62,7 @@ def part() -> None:
     place.empty()
     words = inspect.words(data)
     _facts(card, words)
-    _split(data, now.user if now is not None and now.dataset.hash == data.hash else None)
+    _split(data, choices[name], now.user if now is not None and now.dataset.hash == data.hash else None)
     _shapes(data, card, words)
     _terms(card)
     _all(choices)
@@ -90,23 +92,31 @@ def _terms(card: Card) -> None:
         st.caption(f"Note: {shell.plain(note)}")
 
 
-def _split(data: Dataset, chosen: int | None) -> None:
+def _split(data: Dataset, source: DataConfig, chosen: int | None) -> None:
     st.subheader("One real person, and what is kept from the model", anchor=False)
     user = chosen
     if user is None:
-        people = data.histories.n_users
-        number = st.number_input("Person of these data", 1, people, 1, key=f"dat_person_{data.hash}", width=220)
+        people, key = data.histories.n_users, f"dat_person_{data.hash}"
+        left, right = st.columns(2)
+        with left:
+            number = st.number_input("Person of these data", 1, people, 1, key=key)
+        with right:
+            finding.box(data, source, f"dat_who_{data.hash}", functools.partial(_meet, key))
         user = int(number) - 1
     table = data_cards.split_table(data, user)
-    last = table.iloc[-1]["title"]
+    last, name = table.iloc[-1]["title"], finding.called(data, user)
     length = int(data.histories.lengths[user])
     cut = f" Only the latest {len(table)} are drawn." if len(table) < length else ""
     st.write(
-        f"Person {user + 1} has {length:,} events. A model learns from all but the last two; it is judged by whether it "
-        f"would have put **{shell.plain(last)}** on top.{cut}"
+        f"{name[:1].upper()}{name[1:]} has {length:,} events. A model learns from all but the last two; it is judged by whether "
+        f"it would have put **{shell.plain(last)}** on top.{cut}"
     )
     alt = f"The {len(table)} latest events of person {user + 1}: two held out, the last is {last}"
     view.chart("dat_split", charts.split(table, plot.palette(shell.is_dark())), table, SPLIT, alt)
+
+
+def _meet(key: str, user: int) -> None:
+    st.session_state[key] = user + 1
 
 
 def _shapes(data: Dataset, card: Card, words: Words) -> None:

@@ -4,6 +4,7 @@ import pandas as pd
 import streamlit as st
 
 from elastic_core import text
+from elastic_core.data.events import Dates, Undecided
 from elastic_core.errors import InputError
 from elastic_core.services import public
 from elastic_core.services.data import shelf as uploads
@@ -11,8 +12,9 @@ from elastic_core.services.data.rows import NEEDED, OPTIONAL, Checked
 from elastic_core.services.data.sheets import MOST_COLUMNS, MOST_ROWS, PREVIEW, Sheet
 from elastic_core.services.data.shelf import Kept, Outcome, Shelf
 from elastic_core.services.data.unpacking import ACCEPTED, ENDINGS, MOST_BYTES, megabytes
+from elastic_core.services.train.jobs import Jobs
 from pages.data import answers
-from pages.frame import shell
+from pages.frame import finding, shell
 from pages.kit import unreadable, view
 from pages.kit.control import number
 
@@ -74,13 +76,16 @@ def _upload(name: str, data: bytes) -> None:
             order = f" Without times, choose “{ROW_ORDER}”." if ROLES["time"] in missing else ""
             st.info(f"Choose the column for: {', '.join(missing)}.{order}", icon=":material/arrow_upward:")
             return
-        found = answers.checked(digest, sheet, mapping)
+        dates = _dates(sheet, mapping, digest)
+        if dates is None:
+            return
+        found = answers.checked(digest, sheet, mapping, dates)
         _report(found)
         k_core = number(
             "Fewest events of an item and a person (k-core)", 0, 50, 5, key="dat_core", width=320,
             help="5 is what the papers use. People need at least 3 in any case.",
         )  # fmt: skip
-        _keep(answers.folded(digest, mapping, found, int(k_core)), digest)
+        _keep(answers.folded(digest, mapping, found, int(k_core), dates), digest)
     except InputError as error:
         st.error(f"{shell.plain(str(error))}.", icon=":material/block:")
 
@@ -108,6 +113,20 @@ def _mapping(sheet: Sheet, guessed: dict[str, str], digest: str) -> dict[str, st
             mapping[ours] = "" if chosen == ROW_ORDER else chosen
     assert set(ROLES) == {*NEEDED, *OPTIONAL}
     return mapping
+
+
+def _dates(sheet: Sheet, mapping: dict[str, str], digest: str) -> Dates | None:
+    """How dates are to be read, asked only where no row of the file tells; None until it is answered."""
+    try:
+        answers.checked(digest, sheet, mapping)
+    except Undecided as error:
+        said = {order: f"{reading} ({order.replace('-', ' ')})" for order, reading in error.readings.items()}
+        asked = f"Which day is {shell.plain(error.example)}? No row of the file tells."
+        chosen: Dates | None = st.radio(
+            asked, list(said), None, format_func=said.__getitem__, key=f"dat_dates_{digest[:8]}", horizontal=True
+        )
+        return chosen
+    return ""
 
 
 def _report(found: Checked) -> None:
@@ -140,8 +159,13 @@ def _keep(outcome: Outcome, digest: str) -> None:
 
 def _store(outcome: Outcome, label: str) -> None:
     try:
-        kept = shelf().keep(outcome, label)
-        st.session_state[SAID] = (True, f"Kept as **{shell.plain(kept.label)}**. The Train page offers it now.")
+        kept, data = shelf().keep(outcome, label), outcome.dataset
+        sentence = (
+            f"Kept as **{shell.plain(kept.label)}**. The Train page offers it now. **To find yourself**, or anybody else: "
+            f"train, open the run, and type an id of your file (such as {shell.quoted(finding.example(data))}) into "
+            "*Find a person* on the left. People and items too rare for the k-core are not in it."
+        )
+        st.session_state[SAID] = (True, sentence)
     except InputError as error:
         st.session_state[SAID] = (False, f"{shell.plain(str(error))}.")
 
@@ -195,6 +219,8 @@ def _delete(entry: Kept) -> None:
         runs = shelf().runs_on(entry.id, shell.RUNS)
         if runs and entry.kind == "file":
             panel.warning(f"Runs trained on it can no longer be shown: {', '.join(map(shell.plain, runs))}.")
+        if waiting := [job.run.name for job in Jobs(shell.RUNS).needing(entry.config)]:
+            panel.warning(f"Trainings that wait or run need it and would fail: {', '.join(map(shell.plain, waiting))}.")
         panel.button("Delete for good", key=f"dat_gone_{entry.id}", type="primary", on_click=_forget, args=(entry,))
 
 

@@ -12,7 +12,7 @@ from elastic_core.data.histories import Split
 from elastic_core.models import Recommender
 from elastic_core.runs import Run
 from elastic_core.services import public
-from elastic_core.services.person import inspect
+from elastic_core.services.person import inspect, people
 from elastic_core.text import code as quoted
 from elastic_core.text import markdown as plain
 from pages.frame import locks, present
@@ -38,6 +38,8 @@ __all__ = [
 RUNS = Path(__file__).resolve().parents[2] / "checkpoints"
 CONTEXT, WANTED = "shell_context", "shell_wanted_run"
 CLASS, TEACH = "class", "teach"  # in an address: the class a visitor is in, and the key of whoever holds it
+WHO = "who"  # in an address: a person by their id in the data
+OWN = "shell_own_id"  # of the person whom the visitor looked up by their id in the data
 
 
 @dataclass(frozen=True)
@@ -98,11 +100,14 @@ def surprise() -> None:
 
 
 def link(**more: str | int) -> str:
-    """The full address of this view, the chosen run and person written out."""
+    """The full address of this view, the chosen run and person written out; the person by their own id, too, if they have one:
+    a number may be somebody else's when the data are cut anew."""
     now = context()
     ours = (locks.PARAMETER, CLASS, TEACH, present.KEY)
     shown = {key: value for key, value in st.query_params.to_dict().items() if key not in ours}
-    return f"{st.context.url or ''}?{urlencode({**shown, 'run': now.run.name, 'user': now.user + 1, **more})}"
+    own = people.own_id(now.dataset, now.user)
+    who: dict[str, str | int] = {WHO: own} if own else {}
+    return f"{st.context.url or ''}?{urlencode({**shown, 'run': now.run.name, 'user': now.user + 1, **who, **more})}"
 
 
 def describe(run: Run, data: Dataset) -> str:

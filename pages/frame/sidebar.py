@@ -13,14 +13,15 @@ from elastic_core.errors import InputError
 from elastic_core.models import Recommender, Retrieves, model_class
 from elastic_core.runs import Run, unreadable_runs
 from elastic_core.services.person import inspect
-from pages.frame import garbage, locks, shell
+from elastic_core.services.person.people import by_id, is_id, own_id
+from pages.frame import finding, garbage, locks, shell
 from pages.frame.locks import locked
 from pages.frame.shell import Context, plain, quoted
 from pages.kit import cache
 from pages.kit.control import number
 from pages.tour import classroom, panel
 
-NOTICE = "shell_notice"
+NOTICE, MEANT = "shell_notice", "shell_meant"
 
 
 def sidebar() -> None:
@@ -158,6 +159,9 @@ def _user_box(run: Run, data: Dataset, model: Recommender, asked: str | None, pr
     """The person's number from 1. What the address or an earlier run left may not exist here: then it says so."""
     people = data.histories.n_users
     default = cache.example(run, model, data) + 1
+    if MEANT in st.session_state:
+        st.session_state["user"] = st.session_state.pop(MEANT)
+    asked = _by_own_id(data, asked, problems)
     if asked is not None and not (asked.isdecimal() and 1 <= int(asked) <= people):
         problems.append(f"There is no person {quoted(asked)} here (1 to {people}), so you see person {default}.")
         if "user" in st.session_state:
@@ -166,11 +170,35 @@ def _user_box(run: Run, data: Dataset, model: Recommender, asked: str | None, pr
         "Person", 1, people, default, key="user", help=f"Any of the {people:,} people in the data.",
         on_change=shell.look_at, args=(None,),
     )  # fmt: skip
+    if st.session_state.get(MEANT, value) != value:
+        st.rerun()  # the box begins with what the address says; from the second run on it can be told
+    st.session_state.pop(MEANT, None)
+    if own_id(data, int(value) - 1):
+        st.caption(f"Their id in the data: {quoted(own_id(data, int(value) - 1))}")
+    finding.box(data, run.config.data, "find_who", _meet, locked("user"))
     st.button(
         "Surprise me", icon=":material/casino:", on_click=shell.surprise, width="stretch", help="Someone at random.",
         disabled=locked("user"),
     )  # fmt: skip
     return int(value) - 1
+
+
+def _by_own_id(data: Dataset, asked: str | None, problems: list[str]) -> str | None:
+    """`?who=u_8841`: a person by their id in the data, which holds where a number would not; then the number says it."""
+    who = st.query_params.get(shell.WHO)
+    if who is None:
+        return asked
+    del st.query_params[shell.WHO]
+    found = [user for user in by_id(data, who) if is_id(data, user, who)]
+    if not found:
+        problems.append(f"Nobody here has the id {quoted(who)}.")
+        return asked
+    st.session_state[MEANT] = found[0] + 1
+    return str(found[0] + 1)
+
+
+def _meet(user: int) -> None:
+    shell.meet(user, keep_expert=False)
 
 
 def _expert_box(model: Recommender, asked: str | None, problems: list[str]) -> int | None:

@@ -10,6 +10,7 @@ from elastic_core.errors import InputError
 from elastic_core.runs import Run
 from elastic_core.services import public
 from elastic_core.services.background.watching import about
+from elastic_core.services.data.cards import at_hand_choices
 from elastic_core.services.data.shelf import Shelf
 from elastic_core.services.train import presets, run_table
 from elastic_core.services.train.presets import Setting
@@ -18,9 +19,11 @@ from pages.kit import cache
 from pages.kit.control import number, one_of
 from pages.train.live import act
 
+DATA, BRING = "data/page.py", "Bring your own"
 FRESH, CHANGE = "A preset", "Change one thing"
 LINK: Literal["query-params"] = "query-params"
 OWN = "train_set_"  # begins the keys of single settings
+SHOWN, TOLD = "train_shown", "train_told"  # the preset's values as last drawn; which values the browser must be told
 SYSTEM = "system (the variants of Table 3, SASRec, …)"
 HELP = {
     "model.side": "√K: the memory has side × side experts.",
@@ -65,39 +68,56 @@ def start(config: RunConfig | None) -> None:
         on_click=act,
         args=("submit", config, name.strip()),
     )
-    if config is not None:
-        _take_away(config)
-        if not public.on():  # the price is measured
-            with place:
-                _price(config)
+    if config is not None and not public.on():  # the price is measured
+        with place:
+            _price(config)
 
 
 def _preset() -> RunConfig:
     now: shell.Context | None = st.session_state.get(shell.CONTEXT)  # none yet where nothing was ever trained
-    choices = presets.data_choices(now.run.config.data if now else None, Shelf(shell.RUNS / "uploads").choices())
+    choices = at_hand_choices(Shelf(shell.RUNS / "uploads").choices(), now.run.config.data if now else None)
     left, middle, right, last = st.columns([3, 4, 3, 2])
     data = left.selectbox("Data", list(choices), key="train_data", bind=LINK)
     model = middle.selectbox("Model", [v.label for v in presets.variants()], key="train_model", bind=LINK, on_change=_forget)
     times = [b.name for b in presets.BUDGETS]
-    time = one_of("Time", times, key="train_time", default=times[1], place=right, on_change=_forget)
+    time = one_of("Time", times, key="train_time", default=times[1], place=right, on_change=_resize)
     seed = number("Seed", 0, 10_000, 0, key="train_seed", place=last)
     chosen = presets.variant(model)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption(chosen.about)
-        st.page_link("data/page.py", label="Bring your own file", icon=":material/upload_file:", width="content")
-    config = presets.preset(choices[data], chosen, presets.budget(time), int(seed))
-    return _advanced(config)
+        if st.button("Bring your own file", icon=":material/upload_file:", key="train_bring", type="tertiary", on_click=_bring):
+            st.switch_page(DATA, query_params={"dat_part": BRING})
+    sized = st.empty()
+    config = _advanced(presets.preset(choices[data], chosen, presets.budget(time), int(seed)))
+    sized.caption(f"In {time} this trains a model made for that time: {presets.sizes(config)}. More time, a larger model.")
+    return config
+
+
+def _bring() -> None:
+    st.session_state["dat_part"] = BRING
 
 
 def _forget() -> None:
     """Another preset, or another setting to change, brings its own values."""
     for key in [key for key in st.session_state if str(key).startswith(OWN)]:
         del st.session_state[key]
+    st.session_state[TOLD] = True
+
+
+def _resize() -> None:
+    """Another time brings its own sizes; what the visitor set by hand stays."""
+    shown = st.session_state.get(SHOWN, {})
+    for key, value in shown.items():
+        if key in st.session_state and st.session_state[key] == value:
+            del st.session_state[key]
+    st.session_state[TOLD] = True
 
 
 def _advanced(config: RunConfig) -> RunConfig:
     """All settings of model and training. Another preset brings its own values."""
     values: dict[str, Any] = {}
+    shown: dict[str, Any] = {}
+    told = st.session_state.pop(TOLD, False)
     with st.expander("All settings"):
         for section, title in (("model", "Model"), ("objective", "Objective"), ("train", "Training")):
             st.markdown(f"**{title}**")
@@ -105,7 +125,10 @@ def _advanced(config: RunConfig) -> RunConfig:
             columns = st.columns(4)
             for i, field in enumerate(fields):
                 with columns[i % 4]:
-                    values[field.key] = _field(field, f"{OWN}{field.key}")
+                    key = f"{OWN}{field.key}"
+                    shown[key] = _begin(field)
+                    values[field.key] = _field(field, key, told=told)
+    st.session_state[SHOWN] = shown
     made = presets.changed(config, values)
     for difference in presets.differences(config, made):
         st.caption(f"Changed: {shell.plain(difference)}")
@@ -125,24 +148,34 @@ def _one_change(runs: list[Run]) -> RunConfig:
                 base, presets.variant(st.selectbox("To", [v.label for v in presets.variants()], key="train_twin", bind=LINK))
             )
         else:
-            made = presets.changed(base, {field: _field(fields[field], f"{OWN}to", label="To")})
+            told = st.session_state.pop(TOLD, False)
+            made = presets.changed(base, {field: _field(fields[field], f"{OWN}to", label="To", told=told)})
     for difference in presets.differences(base, made) or ["nothing yet: it would repeat the run"]:
         st.caption(f"Changed: {shell.plain(difference)}")
     return made
 
 
-def _field(field: Setting, key: str, label: str = "") -> Any:
-    """The widget that fits the setting."""
+def _begin(field: Setting) -> Any:
+    """What the widget of a setting starts with."""
+    kinds: dict[str, Any] = {"int": lambda value: int(value or 0), "float": float, "text": str}
+    return kinds.get(field.kind, lambda value: value)(field.value)
+
+
+def _field(field: Setting, key: str, label: str = "", told: bool = False) -> Any:
+    """The widget that fits the setting. A browser keeps what stands in a box of this key, whatever its default becomes; where it
+    must begin anew, `told`, it is set."""
+    if told and key not in st.session_state:
+        st.session_state[key] = _begin(field)
     name, about_it = label or _spoken(field.key), HELP.get(field.key)
     if field.kind == "bool":
         return st.toggle(name, field.value, key=key, help=about_it, bind=LINK)
     if field.kind == "choice":
         return st.selectbox(name, field.choices, field.choices.index(field.value), key=key, help=about_it, bind=LINK)
     if field.kind == "int":
-        return int(number(name, value=int(field.value or 0), step=1, key=key, help=about_it))
+        return int(number(name, value=_begin(field), step=1, key=key, help=about_it))
     if field.kind == "float":
-        return float(number(name, value=float(field.value), step=None, format="%g", key=key, help=about_it))
-    return st.text_input(name, str(field.value), key=key, help=about_it, bind=LINK)
+        return float(number(name, value=_begin(field), step=None, format="%g", key=key, help=about_it))
+    return st.text_input(name, _begin(field), key=key, help=about_it, bind=LINK)
 
 
 def _spoken(key: str) -> str:
@@ -183,8 +216,10 @@ def _price(config: RunConfig) -> None:
         st.warning("Hardly any whole epoch fits, so this run would learn little: give it more time, or fewer events or layers.")
 
 
-def _take_away(config: RunConfig) -> None:
+def take_away(config: RunConfig | None) -> None:
     """The same training elsewhere: its configuration and the command."""
+    if config is None:
+        return
     with st.expander("Take it elsewhere"):
         st.write("Save this configuration, then train the same run in a terminal:")
         st.code(presets.command("config.json", "checkpoints/local-mine"), language="bash")

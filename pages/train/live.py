@@ -24,6 +24,24 @@ def live() -> None:
     st.fragment(_draw, run_every=EVERY if active else None, key="train_live")(drawn)
 
 
+def line() -> None:
+    """For who opens the page: that something goes on, or is done, further down, below the button that starts it."""
+    jobs = Jobs(shell.RUNS)
+    active = [job for job in jobs.all() if job.state in ACTIVE]
+    done = jobs.ended()
+    if active:
+        more = f", {len(active) - 1} more waiting" if len(active) > 1 else ""
+        st.markdown(f":material/model_training: {shell.plain(active[0].run.name)} is in training{more}: [see it below](#now).")
+    elif done is not None:
+        st.markdown(f":material/task_alt: {shell.plain(done.run.name)} is trained and tested: [see what came of it](#now).")
+
+
+def heading() -> None:
+    """Where `line` leads."""
+    if Jobs(shell.RUNS).all():
+        st.header("Trainings", anchor="now")
+
+
 def act(what: str, *arguments: object) -> None:
     """A button's callback: submit, stop, resume or discard; a refusal is shown as its sentence."""
     try:

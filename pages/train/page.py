@@ -6,7 +6,7 @@ from elastic_core.errors import InputError
 from elastic_core.runs import Run
 from pages.frame import shell
 from pages.kit import cache, view
-from pages.train import form, live
+from pages.train import form, live, result
 from pages.train import runs as train_runs
 
 
@@ -35,11 +35,15 @@ with st.popover("What am I looking at?", icon=":material/help:"):
         "their maximum, so they look better than the test."
     )
 shell.off("training")
-live.live()
-st.header("New training")
+live.line()
+st.header("New training", anchor=False)
 runs = [run for run in cache.runs(shell.RUNS, lambda run: run.name) if readable(run)]
 config = form.form(runs)
 price = st.container()
+live.heading()
+live.live()
+result.card()
+form.take_away(config)
 train_runs.table(runs)
 train_runs.compare(runs)
 train_runs.take_away(runs)

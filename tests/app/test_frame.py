@@ -2,10 +2,15 @@
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
-from driving import healthy, said
+from driving import healthy, press, said
 from streamlit.testing.v1 import AppTest
+
+from elastic_core import recipes
+from elastic_core.data import load
+from elastic_core.training.loop import train
 
 Open = Callable[..., AppTest]
 
@@ -36,6 +41,43 @@ def test_a_second_run_is_one_on_the_same_data(opened: Open) -> None:
     for bad in ("tiny", "gone", "../tiny"):
         app = opened(vs=bad, run="tiny")
         assert app.selectbox(key="vs").value is None and "no other run" in app.warning[0].value
+
+
+def named(folder: Path) -> Path:
+    """A run on a file whose people have ids of their own: u_1 is person 1, and so on; u_7 alone met the item rare."""
+    rows = [f"u_{u},{'rare' if (u, i) == (7, 0) else f'b{(i + u) % 9}'},{10**9 + i}\n" for u in range(1, 13) for i in range(9)]
+    (folder / "mine.csv").write_text("user,item,time\n" + "".join(rows))
+    config = recipes.toy("popularity").override(f"data.source={folder / 'mine.csv'}", "data.k_core=1")
+    return train(config, load(config.data), folder / "mine").path
+
+
+def test_a_person_is_found_by_their_own_id_and_by_what_they_chose(opened: Open, app_runs: Path) -> None:
+    named(app_runs)
+    app = opened(run="mine", user="3")
+    assert "Their id in the data: `u_3`" in said(app) and "user=3&who=u_3" in app.code[0].value
+    healthy(app.text_input(key="find_who").set_value("U_12").run())
+    assert app.number_input(key="user").value == 12 and app.text_input(key="find_who").value == ""
+    healthy(app.text_input(key="find_who").set_value("u_1").run())
+    assert app.number_input(key="user").value == 1, "a whole id is taken, though others begin with it"
+    healthy(app.text_input(key="find_who").set_value("_1").run())
+    assert [b.label for b in app.button if str(b.key).startswith("find_who_")] == [
+        rf"Person {n} (id u\_{n})" for n in (1, 10, 11, 12)
+    ]
+    healthy(app.text_input(key="find_who").set_value("rare").run())
+    press(app, r"Person 7 (id u\_7)")
+    assert app.number_input(key="user").value == 7
+    healthy(app.text_input(key="find_who").set_value("<b>nobody").run())
+    assert "No id and no title here has `<b>nobody`" in said(app)
+
+
+def test_an_address_may_name_a_person_by_their_own_id(opened: Open, app_runs: Path) -> None:
+    named(app_runs)
+    app = opened(run="mine", user="3", who="u_9")
+    assert app.number_input(key="user").value == 9 and not app.warning, "where the data were cut anew, the number is another's"
+    app = opened(run="mine", user="3", who="`gone`")
+    assert app.number_input(key="user").value == 3 and "Nobody here has the id `gone`" in app.warning[0].value
+    assert not opened(run="mine", lock="user").text_input(key="find_who").value
+    assert opened(run="mine", lock="user").text_input(key="find_who").disabled
 
 
 def test_a_teachers_link_holds_what_it_names_until_released(opened: Open) -> None:

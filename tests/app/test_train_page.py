@@ -14,7 +14,7 @@ from streamlit.testing.v1 import AppTest
 from elastic_core import recipes
 from elastic_core.data import load
 from elastic_core.runs import CONFIG, EVENTS, list_runs
-from elastic_core.services.train import run_table
+from elastic_core.services.train import beside, run_table
 from elastic_core.services.train.jobs import Jobs
 from elastic_core.training.loop import train
 from pages.frame import shell
@@ -135,6 +135,32 @@ def test_a_failed_training_shows_its_reason(root: Path) -> None:
     (job.path / "end.json").write_text(json.dumps({"state": "failed", "reason": "the disk is full"}))
     well(at.run())
     assert "the disk is full" in texts(at.error)
+
+
+def test_what_came_of_a_training_stays_until_it_is_put_away(root: Path) -> None:
+    at = page(user="5")
+    well(at.button(key="train_start").click().run())
+    (job,) = Jobs(root).all()
+    shutil.copytree(root / DONE, job.run.path)
+    (job.path / "begun.json").write_text("{}")
+    (job.path / "end.json").write_text(json.dumps({"state": "finished", "reason": "all epochs done"}))
+    well(at.run())
+    assert f"Trained and tested: {job.run.name}" in texts(at.subheader) and "was not judged" in texts(at.caption)
+    well(at.button(key=f"train_judge_{job.id}").click().run())
+    assert Jobs(root).get(job.id).state == "queued", "what is left of it is done in the background"
+    (job.path / "begun.json").write_text("{}")
+    (job.path / "end.json").write_text(json.dumps({"state": "finished", "reason": "all epochs done"}))
+    row = beside.Row("Co-<b>occurrence", 0.2, 0.1, 0.3, -0.05, -0.08, -0.02)
+    beside.keep(job.run, beside.Beside(100, 0.01, (row, beside.Row("Vast", fault="too many items"))))
+    well(at.run())
+    assert "Worse than Co-<b>occurrence" in texts(at.markdown) and "all 2 epochs" in texts(at.markdown)
+    said = texts(at.caption)
+    assert "0.2000 (0.1000 to 0.3000)" in said and "too many items" in said and "A random order: 0.0100" in said
+    assert "Open this run" in [b.label for b in at.button], "the person on the left is of other data"
+    well(at.button(key=f"train_again_{job.id}").click().run())
+    assert [j.config.train.seed for j in Jobs(root).all()] == [0, 1]
+    well(at.button(key=f"train_away_{job.id}").click().run())
+    assert "Trained and tested" not in texts(at.subheader) and job.run.finished
 
 
 def test_a_damaged_run_is_left_out_and_breaks_nothing(root: Path) -> None:

@@ -81,6 +81,12 @@ def test_hostile_addresses_fall_back_and_say_so(visit: Any, query: str) -> None:
 
 def test_a_training_survives_reload_and_restart_and_stops(visit: Any) -> None:
     visit.open(f"/train?{PLANTED}")
+    visit.page.get_by_text("All settings").click()
+    side = visit.page.get_by_role("spinbutton", name="side (√K)")
+    for time_, value in (("30 s", "8"), ("2 min", "16")):  # a time brings its own sizes, into what stands in the boxes, too
+        visit.page.locator(".st-key-train_time").get_by_text(time_).click()
+        expect(side).to_have_value(value)
+        visit.settled()
     visit.page.get_by_role("textbox", name="Name of the run").fill("walk")
     visit.page.get_by_role("textbox", name="Name of the run").press("Enter")
     visit.settled()
@@ -97,6 +103,9 @@ def test_a_training_survives_reload_and_restart_and_stops(visit: Any) -> None:
     expect(heading).to_be_visible(timeout=60_000)
     visit.press("Stop and keep the best")
     expect(heading).to_have_count(0, timeout=120_000)
+    card = visit.page.locator(".st-key-train_result")
+    expect(card).to_contain_text("Stopped and tested: local-walk", timeout=60_000)
+    expect(card).to_contain_text("Co-occurrence")
     run = visit.server.folder / "checkpoints" / "local-walk"
     until = time.monotonic() + 60
     while time.monotonic() < until and '"end"' not in (run / "metrics.jsonl").read_text():
@@ -107,7 +116,7 @@ def test_a_training_survives_reload_and_restart_and_stops(visit: Any) -> None:
 def test_what_nobody_foresaw_is_one_sentence_and_a_way_on(tmp_path: Path, browser: Browser) -> None:
     """A page that breaks at something in the address: what it says is nobody's business, and the link leads to it without."""
     folder = copy_app(tmp_path)
-    page = folder / "pages" / "reference" / "method.py"
+    page = folder / "pages" / "method" / "page.py"
     breaks = "import streamlit as st\nif 'odd' in st.query_params:\n    raise OverflowError('a secret')\n"
     page.write_text(breaks + page.read_text())
     running, context = Server(folder, free_port()), browser.new_context()

@@ -29,7 +29,7 @@ GOOD = HEAD + "".join(f"u{u},i{i},{i}\n" for u in range(6) for i in range(6))
         (HEAD + "\na,x,1\n\nb,y,soon\n", "line 5: the time is not a number"),
         (HEAD + "a,x,soon\n", "line 2: the time is not a number"),
         (HEAD + "a,x,inf\n", "line 2: the time is not a number"),
-        (HEAD + "a,x,2001-01-01\nb,y,2001-13-01\n", "line 3: the time is not an ISO date"),
+        (HEAD + "a,x,2001-01-01\nb,y,2001-13-01\n", "line 3: the time is not a date such as"),
         (HEAD + "a,x,1\nb,y,-5\n", "line 3: the time is before 1970"),
         (HEAD + "a,x,1\nb,y,1e300\n", "line 3: the time is after the year 2200"),
         (HEAD + 'a,x,1\n"b,y,2\nc,x,3\n', "line 3: a quotation mark is never closed"),

@@ -1,7 +1,9 @@
 """One rule for bad rows: a file sent to the app and the same file on the command line lose the same rows and say the same."""
 
 import io
+import re
 import zipfile
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pandas as pd
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 from elastic_core.commands import main
 from elastic_core.config import DataConfig
 from elastic_core.data import load
+from elastic_core.data.events import Undecided
 from elastic_core.data.faults import SHARE, Faults, weigh
 from elastic_core.data.interactions import read
 from elastic_core.errors import InputError
@@ -79,6 +82,40 @@ def test_both_ways_agree_on_any_mixture(tmp_path_factory: pytest.TempPathFactory
     pd.testing.assert_frame_equal(sent, named, check_dtype=False)
     assert one.count == two.count == len(bad) and [line for line, _ in one.first] == [line for line, _ in two.first]
     assert list(named["user"]) == [row.split(",")[0] for row in GOOD]
+
+
+DAYS = [f"u{u};i{(u + i) % 9};{1 + i:02d}{{0}}{1 + u:02d}{{0}}2024 20:{u:02d}\n" for u in range(12) for i in range(9)]
+TOLD = {"day-first": "31{0}12{0}2024", "month-first": "12{0}31{0}2024"}
+
+
+@pytest.mark.parametrize("order", TOLD)
+@pytest.mark.parametrize("mark", "./-")
+def test_dates_are_read_as_the_column_decides(order: str, mark: str, tmp_path: Path) -> None:
+    """Both ways, semicolons and names with spaces; the slow twin takes the numbers of every row apart."""
+    rows = [*DAYS, f"u1;i1;{TOLD[order]}\n"]
+    text = "user;item;time;read at that day\n" + "".join(row.format(mark).replace("\n", ";x\n") for row in rows)
+    (sent, one), (named, two) = by_upload(text), by_file(text, tmp_path / "mine.csv")
+    pd.testing.assert_frame_equal(sent, named, check_dtype=False)
+    assert one.count == two.count == 0
+    for row, seconds in zip(rows[:-1], named["time"], strict=False):
+        a, b, _, hour, minute = (int(part) for part in re.split(r"[^0-9]+", row.format(mark).split(";")[2].strip()))
+        day, month = (a, b) if order == "day-first" else (b, a)
+        assert datetime.fromtimestamp(seconds, UTC) == datetime(2024, month, day, hour, minute, tzinfo=UTC)
+    assert any("read with the " + order[:3] in note for note in read(tmp_path / "mine.csv").notes)
+
+
+def test_dates_that_nothing_decides_are_asked_for_both_ways(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text, path = "user;item;time\n" + "".join(DAYS).format("/"), tmp_path / "mine.csv"
+    with pytest.raises(Undecided, match="no row tells") as asked:
+        by_upload(text)
+    assert list(asked.value.readings) == ["day-first", "month-first"]
+    path.write_text(text)
+    assert main(["data", str(path)]) != 0
+    assert "may be 2 January 2024 or 1 February 2024" in capsys.readouterr().err
+    assert main(["data", str(path), "--dates", "month-first"]) == 0
+    hashes = {load(DataConfig(source=str(path), dates=dates)).histories.times.sum() for dates in ("day-first", "month-first")}
+    assert len(hashes) == 2
+    assert by_upload(text.replace("/", "."))[1].count == 0, "nobody writes the month first with dots"
 
 
 def test_the_share_is_exact_and_the_first_lines_are_named() -> None:

@@ -265,7 +265,7 @@ def test_a_worker_whose_disk_is_full_leaves_the_job_in_the_queue_and_starts_no_n
     code = (
         "import resource, sys\n"
         "from pathlib import Path\n"
-        "from elastic_core.services import worker\n"
+        "from elastic_core.services.train import worker\n"
         "from elastic_core.services.train.jobs import Jobs\n"
         "Jobs._spawn = lambda self: Path(sys.argv[1], 'spawned').touch()\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (20, resource.RLIM_INFINITY))\n"
@@ -289,7 +289,7 @@ def test_a_training_in_the_background_says_that_the_disk_is_full(tmp_path: Path)
     code = (
         "import resource, sys\n"
         "from pathlib import Path\n"
-        "from elastic_core.services import worker\n"
+        "from elastic_core.services.train import worker\n"
         "train = worker.train\n"
         "def full(*given, **more):\n"
         "    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))\n"

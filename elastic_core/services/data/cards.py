@@ -150,7 +150,9 @@ def _histogram(values: np.ndarray, counted: str) -> pd.DataFrame:
 
 
 def split_table(data: Dataset, user: int) -> pd.DataFrame:
-    """One person's events in order, the latest `MOST_EVENTS`: number, item, title, genres, day, and which split each is in."""
+    """One person's events in order, the latest `MOST_EVENTS`: number, item, title, genres, day, and which split each is in.
+
+    `person` and `id` (their number here, their id in the data) and `item` (its id) make it a table that can be joined."""
     items = data.histories.of(user)
     start = max(0, len(items) - MOST_EVENTS)
     numbers = np.arange(start, len(items))
@@ -162,7 +164,8 @@ def split_table(data: Dataset, user: int) -> pd.DataFrame:
         begin = int(data.histories.offsets[user])
         times = data.histories.times[begin + start : begin + len(items)]
         frame["day"] = times.astype("datetime64[s]").astype("datetime64[D]").astype(str)
-    return frame
+    ids = {"person": user + 1, "id": str(data.histories.user_ids[user]), "item": data.catalog.ids[items[start:]]}
+    return frame.assign(**ids)
 
 
 # --- the planted world -----------------------------------------------------------------------------------------------

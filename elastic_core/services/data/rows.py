@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from elastic_core.data.events import MISSING, mark_ids, seconds, whole
+from elastic_core.data.events import MISSING, Dates, mark_ids, seconds, whole
 from elastic_core.data.faults import Faults, weigh
 from elastic_core.data.interactions import IN_ORDER, NAMES
 from elastic_core.errors import InputError
@@ -54,9 +54,9 @@ def _is_recent(text: str) -> bool:
     return bool(re.fullmatch(r"\s*[0-9]{9,19}(\.[0-9]*)?\s*", text))
 
 
-def check(sheet: Sheet, mapping: Mapping[str, str]) -> Checked:
+def check(sheet: Sheet, mapping: Mapping[str, str], dates: Dates = "") -> Checked:
     """Every row looked at; a time of "" says that the rows are in order. Raises InputError if the mapping cannot be used, or
-    if too many rows cannot.
+    if too many rows cannot; Undecided if its dates can be read in two ways and `dates` does not say which.
     """
     _check_mapping(sheet, mapping)
     user, item = (_ids(sheet.columns[mapping[name]]) for name in ("user", "item"))
@@ -65,7 +65,7 @@ def check(sheet: Sheet, mapping: Mapping[str, str]) -> Checked:
         mark_ids(name, column, wrong)
     notes = list(sheet.notes)
     timed = IN_ORDER not in mapping.items()
-    times = seconds(pd.Series(sheet.columns[mapping["time"]], dtype=object), wrong, notes) if timed else None
+    times = seconds(pd.Series(sheet.columns[mapping["time"]], dtype=object), wrong, notes, dates) if timed else None
     good = wrong == ""
     bad = [(sheet.lines[i], str(wrong[i])) for i in np.flatnonzero(~good)]
     faults = weigh([*sheet.faults, *bad], sheet.rows + len(sheet.faults), sheet.shown, sheet.counted)

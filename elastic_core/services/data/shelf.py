@@ -94,6 +94,13 @@ def _counts(events: pd.DataFrame) -> tuple[int, int, int]:
     return len(events), int(events["user"].nunique()), int(events["item"].nunique())
 
 
+def same_source(one: DataConfig, other: DataConfig) -> bool:
+    """Whether both read the same file, or draw the same world."""
+    if PLANTED in (one.source, other.source):
+        return one.source == other.source and one.planted == other.planted
+    return Path(one.source).resolve() == Path(other.source).resolve()
+
+
 # --- the shelf -------------------------------------------------------------------------------------------------------
 
 
@@ -174,9 +181,9 @@ class Shelf:
         disk.remove(self.folder / (wanted if wanted in odd else self.get(wanted).id), self.folder)
 
     def runs_on(self, wanted: str, root: Path) -> list[str]:
-        """Names of the runs that were trained on these data."""
-        source = self.get(wanted).config
-        return [run.name for run in list_runs(root) if _data_of(run) == source]
+        """Names of the runs that need these data, whatever their k-core: it may have been kept again with another since."""
+        mine = self.get(wanted).config
+        return [run.name for run in list_runs(root) if (theirs := _data_of(run)) is not None and same_source(mine, theirs)]
 
     def _put(self, found: str, kind: Kind, label: str, config: DataConfig, facts: dict[str, Any], text: str | None) -> Kept:
         others = [kept for kept in self.all() if kept.id != found]

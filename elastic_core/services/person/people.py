@@ -14,6 +14,52 @@ from elastic_core.models import Recommender
 
 FEWEST = 10  # events that a share of a genre needs to mean anything
 
+IDS = 8  # people that a search by id lists
+
+
+def own_id(dataset: Dataset, user: int) -> str:
+    """A person's id in the data; nothing where it is the number that the app gives them anyway."""
+    raw = str(dataset.histories.user_ids[user])
+    return "" if raw == str(user + 1) else raw
+
+
+def by_id(dataset: Dataset, text: str, top: int = IDS) -> list[int]:
+    """People whose id is `text`, begins with it or holds it, in this order; case is ignored, and an exact id stands alone."""
+    asked = text.strip().lower()
+    begins, holds = list[int](), list[int]()
+    exact: int | None = None
+    if not asked:
+        return []
+    for user, raw in enumerate(dataset.histories.user_ids.tolist()):
+        name = str(raw)
+        if name == text.strip():
+            return [user]
+        name = name.lower()
+        if asked in name:
+            exact = user if name == asked and exact is None else exact
+            place = begins if name.startswith(asked) else holds
+            if len(place) < top:
+                place.append(user)
+    return [exact] if exact is not None else [*begins, *holds][:top]
+
+
+def is_id(dataset: Dataset, user: int, text: str) -> bool:
+    """Whether `text` is this person's whole id; case is ignored."""
+    return str(dataset.histories.user_ids[user]).lower() == text.strip().lower()
+
+
+def same(old: Dataset, user: int, new: Dataset, own: str | None = None) -> int | None:
+    """A person of one dataset in another: the same number on the same data, the same id on another cut of it. `own` is an id that
+    the visitor typed; it is looked for everywhere, for ids of strangers' data name other people. None where they are not there.
+    """
+    if old.hash == new.hash:
+        return user
+    wanted = [own] if own else []
+    if (old.name, old.label) == (new.name, new.label):
+        wanted.insert(0, str(old.histories.user_ids[user]))
+    ids = new.histories.user_ids.astype(str).tolist()
+    return next((ids.index(raw) for raw in wanted if raw in ids), None)
+
 
 def by_length(dataset: Dataset, split: Split = "test", longest: bool = True, top: int = 8) -> pd.DataFrame:
     """user, events that may be read; the longest or the shortest histories first."""

@@ -28,13 +28,16 @@ from pathlib import Path
 from typing import Any, Literal
 
 from elastic_core import disk
-from elastic_core.config import RunConfig
+from elastic_core.config import DataConfig, RunConfig
+from elastic_core.data.sources import called
 from elastic_core.disk import write_text
 from elastic_core.errors import InputError
 from elastic_core.runs import Run
 from elastic_core.services import public
 from elastic_core.services.background.process import ID, MOST_BYTES, age, next_name, number, read_object, spawn, tail, whole
 from elastic_core.services.background.slot import Slot
+from elastic_core.services.data.shelf import same_source
+from elastic_core.services.train import beside
 
 State = Literal["queued", "running", "not responding", "interrupted", "finished", "stopped", "failed"]
 ACTIVE: tuple[State, ...] = ("queued", "running", "not responding")
@@ -107,11 +110,13 @@ class Jobs:
                 (job.path / "stop").touch()
 
     def resume(self, job_id: str) -> None:
-        """Puts an interrupted or failed job back in the queue; it goes on from its last whole epoch."""
+        """Puts an interrupted or failed job back in the queue; it goes on from its last whole epoch. A finished one whose
+        rivals were not judged (beside.py) has only that left to do."""
         public.refuse("training")
         self._room()
         job = self.get(job_id)
-        if job.state not in ("interrupted", "failed"):
+        unjudged = job.state in ("finished", "stopped") and beside.kept(job.run) is None
+        if job.state not in ("interrupted", "failed") and not unjudged:
             raise InputError(f"the training {job.run.name} is {job.state}; only an interrupted or failed one can be continued")
         with self._told():
             for name in ("stop", "end.json", "progress.json", "begun.json"):
@@ -153,6 +158,15 @@ class Jobs:
             if job.id == job_id:
                 return job
         raise InputError(f"there is no training {job_id!r} any more")
+
+    def ended(self) -> Job | None:
+        """The training that was tested last, as long as it is in the list."""
+        done = [job for job in self.all() if job.state in ("finished", "stopped") and job.run.finished]
+        return max(done, key=lambda job: (_stamp(job.path / "end.json")[:1] or (0,), job.id), default=None)
+
+    def needing(self, data: DataConfig) -> list[Job]:
+        """Trainings that are not over and read these data."""
+        return [job for job in self.all() if job.state in (*ACTIVE, "interrupted") and same_source(job.config.data, data)]
 
     def next(self) -> Job | None:
         """The oldest queued job."""
@@ -235,7 +249,9 @@ class Jobs:
             if name in taken:
                 raise InputError(f"there is a run named {name} already; choose another name")
             return name
-        source = re.sub(r"[^a-z0-9]+", "-", Path(config.data.source).stem.lower()).strip("-")[:20]
+        file = Path(config.data.source)  # what was uploaded lies in a file of ours, and has its own name on its card
+        words = called(file).rpartition(" · ")[0] or file.stem
+        source = re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")[:20]
         model = re.sub(r"[^A-Za-z0-9_.]+", "-", config.model.name)[:40]
         name = f"{PREFIX}{model}-{source or 'data'}"
         return next(free for i in range(1, len(taken) + 2) if (free := name if i == 1 else f"{name}-{i}") not in taken)

@@ -2,13 +2,11 @@
 
 import dataclasses
 import types
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from elastic_core import models, objectives, text
 from elastic_core.config import RENAMES, DataConfig, ModelConfig, RunConfig, TrainConfig
-from elastic_core.data.origins import SOURCES
 from elastic_core.errors import InputError
 from elastic_core.models import Variant
 from elastic_core.recipes import model_settings, objective_settings
@@ -69,6 +67,16 @@ def budget(name: str) -> Budget:
         if found.name == name:
             return found
     raise InputError(f"unknown time budget {name!r}; known are {', '.join(b.name for b in BUDGETS)}")
+
+
+def sizes(config: RunConfig) -> str:
+    """How large the model is, in one line: the time that is chosen decides it, too."""
+    model, parts = config.model, list[str]()
+    if hasattr(model, "side") and hasattr(model, "k"):
+        parts.append(f"{model.side}² = {model.side**2:,} experts, {model.k} summoned")
+    if models.model_class(model.name).objective:
+        parts.append(f"width {model.width}")
+    return ", ".join([*parts, f"the latest {model.length} events read"])
 
 
 def preset(data: DataConfig, chosen: Variant, time: Budget, seed: int = 0) -> RunConfig:
@@ -150,12 +158,3 @@ def _flat(plain: dict[str, Any], before: str = "") -> dict[str, Any]:
     for key, value in plain.items():
         flat |= _flat(value, f"{before}{key}.") if isinstance(value, dict) else {before + key: value}
     return flat
-
-
-def data_choices(current: DataConfig | None, kept: Mapping[str, DataConfig] | None = None) -> dict[str, DataConfig]:
-    """Data to train on, by the name a person reads: shipped, then kept on the Data page, then the current run's, if another."""
-    choices = {SOURCES["ml-100k"].label: DataConfig(source="ml-100k"), "Planted interests": DataConfig(source="planted")}
-    choices |= kept or {}
-    if current is not None and current not in choices.values():
-        choices["The chosen run's data"] = current
-    return choices

@@ -15,9 +15,10 @@ from typing import Any
 
 import torch
 
-from elastic_core.data import load
+from elastic_core.data import Dataset, load
 from elastic_core.disk import write_text
 from elastic_core.errors import InputError
+from elastic_core.services.train import beside
 from elastic_core.services.train.jobs import Job, Jobs
 from elastic_core.training.loop import train
 
@@ -74,6 +75,7 @@ def _train(job: Job) -> None:
         _say(job, {"event": "data", "source": job.config.data.source})
         dataset = load(job.config.data, progress=_log)
         train(job.config, dataset, job.run.path, on_event=lambda event: _say(job, event), stop=lambda: _asked(job))
+        _judge(job, dataset)
     except InputError as error:
         _end(job, "failed", str(error))
     except Exception as error:  # whatever it was belongs on the page, and the next job must start
@@ -83,6 +85,16 @@ def _train(job: Job) -> None:
         end = job.run.last("end") or {}
         reason = str(end.get("reason", ""))
         _end(job, "stopped" if reason == "asked to stop" else "finished", reason)
+
+
+def _judge(job: Job, dataset: Dataset) -> None:
+    """What only counts, on the same people. The training is done and tested: nothing here may make it a failed one."""
+    if beside.kept(job.run) is not None:
+        return
+    try:
+        beside.keep(job.run, beside.judge(job.run, dataset, lambda name: _say(job, {"event": "beside", "system": name})))
+    except Exception:  # the card says that they were not judged
+        traceback.print_exc()
 
 
 def _asked(job: Job) -> bool:

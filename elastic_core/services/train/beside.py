@@ -1,0 +1,117 @@
+"""What a finished training stands beside: the systems that only count, fitted to the same data and judged on the same people.
+
+    checkpoints/<run>/beside.json   rows by system: mean NDCG@10 (full, test) with its interval over people, and the run minus it
+
+Fitting and ranking takes seconds to minutes, so the background process does it once, at the end of a training, and keeps it
+with the run. Chance is what a random order of the same candidates gets: the null of every number here.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from elastic_core import disk, models
+from elastic_core.comparisons import needs_training
+from elastic_core.config import ModelConfig
+from elastic_core.data import Dataset
+from elastic_core.errors import InputError
+from elastic_core.evaluation.compare import compare_many
+from elastic_core.evaluation.evaluate import evaluate
+from elastic_core.evaluation.metrics import Ranks, expected
+from elastic_core.runs import Run
+from elastic_core.services.background.process import number
+
+FILE, MOST_BYTES, MOST_ROWS = "beside.json", 2**16, 20
+PROTOCOL, METRIC = "full", "NDCG@10"
+
+
+@dataclass(frozen=True)
+class Row:
+    """A system that needs no training, and the run minus it, in pairs over people. `fault`: why it could not be judged."""
+
+    system: str
+    mean: float = 0.0
+    low: float = 0.0
+    high: float = 0.0
+    difference: float = 0.0
+    d_low: float = 0.0
+    d_high: float = 0.0
+    fault: str = ""
+
+
+@dataclass(frozen=True)
+class Beside:
+    people: int
+    chance: float
+    rows: tuple[Row, ...]
+
+    @property
+    def best(self) -> Row | None:
+        """The strongest of them."""
+        return max((row for row in self.rows if not row.fault), key=lambda row: row.mean, default=None)
+
+
+def judge(run: Run, dataset: Dataset, tell: Callable[[str], None] = lambda name: None) -> Beside:
+    """Fits and ranks; `tell` hears each system's name first. Raises InputError for a run without a test."""
+    mine, own = run.report(), run.config.model.name
+    rows = []
+    for name in models.names():
+        kind = ModelConfig.known[name]
+        if models.model_class(name).objective or name == own:
+            continue
+        tell(kind.label or name)
+        try:
+            model = models.build(kind(), dataset.catalog)
+            model.fit(dataset)
+            theirs = evaluate(model, dataset, split="test", protocols=(PROTOCOL,), seed=mine.seed)
+            found = compare_many([mine], [theirs], PROTOCOL, METRIC, trained=(needs_training(run), False))
+            mean, _, low, high = theirs.interval(PROTOCOL, METRIC)
+            rows.append(Row(kind.label or name, mean, low, high, found.difference, found.low, found.high))
+        except InputError as error:
+            rows.append(Row(kind.label or name, fault=str(error)))
+    return Beside(len(mine.users), chance(dataset), tuple(rows))
+
+
+def keep(run: Run, found: Beside) -> None:
+    """Raises InputError where the disk does not take it."""
+    disk.write_text(run.path / FILE, json.dumps(asdict(found), indent=1))
+
+
+def kept(run: Run) -> Beside | None:
+    """What was kept with the run; None where there is none, or it is none that `keep` wrote."""
+    try:
+        plain = disk.read_object(run.path / FILE, MOST_BYTES, run.path)
+        rows = plain.get("rows")
+        if (
+            not isinstance(rows, list)
+            or len(rows) > MOST_ROWS
+            or not number(plain.get("people"))
+            or not number(plain.get("chance"))
+        ):
+            return None
+        return Beside(int(plain["people"]), float(plain["chance"]), tuple(map(_row, rows)))
+    except InputError:
+        return None
+
+
+def chance(dataset: Dataset) -> float:
+    """NDCG@10 of a random order of everybody's candidates under `full`, exactly."""
+    histories, columns = dataset.histories, dataset.catalog.n_items + 1
+    owners = np.repeat(np.arange(histories.n_users), histories.lengths)
+    read = np.arange(len(owners)) < dataset.ends("test")[owners]
+    seen = np.unique(owners[read] * columns + histories.items[read])
+    met = np.isin(np.arange(histories.n_users) * columns + dataset.targets("test"), seen)
+    others = dataset.catalog.n_items - np.bincount(seen // columns, minlength=histories.n_users) - ~met
+    return float(expected(Ranks(np.zeros_like(others), others))[METRIC].mean())
+
+
+def _row(plain: Any) -> Row:
+    if not isinstance(plain, dict) or not isinstance(plain.get("system"), str) or not isinstance(plain.get("fault", ""), str):
+        raise InputError(f"{FILE} has a row of no system")
+    numbers = {name: plain.get(name) for name in ("mean", "low", "high", "difference", "d_low", "d_high")}
+    if not all(map(number, numbers.values())):  # of a single person there is no interval: NaN, and nothing to claim
+        raise InputError(f"{FILE} has a row without numbers")
+    return Row(disk.shown(plain["system"]), **numbers, fault=disk.shown(plain.get("fault", ""), 300))  # type: ignore[arg-type]

@@ -1,0 +1,157 @@
+"""What came of a training, in sentences that follow from its numbers: how good, why it ended, what to try next."""
+
+import statistics
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from elastic_core.comparisons import needs_training, system
+from elastic_core.config import RunConfig
+from elastic_core.errors import InputError
+from elastic_core.evaluation.evaluate import Interval
+from elastic_core.runs import Run
+from elastic_core.services.train import beside, presets
+from elastic_core.services.train.beside import METRIC, PROTOCOL, Beside
+
+COLUMNS = ["system", METRIC, "low", "high", "this run minus it", "from", "to"]
+SEED_GAP = 0.0058  # standard deviation of the gap between two seeds of ml-100k-elastic, from three; tests/test_outcome.py
+ALIVE = 0.8  # of the experts that a random router would use: fewer are worth a word
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """`score` is None for a run without a test; `longer` and `again` are trainings worth a click."""
+
+    score: Interval | None
+    beside: Beside | None
+    why: str
+    verdict: str
+    advice: tuple[str, ...]
+    seeds: str
+    longer: RunConfig | None
+    again: RunConfig | None
+
+    def table(self, name: str) -> pd.DataFrame:
+        """The run and what it stands beside, the best first, chance last. Of a run minus itself there is nothing."""
+        rows: list[list[Any]] = []
+        if self.score is not None:
+            rows.append([name, self.score.mean, self.score.low, self.score.high, None, None, None])
+        if self.beside is not None:
+            rows += [[r.system, r.mean, r.low, r.high, r.difference, r.d_low, r.d_high] for r in self.beside.rows if not r.fault]
+            rows.append(["a random order", self.beside.chance, None, None, None, None, None])
+        table = pd.DataFrame(rows, columns=COLUMNS).astype(dict.fromkeys(COLUMNS[1:], float))
+        return table.sort_values(METRIC, ascending=False, ignore_index=True)
+
+
+def outcome(run: Run, among: Iterable[Run] = ()) -> Outcome:
+    """Reads the run's files alone. `among`: where its other seeds may be found. Raises InputError for files that are none."""
+    epochs, end = run.events("epoch"), run.last("end") or {}
+    score = run.report().interval(PROTOCOL, METRIC) if run.has_report else None
+    found = beside.kept(run)
+    best, config = int(end.get("best_epoch") or 0), run.config
+    rising = bool(epochs) and best >= len(epochs) - 1 and not _patience(end)
+    advice = [line for line in (_time(epochs, best, end), _use(run, epochs), _heart(epochs, best, end)) if line]
+    seeds, again = _seeds(run, list(among))
+    return Outcome(
+        score, found, _why(end, len(epochs), best), _verdict(found, needs_training(run)), tuple(advice[:2]), seeds,
+        _longer(config) if rising and epochs else None, again,
+    )  # fmt: skip
+
+
+def _patience(end: dict[str, Any]) -> bool:
+    return str(end.get("reason", "")).startswith("no better validation")
+
+
+def _why(end: dict[str, Any], epochs: int, best: int) -> str:
+    reason = str(end.get("reason", ""))
+    where = f"best epoch {best} of {epochs}" if epochs else ""
+    if reason == "needs no training":
+        return "It needs no training: it was counted and tested."
+    if _patience(end):
+        return f"It stopped by itself: {reason} ({where})."
+    if reason == "asked to stop":
+        return f"It was stopped by hand after {epochs} epochs; the best weights until then were tested ({where})."
+    if reason == "all epochs done":
+        return f"It stopped because all {epochs} epochs that were asked for are done ({where})."
+    if reason.startswith("budget of"):
+        return f"It stopped because its time was up: {reason} ({where}; the last may be a part of one)."
+    return f"It ended: {reason or 'without a word'} ({where or 'no epoch'})."
+
+
+def _verdict(found: Beside | None, trained: bool) -> str:
+    row = found.best if found is not None else None
+    if found is None or row is None:
+        return ""
+    gap = f"{row.difference:+.4f}, 95% interval {row.d_low:+.4f} to {row.d_high:+.4f} over {found.people:,} people"
+    only = f"{row.system}, which only counts"
+    if row.d_high < 0:
+        return f"**Worse than {only}** ({gap}). As it is, counting is the better recommender here."
+    if row.d_low > 0:
+        moved = (
+            " Another draw of people would say so too; another seed of the training is not in this interval." if trained else ""
+        )
+        return f"**Better than {only}** ({gap}).{moved}"
+    return f"**Cannot be told from {only}** ({gap})."
+
+
+def _time(epochs: list[dict[str, Any]], best: int, end: dict[str, Any]) -> str:
+    if not epochs:
+        return ""
+    if len(epochs) < 2:
+        return "Hardly one epoch fitted: give it more time, or read fewer events with fewer layers."
+    if _patience(end):
+        return ""
+    if best >= len(epochs) - 1:
+        return "It was still getting better when it ended: train longer."
+    return f"It had not got better since epoch {best} of {len(epochs)}: change something before you give it more time."
+
+
+def _use(run: Run, epochs: list[dict[str, Any]]) -> str:
+    """The null of `used`: a router that picks k of K at random, for so many people."""
+    test, model = run.last("test") or {}, run.config.model
+    used = test.get("used", epochs[-1].get("used") if epochs else None)
+    side, k, people = getattr(model, "side", 0), getattr(model, "k", 0), test.get("users", 0)
+    if used is None or not side or not people:
+        return ""
+    even = 1 - (1 - min(k / side**2, 1)) ** people
+    if used >= ALIVE * even:
+        return ""
+    return (
+        f"Only {used:.0%} of the {side**2:,} experts are summoned by anybody, where a random router would use {even:.0%}: raise "
+        "the balance weight, or make the memory smaller (√K)."
+    )
+
+
+def _heart(epochs: list[dict[str, Any]], best: int, end: dict[str, Any]) -> str:
+    if not _patience(end) or not 0 < best < len(epochs):
+        return ""
+    fell = epochs[best - 1]["loss"] > epochs[-1]["loss"]
+    rest = "Its loss went on falling, a sign of learning by heart: try more dropout, or a smaller model." if fell else ""
+    return f"Longer will not help: its best was epoch {best}. {rest or 'Try a smaller learning rate.'}"
+
+
+def _longer(config: RunConfig) -> RunConfig | None:
+    values = {"train.minutes": 2 * config.train.minutes} if config.train.minutes else {"train.epochs": 2 * config.train.epochs}
+    try:
+        return presets.changed(config, values)
+    except InputError:  # beyond the bounds
+        return None
+
+
+def _seeds(run: Run, among: list[Run]) -> tuple[str, RunConfig | None]:
+    """What is known of other seeds, and the configuration of the next one."""
+    if not needs_training(run) or not run.has_report:
+        return "", None
+    mine = system(run, among)
+    taken = {other.config.train.seed for other in mine}
+    again = presets.changed(run.config, {"train.seed": next(seed for seed in range(len(taken) + 1) if seed not in taken)})
+    if len(mine) < 2:
+        return (
+            f"One training is not a result. On MovieLens-100K two trainings of ELASTIC that differ in nothing but their seed are "
+            f"{SEED_GAP:.4f} apart (one standard deviation). Train a second seed before you believe a gap of that size."
+        ), again
+    values = [other.report().interval(PROTOCOL, METRIC).mean for other in mine]
+    listed, apart = ", ".join(f"{value:.4f}" for value in values), max(values) - min(values)
+    return f"{len(values)} seeds of it are here: {listed}; mean {statistics.fmean(values):.4f}, {apart:.4f} apart.", again

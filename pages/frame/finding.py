@@ -1,0 +1,87 @@
+"""Finding a person by what the visitor knows of them: their id in the data, or something they chose."""
+
+from collections.abc import Callable
+from contextlib import suppress
+
+import streamlit as st
+
+from elastic_core.config import DataConfig
+from elastic_core.data import Dataset
+from elastic_core.data.histories import Split
+from elastic_core.errors import InputError
+from elastic_core.services.person import inspect, people
+from pages.frame import shell
+from pages.kit import cache
+
+PEOPLE = 6  # that a title lists
+Meet = Callable[[int], None]
+
+
+def box(data: Dataset, source: DataConfig, key: str, meet: Meet, disabled: bool = False, split: Split = "test") -> None:
+    """A line to type into. An id that is there is taken at once; what may be meant otherwise is listed below.
+
+    Streamlit keeps what a callback is given: no data, but where they are from."""
+    words = inspect.words(data)
+    st.text_input(
+        "Find a person",
+        key=key,
+        max_chars=80,
+        placeholder="an id in the data, or a title",
+        help=f"Their id in the data (such as {shell.quoted(example(data))}), or part of the title of what they {words.did}.",
+        on_change=_typed,
+        args=(source, key, meet),
+        disabled=disabled,
+    )
+    text = str(st.session_state.get(key) or "").strip()
+    if text and not disabled:
+        _listed(data, text, key, meet, split)
+
+
+def example(data: Dataset) -> str:
+    """An id as these data have them."""
+    return str(data.histories.user_ids[data.histories.n_users // 2])
+
+
+def called(data: Dataset, user: int) -> str:
+    """`person 17 (id u_8841)`; the id where it says more than the number. Escaped."""
+    own = people.own_id(data, user)
+    return f"person {user + 1} (id {shell.plain(own)})" if own else f"person {user + 1}"
+
+
+def _typed(source: DataConfig, key: str, meet: Meet) -> None:
+    text = str(st.session_state.get(key) or "")
+    with suppress(InputError):
+        data = cache.dataset(source, lambda sentence: None)
+        found = people.by_id(data, text)
+        if len(found) == 1 and people.is_id(data, found[0], text):
+            _take(found[0], key, meet, str(data.histories.user_ids[found[0]]))
+
+
+def _take(user: int, key: str, meet: Meet, own: str | None) -> None:
+    if own is not None:
+        st.session_state[shell.OWN] = own
+    st.session_state[key] = ""
+    meet(user)
+
+
+def _listed(data: Dataset, text: str, key: str, meet: Meet, split: Split) -> None:
+    by_id, items = people.by_id(data, text), inspect.find_items(data, text, top=20)
+    for user in by_id:
+        _person(data, user, key, meet, str(data.histories.user_ids[user]))
+    words = inspect.words(data)
+    if items.empty:
+        if not by_id:
+            st.caption(f"No id and no title here has {shell.quoted(text)}. Ids look like {shell.quoted(example(data))}.")
+        return
+    titles = dict(zip(items["item"], items["title"], strict=True))
+    item = int(st.selectbox(f"Who {words.did}", list(titles), format_func=titles.__getitem__, key=f"{key}_item"))
+    found = inspect.people_with(data, item, split)
+    st.caption(f"{len(found):,} people {words.did} it before their last event." + (" The latest:" if len(found) else ""))
+    for user in found["user"].head(PEOPLE).tolist():
+        if user not in by_id:
+            _person(data, user, key, meet, None)
+
+
+def _person(data: Dataset, user: int, key: str, meet: Meet, own: str | None) -> None:
+    name = called(data, user)
+    st.button(name[:1].upper() + name[1:], key=f"{key}_{user}", on_click=_take, args=(user, key, meet, own), width="stretch")

@@ -1,0 +1,146 @@
+"""What came of the last training, where it was seen running: it stays until somebody puts it away."""
+
+import pandas as pd
+import streamlit as st
+
+from elastic_core.errors import InputError
+from elastic_core.services import public
+from elastic_core.services.person import people
+from elastic_core.services.train import outcome
+from elastic_core.services.train.jobs import Job, Jobs
+from elastic_core.services.train.outcome import Outcome
+from pages.frame import shell
+from pages.kit import cache, view
+from pages.kit.view import About
+from pages.train.live import act
+
+START, JOURNEY = "start/page.py", "journey/page.py"
+ABOUT = About(
+    "Is the training worth anything?",
+    "Everybody’s last item is ranked against all they have not met, by this run and by the systems that only count, fitted to "
+    "the same data. Intervals are 95% over people; “this run minus it” is taken person by person, so it is narrower than the two "
+    "intervals suggest. A random order of the same candidates is the null.",
+    "The intervals hold for another draw of people, not for another training: seeds move a result as well. And a test that is "
+    "looked at again and again, to choose the next setting, is a validation.",
+    r"\frac{1}{|U|}\sum_u \frac{[r_u \le 10]}{\log_2(1 + r_u)}",
+    "tests/test_outcome.py::test_what_only_counts_is_judged_as_everything_else_is",
+)
+OPEN = "train_opens"
+
+
+def card() -> None:
+    job = Jobs(shell.RUNS).ended()
+    if job is None:
+        return
+    try:
+        found = outcome.outcome(job.run, cache.runs(shell.RUNS, lambda run: run.name))
+    except InputError as error:
+        st.error(f"The training {shell.plain(job.run.name)} cannot be shown: {shell.plain(str(error))}.")
+        return
+    with st.container(border=True, key="train_result"):
+        word = "Stopped and tested" if job.state == "stopped" else "Trained and tested"
+        st.subheader(f"{word}: {shell.plain(job.run.name)}", anchor=False)
+        left, right = st.columns([2, 3], gap="medium")
+        with left:
+            _score(found)
+        with right:
+            _said(found)
+        _acts(job, found)
+        _table(job, found)
+
+
+def _score(found: Outcome) -> None:
+    if found.score is None:
+        return
+    people = f", {found.beside.people:,} people" if found.beside else ""
+    st.metric("NDCG@10 (full, test)", f"{found.score.mean:.4f}")
+    st.caption(f"95% interval {found.score.low:.4f} to {found.score.high:.4f}{people}.")
+    if found.beside is None:
+        st.caption("What only counts was not judged on these people.")
+        return
+    for row in found.beside.rows:
+        name = shell.plain(row.system)
+        st.caption(
+            f"{name} cannot be judged: {shell.plain(row.fault)}." if row.fault else _line(name, row.mean, row.low, row.high)
+        )
+    st.caption(f"A random order: {found.beside.chance:.4f}.")
+
+
+def _line(name: str, mean: float, low: float, high: float) -> str:
+    return f"{name}: {mean:.4f} ({low:.4f} to {high:.4f})."
+
+
+def _said(found: Outcome) -> None:
+    """Our own sentences; what they quote of the run are numbers and reasons."""
+    for line in (found.verdict, shell.plain(found.why)):
+        if line:
+            st.markdown(line)
+    if found.advice:
+        st.markdown(f"**What to try next.** {' '.join(found.advice)}")
+    if found.seeds:
+        st.caption(found.seeds)
+
+
+def _acts(job: Job, found: Outcome) -> None:
+    now: shell.Context | None = st.session_state.get(shell.CONTEXT)
+    whom = "with my person" if now is not None and now.run.config.data == job.config.data else "this run"
+    off, key = public.on(), job.id
+    with st.container(horizontal=True):
+        for page, name, icon in ((START, f"Open {whom}", "play_arrow"), (JOURNEY, "Open on Journey", "route")):
+            kind = "primary" if page == START else "secondary"
+            st.button(
+                name, icon=f":material/{icon}:", key=f"train_open_{page[:5]}_{key}", type=kind, on_click=_open, args=(job, page)
+            )
+        if found.longer is not None:
+            st.button(
+                "Again, twice as long", icon=":material/more_time:", key=f"train_longer_{key}", on_click=act, disabled=off,
+                args=("submit", found.longer), help="The same settings with twice the time or epochs, as a new run.",
+            )  # fmt: skip
+        if found.again is not None:
+            st.button(
+                "Train a second seed", icon=":material/casino:", key=f"train_again_{key}", on_click=act, disabled=off,
+                args=("submit", found.again), help="The same settings from other random numbers, as a new run.",
+            )  # fmt: skip
+        if found.beside is None:
+            st.button("Judge what only counts", key=f"train_judge_{key}", on_click=act, args=("resume", key), disabled=off)
+        st.button(
+            "Put away", icon=":material/close:", key=f"train_away_{key}", on_click=act, args=("discard", key), disabled=off,
+            help="The card goes; the run stays in the table and in the list on the left.",
+        )  # fmt: skip
+    _follow()
+
+
+def _open(job: Job, page: str) -> None:
+    """The run, and the same person where they are in its data: by the same data, or by an own id."""
+    now: shell.Context | None = st.session_state.get(shell.CONTEXT)
+    shell.choose(job.run.name)
+    st.session_state[OPEN] = page
+    if now is None or now.run.config.data == job.config.data:
+        return
+    try:
+        data = cache.dataset(job.config.data, lambda sentence: None)
+        user = people.same(now.dataset, now.user, data, st.session_state.get(shell.OWN))
+        if user is None:
+            user = cache.example(job.run, cache.opened(job.run, data), data)
+    except InputError:  # the sidebar will say what cannot be opened
+        return
+    shell.meet(user, keep_expert=False)
+
+
+def _follow() -> None:
+    """After the callback, when the list on the left has opened the run."""
+    page = st.session_state.pop(OPEN, None)
+    if page is not None:
+        shell.go(page)
+
+
+def _table(job: Job, found: Outcome) -> None:
+    table: pd.DataFrame = found.table(job.run.name)
+    if found.beside is None or table.empty:
+        return
+    panel = st.expander("As a table", on_change="rerun", key=f"train_beside_{job.id}")
+    if panel.open:
+        with panel:
+            formats = {name: st.column_config.NumberColumn(format="%.4f") for name in table.columns[1:]}
+            alt = f"{job.run.name} beside what only counts: NDCG@10 with intervals, and paired differences"
+            view.table("train_beside", table, ABOUT, alt, column_config=formats)
