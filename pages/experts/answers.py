@@ -13,14 +13,16 @@ from elastic_core.data import Dataset
 from elastic_core.data.histories import Split
 from elastic_core.models import Recommender
 from elastic_core.runs import Run
-from elastic_core.services.experts import ablation, items, overview, people, relations
+from elastic_core.services.experts import ablation, items, knobs, overview, people, relations, steering
 from elastic_core.services.experts.items import Pushes
 from elastic_core.services.experts.overview import Survey
 from elastic_core.services.experts.people import Examples
+from elastic_core.services.experts.steering import Steered, Turn
+from elastic_core.services.person.recommend import reading
 from pages.kit import cache
 from pages.kit.kept import kept
 
-KEPT = 8
+KEPT, COSTS = 8, 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,12 +132,37 @@ def _epochs(key: tuple[str, ...], files: int, expert: int, _of: Subject) -> pd.D
     return relations.load_by_epoch(_of.run, expert)
 
 
+@kept(8, "Asking what every expert stands for …")
+def _means(key: tuple[str, ...], _of: Subject) -> np.ndarray | None:
+    if not _of.survey.genres:
+        return None
+    return knobs.stands_for(_of.model, _of.data, _of.survey.traffic, _of.split, _of.survey)
+
+
+def named(of: Subject) -> list[str]:
+    """The genre every expert stands for; empty for those that stand for none."""
+    means, genres = _means(of.key, of), of.survey.genres
+    return [""] * of.survey.size if means is None else [genres[genre] if genre >= 0 else "" for genre in means]
+
+
+def steered(of: Subject, user: int, turn: Turn) -> Steered:
+    """What somebody's list answers to a turn."""
+    return _steered(of.key, user, turn, of)
+
+
+@kept(64)
+def _steered(key: tuple[str, ...], user: int, turn: Turn, _of: Subject) -> Steered:
+    traffic, read = _of.survey.traffic, reading(_of.data, user, _of.split)
+    return steering.steer(_of.model, _of.data, read, turn, traffic, traffic.experts[user], _means(_of.key, _of))
+
+
 @dataclass
 class _Shelf:
-    """Effects of all experts, by run. Not a cached function, because computing them reports its progress to the page."""
+    """Effects of all experts by run, and costs of turns. No cached functions, because computing them reports its progress."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     ready: dict[tuple[str, ...], pd.DataFrame] = field(default_factory=dict)
+    costs: dict[tuple[tuple[str, ...], Turn], pd.DataFrame] = field(default_factory=dict)
 
 
 @st.cache_resource
@@ -158,3 +185,24 @@ def compute_all_effects(of: Subject, tell: Callable[[float], None]) -> None:
         while len(shelf.ready) >= KEPT:
             shelf.ready.pop(next(iter(shelf.ready)))
         shelf.ready[of.key] = found
+
+
+def known_cost(of: Subject, turn: Turn) -> pd.DataFrame | None:
+    """What a turn costs everybody, if somebody has asked."""
+    return _shelf().costs.get((of.key, turn))
+
+
+def cost(of: Subject, turn: Turn, tell: Callable[[float], None]) -> pd.DataFrame:
+    """Asks. Holds nobody up: two visitors at once measure the same twice, and whoever moves on leaves nothing behind."""
+    found = steering.cost(of.model, of.data, of.survey.traffic, turn, of.split, tell=tell)
+    costs = _shelf().costs
+    with _shelf().lock:
+        while len(costs) >= COSTS:
+            costs.pop(next(iter(costs)))
+        costs[of.key, turn] = found
+    return found
+
+
+def touched(of: Subject, turn: Turn) -> int:
+    """How many people a turn changes anything for."""
+    return len(steering.touched(of.survey.traffic, turn))

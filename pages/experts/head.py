@@ -6,6 +6,17 @@ from elastic_core.services.experts import ablation, overview, people, relations
 from pages.experts import answers, words
 from pages.experts.answers import Subject
 from pages.frame import shell
+from pages.frame.shell import Context
+
+
+def title(of: Subject, expert: int, now: Context) -> None:
+    row, column = of.survey.place(expert)
+    st.title(f"What does expert {expert} stand for, and does it matter?", anchor=False)
+    why = f" It is here because person {now.user + 1} summons it first." if now.expert is None else ""
+    st.markdown(
+        f"One of {of.survey.size:,} experts in this run’s memory: row {row}, column {column} of {of.survey.side} × "
+        f"{of.survey.side}.{why}"
+    )
 
 
 def walk(of: Subject, expert: int, user: int) -> None:

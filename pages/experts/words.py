@@ -3,6 +3,8 @@
 from collections.abc import Hashable, Mapping
 from typing import Any
 
+import pandas as pd
+
 from elastic_core.services.experts import ablation
 from elastic_core.services.experts.evidence import Label
 from elastic_core.text import markdown
@@ -102,6 +104,19 @@ EPOCHS = About(
     "An expert’s number stays, what it stands for may change on the way.",
     test=TESTS + "test_rows_columns_and_like_vectors",
 )
+KNOBS = About(
+    "Does an expert turned up bring what it stands for, and what does that cost?",
+    "The factor multiplies the expert’s gate (in a run whose experts predict one by one: its share of the prediction, then all "
+    "are made parts of 1 again). A lent expert takes place and gate of the person’s weakest. What an expert stands for: the genre "
+    "that its own item distribution prefers most against the average expert’s, or, where experts have none, the most "
+    "over-represented genre of its people if beyond chance. Of ten: the share with that genre among the ten; of chance: its part "
+    "of the whole chance of coming next. Other turns: the same factors dealt at random to the person’s own experts, and another "
+    "expert lent, drawn at random from those somebody summons. Cost: the same turn for up to 400 of all whom it touches (who "
+    "summon a turned expert, or lack the lent one), the true next item ranked among all unmet items; 95% bootstrap over people.",
+    "One list of ten is one person’s: a share moves in steps of 10%. Only what moves beyond the other turns is its doing. "
+    "A turn that costs nothing may also do nothing.",
+    test="tests/test_knobs.py::test_a_turn_of_one_person_is_the_knob_and_its_null_the_same_turn_of_others",
+)
 HOT = About(
     "Are this person’s experts hot for everyone, shared, or theirs?",
     "Hot for everyone: the status is hot, so more people summon it than a random router sends to an expert in 97.5% of cases. "
@@ -139,3 +154,24 @@ def effect_line(row: Mapping[Hashable, Any]) -> tuple[str, str]:
         return VERDICTS[word], f"Without it NDCG@10 is the same for each of the {row['n']}, though {others}"
     interval = f"{row['low']:+.4f} to {row['high']:+.4f}, n = {row['n']}, p = {row['p']:.2f}"
     return VERDICTS[word], f"Without it NDCG@10 changes by {row['d_ndcg']:+.4f} ({interval}) and {others}"
+
+
+def turned_line(row: Mapping[Hashable, Any]) -> str:
+    """What became of a turned expert's genre among the ten."""
+    null = f"; other turns {row['null']:.0%} ({row['low']:.0%} to {row['high']:.0%})" if row["null"] == row["null"] else ""
+    return (
+        f"{row['expert']} × {row['factor']:g}: **{markdown(row['genre'])}** is {row['before']:.0%} of the ten before, "
+        f"{row['after']:.0%} after{null}."
+    )
+
+
+def cost_line(table: pd.DataFrame) -> str:
+    """What a turn costs the people whom it touches, beside the same turn of other experts."""
+    this, other = table.to_dict("records")
+    of_ = f"{this['n']:,} of the {this['touched']:,}" if this["touched"] > this["n"] else f"the {this['n']:,}"
+    null = f"other experts turned alike: {_change(other)}" if other["n"] else "nobody has others to turn alike"
+    return f"**For {of_} people whom this turn touches** NDCG@10 changes by **{_change(this)}**; {null}."
+
+
+def _change(row: Mapping[Hashable, Any]) -> str:
+    return f"{row['d_ndcg']:+.4f} ({row['low']:+.4f} to {row['high']:+.4f}, n = {row['n']:,})"
