@@ -89,6 +89,25 @@ def test_removing_an_expert_equals_a_loop_over_people_and_changes_no_weight(worl
     assert all(torch.equal(value, weights[name]) for name, value in model.state_dict().items())
 
 
+def test_the_yardstick_is_as_busy_and_taken_from_its_own_people(world: World, busy: int) -> None:
+    model, dataset, found = world
+    loads = np.sort(found.traffic.load[found.traffic.load > 0])
+    for expert in np.flatnonzero(found.traffic.load)[::7].tolist():
+        others = ablation.alike(found.traffic, expert)
+        assert len(set(others)) == 5 and expert not in others
+        ranks = np.searchsorted(loads, found.traffic.load[others]) - np.searchsorted(loads, found.traffic.load[expert])
+        assert np.abs(ranks).max() < 2 * ablation.GROUP  # next in load, ties anywhere among themselves
+    pooled = ablation.remove_alike(model, dataset, found.traffic, busy)
+    assert pooled is not None
+    single = [ablation.remove(model, dataset, found.traffic, e) for e in ablation.alike(found.traffic, busy)]
+    some = [np.isin(each.users, ablation.summoning(found.traffic, e, ablation.FEW)[0])
+            for e, each in zip(ablation.alike(found.traffic, busy), single, strict=True)]  # fmt: skip
+    gained = np.concatenate([(each.after.gain - each.before.gain)[kept] for each, kept in zip(single, some, strict=True)])
+    assert pooled.n == len(gained) <= 5 * ablation.FEW and pooled.row()["d_ndcg"] == pytest.approx(gained.mean())
+    table = ablation.effects(model, dataset, found.traffic, busy, ablation.random_used(found.traffic, busy))
+    assert len(table) == 5 and table["n"][2] == pooled.n and table["n"][4] > 0
+
+
 def test_a_swap_equals_a_loop_over_people_and_leaves_out_who_has_the_other_already(world: World, busy: int) -> None:
     model, dataset, found = world
     other = int(np.argsort(-found.traffic.load)[1])

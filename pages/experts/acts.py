@@ -43,8 +43,7 @@ def remove(of: Subject, expert: int) -> None:
     if replacement == expert:
         st.info(f"Expert {expert} in its own place changes nothing. Choose another number.")
     table = answers.effects(of, expert, replacement)
-    names = ["expert removed", "another removed", f"replaced by {replacement}"]
-    figure = charts.effects(table.assign(name=names), plot.palette(shell.is_dark()))
+    figure = charts.effects(table.assign(name=table["change"].map(words.short)), plot.palette(shell.is_dark()))
     row = table.iloc[0]
     interval = f"{row['low']:+.4f} to {row['high']:+.4f}"
     alt = f"Change of NDCG@10 with 95% intervals: without expert {expert} {row['d_ndcg']:+.4f} ({interval})."
@@ -54,11 +53,13 @@ def remove(of: Subject, expert: int) -> None:
 
 
 def _sentence(table: pd.DataFrame) -> str:
-    first, control = table.to_dict("records")[:2]
+    first, control, *rest = table.to_dict("records")
+    busy = next((row for row in rest if row["change"].startswith("without")), None)
     verdict, numbers = words.effect_line(first)
     return (
         f"**{verdict.capitalize()}.** {numbers}; taking another of their experts replaces {control['replaced']:.1f}. What they "
         f"really chose next moves by {first['d_rank_mean']:+.2f} ranks in the mean and {first['d_rank_median']:+g} in the median."
+        f"{words.as_busy(busy)}"
     )
 
 

@@ -101,16 +101,6 @@ def _effects(key: tuple[str, ...], expert: int, other: int, _of: Subject) -> pd.
     return ablation.effects(_of.model, _of.data, _of.survey.traffic, expert, other, _of.split)
 
 
-def _before(of: Subject) -> ablation.Judged:
-    """Everybody as they are, judged once."""
-    return _judged(of.key, of)
-
-
-@kept(4, "Judging everybody’s list as it is …")
-def _judged(key: tuple[str, ...], _of: Subject) -> ablation.Judged:
-    return ablation.judged(_of.model, _of.data, np.arange(_of.survey.people), _of.split)
-
-
 def removal(of: Subject, expert: int) -> dict[Hashable, Any]:
     """The first row of `effects` alone."""
     return _removal(of.key, expert, of)
@@ -118,8 +108,33 @@ def removal(of: Subject, expert: int) -> dict[Hashable, Any]:
 
 @st.cache_data(max_entries=512, show_spinner="Taking the expert away from everybody who summons it …")
 def _removal(key: tuple[str, ...], expert: int, _of: Subject) -> dict[Hashable, Any]:
-    before = _before(_of).of(_of.survey.users(expert))
-    return dict(ablation.remove(_of.model, _of.data, _of.survey.traffic, expert, _of.split, before).row())
+    return dict(ablation.remove(_of.model, _of.data, _of.survey.traffic, expert, _of.split).row())
+
+
+def removal_alike(of: Subject, expert: int) -> dict[Hashable, Any] | None:
+    """The same of a few experts as busy, pooled."""
+    others = ablation.alike(of.survey.traffic, expert)
+    return _alike(of.key, tuple(others), of) if others else None
+
+
+@st.cache_data(max_entries=512, show_spinner="Taking experts as busy away from their people …")
+def _alike(key: tuple[str, ...], others: tuple[int, ...], _of: Subject) -> dict[Hashable, Any]:
+    return dict(ablation.pooled("", [_one(_of.key, other, _of) for other in others]).row())
+
+
+@kept(512)
+def _one(key: tuple[str, ...], expert: int, _of: Subject) -> ablation.Effect:
+    return ablation.remove(_of.model, _of.data, _of.survey.traffic, expert, _of.split, most=ablation.FEW)
+
+
+def alone(of: Subject, expert: int) -> items.Alone | None:
+    """What an expert's vector pushes up by itself."""
+    return _alone(of.key, expert, of)
+
+
+@st.cache_data(max_entries=512, show_spinner=False)
+def _alone(key: tuple[str, ...], expert: int, _of: Subject) -> items.Alone | None:
+    return items.alone(_of.model, _of.data, _of.survey.traffic, expert, _of.split)
 
 
 def epochs(of: Subject, expert: int) -> pd.DataFrame:

@@ -64,7 +64,7 @@ def cards(of: Subject, expert: int, user: int) -> None:
         st.markdown(f"**What does it stand for?**\n\n#### {shell.plain(name)}")
         if label is not None and label.genres:
             st.badge("weak" if label.weak else "beyond chance", color="gray" if label.weak else "green")
-        st.caption(f"{evidence}. {_planted(of, expert)}")
+        st.caption(f"{evidence}. {_planted(of, expert)}{words.alone_line(answers.alone(of, expert))}")
     with matter:
         _matter(of, expert, load)
 
@@ -78,9 +78,10 @@ def _matter(of: Subject, expert: int, load: int) -> None:
         st.caption("Each person summons one expert; without it nothing is left to read the history through.")
     else:
         verdict, numbers = words.effect_line(answers.removal(of, expert))
+        null = words.as_busy(answers.removal_alike(of, expert))
         st.markdown(f"**Does it matter?**\n\n#### {verdict}")
         st.badge("measured by removal", color="gray")
-        st.caption(f"{numbers}. Held-out next item, ranked among all items they had not met.")
+        st.caption(f"{numbers}.{null}")
 
 
 def standing(of: Subject, expert: int, user: int) -> str:

@@ -7,6 +7,8 @@ import pandas as pd
 
 from elastic_core.services.experts import ablation
 from elastic_core.services.experts.evidence import Label
+from elastic_core.services.experts.items import Alone
+from elastic_core.services.person.inspect import split_year
 from elastic_core.text import markdown
 from pages.kit.view import About
 
@@ -68,9 +70,10 @@ EFFECTS = About(
     "Do the lists of its people get better or worse without it?",
     "For everybody who summons it, the expert is taken out of their k (the others keep their gates) and the true next item is "
     "ranked again among all items the person had not met. Interval: 95%, paired bootstrap over people. The second line takes "
-    "away another of the same people’s experts, drawn at random: what removing just anything does. In the third another expert "
-    "takes its place and its gate, for those who do not have that one anyway. The verdict needs interval and sign-flip "
-    "test to agree.",
+    "away another of the same people’s experts, drawn at random: what removing just anything does. The third takes five random "
+    "experts about as busy (of the twenty next in load) from up to 40 of their own people each; n counts pairs. In the fourth "
+    "another expert takes its place and its gate, for those who do not have that one anyway; in the fifth experts as busy as that "
+    "one do. The verdict needs interval and sign-flip test to agree.",
     "A memory with k experts has spares: no change does not mean the expert holds nothing. Few people make wide intervals, and "
     "one in twenty intervals leaves 0 out by chance.",
     r"\Delta = \tfrac1n \textstyle\sum_u \text{NDCG@10}_u(\text{after}) - \text{NDCG@10}_u(\text{before})",
@@ -107,7 +110,7 @@ EPOCHS = About(
 KNOBS = About(
     "Does an expert turned up bring what it stands for, and what does that cost?",
     "The factor multiplies the expert’s gate (in a run whose experts predict one by one: its share of the prediction, then all "
-    "are made parts of 1 again). A lent expert takes place and gate of the person’s weakest. What an expert stands for: the genre "
+    "are made parts of 1 again). A lent expert takes place and gate of the person’s weakest. What it stands for: the genre "
     "that its own item distribution prefers most against the average expert’s, or, where experts have none, the most "
     "over-represented genre of its people if beyond chance. Of ten: the share with that genre among the ten; of chance: its part "
     "of the whole chance of coming next. Other turns: the same factors dealt at random to the person’s own experts, and another "
@@ -127,6 +130,22 @@ HOT = About(
 )
 
 
+def short(change: str) -> str:
+    """What was done, for an axis."""
+    for begin, name in (
+        ("without another", "another of theirs removed"), ("without an expert as busy", "one as busy removed"),
+        ("without", "expert removed"), ("an expert as busy", "replaced by one as busy"),
+    ):  # fmt: skip
+        if change.startswith(begin):
+            return name
+    return f"replaced by {change.split()[1]}"
+
+
+def as_busy(row: Mapping[Hashable, Any] | None) -> str:
+    """The null beside a removal."""
+    return "" if row is None else f" Random experts as busy, taken from their people: {change(row)}."
+
+
 def label_line(label: Label | None) -> tuple[str, str]:
     """The label and its evidence."""
     if label is None:
@@ -136,6 +155,20 @@ def label_line(label: Label | None) -> tuple[str, str]:
     interval = f"{label.low:.2f} to {label.high:.2f}, n = {label.n}"
     evidence = f"**{markdown(label.genres[0])}** is × {label.lift:.2f} in its people’s histories ({interval})"
     return label.text, evidence
+
+
+def alone_line(found: Alone | None) -> str:
+    """What its own vector pushes up, beside what its people say."""
+    if found is None:
+        return ""
+    titles = ", ".join(markdown(split_year(title)[0]) for title in found.titles)
+    if not found.genre:
+        return f"By its vector alone it pushes up most: {titles}."
+    beyond = "beyond" if found.times > found.chance else "within"
+    return (
+        f"By its vector alone: **{markdown(found.genre)}** × {found.times:.1f} of the average expert’s ({beyond} chance: "
+        f"shuffled genres reach × {found.chance:.1f}); first {titles}."
+    )
 
 
 VERDICTS = {
@@ -169,9 +202,10 @@ def cost_line(table: pd.DataFrame) -> str:
     """What a turn costs the people whom it touches, beside the same turn of other experts."""
     this, other = table.to_dict("records")
     of_ = f"{this['n']:,} of the {this['touched']:,}" if this["touched"] > this["n"] else f"the {this['n']:,}"
-    null = f"other experts turned alike: {_change(other)}" if other["n"] else "nobody has others to turn alike"
-    return f"**For {of_} people whom this turn touches** NDCG@10 changes by **{_change(this)}**; {null}."
+    null = f"other experts turned alike: {change(other)}" if other["n"] else "nobody has others to turn alike"
+    return f"**For {of_} people whom this turn touches** NDCG@10 changes by **{change(this)}**; {null}."
 
 
-def _change(row: Mapping[Hashable, Any]) -> str:
+def change(row: Mapping[Hashable, Any]) -> str:
+    """A difference of NDCG@10 with interval and n."""
     return f"{row['d_ndcg']:+.4f} ({row['low']:+.4f} to {row['high']:+.4f}, n = {row['n']:,})"

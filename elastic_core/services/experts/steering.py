@@ -1,8 +1,8 @@
 """One person's experts turned by hand: what their list answers, what the same turn of other experts does, what it costs people.
 
-A `Turn` names experts by number: a factor on the gate (or the share of the prediction, see knobs.py) of some, and maybe one
-that is lent in the place of a person's weakest. For a person who does not summon an expert its factor means nothing; nobody is lent
-what they have.
+A `Turn` names experts by number: a factor on the gate (or the share of the prediction, see knobs.py) of some, and one, maybe,
+that is lent in the place of a person's weakest. For a person who does not summon an expert its factor means nothing; nobody is
+lent what they have.
 
 The null is the same turn of other experts: the same factors dealt at random to the person's own, and another expert lent that
 somebody summons and they do not. What moves under it as much is the turning, not the expert.
@@ -79,8 +79,8 @@ def others(factors: np.ndarray, lent: int, own: np.ndarray, used: np.ndarray, dr
 
 @dataclass(frozen=True, eq=False)
 class Steered:
-    """`table`, a row for each expert that is turned: expert, factor, lent, genre (empty: it stands for none); the share of that genre
-    among the ten, `before` and `after`, and after the random turns (`null`, their median, with `low` and `high` around 95%);
+    """`table`, a row for each expert that is turned: expert, factor, lent, genre (empty: it stands for none); the share of that
+    genre among the ten, `before` and `after`, and after the random turns (`null`, their median; 95% from `low` to `high`);
     and the same of the whole chance of what comes next (`chance_before` …)."""
 
     change: Moved
