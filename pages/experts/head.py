@@ -6,21 +6,11 @@ from elastic_core.services.experts import ablation, overview, people, relations
 from pages.experts import answers, words
 from pages.experts.answers import Subject
 from pages.frame import shell
-from pages.frame.shell import Context
+from pages.kit import busy
 
 
-def title(of: Subject, expert: int, now: Context) -> None:
-    row, column = of.survey.place(expert)
-    st.title(f"What does expert {expert} stand for, and does it matter?", anchor=False)
-    why = f" It is here because person {now.user + 1} summons it first." if now.expert is None else ""
-    st.markdown(
-        f"One of {of.survey.size:,} experts in this run’s memory: row {row}, column {column} of {of.survey.side} × "
-        f"{of.survey.side}.{why}"
-    )
-
-
-def walk(of: Subject, expert: int, user: int) -> None:
-    """Previous, next, by luck, and the chosen person's strongest."""
+def walk(of: Subject, expert: int, user: int, why: str) -> None:
+    """Previous, next, by luck, and the chosen person's strongest; where this one stands, and `why` it is shown."""
     size, held = of.survey.size, shell.locked("expert")
     strongest = int(of.survey.traffic.experts[user, 0])
     ways = (
@@ -38,6 +28,8 @@ def walk(of: Subject, expert: int, user: int) -> None:
             "Lucky", icon=":material/casino:", key="exp_go_lucky", on_click=_lucky, args=(of, expert), disabled=held,
             help="Some expert that somebody summons.",
         )  # fmt: skip
+        (row, column), side = of.survey.place(expert), of.survey.side
+        st.caption(f"One of {size:,} experts in this run’s memory: row {row}, column {column} of {side} × {side}.{why}")
 
 
 def _lucky(of: Subject, expert: int) -> None:
@@ -50,20 +42,19 @@ def cards(of: Subject, expert: int, user: int) -> None:
     """How busy is it, what does it stand for, does it matter?"""
     found = of.survey
     load, status, (low, high) = int(found.traffic.load[expert]), found.status()[expert], found.band
-    busy, meaning, matter = st.columns(3, border=True)
-    with busy:
-        st.markdown(f"**Who summons it?**\n\n#### {load} of {found.people:,} people")
-        st.badge(status, color={"hot": "orange", "dead": "red", "cold": "blue"}.get(str(status), "gray"))
+    crowd, meaning, matter = st.columns(3, border=True)
+    with crowd:
+        colour = {"hot": "orange", "dead": "red", "cold": "blue"}.get(str(status), "gray")
+        st.markdown(f"**Who summons it?** :{colour}-badge[{status}]\n\n#### {load} of {found.people:,} people")
         st.caption(
-            f"Expert {expert} is {words.STATUS[str(status)]}: a router that picks at random gives an expert {low} to "
+            f"Expert {expert} is {busy.WORDS[str(status)]}: a router that picks at random gives an expert {low} to "
             f"{high} people in 95% of cases. {standing(of, expert, user)}"
         )
     with meaning:
         label = overview.label(found, expert)
         name, evidence = words.label_line(label)
-        st.markdown(f"**What does it stand for?**\n\n#### {shell.plain(name)}")
-        if label is not None and label.genres:
-            st.badge("weak" if label.weak else "beyond chance", color="gray" if label.weak else "green")
+        sure = ":gray-badge[weak]" if label is not None and label.weak else ":green-badge[beyond chance]"
+        st.markdown(f"**What does it stand for?** {sure if label and label.genres else ''}\n\n#### {shell.plain(name)}")
         st.caption(f"{evidence}. {_planted(of, expert)}{words.alone_line(answers.alone(of, expert))}")
     with matter:
         _matter(of, expert, load)
@@ -79,8 +70,7 @@ def _matter(of: Subject, expert: int, load: int) -> None:
     else:
         verdict, numbers = words.effect_line(answers.removal(of, expert))
         null = words.as_busy(answers.removal_alike(of, expert))
-        st.markdown(f"**Does it matter?**\n\n#### {verdict}")
-        st.badge("measured by removal", color="gray")
+        st.markdown(f"**Does it matter?** :gray-badge[by removal]\n\n#### {verdict}")
         st.caption(f"{numbers}.{null}")
 
 

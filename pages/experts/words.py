@@ -13,10 +13,6 @@ from elastic_core.text import markdown
 from pages.kit.view import About
 
 TESTS = "tests/test_experts.py::"
-STATUS = {
-    "hot": "busier than chance", "usual": "as busy as chance allows", "cold": "quieter than chance", "dead": "summoned by nobody",
-}  # fmt: skip
-
 ALL = About(
     "Which experts are busy, what do they stand for, and who is dead?",
     "People: in how many people’s k experts it is. Status compares that with a router that picks k experts uniformly at random "
@@ -72,8 +68,8 @@ EFFECTS = About(
     "ranked again among all items the person had not met. Interval: 95%, paired bootstrap over people. The second line takes "
     "away another of the same people’s experts, drawn at random: what removing just anything does. The third takes five random "
     "experts about as busy (of the twenty next in load) from up to 40 of their own people each; n counts pairs. In the fourth "
-    "another expert takes its place and its gate, for those who do not have that one anyway; in the fifth experts as busy as that "
-    "one do. The verdict needs interval and sign-flip test to agree.",
+    "another expert takes its place and its gate, for those who do not have that one anyway; in the fifth experts as busy as "
+    "that one do. The verdict needs interval and sign-flip test to agree.",
     "A memory with k experts has spares: no change does not mean the expert holds nothing. Few people make wide intervals, and "
     "one in twenty intervals leaves 0 out by chance.",
     r"\Delta = \tfrac1n \textstyle\sum_u \text{NDCG@10}_u(\text{after}) - \text{NDCG@10}_u(\text{before})",

@@ -100,7 +100,7 @@ def _direct(
 
 
 class Alone(NamedTuple):
-    """What an expert's vector pushes up by itself: titles, and the genre that its own item distribution prefers most, `times` what
+    """What an expert's vector pushes up by itself: titles, and the genre its own item distribution prefers most, `times` what
     the average expert gives it; `chance`: what the best genre reaches with genres shuffled among items (97.5% quantile). Where
     experts have no distributions of their own, genre is empty and the numbers are NaN."""
 
