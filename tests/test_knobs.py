@@ -13,7 +13,7 @@ from elastic_core.data import Dataset, load
 from elastic_core.data.batches import reading_batch
 from elastic_core.errors import InputError
 from elastic_core.memory.routing import routing
-from elastic_core.models import Recommender, memory_of
+from elastic_core.models import Recommender, memory_of, tracing
 from elastic_core.runs import Run
 from elastic_core.services.experts import ablation, knobs, steering
 from elastic_core.services.experts.steering import Turn
@@ -38,6 +38,16 @@ def scores(model: Recommender, dataset: Dataset, edit: ablation.Edit | None = No
     batch = reading_batch(dataset, USERS, dataset.ends("test")[USERS], model.length)
     with torch.inference_mode():
         return model.scorer()(memory_of(model).last_state(batch, edit))
+
+
+def test_what_experts_take_is_what_a_trace_says(
+    slots: tuple[Recommender, Dataset], tiny: tuple[Recommender, Dataset, Run]
+) -> None:
+    for model, dataset in (slots, tiny[:2]):
+        batch = reading_batch(dataset, USERS, dataset.ends("test")[USERS], model.length)
+        with torch.inference_mode():
+            found = tracing(model).taken(batch, memory_of(model).retrieve(batch))
+            torch.testing.assert_close(found, tracing(model).trace(batch).taken)
 
 
 def test_a_turned_slot_has_its_share_multiplied(slots: tuple[Recommender, Dataset]) -> None:

@@ -171,7 +171,7 @@ def survey(model: Recommender, dataset: Dataset, traffic: Routing, split: Split 
         shares.append(np.zeros((len(users), 0), np.float32) if mine is None else mine)
         if traced:
             worn = table[batch.items]
-            weights = tracing(model).trace(batch).taken
+            weights = tracing(model).taken(batch, found)
             reads.append((weights / weights.sum(2, keepdim=True).clamp_min(1e-9) @ worn).numpy())
             if met is not None:
                 truth = event_truth(dataset, users, ends[users], batch.items.shape[1])
