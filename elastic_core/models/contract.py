@@ -266,7 +266,7 @@ class Traces(Recommender):
         raise NotImplementedError
 
     def taken(self, batch: Batch, found: Retrieved) -> Tensor:
-        """`trace(batch).taken` alone, for what `retrieve(batch)` found: many times cheaper where the rest need not be worked out."""
+        """`trace(batch).taken` alone, for what `retrieve(batch)` found: several times cheaper without the rest."""
         return self.trace(batch).taken
 
 

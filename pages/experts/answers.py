@@ -160,6 +160,17 @@ def named(of: Subject) -> list[str]:
     return [""] * of.survey.size if means is None else [genres[genre] if genre >= 0 else "" for genre in means]
 
 
+def weak(of: Subject, expert: int) -> bool:
+    """Whether chance explains the genre of an expert's own distribution, too. What comes from its people is beyond chance."""
+    found = _preferred(of.key, expert, of)
+    return found is not None and found[1] <= found[2]
+
+
+@st.cache_data(max_entries=512, show_spinner=False)
+def _preferred(key: tuple[str, ...], expert: int, _of: Subject) -> tuple[str, float, float] | None:
+    return items.preferred(_of.model, _of.data, expert)
+
+
 def steered(of: Subject, user: int, turn: Turn) -> Steered:
     """What somebody's list answers to a turn."""
     return _steered(of.key, user, turn, of)

@@ -55,7 +55,7 @@ def cards(of: Subject, expert: int, user: int) -> None:
         name, evidence = words.label_line(label)
         sure = ":gray-badge[weak]" if label is not None and label.weak else ":green-badge[beyond chance]"
         st.markdown(f"**What does it stand for?** {sure if label and label.genres else ''}\n\n#### {shell.plain(name)}")
-        st.caption(f"{evidence}. {_planted(of, expert)}{words.alone_line(answers.alone(of, expert))}")
+        st.caption(" ".join([f"{evidence}.", _planted(of, expert), words.alone_line(answers.alone(of, expert))]))
     with matter:
         _matter(of, expert, load)
 

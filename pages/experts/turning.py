@@ -40,7 +40,7 @@ def show(of: Subject, user: int) -> None:
 
 
 def _knobs(of: Subject, user: int) -> Turn:
-    own, means = of.survey.traffic.experts[user].tolist(), answers.named(of)
+    own = of.survey.traffic.experts[user].tolist()
     st.markdown(f"**Turn the experts of person {user + 1}** :small[1 = as it is, 0 = off]")
     place, factors = st.columns(2, gap="small"), []
     lent = _lent(of, own)
@@ -48,14 +48,14 @@ def _knobs(of: Subject, user: int) -> Turn:
         if lent is not None and rank == len(own) - 1:
             continue  # the weakest gives its place
         factor = place[rank % 2].slider(
-            _name(expert, means), 0.0, 4.0, 1.0, 0.25, key=f"{KNOB}{expert}", bind="query-params",
+            _name(of, expert), 0.0, 4.0, 1.0, 0.25, key=f"{KNOB}{expert}", bind="query-params",
             disabled=shell.locked(f"{KNOB}{expert}"),
         )  # fmt: skip
         factors += [(expert, factor)] if factor != 1 else []
     by = 1.0
     if lent is not None:
         by = place[(len(own) - 1) % 2].slider(
-            f"{_name(lent, means)}, lent", 0.0, 4.0, 1.0, 0.25, key=BY, bind="query-params", disabled=shell.locked(BY)
+            f"{_name(of, lent)}, lent", 0.0, 4.0, 1.0, 0.25, key=BY, bind="query-params", disabled=shell.locked(BY)
         )
     _left_out(own)
     return Turn(tuple(sorted(factors)), lent, by)
@@ -75,8 +75,9 @@ def _lent(of: Subject, own: list[int]) -> int | None:
     return None
 
 
-def _name(expert: int, means: list[str]) -> str:
-    return f"{expert} · {shell.plain(means[expert])}" if means[expert] else f"{expert} · no label"
+def _name(of: Subject, expert: int) -> str:
+    genre = answers.named(of)[expert]
+    return f"{expert} · {shell.plain(genre)}{' (weak)' if answers.weak(of, expert) else ''}" if genre else f"{expert} · no label"
 
 
 def _left_out(own: list[int]) -> None:
@@ -107,8 +108,8 @@ def _list(of: Subject, found: Steered, said: Words, turn: Turn) -> None:
             f"**{found.fresh} of {len(found.change.table)} {said.many} {'is' if found.fresh == 1 else 'are'} new** "
             f":small[({null})]. What they {said.did} next {found.change.truth_moved}."
         )
-        for row in found.table[found.table["genre"] != ""].head(2).to_dict("records"):
-            st.caption(words.turned_line(row))
+        named = found.table[found.table["genre"] != ""].head(2)
+        st.caption("  \n".join(words.turned_line(row) for row in named.to_dict("records")))
     person.ranked(shell.context(), found.change, found.truth, changed=not turn.still)
 
 

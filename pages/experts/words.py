@@ -108,9 +108,9 @@ KNOBS = About(
     "The factor multiplies the expert’s gate (in a run whose experts predict one by one: its share of the prediction, then all "
     "are made parts of 1 again). A lent expert takes place and gate of the person’s weakest. What it stands for: the genre "
     "that its own item distribution prefers most against the average expert’s, or, where experts have none, the most "
-    "over-represented genre of its people if beyond chance. Of ten: the share with that genre among the ten; of chance: its part "
-    "of the whole chance of coming next. Other turns: the same factors dealt at random to the person’s own experts, and another "
-    "expert lent, drawn at random from those somebody summons. Cost: the same turn for up to 400 of all whom it touches (who "
+    "over-represented genre of its people if beyond chance. Weak: shuffled genres reach as much. Of ten: the "
+    "share with that genre among the ten; of chance: its part of the whole chance of coming next. Other turns: the same factors "
+    "dealt at random to the person’s own experts, and another expert lent, drawn at random from those somebody summons. Cost: the same turn for up to 400 of all whom it touches (who "
     "summon a turned expert, or lack the lent one), the true next item ranked among all unmet items; 95% bootstrap over people.",
     "One list of ten is one person’s: a share moves in steps of 10%. Only what moves beyond the other turns is its doing. "
     "A turn that costs nothing may also do nothing.",
@@ -188,10 +188,8 @@ def effect_line(row: Mapping[Hashable, Any]) -> tuple[str, str]:
 def turned_line(row: Mapping[Hashable, Any]) -> str:
     """What became of a turned expert's genre among the ten."""
     null = f"; other turns {row['null']:.0%} ({row['low']:.0%} to {row['high']:.0%})" if row["null"] == row["null"] else ""
-    return (
-        f"{row['expert']} × {row['factor']:g}: **{markdown(row['genre'])}** is {row['before']:.0%} of the ten before, "
-        f"{row['after']:.0%} after{null}."
-    )
+    name = f"{row['expert']} × {row['factor']:g}: **{markdown(row['genre'])}**"
+    return f"{name} {row['before']:.0%} → {row['after']:.0%} of ten{null}"
 
 
 def cost_line(table: pd.DataFrame) -> str:

@@ -59,9 +59,9 @@ if not now.model.retrieves:
 intro = st.empty()
 whose, lesson = controls()
 intro.markdown(
-    f"The memory holds K = {lesson.side**2:,} experts in a grid of {lesson.side} × {lesson.side}; wanted: the best k = {lesson.k}. "
-    f"An expert’s score is its row’s plus its column’s, so 2√K = {2 * lesson.side} **half** comparisons find what "
-    f"{lesson.side**2:,} whole ones would. In seven steps:"
+    f"The memory holds K = {lesson.side**2:,} experts in a grid of {lesson.side} × {lesson.side}; wanted: the best "
+    f"k = {lesson.k}. An expert’s score is its row’s plus its column’s, so 2√K = {2 * lesson.side} **half** comparisons find "
+    f"what {lesson.side**2:,} whole ones would. In seven steps:"
 )
 if now.model.retrieves and search.votes(now.model) and whose.startswith("Person"):
     st.caption(

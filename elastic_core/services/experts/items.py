@@ -120,12 +120,17 @@ def alone(
         return None
     scores = direct_of(torch.tensor([expert]))[0]
     titles = tuple(dataset.catalog.title(int(item)) for item in np.argsort(-scores[1:], kind="stable")[:top] + 1)
-    genres, holds = dataset.catalog.genre_table
-    memory, rng = memory_of(model), np.random.default_rng(expert)
-    among = np.sort(rng.permutation(len(traffic.load))[:COMPARED])
+    return Alone(titles, *(preferred(model, dataset, expert) or ("", float("nan"), float("nan"))))
+
+
+@torch.inference_mode()
+def preferred(model: Recommender, dataset: Dataset, expert: int) -> tuple[str, float, float] | None:
+    """Genre, times and chance of an expert's own item distribution, as in `Alone`; None without genres or distributions."""
+    (genres, holds), memory, rng = dataset.catalog.genre_table, memory_of(model), np.random.default_rng(expert)
+    among = np.sort(rng.permutation(memory.n_experts)[:COMPARED])
     own = memory.stands_for(torch.from_numpy(np.append(among, expert)))
     if own is None or not genres:
-        return Alone(titles, "", float("nan"), float("nan"))
+        return None
     chances = own[:, 1:].exp().numpy()
     pair = np.stack([chances[-1], chances[:-1].mean(0)])
 
@@ -135,7 +140,7 @@ def alone(
 
     times = prefers(holds[1:])
     shuffled = [prefers(holds[1:][rng.permutation(len(holds) - 1)]).max() for _ in range(SHUFFLES)]
-    return Alone(titles, genres[int(times.argmax())], float(times.max()), float(np.quantile(shuffled, 0.975)))
+    return genres[int(times.argmax())], float(times.max()), float(np.quantile(shuffled, 0.975))
 
 
 Road = tuple[nn.Module, Tensor]  # a layer and how much of the vector takes it, per head [H]
