@@ -110,7 +110,8 @@ KNOBS = About(
     "that its own item distribution prefers most against the average expert’s, or, where experts have none, the most "
     "over-represented genre of its people if beyond chance. Weak: shuffled genres reach as much. Of ten: the "
     "share with that genre among the ten; of chance: its part of the whole chance of coming next. Other turns: the same factors "
-    "dealt at random to the person’s own experts, and another expert lent, drawn at random from those somebody summons. Cost: the same turn for up to 400 of all whom it touches (who "
+    "dealt at random to the person’s own experts, and another expert lent, drawn at random from those somebody summons. "
+    "Cost: the same turn for up to 400 of all whom it touches (who "
     "summon a turned expert, or lack the lent one), the true next item ranked among all unmet items; 95% bootstrap over people.",
     "One list of ten is one person’s: a share moves in steps of 10%. Only what moves beyond the other turns is its doing. "
     "A turn that costs nothing may also do nothing.",
