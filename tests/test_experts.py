@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import elastic_core.models as models
+from elastic_core import recipes
 from elastic_core.commands import main
 from elastic_core.data import Dataset
 from elastic_core.data.batches import reading_batch
@@ -87,6 +88,38 @@ def test_removing_an_expert_equals_a_loop_over_people_and_changes_no_weight(worl
     judged = evaluate(model, dataset, protocols=["full"], users=effect.users).values("full", "NDCG@10")
     assert np.allclose(effect.before.gain, judged)
     assert all(torch.equal(value, weights[name]) for name, value in model.state_dict().items())
+
+
+def test_a_genre_of_ones_own_is_beyond_shuffled_ones_only_where_it_was_put(small_world: Dataset) -> None:
+    """An expert whose vector points at one block of items, beside one drawn at random."""
+    torch.manual_seed(0)
+    model = models.build(recipes.toy("elastic-slots").model, small_world.catalog).eval()
+    genres, holds = small_world.catalog.genre_table
+    with torch.no_grad():
+        table = model.events.items.weight  # type: ignore[union-attr]
+        model.memories[0].values.weight[7] = torch.from_numpy(holds[:, 1]) @ table  # type: ignore[index, union-attr]
+    found, random = items.preferred(model, small_world, 7), items.preferred(model, small_world, 8)
+    assert found is not None and found[0] == genres[1] and found[1] > found[2] > 1
+    assert random is not None and random[1] < found[1]
+
+
+def test_the_yardstick_is_as_busy_and_taken_from_its_own_people(world: World, busy: int) -> None:
+    model, dataset, found = world
+    loads = np.sort(found.traffic.load[found.traffic.load > 0])
+    for expert in np.flatnonzero(found.traffic.load)[::7].tolist():
+        others = ablation.alike(found.traffic, expert)
+        assert len(set(others)) == 5 and expert not in others
+        ranks = np.searchsorted(loads, found.traffic.load[others]) - np.searchsorted(loads, found.traffic.load[expert])
+        assert np.abs(ranks).max() < 2 * ablation.GROUP  # next in load, ties anywhere among themselves
+    pooled = ablation.remove_alike(model, dataset, found.traffic, busy)
+    assert pooled is not None
+    single = [ablation.remove(model, dataset, found.traffic, e) for e in ablation.alike(found.traffic, busy)]
+    some = [np.isin(each.users, ablation.summoning(found.traffic, e, ablation.FEW)[0])
+            for e, each in zip(ablation.alike(found.traffic, busy), single, strict=True)]  # fmt: skip
+    gained = np.concatenate([(each.after.gain - each.before.gain)[kept] for each, kept in zip(single, some, strict=True)])
+    assert pooled.n == len(gained) <= 5 * ablation.FEW and pooled.row()["d_ndcg"] == pytest.approx(gained.mean())
+    table = ablation.effects(model, dataset, found.traffic, busy, ablation.random_used(found.traffic, busy))
+    assert len(table) == 5 and table["n"][2] == pooled.n and table["n"][4] > 0
 
 
 def test_a_swap_equals_a_loop_over_people_and_leaves_out_who_has_the_other_already(world: World, busy: int) -> None:

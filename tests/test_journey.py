@@ -14,11 +14,10 @@ from elastic_core.data.batches import history_batch
 from elastic_core.data.catalog import Catalog
 from elastic_core.data.histories import Histories
 from elastic_core.errors import InputError
-from elastic_core.memory.routing import routing
+from elastic_core.memory.routing import band, routing
 from elastic_core.models import Recommender
 from elastic_core.models.elastic import ElasticConfig
 from elastic_core.models.sasrec import SASRecConfig
-from elastic_core.services.experts.overview import band
 from elastic_core.services.journey import shown as journey_shown
 from elastic_core.services.journey import trace as journey_trace
 from elastic_core.services.journey import versions

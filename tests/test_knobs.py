@@ -13,9 +13,11 @@ from elastic_core.data import Dataset, load
 from elastic_core.data.batches import reading_batch
 from elastic_core.errors import InputError
 from elastic_core.memory.routing import routing
-from elastic_core.models import Recommender, memory_of
+from elastic_core.models import Recommender, memory_of, tracing
 from elastic_core.runs import Run
-from elastic_core.services.experts import ablation, knobs
+from elastic_core.services.experts import ablation, knobs, steering
+from elastic_core.services.experts.steering import Turn
+from elastic_core.services.person.recommend import answer, reading
 from elastic_core.training.loop import train
 
 USERS = np.arange(6)
@@ -36,6 +38,16 @@ def scores(model: Recommender, dataset: Dataset, edit: ablation.Edit | None = No
     batch = reading_batch(dataset, USERS, dataset.ends("test")[USERS], model.length)
     with torch.inference_mode():
         return model.scorer()(memory_of(model).last_state(batch, edit))
+
+
+def test_what_experts_take_is_what_a_trace_says(
+    slots: tuple[Recommender, Dataset], tiny: tuple[Recommender, Dataset, Run]
+) -> None:
+    for model, dataset in (slots, tiny[:2]):
+        batch = reading_batch(dataset, USERS, dataset.ends("test")[USERS], model.length)
+        with torch.inference_mode():
+            found = tracing(model).taken(batch, memory_of(model).retrieve(batch))
+            torch.testing.assert_close(found, tracing(model).trace(batch).taken)
 
 
 def test_a_turned_slot_has_its_share_multiplied(slots: tuple[Recommender, Dataset]) -> None:
@@ -118,3 +130,51 @@ def test_data_without_genres_say_so(tiny: tuple[Recommender, Dataset, Run]) -> N
     bare = dataclasses.replace(dataset, catalog=type(dataset.catalog).numbered(dataset.catalog.n_items))
     with pytest.raises(InputError, match="no genres"):
         knobs.measure(model, bare, routing(model, dataset))
+
+
+def test_a_turn_of_one_person_is_the_knob_and_its_null_the_same_turn_of_others(slots: tuple[Recommender, Dataset]) -> None:
+    """The list, its shares and every random turn recounted one by one with the knobs themselves."""
+    model, dataset = slots
+    traffic, means = routing(model, dataset), knobs.stands_for(model, dataset, routing(model, dataset))
+    read, own = reading(dataset, 3), traffic.experts[3]
+    genres, holds = dataset.catalog.genre_table
+    lent = int(np.setdiff1d(np.flatnonzero(traffic.load), own)[0])
+    for turn in (Turn(((int(own[1]), 4.0),)), Turn(((int(own[0]), 0.0),), lent, 2.0)):
+        found = steering.steer(model, dataset, read, turn, traffic, own, means)
+        edit = knobs.turn(np.array([1]), 4.0)
+        if turn.lent is not None:
+            edit = knobs.turns(model, np.array([[0.0, 1.0, 2.0]]), np.array([lent]))
+        by_hand = answer(model, dataset, read, edit=edit)
+        assert found.change.table["item"].tolist() == by_hand.table["item"].tolist()
+        row, genre = found.table.iloc[0], means[turn.experts[0][0]]
+        assert row["genre"] == genres[genre] and row["after"] == holds[by_hand.table["item"], genre].mean()
+        assert row["chance_after"] == pytest.approx(by_hand.chances @ holds[:, genre])
+        random = steering.others(*(each[0] for each in turn.on(own[None])), own, np.flatnonzero(traffic.load), 40, 0)
+        first = set(answer(model, dataset, read).table["item"])
+        fresh, shares = [], []
+        for factors, other in random:
+            assert sorted(factors) == sorted(turn.on(own[None])[0][0]) and other not in (*own, lent)
+            items = answer(model, dataset, read, edit=knobs.turns(model, factors[None], np.array([other]))).table["item"]
+            fresh.append(len(set(items) - first))
+            shares.append(holds[items, genre].mean())
+        assert found.chance.tolist() == fresh and len({(*factors, other) for factors, other in random}) == len(random) > 1
+        assert (row["null"], row["low"]) == pytest.approx((np.median(shares), np.quantile(shares, 0.025)))
+    alike = Turn(tuple((int(expert), 2.0) for expert in sorted(own)))
+    assert not len(steering.steer(model, dataset, read, alike, traffic, own, means).chance)
+
+
+def test_the_cost_of_a_turn_is_that_of_everybody_whom_it_touches(slots: tuple[Recommender, Dataset]) -> None:
+    model, dataset = slots
+    traffic = routing(model, dataset)
+    expert = int(traffic.load.argmax())
+    told: list[float] = []
+    table = steering.cost(model, dataset, traffic, Turn(((expert, 4.0),)), tell=told.append)
+    users, ranks = ablation.summoning(traffic, expert)
+    before = ablation.judged(model, dataset, users)
+    after = ablation.judged(model, dataset, users, make=lambda rows: knobs.turn(ranks[rows], 4.0))
+    assert table["n"].tolist() == [len(users)] * 2 and table["touched"][0] == len(users)
+    assert table["d_ndcg"][0] == pytest.approx((after.gain - before.gain).mean()) and told[-1] == 1.0 and told == sorted(told)
+    some = steering.cost(
+        model, dataset, traffic, Turn(lent=expert, by=2.0), most=50, before=ablation.judged(model, dataset, np.arange(300))
+    )
+    assert some["n"].tolist() == [50, 50] and some["touched"][0] == 300 - len(users)

@@ -10,10 +10,9 @@ from elastic_core.evaluation.compare import compare_many
 from elastic_core.evaluation.evaluate import Report
 from elastic_core.evaluation.metrics import Ranks
 from elastic_core.evaluation.verdict import ONE_RUN
-from elastic_core.memory.routing import routing
+from elastic_core.memory.routing import band, routing
 from elastic_core.models import Recommender
 from elastic_core.runs import Run
-from elastic_core.services.experts.overview import band
 from elastic_core.services.person import inspect
 from elastic_core.services.tour import answers
 from elastic_core.services.tour.answers import Asked

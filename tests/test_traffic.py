@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import arrays
 
 from elastic_core import recipes
 from elastic_core.data import Dataset
-from elastic_core.memory.routing import Routing
+from elastic_core.memory.routing import Routing, random_choices
 from elastic_core.runs import Run
 from elastic_core.services.traffic import load as t
 from elastic_core.services.traffic import over_time as runs
@@ -22,7 +22,7 @@ loads = arrays(np.int64, st.sampled_from([4, 9, 16, 64]), elements=st.integers(0
 
 def routed(people: int, k: int, size: int, seed: int) -> Routing:
     rng = np.random.default_rng(seed)
-    (experts,) = t.random_choices(people, k, size, 1, seed)
+    (experts,) = random_choices(people, k, size, 1, seed)
     gates = rng.random((people, k)).astype(np.float32) + 0.1
     load = np.bincount(experts.ravel(), minlength=size)
     none = np.zeros(2)
@@ -79,7 +79,7 @@ def test_tables_add_up_to_people_times_k(measure: t.Measure) -> None:
 
 @pytest.mark.parametrize(("k", "size"), [(4, 64), (8, 16)])
 def test_random_choices_are_different_and_uniform(k: int, size: int) -> None:
-    (chosen,) = t.random_choices(20_000, k, size, 1, seed=3)
+    (chosen,) = random_choices(20_000, k, size, 1, seed=3)
     assert all(len(set(row)) == k for row in chosen[:500].tolist())
     counts, expected = np.bincount(chosen.ravel(), minlength=size), 20_000 * k / size
     assert np.abs(counts - expected).max() < 5 * np.sqrt(expected)

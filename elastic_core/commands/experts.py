@@ -23,7 +23,7 @@ import pandas as pd
 from elastic_core.commands.finding import Loaded, load_run, say
 from elastic_core.data.histories import Split
 from elastic_core.errors import InputError
-from elastic_core.memory.routing import Routing, routing
+from elastic_core.memory.routing import COLD, DEAD, HOT, USUAL, Routing, routing
 from elastic_core.services.experts import ablation, knobs, overview, relations
 from elastic_core.services.experts import items as expert_items
 from elastic_core.services.experts import people as expert_people
@@ -90,7 +90,7 @@ def shown(frame: pd.DataFrame) -> str:
 
 def summary(loaded: Loaded, found: Survey) -> None:
     counts, (low, high) = pd.Series(found.status()).value_counts(), found.band
-    words = ", ".join(f"{counts.get(name, 0)} {name}" for name in (overview.HOT, overview.USUAL, overview.COLD, overview.DEAD))
+    words = ", ".join(f"{counts.get(name, 0)} {name}" for name in (HOT, USUAL, COLD, DEAD))
     print(f"{loaded.run.name}: {found.people:,} people, {found.size} experts: {words}")
     print(f"a uniformly random router gives an expert {low} to {high} people in 95% of cases")
     if found.genres:

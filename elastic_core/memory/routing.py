@@ -3,6 +3,7 @@
 Load of an expert: in how many people's retrievals it is. Traffic: the same, weighted by gate.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +12,8 @@ import torch
 from elastic_core.data.batches import reading_batch
 from elastic_core.data.histories import Dataset, Split
 from elastic_core.models import Recommender, memory_of
+
+HOT, USUAL, COLD, DEAD = "hot", "usual", "cold", "dead"
 
 
 @dataclass(frozen=True)
@@ -45,12 +48,10 @@ class Routing:
 
     def chance(self, draws: int = 200, seed: int = 0) -> tuple[np.ndarray, np.ndarray, float]:
         """A router that picks k distinct experts uniformly: 2.5% and 97.5% of the *sorted* load, and its mean used share."""
-        rng = np.random.default_rng(seed)
         people, k = self.experts.shape
         size = len(self.load)
-        loads = np.stack(
-            [np.sort(rng.multivariate_hypergeometric([people] * size, people * k, method="marginals")) for _ in range(draws)]
-        )
+        drawn = random_choices(people, k, size, draws, seed)
+        loads = np.stack([np.sort(np.bincount(experts.ravel(), minlength=size)) for experts in drawn])
         return np.quantile(loads, 0.025, axis=0), np.quantile(loads, 0.975, axis=0), float((loads > 0).mean())
 
     def summary(self) -> dict[str, float]:
@@ -99,3 +100,44 @@ def _first_axis_correlation(x: np.ndarray, lengths: np.ndarray) -> float:
     if lengths.std() == 0 or s[0] == 0:
         return 0.0
     return float(abs(np.corrcoef(u[:, 0], np.log(lengths))[0, 1]))
+
+
+# --- the router that picks at random ----------------------------------------------------------------------------------
+
+
+def random_choices(people: int, k: int, size: int, draws: int, seed: int) -> Iterator[np.ndarray]:
+    """`[people, k]` different experts for each person, uniformly at random, `draws` times."""
+    rng = np.random.default_rng(seed)
+    for _ in range(draws):
+        if k * k > size:
+            yield rng.random((people, size)).argpartition(k - 1, axis=1)[:, :k]
+            continue
+        chosen = rng.integers(size, size=(people, k))
+        again = np.arange(people)
+        while len(again):  # whoever got the same expert twice draws anew
+            ordered = np.sort(chosen[again], axis=1)
+            again = again[(ordered[:, 1:] == ordered[:, :-1]).any(1)]
+            chosen[again] = rng.integers(size, size=(len(again), k))
+        yield chosen
+
+
+def band(traffic: Routing) -> tuple[int, int]:
+    """What the random router gives any one expert in 95% of cases (2.5% and 97.5% quantile)."""
+    people, k = traffic.experts.shape
+    return likely_load(people, k, len(traffic.load))
+
+
+def likely_load(people: int, k: int, size: int) -> tuple[int, int]:
+    """The same from the numbers: it picks k different experts for each person, so its load is binomial with share k / K."""
+    share = k / size
+    if share >= 1:
+        return people, people
+    logs = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, people + 1)))])
+    x = np.arange(people + 1)
+    below = np.exp(logs[-1] - logs - logs[::-1] + x * np.log(share) + (people - x) * np.log1p(-share)).cumsum()
+    return int(np.searchsorted(below, 0.025)), int(np.searchsorted(below, 0.975))
+
+
+def status(load: np.ndarray, limits: tuple[float, float]) -> np.ndarray:
+    """How busy: above, within or below what the random router gives, or never used."""
+    return np.select([load == 0, load > limits[1], load < limits[0]], [DEAD, HOT, COLD], USUAL)

@@ -165,6 +165,12 @@ class Elastic(WithMemory, Streams, Traces):
         self._encode(batch, trace=trace)
         return trace
 
+    def taken(self, batch: Batch, found: Retrieved) -> Tensor:
+        real, first = batch.real if batch.padded else None, self.layers[0]
+        assert isinstance(first, TwoWayDispatcher | CausalDispatcher)
+        x = self.events.place(self.events.content(batch.items), real)
+        return first.attention(x, found.interests, real)[0].mean(1)
+
     def _read_for_retrieval(self, batch: Batch) -> tuple[Tensor, Tensor]:
         return self.events.content(batch.retrieval_items), batch.retrieval_items > 0
 

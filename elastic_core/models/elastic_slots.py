@@ -165,6 +165,10 @@ class ElasticSlots(WithMemory, Streams, Traces):
         slots = self._slot_shares(batch, found, written).unsqueeze(1)
         return Trace([found] * layers, [reading] * layers, [slots] * layers, written.strength[..., :-1].transpose(1, 2))
 
+    def taken(self, batch: Batch, found: Retrieved) -> Tensor:
+        x = self.events.place(self.events.content(batch.items), batch.real if batch.padded else None)
+        return self._write(batch.items, x, found, self._masses(found)).strength[..., :-1].transpose(1, 2)
+
     @torch.no_grad()
     def attribute(self, batch: Batch, items: Tensor, edit: Edit | None = None) -> Attribution:
         """Who suggests `items [B, M]` as the next ones, and after which events. Raises InputError where slots do not predict."""

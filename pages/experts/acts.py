@@ -31,34 +31,37 @@ def remove(of: Subject, expert: int) -> None:
         st.write("Nobody summons this expert (or it is their only one), so there is nothing to remove or replace.")
         return
     some = ablation.random_used(traffic, expert)
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    chart, ask = st.columns([5, 3], gap="medium")
+    with ask:
         other = control.number(
-            "Put in its place expert", 0, of.survey.size - 1, None, key=SWAP, placeholder=f"{some}, drawn at random", width=240
+            "Put in its place expert", 0, of.survey.size - 1, None, key=SWAP, placeholder=f"{some}, drawn at random"
         )
         st.button(
             "Another at random", icon=":material/casino:", key="exp_swap_lucky", on_click=_other, args=(of, expert),
             disabled=shell.locked(SWAP),
         )  # fmt: skip
-    replacement = some if other is None else int(other)
-    if replacement == expert:
-        st.info(f"Expert {expert} in its own place changes nothing. Choose another number.")
+        replacement = some if other is None else int(other)
+        if replacement == expert:
+            st.info(f"Expert {expert} in its own place changes nothing. Choose another number.")
     table = answers.effects(of, expert, replacement)
-    names = ["expert removed", "another removed", f"replaced by {replacement}"]
-    figure = charts.effects(table.assign(name=names), plot.palette(shell.is_dark()))
+    figure = charts.effects(table.assign(name=table["change"].map(words.short)), plot.palette(shell.is_dark()))
     row = table.iloc[0]
     interval = f"{row['low']:+.4f} to {row['high']:+.4f}"
     alt = f"Change of NDCG@10 with 95% intervals: without expert {expert} {row['d_ndcg']:+.4f} ({interval})."
-    view.chart("exp_effects", figure, table, words.EFFECTS, alt)
+    with chart:
+        view.chart("exp_effects", figure, table, words.EFFECTS, alt)
     st.markdown(_sentence(table))
     st.dataframe(table, hide_index=True, column_config=RANKS, alt=alt, key="exp_effect_rows")
 
 
 def _sentence(table: pd.DataFrame) -> str:
-    first, control = table.to_dict("records")[:2]
+    first, control, *rest = table.to_dict("records")
+    busy = next((row for row in rest if row["change"].startswith("without")), None)
     verdict, numbers = words.effect_line(first)
     return (
         f"**{verdict.capitalize()}.** {numbers}; taking another of their experts replaces {control['replaced']:.1f}. What they "
         f"really chose next moves by {first['d_rank_mean']:+.2f} ranks in the mean and {first['d_rank_median']:+g} in the median."
+        f"{words.as_busy(busy)}"
     )
 
 

@@ -13,14 +13,16 @@ from elastic_core.data import Dataset
 from elastic_core.data.histories import Split
 from elastic_core.models import Recommender
 from elastic_core.runs import Run
-from elastic_core.services.experts import ablation, items, overview, people, relations
+from elastic_core.services.experts import ablation, items, knobs, overview, people, relations, steering
 from elastic_core.services.experts.items import Pushes
 from elastic_core.services.experts.overview import Survey
 from elastic_core.services.experts.people import Examples
+from elastic_core.services.experts.steering import Steered, Turn
+from elastic_core.services.person.recommend import reading
 from pages.kit import cache
 from pages.kit.kept import kept
 
-KEPT = 8
+KEPT, COSTS = 8, 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,16 +101,6 @@ def _effects(key: tuple[str, ...], expert: int, other: int, _of: Subject) -> pd.
     return ablation.effects(_of.model, _of.data, _of.survey.traffic, expert, other, _of.split)
 
 
-def _before(of: Subject) -> ablation.Judged:
-    """Everybody as they are, judged once."""
-    return _judged(of.key, of)
-
-
-@kept(4, "Judging everybody’s list as it is …")
-def _judged(key: tuple[str, ...], _of: Subject) -> ablation.Judged:
-    return ablation.judged(_of.model, _of.data, np.arange(_of.survey.people), _of.split)
-
-
 def removal(of: Subject, expert: int) -> dict[Hashable, Any]:
     """The first row of `effects` alone."""
     return _removal(of.key, expert, of)
@@ -116,8 +108,33 @@ def removal(of: Subject, expert: int) -> dict[Hashable, Any]:
 
 @st.cache_data(max_entries=512, show_spinner="Taking the expert away from everybody who summons it …")
 def _removal(key: tuple[str, ...], expert: int, _of: Subject) -> dict[Hashable, Any]:
-    before = _before(_of).of(_of.survey.users(expert))
-    return dict(ablation.remove(_of.model, _of.data, _of.survey.traffic, expert, _of.split, before).row())
+    return dict(ablation.remove(_of.model, _of.data, _of.survey.traffic, expert, _of.split).row())
+
+
+def removal_alike(of: Subject, expert: int) -> dict[Hashable, Any] | None:
+    """The same of a few experts as busy, pooled."""
+    others = ablation.alike(of.survey.traffic, expert)
+    return _alike(of.key, tuple(others), of) if others else None
+
+
+@st.cache_data(max_entries=512, show_spinner="Taking experts as busy away from their people …")
+def _alike(key: tuple[str, ...], others: tuple[int, ...], _of: Subject) -> dict[Hashable, Any]:
+    return dict(ablation.pooled("", [_one(_of.key, other, _of) for other in others]).row())
+
+
+@kept(512)
+def _one(key: tuple[str, ...], expert: int, _of: Subject) -> ablation.Effect:
+    return ablation.remove(_of.model, _of.data, _of.survey.traffic, expert, _of.split, most=ablation.FEW)
+
+
+def alone(of: Subject, expert: int) -> items.Alone | None:
+    """What an expert's vector pushes up by itself."""
+    return _alone(of.key, expert, of)
+
+
+@st.cache_data(max_entries=512, show_spinner=False)
+def _alone(key: tuple[str, ...], expert: int, _of: Subject) -> items.Alone | None:
+    return items.alone(_of.model, _of.data, _of.survey.traffic, expert, _of.split)
 
 
 def epochs(of: Subject, expert: int) -> pd.DataFrame:
@@ -130,12 +147,48 @@ def _epochs(key: tuple[str, ...], files: int, expert: int, _of: Subject) -> pd.D
     return relations.load_by_epoch(_of.run, expert)
 
 
+@kept(8, "Asking what every expert stands for …")
+def _means(key: tuple[str, ...], _of: Subject) -> np.ndarray | None:
+    if not _of.survey.genres:
+        return None
+    return knobs.stands_for(_of.model, _of.data, _of.survey.traffic, _of.split, _of.survey)
+
+
+def named(of: Subject) -> list[str]:
+    """The genre every expert stands for; empty for those that stand for none."""
+    means, genres = _means(of.key, of), of.survey.genres
+    return [""] * of.survey.size if means is None else [genres[genre] if genre >= 0 else "" for genre in means]
+
+
+def weak(of: Subject, expert: int) -> bool:
+    """Whether chance explains the genre of an expert's own distribution, too. What comes from its people is beyond chance."""
+    found = _preferred(of.key, expert, of)
+    return found is not None and found[1] <= found[2]
+
+
+@st.cache_data(max_entries=512, show_spinner=False)
+def _preferred(key: tuple[str, ...], expert: int, _of: Subject) -> tuple[str, float, float] | None:
+    return items.preferred(_of.model, _of.data, expert)
+
+
+def steered(of: Subject, user: int, turn: Turn) -> Steered:
+    """What somebody's list answers to a turn."""
+    return _steered(of.key, user, turn, of)
+
+
+@kept(64)
+def _steered(key: tuple[str, ...], user: int, turn: Turn, _of: Subject) -> Steered:
+    traffic, read = _of.survey.traffic, reading(_of.data, user, _of.split)
+    return steering.steer(_of.model, _of.data, read, turn, traffic, traffic.experts[user], _means(_of.key, _of))
+
+
 @dataclass
 class _Shelf:
-    """Effects of all experts, by run. Not a cached function, because computing them reports its progress to the page."""
+    """Effects of all experts by run, and costs of turns. No cached functions, because computing them reports its progress."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     ready: dict[tuple[str, ...], pd.DataFrame] = field(default_factory=dict)
+    costs: dict[tuple[tuple[str, ...], Turn], pd.DataFrame] = field(default_factory=dict)
 
 
 @st.cache_resource
@@ -158,3 +211,24 @@ def compute_all_effects(of: Subject, tell: Callable[[float], None]) -> None:
         while len(shelf.ready) >= KEPT:
             shelf.ready.pop(next(iter(shelf.ready)))
         shelf.ready[of.key] = found
+
+
+def known_cost(of: Subject, turn: Turn) -> pd.DataFrame | None:
+    """What a turn costs everybody, if somebody has asked."""
+    return _shelf().costs.get((of.key, turn))
+
+
+def cost(of: Subject, turn: Turn, tell: Callable[[float], None]) -> pd.DataFrame:
+    """Asks. Holds nobody up: two visitors at once measure the same twice, and whoever moves on leaves nothing behind."""
+    found = steering.cost(of.model, of.data, of.survey.traffic, turn, of.split, tell=tell)
+    costs = _shelf().costs
+    with _shelf().lock:
+        while len(costs) >= COSTS:
+            costs.pop(next(iter(costs)))
+        costs[of.key, turn] = found
+    return found
+
+
+def touched(of: Subject, turn: Turn) -> int:
+    """How many people a turn changes anything for."""
+    return len(steering.touched(of.survey.traffic, turn))

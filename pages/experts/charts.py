@@ -130,11 +130,9 @@ def effects(table: pd.DataFrame, p: Palette) -> go.Figure:
         )
     )  # fmt: skip
     figure.add_vline(x=0, line={"color": p.text, "width": 1})
-    figure.update_xaxes(
-        title="← worse · change of NDCG@10 · better →", tickformat="+.3f", zeroline=False, fixedrange=True, nticks=6
-    )
+    figure.update_xaxes(title="← worse · NDCG@10 · better →", tickformat="+.3f", zeroline=False, fixedrange=True, nticks=6)
     figure.update_yaxes(fixedrange=True, automargin=True)
-    return frame(figure, p, 230)
+    return frame(figure, p, 210)
 
 
 def epochs(table: pd.DataFrame, p: Palette, expert: int, band: tuple[float, float]) -> go.Figure:

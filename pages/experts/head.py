@@ -6,10 +6,11 @@ from elastic_core.services.experts import ablation, overview, people, relations
 from pages.experts import answers, words
 from pages.experts.answers import Subject
 from pages.frame import shell
+from pages.kit import busy
 
 
-def walk(of: Subject, expert: int, user: int) -> None:
-    """Previous, next, by luck, and the chosen person's strongest."""
+def walk(of: Subject, expert: int, user: int, why: str) -> None:
+    """Previous, next, by luck, and the chosen person's strongest; where this one stands, and `why` it is shown."""
     size, held = of.survey.size, shell.locked("expert")
     strongest = int(of.survey.traffic.experts[user, 0])
     ways = (
@@ -27,6 +28,8 @@ def walk(of: Subject, expert: int, user: int) -> None:
             "Lucky", icon=":material/casino:", key="exp_go_lucky", on_click=_lucky, args=(of, expert), disabled=held,
             help="Some expert that somebody summons.",
         )  # fmt: skip
+        (row, column), side = of.survey.place(expert), of.survey.side
+        st.caption(f"One of {size:,} experts in this run’s memory: row {row}, column {column} of {side} × {side}.{why}")
 
 
 def _lucky(of: Subject, expert: int) -> None:
@@ -39,21 +42,20 @@ def cards(of: Subject, expert: int, user: int) -> None:
     """How busy is it, what does it stand for, does it matter?"""
     found = of.survey
     load, status, (low, high) = int(found.traffic.load[expert]), found.status()[expert], found.band
-    busy, meaning, matter = st.columns(3, border=True)
-    with busy:
-        st.markdown(f"**Who summons it?**\n\n#### {load} of {found.people:,} people")
-        st.badge(status, color={"hot": "orange", "dead": "red", "cold": "blue"}.get(str(status), "gray"))
+    crowd, meaning, matter = st.columns(3, border=True)
+    with crowd:
+        colour = {"hot": "orange", "dead": "red", "cold": "blue"}.get(str(status), "gray")
+        st.markdown(f"**Who summons it?** :{colour}-badge[{status}]\n\n#### {load} of {found.people:,} people")
         st.caption(
-            f"Expert {expert} is {words.STATUS[str(status)]}: a router that picks at random gives an expert {low} to "
+            f"Expert {expert} is {busy.WORDS[str(status)]}: a router that picks at random gives an expert {low} to "
             f"{high} people in 95% of cases. {standing(of, expert, user)}"
         )
     with meaning:
         label = overview.label(found, expert)
         name, evidence = words.label_line(label)
-        st.markdown(f"**What does it stand for?**\n\n#### {shell.plain(name)}")
-        if label is not None and label.genres:
-            st.badge("weak" if label.weak else "beyond chance", color="gray" if label.weak else "green")
-        st.caption(f"{evidence}. {_planted(of, expert)}")
+        sure = ":gray-badge[weak]" if label is not None and label.weak else ":green-badge[beyond chance]"
+        st.markdown(f"**What does it stand for?** {sure if label and label.genres else ''}\n\n#### {shell.plain(name)}")
+        st.caption(" ".join([f"{evidence}.", _planted(of, expert), words.alone_line(answers.alone(of, expert))]))
     with matter:
         _matter(of, expert, load)
 
@@ -67,9 +69,9 @@ def _matter(of: Subject, expert: int, load: int) -> None:
         st.caption("Each person summons one expert; without it nothing is left to read the history through.")
     else:
         verdict, numbers = words.effect_line(answers.removal(of, expert))
-        st.markdown(f"**Does it matter?**\n\n#### {verdict}")
-        st.badge("measured by removal", color="gray")
-        st.caption(f"{numbers}. Held-out next item, ranked among all items they had not met.")
+        null = words.as_busy(answers.removal_alike(of, expert))
+        st.markdown(f"**Does it matter?** :gray-badge[by removal]\n\n#### {verdict}")
+        st.caption(f"{numbers}.{null}")
 
 
 def standing(of: Subject, expert: int, user: int) -> str:

@@ -44,7 +44,8 @@ def _examples(of: Subject, expert: int) -> None:
     words, found = inspect.words(of.data), answers.examples(of, expert)
     st.subheader(f"Its people, and the {words.many} it reads", anchor=False)
     st.caption(
-        f"Percent: how much of the expert’s reading of that history falls on the {words.one}."
+        f"Percent: how much of the expert’s reading of that history falls on the {words.one}; ×: against reading all evenly, "
+        "because few events make large percentages."
         if found.traced
         else f"This run has no dispatcher, so what an expert reads is not known; shown are the last {words.many}."
     )
@@ -66,7 +67,8 @@ def _person(of: Subject, row: dict[str, Any], words: Words, group: str) -> None:
     )  # fmt: skip
     titles = [shell.plain(inspect.split_year(of.data.catalog.title(item))[0]) for item in row["items"]]
     if row["shares"]:
-        read = "reads " + ", ".join(f"{title} **{share:.0%}**" for title, share in zip(titles, row["shares"], strict=True))
+        parts = zip(titles, row["shares"], row["times"], strict=True)
+        read = "reads " + ", ".join(f"{title} **{share:.0%}** (× {times:.1f})" for title, share, times in parts)
         more = f"rank {row['rank']}, {row['margin']:.3f} above the cut-off; {row['events']} {words.many}, "
         more += f"evenly {row['even']:.1%} each"
     else:

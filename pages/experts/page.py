@@ -2,13 +2,14 @@
 
 import streamlit as st
 
-from pages.experts import acts, answers, head, meaning, meeting, table
+from pages.experts import acts, answers, head, meaning, meeting, table, turning
 from pages.frame import shell
 from pages.kit import view
 from pages.kit.control import one_of
 
 PART = "exp_part"
-PARTS = ("People", "Genres", "Items", "Remove or swap", "Neighbours", "Training")
+EVERY, KNOBS = "All experts", "Knobs"
+PARTS = (EVERY, KNOBS, "People", "Genres", "Items", "Remove or swap", "Neighbours", "Training")
 CONTROLS = {
     PART: "Part of the page", table.SHOW: "Which experts", "exp_along": "Score or distance",
     "exp_evidence": "Genre evidence", acts.SWAP: "The replacement", "exp_anyway": "Show a dead expert",
@@ -17,7 +18,11 @@ CONTROLS = {
 
 def part(name: str) -> None:
     """One part of the dashboard; only the chosen one is computed."""
-    if name == "People":
+    if name == EVERY:
+        table.show(of)
+    elif name == KNOBS:
+        turning.show(of, now.user)
+    elif name == "People":
         meeting.show(of, number, now.user)
     elif name == "Genres":
         meaning.genres(of, number)
@@ -40,19 +45,18 @@ if not now.model.retrieves:
     st.stop()
 of = answers.subject(now.run, now.model, now.dataset, now.split)
 number = int(of.survey.traffic.experts[now.user, 0]) if now.expert is None else now.expert
-row, column = of.survey.place(number)
-st.title(f"What does expert {number} stand for, and does it matter?", anchor=False)
-why = f" It is here because person {now.user + 1} summons it first." if now.expert is None else ""
-st.markdown(
-    f"One of {of.survey.size:,} experts in this run’s memory: row {row}, column {column} of {of.survey.side} × "
-    f"{of.survey.side}.{why}"
-)
-head.walk(of, number, now.user)
-head.cards(of, number, now.user)
-table.show(of)
-if of.survey.traffic.load[number] or head.dead(of, number):
-    st.subheader(f"Expert {number} in detail", anchor=False)
-    chosen = one_of("Part", PARTS, key=PART, label_visibility="collapsed")
+shell.lockable(turning.controls(of, now.user))
+turned = st.session_state.get(PART, st.query_params.get(PART)) == KNOBS
+if turned:  # is about a person: sliders and list stand in one view, without the head of the chosen expert
+    st.title(f"What do the experts of person {now.user + 1} do, turned up or down?", anchor=False)
+else:
+    st.title(f"What does expert {number} stand for, and does it matter?", anchor=False)
+    why = f" It is here because person {now.user + 1} summons it first." if now.expert is None else ""
+    head.walk(of, number, now.user, why)
+    head.cards(of, number, now.user)
+alive = turned or of.survey.traffic.load[number] > 0 or head.dead(of, number)
+chosen = one_of("Part", PARTS, key=PART, label_visibility="collapsed")
+if alive or chosen == EVERY:
     with st.container(border=True):
         part(chosen)
 swap = st.session_state.get(acts.SWAP)

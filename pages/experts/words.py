@@ -3,16 +3,16 @@
 from collections.abc import Hashable, Mapping
 from typing import Any
 
+import pandas as pd
+
 from elastic_core.services.experts import ablation
 from elastic_core.services.experts.evidence import Label
+from elastic_core.services.experts.items import Alone
+from elastic_core.services.person.inspect import split_year
 from elastic_core.text import markdown
 from pages.kit.view import About
 
 TESTS = "tests/test_experts.py::"
-STATUS = {
-    "hot": "busier than chance", "usual": "as busy as chance allows", "cold": "quieter than chance", "dead": "summoned by nobody",
-}  # fmt: skip
-
 ALL = About(
     "Which experts are busy, what do they stand for, and who is dead?",
     "People: in how many people’s k experts it is. Status compares that with a router that picks k experts uniformly at random "
@@ -66,9 +66,10 @@ EFFECTS = About(
     "Do the lists of its people get better or worse without it?",
     "For everybody who summons it, the expert is taken out of their k (the others keep their gates) and the true next item is "
     "ranked again among all items the person had not met. Interval: 95%, paired bootstrap over people. The second line takes "
-    "away another of the same people’s experts, drawn at random: what removing just anything does. In the third another expert "
-    "takes its place and its gate, for those who do not have that one anyway. The verdict needs interval and sign-flip "
-    "test to agree.",
+    "away another of the same people’s experts, drawn at random: what removing just anything does. The third takes five random "
+    "experts about as busy (of the twenty next in load) from up to 40 of their own people each; n counts pairs. In the fourth "
+    "another expert takes its place and its gate, for those who do not have that one anyway; in the fifth experts as busy as "
+    "that one do. The verdict needs interval and sign-flip test to agree.",
     "A memory with k experts has spares: no change does not mean the expert holds nothing. Few people make wide intervals, and "
     "one in twenty intervals leaves 0 out by chance.",
     r"\Delta = \tfrac1n \textstyle\sum_u \text{NDCG@10}_u(\text{after}) - \text{NDCG@10}_u(\text{before})",
@@ -102,6 +103,20 @@ EPOCHS = About(
     "An expert’s number stays, what it stands for may change on the way.",
     test=TESTS + "test_rows_columns_and_like_vectors",
 )
+KNOBS = About(
+    "Does an expert turned up bring what it stands for, and what does that cost?",
+    "The factor multiplies the expert’s gate (in a run whose experts predict one by one: its share of the prediction, then all "
+    "are made parts of 1 again). A lent expert takes place and gate of the person’s weakest. What it stands for: the genre "
+    "that its own item distribution prefers most against the average expert’s, or, where experts have none, the most "
+    "over-represented genre of its people if beyond chance. Weak: shuffled genres reach as much. Of ten: the "
+    "share with that genre among the ten; of chance: its part of the whole chance of coming next. Other turns: the same factors "
+    "dealt at random to the person’s own experts, and another expert lent, drawn at random from those somebody summons. "
+    "Cost: the same turn for up to 400 of all whom it touches (who "
+    "summon a turned expert, or lack the lent one), the true next item ranked among all unmet items; 95% bootstrap over people.",
+    "One list of ten is one person’s: a share moves in steps of 10%. Only what moves beyond the other turns is its doing. "
+    "A turn that costs nothing may also do nothing.",
+    test="tests/test_knobs.py::test_a_turn_of_one_person_is_the_knob_and_its_null_the_same_turn_of_others",
+)
 HOT = About(
     "Are this person’s experts hot for everyone, shared, or theirs?",
     "Hot for everyone: the status is hot, so more people summon it than a random router sends to an expert in 97.5% of cases. "
@@ -110,6 +125,22 @@ HOT = About(
     "A rare expert has a large factor simply because few summon it.",
     test=TESTS + "test_hot_experts_of_a_person",
 )
+
+
+def short(change: str) -> str:
+    """What was done, for an axis."""
+    for begin, name in (
+        ("without another", "another of theirs removed"), ("without an expert as busy", "one as busy removed"),
+        ("without", "expert removed"), ("an expert as busy", "replaced by one as busy"),
+    ):  # fmt: skip
+        if change.startswith(begin):
+            return name
+    return f"replaced by {change.split()[1]}"
+
+
+def as_busy(row: Mapping[Hashable, Any] | None) -> str:
+    """The null beside a removal."""
+    return "" if row is None else f" Random experts as busy, taken from their people: {change(row)}."
 
 
 def label_line(label: Label | None) -> tuple[str, str]:
@@ -121,6 +152,20 @@ def label_line(label: Label | None) -> tuple[str, str]:
     interval = f"{label.low:.2f} to {label.high:.2f}, n = {label.n}"
     evidence = f"**{markdown(label.genres[0])}** is × {label.lift:.2f} in its people’s histories ({interval})"
     return label.text, evidence
+
+
+def alone_line(found: Alone | None) -> str:
+    """What its own vector pushes up, beside what its people say."""
+    if found is None:
+        return ""
+    titles = ", ".join(markdown(split_year(title)[0]) for title in found.titles)
+    if not found.genre:
+        return f"By its vector alone it pushes up most: {titles}."
+    beyond = "beyond" if found.times > found.chance else "within"
+    return (
+        f"By its vector alone: **{markdown(found.genre)}** × {found.times:.1f} of the average expert’s ({beyond} chance: "
+        f"shuffled genres reach × {found.chance:.1f}); first {titles}."
+    )
 
 
 VERDICTS = {
@@ -139,3 +184,23 @@ def effect_line(row: Mapping[Hashable, Any]) -> tuple[str, str]:
         return VERDICTS[word], f"Without it NDCG@10 is the same for each of the {row['n']}, though {others}"
     interval = f"{row['low']:+.4f} to {row['high']:+.4f}, n = {row['n']}, p = {row['p']:.2f}"
     return VERDICTS[word], f"Without it NDCG@10 changes by {row['d_ndcg']:+.4f} ({interval}) and {others}"
+
+
+def turned_line(row: Mapping[Hashable, Any]) -> str:
+    """What became of a turned expert's genre among the ten."""
+    null = f"; other turns {row['null']:.0%} ({row['low']:.0%} to {row['high']:.0%})" if row["null"] == row["null"] else ""
+    name = f"{row['expert']} × {row['factor']:g}: **{markdown(row['genre'])}**"
+    return f"{name} {row['before']:.0%} → {row['after']:.0%} of ten{null}"
+
+
+def cost_line(table: pd.DataFrame) -> str:
+    """What a turn costs the people whom it touches, beside the same turn of other experts."""
+    this, other = table.to_dict("records")
+    of_ = f"{this['n']:,} of the {this['touched']:,}" if this["touched"] > this["n"] else f"the {this['n']:,}"
+    null = f"other experts turned alike: {change(other)}" if other["n"] else "nobody has others to turn alike"
+    return f"**For {of_} people whom this turn touches** NDCG@10 changes by **{change(this)}**; {null}."
+
+
+def change(row: Mapping[Hashable, Any]) -> str:
+    """A difference of NDCG@10 with interval and n."""
+    return f"{row['d_ndcg']:+.4f} ({row['low']:+.4f} to {row['high']:+.4f}, n = {row['n']:,})"

@@ -71,7 +71,7 @@ def strips(table: pd.DataFrame, p: Palette, keep: bool) -> go.Figure:
     low, high = min(table["score"].min(), 0), max(table["score"].max(), 0)
     room = (high - low) * 0.15
     figure.update_yaxes(range=[low - room, high + room], title_text="score")
-    return frame(figure, p, 430)
+    return frame(figure, p, 300)
 
 
 def candidates(table: pd.DataFrame, p: Palette, staircase: bool) -> go.Figure:

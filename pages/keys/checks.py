@@ -22,7 +22,7 @@ def counter(step: int, lesson: Lesson) -> None:
     flat, product = checks.operations(lesson.side, lesson.width, lesson.k).to_dict("records")
     so_far = checks.spent(step, lesson.side, lesson.width, lesson.k)
     sums = checks.summed(step, lesson.side, lesson.k)
-    with st.container(horizontal=True, border=True):
+    with st.container(horizontal=True):
         st.metric("Multiplications so far", f"{so_far:,}", help="All of them fall in step 2: 2 · √K half keys of d/2 numbers.")
         st.metric("Candidate sums so far", f"{sums:,}", help="Additions of two half scores, all in step 4.")
         st.metric("Comparing every key", f"{flat['multiplications']:,}", help="K keys of d numbers.")

@@ -13,10 +13,11 @@ from pages.kit.control import number, one_of
 OWN, RANDOM, SLIDERS = "This person", "Random", "Two sliders"
 SIDES, MOST = (4, 32), 16
 SEED, K, SIDE, SOURCE, OWN_K = "keys_seed", "keys_k", "keys_side", "keys_query", "keys_own_k"
+TOY_K = "keys_toy_k"
 FIRST, SECOND = "keys_q1", "keys_q2"
 LOCKS = {
-    SOURCE: "Whose query", K: "k", SIDE: "√K", SEED: "Seed", OWN_K: "k of the person", "keys_step": "Step",
-    "keys_part": "Look closer", FIRST: "q₁", SECOND: "q₂",
+    SOURCE: "Whose query", K: "k", TOY_K: "k (two sliders)", SIDE: "√K", SEED: "Seed", OWN_K: "k of the person",
+    "keys_step": "Step", "keys_part": "Look closer", FIRST: "q₁", SECOND: "q₂",
 }  # fmt: skip
 
 now = shell.context()
@@ -40,10 +41,10 @@ def controls() -> tuple[str, Lesson]:
             return f"A random query ({seed})", search.of_chance(side, now.model.config.width, k, int(seed))
         if source == SLIDERS:
             first, second = (
-                st.slider(name, -1.0, 1.0, usual, 0.05, key=key, bind="query-params", width=180, disabled=shell.locked(key))
+                st.slider(name, -1.0, 1.0, usual, 0.05, key=key, bind="query-params", width=150, disabled=shell.locked(key))
                 for name, key, usual in (("q₁", FIRST, 0.6), ("q₂", SECOND, -0.3))
             )
-            k = st.slider("k", 1, MOST, MOST // 2, key=K, bind="query-params", width=180, disabled=shell.locked(K))
+            k = st.slider("k", 1, search.TOY_SIDE, 3, key=TOY_K, bind="query-params", width=150, disabled=shell.locked(TOY_K))
             return f"Your query ({first:+.2f}, {second:+.2f})", search.of_sliders(first, second, k)
         most = search.largest_k(now.model, MOST)
         usual = min(search.first_memory(now.model).k, most)
@@ -58,10 +59,9 @@ if not now.model.retrieves:
 intro = st.empty()
 whose, lesson = controls()
 intro.markdown(
-    f"The memory holds K = {lesson.side**2:,} experts in a grid of {lesson.side} × {lesson.side}. The query should meet the best "
-    f"k = {lesson.k}. Comparing it with all {lesson.side**2:,} keys is the long way; **product keys** need 2√K = "
-    f"{2 * lesson.side} comparisons of half the length and find exactly the same ones. Why: an expert’s score is its row’s score "
-    "plus its column’s, so nothing outside the best k rows and the best k columns can win. Go through it in seven steps."
+    f"The memory holds K = {lesson.side**2:,} experts in a grid of {lesson.side} × {lesson.side}; wanted: the best "
+    f"k = {lesson.k}. An expert’s score is its row’s plus its column’s, so 2√K = {2 * lesson.side} **half** comparisons find "
+    f"what {lesson.side**2:,} whole ones would. In seven steps:"
 )
 if now.model.retrieves and search.votes(now.model) and whose.startswith("Person"):
     st.caption(

@@ -58,10 +58,10 @@ def toy(scene: Scene) -> None:
 
 def chooser() -> int:
     """Which step, from 1; the buttons, the row of names and the address agree."""
-    chosen = one_of("Step", STEPS, key=STEP, width="stretch", label_visibility="collapsed")
-    step = STEPS.index(chosen)
-    first, last = step == 0, step == len(STEPS) - 1
     with st.container(horizontal=True):
+        chosen = one_of("Step", STEPS, key=STEP, width="stretch", label_visibility="collapsed")
+        step = STEPS.index(chosen)
+        first, last = step == 0, step == len(STEPS) - 1
         st.button("Back", icon=":material/arrow_back:", on_click=_go, args=(step - 1,), disabled=first or shell.locked(STEP))
         st.button(
             "Next", icon=":material/arrow_forward:", on_click=_go, args=(step + 1,), type="primary",

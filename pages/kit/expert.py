@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from elastic_core.memory.routing import Routing
-from elastic_core.services.experts.overview import EVERYONES, SHARED, THEIRS, band, kinds
+from elastic_core.memory.routing import Routing, band
+from elastic_core.services.experts.overview import EVERYONES, SHARED, THEIRS, kinds
 from elastic_core.services.person import inspect
 from elastic_core.services.person.inspect import Situation
 from pages.frame import shell

@@ -1,5 +1,7 @@
 """One person as people see them: the history as a ribbon of covers, and what they are recommended."""
 
+from collections.abc import Sequence
+
 import streamlit as st
 
 from elastic_core.services.person import attribution, inspect
@@ -36,16 +38,21 @@ def history(now: Context, start: Situation, here: Situation) -> None:
 
 def suggestions(now: Context, here: Situation, change: Moved, changed: bool) -> None:
     """The ten likeliest, what moved if something was `changed`, and what really came next in gold."""
-    words, rows = inspect.words(now.dataset), []
-    note = f"{words.did} next"
     edit = inspect.silence(here.silenced) if here.silenced else None
     why = attribution.reasons(now.model, here.read, change.table["item"].tolist(), edit)
+    ranked(now, change, here.answer.truth, changed, [reason.sentence(now.dataset) for reason in why or []])
+
+
+def ranked(now: Context, change: Moved, truth: int | None, changed: bool, why: Sequence[str] = ()) -> None:
+    """The same of any answer; `why` says of every suggestion who makes it."""
+    words, rows = inspect.words(now.dataset), []
+    note = f"{words.did} next"
     for place, row in enumerate(change.table.to_dict("records")):
-        by = why[place].sentence(now.dataset) if why is not None else ""
         name, year = inspect.split_year(row["title"])
         mark = MARKS[row["change"]].format(row["was"] or "seen") if changed else ""
+        by = why[place] if why else ""
         rows.append(Tile(name, year, row["genres"], str(row["rank"]), mark, note, row["is_truth"], why=by))
-    truth, rank = here.answer.truth, here.answer.truth_rank
+    rank = change.truth_after
     if truth is not None and rank and rank > len(rows):
         catalog = now.dataset.catalog
         name, year = inspect.split_year(catalog.title(truth))

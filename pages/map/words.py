@@ -57,10 +57,12 @@ def regions(colour: str, text: bool, found: tuple[float, float, float], neighbou
     """Do like experts lie together in the original space, in one sentence."""
     alike, low, high = found
     if text:
-        number, chance = f"{alike:.0%} of a coloured expert’s {neighbours} nearest share its colour", f"{low:.0%} to {high:.0%}"
+        number, chance = f"{alike:.1%} of a coloured expert’s {neighbours} nearest share its colour", f"{low:.1%} to {high:.1%}"
     else:
         number, chance = f"an expert and its {neighbours} nearest correlate by {alike:.2f}", f"{low:.2f} to {high:.2f}"
-    where = "Yes, more" if alike > high else "No more" if alike >= low else "Less"
+    places = 3 if text else 2  # as they are shown: nobody reads "more than 5 to 9%" of 9%
+    mine, least, most = (round(value, places) for value in found)
+    where = "Yes, more" if mine > most else "No more" if mine >= least else "Less"
     return (
         f"Do experts of one colour lie together? **{where} than chance**: in the original space {number}; with the colours "
         f"shuffled {chance} (95%)."

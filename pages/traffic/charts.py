@@ -6,10 +6,10 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from elastic_core.text import figure as safe
+from pages.kit import busy
 from pages.kit.plot import Palette
 
 MOST = 16_000  # marks in one chart that answers clicks
-STATES = {"hot": "hotter than chance", "usual": "as chance would have it", "cold": "quieter than chance", "dead": "dead: nobody"}
 
 LAYOUT = {
     "margin": {"l": 8, "r": 8, "t": 28, "b": 8}, "dragmode": False, "clickmode": "event+select", "hovermode": "closest",
@@ -39,13 +39,13 @@ def load_bars(
         part = shown[shown["state"] == state]
         line = {"width": np.where(part["expert"] == selected, 3, 0), "color": colours.picked}
         figure.add_bar(
-            x=part["x"], y=part["load"], name=STATES[state], marker={"color": colour(state, colours), "line": line},
+            x=part["x"], y=part["load"], name=busy.WORDS[state], marker={"color": colour(state, colours), "line": line},
             width=0.9 * step, customdata=_details(part), hovertemplate=_hover(unit), unselected={"marker": {"opacity": 1}},
         )  # fmt: skip
     dead = shown[shown["state"] == "dead"]
     if len(dead):
         figure.add_scatter(
-            x=dead["x"], y=np.zeros(len(dead)), mode="markers", name=STATES["dead"], customdata=_details(dead),
+            x=dead["x"], y=np.zeros(len(dead)), mode="markers", name=busy.WORDS["dead"], customdata=_details(dead),
             marker={"symbol": "x", "size": 7, "color": colours.text}, hovertemplate=_hover(unit),
             unselected={"marker": {"opacity": 1}}, cliponaxis=False,
         )  # fmt: skip
@@ -92,7 +92,7 @@ def grid(
         )
         text = f"<b>{half} %{{{'x' if half == 'column' else 'y'}}}</b><br>%{{{'y' if half == 'column' else 'x'}:.0f}} {unit}"
         figure.add_bar(
-            **axes, marker={"color": shades}, customdata=np.stack([part["dead"], part["state"].map(STATES)], axis=1),
+            **axes, marker={"color": shades}, customdata=np.stack([part["dead"], part["state"].map(busy.WORDS)], axis=1),
             hovertemplate=text + "<br>%{customdata[0]} dead experts<br>%{customdata[1]}<extra></extra>",
             selected={"marker": {"opacity": 1}}, unselected={"marker": {"opacity": 1}}, **place,
         )  # fmt: skip
@@ -154,7 +154,7 @@ def lorenz(curves: dict[str, pd.DataFrame], chance: np.ndarray, colours: Palette
 
 
 def _details(part: pd.DataFrame) -> np.ndarray:
-    return np.stack([part["expert"], part["load"].round(1), part["times"].round(2), part["state"].map(STATES)], axis=1)
+    return np.stack([part["expert"], part["load"].round(1), part["times"].round(2), part["state"].map(busy.WORDS)], axis=1)
 
 
 def _hover(unit: str) -> str:

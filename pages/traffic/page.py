@@ -8,7 +8,7 @@ from elastic_core.errors import InputError
 from elastic_core.services.person import inspect
 from elastic_core.services.traffic import load, over_time
 from pages.frame import shell
-from pages.kit import cache, open_expert, plot, view
+from pages.kit import busy, cache, open_expert, plot, view
 from pages.kit.control import one_of
 from pages.traffic import answers, charts, run_charts, words
 
@@ -79,7 +79,7 @@ def loads(name: str, place: int) -> None:
     counts = table["state"].value_counts()
     alt = (
         f"Load of {flow.size:,} experts of {name} as bars, {'the hottest first' if ordered else 'by number'}. The hottest is "
-        f"expert {table['load'].idxmax()}. " + ", ".join(f"{n} {charts.STATES[s]}" for s, n in counts.items()) + "."
+        f"expert {table['load'].idxmax()}. " + ", ".join(f"{n} {busy.WORDS[s]}" for s, n in counts.items()) + "."
     )
     key = f"trf_load{place}"
     view.chart(key, figure, table, words.LOAD, alt, on_select=lambda: open_expert.clicked(key))
@@ -113,7 +113,7 @@ def chosen_expert() -> None:
     row = load.experts_table(flow, band).iloc[chosen]
     open_expert.card(
         f"**Expert {chosen}** (row {row['row']}, column {row['column']}): {row['load']:.0f} {unit}, {row['times']:.2f} × an even "
-        f"load, {charts.STATES[row['state']]}."
+        f"load, {busy.WORDS[row['state']]}."
     )
 
 

@@ -123,7 +123,7 @@ def verdict(now: Traffic, band: Chance, table: pd.DataFrame) -> str:
     asleep = f"{dead or 'none'} {'is' if dead < 2 else 'are'} dead (a random router leaves {by_chance})"
     return (
         f"**{used:,} of {now.size:,} experts are in use** by {now.people:,} people; {asleep}. "
-        f"The memory is used {even} chance: **{hot} experts are hotter and {cold} quieter than chance allows**, and "
+        f"The memory is used {even} chance: **{hot} experts are busier and {cold} quieter than chance allows**, and "
         f"{mine['half']:.0f} experts carry half of the traffic (random: {chance['half']:.0f})."
     )
 

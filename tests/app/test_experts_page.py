@@ -45,6 +45,7 @@ def test_walking_from_expert_to_expert(opened: Open, load: np.ndarray) -> None:
     assert load[app.session_state["expert"]] > 0 and app.session_state["expert"] != 63
     press(app, "Person’s strongest")
     assert "rank 1" in said(app)
+    healthy(app.segmented_control(key="exp_part").set_value("People").run())
     meet = next(button for button in app.button if button.label.startswith("Meet person"))
     expert = app.session_state["expert"]
     healthy(meet.click().run())
@@ -53,13 +54,14 @@ def test_walking_from_expert_to_expert(opened: Open, load: np.ndarray) -> None:
 
 @pytest.mark.parametrize(
     ("part", "words"),
-    [("People", "At random among all who summon it"), ("Genres", "no difference"), ("Items", "Do the two agree?"),
+    [("All experts", "with people shuffled"),
+     ("People", "At random among all who summon it"), ("Genres", "no difference"), ("Items", "Do the two agree?"),
      ("Remove or swap", "taking another of their experts"), ("Neighbours", "Most often summoned together"), ("Training", "")],
 )  # fmt: skip
 def test_every_part_by_link(opened: Open, load: np.ndarray, part: str, words: str) -> None:
     app = opened(PAGE, run="tiny", expert=str(load.argmax()), exp_part=part)
     assert words in said(app)
-    assert len(app.get("plotly_chart")) == (2 if part == "Neighbours" else 1)
+    assert len(app.get("plotly_chart")) == {"Neighbours": 2, "All experts": 0}.get(part, 1)
 
 
 def test_a_swap_chosen_by_link_and_by_button(opened: Open, load: np.ndarray) -> None:
@@ -68,6 +70,26 @@ def test_a_swap_chosen_by_link_and_by_button(opened: Open, load: np.ndarray) -> 
     press(app, "Another at random")
     other = app.session_state["exp_swap"]
     assert f"expert {other} in its place" in frame(app, "d_ndcg")["change"].tolist()  # type: ignore[index]
+
+
+def test_a_person_s_experts_are_turned_by_link_by_slider_and_back(opened: Open, tiny: tuple[Recommender, Dataset, Run]) -> None:
+    own = routing(*tiny[:2], "test").experts[11]
+    first, lent = int(own[0]), int(np.setdiff1d(np.arange(64), own)[0])
+    address = {f"exp_turn_{first}": "4", f"exp_turn_{own[1]}": "nan", "exp_turn_9999": "2", "exp_lend": str(lent)}
+    app = opened(PAGE, run="tiny", user="12", exp_part="Knobs", lock=f"exp_turn_{first}", **address)
+    keys = {slider.key for slider in app.slider}
+    assert {f"exp_turn_{expert}" for expert in own[:-1]} | {"exp_lend_by"} == keys  # the weakest gives its place
+    assert app.slider(key=f"exp_turn_{first}").value == 4 and app.slider(key=f"exp_turn_{first}").disabled
+    assert "other experts turned alike" in said(app) and "9999 is turned" in said(app)
+    table = frame(app, "chance_null")
+    assert table["what"].tolist() == [f"{first} × 4", f"{lent} × 1, lent"]  # type: ignore[index]
+    press(app, "What does it cost everybody?")
+    assert "people whom this turn touches" in said(app)
+    press(app, "Reset")
+    assert app.slider(key=f"exp_turn_{first}").value == 4 and app.number_input(key="exp_lend").value is None  # what is held stays
+    elsewhere = opened(PAGE, run="tiny", user="12", exp_part="Knobs", exp_lend=str(lent), **{f"exp_turn_{first}": "4"})
+    assert "people whom this turn touches" in said(elsewhere)  # kept for all visitors
+    assert "as they are" in said(press(elsewhere, "Reset"))
 
 
 def test_every_expert_measured_on_demand(opened: Open, load: np.ndarray) -> None:
@@ -88,9 +110,11 @@ def test_a_dead_expert_says_so_first(opened: Open, load: np.ndarray) -> None:
     dead = np.flatnonzero(load == 0)
     assert len(dead), "the tiny run has dead experts"
     app = opened(PAGE, run="tiny", expert=str(dead[0]))
-    assert "is dead: nobody in this data summons it" in said(app) and "in detail" not in said(app)
+    assert "is dead: nobody in this data summons it" in said(app) and "with people shuffled" in said(app)
+    app = opened(PAGE, run="tiny", expert=str(dead[0]), exp_part="People")
+    assert "Just missed" not in said(app)
     healthy(app.toggle[0].set_value(True).run())
-    assert "in detail" in said(app) and "Just missed" in said(app)
+    assert "Just missed" in said(app)
     for part in ("Genres", "Items", "Remove or swap", "Neighbours"):
         opened(PAGE, run="tiny", expert=str(dead[0]), exp_anyway="true", exp_part=part)
 

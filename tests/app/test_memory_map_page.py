@@ -18,7 +18,7 @@ from elastic_core.services.map.jobs import Maps
 from elastic_core.services.map.layouts import SEEDS, Settings, Store
 from pages.frame import shell
 from pages.kit import plot
-from pages.map import charts
+from pages.map import charts, words
 
 PAGE = "map/page.py"
 Opened = Callable[..., AppTest]
@@ -129,3 +129,9 @@ def test_people_looked_at_before_leave_no_page_behind(opened: Opened) -> None:
         gc.unfreeze()  # what the app sets aside is not among the objects
         held.append(sum(type(thing) is shell.Context for thing in gc.get_objects()))
     assert held[-1] <= held[1], held
+
+
+def test_the_verdict_on_regions_is_of_the_numbers_as_shown() -> None:
+    assert "No more than chance" in words.regions("people_genre", True, (0.0932, 0.05, 0.0928), 5)  # 9.3% against 5.0% to 9.3%
+    assert "Yes, more than chance" in words.regions("people_genre", True, (0.094, 0.05, 0.0928), 5)
+    assert "No more than chance" in words.regions("load", False, (0.104, 0.02, 0.096), 5)

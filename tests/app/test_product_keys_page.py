@@ -46,6 +46,7 @@ def test_two_sliders_are_the_query_and_live_in_the_address(page: Page) -> None:
     app = page(keys_query="Two sliders", keys_q1="-0.5", keys_part="Exactness")
     assert app.slider(key="keys_q1").value == -0.5 and "Your query (-0.50, -0.30) is one query of 2 numbers" in said(app)
     assert "Brute force agrees: **1,001 of 1,001**" in app.success[0].value
+    assert "Keep the best 3 of each half.** The rest" in said(page(keys_query="Two sliders", keys_step="Keep"))  # prunes
     assert "Your query (-0.50, +0.80)" in said(healthy(app.slider(key="keys_q2").set_value(0.8).run()))
 
 

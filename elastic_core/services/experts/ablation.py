@@ -5,7 +5,7 @@ over the gate of the expert it replaces. In runs that retrieve before every laye
 Judged under the protocol `full`: the true next item against all items the person had not met. d = after - before.
 """
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -28,6 +28,8 @@ from elastic_core.models import Recommender, memory_of
 from elastic_core.services.person.recommend import Edit
 
 BATCH, METRIC, PROTOCOL, TOP = 256, "NDCG@10", "full", 10
+ALIKE, GROUP = 5, 20  # so many of the experts next in load, of a group of so many, are what an expert is compared with …
+FEW = 40  # … each on so many of its people at most
 
 
 def drop(ranks: np.ndarray) -> Edit:
@@ -165,19 +167,43 @@ def judged(model: Recommender, dataset: Dataset, users: np.ndarray, split: Split
     return Judged(ranks.above + ranks.tied / 2 + 1, expected(ranks)[METRIC], np.concatenate(tops))
 
 
-def summoning(traffic: Routing, expert: int) -> tuple[np.ndarray, np.ndarray]:
-    """Who summons an expert, and at which rank (from 0)."""
+def summoning(traffic: Routing, expert: int, most: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Who summons an expert, and at which rank (from 0). `most`: no more than so many of them, drawn at random."""
     if not 0 <= expert < len(traffic.load):
         raise InputError(f"there is no expert {expert}: there are 0 to {len(traffic.load) - 1}")
     users, ranks = np.nonzero(traffic.experts == expert)
+    if most is not None and len(users) > most:
+        some = np.sort(np.random.default_rng(expert).choice(len(users), most, replace=False))
+        return users[some], ranks[some]
     return users, ranks
 
 
+def alike(traffic: Routing, expert: int, many: int = ALIKE) -> list[int]:
+    """Other experts about as busy as this one, drawn at random: of the group of 20 that the used ones form in order of load.
+    A group has the same ones drawn for all who are in it, so that what was measured of them serves again."""
+    used = np.flatnonzero(traffic.load)
+    order = used[np.argsort(traffic.load[used], kind="stable")]
+    place = int(np.flatnonzero(order == expert)[0]) if expert in used else 0
+    group = min(place // GROUP, max(len(order) // GROUP - 1, 0))
+    members = order[group * GROUP :] if group == max(len(order) // GROUP - 1, 0) else order[group * GROUP : (group + 1) * GROUP]
+    drawn = np.random.default_rng(group).permutation(members)[: many + 1]
+    return [int(other) for other in drawn if other != expert][:many]
+
+
+def pooled(what: str, effects: Sequence[Effect]) -> Effect:
+    """Several effects as one: its n counts a person once for each of them."""
+    before, after = (
+        Judged(*map(np.concatenate, zip(*(getattr(each, side) for each in effects), strict=True))) for side in ("before", "after")
+    )
+    return Effect(what, np.concatenate([each.users for each in effects]), before, after)
+
+
 def remove(
-    model: Recommender, dataset: Dataset, traffic: Routing, expert: int, split: Split = "test", before: Judged | None = None
-) -> Effect:
+    model: Recommender, dataset: Dataset, traffic: Routing, expert: int, split: Split = "test", before: Judged | None = None,
+    most: int | None = None,
+) -> Effect:  # fmt: skip
     """Without the expert. `before`, here and below: everybody of `summoning`, already judged without an edit."""
-    users, ranks = summoning(traffic, expert)
+    users, ranks = summoning(traffic, expert, most)
     before = before or judged(model, dataset, users, split)
     return Effect(f"without expert {expert}", users, before, judged(model, dataset, users, split, lambda rows: drop(ranks[rows])))
 
@@ -195,11 +221,11 @@ def remove_another(
 
 def swap(
     model: Recommender, dataset: Dataset, traffic: Routing, expert: int, other: int, split: Split = "test",
-    before: Judged | None = None,
+    before: Judged | None = None, most: int | None = None,
 ) -> Effect:  # fmt: skip
     """With `other` in its place, for those who do not summon that one anyway."""
     summoning(traffic, other)
-    users, ranks = summoning(traffic, expert)
+    users, ranks = summoning(traffic, expert, most)
     before = before or judged(model, dataset, users, split)
     free = np.flatnonzero(~(traffic.experts[users] == other).any(1))
     value = memory_of(model).expert_values()[other]
@@ -210,15 +236,32 @@ def swap(
 def effects(
     model: Recommender, dataset: Dataset, traffic: Routing, expert: int, other: int, split: Split = "test"
 ) -> pd.DataFrame:
-    """The three changes side by side, one row each (`Effect.row`)."""
-    before = judged(model, dataset, summoning(traffic, expert)[0], split)
-    return pd.DataFrame(
-        [
-            remove(model, dataset, traffic, expert, split, before).row(),
-            remove_another(model, dataset, traffic, expert, split, before).row(),
-            swap(model, dataset, traffic, expert, other, split, before).row(),
-        ]
-    )
+    """The changes side by side, one row each (`Effect.row`): without the expert, without another of the same people's, without
+    others about as busy (each from its own people), with `other` in its place, with others as busy as that one in its place."""
+    before, few = judged(model, dataset, summoning(traffic, expert)[0], split), summoning(traffic, expert, FEW)[0]
+    known = before.of(np.searchsorted(summoning(traffic, expert)[0], few))
+    instead = [each for each in alike(traffic, other) if each != expert]
+    swapped = [swap(model, dataset, traffic, expert, each, split, known, FEW) for each in instead]
+    rows = [
+        remove(model, dataset, traffic, expert, split, before),
+        remove_another(model, dataset, traffic, expert, split, before),
+        remove_alike(model, dataset, traffic, expert, split),
+        swap(model, dataset, traffic, expert, other, split, before),
+        pooled(f"an expert as busy as {other} in its place ({len(swapped)} others)", swapped) if swapped else None,
+    ]
+    return pd.DataFrame([row.row() for row in rows if row is not None])
+
+
+def remove_alike(model: Recommender, dataset: Dataset, traffic: Routing, expert: int, split: Split = "test") -> Effect | None:
+    """The other yardstick: experts about as busy, each taken from up to 40 of its own people. None where there are none."""
+    if not traffic.load[expert]:
+        return None
+    found = [remove(model, dataset, traffic, each, split, most=FEW) for each in alike(traffic, expert)]
+    return pooled(without_alike(len(found)), found) if found else None
+
+
+def without_alike(many: int) -> str:
+    return f"without an expert as busy ({many} others, each from its own people)"
 
 
 def random_used(traffic: Routing, expert: int, seed: int = 0) -> int:

@@ -13,6 +13,7 @@ counts only relative to the person's other items, so each person's mean over ite
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -30,6 +31,7 @@ from elastic_core.services.experts.ablation import BATCH, drop, summoning
 NEAR = 100  # a ratio of chances says little for items far down everybody's list
 FEWEST = 3  # people for whom an item must be near the top
 CONTROLS = 50
+COMPARED, SHUFFLES, RAREST = 1_024, 100, 0.002  # experts an average is of; shuffles; share below which a genre names nobody
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,6 +97,50 @@ def _direct(
         return stood
     roads = _roads(model, dataset, users, ranks, split)
     return None if roads is None else lambda experts: _project(model, roads, memory.expert_values()[experts])
+
+
+class Alone(NamedTuple):
+    """What an expert's vector pushes up by itself: titles, and the genre its own item distribution prefers most, `times` what
+    the average expert gives it; `chance`: what the best genre reaches with genres shuffled among items (97.5% quantile). Where
+    experts have no distributions of their own, genre is empty and the numbers are NaN."""
+
+    titles: tuple[str, ...]
+    genre: str
+    times: float
+    chance: float
+
+
+def alone(
+    model: Recommender, dataset: Dataset, traffic: Routing, expert: int, split: Split = "test", top: int = 3
+) -> Alone | None:
+    """None without a dispatcher. The titles are the first of the direct ones above."""
+    users, ranks = summoning(traffic, expert)
+    direct_of = _direct(model, dataset, users, ranks, split)
+    if direct_of is None:
+        return None
+    scores = direct_of(torch.tensor([expert]))[0]
+    titles = tuple(dataset.catalog.title(int(item)) for item in np.argsort(-scores[1:], kind="stable")[:top] + 1)
+    return Alone(titles, *(preferred(model, dataset, expert) or ("", float("nan"), float("nan"))))
+
+
+@torch.inference_mode()
+def preferred(model: Recommender, dataset: Dataset, expert: int) -> tuple[str, float, float] | None:
+    """Genre, times and chance of an expert's own item distribution, as in `Alone`; None without genres or distributions."""
+    (genres, holds), memory, rng = dataset.catalog.genre_table, memory_of(model), np.random.default_rng(expert)
+    among = np.sort(rng.permutation(memory.n_experts)[:COMPARED])
+    own = memory.stands_for(torch.from_numpy(np.append(among, expert)))
+    if own is None or not genres:
+        return None
+    chances = own[:, 1:].exp().numpy()
+    pair = np.stack([chances[-1], chances[:-1].mean(0)])
+
+    def prefers(table: np.ndarray) -> np.ndarray:
+        mine, even = pair @ table
+        return np.where(even > RAREST, mine / np.maximum(even, RAREST), 0)
+
+    times = prefers(holds[1:])
+    shuffled = [prefers(holds[1:][rng.permutation(len(holds) - 1)]).max() for _ in range(SHUFFLES)]
+    return genres[int(times.argmax())], float(times.max()), float(np.quantile(shuffled, 0.975))
 
 
 Road = tuple[nn.Module, Tensor]  # a layer and how much of the vector takes it, per head [H]

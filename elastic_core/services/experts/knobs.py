@@ -23,6 +23,7 @@ from elastic_core.layers.interest_memory import Retrieved
 from elastic_core.memory.routing import Routing
 from elastic_core.models import Recommender, memory_of
 from elastic_core.services.experts import ablation, overview
+from elastic_core.services.experts.overview import Survey
 from elastic_core.services.person.recommend import Edit
 
 FACTORS = (0.0, 0.5, 2.0, 4.0, 8.0)
@@ -43,30 +44,43 @@ def turn(ranks: np.ndarray, factor: float) -> Edit:
 
 def lend(model: Recommender, lent: np.ndarray, factor: float) -> Edit:
     """Puts expert `lent [B]` in the place and the gate of each row's weakest, turned by a factor."""
-    values = memory_of(model).expert_values().detach()[torch.from_numpy(lent)]
-    last = np.full(len(lent), memory_of(model).config.k - 1)  # type: ignore[attr-defined]
+    factors = np.ones((len(lent), memory_of(model).config.k))  # type: ignore[attr-defined]
+    factors[:, -1] = factor
+    return turns(model, factors, lent)
+
+
+def turns(model: Recommender, factors: np.ndarray, lent: np.ndarray) -> Edit:
+    """Every rank turned by a factor of its own, float `[B, k]`; where `lent [B]` is an expert's number and not -1, that one has
+    the place and the gate of the row's weakest first."""
+    rows = torch.from_numpy(np.flatnonzero(lent >= 0))
+    numbers = torch.from_numpy(np.asarray(lent, np.int64))[rows]
+    values = memory_of(model).expert_values().detach()[numbers]
 
     def edit(found: Retrieved) -> Retrieved:
-        interests, numbers = found.interests.clone(), found.experts.clone()
-        interests[:, -1], numbers[:, -1] = values * found.gates[:, -1:], torch.from_numpy(lent)
-        return turn(last, factor)(found._replace(interests=interests, experts=numbers))
+        interests, experts = found.interests.clone(), found.experts.clone()
+        interests[rows, -1], experts[rows, -1] = values * found.gates[rows, -1:], numbers
+        return found._replace(interests=interests, experts=experts, turned=torch.from_numpy(factors).to(found.gates))
 
     return ablation.first(edit)
 
 
 @torch.inference_mode()
-def stands_for(model: Recommender, dataset: Dataset, traffic: Routing, split: Split = "test") -> np.ndarray:
-    """The genre every expert stands for, int64 [K]; -1 where it stands for none. Raises InputError for data without genres."""
+def stands_for(
+    model: Recommender, dataset: Dataset, traffic: Routing, split: Split = "test", found: Survey | None = None
+) -> np.ndarray:
+    """The genre every expert stands for, int64 [K]; -1 where it stands for none. `found`: everybody's survey, if it is known.
+
+    Raises InputError for data without genres."""
     genres, table = dataset.catalog.genre_table
     if not genres:
         raise InputError("these data have no genres, so nobody can say what an expert stands for")
     own = memory_of(model).stands_for(torch.arange(len(traffic.load)))
     if own is None:
-        tops = overview.survey(model, dataset, traffic, split).of_people.tops()
+        tops = (found or overview.survey(model, dataset, traffic, split)).of_people.tops()
         tops = tops[tops["low"] > 1]
-        found = np.full(len(traffic.load), -1)
-        found[tops.index] = [genres.index(name) for name in tops["genre"]]
-        return found
+        named = np.full(len(traffic.load), -1)
+        named[tops.index] = [genres.index(name) for name in tops["genre"]]
+        return named
     shares = own[:, 1:].exp().numpy() @ table[1:]
     even = shares.mean(0)
     return np.where(even > LEAST, shares / np.maximum(even, LEAST), 0).argmax(1)

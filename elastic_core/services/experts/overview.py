@@ -19,13 +19,13 @@ from elastic_core.data.histories import Split
 from elastic_core.data.truth import NOISE
 from elastic_core.errors import InputError
 from elastic_core.layers.product_keys import top_pairs
+from elastic_core.memory.gauges import genre_shares
 from elastic_core.memory.recovery import event_truth
-from elastic_core.memory.routing import Routing
+from elastic_core.memory.routing import Routing, band, status
 from elastic_core.models import Recommender, memory_of, tracing
 from elastic_core.services.experts.evidence import Evidence, Label
 
 BATCH = 128
-HOT, USUAL, COLD, DEAD = "hot", "usual", "cold", "dead"
 EVERYONES, SHARED, THEIRS = "hot for everyone", "shared", "theirs"
 SHUFFLES = 5
 
@@ -96,9 +96,8 @@ class Survey:
         return np.sqrt(np.maximum(own[0][:, None] + own[1][None, :] + 2 * both, 0)).ravel()
 
     def status(self) -> np.ndarray:
-        """hot, usual, cold or dead per expert: above, within or below the band of a uniformly random router, or never used."""
-        load, (low, high) = self.traffic.load, self.band
-        return np.select([load == 0, load > high, load < low], [DEAD, HOT, COLD], USUAL)
+        """hot, usual, cold or dead per expert (memory/routing.py)."""
+        return status(self.traffic.load, self.band)
 
     @cached_property
     def of_people(self) -> Evidence:
@@ -146,20 +145,6 @@ def held_out_labels(found: Survey, seed: int = 0, shuffles: int = 20) -> HeldOut
     return HeldOut(len(tops), int(holding(experts)), float(np.mean(chance)))
 
 
-def band(traffic: Routing) -> tuple[int, int]:
-    """The load that a uniformly random router gives any one expert in 95% of cases (2.5% and 97.5% quantile).
-
-    It picks k different experts for each person, so an expert's load is binomial with share k / K.
-    """
-    people, share = len(traffic.experts), traffic.experts.shape[1] / len(traffic.load)
-    if share >= 1:
-        return people, people
-    logs = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, people + 1)))])
-    x = np.arange(people + 1)
-    below = np.exp(logs[-1] - logs - logs[::-1] + x * np.log(share) + (people - x) * np.log1p(-share)).cumsum()
-    return int(np.searchsorted(below, 0.025)), int(np.searchsorted(below, 0.975))
-
-
 @torch.inference_mode()
 def survey(model: Recommender, dataset: Dataset, traffic: Routing, split: Split = "test") -> Survey:
     """One pass over everybody. Raises InputError for a model without an interest memory."""
@@ -182,10 +167,11 @@ def survey(model: Recommender, dataset: Dataset, traffic: Routing, split: Split 
             best = found.every.topk(most).values
             votes.append(found.every.float().numpy())
         bars.append(best[:, [k - 1, most - 1]].float().numpy())
-        worn = table[batch.items] * batch.real.unsqueeze(-1)
-        shares.append((worn.sum(1) / batch.real.sum(1, keepdim=True)).numpy())
+        mine = genre_shares(dataset, batch.items.numpy())
+        shares.append(np.zeros((len(users), 0), np.float32) if mine is None else mine)
         if traced:
-            weights = tracing(model).trace(batch).taken
+            worn = table[batch.items]
+            weights = tracing(model).taken(batch, found)
             reads.append((weights / weights.sum(2, keepdim=True).clamp_min(1e-9) @ worn).numpy())
             if met is not None:
                 truth = event_truth(dataset, users, ends[users], batch.items.shape[1])

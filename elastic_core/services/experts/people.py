@@ -75,7 +75,7 @@ def standing(found: Survey, expert: int, user: int) -> dict[str, float]:
 @dataclass(frozen=True, eq=False)
 class Examples:
     """`people`: group, user, score, margin, rank (0 = not summoned), gate, events, even (1 / events that the model reads), items,
-    shares. `items` are up to `top` of
+    shares, times (the shares over `even`). `items` are up to `top` of
     the person's history with the largest aggregation weights in `shares`; without weights the most recent, shares empty."""
 
     people: pd.DataFrame
@@ -109,6 +109,9 @@ def examples(
     frame["even"] = 1 / np.minimum(frame["events"], model.length)
     read = [_reads(model, dataset, int(user), int(ends[user]), expert, top, traced) for user in users]
     frame["items"], frame["shares"] = [items for items, _ in read], [shares for _, shares in read]
+    frame["times"] = [
+        tuple(share / even for share in shares) for shares, even in zip(frame["shares"], frame["even"], strict=True)
+    ]
     return Examples(frame, traced)
 
 

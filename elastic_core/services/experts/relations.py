@@ -1,16 +1,14 @@
 """The neighbours of an expert: its row and column, experts with like vectors, experts summoned together, itself in training."""
 
-from contextlib import suppress
-
 import numpy as np
 import pandas as pd
 import torch
 
-from elastic_core.errors import InputError
 from elastic_core.memory.routing import Routing
 from elastic_core.models import Recommender, memory_of
 from elastic_core.runs import Run
 from elastic_core.services.experts.overview import Survey
+from elastic_core.services.traffic import over_time
 
 
 def _vectors(model: Recommender) -> np.ndarray:
@@ -92,10 +90,7 @@ def lines(found: Survey, expert: int) -> dict[str, float]:
 def load_by_epoch(run: Run, expert: int) -> pd.DataFrame:
     """epoch, load (validation people who summoned it), usual (mean over experts). Empty for runs without snapshots; a damaged one
     is left out."""
-    rows = []
-    for epoch, path in run.snapshots():
-        with suppress(InputError):
-            load = run.snapshot(path).load
-            if expert < len(load):
-                rows.append((epoch, int(load[expert]), float(load.mean())))
-    return pd.DataFrame(rows, columns=["epoch", "load", "usual"])
+    epochs, loads = over_time.load_by_epoch(run)
+    if not 0 <= expert < loads.shape[1]:
+        return pd.DataFrame(columns=["epoch", "load", "usual"])
+    return pd.DataFrame({"epoch": epochs, "load": loads[:, expert], "usual": loads.mean(1)})

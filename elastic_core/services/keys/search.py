@@ -19,6 +19,9 @@ from elastic_core.layers.product_keys import Keys, ProductKeys, candidate_ranks,
 from elastic_core.layers.voting import VotingMemory
 from elastic_core.models import Recommender
 
+TOY_SIDE = (
+    8  # sub-keys a line: few enough to read, more than the k that they are asked for at first, so that some are left behind
+)
 NAMES = ("row", "column")  # the first half chooses the row of the grid, the second the column
 
 
@@ -90,7 +93,7 @@ def of_chance(side: int, width: int, k: int, seed: int) -> Lesson:
 
 
 @torch.no_grad()
-def of_sliders(first: float, second: float, k: int, side: int = 6, seed: int = 0) -> Lesson:
+def of_sliders(first: float, second: float, k: int, side: int = TOY_SIDE, seed: int = 0) -> Lesson:
     """A query of two numbers and sub-keys of one number each, points on two lines, with the plain inner products of Eq. 7."""
     generator = torch.Generator().manual_seed(seed)
     keys = ProductKeys(2, side, cosine=False)

@@ -68,16 +68,21 @@ def by_length(dataset: Dataset, split: Split = "test", longest: bool = True, top
     return pd.DataFrame({"user": order, "events": events[order]})
 
 
+def genre_share(dataset: Dataset, genre: str, split: Split = "test") -> np.ndarray:
+    """float [users]: what part of a readable history has a genre; 0 for histories without events."""
+    has = np.array([genre in each for each in dataset.catalog.genres or ()], dtype=float)
+    offsets, ends = dataset.histories.offsets[:-1], dataset.ends(split)
+    sums = np.concatenate([[0.0], np.cumsum(has[dataset.histories.items])])
+    return np.asarray((sums[ends] - sums[offsets]) / np.maximum(ends - offsets, 1))
+
+
 def by_genre(dataset: Dataset, genre: str, split: Split = "test", top: int = 8) -> pd.DataFrame:
     """user, events, share of `genre` in the history; the largest share first, among people with at least ten events."""
     genres = dataset.catalog.genres
     if genres is None or not any(genre in each for each in genres):
         raise InputError(f"no item here has the genre {genre[:40]!r}")
-    has = np.array([genre in each for each in genres])
-    offsets, ends = dataset.histories.offsets[:-1], dataset.ends(split)
-    sums = np.concatenate([[0], np.cumsum(has[dataset.histories.items])])
-    events = ends - offsets
-    share = np.where(events >= FEWEST, (sums[ends] - sums[offsets]) / np.maximum(events, 1), -1.0)
+    events = dataset.ends(split) - dataset.histories.offsets[:-1]
+    share = np.where(events >= FEWEST, genre_share(dataset, genre, split), -1.0)
     order = np.argsort(-share, kind="stable")[:top]
     order = order[share[order] > 0]
     return pd.DataFrame({"user": order, "events": events[order], "share": share[order]})

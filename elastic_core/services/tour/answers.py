@@ -13,11 +13,11 @@ from elastic_core.data import Dataset
 from elastic_core.data.histories import Split
 from elastic_core.evaluation import verdict
 from elastic_core.evaluation.compare import Comparison
-from elastic_core.memory.routing import Routing
+from elastic_core.memory.routing import Routing, band
 from elastic_core.models import Recommender, memory_of
 from elastic_core.runs import Run
 from elastic_core.services.experts import ablation
-from elastic_core.services.experts.overview import EVERYONES, SHARED, THEIRS, band, hot_experts
+from elastic_core.services.experts.overview import EVERYONES, SHARED, THEIRS, hot_experts
 from elastic_core.services.keys import gate
 from elastic_core.services.map import layouts, trust
 from elastic_core.services.person import inspect

@@ -5,7 +5,6 @@ null model is a router that picks k different experts for each person at random 
 Health: share used, KL to uniform, Gini, and how many experts hold 50/90/99% of the traffic (Lample et al., 2019).
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,8 +13,9 @@ import pandas as pd
 
 from elastic_core.data import Dataset
 from elastic_core.data.histories import Split
-from elastic_core.memory.routing import Routing
+from elastic_core.memory.routing import Routing, likely_load, random_choices, status
 from elastic_core.services.person.inspect import common_genres
+from elastic_core.services.person.people import genre_share
 
 Measure = Literal["people", "gate"]
 EVERYBODY, SHORT, LONG, FANS = "Everybody", "The quarter with the shortest histories", "The quarter with the longest", "Fans of "
@@ -61,10 +61,7 @@ def group(dataset: Dataset, name: str, split: Split) -> np.ndarray:
     if name == EVERYBODY:
         return np.ones(histories.n_users, dtype=bool)
     if name.startswith(FANS):
-        genre = name.removeprefix(FANS)
-        has = np.array([genre in genres for genres in dataset.catalog.genres or ()], dtype=float)
-        sums = np.concatenate([[0.0], np.cumsum(has[histories.items])])
-        rank = -(sums[ends] - sums[histories.offsets[:-1]]) / np.maximum(lengths, 1)
+        rank = -genre_share(dataset, name.removeprefix(FANS), split)
     else:
         rank = lengths if name == SHORT else -lengths
     chosen = np.zeros(histories.n_users, dtype=bool)
@@ -146,8 +143,9 @@ def chance(now: Traffic, draws: int = 200, seed: int = 0) -> Chance:
         each.append(load[:: max(now.size // 4096, 1)])
         rows.append(health(load, weighted) | {"kl": divergence(_count(experts, np.ones_like(now.gates), now.size))})
     frame, stacked = pd.DataFrame(rows), np.stack(ordered)
+    exact = likely_load(now.people, now.experts.shape[1], now.size)
     return Chance(
-        each=_limits(np.stack(each)),
+        each=exact if (now.weights == 1).all() else _limits(np.stack(each)),
         line=_limits(np.stack(lines)),
         ordered=np.quantile(stacked, (0.025, 0.975), axis=0),
         top=stacked.mean(0, dtype=float).cumsum() / max(now.weights.sum(), 1e-12),
@@ -156,44 +154,27 @@ def chance(now: Traffic, draws: int = 200, seed: int = 0) -> Chance:
     )
 
 
-def random_choices(people: int, k: int, size: int, draws: int, seed: int) -> Iterator[np.ndarray]:
-    """`[people, k]` different experts for each person, uniformly at random, `draws` times."""
-    rng = np.random.default_rng(seed)
-    for _ in range(draws):
-        if k * k > size:
-            yield rng.random((people, size)).argpartition(k - 1, axis=1)[:, :k]
-            continue
-        chosen = rng.integers(size, size=(people, k))
-        again = np.arange(people)
-        while len(again):  # whoever got the same expert twice draws anew
-            ordered = np.sort(chosen[again], axis=1)
-            again = again[(ordered[:, 1:] == ordered[:, :-1]).any(1)]
-            chosen[again] = rng.integers(size, size=(len(again), k))
-        yield chosen
-
-
 def experts_table(now: Traffic, band: Chance) -> pd.DataFrame:
     """expert, row, column, load, share, times (of the even load), chance: dead, cold, usual or hot against the random router."""
     load, numbers = now.load, np.arange(now.size)
-    low, high = band.each
-    state = np.select([load == 0, load < low, load > high], ["dead", "cold", "hot"], "usual")
     return pd.DataFrame(
         {
             "expert": numbers, "row": numbers // now.side, "column": numbers % now.side, "load": load,
-            "share": load / max(load.sum(), 1e-12), "times": load / max(now.even, 1e-12), "state": state,
+            "share": load / max(load.sum(), 1e-12), "times": load / max(now.even, 1e-12), "state": status(load, band.each),
         }
     )  # fmt: skip
 
 
 def marginals(now: Traffic, band: Chance) -> pd.DataFrame:
     """Load of every row and every column of sub-keys: half (row, column), key, load, dead (experts in it), state."""
-    grid, (low, high) = now.load.reshape(now.side, now.side), band.line
+    grid = now.load.reshape(now.side, now.side)
     frames = []
     for half, axis in (("row", 1), ("column", 0)):
         load = grid.sum(axis)
-        state = np.select([load == 0, load < low, load > high], ["dead", "cold", "hot"], "usual")
         dead = (grid == 0).sum(axis)
-        frames.append(pd.DataFrame({"half": half, "key": np.arange(now.side), "load": load, "dead": dead, "state": state}))
+        frames.append(
+            pd.DataFrame({"half": half, "key": np.arange(now.side), "load": load, "dead": dead, "state": status(load, band.line)})
+        )
     return pd.concat(frames, ignore_index=True)
 
 
