@@ -20,10 +20,10 @@ DUEL = About(
 FOREST = About(
     "Who is ahead among whom?",
     "People are grouped by the length of their history, by how popular their next item is, by whether it is cold, and by its "
-    "genres. Each line is the mean difference of the group with its 95% interval; filled dots have intervals without zero, "
-    "with the noise of training counted. The table has p and Holm’s adjusted p over all groups shown.",
-    "With twenty groups one filled dot is expected by chance alone. Genres overlap, so their lines are not independent. A "
-    "wide line means few people, not a weak effect.",
+    "genres. Each line is the mean difference of the group with its 95% interval; a dot is filled where something may be "
+    "claimed: the noise of training is counted and p stays below 0.05 after Holm’s adjustment for all groups shown.",
+    "With twenty groups one interval without zero is expected by chance alone; such a dot stays hollow. Genres overlap, so their "
+    "lines are not independent. A wide line means few people, not a weak effect.",
     test="tests/test_versus.py::test_a_forest_row_is_the_plain_mean_of_its_people",
 )
 PLACES = About(

@@ -13,6 +13,7 @@ from elastic_core.bench.store import read_rows
 from elastic_core.comparisons import needs_training, system
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
+from elastic_core.evaluation import verdict
 from elastic_core.evaluation.candidates import PROTOCOLS
 from elastic_core.evaluation.compare import Comparison
 from elastic_core.evaluation.metrics import NAMES
@@ -81,11 +82,11 @@ def metrics(runs: list[Run], metric: str) -> pd.DataFrame:
 
 
 def across(found: Sequence[Comparison]) -> pd.DataFrame:
-    """One row a protocol: A, B, A - B with its 95% interval, p, people, and whether training noise is counted."""
+    """One row a protocol: A, B, A - B with its 95% interval, p, people, whether training noise is counted, and who is better."""
     rows = [
         {
             "protocol": c.protocol, "metric": c.metric, "n": c.users, "A": c.mean_a, "B": c.mean_b, "difference": c.difference,
-            "low": c.low, "high": c.high, "p": c.p, "seeds_counted": c.seeds_counted,
+            "low": c.low, "high": c.high, "p": c.p, "seeds_counted": c.seeds_counted, "who": verdict.better(c),
         }
         for c in found
     ]  # fmt: skip
@@ -163,6 +164,11 @@ def counted(counts: dict[str, int]) -> pd.DataFrame:
     """who is higher, people."""
     names = {"a": "A", "same": "the same place", "b": "B"}
     return pd.DataFrame({"higher with": list(names.values()), "people": [counts[key] for key in names]})
+
+
+def everyone(table: pd.DataFrame) -> pd.DataFrame:
+    """`versus.everyone` for reading and files: people counted from 1, as everywhere on screen."""
+    return table.assign(user=table["user"] + 1).rename(columns={"user": "person"})
 
 
 def people(table: pd.DataFrame) -> pd.DataFrame:
