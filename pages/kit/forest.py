@@ -1,5 +1,7 @@
 """A forest plot: differences with their intervals, one line a question. Pure: a table in, a plotly figure out."""
 
+import textwrap
+
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
@@ -16,7 +18,7 @@ def forest(table: pd.DataFrame, colours: Palette, name: str, row: str = "group",
     `table`: the columns `row` names, n, A, B, difference, low, high, who. With `family`, a column, rows of one family stand
     under its name.
     """
-    shown, heads = _placed(table.assign(**{row: table[row].map(safe)}), family)
+    shown, heads = _placed(table.assign(**{row: table[row].map(safe), "short": table[row].map(_short)}), family)
     clear = (shown["who"] != "").to_numpy()
     tone = np.where(shown["difference"] > 0, colours.cool[1], colours.warm[1])
     figure = go.Figure()
@@ -43,7 +45,7 @@ def forest(table: pd.DataFrame, colours: Palette, name: str, row: str = "group",
         title=f"{name}, A − B", range=[-1.1 * span, 1.55 * span], tickformat="+.2f" if span > 0.02 else "+.3f", nticks=6,
         zeroline=False, fixedrange=True,
     )  # fmt: skip
-    labels = dict(zip(shown["y"], shown[row], strict=True)) | {y: f"<b>{safe(text)}</b>" for y, text in heads.items()}
+    labels = dict(zip(shown["y"], shown["short"], strict=True)) | {y: f"<b>{safe(text)}</b>" for y, text in heads.items()}
     figure.update_yaxes(
         tickvals=list(labels), ticktext=list(labels.values()), fixedrange=True, showgrid=False, zeroline=False, range=[-0.7, top]
     )
@@ -59,3 +61,8 @@ def _placed(table: pd.DataFrame, family: str | None) -> tuple[pd.DataFrame, dict
     heights = down.max() - down
     heads = dict(zip(heights[starts.to_numpy()] + 1, table.loc[starts, family], strict=True))
     return table.assign(y=heights), heads
+
+
+def _short(name: str) -> str:
+    """One line that leaves room for the interval; the whole name is in the hover."""
+    return safe(textwrap.shorten(str(name), 44, placeholder=" …"))

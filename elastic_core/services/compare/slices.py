@@ -78,7 +78,8 @@ def forest(
     trained: tuple[bool, bool] = (True, True),
 ) -> pd.DataFrame:
     """One row a group: family, group, n, A, B, difference, its 95% interval, p, whether training noise is in them
-    (`seeds_counted`), p adjusted for all rows, and who may be called better then. `a`, `b`: the training seeds of two systems; `trained` as in compare_many."""
+    (`seeds_counted`), p adjusted for all rows, and who may be called better then. `a`, `b`: the training seeds of two systems;
+    `trained` as in compare_many."""
     left, right = (np.stack([report.values(protocol, metric) for report in side]) for side in (a, b))  # [seeds, users]
     rows = []
     for group in groups(dataset, a[0].split):  # type: ignore[arg-type]
@@ -88,8 +89,8 @@ def forest(
         rows.append(said | found._asdict())
     table = pd.DataFrame(rows)
     table["adjusted p"] = holm(table["p"].to_numpy())
-    rows = zip(table.itertuples(), table["adjusted p"], strict=True)
-    return table.assign(who=[verdict.better(row, adjusted) for row, adjusted in rows])  # type: ignore[arg-type]
+    asked = zip(table.itertuples(), table["adjusted p"], strict=True)
+    return table.assign(who=[verdict.better(row, adjusted) for row, adjusted in asked])  # type: ignore[arg-type]
 
 
 def remaining(table: pd.DataFrame) -> str:

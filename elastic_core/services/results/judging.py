@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from elastic_core import report
+from elastic_core.comparisons import needs_training
 from elastic_core.report import PAPER_COLUMN
 from elastic_core.runs import WEIGHTS, Run
 from elastic_core.services.results.systems import OWN, Group
@@ -20,8 +21,10 @@ SYSTEMS = (
     "system", "label", "seeds", "NDCG@10", "± 95%", "spread", "beside the baseline", "HR@10", "MRR@10", PAPER, "people",
     "parameters", "weights MB", "seconds", "device", "trained with", "runs",
 )  # fmt: skip
-DIFFERENCES = ("family", "system", "label", "seeds", "n", "A", "B", "difference", "low", "high", "p", "adjusted", "seeds_counted",
-               "who", "claim")  # fmt: skip
+DIFFERENCES = (
+    "family", "system", "short", "label", "seeds", "n", "A", "B", "difference", "low", "high", "p", "adjusted", "seeds_counted",
+    "who", "claim",
+)  # fmt: skip
 
 
 def standings(group: Group, protocol: str, compare: Asked) -> pd.DataFrame:
@@ -34,7 +37,8 @@ def standings(group: Group, protocol: str, compare: Asked) -> pd.DataFrame:
     found = found.rename(columns={PAPER_COLUMN: PAPER}) if PAPER_COLUMN in found else found.assign(**{PAPER: math.nan})
     labels = list(ranked)
     return found.assign(**{
-        "label": labels, "beside the baseline": [beside[label] for label in labels],
+        "label": labels, "seeds": pd.array([_trainings(ranked[label]) for label in labels], dtype="Int64"),
+        "beside the baseline": [beside[label] for label in labels],
         "weights MB": [_megabytes(ranked[label][0]) for label in labels],
         "trained with": [settings(ranked[label]) for label in labels],
         "spread": found["spread"].astype(float), PAPER: found[PAPER].astype(float),
@@ -42,9 +46,8 @@ def standings(group: Group, protocol: str, compare: Asked) -> pd.DataFrame:
 
 
 def under(systems: Systems, protocol: str) -> Systems:
-    """The systems all of whose runs were ranked under a protocol, on as many people as the first."""
-    found = {label: runs for label, runs in systems.items() if all(protocol in run.report().ranks for run in runs)}
-    return found
+    """The systems all of whose runs were ranked under a protocol."""
+    return {label: runs for label, runs in systems.items() if all(protocol in run.report().ranks for run in runs)}
 
 
 def baseline(systems: Systems, protocol: str, compare: Asked) -> dict[str, str]:
@@ -69,9 +72,10 @@ def _beside(name: str, claim: Claim) -> str:
     return f"{side} {name} by {abs(ahead):.4f}, {why}"
 
 
-def references(group: Group) -> list[str]:
-    """The labels of the systems that the others can be held against: each ELASTIC; where there is none, every system."""
-    return report.references(group.systems) or list(group.systems)
+def rivals(group: Group, table: pd.DataFrame) -> list[str]:
+    """The names in `standings` of the systems that the others can be held against: each ELASTIC; where there is none, any."""
+    ours = report.references(group.systems)
+    return table.loc[table["label"].isin(ours), "system"].tolist() or table["system"].tolist()
 
 
 def differences(group: Group, ours: str, protocol: str, compare: Asked) -> pd.DataFrame:
@@ -86,8 +90,10 @@ def differences(group: Group, ours: str, protocol: str, compare: Asked) -> pd.Da
                 continue
             found, name = claim.found, named(ours, systems[ours])
             better = {"A": f"{name} is better", "B": f"{claim.name} is better"}.get(claim.who, claim.words)
+            short = claim.name.partition(": ")[2] if family == "its own variants" else claim.name
             rows.append({
-                "family": FAMILIES[family], "system": claim.name, "label": label, "seeds": len(claim.runs), "n": found.users,
+                "family": FAMILIES[family], "system": claim.name, "short": short or claim.name, "label": label,
+                "seeds": len(claim.runs), "n": found.users,
                 "A": found.mean_a, "B": found.mean_b, "difference": found.difference, "low": found.low, "high": found.high,
                 "p": found.p, "adjusted": claim.adjusted, "seeds_counted": found.seeds_counted, "who": claim.who, "claim": better,
             })  # fmt: skip
@@ -124,12 +130,13 @@ def settings(runs: Sequence[Run]) -> str:
 
 def summary(table: pd.DataFrame, differences: pd.DataFrame, ours: str) -> str:
     """What may be said, in two sentences."""
-    once = int((table["seeds"] == 1).sum() - table["beside the baseline"].str.contains("baseline$").sum())
+    once = int((table["seeds"] == 1).sum())
     claimed = differences[differences["who"] != ""]
     ahead, behind = (claimed.loc[claimed["who"] == side, "system"].tolist() for side in ("A", "B"))
     said = [f"{ours} may be called better than {_listed(ahead)}"] if ahead else []
     said += [f"worse than {_listed(behind)}"] if behind else []
-    first = " and ".join(said) if said else f"No difference between {ours} and any of the {len(differences)} others may be claimed"
+    nothing = f"No difference between {ours} and any of the {len(differences)} others may be claimed"
+    first = " and ".join(said) or nothing
     rest = len(differences) - len(claimed)
     middle = f"; of the other {rest} nothing may be claimed." if said and rest else "."
     last = f" {once} of {len(table)} systems were trained once, so nothing is claimed of them." if once > 0 else ""
@@ -140,10 +147,12 @@ def _listed(names: Sequence[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)
 
 
+def _trainings(runs: Sequence[Run]) -> int | None:
+    return len(runs) if needs_training(runs[0]) else None
+
+
 def _megabytes(run: Run) -> float:
     try:
         return (run.path / WEIGHTS).stat().st_size / 1e6
     except OSError:
         return math.nan
-
-

@@ -20,10 +20,10 @@ OWN = "own"  # in the label of what is no named run: `elastic (own: local-3)`
 
 @dataclass
 class Group:
-    """What was tested on one data set. `key` is what an address calls it, `hash` what its events are."""
+    """What was tested on one data set. `key` is what an address calls it, `title` people, `hash` what its events are."""
 
     key: str
-    name: str
+    title: str
     hash: str
     systems: Systems = field(default_factory=dict)
     people: int = 0
@@ -46,11 +46,14 @@ def groups(runs: Sequence[Run]) -> tuple[list[Group], list[Unreadable]]:
             faults.append(Unreadable(run.path, str(error)))
             continue
         group.people = len(report.users)
-        if not group.name:
-            group.name = str((run.last("start") or {}).get("data") or run.config.data.source)
+        if not group.title:
+            group.title = str((run.last("start") or {}).get("data") or run.config.data.source)
             group.key = row.data if row is not None else report.data_hash
     for group in found.values():
         group.systems = {label: group.systems[label] for label in sorted(group.systems, key=standing)}
+    titles = [group.title for group in found.values()]
+    for group in found.values():
+        group.title += f", {group.key}" if titles.count(group.title) > 1 else ""
     return sorted(found.values(), key=lambda group: (-len(group.systems), group.key)), faults
 
 
