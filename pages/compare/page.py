@@ -89,6 +89,7 @@ def verdict() -> None:
     st.caption(
         f"{metric}, test split, {main.users:,} people, the {words.one} kept back ranked against {against}. {note}"
         + shell.plain(" ".join(standings.seeds(runs, run, protocol, metric) for run in (now.run, other)))
+        + " This pair alone was asked; asked together with all others (Results), p is adjusted for their number."
     )
 
 
@@ -182,7 +183,7 @@ def all_runs() -> None:
 def tradeoffs() -> None:
     names = standings.QUANTITIES
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        x = st.selectbox("Across", list(names), index=list(names).index("seconds per epoch"), key=ACROSS,
+        x = st.selectbox("Across", list(names), index=list(names).index("parameters"), key=ACROSS,
                          bind="query-params", disabled=shell.locked(ACROSS), width=200)  # fmt: skip
         y = st.selectbox("Up", list(names), key=UP, bind="query-params",
                          disabled=shell.locked(UP), width=200)  # fmt: skip

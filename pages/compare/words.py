@@ -44,10 +44,10 @@ RUNS = About(
 TRADE = About(
     "What does accuracy cost?",
     "Any two quantities of the tested runs on this data; the bubble’s area is the number of parameters. Training seconds are "
-    "from the run’s own log. Coverage, popularity and scoring time need everybody’s ten. The benchmark is of the "
-    "kind of model (random weights) at the measured length nearest to the run’s.",
-    "Seconds of runs from different machines cannot be compared; point at a bubble for its machine. Parameters include the "
-    "item table.",
+    "from the run’s own log, by the clock. Coverage, popularity and scoring time need everybody’s ten. The benchmark is of the "
+    "kind of model (random weights) at the measured length nearest to the run’s, in time of the processor.",
+    "Training seconds hold whatever else the machine did at that time: two runs of one model can lie far apart, so they rank no "
+    "models; nor can those of different machines be compared (point at a bubble). Parameters include the item table.",
     test="tests/test_versus.py::test_shipped_runs_on_the_same_data_stand_in_one_table",
 )
 LISTS = About(

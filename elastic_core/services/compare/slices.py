@@ -90,7 +90,7 @@ def forest(
     table = pd.DataFrame(rows)
     table["adjusted p"] = holm(table["p"].to_numpy())
     asked = zip(table.itertuples(), table["adjusted p"], strict=True)
-    return table.assign(who=[verdict.better(row, adjusted) for row, adjusted in asked])  # type: ignore[arg-type]
+    return table.assign(who=[verdict.better(row, adjusted) for row, adjusted in asked])
 
 
 def remaining(table: pd.DataFrame) -> str:

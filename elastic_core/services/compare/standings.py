@@ -27,10 +27,10 @@ QUANTITIES = {
     "HR@10": "HR@10",
     "MRR@10": "MRR@10",
     "parameters": "parameters",
-    "seconds per epoch": "seconds per epoch of training",
-    "training seconds": "seconds of training",
-    "scoring time": "milliseconds per person to score, measured here",
-    "benchmark time": "milliseconds per history in the shipped benchmark",
+    "seconds per epoch": "seconds per epoch of training, by the clock of a machine that did other things too",
+    "training seconds": "seconds of training, by the clock of a machine that did other things too",
+    "scoring time": "milliseconds of the processor per person to score, measured here",
+    "benchmark time": "milliseconds of the processor per history in the shipped benchmark",
     "coverage": "coverage: share of the catalogue in anybody’s ten",
     "popularity": "popularity: training events of a recommended item",
 }
@@ -138,8 +138,8 @@ def _quantities(run: Run, protocol: str, listed: Lists | None, dataset: Dataset,
 
 
 def benchmark(run: Run, latencies: list[Row]) -> float:
-    """Milliseconds per history of this run's kind of model: last row, forward, at the measured length nearest to its own,
-    and nearest to its k and √K where it has them. Not the run itself: random weights, another catalogue."""
+    """Milliseconds of the processor per history of this run's kind of model: last row, forward, at the measured length nearest
+    to its own, and nearest to its k and √K where it has them. Not the run itself: random weights, another catalogue."""
     model = run.config.model
     forms = models.model_class(model.name).forms
     agree = {form: sum(getattr(model, key) == value for key, value in wanted.items()) for form, wanted in forms.items()}
@@ -149,7 +149,7 @@ def benchmark(run: Run, latencies: list[Row]) -> float:
         return float("nan")
     k = getattr(model, "k", 0)
     near = min(rows, key=lambda r: (abs(r.length - model.length), abs(r.k - k), r.threads, r.date))
-    return 1e3 * near.median / near.batch
+    return 1e3 * near.processor / near.batch
 
 
 def shipped_latencies(checkpoints: Path) -> list[Row]:

@@ -161,8 +161,8 @@ def _recovered(group: Group, system: str, rows: list[Row]) -> Finding:
     n, mine = rows[0].events, statistics.fmean(row.trained for row in rows)
     told = ", ".join(f"{name} {value:.3f}" for name, value in means.items())
     start = (
-        f"{group.title}, {system}: the expert that reads an event tells its interest with {mine:.3f} (adjusted mutual information, "
-        f"1 is all; {n:,} events); {told}"
+        f"{group.title}, {system}: the expert that reads an event tells its interest with {mine:.3f} (adjusted mutual "
+        f"information, 1 is all; {n:,} events); {told}"
     )
     return _finding(start, "beyond the best of these", ahead, 0.0, 0.0, group, rows, n)
 
