@@ -5,7 +5,7 @@ import streamlit as st
 
 from elastic_core.errors import InputError
 from elastic_core.services.learned import meaning, verdicts
-from elastic_core.services.learned.verdicts import Verdict
+from elastic_core.services.learned.verdicts import Finding, Verdict
 from pages.frame import shell
 from pages.kit import judged, view
 from pages.learned import answers, words
@@ -15,34 +15,38 @@ ICONS = {
     "yes": ":material/check:", "in part": ":material/rule:", "it depends": ":material/alt_route:", "no": ":material/close:",
     "not known": ":material/help:",
 }  # fmt: skip
+SAID = {"in part": "Yes, in part"}
 SCREENS = {"results": "results/page.py", "speed": "speed/page.py", "experts": "experts/page.py"}
 
 
 def card(each: Verdict) -> None:
-    with st.container(border=True, key=f"lrn_card_{each.key}"):
+    with st.container(border=True, key=f"lrn_card_{each.key}", gap="xsmall"):
         with st.container(horizontal=True, vertical_alignment="center"):
             st.markdown(f"**{each.question}**", width="stretch")
-            st.badge(each.answer.capitalize(), icon=ICONS[each.answer], color=COLOURS[each.answer])
-        for finding in each.findings:
-            sign = f"{ICONS[finding.answer]} " if len(each.findings) > 1 else ""
-            st.markdown(f"- {sign}{shell.plain(finding.sentence)}")
-        if each.absent:
-            st.markdown(f"- {ICONS['not known']} {shell.plain(each.absent)}")
-        st.caption(f"What would change our mind: {each.change}")
+            st.badge(SAID.get(each.answer, each.answer.capitalize()), icon=ICONS[each.answer], color=COLOURS[each.answer])
+        st.markdown(shell.plain(each.line))
         with st.container(horizontal=True, vertical_alignment="center"):
-            data = next((finding.data for finding in each.findings if finding.data), "")
+            first = each.findings[0] if each.findings else None
+            panel = st.expander("All its numbers, and what would change our mind", key=f"lrn_more_{each.key}", width="stretch")
             if st.button("What it stands on", icon=":material/arrow_forward:", key=f"lrn_go_{each.key}", type="tertiary",
-                         on_click=lead, args=(each.screen, data)):  # fmt: skip
+                         on_click=lead, args=(each.screen, first)):  # fmt: skip
                 shell.go(SCREENS[each.screen])
+        with panel:
+            lines = [f"{ICONS[finding.answer]} {shell.plain(finding.sentence)}" for finding in each.findings]
+            lines += [f"{ICONS['not known']} {shell.plain(each.absent)}"] if each.absent else []
+            st.markdown("\n".join(f"- {line}" for line in lines))
+            st.markdown(f"**What would change our mind:** {each.change}")
             if each.command:
-                with st.popover("What would measure it", icon=":material/terminal:", type="tertiary", key=f"lrn_how_{each.key}"):
-                    st.code(each.command, language="bash", wrap_lines=True)
+                st.caption("This would measure what is missing:")
+                st.code(each.command, language="bash", wrap_lines=True)
 
 
-def lead(screen: str, data: str) -> None:
+def lead(screen: str, first: Finding | None) -> None:
     """Sets the other page to what the verdict is about."""
-    if screen == "results" and data and not shell.locked("res_data"):
-        st.session_state["res_data"] = data
+    if screen == "results" and first is not None:
+        for key, value in (("res_data", first.data), ("res_protocol", verdicts.PROTOCOL), ("res_ours", first.system)):
+            if not shell.locked(key):
+                st.session_state[key] = value
 
 
 def measure() -> None:
@@ -68,7 +72,10 @@ def measure() -> None:
 
 now = st.session_state.get(shell.CONTEXT)  # none where no run opens: kept ranks can be read all the same
 st.title("What did we learn?", anchor=False)
-st.write("What the runs in this folder show, and what they do not. Every sentence is written from their numbers as you read it.")
+st.write(
+    "What the runs in this folder show, and what they do not; every sentence is written from their numbers as you read it. "
+    "Differences are of NDCG@10 on the test, ranked against all items that a person has not met."
+)
 groups, _ = judged.groups(shell.RUNS)
 rows = answers.meaning(shell.RUNS)
 head = st.empty()

@@ -17,7 +17,7 @@ DATA, PROTOCOL, OURS, SYSTEM, TABLE, ROWS = "res_data", "res_protocol", "res_our
 COMPARE = "compare/page.py"
 Number, Text = st.column_config.NumberColumn, st.column_config.TextColumn
 COLUMNS = {
-    "system": Text("System", pinned=True, width=270),
+    "system": Text("System", pinned=True, width=220),
     "NDCG@10": Number("NDCG@10", format="%.4f", width=75),
     "± 95%": Number("± 95%", format="%.4f", width=65, help="Over people"),
     "beside the baseline": Text("Beside the best baseline", width=330),

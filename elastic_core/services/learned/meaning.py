@@ -33,7 +33,7 @@ from elastic_core.runs import MOST_WEIGHTS, WEIGHTS, Run
 from elastic_core.services import public
 from elastic_core.services.learned.verdicts import Answer, Finding, Verdict
 from elastic_core.services.results.systems import Group
-from elastic_core.tables import named
+from elastic_core.tables import VARIANTS, named
 
 SMALL = 0.1  # of a person's experts: a surplus over a stranger that is surely below this is called none
 T = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776}  # 97.5% of Student's t by the number of trainings; more are taken for 5
@@ -134,6 +134,7 @@ def verdicts(groups: Sequence[Group], rows: dict[str, Row]) -> list[Verdict]:
         (group, named(label, runs), [rows[run.name] for run in runs if run.name in rows])
         for group in groups
         for label, runs in group.systems.items()
+        if label not in VARIANTS
     ]
     measured = [each for each in measured if each[2]]
     planted = [each for each in measured if not math.isnan(each[2][0].trained)]
@@ -164,7 +165,7 @@ def _recovered(group: Group, system: str, rows: list[Row]) -> Finding:
         f"{group.title}, {system}: the expert that reads an event tells its interest with {mine:.3f} (adjusted mutual "
         f"information, 1 is all; {n:,} events); {told}"
     )
-    return _finding(start, "beyond the best of these", ahead, 0.0, 0.0, group, rows, n)
+    return _finding(start, "beyond the best of these", ahead, 0.0, 0.0, group, system, rows, n)
 
 
 def _gauged(group: Group, system: str, rows: list[Row]) -> Finding:
@@ -179,23 +180,22 @@ def _gauged(group: Group, system: str, rows: list[Row]) -> Finding:
     )
     over_people = 1.96 / math.sqrt(rows[0].people)  # a difference of two shares has a standard deviation of 1 at most
     ahead = [row.quarter - row.quarter_stranger for row in rows]
-    return _finding(start, "beyond the stranger", ahead, over_people, SMALL, group, rows, rows[0].people)
+    return _finding(start, "beyond the stranger", ahead, over_people, SMALL, group, system, rows, rows[0].people)
 
 
 def _finding(
-    start: str, beyond: str, ahead: list[float], wide: float, small: float, group: Group, rows: list[Row], n: int
+    start: str, beyond: str, ahead: list[float], wide: float, small: float, group: Group, system: str, rows: list[Row], n: int
 ) -> Finding:
     """Over trainings by Student's t, and `wide` more for people. Surely below `small` is none; one training claims nothing."""
-    mean, runs = statistics.fmean(ahead), tuple(row.run for row in rows)
+    mean, runs, where = statistics.fmean(ahead), tuple(row.run for row in rows), f"{group.title}, {system}"
     if len(ahead) < 2:
-        return Finding(
-            "not known", f"{start}: {mean:+.3f} {beyond}; trained once, so not known.", group.key, group.title, runs, mean, n=n
-        )
+        once = f"{start}: {mean:+.3f} {beyond}; trained once, so not known."
+        return Finding("not known", once, group.key, where, system, runs, mean, n=n)
     half = T[min(len(ahead), 5)] * statistics.stdev(ahead) / math.sqrt(len(ahead)) + wide
     low, high = mean - half, mean + half
-    answer: Answer = "yes" if low > 0 else "no" if high < max(small, 0) or high < 0 else "not known"
+    answer: Answer = "yes" if low > 0 else "no" if high < small else "not known"
     numbers = f"{mean:+.3f} {beyond} (95% {low:+.3f} to {high:+.3f}, {len(ahead)} trainings)"
-    return Finding(answer, f"{start}: {numbers}.", group.key, group.title, runs, mean, low, high, n)
+    return Finding(answer, f"{start}: {numbers}.", group.key, where, system, runs, mean, low, high, n)
 
 
 def main() -> None:

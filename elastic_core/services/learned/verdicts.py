@@ -5,6 +5,7 @@ benchmark rows, or from a measurement of a model's memory. An interval that incl
 then the sentence says which difference would have been found.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ from elastic_core.report import references
 from elastic_core.reproduce import rows
 from elastic_core.services.results.systems import OWN, Group
 from elastic_core.services.speed import curves
+from elastic_core.tables import named
 
 Answer = Literal["yes", "in part", "it depends", "no", "not known"]
 Screen = Literal["results", "compare", "speed", "experts", "map", "traffic"]
@@ -33,12 +35,21 @@ class Finding:
     answer: Answer
     sentence: str
     data: str = ""  # key of its group
-    where: str = ""  # and its title
+    where: str = ""  # what it was asked of, in words
+    system: str = ""  # what is A in the Results screen
     runs: tuple[str, ...] = ()
     difference: float = float("nan")
     low: float = float("nan")
     high: float = float("nan")
     n: int = 0
+
+    @property
+    def brief(self) -> str:
+        """`MovieLens-100K (+0.0150, 95% +0.0039 to +0.0261, n = 943)`; where it is not known, what would have been found."""
+        if math.isnan(self.low):
+            return f"{self.where} ({self.difference:+.4f}, n = {self.n:,}, trained once)"
+        could = f"; {power.of_interval(self.low, self.high):.4f} would have been found" if self.answer == "not known" else ""
+        return f"{self.where} ({self.difference:+.4f}, 95% {self.low:+.4f} to {self.high:+.4f}, n = {self.n:,}{could})"
 
 
 @dataclass(frozen=True)
@@ -65,6 +76,19 @@ class Verdict:
         (only,) = known
         return "in part" if only == "yes" and unknown else only
 
+    @property
+    def line(self) -> str:
+        """All of it in one sentence: every answer with its data, the first of each with difference, interval and n."""
+        parts = []
+        for answer in ("yes", "no", "it depends", "not known"):
+            mine = [finding for finding in self.findings if finding.answer == answer]
+            if mine and not mine[0].where:
+                return mine[0].sentence
+            if mine:
+                parts.append(f"{answer} on {_listed([mine[0].brief, *(finding.where for finding in mine[1:])])}")
+        said = "; ".join(parts)
+        return f"{said[:1].upper()}{said[1:]}." if said else self.absent
+
 
 @dataclass(frozen=True)
 class Pair:
@@ -78,9 +102,9 @@ class Pair:
 
 
 PAIRS = (
-    Pair("baseline", "Does ELASTIC beat counting what follows what?", "elastic", FLOOR,
+    Pair("baseline", "Does ELASTIC beat co-occurrence, which only counts what follows what?", "elastic", FLOOR,
          "More people: the interval is as wide as it is because of them. A baseline that counts better would turn a yes round."),
-    Pair("slots-baseline", "Does ELASTIC with interest slots beat counting?", "elastic-slots", FLOOR,
+    Pair("slots-baseline", "Does ELASTIC with interest slots beat co-occurrence?", "elastic-slots", FLOOR,
          "More people, or a baseline that counts better."),
     Pair("sasrec", "Does ELASTIC beat SASRec?", "elastic", "sasrec",
          "SASRec tuned further, or longer histories; on MovieLens-1M, trainings with seeds and without a limit of minutes."),
@@ -130,7 +154,8 @@ def _finding(pair: Pair, group: Group, a: str, b: str, row: pd.Series) -> Findin
     runs = tuple(run.name for label in (a, b) for run in group.systems[label])
 
     def said(answer: Answer, why: str) -> Finding:
-        return Finding(answer, f"{start}: {why}.", group.key, group.title, runs, difference, low, high, int(row["n"]))
+        where, ours = f"{group.title}{recipe}", named(a, group.systems[a])
+        return Finding(answer, f"{start}: {why}.", group.key, where, ours, runs, difference, low, high, int(row["n"]))
 
     if row["who"]:
         return said("yes", "better") if row["who"] == "A" else said("no", "worse")
@@ -173,7 +198,9 @@ def faster(checkpoints: Path) -> Verdict:
 def counted(verdicts: Sequence[Verdict]) -> str:
     """`Of 9 questions: 1 yes, 3 in part, …`."""
     counts = {answer: sum(each.answer == answer for each in verdicts) for answer in get_args(Answer)}
-    return f"Of {len(verdicts)} questions: " + ", ".join(f"{count} {answer}" for answer, count in counts.items() if count) + "."
+    said = {"in part": "yes in part"}
+    parts = [f"{count} {said.get(answer, answer)}" for answer, count in counts.items() if count]
+    return f"Of {len(verdicts)} questions: {', '.join(parts)}."
 
 
 def unknown(verdicts: Sequence[Verdict]) -> list[str]:
