@@ -96,7 +96,7 @@ def test_experts_must_beat_every_null_in_every_way_and_several_trainings(tmp_pat
         return [each.answer for each in meaning.verdicts(groups, {run.name: row(run, **values) for run in runs})]
 
     assert ask(trained=0.8, quarter=0.5, quarter_stranger=0.1) == ["yes", "yes"]
-    assert ask(trained=0.8, noise_values=0.81, quarter=0.1, quarter_stranger=0.1) == ["no", "no"]
+    assert ask(trained=0.8, noise_values=0.81, quarter=0.12, quarter_stranger=0.1) == ["no", "no"]
     assert ask(trained=math.nan, quarter=0.2, quarter_stranger=0.1)[0] == "not known", "no truth, no score"
     once = meaning.verdicts(groups, {runs[0].name: row(runs[0], trained=0.8)})
     assert [each.answer for each in once] == ["not known", "not known"] and "trained once" in once[0].findings[0].sentence
