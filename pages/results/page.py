@@ -59,7 +59,7 @@ def systems(table: pd.DataFrame) -> None:
     alt = f"{len(table)} systems under {protocol}: NDCG@10 with interval and seeds, beside the baseline, costs, settings and runs"
     view.table(
         TABLE, shown, words.STANDINGS, alt, column_config={name: COLUMNS[name] for name in shown}, on_select=picked,
-        selection_mode="single-row", height=min(38 + 35 * len(table), 318),
+        selection_mode="single-row", placeholder="–", height=min(38 + 35 * len(table), 318),
     )  # fmt: skip
     if judging.PAPER in shown:
         st.caption(judging.PAPER_NOTE)
@@ -73,7 +73,7 @@ def lead_on(table: pd.DataFrame, ours: str) -> None:
         run, mine = group.systems[row["label"]][0].name, group.systems[label_of(table, ours)][0].name
         held = shell.locked("run")
         st.button(
-            "Open its run", icon=":material/open_in_new:", key="res_open", on_click=shell.choose, args=(run,), disabled=held,
+            "Open its run", icon=":material/open_in_new:", key="res_open", on_click=open_run, args=(run,), disabled=held,
             help="It becomes the app’s run, on every page.",
         )  # fmt: skip
         beside = st.button(
@@ -85,6 +85,11 @@ def lead_on(table: pd.DataFrame, ours: str) -> None:
     st.caption(f"**{shell.plain(name)}**: {shell.plain(row['trained with'])}. Runs: {shell.plain(row['runs'])}.")
     if beside:
         shell.go(COMPARE)
+
+
+def open_run(name: str) -> None:
+    shell.choose(name)
+    st.toast(f"The app shows {shell.plain(name)} now, on every page.", icon=":material/check:")
 
 
 def side_by_side(a: str, b: str) -> None:
