@@ -15,7 +15,7 @@ from pathlib import Path
 import pandas as pd
 
 from elastic_core import disk, text
-from elastic_core.comparisons import average
+from elastic_core.comparisons import average, compare_runs
 from elastic_core.errors import InputError
 from elastic_core.evaluation.candidates import PROTOCOLS
 from elastic_core.reproduce import rows
@@ -24,6 +24,8 @@ from elastic_core.tables import (
     NO_RANKS,
     OURS,
     VARIANTS,
+    Asked,
+    Claim,
     Systems,
     called,
     claims,
@@ -80,17 +82,10 @@ def measured(systems: Systems, protocol: str) -> pd.DataFrame:
 def differences(systems: Systems, protocol: str) -> pd.DataFrame:
     """Each ELASTIC minus every other system, NDCG@10; its own variants are adjusted for among themselves, peers likewise."""
     lines = []
-    for ours in systems:
-        kind, _, recipe = ours.partition(" ")
-        if kind not in OURS or ours in VARIANTS:
-            continue
-        later = OURS[OURS.index(kind) :]  # each pair once
-        own = [label for label in systems if label in VARIANTS and label.startswith(f"{kind} (")]
-        alike = [label for label in systems if label not in VARIANTS and rival(label, recipe)]
-        rivals = [label for label in alike if label.split(" ")[0] not in later]
-        for family, part in (("peers", rivals), ("its own variants", own)):
-            peers = [(named(label, systems[label]), systems[label]) for label in part]
-            for claim in claims(systems[ours], peers, protocol):
+    for ours in references(systems):
+        kind = ours.split(" ")[0]
+        for family, part in families(systems, ours).items():
+            for _, claim in against(systems, ours, part, protocol):
                 if claim.found is None:
                     continue
                 better = {"A": f"{called(kind)} is better", "B": f"{claim.name} is better"}.get(claim.who, claim.words)
@@ -100,6 +95,30 @@ def differences(systems: Systems, protocol: str) -> pd.DataFrame:
                     "high": claim.found.high, "p": claim.found.p, "p adjusted": claim.adjusted, "claim": better,
                 })  # fmt: skip
     return pd.DataFrame(lines)
+
+
+def references(systems: Systems) -> list[str]:
+    """The systems that the others are compared with: every ELASTIC that is no variant."""
+    return [label for label in systems if label.split(" ")[0] in OURS and label not in VARIANTS]
+
+
+def families(systems: Systems, ours: str) -> dict[str, list[str]]:
+    """What one of ours is compared with, by question; every pair once."""
+    kind, _, recipe = ours.partition(" ")
+    later = OURS[OURS.index(kind) :]
+    alike = [label for label in systems if label not in VARIANTS and rival(label, recipe)]
+    return {
+        "peers": [label for label in alike if label.split(" ")[0] not in later],
+        "its own variants": [label for label in systems if label in VARIANTS and label.startswith(f"{kind} (")],
+    }
+
+
+def against(
+    systems: Systems, ours: str, others: Sequence[str], protocol: str, compare: Asked = compare_runs
+) -> list[tuple[str, Claim]]:
+    """The label of each of the others, and what may be claimed of `ours` against it, adjusted for them all."""
+    peers = [(named(label, systems[label]), systems[label]) for label in others]
+    return list(zip(others, claims(systems[ours], peers, protocol, compare), strict=True))
 
 
 def joined(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:

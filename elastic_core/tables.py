@@ -4,7 +4,7 @@
 """
 
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -35,7 +35,6 @@ CONTROLS = {
     "shan (sma)": "SHAN + SMA",
 }
 OURS = ("elastic", "elastic-slots")
-LEVEL = 0.05
 ELASTIC_VARIANTS = {
     "dispatch-none": "no dispatcher (self-attention, the experts as extra keys)",
     "no-local": "no local convolution (ours)",
@@ -230,13 +229,16 @@ class Claim(NamedTuple):
         return verdict.NO_CLAIM if self.found.seeds_counted else verdict.ONE_RUN
 
 
-def claims(runs: list[Run], peers: list[tuple[str, list[Run]]], protocol: str) -> list[Claim]:
+Asked = Callable[[Sequence[Run], Sequence[Run], str], Comparison | None]
+
+
+def claims(runs: list[Run], peers: list[tuple[str, list[Run]]], protocol: str, compare: Asked = compare_runs) -> list[Claim]:
     """A system against each of its peers (names and runs) under one protocol, NDCG@10, adjusted for how many there are."""
-    found = [compare_runs(runs, of, protocol) if reports_of(runs) and reports_of(of) else None for _, of in peers]
+    found = [compare(runs, of, protocol) if all(run.has_report for run in (*runs, *of)) else None for _, of in peers]
     counted = [i for i, each in enumerate(found) if each is not None and each.seeds_counted]
     adjusted = np.full(len(found), np.nan)
     adjusted[counted] = holm(np.array([each.p for each in found if each is not None and each.seeds_counted]))
-    who = [verdict.better(each) if each is not None and p <= LEVEL else "" for each, p in zip(found, adjusted, strict=True)]
+    who = [verdict.better(each, p) if each is not None else "" for each, p in zip(found, adjusted, strict=True)]
     return [Claim(*pair, each, float(p), w) for pair, each, p, w in zip(peers, found, adjusted, who, strict=True)]
 
 

@@ -30,13 +30,16 @@ page = st.navigation(
             st.Page("data/page.py", title="Data", icon=":material/database:", url_path="data"),
         ],
         "Judge": [
+            st.Page("learned/page.py", title="What we learned", icon=":material/fact_check:", url_path="learned"),
+            st.Page("results/page.py", title="Results", icon=":material/leaderboard:", url_path="results"),
             st.Page("speed/page.py", title="Speed", icon=":material/speed:", url_path="speed"),
             st.Page("compare/page.py", title="Compare", icon=":material/balance:", url_path="compare"),
         ],
         "Reference": [
             st.Page("method/page.py", title="Method", icon=":material/menu_book:", url_path="method"),
         ],
-    }
+    },
+    expanded=True,  # else more than twelve screens hide behind a button
 )
 present.enlarge()
 sidebar.sidebar()

@@ -108,7 +108,7 @@ def test_a_screen_is_one_room() -> None:
 
 
 # Beside a model's own file: configurations, result rows, the paper's tables and the pages that quote both.
-TOLD = r"services/(method/\w+|keys/gate|tour/answers|speed/\w+)"
+TOLD = r"services/(method/\w+|keys/gate|tour/answers|speed/\w+|learned/verdicts)"
 NAMING = rf"elastic_core/(models/.*|recipes|report|reproduce|tables|{TOLD})\.py"
 NAMING_PAGES = r"pages/speed/(charts|parts)\.py"
 

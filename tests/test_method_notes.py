@@ -18,6 +18,7 @@ from elastic_core.reproduce import VARIANTS, rows
 from elastic_core.runs import CONFIG, Run
 from elastic_core.services.method import effects, notes
 from elastic_core.services.method.effects import measured, table_3
+from elastic_core.services.speed import curves
 
 ROOT = Path(__file__).resolve().parents[1]
 RUNS = ROOT / "checkpoints"
@@ -112,6 +113,13 @@ def test_live_checks() -> None:
     assert effects.of_peeking() == effects.of_peeking()
     for missing in (effects.of_printed(None), effects.of_balance(None)):
         assert "Choose a run" in missing.text
-    speed = effects.of_speed(RUNS / "benchmarks" / "latency.csv")
-    assert "times faster" in speed.text and not speed.command
-    assert effects.of_speed(RUNS / "benchmarks" / "nothing.csv").command.startswith("python -m elastic_core bench")
+
+
+def test_speeds_are_those_that_the_speed_screen_opens_with(tmp_path: Path) -> None:
+    """One thread and the same shortcut for both sides; it says so."""
+    speed = effects.of_speed(RUNS)
+    table, column = curves.usual(curves.shipped(RUNS))
+    assert set(table["threads"]) == {1} and "1 thread," in speed.text and not speed.command
+    assert f"1/{curves.versus(table, 'elastic', 'sasrec-fused', column)[1024]:.1f} of fused" in speed.text
+    assert f"1/{curves.versus(table, 'elastic-two-way', 'sasrec-eager', column)[1024]:.1f} of the time" in speed.text
+    assert effects.of_speed(tmp_path).command.startswith("python -m elastic_core bench")

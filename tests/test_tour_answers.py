@@ -1,5 +1,7 @@
 """The tour's answers against the plain way of counting."""
 
+import dataclasses
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -57,7 +59,20 @@ def test_strongest_expert_and_load(asked: Asked) -> None:
 
 
 def test_seeds_are_compared_by_name(asked: Asked, tmp_path: Path) -> None:
-    assert answers.seeds(asked).option == 1 and "only one seed" in answers.seeds(asked).reason
+    assert answers.seeds(asked).option is None and "only one seed" in answers.seeds(asked).reason
+
+
+def test_neighbours_of_many_experts_are_judged_in_bounded_memory() -> None:
+    values = np.random.default_rng(0).normal(size=(6_000, 4)).astype(np.float32)
+    tracemalloc.start()
+    kept = answers.neighbours_kept(values, values[:, :2], 15)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert 0 < kept < 0.5 and most < 150e6, "all distances of 6,000 would be 290 MB"
+
+
+def test_what_was_not_measured_is_no_answer(asked: Asked, tmp_path: Path) -> None:
+    assert answers.faster_when(dataclasses.replace(asked, checkpoints=tmp_path)).option is None
 
 
 def test_who_is_better_is_answered_only_where_training_noise_is_counted(asked: Asked) -> None:

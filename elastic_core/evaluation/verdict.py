@@ -1,13 +1,15 @@
 """What a comparison allows to be said, in words: the only place that decides whether A may be called better than B.
 
-Only where the interval, with the noise of training in it, leaves out 0. A system that was trained once may be ahead by luck of
-its seed, so for it there are numbers and no claim.
+Only where the interval, with the noise of training in it, leaves out 0, and where the question was one of several asked together
+its p still lies below `LEVEL` after Holm's adjustment for them all. A system that was trained once may be ahead by luck of its
+seed, so for it there are numbers and no claim.
 """
 
 from typing import Literal, Protocol
 
 ONE_RUN = "one run: training noise not counted"
 NO_CLAIM = "no difference can be claimed"
+LEVEL = 0.05
 
 
 class Interval(Protocol):
@@ -33,9 +35,11 @@ class Counted(Interval, Protocol):
     def users(self) -> int: ...
 
 
-def better(found: Interval) -> Literal["A", "B", ""]:
-    """Who may be called better, if anybody. An interval of NaN claims nothing."""
-    if not found.seeds_counted:
+def better(found: Interval, adjusted: float | None = None) -> Literal["A", "B", ""]:
+    """Who may be called better, if anybody. An interval of NaN claims nothing.
+
+    `adjusted`: its p after the adjustment for all that was asked together; None for a question that was asked alone."""
+    if not found.seeds_counted or (adjusted is not None and not adjusted < LEVEL):
         return ""
     return sign(found.low, found.high)
 

@@ -4,62 +4,11 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from elastic_core.evaluation import verdict
 from elastic_core.text import figure as safe
 from pages.kit.plot import Palette
 
 LAYOUT = {"margin": {"l": 8, "r": 8, "t": 8, "b": 8}, "dragmode": False, "hovermode": "closest", "showlegend": False}
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "star", "hexagon", "x")
-
-
-def differences(table: pd.DataFrame, colours: Palette, name: str, row: str = "group", family: str | None = None) -> go.Figure:
-    """A minus B with its interval, one line a row, zero marked. Filled where a difference may be claimed, else hollow.
-
-    With `family`, a column, rows of one family stand under its name.
-    """
-    shown, heads = _placed(table.assign(**{row: table[row].map(safe)}), family)
-    clear = np.array([verdict.better(each) != "" for each in shown.itertuples()])
-    tone = np.where(shown["difference"] > 0, colours.cool[1], colours.warm[1])
-    figure = go.Figure()
-    figure.add_vline(x=0, line={"color": colours.text, "width": 1})
-    for i, (low, high, y) in enumerate(shown[["low", "high", "y"]].itertuples(index=False)):
-        line = {"color": tone[i], "width": 3 if clear[i] else 1.5}
-        figure.add_scatter(x=[low, high], y=[y, y], mode="lines", hoverinfo="skip", line=line)
-    figure.add_scatter(
-        x=shown["difference"], y=shown["y"], mode="markers", customdata=shown[[row, "n", "low", "high", "A", "B"]],
-        marker={"size": 10, "color": np.where(clear, tone, colours.ground), "line": {"color": tone, "width": 2}},
-        hovertemplate="<b>%{customdata[0]}</b><br>A %{customdata[4]:.4f}, B %{customdata[5]:.4f}<br>A − B %{x:+.4f} "
-        "(%{customdata[2]:+.4f} to %{customdata[3]:+.4f})<br>%{customdata[1]:,} people<extra></extra>",
-    )  # fmt: skip
-    quiet = {"showarrow": False, "font": {"size": 11, "color": colours.muted}}
-    notes = [
-        quiet | {"x": 1, "xref": "paper", "xanchor": "right", "y": y, "text": f"n = {n:,}", "xshift": 4}
-        for n, y in shown[["n", "y"]].itertuples(index=False)
-    ]
-    span, top = float(max(shown["high"].max(), -shown["low"].min(), 1e-4)), float(shown["y"].max()) + (1.6 if heads else 0.7)
-    for text, anchor, shift in (("◀ B ahead", "right", -6), ("A ahead ▶", "left", 6)):
-        notes.append(quiet | {"x": 0, "y": top, "yanchor": "bottom", "xanchor": anchor, "text": text, "xshift": shift})
-    figure.update_layout(LAYOUT, height=92 + int(25 * top), margin={"l": 8, "r": 8, "t": 26, "b": 8}, annotations=notes)
-    figure.update_xaxes(
-        title=f"{name}, A − B", range=[-1.1 * span, 1.55 * span], tickformat="+.2f" if span > 0.02 else "+.3f", nticks=6,
-        zeroline=False, fixedrange=True,
-    )  # fmt: skip
-    labels = dict(zip(shown["y"], shown[row], strict=True)) | {y: f"<b>{safe(text)}</b>" for y, text in heads.items()}
-    figure.update_yaxes(
-        tickvals=list(labels), ticktext=list(labels.values()), fixedrange=True, showgrid=False, zeroline=False, range=[-0.7, top]
-    )
-    return figure
-
-
-def _placed(table: pd.DataFrame, family: str | None) -> tuple[pd.DataFrame, dict[float, str]]:
-    """The rows with a height `y`, the first at the top, and the heights of the families' names."""
-    if family is None:
-        return table.assign(y=np.arange(len(table), dtype=float)[::-1]), {}
-    starts = table[family] != table[family].shift()
-    down = np.arange(len(table)) + 1.4 * starts.cumsum().to_numpy()
-    heights = down.max() - down
-    heads = dict(zip(heights[starts.to_numpy()] + 1, table.loc[starts, family], strict=True))
-    return table.assign(y=heights), heads
 
 
 def duel(counts: dict[str, int], colours: Palette) -> go.Figure:

@@ -14,7 +14,7 @@ from elastic_core.services.train.run_table import system
 from pages.compare import answers, charts
 from pages.compare import words as about
 from pages.frame import shell
-from pages.kit import cache, plot, view
+from pages.kit import cache, forest, plot, view
 from pages.kit.control import one_of
 
 WITH, PROTOCOL, METRIC, PERSON, ACROSS, UP = "cmp_with", "cmp_protocol", "cmp_metric", "cmp_person", "cmp_x", "cmp_y"
@@ -89,6 +89,7 @@ def verdict() -> None:
     st.caption(
         f"{metric}, test split, {main.users:,} people, the {words.one} kept back ranked against {against}. {note}"
         + shell.plain(" ".join(standings.seeds(runs, run, protocol, metric) for run in (now.run, other)))
+        + " This pair alone was asked; asked together with all others (Results), p is adjusted for their number."
     )
 
 
@@ -98,7 +99,7 @@ def pair() -> None:
         st.subheader("The same question under each protocol", anchor=False)
         found = [answers.compared(ours, theirs, p, metric) for p in PROTOCOLS if p in a.ranks and p in b.ranks]
         table = standings.across(found)
-        figure = cache.drawn(charts.differences, table, palette, metric, row="protocol")
+        figure = cache.drawn(forest.forest, table, palette, metric, row="protocol")
         alt = "A minus B: " + "; ".join(f"{c.protocol} {said.numbers(c)}" for c in found)
         view.chart("cmp_across", figure, table, about.ACROSS, alt)
     with right:
@@ -117,7 +118,7 @@ def people() -> None:
     st.subheader("For whom?", anchor=False)
     table = answers.forest(ours, theirs, now.dataset, protocol, metric)
     st.markdown(shell.plain(slices.remaining(table)))
-    figure = cache.drawn(charts.differences, table, palette, metric, family="family")
+    figure = cache.drawn(forest.forest, table, palette, metric, family="family")
     alt = f"{metric} of A minus B in {len(table)} groups of people, with intervals. {slices.remaining(table)}"
     view.chart("cmp_forest", figure, table, about.FOREST, alt)
 
@@ -137,7 +138,7 @@ def extremes() -> None:
         everyone = versus.everyone(a, b, now.dataset)
         figure = cache.drawn(charts.places, everyone, palette, now.run.name, other.name, now.user)
         alt = f"Place of the true next {words.one} with A against B for {len(everyone):,} people; a click chooses the person."
-        view.chart("cmp_places", figure, everyone, about.PLACES, alt, on_select=clicked)
+        view.chart("cmp_places", figure, standings.everyone(everyone), about.PLACES, alt, on_select=clicked)
     with right:
         table = versus.extremes(a, b, now.dataset, protocol, metric)
         shown = standings.people(table)
@@ -182,7 +183,7 @@ def all_runs() -> None:
 def tradeoffs() -> None:
     names = standings.QUANTITIES
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        x = st.selectbox("Across", list(names), index=list(names).index("seconds per epoch"), key=ACROSS,
+        x = st.selectbox("Across", list(names), index=list(names).index("parameters"), key=ACROSS,
                          bind="query-params", disabled=shell.locked(ACROSS), width=200)  # fmt: skip
         y = st.selectbox("Up", list(names), key=UP, bind="query-params",
                          disabled=shell.locked(UP), width=200)  # fmt: skip

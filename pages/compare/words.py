@@ -20,10 +20,10 @@ DUEL = About(
 FOREST = About(
     "Who is ahead among whom?",
     "People are grouped by the length of their history, by how popular their next item is, by whether it is cold, and by its "
-    "genres. Each line is the mean difference of the group with its 95% interval; filled dots have intervals without zero, "
-    "with the noise of training counted. The table has p and Holm’s adjusted p over all groups shown.",
-    "With twenty groups one filled dot is expected by chance alone. Genres overlap, so their lines are not independent. A "
-    "wide line means few people, not a weak effect.",
+    "genres. Each line is the mean difference of the group with its 95% interval; a dot is filled where something may be "
+    "claimed: the noise of training is counted and p stays below 0.05 after Holm’s adjustment for all groups shown.",
+    "With twenty groups one interval without zero is expected by chance alone; such a dot stays hollow. Genres overlap, so their "
+    "lines are not independent. A wide line means few people, not a weak effect.",
     test="tests/test_versus.py::test_a_forest_row_is_the_plain_mean_of_its_people",
 )
 PLACES = About(
@@ -44,10 +44,10 @@ RUNS = About(
 TRADE = About(
     "What does accuracy cost?",
     "Any two quantities of the tested runs on this data; the bubble’s area is the number of parameters. Training seconds are "
-    "from the run’s own log. Coverage, popularity and scoring time need everybody’s ten. The benchmark is of the "
-    "kind of model (random weights) at the measured length nearest to the run’s.",
-    "Seconds of runs from different machines cannot be compared; point at a bubble for its machine. Parameters include the "
-    "item table.",
+    "from the run’s own log, by the clock. Coverage, popularity and scoring time need everybody’s ten. The benchmark is of the "
+    "kind of model (random weights) at the measured length nearest to the run’s, in time of the processor.",
+    "Training seconds hold whatever else the machine did at that time: two runs of one model can lie far apart, so they rank no "
+    "models; nor can those of different machines be compared (point at a bubble). Parameters include the item table.",
     test="tests/test_versus.py::test_shipped_runs_on_the_same_data_stand_in_one_table",
 )
 LISTS = About(

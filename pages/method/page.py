@@ -58,7 +58,7 @@ def effect(question: Question, run: Run) -> Effect:
         "c": effects.of_loss,
         "d": answers.peeking,
         "e": lambda: effects.of_protocols(shell.RUNS, data),
-        "f": lambda: effects.of_speed(shell.RUNS / "benchmarks" / "latency.csv"),
+        "f": lambda: effects.of_speed(shell.RUNS),
         "g": effects.of_averages,
         "h": lambda: effects.of_settings(run),
     }[question.key]()

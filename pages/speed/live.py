@@ -68,8 +68,9 @@ def act(what: str, *arguments: object) -> None:
 
 
 def panel() -> Measurement | None:
-    """Controls, button and progress; returns the last measurement of this machine."""
-    found = Measurements(shell.RUNS).latest()
+    """Controls, button and progress; returns the measurement of this machine that answers."""
+    all_of_them = Measurements(shell.RUNS)
+    found, shown = all_of_them.latest(), all_of_them.shown()
     active = found is not None and found.active
     with st.expander("Measure on this machine", icon=":material/timer:", expanded=active, key="spd_panel"):
         asked = plan()
@@ -85,7 +86,9 @@ def panel() -> Measurement | None:
         st.error(f"{shell.plain(st.session_state[PROBLEM]).capitalize()}.")
     state, share = (found.state, found.share) if found else ("", 0.0)
     st.fragment(_progress, run_every=EVERY if active else None, key="spd_live")(state, share)
-    return found
+    if found and shown and shown.id != found.id:
+        st.caption(f"Under “{jobs.MEASURED}” stands the one before it, which finished.")
+    return shown
 
 
 def _progress(drawn: str, share: float) -> None:
@@ -107,4 +110,4 @@ def _progress(drawn: str, share: float) -> None:
         with st.expander("What it said"):
             st.code(found.log() or "nothing", language=None)
     elif found.state in ("interrupted", "cancelled"):
-        st.caption(f"The last measurement was {found.state}; what it found until then is shown under “{jobs.MEASURED}”.")
+        st.caption(f"The last measurement was {found.state}.")

@@ -36,6 +36,8 @@ def lines() -> None:
     table = answers.shipped(shell.RUNS)
     if source == curves.MEASURED:
         table = measurement.latencies() if measurement else table[:0]
+        if measurement and measurement.cut and not table.empty:
+            st.warning(measurement.cut)
     if table.empty:
         st.info("Nothing measured yet: start a measurement above." if source == curves.MEASURED else "No rows came along.")
     else:

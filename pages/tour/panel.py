@@ -91,6 +91,9 @@ def _answer(stop: int, step: Step, bet: str | None) -> None:
     if answer is None:
         st.info("This stop’s answer needs a run with an interest memory. Choose an ELASTIC run on the left.")
         return
+    if answer.option is None:
+        st.info(shell.plain(answer.reason))
+        return
     right = step.options[answer.option]
     verdict = "Right." if bet == right else f"Not here: **{right}**." if bet else f"It is **{right}**."
     (st.success if bet == right else st.info)(f"{verdict} {shell.plain(answer.reason)}")
@@ -113,7 +116,7 @@ def _measure(step: Step) -> Answer:
     try:
         return step.answer(Asked(now.run, now.model, now.dataset, now.user, traffic, shell.RUNS, now.split))
     except InputError as error:
-        return Answer(0, f"It could not be measured here: {error}")
+        return Answer(None, f"It could not be measured here: {error}")
 
 
 def _fold() -> None:

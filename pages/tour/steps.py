@@ -51,12 +51,12 @@ def _twin(asked: Asked) -> Answer:
     now = shell.context()
     other = now.other or standings.partner(_tested_on_the_same_data(asked), asked.run)
     if other is None or other.name == asked.run.name:
-        return Answer(1, "There is no other run on this data here, so nothing was compared. Choose one under “Compare with”.")
+        return Answer(None, "There is no other run on this data here, so nothing was compared. Choose one under “Compare with”.")
     try:
         a, b = comparisons.systems(asked.run, other, list_runs(asked.checkpoints))
         return tour_answers.better(asked, answers.compared(a, b, "full", "NDCG@10"), other.name)
     except InputError as problem:
-        return Answer(1, f"Nothing was compared: {problem}.")
+        return Answer(None, f"Nothing was compared: {problem}.")
 
 
 def _tested_on_the_same_data(asked: Asked) -> list[Run]:
@@ -126,6 +126,7 @@ STEPS = (
         "Is the one that is read the most also the one whose removal matters most for what they chose next?",
         ("Yes, the same", "No, another"),
         tour_answers.looked_at_or_decisive,
+        {"jrn_for": "what came next", "jrn_show": "all, latest first"},  # the answer names two of them, by their numbers
         memory=False,
     ),
     Step(

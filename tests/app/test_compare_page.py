@@ -16,8 +16,9 @@ from elastic_core.evaluation.compare import compare
 from elastic_core.evaluation.evaluate import evaluate
 from elastic_core.evaluation.verdict import ONE_RUN
 from elastic_core.runs import Run
+from elastic_core.services.compare import standings
 from pages.compare import charts
-from pages.kit import plot
+from pages.kit import forest, plot
 
 PAGE = "compare/page.py"
 Opened = Callable[..., AppTest]
@@ -87,15 +88,16 @@ def test_the_sidebars_second_run_goes_first_and_unknown_ones_are_said(opened: Op
 
 def test_figures_hold_everybody_and_mark_what_is_clear() -> None:
     rows = [
-        ("x", "a", 10, 0.1, 0.0, 0.1, 0.05, 0.2, True),
-        ("x", "b", 20, 0.0, 0.1, -0.1, -0.3, 0.1, True),
-        ("y", "c", 5, 0.1, 0.0, 0.1, 0.05, 0.2, False),
+        ("x", "a", 10, 0.1, 0.0, 0.1, 0.05, 0.2, "A"),
+        ("x", "b", 20, 0.0, 0.1, -0.1, -0.3, 0.1, ""),
+        ("y", "c", 5, 0.1, 0.0, 0.1, 0.05, 0.2, ""),  # trained once, or not after the adjustment
     ]
-    table = pd.DataFrame(rows, columns=["family", "group", "n", "A", "B", "difference", "low", "high", "seeds_counted"])
-    figure = charts.differences(table, plot.LIGHT, "NDCG@10", family="family")
+    table = pd.DataFrame(rows, columns=["family", "group", "n", "A", "B", "difference", "low", "high", "who"])
+    figure = forest.forest(table, plot.LIGHT, "NDCG@10", family="family")
     marks = figure.data[-1]
     assert list(marks.marker.color) == [plot.LIGHT.cool[1], plot.LIGHT.ground, plot.LIGHT.ground]
     assert list(np.diff(marks.y)) == [-1, -2.4] and "<b>y</b>" in figure.layout.yaxis.ticktext
     people = pd.DataFrame({"user": [4, 7], "title": ["T", "U"], "place_a": [1.0, 30.0], "place_b": [5.0, 2.0]})
+    assert standings.everyone(people)["person"].tolist() == [5, 8], "in files people are counted from 1, as on screen"
     places = charts.places(people, plot.DARK, "a", "b", chosen=7)
     assert [point[0] for point in places.data[1].customdata] == [4, 7] and places.data[2].text == ("person 8",)

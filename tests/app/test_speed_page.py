@@ -1,5 +1,7 @@
 """The Speed page: sources stay apart, losses are said, the button starts one process, and the calculator answers."""
 
+import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 from elastic_core.bench.latency import Setting, measure
 from elastic_core.bench.store import write_rows
 from elastic_core.services.speed import curves
-from elastic_core.services.speed.jobs import Measurements
+from elastic_core.services.speed.jobs import Measurements, Plan
 from pages.kit import plot
 from pages.speed import charts
 
@@ -57,6 +59,23 @@ def test_the_button_starts_one_measurement_and_cancel_reaches_it(
     press(app, "Cancel")
     assert (found.path / "cancel").exists()
     assert Measurements(app_runs / "other").latest() is None
+
+
+def test_a_measurement_that_failed_hides_no_answer_and_one_that_was_cut_says_so(
+    opened: Opened, app_runs: Path, rows: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Measurements, "_spawn", lambda self, path, threads: None)
+    all_of_them, words = Measurements(app_runs), ""
+    for state in ("cancelled", "finished", "failed"):
+        path = all_of_them.start(Plan(lengths=(8, 16, 32, 64))).path
+        (path / "end.json").write_text(json.dumps({"state": state, "reason": "it broke"}))
+        if state != "failed":
+            shutil.copy(app_runs / "benchmarks" / "latency.csv", path / "latency.csv")
+        found = all_of_them.shown()
+        assert found is not None and found.state == ("cancelled" if state == "cancelled" else "finished")
+        words = said(opened(PAGE, spd_source=curves.MEASURED))
+        assert ("cancelled: 3 of 4 lengths" in words) == (state == "cancelled")
+    assert "it broke" in words and "stands the one before it, which finished" in words and "is faster at N" in words
 
 
 def test_impossible_settings_are_one_sentence(opened: Opened) -> None:

@@ -11,6 +11,7 @@ from pages.tour.steps import STEPS
 
 Open = Callable[..., AppTest]
 ROOT = Path(__file__).resolve().parents[2]
+UNMEASURED = {8: "No measurement came", 10: "only one seed"}  # with these two runs
 
 
 @pytest.mark.parametrize("stop", range(1, len(STEPS) + 1), ids=[step.title for step in STEPS])
@@ -20,10 +21,12 @@ def test_every_stop_takes_a_bet_and_measures_the_answer(opened: Open, stop: int)
     app = opened(run="tiny", user="3", tour=str(stop))
     assert f"Tour, {stop} of {len(STEPS)}: {step.title}" in said(app)
     app = healthy(app.radio(key=f"tour_bet_{stop}").set_value(step.options[0]).run())
-    answers = [block.value for block in [*app.success, *app.info] if block.value.startswith(("Right.", "Not here"))]
-    assert len(answers) == 1 and "could not be measured" not in answers[0]
-    missing = ("nothing was compared", "No measurement came", "only one seed")  # said plainly where there is nothing to measure
-    assert any(c.isdigit() for c in answers[0]) or "exactly zero" in answers[0] or any(words in answers[0] for words in missing)
+    told = [block.value for block in [*app.success, *app.info]]
+    answers = [text for text in told if text.startswith(("Right.", "Not here"))]
+    if stop in UNMEASURED:
+        assert not answers and any(UNMEASURED[stop] in text for text in told), "no bet is right where nothing was measured"
+        return
+    assert len(answers) == 1 and (any(c.isdigit() for c in answers[0]) or "exactly zero" in answers[0])
 
 
 ACTS = {

@@ -11,7 +11,7 @@ from pages.frame import shell
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.slow  # about two minutes in all
 PAGES = sorted(str(path.relative_to(ROOT / "pages")) for path in (ROOT / "pages").glob("*/page.py"))
-PREFIXES = ("keys", "train", "jrn", "exp", "trf", "map", "spd", "cmp", "dat", "mth")
+PREFIXES = ("keys", "train", "jrn", "exp", "trf", "map", "spd", "cmp", "dat", "mth", "res")
 NONSENSE = {
     "empty": ("",),
     "endless": ("1e400", "-1e999", "inf", "-Infinity"),

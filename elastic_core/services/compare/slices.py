@@ -78,7 +78,8 @@ def forest(
     trained: tuple[bool, bool] = (True, True),
 ) -> pd.DataFrame:
     """One row a group: family, group, n, A, B, difference, its 95% interval, p, whether training noise is in them
-    (`seeds_counted`), and p adjusted for all rows. `a`, `b`: the training seeds of two systems; `trained` as in compare_many."""
+    (`seeds_counted`), p adjusted for all rows, and who may be called better then. `a`, `b`: the training seeds of two systems;
+    `trained` as in compare_many."""
     left, right = (np.stack([report.values(protocol, metric) for report in side]) for side in (a, b))  # [seeds, users]
     rows = []
     for group in groups(dataset, a[0].split):  # type: ignore[arg-type]
@@ -88,15 +89,16 @@ def forest(
         rows.append(said | found._asdict())
     table = pd.DataFrame(rows)
     table["adjusted p"] = holm(table["p"].to_numpy())
-    return table
+    asked = zip(table.itertuples(), table["adjusted p"], strict=True)
+    return table.assign(who=[verdict.better(row, adjusted) for row, adjusted in asked])
 
 
-def remaining(table: pd.DataFrame, level: float = 0.05) -> str:
+def remaining(table: pd.DataFrame) -> str:
     """What is left after the adjustment, in one sentence."""
     start = f"These are {len(table)} looks at the same people, so treat single groups as hints"
     if not table["seeds_counted"].all():
         return f"{start}, and claim none ({verdict.ONE_RUN})."
-    left = table[table["adjusted p"] < level]
+    left = table[table["who"] != ""]
     if left.empty:
         return f"{start}. After Holm’s adjustment no group shows a difference."
     names = "; ".join(f"{row.group} ({row.difference:+.3f})" for row in left.itertuples())

@@ -13,6 +13,7 @@ from elastic_core.bench.store import read_rows
 from elastic_core.comparisons import needs_training, system
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
+from elastic_core.evaluation import verdict
 from elastic_core.evaluation.candidates import PROTOCOLS
 from elastic_core.evaluation.compare import Comparison
 from elastic_core.evaluation.metrics import NAMES
@@ -26,10 +27,10 @@ QUANTITIES = {
     "HR@10": "HR@10",
     "MRR@10": "MRR@10",
     "parameters": "parameters",
-    "seconds per epoch": "seconds per epoch of training",
-    "training seconds": "seconds of training",
-    "scoring time": "milliseconds per person to score, measured here",
-    "benchmark time": "milliseconds per history in the shipped benchmark",
+    "seconds per epoch": "seconds per epoch of training, by the clock of a machine that did other things too",
+    "training seconds": "seconds of training, by the clock of a machine that did other things too",
+    "scoring time": "milliseconds of the processor per person to score, measured here",
+    "benchmark time": "milliseconds of the processor per history in the shipped benchmark",
     "coverage": "coverage: share of the catalogue in anybody’s ten",
     "popularity": "popularity: training events of a recommended item",
 }
@@ -81,11 +82,11 @@ def metrics(runs: list[Run], metric: str) -> pd.DataFrame:
 
 
 def across(found: Sequence[Comparison]) -> pd.DataFrame:
-    """One row a protocol: A, B, A - B with its 95% interval, p, people, and whether training noise is counted."""
+    """One row a protocol: A, B, A - B with its 95% interval, p, people, whether training noise is counted, and who is better."""
     rows = [
         {
             "protocol": c.protocol, "metric": c.metric, "n": c.users, "A": c.mean_a, "B": c.mean_b, "difference": c.difference,
-            "low": c.low, "high": c.high, "p": c.p, "seeds_counted": c.seeds_counted,
+            "low": c.low, "high": c.high, "p": c.p, "seeds_counted": c.seeds_counted, "who": verdict.better(c),
         }
         for c in found
     ]  # fmt: skip
@@ -137,8 +138,8 @@ def _quantities(run: Run, protocol: str, listed: Lists | None, dataset: Dataset,
 
 
 def benchmark(run: Run, latencies: list[Row]) -> float:
-    """Milliseconds per history of this run's kind of model: last row, forward, at the measured length nearest to its own,
-    and nearest to its k and √K where it has them. Not the run itself: random weights, another catalogue."""
+    """Milliseconds of the processor per history of this run's kind of model: last row, forward, at the measured length nearest
+    to its own, and nearest to its k and √K where it has them. Not the run itself: random weights, another catalogue."""
     model = run.config.model
     forms = models.model_class(model.name).forms
     agree = {form: sum(getattr(model, key) == value for key, value in wanted.items()) for form, wanted in forms.items()}
@@ -148,7 +149,7 @@ def benchmark(run: Run, latencies: list[Row]) -> float:
         return float("nan")
     k = getattr(model, "k", 0)
     near = min(rows, key=lambda r: (abs(r.length - model.length), abs(r.k - k), r.threads, r.date))
-    return 1e3 * near.median / near.batch
+    return 1e3 * near.processor / near.batch
 
 
 def shipped_latencies(checkpoints: Path) -> list[Row]:
@@ -163,6 +164,11 @@ def counted(counts: dict[str, int]) -> pd.DataFrame:
     """who is higher, people."""
     names = {"a": "A", "same": "the same place", "b": "B"}
     return pd.DataFrame({"higher with": list(names.values()), "people": [counts[key] for key in names]})
+
+
+def everyone(table: pd.DataFrame) -> pd.DataFrame:
+    """`versus.everyone` for reading and files: people counted from 1, as everywhere on screen."""
+    return table.assign(user=table["user"] + 1).rename(columns={"user": "person"})
 
 
 def people(table: pd.DataFrame) -> pd.DataFrame:

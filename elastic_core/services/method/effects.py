@@ -13,7 +13,6 @@ import pandas as pd
 import torch
 
 from elastic_core import models
-from elastic_core.bench.store import read_rows
 from elastic_core.comparisons import average, compare_runs
 from elastic_core.config import ModelConfig
 from elastic_core.data.batches import Batch
@@ -26,6 +25,7 @@ from elastic_core.reproduce import Row, rows
 from elastic_core.runs import Run
 from elastic_core.services.keys.checks import Printed
 from elastic_core.services.method.notes import PAPER, PAPER_METRICS, PAPER_SAYS_DROP, VARIANTS
+from elastic_core.services.speed import curves
 
 REPRODUCE = "python -m elastic_core reproduce --only {name}"
 MISSING = "Not measured yet."
@@ -211,22 +211,23 @@ def of_protocols(root: Path, data: str) -> Effect:
     return Effect(text, ", ".join(full.runs))
 
 
-def of_speed(file: Path, length: int = 1_024) -> Effect:
-    """f: both SASRecs, from the latest benchmark rows of one setting."""
-    found = {(r.system, r.rows): r for r in read_rows(file) if r.length == length and r.direction == "forward"}
-    own = found.get(("elastic-two-way", "last"))
-    peers = [found.get(key) for key in (("sasrec-eager", "all"), ("sasrec-fused", "all"), ("sasrec-fused", "last"))]
-    if own is None or any(peer is None or (peer.k, peer.side, peer.batch) != (own.k, own.side, own.batch) for peer in peers):
+def of_speed(checkpoints: Path, length: int = 1_024) -> Effect:
+    """f: both SASRecs, from the rows and by the time that the Speed screen opens with, and the same tricks for both sides."""
+    table, column = curves.usual(curves.shipped(checkpoints))
+    own, peers = "elastic-two-way", ("sasrec-eager", "sasrec-fused")
+    ratio = {peer: curves.versus(table, own, peer, column).get(length) for peer in peers}
+    room = {peer: curves.versus(table, own, peer, "memory").get(length) for peer in peers}
+    causal = curves.versus(table, "elastic", "sasrec-fused", column).get(length)
+    if causal is None or any(value is None for value in (*ratio.values(), *room.values())):
         return Effect(MISSING, "", f"python -m elastic_core bench --name latency --lengths {length}")
-    eager, fused, last = (peer.processor / own.processor for peer in peers if peer)
-    less = {peer.system: 1 - own.peak / peer.peak for peer in peers if peer}
     text = (
-        f"At {length:,} events the paper’s two-way encoder is {eager:.1f} times faster than SASRec with attention written out, "
-        f"{fused:.1f} times faster than fused attention, {last:.1f} times if SASRec may skip rows too (forward, processor time, "
-        f"d {own.width}, k {own.k}, {own.device}). Peak memory: {less['sasrec-eager']:.0%} less than written out, "
-        f"{_less(less['sasrec-fused'])} fused."
+        f"At {length:,} events the paper’s two-way encoder takes 1/{ratio[peers[0]]:.1f} of the time of SASRec with attention "
+        f"written out and 1/{ratio[peers[1]]:.1f} of that with fused attention; the causal form of the shipped runs "
+        f"1/{causal:.1f} of fused. All of them, SASRec too, compute only the last event in the last layer. Peak memory of the "
+        f"two-way encoder: {_less(1 - 1 / room[peers[0]])} written out, {_less(1 - 1 / room[peers[1]])} fused. "
+        f"Time {curves.TIMES[column]}, forward; {curves.machine(table)}"
     )
-    return Effect(text, f"{file.parent.name}/{file.name}, {own.date}")
+    return Effect(text, "benchmarks/latency.csv, the rows that the Speed screen opens with")
 
 
 def _less(share: float) -> str:

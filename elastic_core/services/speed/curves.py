@@ -112,6 +112,14 @@ def of_shape(table: pd.DataFrame, shape: tuple[str, int, int, int, int]) -> pd.D
     return table[mask]
 
 
+def usual(table: pd.DataFrame) -> tuple[pd.DataFrame, str]:
+    """The rows that the Speed screen opens with, and by which time: of the shape with most lengths, by the clock unless the
+    machine was busy. Whoever quotes a speed quotes these."""
+    found = shapes(table)
+    mine = of_shape(table, found[0]) if found else table
+    return mine, "processor" if busy_machine(mine) else "ms"
+
+
 class Fit(NamedTuple):
     """y ≈ factor · N^exponent over lengths `start` … `end`; `error` is the exponent's standard error (NaN for two points)."""
 

@@ -100,6 +100,15 @@ class Measurement:
     def active(self) -> bool:
         return self.state in ACTIVE
 
+    @property
+    def cut(self) -> str:
+        """What it did not get to, in words; nothing for one that finished."""
+        if self.state == "finished":
+            return ""
+        done = self.latencies()["length"].nunique()
+        word = "still running" if self.active else self.state
+        return f"This measurement is {word}: {done} of {len(self.plan.lengths)} lengths, so it says nothing about the others."
+
     def latencies(self) -> pd.DataFrame:
         """As from `efficiency_curves.tidy`; empty while nothing is there."""
         try:
@@ -161,6 +170,14 @@ class Measurements:
             if found.id == measurement_id:
                 return found
         raise InputError(f"there is no measurement {measurement_id!r} any more")
+
+    def shown(self) -> Measurement | None:
+        """The one that answers: the latest if it runs or finished. After one that failed or was cut, the last that finished; only
+        where there is none, what the latest found until then."""
+        found = self.all()
+        if found and not found[-1].active:
+            return next((each for each in reversed(found) if each.state == "finished"), found[-1])
+        return found[-1] if found else None
 
     def latest(self) -> Measurement | None:
         found = self.all()

@@ -9,13 +9,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from elastic_core.comparisons import system
 from elastic_core.data import Dataset
 from elastic_core.data.histories import Split
 from elastic_core.evaluation import verdict
 from elastic_core.evaluation.compare import Comparison
 from elastic_core.memory.routing import Routing, band
 from elastic_core.models import Recommender, memory_of
-from elastic_core.runs import Run
+from elastic_core.runs import Run, list_runs
 from elastic_core.services.experts import ablation
 from elastic_core.services.experts.overview import EVERYONES, SHARED, THEIRS, hot_experts
 from elastic_core.services.keys import gate
@@ -40,7 +41,9 @@ class Asked:
 
 
 class Answer(NamedTuple):
-    option: int
+    """`option` is None where nothing was measured: then no bet is right or wrong."""
+
+    option: int | None
     reason: str
 
 
@@ -83,7 +86,7 @@ def looked_at_or_decisive(asked: Asked) -> Answer:
     found = influence(asked.model, asked.dataset, read.items, read.truth)
     table = found.table
     seen, decisive = int(table["attention"].idxmax()), int(table["change"].abs().idxmax())
-    titles = [inspect.split_year(str(table.loc[row, "title"]))[0] for row in (seen, decisive)]
+    titles = [f"{table.loc[row, 'position']}. {inspect.split_year(str(table.loc[row, 'title']))[0]}" for row in (seen, decisive)]
     text = f"Read the most: “{titles[0]}”. Its removal changes the most: “{titles[1]}”. {found.sentence}"
     return Answer(0 if seen == decisive else 1, text)
 
@@ -119,11 +122,10 @@ def swapped(asked: Asked) -> Answer:
 
 def seeds(asked: Asked) -> Answer:
     """Do runs that differ only in their seed score the same?"""
-    stem = asked.run.name.split("-seed")[0]
-    runs = [Run(asked.checkpoints / name) for name in (stem, f"{stem}-seed1", f"{stem}-seed2")]
+    runs = system(asked.run, list_runs(asked.checkpoints))
     scores = {run.name: run.report().interval("full", "NDCG@10").mean for run in runs if run.has_report}
     if len(scores) < 2:
-        return Answer(1, f"There is only one seed of {stem} here. Train a second one and see.")
+        return Answer(None, f"There is only one seed of {asked.run.name} here. Train a second one and see.")
     spread = max(scores.values()) - min(scores.values())
     text = ", ".join(f"{name} {score:.4f}" for name, score in scores.items())
     return Answer(0 if spread < 1e-6 else 1, f"Test NDCG@10 (full): {text}. The seed alone moves it by up to {spread:.4f}.")
@@ -141,9 +143,11 @@ def better(asked: Asked, found: Comparison, other: str) -> Answer:
 def map_keeps(asked: Asked) -> Answer:
     """How many of an expert's nearest neighbours does the flat map keep? Counted as the map's own page counts them."""
     values = memory_of(asked.model).expert_values().numpy()
-    count = trust.neighbours(len(values))
+    judged = min(len(values), trust.MOST)
+    count = trust.neighbours(judged)
     kept = neighbours_kept(values, layouts.pca(values), count)
-    text = f"The PCA map keeps {kept:.0%} of an expert’s {count} nearest (mean over {len(values):,} experts)."
+    some = f"{judged:,} of {len(values):,} experts, drawn at random" if judged < len(values) else f"{len(values):,} experts"
+    text = f"The PCA map keeps {kept:.0%} of an expert’s {count} nearest (mean over {some})."
     return Answer(0 if kept > 0.9 else 1 if kept > 0.5 else 2, text)
 
 
@@ -151,23 +155,16 @@ def faster_when(asked: Asked) -> Answer:
     """Is ELASTIC faster than SASRec at every length?"""
     rows = curves.shipped(asked.checkpoints)
     if rows.empty:
-        return Answer(1, "No measurement came with this copy; the page can make one.")
-    rows = curves.of_shape(rows, curves.shapes(rows)[0])
-    column = "processor" if curves.busy_machine(rows) else "ms"  # as the Speed page chooses
+        return Answer(None, "No measurement came with this copy; the page can make one.")
+    rows, column = curves.usual(rows)
     text = curves.words(rows, "elastic", "sasrec-fused", column)
     ratio = curves.versus(rows, "elastic", "sasrec-fused", column)
     return Answer(0 if len(ratio) and (ratio >= 1).all() else 2 if len(ratio) and (ratio < 1).all() else 1, text)
 
 
 def neighbours_kept(values: np.ndarray, flat: np.ndarray, k: int = 5) -> float:
-    """Mean share of an expert's `k` nearest in `values` (cosine) that are also among its `k` nearest on a map `flat`."""
-    unit = layouts.unit(values)
-    true = _nearest(2 - 2 * unit @ unit.T, k)
-    seen = _nearest(((flat[:, None] - flat[None]) ** 2).sum(-1), k)
-    return float(np.mean([len(np.intersect1d(a, b)) / k for a, b in zip(true, seen, strict=True)]))
+    """Mean share of an expert's `k` nearest in `values` (cosine) that are also among its `k` nearest on a map `flat`.
 
-
-def _nearest(distances: np.ndarray, k: int) -> np.ndarray:
-    far = distances.copy()
-    np.fill_diagonal(far, np.inf)
-    return far.argsort(1, kind="stable")[:, :k]
+    Among as many experts as the map's own page judges: nobody can hold every distance between a quarter of a million."""
+    keep = np.sort(np.random.default_rng(0).choice(len(values), min(trust.MOST, len(values)), replace=False))
+    return trust.overlap(trust.nearest(values[keep], k, angles=True), trust.nearest(flat[keep], k, angles=False))

@@ -1,0 +1,216 @@
+"""Do experts stand for something, and what decides which ones a person gets? Measured on the models of runs, each number beside
+what it would be if the claim were false. A pass over many people takes seconds, so rows are kept in a file:
+
+    checkpoints/benchmarks/meaning.csv      came along
+    checkpoints/jobs/learned/meaning.csv    measured in the app
+
+    python -m elastic_core.services.learned.meaning checkpoints RUN ...    measures runs and prints such a file
+
+A row names the weights it was measured on and counts for no others.
+"""
+
+import argparse
+import hashlib
+import io
+import math
+import statistics
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+
+import pandas as pd
+
+from elastic_core import disk
+from elastic_core.data import Dataset, load
+from elastic_core.disk import write_text
+from elastic_core.errors import InputError
+from elastic_core.machine import commit
+from elastic_core.memory import gauges, recovery
+from elastic_core.memory.recovery import NULLS, TRAINED, UNTRAINED
+from elastic_core.models import Recommender
+from elastic_core.runs import MOST_WEIGHTS, WEIGHTS, Run
+from elastic_core.services import public
+from elastic_core.services.learned.verdicts import Answer, Finding, Verdict
+from elastic_core.services.results.systems import Group
+from elastic_core.tables import VARIANTS, named
+
+SMALL = 0.1  # of a person's experts: a surplus over a stranger that is surely below this is called none
+T = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776}  # 97.5% of Student's t by the number of trainings; more are taken for 5
+MOST_BYTES = 2**20
+Tell = Callable[[float], None]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One run. Scores of events are adjusted mutual information; NaN where the truth is not known."""
+
+    run: str
+    weights: str
+    commit: str
+    people: int
+    quarter: float
+    quarter_stranger: float
+    length: float
+    length_popularity: float
+    genres: float
+    genres_shuffled: float
+    events: int
+    trained: float
+    new_keys: float
+    noise_values: float
+    swapped_values: float
+    untrained: float
+
+
+def measure(run: Run, model: Recommender, dataset: Dataset, tell: Tell) -> Row:
+    """Raises InputError for a model without a memory, or where too few people have a history."""
+    if not model.retrieves:
+        raise InputError(f"{run.name} has no memory, so its experts cannot be asked")
+    tell(0.0)
+    found = gauges.gauges(model, dataset)
+    steps = (TRAINED, *NULLS, UNTRAINED)
+    scores, labelled = [math.nan] * len(steps), 0
+    for i, name in enumerate(steps if dataset.truth is not None else ()):
+        tell((i + 1) / (len(steps) + 1))
+        asked = model if name == TRAINED else recovery.broken(model, dataset.catalog, name)
+        score = recovery.recover(asked, dataset, shuffles=1).events
+        scores[i], labelled = score.ami, score.labelled
+    told = (found.quarter, found.quarter_stranger, found.length, found.length_popularity, found.genres, found.genres_shuffled)
+    return Row(run.name, fingerprint(run), commit(), found.people, *told, labelled, *scores)
+
+
+def fingerprint(run: Run) -> str:
+    """Of the weights; empty where they cannot be read."""
+    try:
+        return hashlib.sha256(disk.read_bytes(run.path / WEIGHTS, MOST_WEIGHTS, run.path)).hexdigest()[:16]
+    except InputError:
+        return ""
+
+
+def files(root: Path) -> tuple[Path, Path]:
+    """What came along, and what was measured here."""
+    return root / "benchmarks" / "meaning.csv", root / "jobs" / "learned" / "meaning.csv"
+
+
+def read(file: Path) -> list[Row]:
+    """The rows of a file; none of one that is missing or of another form."""
+    try:
+        table = pd.read_csv(io.BytesIO(disk.read_bytes(file, MOST_BYTES, file.parent)))
+        plain = table[[field.name for field in fields(Row)]].astype({f.name: f.type for f in fields(Row)})
+    except (ValueError, KeyError, OverflowError):  # what is not found, no file, no table, no number
+        return []
+    return [Row(**line) for line in plain.to_dict("records")]
+
+
+def of_runs(root: Path, runs: Sequence[Run]) -> dict[str, Row]:
+    """By name: the rows that were measured on the weights these runs have now."""
+    rows = {(row.run, row.weights): row for file in files(root) for row in read(file)}
+    names = {name for name, _ in rows}
+    found = {run.name: rows.get((run.name, fingerprint(run))) for run in runs if run.name in names}
+    return {name: row for name, row in found.items() if row is not None}
+
+
+def keep(root: Path, row: Row) -> None:
+    """Adds a row to those that were measured here. Raises InputError in public mode, or where the disk takes nothing."""
+    public.refuse("measurement")
+    file = files(root)[1]
+    rest = [old for old in read(file) if old.run != row.run][-99:]
+    with disk.said(file.parent):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_text(file, text([*rest, row]))
+
+
+def text(rows: Sequence[Row]) -> str:
+    return pd.DataFrame([asdict(row) for row in rows]).to_csv(index=False, float_format="%.6g")
+
+
+# --- what may be said ------------------------------------------------------------------------------------------------
+
+
+def verdicts(groups: Sequence[Group], rows: dict[str, Row]) -> list[Verdict]:
+    """One finding a system that was measured; its trainings are asked together."""
+    measured = [
+        (group, named(label, runs), [rows[run.name] for run in runs if run.name in rows])
+        for group in groups
+        for label, runs in group.systems.items()
+        if label not in VARIANTS
+    ]
+    measured = [each for each in measured if each[2]]
+    planted = [each for each in measured if not math.isnan(each[2][0].trained)]
+    nobody = "Measured on no run yet."
+    return [
+        Verdict(
+            "meaning", "Do experts stand for interests, where the truth is known?",
+            tuple(_recovered(*each) for each in planted), "A null that does as well, or other seeds.", "experts",
+            absent="" if planted else nobody,
+        ),
+        Verdict(
+            "interest", "Do a person’s experts speak of interests (yes) or of how much they watched (no)?",
+            tuple(_gauged(*each) for each in measured),
+            "A part of a history that finds the same experts again no more than a stranger’s does, or the other way round.",
+            "experts", absent="" if measured else nobody,
+        ),
+    ]  # fmt: skip
+
+
+def _recovered(group: Group, system: str, rows: list[Row]) -> Finding:
+    nulls = {"keys drawn anew": "new_keys", "values replaced by noise": "noise_values", "values swapped": "swapped_values",
+             "never trained": "untrained"}  # fmt: skip
+    means = {name: statistics.fmean(getattr(row, key) for row in rows) for name, key in nulls.items()}
+    ahead = [row.trained - max(getattr(row, key) for key in nulls.values()) for row in rows]
+    n, mine = rows[0].events, statistics.fmean(row.trained for row in rows)
+    told = ", ".join(f"{name} {value:.3f}" for name, value in means.items())
+    start = (
+        f"{group.title}, {system}: the expert that reads an event tells its interest with {mine:.3f} (adjusted mutual "
+        f"information, 1 is all; {n:,} events); {told}"
+    )
+    return _finding(start, "beyond the best of these", ahead, 0.0, 0.0, group, system, rows, n)
+
+
+def _gauged(group: Group, system: str, rows: list[Row]) -> Finding:
+    mean = {f.name: statistics.fmean(getattr(row, f.name) for row in rows) for f in fields(Row) if f.type is float}
+    genres = ""
+    if not math.isnan(mean["genres"]):
+        genres = f"; genres with R² {mean['genres']:.2f} (people shuffled {mean['genres_shuffled']:.2f})"
+    start = (
+        f"{group.title}, {system}: a random quarter of a history finds {mean['quarter']:.0%} of the person’s experts again, a "
+        f"stranger’s {mean['quarter_stranger']:.0%} ({rows[0].people:,} people); which experts tells log length with R² "
+        f"{mean['length']:.2f} (popularity alone {mean['length_popularity']:.2f}){genres}"
+    )
+    over_people = 1.96 / math.sqrt(rows[0].people)  # a difference of two shares has a standard deviation of 1 at most
+    ahead = [row.quarter - row.quarter_stranger for row in rows]
+    return _finding(start, "beyond the stranger", ahead, over_people, SMALL, group, system, rows, rows[0].people)
+
+
+def _finding(
+    start: str, beyond: str, ahead: list[float], wide: float, small: float, group: Group, system: str, rows: list[Row], n: int
+) -> Finding:
+    """Over trainings by Student's t, and `wide` more for people. Surely below `small` is none; one training claims nothing."""
+    mean, runs, where = statistics.fmean(ahead), tuple(row.run for row in rows), f"{group.title}, {system}"
+    if len(ahead) < 2:
+        once = f"{start}: {mean:+.3f} {beyond}; trained once, so not known."
+        return Finding("not known", once, group.key, where, system, runs, mean, n=n)
+    half = T[min(len(ahead), 5)] * statistics.stdev(ahead) / math.sqrt(len(ahead)) + wide
+    low, high = mean - half, mean + half
+    answer: Answer = "yes" if low > 0 else "no" if high < small else "not known"
+    numbers = f"{mean:+.3f} {beyond} (95% {low:+.3f} to {high:+.3f}, {len(ahead)} trainings)"
+    return Finding(answer, f"{start}: {numbers}.", group.key, where, system, runs, mean, low, high, n)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m elastic_core.services.learned.meaning", description=__doc__)
+    parser.add_argument("root", type=Path)
+    parser.add_argument("runs", nargs="+")
+    told = parser.parse_args()
+    rows, loaded = list[Row](), dict[str, Dataset]()
+    for name in told.runs:
+        run = Run(told.root / name)
+        key = str(run.config.data)
+        loaded[key] = loaded.get(key) or load(run.config.data)
+        rows.append(measure(run, run.model(loaded[key]), loaded[key], lambda share: None))
+    sys.stdout.write(text(rows))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,228 @@
+"""What the runs at hand let us say: a question, an answer in a word, and sentences with their numbers.
+
+Nothing is typed in: every number and every answer comes from the comparisons of the Results screen (adjusted as there), from
+benchmark rows, or from a measurement of a model's memory. An interval that includes zero, or a single training, is *not known*;
+then the sentence says which difference would have been found.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+import pandas as pd
+
+from elastic_core.comparisons import needs_training
+from elastic_core.evaluation import power, verdict
+from elastic_core.report import references
+from elastic_core.reproduce import rows
+from elastic_core.services.results.systems import OWN, Group
+from elastic_core.services.speed import curves
+from elastic_core.tables import named
+
+Answer = Literal["yes", "in part", "it depends", "no", "not known"]
+Screen = Literal["results", "compare", "speed", "experts", "map", "traffic"]
+Differences = Callable[[Group, str, str], pd.DataFrame]  # of a data set: one system (its label) minus the others, a protocol
+PROTOCOL = "full"
+FLOOR = "cooccurrence"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One sentence, and what it stands on. `answer` is about the question that it belongs to."""
+
+    answer: Answer
+    sentence: str
+    data: str = ""  # key of its group
+    where: str = ""  # what it was asked of, in words
+    system: str = ""  # what is A in the Results screen
+    runs: tuple[str, ...] = ()
+    difference: float = float("nan")
+    low: float = float("nan")
+    high: float = float("nan")
+    n: int = 0
+
+    @property
+    def brief(self) -> str:
+        """`MovieLens-100K (+0.0150, 95% +0.0039 to +0.0261, n = 943)`; where it is not known, what would have been found."""
+        if math.isnan(self.low):
+            return f"{self.where} ({self.difference:+.4f}, n = {self.n:,}, trained once)"
+        could = f"; {power.of_interval(self.low, self.high):.4f} would have been found" if self.answer == "not known" else ""
+        return f"{self.where} ({self.difference:+.4f}, 95% {self.low:+.4f} to {self.high:+.4f}, n = {self.n:,}{could})"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """`change` is what would change our mind; `screen` where the numbers are shown whole."""
+
+    key: str
+    question: str
+    findings: tuple[Finding, ...]
+    change: str
+    screen: Screen
+    command: str = ""  # measures what is missing
+    absent: str = ""  # what no run is there for
+
+    @property
+    def answer(self) -> Answer:
+        """Of all findings. Yes where all say so, in part where some do and the rest is not known; no where nothing says yes."""
+        known = {finding.answer for finding in self.findings} - {"not known"}
+        unknown = any(finding.answer == "not known" for finding in self.findings)
+        if not known:
+            return "not known"
+        if len(known) > 1 or "it depends" in known:
+            return "it depends"
+        (only,) = known
+        return "in part" if only == "yes" and unknown else only
+
+    @property
+    def line(self) -> str:
+        """All of it in one sentence: every answer with its data, the first of each with difference, interval and n."""
+        parts = []
+        for answer in ("yes", "no", "it depends", "not known"):
+            mine = [finding for finding in self.findings if finding.answer == answer]
+            if mine and not mine[0].where:
+                return mine[0].sentence
+            if mine:
+                parts.append(f"{answer} on {_listed([mine[0].brief, *(finding.where for finding in mine[1:])])}")
+        said = "; ".join(parts)
+        return f"{said[:1].upper()}{said[1:]}." if said else self.absent
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A is better than B, asked on every data set that has both."""
+
+    key: str
+    question: str
+    a: str  # kind of the system: a label, or its beginning before ` (… minutes)`
+    b: str
+    change: str
+
+
+PAIRS = (
+    Pair("baseline", "Does ELASTIC beat co-occurrence, which only counts what follows what?", "elastic", FLOOR,
+         "More people: the interval is as wide as it is because of them. A baseline that counts better would turn a yes round."),
+    Pair("slots-baseline", "Does ELASTIC with interest slots beat co-occurrence?", "elastic-slots", FLOOR,
+         "More people, or a baseline that counts better."),
+    Pair("sasrec", "Does ELASTIC beat SASRec?", "elastic", "sasrec",
+         "SASRec tuned further, or longer histories; on MovieLens-1M, trainings with seeds and without a limit of minutes."),
+    Pair("memory", "Does ELASTIC’s memory matter: own experts, or the same for everybody?", "elastic", "elastic (memory-none)",
+         "Seeds of the run without a memory, and data with more interests than everybody shares."),
+    Pair("slots-memory", "Does it matter with interest slots?", "elastic-slots", "elastic-slots (memory-none)",
+         "Seeds of the run without a memory on real data; in the planted world, fewer interests than slots."),
+    Pair("gate", "Does the gate matter, or does a router that never learns do as well?", "elastic", "elastic (gate-none)",
+         "Seeds of the run without a gate: one training claims nothing."),
+)  # fmt: skip
+
+
+def compared(pair: Pair, groups: Sequence[Group], differences: Differences) -> Verdict:
+    """A question that a paired difference answers, one finding a data set."""
+    found, missing, lacking = list[Finding](), list[str](), set[str]()
+    for group in groups:
+        a = next((label for label in references(group.systems) if label.split(" ")[0] == pair.a and OWN not in label), None)
+        if a is None:
+            continue
+        b = next((label for label in group.systems if _same(label, pair.b, a)), None)
+        table = differences(group, a, PROTOCOL) if b is not None else pd.DataFrame(columns=["label"])
+        row = table[table["label"] == b]
+        if row.empty:
+            missing += [group.title]
+            lacking |= {group.key}
+            continue
+        found.append(_finding(pair, group, a, str(b), row.iloc[0]))
+    absent = f"No finished run for it on {_listed(missing)}." if missing else "" if found else "No run here answers it."
+    wanted = [row.name for row in rows() if row.data in lacking and _same(row.label, pair.b, "")]
+    command = f'python -m elastic_core reproduce --only "{wanted[0]}*"' if wanted else ""
+    return Verdict(pair.key, pair.question, tuple(found), pair.change, "results", command, absent)
+
+
+def _same(label: str, wanted: str, a: str) -> bool:
+    """Floors stand beside every recipe, other systems beside their own: `sasrec (70 minutes)` beside `elastic (70 minutes)`."""
+    recipe = a.partition(" ")[2]
+    return label == wanted or (bool(recipe) and "(" not in wanted and label == f"{wanted} {recipe}")
+
+
+def _finding(pair: Pair, group: Group, a: str, b: str, row: pd.Series) -> Finding:
+    low, high, difference = float(row["low"]), float(row["high"]), float(row["difference"])
+    counted = bool(row["seeds_counted"])
+    numbers = f"{difference:+.4f} (95% {low:+.4f} to {high:+.4f}; {int(row['n']):,} people, {_trainings(group, a, b)}"
+    adjusted = f", adjusted p {row['adjusted']:.4f})" if counted else ")"
+    recipe = a.removeprefix(pair.a)
+    start = f"{group.title}{recipe}: {numbers}{adjusted}"
+    runs = tuple(run.name for label in (a, b) for run in group.systems[label])
+
+    def said(answer: Answer, why: str) -> Finding:
+        where, ours = f"{group.title}{recipe}", named(a, group.systems[a])
+        return Finding(answer, f"{start}: {why}.", group.key, where, ours, runs, difference, low, high, int(row["n"]))
+
+    if row["who"]:
+        return said("yes", "better") if row["who"] == "A" else said("no", "worse")
+    could = power.of_interval(low, high)
+    if not counted:
+        why = f"one side was trained once, and over people alone only {could:.4f} or more would have been found"
+    elif verdict.sign(low, high):
+        why = "its interval leaves out zero, but not after the adjustment for all that is asked beside it"
+    else:
+        why = f"{could:.4f} or more would have been found (four times out of five)"
+    return said("not known", f"not known; {why}")
+
+
+def _trainings(group: Group, a: str, b: str) -> str:
+    """How often either was trained."""
+    said = [str(len(runs)) if needs_training(runs[0]) else "none needed" for runs in (group.systems[a], group.systems[b])]
+    return f"trainings: {said[0]} and {said[1]}"
+
+
+# --- speed -----------------------------------------------------------------------------------------------------------
+
+
+def faster(checkpoints: Path) -> Verdict:
+    """When is reading a history faster than with SASRec? From the shipped rows, chosen and timed as the Speed screen does."""
+    change = "Another machine: a crossing holds for one machine, batch, d and k. On a GPU it lies elsewhere."
+    found: list[Finding] = []
+    for peer in ("sasrec-fused", "sasrec-eager"):
+        table, column = curves.usual(curves.shipped(checkpoints))
+        ratio = curves.versus(table, "elastic", peer, column) if len(table) else pd.Series(dtype=float)
+        if ratio.empty:
+            continue
+        answer: Answer = "yes" if (ratio > 1).all() else "no" if (ratio <= 1).all() else "it depends"
+        where = f"Time {curves.TIMES[column]}, {len(ratio)} lengths; {curves.machine(table)}"
+        found.append(Finding(answer, f"{curves.words(table, 'elastic', peer, column)} {where}", n=len(ratio)))
+    return Verdict("speed", "Is ELASTIC faster than SASRec?", tuple(found), change, "speed",
+                   "" if found else "nice python -m elastic_core bench --passes forward --threads 1",
+                   "" if found else "No benchmark rows came along.")  # fmt: skip
+
+
+def counted(verdicts: Sequence[Verdict]) -> str:
+    """`Of 9 questions: 1 yes, 3 in part, …`."""
+    counts = {answer: sum(each.answer == answer for each in verdicts) for answer in get_args(Answer)}
+    said = {"in part": "yes in part"}
+    parts = [f"{count} {said.get(answer, answer)}" for answer, count in counts.items() if count]
+    return f"Of {len(verdicts)} questions: {', '.join(parts)}."
+
+
+def unknown(verdicts: Sequence[Verdict]) -> list[str]:
+    """What is not known, a line each: questions with no run, and data sets on which one could not be answered."""
+    lines = [f"{each.question} {each.absent}" for each in verdicts if not each.findings]
+    for each in verdicts:
+        where = [finding.where for finding in each.findings if finding.answer == "not known" and finding.where]
+        lines += [f"{each.question} Not on {_listed(where)}. {each.absent}".strip()] if where else []
+    return lines
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)
+
+
+COLUMNS = ("question", "answer", "data", "difference", "low", "high", "n", "runs", "sentence")
+
+
+def table(found: Sequence[Verdict]) -> list[tuple[object, ...]]:
+    """One row a finding, `COLUMNS`."""
+    return [
+        (each.question, one.answer, one.where, one.difference, one.low, one.high, one.n, ", ".join(one.runs), one.sentence)
+        for each in found
+        for one in each.findings
+    ]

@@ -1,0 +1,158 @@
+"""The result tables: what every system reached under one protocol, how it stands beside the best baseline, and one ELASTIC minus
+each of the others. The numbers are those of `python -m elastic_core report`."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+
+from elastic_core import report
+from elastic_core.comparisons import needs_training
+from elastic_core.report import PAPER_COLUMN
+from elastic_core.runs import WEIGHTS, Run
+from elastic_core.services.results.systems import OWN, Group
+from elastic_core.tables import FLOORS, Asked, Claim, Systems, named
+
+PAPER = "the paper’s NDCG@10"
+PAPER_NOTE = "The paper’s values are of its own protocol and its own MovieLens-1M; they were not measured here."
+FAMILIES = {"peers": "other systems", "its own variants": "its own variants", "others": "other runs here"}
+SYSTEMS = (
+    "system", "label", "seeds", "NDCG@10", "± 95%", "spread", "beside the baseline", "HR@10", "MRR@10", PAPER, "people",
+    "parameters", "weights MB", "seconds", "device", "trained with", "runs",
+)  # fmt: skip
+DIFFERENCES = (
+    "family", "system", "short", "label", "seeds", "n", "A", "B", "difference", "low", "high", "p", "adjusted", "seeds_counted",
+    "who", "claim",
+)  # fmt: skip
+
+
+def standings(group: Group, protocol: str, compare: Asked) -> pd.DataFrame:
+    """One row a system that was ranked under this protocol, in the order of the tables."""
+    ranked = under(group.systems, protocol)
+    found = report.measured(ranked, protocol)
+    if found.empty:
+        return pd.DataFrame(columns=list(SYSTEMS))
+    beside = baseline(ranked, protocol, compare)
+    found = found.rename(columns={PAPER_COLUMN: PAPER}) if PAPER_COLUMN in found else found.assign(**{PAPER: math.nan})
+    labels = list(ranked)
+    return found.assign(**{
+        "label": labels, "seeds": pd.array([_trainings(ranked[label]) for label in labels], dtype="Int64"),
+        "beside the baseline": [beside[label] for label in labels],
+        "weights MB": [_megabytes(ranked[label][0]) for label in labels],
+        "trained with": [settings(ranked[label]) for label in labels],
+        "spread": found["spread"].astype(float), PAPER: found[PAPER].astype(float),
+    })[list(SYSTEMS)]  # fmt: skip
+
+
+def under(systems: Systems, protocol: str) -> Systems:
+    """The systems all of whose runs were ranked under a protocol."""
+    return {label: runs for label, runs in systems.items() if all(protocol in run.report().ranks for run in runs)}
+
+
+def baseline(systems: Systems, protocol: str, compare: Asked) -> dict[str, str]:
+    """How every system stands beside the better of the baselines that need no training, in words; adjusted for them all."""
+    means = {label: systems[label][0].report().metrics[protocol]["NDCG@10"] for label in FLOORS if label in systems}
+    if not means:
+        return dict.fromkeys(systems, "no baseline was run here")
+    best = max(means, key=lambda label: means[label])
+    name, others = named(best, systems[best]), [label for label in systems if label not in FLOORS]
+    told = {label: "the best baseline" if label == best else "a baseline" for label in systems if label in FLOORS}
+    return told | {label: _beside(name, claim) for label, claim in report.against(systems, best, others, protocol, compare)}
+
+
+def _beside(name: str, claim: Claim) -> str:
+    if claim.found is None:
+        return "not compared: measured on other people or candidates"
+    ahead = -claim.found.difference
+    side = "above" if ahead > 0 else "below" if ahead < 0 else "level with"
+    if claim.who:
+        return f"{side} {name} by {abs(ahead):.4f}"
+    why = "may be chance" if claim.found.seeds_counted else "trained once: no claim"
+    return f"{side} {name} by {abs(ahead):.4f}, {why}"
+
+
+def rivals(group: Group, table: pd.DataFrame) -> list[str]:
+    """The names in `standings` of the systems that the others can be held against: each ELASTIC; where there is none, any."""
+    ours = report.references(group.systems)
+    return table.loc[table["label"].isin(ours), "system"].tolist() or table["system"].tolist()
+
+
+def differences(group: Group, ours: str, protocol: str, compare: Asked) -> pd.DataFrame:
+    """A = `ours` minus each of the others with interval, p, p adjusted within its family, and what may be claimed."""
+    systems = under(group.systems, protocol)
+    if ours not in systems:
+        return pd.DataFrame(columns=list(DIFFERENCES))
+    rows: list[dict[str, Any]] = []
+    for family, labels in _families(systems, ours).items():
+        for label, claim in report.against(systems, ours, labels, protocol, compare):
+            if claim.found is None:
+                continue
+            found, name = claim.found, named(ours, systems[ours])
+            better = {"A": f"{name} is better", "B": f"{claim.name} is better"}.get(claim.who, claim.words)
+            short = claim.name.partition(": ")[2] if family == "its own variants" else claim.name
+            rows.append({
+                "family": FAMILIES[family], "system": claim.name, "short": short or claim.name, "label": label,
+                "seeds": len(claim.runs), "n": found.users,
+                "A": found.mean_a, "B": found.mean_b, "difference": found.difference, "low": found.low, "high": found.high,
+                "p": found.p, "adjusted": claim.adjusted, "seeds_counted": found.seeds_counted, "who": claim.who, "claim": better,
+            })  # fmt: skip
+    return pd.DataFrame(rows, columns=list(DIFFERENCES))
+
+
+def _families(systems: Systems, ours: str) -> dict[str, list[str]]:
+    """Those of the report, which hold no run of somebody's own, and then all others."""
+    found: dict[str, list[str]] = {}
+    if ours in report.references(systems) and OWN not in ours:
+        found = report.families(systems, ours)
+    # the other ELASTIC is compared in its own table already, as in the report
+    taken = {label for labels in found.values() for label in labels} | {ours}
+    own = [label for label in systems if label not in taken and (not found or f"({OWN}: " in label)]
+    return found | {"others": own}
+
+
+def settings(runs: Sequence[Run]) -> str:
+    """What a system was trained with, in one line."""
+    run = runs[0]
+    model, train, plain = run.config.model, run.config.train, run.config.to_dict()
+    epochs = [int(end["best_epoch"]) for each in runs if (end := each.last("end")) and end.get("best_epoch")]
+    if not epochs:
+        return "needs no training"
+    names = {"length": "length", "width": "d", "layers": "layers", "dropout": "dropout"}
+    parts = [f"{word} {getattr(model, key):g}" for key, word in names.items() if hasattr(model, key)]
+    parts += [f"{train.optimizer} {train.learning_rate:g}", f"batch {train.batch}"]
+    parts += [f"decay {train.weight_decay:g}"] if train.weight_decay else []
+    parts += [f"weights averaged {train.ema_decay:g}"] if train.ema_decay else []
+    parts += [f"{train.minutes:g} minutes"] if train.minutes else []
+    parts += [f"objective {plain['objective'].get('name', '?')}", f"chosen by {train.judged_by}"]
+    return ", ".join(parts) + f"; best epoch {', '.join(map(str, epochs))}"
+
+
+def summary(table: pd.DataFrame, differences: pd.DataFrame, ours: str) -> str:
+    """What may be said, in two sentences."""
+    once = int((table["seeds"] == 1).sum())
+    claimed = differences[differences["who"] != ""]
+    ahead, behind = (claimed.loc[claimed["who"] == side, "system"].tolist() for side in ("A", "B"))
+    said = [f"{ours} may be called better than {_listed(ahead)}"] if ahead else []
+    said += [f"worse than {_listed(behind)}"] if behind else []
+    nothing = f"No difference between {ours} and any of the {len(differences)} others may be claimed"
+    first = " and ".join(said) or nothing
+    rest = len(differences) - len(claimed)
+    middle = f"; of the other {rest} nothing may be claimed." if said and rest else "."
+    last = f" {once} of {len(table)} systems were trained once, so nothing is claimed of them." if once > 0 else ""
+    return first + middle + last
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)
+
+
+def _trainings(runs: Sequence[Run]) -> int | None:
+    return len(runs) if needs_training(runs[0]) else None
+
+
+def _megabytes(run: Run) -> float:
+    try:
+        return (run.path / WEIGHTS).stat().st_size / 1e6
+    except OSError:
+        return math.nan

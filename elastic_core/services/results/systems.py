@@ -1,0 +1,80 @@
+"""Which systems were measured on which data: run folders and the ranks they keep, nothing else is opened.
+
+The named runs stand under the labels of the result tables. Any other run is another training seed of a named system, if nothing
+but its seed differs, or a system of its own under its name.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from elastic_core.comparisons import essence, needs_training
+from elastic_core.disk import Unreadable
+from elastic_core.errors import InputError
+from elastic_core.reproduce import Row, rows, status
+from elastic_core.runs import Run
+from elastic_core.tables import Systems, standing
+
+OWN = "own"  # in the label of what is no named run: `elastic (own: local-3)`
+
+
+@dataclass
+class Group:
+    """What was tested on one data set. `key` is what an address calls it, `title` people, `hash` what its events are."""
+
+    key: str
+    title: str
+    hash: str
+    systems: Systems = field(default_factory=dict)
+    people: int = 0
+
+
+def groups(runs: Sequence[Run]) -> tuple[list[Group], list[Unreadable]]:
+    """Data sets with their systems in the order of the tables, the one with most systems first; and runs whose ranks cannot be
+    read. Runs that keep no ranks are in neither."""
+    found, faults = dict[str, Group](), list[Unreadable]()
+    known = {row.name: row for row in rows()}
+    for run in sorted(runs, key=lambda run: (run.name not in known, run.name)):
+        if not run.has_report:
+            continue
+        try:
+            report, row = run.report(), known.get(run.name)
+            row = row if row is not None and status(row, run.path.parent) == "finished" else None
+            group = found.setdefault(report.data_hash, Group("", "", report.data_hash))
+            _place(group, run, row)
+        except InputError as error:
+            faults.append(Unreadable(run.path, str(error)))
+            continue
+        group.people = len(report.users)
+        if not group.title:
+            group.title = str((run.last("start") or {}).get("data") or run.config.data.source)
+            group.key = row.data if row is not None else report.data_hash
+    for group in found.values():
+        group.systems = {label: group.systems[label] for label in sorted(group.systems, key=standing)}
+    titles = [group.title for group in found.values()]
+    for group in found.values():
+        group.title += f", {group.key}" if titles.count(group.title) > 1 else ""
+    return sorted(found.values(), key=lambda group: (-len(group.systems), group.key)), faults
+
+
+def _place(group: Group, run: Run, row: Row | None) -> None:
+    """Beside the runs that differ from it in nothing but the seed, or by itself. A seed counts once."""
+    if row is not None:
+        group.systems.setdefault(row.label, []).append(run)
+        return
+    mine = essence(run)
+    for others in group.systems.values():
+        if essence(others[0]) == mine:
+            if needs_training(run) and run.config.train.seed not in {other.config.train.seed for other in others}:
+                others.append(run)
+            return
+    group.systems[f"{run.config.model.name} ({OWN}: {run.name})"] = [run]
+
+
+def of_run(groups: Sequence[Group], path: Path) -> tuple[Group, str] | None:
+    """Where a run stands: its data and the label of its system."""
+    for group in groups:
+        for label, runs in group.systems.items():
+            if any(run.path == path for run in runs):
+                return group, label
+    return None

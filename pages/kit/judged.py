@@ -1,0 +1,74 @@
+"""What was measured on what, and who may be called better: for every screen that says so, from the ranks that runs keep.
+
+Every comparison is kept by itself, so that one more run asks only for its own."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+import streamlit as st
+
+from elastic_core.comparisons import compare_runs
+from elastic_core.disk import Unreadable
+from elastic_core.errors import InputError
+from elastic_core.evaluation.compare import Comparison
+from elastic_core.runs import Run, list_runs
+from elastic_core.services.results import judging, systems
+from elastic_core.services.results.systems import Group
+from pages.kit import cache
+from pages.kit.kept import kept
+
+Named = tuple[tuple[str, str], ...]  # path and stamp of each run
+
+
+def groups(root: Path) -> tuple[list[Group], list[Unreadable]]:
+    """Data sets with what was measured on them, and runs whose ranks cannot be read."""
+    return _groups(_named([run for run in list_runs(root) if run.has_report]))
+
+
+@kept(8)
+def _groups(runs: Named) -> tuple[list[Group], list[Unreadable]]:
+    return systems.groups(_runs(runs))
+
+
+def standings(group: Group, protocol: str) -> pd.DataFrame:
+    return _standings(_of(group), protocol, group)
+
+
+@st.cache_data(max_entries=32, show_spinner="Holding every system against the baseline …")
+def _standings(runs: Named, protocol: str, _group: Group) -> pd.DataFrame:
+    return judging.standings(_group, protocol, compare)
+
+
+def differences(group: Group, ours: str, protocol: str) -> pd.DataFrame:
+    return _differences(_of(group), ours, protocol, group)
+
+
+@st.cache_data(max_entries=64, show_spinner="Drawing people and training seeds again, ten thousand times a pair …")
+def _differences(runs: Named, ours: str, protocol: str, _group: Group) -> pd.DataFrame:
+    return judging.differences(_group, ours, protocol, compare)
+
+
+def compare(a: Sequence[Run], b: Sequence[Run], protocol: str) -> Comparison | None:
+    """None where the two were not measured on the same people and candidates."""
+    return _compared(_named(a), _named(b), protocol)
+
+
+@st.cache_data(max_entries=1024, show_spinner=False)
+def _compared(a: Named, b: Named, protocol: str) -> Comparison | None:
+    try:
+        return compare_runs(_runs(a), _runs(b), protocol)
+    except InputError:
+        return None
+
+
+def _of(group: Group) -> Named:
+    return _named([run for runs in group.systems.values() for run in runs])
+
+
+def _named(runs: Sequence[Run]) -> Named:
+    return tuple((str(run.path), cache.stamp(run)) for run in runs)
+
+
+def _runs(named: Named) -> list[Run]:
+    return [Run(Path(path)) for path, _ in named]

@@ -1,0 +1,27 @@
+"""What the page keeps between reruns: what was measured of memories, read again when a file changes."""
+
+from pathlib import Path
+
+import streamlit as st
+
+from elastic_core.runs import Run, list_runs
+from elastic_core.services.learned import meaning as asked
+from elastic_core.services.learned.meaning import Row
+from pages.kit import cache
+
+
+def meaning(root: Path) -> dict[str, Row]:
+    """By run: rows that were measured on the weights it has now."""
+    known = {row.run for file in asked.files(root) for row in asked.read(file)}
+    return _meaning(
+        str(root), tuple((str(run.path), cache.stamp(run)) for run in list_runs(root) if run.name in known), _stamps(root)
+    )
+
+
+@st.cache_data(max_entries=8, show_spinner=False)
+def _meaning(root: str, runs: tuple[tuple[str, str], ...], stamps: tuple[int, ...]) -> dict[str, Row]:
+    return asked.of_runs(Path(root), [Run(Path(path)) for path, _ in runs])
+
+
+def _stamps(root: Path) -> tuple[int, ...]:
+    return tuple(file.stat().st_mtime_ns if file.is_file() else 0 for file in asked.files(root))

@@ -1,0 +1,98 @@
+"""What did we learn? Verdicts from the runs at hand: a question, an answer, its numbers, and what would change our mind."""
+
+import pandas as pd
+import streamlit as st
+
+from elastic_core.errors import InputError
+from elastic_core.services.learned import meaning, verdicts
+from elastic_core.services.learned.verdicts import Finding, Verdict
+from pages.frame import shell
+from pages.kit import judged, view
+from pages.learned import answers, words
+
+COLOURS = {"yes": "green", "in part": "green", "it depends": "orange", "no": "red", "not known": "gray"}
+ICONS = {
+    "yes": ":material/check:", "in part": ":material/rule:", "it depends": ":material/alt_route:", "no": ":material/close:",
+    "not known": ":material/help:",
+}  # fmt: skip
+SAID = {"in part": "Yes, in part"}
+SCREENS = {"results": "results/page.py", "speed": "speed/page.py", "experts": "experts/page.py"}
+
+
+def card(each: Verdict) -> None:
+    with st.container(border=True, key=f"lrn_card_{each.key}", gap="xsmall"):
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.markdown(f"**{each.question}**", width="stretch")
+            st.badge(SAID.get(each.answer, each.answer.capitalize()), icon=ICONS[each.answer], color=COLOURS[each.answer])
+        st.markdown(shell.plain(each.line))
+        with st.container(horizontal=True, vertical_alignment="center"):
+            first = each.findings[0] if each.findings else None
+            panel = st.expander("All its numbers, and what would change our mind", key=f"lrn_more_{each.key}", width="stretch")
+            if st.button("What it stands on", icon=":material/arrow_forward:", key=f"lrn_go_{each.key}", type="tertiary",
+                         on_click=lead, args=(each.screen, first)):  # fmt: skip
+                shell.go(SCREENS[each.screen])
+        with panel:
+            lines = [f"{ICONS[finding.answer]} {shell.plain(finding.sentence)}" for finding in each.findings]
+            lines += [f"{ICONS['not known']} {shell.plain(each.absent)}"] if each.absent else []
+            st.markdown("\n".join(f"- {line}" for line in lines))
+            st.markdown(f"**What would change our mind:** {each.change}")
+            if each.command:
+                st.caption("This would measure what is missing:")
+                st.code(each.command, language="bash", wrap_lines=True)
+
+
+def lead(screen: str, first: Finding | None) -> None:
+    """Sets the other page to what the verdict is about."""
+    if screen == "results" and first is not None:
+        for key, value in (("res_data", first.data), ("res_protocol", verdicts.PROTOCOL), ("res_ours", first.system)):
+            if not shell.locked(key):
+                st.session_state[key] = value
+
+
+def measure() -> None:
+    """What the experts of the chosen run stand for; a few seconds."""
+    if now is None or not now.model.retrieves or now.run.name in rows:
+        return
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.caption(f"The memory of {shell.plain(now.run.name)} has not been asked yet.", width="stretch")
+        asked = not shell.off("measurement") and st.button("Measure it now", icon=":material/science:", key="lrn_measure",
+                                                           help="Two to thirty seconds; kept for everybody.")  # fmt: skip
+    if asked:
+        bar = st.progress(0.0)
+        try:
+            found = meaning.measure(
+                now.run, now.model, now.dataset, lambda share: bar.progress(share, text=f"Asking the memory: {share:.0%}")
+            )
+            meaning.keep(shell.RUNS, found)
+        except InputError as problem:
+            st.error(f"{shell.plain(str(problem)).capitalize()}.")
+            return
+        st.rerun()
+
+
+now = st.session_state.get(shell.CONTEXT)  # none where no run opens: kept ranks can be read all the same
+st.title("What did we learn?", anchor=False)
+st.write(
+    "What the runs in this folder show, and what they do not; every sentence is written from their numbers as you read it. "
+    "Differences are of NDCG@10 on the test, ranked against all items that a person has not met."
+)
+groups, _ = judged.groups(shell.RUNS)
+rows = answers.meaning(shell.RUNS)
+head = st.empty()
+head.caption("Drawing people and training seeds again, ten thousand times for each difference …")
+found = list[Verdict]()
+for pair in verdicts.PAIRS:  # each is shown when it is known
+    found.append(verdicts.compared(pair, groups, judged.differences))
+    card(found[-1])
+for each in (*meaning.verdicts(groups, rows), verdicts.faster(shell.RUNS)):
+    found.append(each)
+    card(each)
+    if each.key == "interest":
+        measure()
+head.markdown(f"**{verdicts.counted(found)}**")
+st.subheader("What is not known", anchor=False)
+st.markdown("\n".join(f"- {shell.plain(line)}" for line in verdicts.unknown(found)) or "Nothing that was asked.")
+table = pd.DataFrame(verdicts.table(found), columns=list(verdicts.COLUMNS))
+view.table("lrn_findings", table, words.FINDINGS, f"{len(table)} findings with their numbers and runs", height=220)
+if now is not None:
+    view.foot("python -m elastic_core report")

@@ -1,0 +1,45 @@
+"""What we learned, as a page: with nothing, with planted runs, and with a measurement made on it."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from driving import healthy, said
+from streamlit.testing.v1 import AppTest
+
+from elastic_core.runs import Run
+from elastic_core.services.learned import meaning
+
+PAGE = "learned/page.py"
+Opened = Callable[..., AppTest]
+
+
+def test_nothing_is_known_where_no_run_answers(opened: Opened, app_runs: Path) -> None:
+    app = opened(PAGE, run="tiny")
+    words = said(app)
+    assert "Of 9 questions: 9 not known." in words and words.count("What would change our mind") == 9
+    assert app.dataframe[0].value.empty and "No benchmark rows came along" in words
+    for name in ("tiny", "tiny-peer"):
+        shutil.rmtree(app_runs / name)
+    assert "Of 9 questions: 9 not known." in said(opened(PAGE))
+
+
+def test_a_verdict_leads_to_what_it_stands_on(opened: Opened) -> None:
+    app = healthy(opened(PAGE, run="tiny").button(key="lrn_go_speed").click().run())
+    assert app.title[0].value.startswith("When does linear beat quadratic")
+
+
+def test_the_memory_is_measured_on_demand_and_never_in_public(
+    opened: Opened, app_runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weights = meaning.fingerprint(Run(app_runs / "tiny"))
+    made = meaning.Row("tiny", weights, "c", 70, 0.5, 0.1, 0.1, 0.1, 0.1, 0.0, 900, 0.8, 0.1, 0.1, 0.1, 0.1)
+    monkeypatch.setattr(meaning, "measure", lambda run, model, dataset, tell: made)
+    app = healthy(opened(PAGE, run="tiny").button(key="lrn_measure").click().run())
+    assert "finds 50% of the person’s experts again" in said(app) and "trained once, so not known" in said(app)
+    assert not [button for button in app.button if button.key == "lrn_measure"]
+    meaning.files(app_runs)[1].unlink()
+    monkeypatch.setenv("ELASTIC_PUBLIC", "1")
+    app = opened(PAGE, run="tiny")
+    assert "Measuring on this machine is off here" in said(app) and not [b for b in app.button if b.key == "lrn_measure"]

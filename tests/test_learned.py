@@ -1,0 +1,128 @@
+"""What we learned stays true: answers and numbers follow from the runs and rows at hand, and change with them."""
+
+import dataclasses
+import math
+import shutil
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from test_readme import kept
+
+from elastic_core.bench.store import read_rows, write_rows
+from elastic_core.comparisons import compare_runs
+from elastic_core.data import Dataset
+from elastic_core.errors import InputError
+from elastic_core.evaluation import power
+from elastic_core.memory import gauges
+from elastic_core.models import Recommender
+from elastic_core.reproduce import rows
+from elastic_core.runs import CONFIG, Run
+from elastic_core.services.learned import meaning, verdicts
+from elastic_core.services.results import judging, systems
+
+ROOT = Path(__file__).resolve().parents[1]
+BENCHMARKS = ROOT / "checkpoints"
+ASKED = {pair.key: pair for pair in verdicts.PAIRS}
+
+
+def world(root: Path, **made_up: float) -> list[systems.Group]:
+    named = {row.name: row for row in rows()}
+    for seed, (name, good) in enumerate(made_up.items()):
+        kept(root, named[name.replace("_", "-")], good, seed)
+    return systems.groups([Run(path.parent) for path in root.glob(f"*/{CONFIG}")])[0]
+
+
+def told(group: systems.Group, label: str, protocol: str) -> pd.DataFrame:
+    return judging.differences(group, label, protocol, compare_runs)
+
+
+def test_every_sentence_is_what_the_runs_say(tmp_path: Path) -> None:
+    good = {f"planted_{name}{seed}": value + 0.001 * i for i, seed in enumerate(("", "_seed1"))
+            for name, value in (("elastic", 0.2), ("sasrec", 0.05))}  # fmt: skip
+    groups = world(tmp_path, planted_cooccurrence=0.5, **good)
+    better, worse = (verdicts.compared(ASKED[key], groups, told) for key in ("sasrec", "baseline"))
+    assert (better.answer, worse.answer) == ("yes", "no")
+    found = compare_runs(
+        *([Run(tmp_path / f"planted-{name}{seed}") for seed in ("", "-seed1")] for name in ("elastic", "sasrec"))
+    )
+    (one,) = better.findings
+    assert (one.difference, one.low, one.high, one.n) == (found.difference, found.low, found.high, found.users)
+    assert f"{found.difference:+.4f} (95% {found.low:+.4f} to {found.high:+.4f}; 2,000 people, trainings: 2 and 2" in one.sentence
+    assert set(one.runs) == {f"planted-{name}{seed}" for name in ("elastic", "sasrec") for seed in ("", "-seed1")}
+    nothing = verdicts.compared(ASKED["gate"], groups, told)
+    assert nothing.answer == "not known" and not nothing.findings and "No finished run for it on" in nothing.absent
+    assert any(ASKED["gate"].question in line for line in verdicts.unknown([better, nothing]))
+    assert verdicts.counted([better, worse, nothing]) == "Of 3 questions: 1 yes, 1 no, 1 not known."
+
+
+def test_one_run_or_an_interval_with_zero_is_not_known_and_says_what_could_have_been_found(tmp_path: Path) -> None:
+    groups = world(tmp_path / "once", planted_elastic=0.2, planted_sasrec=0.05)
+    once = verdicts.compared(ASKED["sasrec"], groups, told)
+    (one,) = once.findings
+    assert once.answer == "not known" and "trained once" in one.sentence
+    alike = world(tmp_path / "twice", planted_elastic=0.1, planted_elastic_seed1=0.1, planted_cooccurrence=0.1)
+    level = verdicts.compared(ASKED["baseline"], alike, told)
+    (one,) = level.findings
+    assert level.answer == "not known" and one.low < 0 < one.high
+    could = power.of_interval(one.low, one.high)
+    assert f"{could:.4f} or more would have been found" in one.sentence
+    assert could == pytest.approx((one.high - one.low) / 2 * 2.8016 / 1.96, rel=1e-3)
+
+
+def test_speed_follows_from_the_rows_and_losses_are_said(tmp_path: Path) -> None:
+    assert verdicts.faster(tmp_path).answer == "not known" and verdicts.faster(tmp_path).command
+    measured = read_rows(BENCHMARKS / "benchmarks" / "latency.csv")
+    for factor, answer in ((1.0, "it depends"), (1e-3, "yes"), (1e3, "no")):
+        slower = [dataclasses.replace(row, median=row.median * factor, processor=row.processor * factor)
+                  if row.system == "elastic" else row for row in measured]  # fmt: skip
+        write_rows(tmp_path / "benchmarks" / "latency.csv", slower)
+        found = verdicts.faster(tmp_path)
+        assert found.answer == answer and len(found.findings) == 2
+        assert ("SASRec (fused) is faster at N = 64" in found.findings[0].sentence) == (answer != "yes")
+
+
+def row(run: Run, **values: float) -> meaning.Row:
+    usual = {field.name: 0.1 for field in dataclasses.fields(meaning.Row)}
+    texts = {"run": run.name, "weights": meaning.fingerprint(run), "commit": "abc", "people": 1_000, "events": 5_000}
+    return meaning.Row(**{**usual, **texts, **values})
+
+
+def test_experts_must_beat_every_null_in_every_way_and_several_trainings(tmp_path: Path) -> None:
+    groups = world(tmp_path, planted_elastic=0.2, planted_elastic_seed1=0.2)
+    runs = groups[0].systems["elastic"]
+
+    def ask(**values: float) -> list[str]:
+        return [each.answer for each in meaning.verdicts(groups, {run.name: row(run, **values) for run in runs})]
+
+    assert ask(trained=0.8, quarter=0.5, quarter_stranger=0.1) == ["yes", "yes"]
+    assert ask(trained=0.8, noise_values=0.81, quarter=0.12, quarter_stranger=0.1) == ["no", "no"]
+    assert ask(trained=math.nan, quarter=0.2, quarter_stranger=0.1)[0] == "not known", "no truth, no score"
+    once = meaning.verdicts(groups, {runs[0].name: row(runs[0], trained=0.8)})
+    assert [each.answer for each in once] == ["not known", "not known"] and "trained once" in once[0].findings[0].sentence
+    nobody = meaning.verdicts(groups, {})
+    assert all(each.answer == "not known" and each.absent for each in nobody)
+
+
+def test_a_measurement_counts_for_the_weights_it_was_made_on(
+    tiny: tuple[Recommender, Dataset, Run], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, dataset, original = tiny
+    run = Run(Path(shutil.copytree(original.path, tmp_path / original.name)))
+    shares: list[float] = []
+    monkeypatch.setattr(gauges, "held_out_r2", lambda x, y, rng: 0.5)  # ridge regressions, tested elsewhere
+    found = meaning.measure(run, model, dataset, shares.append)
+    assert found.quarter == gauges.gauges(model, dataset).quarter and 0 <= found.trained <= 1 and shares == sorted(shares)
+    meaning.keep(tmp_path, found)
+    meaning.keep(tmp_path, found)
+    (back,) = meaning.read(meaning.files(tmp_path)[1])
+    assert back.quarter == pytest.approx(found.quarter, rel=1e-5) and meaning.of_runs(tmp_path, [run])[run.name] == back
+    with (run.path / "model.safetensors").open("ab") as file:
+        file.write(b" ")
+    assert meaning.of_runs(tmp_path, [run]) == {}
+    for text in ("", "run,weights\n1,2\n", "\x00", "run\n" + "x" * 500):
+        meaning.files(tmp_path)[1].write_text(text)
+        assert meaning.read(meaning.files(tmp_path)[1]) == []
+    monkeypatch.setenv("ELASTIC_PUBLIC", "1")
+    with pytest.raises(InputError, match="measuring on this machine is off"):
+        meaning.keep(tmp_path, found)

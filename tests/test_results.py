@@ -1,0 +1,95 @@
+"""The Results screen's tables: those of the report, one protocol each, and a claim only where the one rule allows it."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_readme import kept
+
+from elastic_core import report
+from elastic_core.comparisons import compare_runs
+from elastic_core.evaluation import ranks, verdict
+from elastic_core.evaluation.compare import Contrast
+from elastic_core.reproduce import rows
+from elastic_core.runs import CONFIG, Run, list_runs
+from elastic_core.services.results import judging, systems
+
+MADE_UP = {
+    "planted-popularity": 0.02, "planted-cooccurrence": 0.05, "planted-sasrec": 0.05, "planted-sasrec-seed1": 0.051,
+    "planted-elastic": 0.2, "planted-elastic-seed1": 0.21, "planted-elastic-slots": 0.02,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder, named = tmp_path_factory.mktemp("kept"), {row.name: row for row in rows()}
+    for seed, (name, good) in enumerate(MADE_UP.items()):
+        kept(folder, named[name], good, seed)
+    return folder
+
+
+def group(root: Path) -> systems.Group:
+    (found,), faults = systems.groups([Run(path.parent) for path in root.glob(f"*/{CONFIG}")])
+    assert not faults
+    return found
+
+
+def test_the_tables_are_those_of_the_report(root: Path) -> None:
+    mine, theirs = group(root), report.data_sets(root)["planted"]
+    assert list(mine.systems) == list(theirs) and mine.key == "planted" and mine.people == 2_000
+    for protocol in ("full", "pop100"):
+        table, told = judging.standings(mine, protocol, compare_runs), report.measured(theirs, protocol)
+        same = ["system", "NDCG@10", "± 95%", "HR@10", "MRR@10", "people", "parameters", "seconds", "runs"]
+        assert table[same].to_dict("list") == told[same].to_dict("list")
+    found = judging.differences(mine, "elastic", "full", compare_runs)
+    told = report.differences(theirs, "full").query("A == 'ELASTIC'")
+    assert found[["system", "difference", "low", "high", "p", "adjusted"]].to_numpy().tolist() == (
+        told[["B", "A − B", "low", "high", "p", "p adjusted"]].to_numpy().tolist()
+    )
+
+
+def test_a_claim_needs_the_adjusted_p_and_one_run_claims_nothing(root: Path) -> None:
+    clear = Contrast(0.1, 0.05, 0.15, 0.001, True)
+    assert verdict.better(clear) == verdict.better(clear, 0.04) == "A"
+    assert verdict.better(clear, 0.05) == verdict.better(clear, float("nan")) == ""
+    assert verdict.better(clear._replace(seeds_counted=False), 0.001) == ""
+    table = judging.standings(group(root), "full", compare_runs).set_index("label")
+    words = table["beside the baseline"]
+    assert words["cooccurrence"] == "the best baseline" and words["elastic"].startswith("above Co-occurrence by 0.")
+    assert words["elastic-slots"].endswith("trained once: no claim") and words["sasrec"].endswith("may be chance")
+    assert table["seeds"].isna().sum() == 2 and table.loc["sasrec", "seeds"] == 2
+
+
+def test_runs_of_somebodys_own_stand_beside_and_change_no_claim_of_the_report(root: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(root, tmp_path / "runs"))
+    before = judging.differences(group(folder), "elastic", "full", compare_runs)
+    for name, changes in (("local-a", ("model.dropout=0.7",)), ("local-b", ("train.seed=7",)), ("local-c", ())):
+        run = Run(Path(shutil.copytree(folder / "planted-elastic", folder / name)))
+        (run.path / CONFIG).write_text(json.dumps(run.config.override(*changes).to_dict()))
+    mine = group(folder)
+    assert [run.name for run in mine.systems["elastic"]] == ["planted-elastic", "planted-elastic-seed1", "local-b"]
+    assert "elastic (own: local-a)" in mine.systems and not any("local-c" in label for label in mine.systems)
+    after = judging.differences(mine, "elastic", "full", compare_runs)
+    assert after["label"].tolist() == [*before["label"], "elastic (own: local-a)"]
+    assert after["family"].tolist()[-1] == "other runs here" and systems.of_run([mine], folder / "local-b") == (mine, "elastic")
+    own = judging.differences(mine, "elastic (own: local-a)", "full", compare_runs)
+    assert len(own) == len(mine.systems) - 1
+
+
+def test_what_cannot_be_read_is_named_and_the_rest_stands(root: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(root, tmp_path / "runs"))
+    (folder / "planted-sasrec" / ranks.FILE).write_bytes(b"damaged")
+    (found,), (fault,) = systems.groups([Run(path.parent) for path in folder.glob(f"*/{CONFIG}")])
+    assert fault.name == "planted-sasrec" and len(found.systems) == 5 and len(found.systems["sasrec"]) == 1
+    assert systems.groups([]) == ([], []) and systems.groups(list_runs(tmp_path)) == ([], [])
+
+
+def test_the_paper_stands_beside_its_own_data_only() -> None:
+    shipped = {each.key: each for each in systems.groups(list_runs(Path(__file__).parents[1] / "checkpoints"))[0]}
+    none = lambda a, b, protocol: None  # noqa: E731
+    table = judging.standings(shipped["ml-1m"], "pop100", none).set_index("label")[judging.PAPER]
+    assert table["elastic (70 minutes)"] == report.PAPER["elastic"][0] and np.isnan(table["popularity"])
+    assert judging.standings(shipped["ml-1m"], "full", none)[judging.PAPER].isna().all()
+    assert judging.standings(shipped["planted"], "pop100", none)[judging.PAPER].isna().all()
