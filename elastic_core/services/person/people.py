@@ -38,14 +38,17 @@ def by_genre(dataset: Dataset, genre: str, split: Split = "test", top: int = 8) 
 
 
 @torch.inference_mode()
-def target_ranks(model: Recommender, dataset: Dataset, split: Split = "test", batch: int = 256) -> np.ndarray:
-    """float [users]: rank of what came next among all unseen items (protocol `full`), ties at their mean."""
+def target_ranks(model: Recommender, dataset: Dataset, split: Split = "test", batch: int = 256, stay: bool = False) -> np.ndarray:
+    """float [users]: rank of what came next among all unseen items (protocol `full`) or, where met items `stay`, among all
+    (`full-seen`), ties at their mean."""
     users, ends, targets = np.arange(dataset.histories.n_users), dataset.ends(split), dataset.targets(split)
     candidates, found = Candidates(dataset, split, seed=0), []
     for at in range(0, len(users), batch):
         rows = users[at : at + batch]
         scores = model.score(reading_batch(dataset, rows, ends[rows], model.length))
-        ranks = rank(scores, torch.from_numpy(targets[rows].astype(np.int64)), candidates.mask("full", rows))
+        ranks = rank(
+            scores, torch.from_numpy(targets[rows].astype(np.int64)), candidates.mask("full-seen" if stay else "full", rows)
+        )
         found.append(ranks.above + ranks.tied / 2 + 1)
     return np.concatenate(found)
 
