@@ -15,9 +15,9 @@ LONG, SHORT, GENRE, GAIN, LOSS = "longest history", "shortest history", "most of
 
 def finders(now: Context) -> None:
     """By a title, or by what sets people apart."""
-    with st.container(horizontal=True):
-        person.finder(now)
-        panel = st.popover("Find someone by …", icon=":material/person_search:", key="jrn_finding", on_change="rerun")
+    person.finder(now)
+    held = shell.locked("user")
+    panel = st.popover("Find someone by …", icon=":material/person_search:", key="jrn_finding", on_change="rerun", disabled=held)
     if panel.open:
         with panel:
             _finder(now)
@@ -48,9 +48,9 @@ def _gains(now: Context, losses: bool) -> tuple[pd.DataFrame, list[str]]:
     other = cache.opened(now.other, now.dataset)
     mine = answers.target_ranks(now.run, now.model, now.dataset, now.split)
     theirs = answers.target_ranks(now.other, other, now.dataset, now.split)
-    many = inspect.words(now.dataset).many
+    many, stay = inspect.words(now.dataset).many, cache.repeats(now.dataset, now.split).stay
     st.caption(
-        f"Rank of what came next among all {many} not met before, over all {len(mine):,} people of the test: "
+        f"Rank of what came next among all {many}{'' if stay else ' not met before'}, over all {len(mine):,} people of the test: "
         f"{shell.plain(now.run.name)} against {shell.plain(now.other.name)}. These are the most extreme people, not typical ones."
     )
     found = people.gains(mine, theirs, losses)
