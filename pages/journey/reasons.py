@@ -125,6 +125,11 @@ def along(now: Context, moment: int, stay: bool) -> None:
     table = mine.ranks
     if other is not None:
         table = mine.ranks.merge(other.ranks[["event", "rank"]], on="event", suffixes=("", "_second_run"))
+    there = mine.ranks[mine.ranks["event"] <= max(moment, mine.ranks["event"].min())].iloc[-1]
+    st.markdown(
+        f"After **{there['event']}** {inspect.words(now.dataset).many}: {shell.plain(str(there['title']))} came next, at rank "
+        f"**{there['rank']:,}** of {there['running']:,} (shuffled: {(there['running'] + 1) / 2:,.0f} on average)."
+    )
     view.chart("jrn_along", figure, table, ALONG, alt, on_select=None if shell.locked(state.MOMENT) else _picked)
 
 

@@ -120,6 +120,9 @@ def load(now: Context, text: bytes) -> None:
     except InputError as error:
         say(f"The file was not loaded: {shell.plain(str(error))}.")
         return
+    if tree.base.user != now.user and shell.locked("user"):
+        say(f"The file was not loaded: it is about person {tree.base.user + 1}, and this link holds person {now.user + 1}.")
+        return
     if tree.base.user != now.user:
         shell.meet(tree.base.user, keep_expert=False)
         st.session_state["jrn_wanted_t"] = tree.base.events

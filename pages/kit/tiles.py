@@ -75,7 +75,7 @@ def legend(tiles: Iterable[Tile], colours: Colours, note: str) -> str:
     row = "display:flex;flex-wrap:wrap;gap:.1rem .7rem;font-size:.75rem"
     lead = " Colour: first listed genre" if named else ""
     genres = f'<ul style="{row};list-style:none;margin:0;padding:0">{chips}</ul>' if named else ""
-    return f'<div style="{row};margin-top:.4rem"><span style="opacity:.8">{escape(note)}{lead}</span>{genres}</div>'
+    return f'<div style="{row};margin-top:.3rem"><span style="opacity:.8">{escape(note)}{lead}</span>{genres}</div>'
 
 
 def ranking(tiles: Iterable[Tile], colours: Colours, label: str) -> str:
@@ -134,7 +134,7 @@ def _ribbon_tile(tile: Tile, colours: Colours) -> str:
     )
     return (
         f'<li title="{escape(about)}" style="min-width:0;display:flex;flex-direction:column;'
-        f'gap:.2rem;{faded}">{_cover(tile, colours, "width:100%;height:2.4rem")}{name}</li>'
+        f'gap:.2rem;{faded}">{_cover(tile, colours, "width:100%;height:2.2rem")}{name}</li>'
     )
 
 

@@ -30,8 +30,11 @@ def test_there_is_a_real_answer_before_any_click(opened: Opened) -> None:
 
 
 def test_edit_undo_and_going_on_again(opened: Opened) -> None:
-    app = press(opened(PAGE, user="3"), "Remove the last item")
+    app = opened(PAGE, user="3")
+    assert re.search(r"reads .+ \d+\.\d% \(the others \d", html(app))
+    app = press(app, "Remove the last item")
     assert "Against the original:" in app.info[0].value and "line-through" in html(app)
+    assert re.search(r"Beside chance: removed .*\d+ elsewhere", html(app))
     first = code(app)
     app = press(app, "Remove the last item")
     second = code(app)

@@ -149,7 +149,7 @@ class Moved:
             return f"stays at rank {after}"
         return f"{'rises' if after < before else 'falls'} from rank {before} to rank {after}"
 
-    def summary(self, many: str, most: int = 2) -> str:
+    def summary(self, many: str, most: int = 1) -> str:
         """Who left the list and who came in, by name, at most so many of each."""
         if not len(self.gone):
             return self.sentence(many)
