@@ -1,10 +1,14 @@
 """What the journey page keeps between reruns; see kit/cache.py for how things are identified."""
 
+from contextlib import suppress
+
 import numpy as np
+import pandas as pd
 import streamlit as st
 
 from elastic_core.data import Dataset
 from elastic_core.data.histories import Split
+from elastic_core.errors import InputError
 from elastic_core.models import Recommender
 from elastic_core.runs import Run
 from elastic_core.services.experts.evidence import Evidence, Label
@@ -122,6 +126,29 @@ def _way(
     names = (_now.run.name, _now.other.name if _now.other else "")
     figure = charts.along(mine.ranks, experts, moment, plot.palette(dark), other.ranks if other else None, names)
     return cache.Drawn(figure), mine, other, int(experts["expert"].nunique()), count
+
+
+def everybody(run: Run, model: Recommender, data: Dataset, split: Split, expert: int | None) -> pd.DataFrame:
+    """Everybody as one row; the ranks are those of the run's test, where it keeps them."""
+    return _everybody(str(run.path), cache.stamp(run), data.hash, split, expert, run, model, data)
+
+
+@kept(8)
+def _everybody(
+    path: str, stamp: str, data_hash: str, split: Split, expert: int | None, _run: Run, _model: Recommender, _data: Dataset
+) -> pd.DataFrame:
+    traffic = cache.traffic(_run, _model, _data, split) if expert is not None else None
+    return people.everybody(_data, split, _standing(_run, _model, _data, split), traffic, expert)
+
+
+def _standing(run: Run, model: Recommender, data: Dataset, split: Split) -> np.ndarray:
+    protocol = "full-seen" if cache.repeats(data, split).stay else "full"
+    if split == "test" and run.has_report:
+        with suppress(InputError, KeyError):
+            ranks = run.report().ranks[protocol]
+            if len(ranks.above) == data.histories.n_users:
+                return np.asarray(ranks.above + ranks.tied / 2 + 1)
+    return target_ranks(run, model, data, split)
 
 
 def target_ranks(run: Run, model: Recommender, data: Dataset, split: Split) -> np.ndarray:

@@ -5,7 +5,7 @@ import streamlit as st
 
 from elastic_core.services.experts.overview import EVERYONES, THEIRS
 from elastic_core.services.journey.shown import ADDED, MOVED, REMOVED, ribbon_rows
-from elastic_core.services.journey.trace import by_name, cards
+from elastic_core.services.journey.trace import cards
 from elastic_core.services.journey.versions import Tree
 from elastic_core.services.person import inspect
 from elastic_core.services.person.inspect import Situation, Words
@@ -107,8 +107,7 @@ def experts(now: Context, here: Situation, before: Situation | None) -> None:
     table = cards(here.found, traffic)
     earlier = before.heard if before is not None else None
     table["before"] = [_place(earlier, expert) for expert in table["expert"]]
-    films = cache.reads(now.run, now.model, now.dataset, here.read.items)
-    table["reads"] = table["expert"].map(by_name(films) if films is not None else {}).fillna("")
+    table["reads"] = table["expert"].map(cache.named(now.run, now.model, now.dataset, here.read.items)).fillna("")
     table["label"] = [_label(now, expert) for expert in table["expert"]]
     st.html(_rows(table, earlier is not None, len(traffic.experts), plot.palette(shell.is_dark())))
     gone = [str(expert) for expert in earlier or [] if expert not in here.heard]

@@ -141,16 +141,22 @@ def _repeats(data_hash: str, split: Split, _data: Dataset) -> inspect.Repeats:
 
 def reads(run: Run, model: Recommender, data: Dataset, items: np.ndarray) -> DataFrame | None:
     """What every summoned expert reads of a history, by name; None for a model that does not say."""
-    return _reads(str(run.path), stamp(run), data.hash, tuple(items.tolist()), model, data)
+    return _reads(str(run.path), stamp(run), data.hash, tuple(items.tolist()), model, data)[0]
+
+
+def named(run: Run, model: Recommender, data: Dataset, items: np.ndarray) -> dict[int, str]:
+    """For every summoned expert, what it reads most."""
+    return _reads(str(run.path), stamp(run), data.hash, tuple(items.tolist()), model, data)[1]
 
 
 @kept(64)
 def _reads(
     path: str, stamp: str, data_hash: str, items: tuple[int, ...], _model: Recommender, _data: Dataset
-) -> DataFrame | None:
+) -> tuple[DataFrame | None, dict[int, str]]:
     with suppress(InputError):
-        return trace.reads(_model, _data, np.array(items, dtype=np.int64))
-    return None
+        found = trace.reads(_model, _data, np.array(items, dtype=np.int64))
+        return found, trace.by_name(found)
+    return None, {}
 
 
 def chance(

@@ -8,7 +8,6 @@ import streamlit as st
 
 from elastic_core.memory.routing import Routing
 from elastic_core.services.experts.overview import EVERYONES, SHARED, THEIRS, band, kinds
-from elastic_core.services.journey import trace
 from elastic_core.services.person import inspect
 from elastic_core.services.person.inspect import Situation
 from pages.frame import shell
@@ -106,15 +105,11 @@ def _one(now: Context, here: Situation, table: pd.DataFrame, traffic: Routing, e
     elif here.heard == [expert]:
         st.markdown("It is the only expert left, so there is no list without it to compare with.")
     else:
-        if (films := named(now, here).get(expert)) is not None:
-            st.markdown(f"**It reads** {shell.plain(films)}.")
+        films = cache.named(now.run, now.model, now.dataset, here.read.items).get(expert)
+        if films:
+            before = " (with all experts heard)" if here.silenced else ""
+            st.markdown(f"**It reads**{before} {shell.plain(films)}.")
         _effect(now, here, expert, edits)
-
-
-def named(now: Context, here: Situation) -> dict[int, str]:
-    """What every summoned expert reads most, by name; nothing where a model does not say."""
-    found = cache.reads(now.run, now.model, now.dataset, here.read.items)
-    return {} if found is None else trace.by_name(found)
 
 
 def _others(expert: int, traffic: Routing) -> None:
@@ -153,7 +148,8 @@ def table_twin(now: Context, here: Situation) -> None:
     if panel.open and here.found is not None and here.found.halves.shape[2]:
         traffic = cache.traffic(now.run, now.model, now.dataset, now.split)
         frame = inspect.experts_table(here.found, traffic.load)
-        frame["reads most"] = frame["expert"].map(named(now, here)).fillna("")
+        names = cache.named(now.run, now.model, now.dataset, here.read.items)
+        frame["reads most"] = frame["expert"].map(names).fillna("")
         panel.dataframe(
             frame, hide_index=True, alt="All experts: row, column, score, how many people summon it, rank and gate here"
         )

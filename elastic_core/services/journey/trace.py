@@ -174,17 +174,19 @@ def by_name(found: pd.DataFrame, top: int = 2) -> dict[int, str]:
         place=("place", "first"), title=("title", "first"), weight=("weight", "sum"), others=("others", "sum")
     )
     most = sums.sort_values("weight", ascending=False, kind="stable").groupby(["expert", "layer"], sort=True).head(top)
-    several, said = found["layer"].max() > 1, dict[int, dict[int, list[str]]]()
+    said: dict[int, dict[int, list[str]]] = {}
     for (expert, layer, _), row in most.iterrows():
         known = said.setdefault(int(expert), {}).setdefault(int(layer), [])
         others = "" if math.isnan(row["others"]) else f" ({'the others ' if not known else ''}{row['others']:.1%})"
         known.append(f"{split_year(row['title'])[0]} {row['weight']:.1%}{others}")
-    return {
-        expert: "; ".join(
-            f"layer {layer}: {', '.join(names)}" if several else ", ".join(names) for layer, names in sorted(of.items())
-        )
-        for expert, of in said.items()
-    }
+    return {expert: _layers({layer: ", ".join(names) for layer, names in of.items()}) for expert, of in said.items()}
+
+
+def _layers(said: dict[int, str]) -> str:
+    """One sentence for all layers where they say the same, as they do where an event is written to its expert only once."""
+    if len(set(said.values())) == 1:
+        return next(iter(said.values()))
+    return "; ".join(f"layer {layer}: {names}" for layer, names in sorted(said.items()))
 
 
 def _alike(weights: np.ndarray) -> float:
