@@ -28,30 +28,32 @@ def grid(now: Context, here: Situation, edits: Edits = ()) -> None:
     traffic = cache.traffic(now.run, now.model, now.dataset, now.split)
     table, width = inspect.experts_table(found, traffic.load), found.query.shape[1]
     palette = plot.palette(shell.is_dark())
-    st.html(
-        tiles.query_strip(found.query[0].unflatten(0, (2, -1)).tolist(), palette, f"The query: {width} numbers in two halves")
-    )
     st.session_state[EXPERT] = here.heard[0] if now.expert is None else now.expert
     summoned = ", ".join(map(str, found.experts[0].tolist()))
-    st.plotly_chart(
-        plot.expert_grid(table, palette, st.session_state[EXPERT], here.silenced),
-        key=GRID, on_select=_picked, selection_mode="points", config=plot.CONFIG,
-        alt=f"Grid of {len(table)} experts, coloured by how many people summon them. Summoned here, strongest first: {summoned}.",
-    )  # fmt: skip
-    _one(now, here, table, traffic, edits)
-    _whose(found.experts[0].numpy(), traffic)
-    how = (
-        f"The history becomes a query of {width} numbers (the two strips). Its orange half is compared with the row sub-keys, "
-        "its blue half with the column sub-keys; a square’s score is the sum of its two edges. Numbered: the squares with the "
-        "highest sums, 1 = strongest."
-        if found.votes is None
-        else "Every event of the history asks the memory and gives its vote to the experts it finds, newer events more than "
-        f"older ones; the two strips are their mean query of {width} numbers. Numbered: the squares with most votes, 1 = first."
-    )
-    st.caption(
-        f"{how} Background: how many of {len(traffic.experts):,} people summon an expert, the hotter the more. Click a square, "
-        "or choose below."
-    )
+    squares, beside = st.columns([6, 5], gap="medium")  # a click, and what it opens
+    with squares:
+        halves = found.query[0].unflatten(0, (2, -1)).tolist()
+        st.html(tiles.query_strip(halves, palette, f"The query: {width} numbers in two halves"))
+        st.plotly_chart(
+            plot.expert_grid(table, palette, st.session_state[EXPERT], here.silenced),
+            key=GRID, on_select=_picked, selection_mode="points", config=plot.CONFIG,
+            alt=f"Grid of {len(table)} experts, coloured by how many people summon them. Summoned, strongest first: {summoned}.",
+        )  # fmt: skip
+        how = (
+            f"The history becomes a query of {width} numbers (the two strips). Its orange half is compared with the row "
+            "sub-keys, its blue half with the column sub-keys; a square’s score is the sum of its two edges. Numbered: the "
+            "squares with the highest sums, 1 = strongest."
+            if found.votes is None
+            else "Every event of the history asks the memory and gives its vote to the experts it finds, newer events more than "
+            f"older ones; the two strips are their mean query of {width} numbers. Numbered: those with most votes, 1 = first."
+        )
+        st.caption(
+            f"{how} Background: how many of {len(traffic.experts):,} people summon an expert, the hotter the more. Click a "
+            "square, or choose beside it."
+        )
+    with beside:
+        _whose(found.experts[0].numpy(), traffic)
+        _one(now, here, table, traffic, edits)
 
 
 def _whose(summoned: np.ndarray, traffic: Routing) -> None:

@@ -84,8 +84,7 @@ def by_chance() -> None:
 
 
 def suggested() -> None:
-    st.subheader("3 · What comes next", anchor=False)
-    person.suggestions(now, here, change, changed=bool(broken))
+    """What the list is, and how often such a list is right."""
     unmet = "" if stay else f" they had not {words.done}"
     st.caption(
         f"The ten likeliest of {here.answer.running:,} {words.many}{unmet}. Gold: what they really {words.did} next, which the "
@@ -140,8 +139,8 @@ broken = edits.current(now)
 words = inspect.words(now.dataset)
 
 heading, (left, right) = st.container(), st.columns([6, 5], gap="medium")
-with right:
-    list_place = st.container()
+with left:  # a cause and its effect stand side by side: the buttons left, the list right
+    acting, chance = st.container(), st.container()
     stay = person.staying(now, "start_ranked")
 start = inspect.situation(now.model, now.dataset, now.user, now.split, stay=stay)
 here = inspect.after(now.model, now.dataset, now.user, now.split, broken, stay)
@@ -149,20 +148,20 @@ change: Moved = moved(start.answer, here.answer)
 
 with heading:
     opening()
-with left:  # a cause and its effect stand side by side: the buttons left, the list right
+with acting:
     person.history(now, start, here)
     breaking()
     verdict()
-    chance = st.container()
-with list_place:
-    suggested()
-with left:
-    st.subheader("2 · The experts it summons", anchor=False)
-    expert.grid(now, here, broken)
 with right:
+    st.subheader("2 · What comes next", anchor=False)
+    person.suggestions(now, here, change, changed=bool(broken))
+with left:
+    suggested()
     explanation()
     person.tables(now, start, change)
-    expert.table_twin(now, here)
+st.subheader("3 · The experts in between", anchor=False)
+expert.grid(now, here, broken)
+expert.table_twin(now, here)
 by_chance()  # when all else is on the screen: it scores this history up to 64 times more
 onwards()
 view.remember("history", inspect.history_table(now.dataset, start.read, start.events, now.user))
