@@ -70,7 +70,9 @@ def choose(run_name: str) -> None:
 
 
 def meet(user: int, keep_expert: bool = True) -> None:
-    """Make this (dense number, from 0) the chosen person. For widget callbacks."""
+    """Make this (dense number, from 0) the chosen person, unless a teacher's link holds them. For widget callbacks."""
+    if locked("user"):
+        return
     st.session_state["user"] = user + 1
     if not keep_expert:
         look_at(None)

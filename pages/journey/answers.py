@@ -1,17 +1,25 @@
 """What the journey page keeps between reruns; see kit/cache.py for how things are identified."""
 
+from contextlib import suppress
+
 import numpy as np
+import pandas as pd
 import streamlit as st
 
 from elastic_core.data import Dataset
 from elastic_core.data.histories import Split
+from elastic_core.errors import InputError
 from elastic_core.models import Recommender
 from elastic_core.runs import Run
 from elastic_core.services.experts.evidence import Evidence, Label
 from elastic_core.services.journey import shown, trace
+from elastic_core.services.journey.chance import of_version
+from elastic_core.services.journey.text import encode
 from elastic_core.services.journey.trace import Aggregation, Along
+from elastic_core.services.journey.versions import Tree
 from elastic_core.services.person import influence as removal
 from elastic_core.services.person import people
+from elastic_core.services.person.chance import Chance
 from elastic_core.services.person.inspect import Situation
 from elastic_core.services.person.recommend import Reading
 from pages.frame.shell import Context
@@ -22,38 +30,50 @@ from pages.kit.kept import kept
 Items = tuple[int, ...]
 
 
-def situation(run: Run, model: Recommender, data: Dataset, read: Reading) -> Situation:
-    """What a history summons and is answered."""
-    return _situation(str(run.path), cache.stamp(run), data.hash, tuple(read.items.tolist()), read.truth, model, data)
+def situation(run: Run, model: Recommender, data: Dataset, read: Reading, stay: bool = False) -> Situation:
+    """What a history summons and is answered; do its items `stay` in the running?"""
+    return _situation(str(run.path), cache.stamp(run), data.hash, tuple(read.items.tolist()), read.truth, stay, model, data)
 
 
 @kept(64)
 def _situation(
-    path: str, stamp: str, data_hash: str, items: Items, truth: int | None, _model: Recommender, _data: Dataset
+    path: str, stamp: str, data_hash: str, items: Items, truth: int | None, stay: bool, _model: Recommender, _data: Dataset
 ) -> Situation:
-    return trace.situation_of(_model, _data, Reading(np.array(items, dtype=np.int64), truth))
+    return trace.situation_of(_model, _data, Reading(np.array(items, dtype=np.int64), truth), stay)
 
 
-def influence(run: Run, model: Recommender, data: Dataset, items: Items, target: int) -> removal.Influence:
+def chance(run: Run, model: Recommender, data: Dataset, tree: Tree, stay: bool) -> Chance | None:
+    """The last edit beside the same edit elsewhere."""
+    return _chance(str(run.path), cache.stamp(run), data.hash, encode(tree.chain()), tree.base.digest, stay, model, data, tree)
+
+
+@kept(256)
+def _chance(
+    path: str, stamp: str, data_hash: str, code: str, base: str, stay: bool, _model: Recommender, _data: Dataset, _tree: Tree
+) -> Chance | None:
+    return of_version(_model, _data, _tree, stay)
+
+
+def influence(run: Run, model: Recommender, data: Dataset, items: Items, target: int, stay: bool) -> removal.Influence:
     """Each of the last events taken away once."""
-    return _influence(str(run.path), cache.stamp(run), data.hash, items, target, model, data)
+    return _influence(str(run.path), cache.stamp(run), data.hash, items, target, stay, model, data)
 
 
 @kept(64)
 def _influence(
-    path: str, stamp: str, data_hash: str, items: Items, target: int, _model: Recommender, _data: Dataset
+    path: str, stamp: str, data_hash: str, items: Items, target: int, stay: bool, _model: Recommender, _data: Dataset
 ) -> removal.Influence:
-    return removal.influence(_model, _data, np.array(items, dtype=np.int64), target)
+    return removal.influence(_model, _data, np.array(items, dtype=np.int64), target, stay=stay)
 
 
-def along(run: Run, model: Recommender, data: Dataset, user: int) -> Along:
+def along(run: Run, model: Recommender, data: Dataset, user: int, stay: bool) -> Along:
     """One person at up to 40 moments of their history."""
-    return _along(str(run.path), cache.stamp(run), data.hash, user, model, data)
+    return _along(str(run.path), cache.stamp(run), data.hash, user, stay, model, data)
 
 
 @kept(64)
-def _along(path: str, stamp: str, data_hash: str, user: int, _model: Recommender, _data: Dataset) -> Along:
-    return trace.along(_model, _data, user)
+def _along(path: str, stamp: str, data_hash: str, user: int, stay: bool, _model: Recommender, _data: Dataset) -> Along:
+    return trace.along(_model, _data, user, stay=stay)
 
 
 def evidence(run: Run, model: Recommender, data: Dataset, split: Split) -> Evidence:
@@ -88,31 +108,54 @@ def _reading(path: str, stamp: str, data_hash: str, items: Items, layer: int, _m
     return trace.aggregation(_model, np.array(items, dtype=np.int64), layer)
 
 
-def way(now: Context, moment: int, dark: bool) -> tuple[cache.Drawn, Along, Along | None, int, int]:
+def way(now: Context, moment: int, dark: bool, stay: bool) -> tuple[cache.Drawn, Along, Along | None, int, int]:
     """The figure of the whole journey with what it shows: both runs' ranks, experts drawn, experts in all."""
     other = now.other
     keys = tuple((str(run.path), cache.stamp(run)) for run in (now.run, other) if run)
-    return _way(keys, now.dataset.hash, now.user, moment, dark, now)
+    return _way(keys, now.dataset.hash, now.user, moment, dark, stay, now)
 
 
 @kept(64)
 def _way(
-    runs: tuple[tuple[str, str], ...], data_hash: str, user: int, moment: int, dark: bool, _now: Context
+    runs: tuple[tuple[str, str], ...], data_hash: str, user: int, moment: int, dark: bool, stay: bool, _now: Context
 ) -> tuple[cache.Drawn, Along, Along | None, int, int]:
-    mine, other = along(_now.run, _now.model, _now.dataset, user), None
+    mine, other = along(_now.run, _now.model, _now.dataset, user, stay), None
     if _now.other is not None:
-        other = along(_now.other, cache.opened(_now.other, _now.dataset), _now.dataset, user)
+        other = along(_now.other, cache.opened(_now.other, _now.dataset), _now.dataset, user, stay)
     experts, count = shown.busiest(mine.experts, moment) if len(mine.experts) else (mine.experts, 0)
     names = (_now.run.name, _now.other.name if _now.other else "")
     figure = charts.along(mine.ranks, experts, moment, plot.palette(dark), other.ranks if other else None, names)
     return cache.Drawn(figure), mine, other, int(experts["expert"].nunique()), count
 
 
+def everybody(run: Run, model: Recommender, data: Dataset, split: Split, expert: int | None) -> pd.DataFrame:
+    """Everybody as one row; the ranks are those of the run's test, where it keeps them."""
+    return _everybody(str(run.path), cache.stamp(run), data.hash, split, expert, run, model, data)
+
+
+@kept(8)
+def _everybody(
+    path: str, stamp: str, data_hash: str, split: Split, expert: int | None, _run: Run, _model: Recommender, _data: Dataset
+) -> pd.DataFrame:
+    traffic = cache.traffic(_run, _model, _data, split) if expert is not None else None
+    return people.everybody(_data, split, _standing(_run, _model, _data, split), traffic, expert)
+
+
+def _standing(run: Run, model: Recommender, data: Dataset, split: Split) -> np.ndarray:
+    protocol = "full-seen" if cache.repeats(data, split).stay else "full"
+    if split == "test" and run.has_report:
+        with suppress(InputError, KeyError):
+            ranks = run.report().ranks[protocol]
+            if len(ranks.above) == data.histories.n_users:
+                return np.asarray(ranks.above + ranks.tied / 2 + 1)
+    return target_ranks(run, model, data, split)
+
+
 def target_ranks(run: Run, model: Recommender, data: Dataset, split: Split) -> np.ndarray:
-    """Where everybody's next item stands."""
+    """Where everybody's next item stands; among all items where people choose again what they have met."""
     return _target_ranks(str(run.path), cache.stamp(run), data.hash, split, model, data)
 
 
 @st.cache_data(max_entries=8, show_spinner="Asking one run about everybody …")
 def _target_ranks(path: str, stamp: str, data_hash: str, split: Split, _model: Recommender, _data: Dataset) -> np.ndarray:
-    return people.target_ranks(_model, _data, split)
+    return people.target_ranks(_model, _data, split, stay=cache.repeats(_data, split).stay)

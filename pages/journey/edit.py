@@ -23,7 +23,7 @@ def bar(now: Context, tree: Tree, words: Words) -> None:
             f"Remove the last {words.one}", icon=":material/backspace:", on_click=state.do, args=(Cut(count - 1, count),),
             disabled=held or count < 2, key="jrn_last",
         )  # fmt: skip
-        with st.popover(f"Add a {words.one}", icon=":material/add:", disabled=held, key="jrn_adding"):
+        with st.popover(f"Add {words.a}", icon=":material/add:", disabled=held, key="jrn_adding"):
             _add(now, tree, words)
         with st.popover("Move or remove", icon=":material/swap_vert:", disabled=held or not count, key="jrn_changing"):
             _change(now, tree, words)
@@ -41,7 +41,7 @@ def versions(now: Context, tree: Tree) -> None:
     st.session_state[VERSION] = tree.current
     st.selectbox(
         "Version", list(names), key=VERSION, format_func=names.__getitem__, on_change=_went,
-        disabled=shell.locked(state.CODE), width=300,
+        disabled=shell.locked(state.CODE), width=220,
         help="Every edit is kept. Choose any version to go back or on.",
     )  # fmt: skip
 

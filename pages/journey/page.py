@@ -7,22 +7,20 @@ from elastic_core.services.journey.shown import choices, raw_ids
 from elastic_core.services.journey.text import encode
 from elastic_core.services.person import inspect
 from elastic_core.services.person.inspect import Situation
-from elastic_core.services.person.recommend import moved
 from pages.frame import shell
 from pages.journey import answers as cache_journey
 from pages.journey import edit, files, people, reasons, state, views
-from pages.kit import cache, view
+from pages.kit import cache, person, view
 
 WITH, SECOND = "jrn_with", "the second run"
 
 
 def opening() -> None:
-    st.title("Which experts does this history summon, and what if it were different?", anchor=False)
-    experts = "which experts it summons, " if now.model.retrieves else ""
-    st.markdown(
-        f"Person **{now.user + 1}** {words.did} **{last + 1}** {words.many}; the last one is kept back as the test. Choose how "
-        f"much of this history is read, change it, and see {experts}what comes next, and which {words.many} are behind that."
-    )
+    st.title("Which experts does this history summon?", anchor=False)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        about = f"Person **{now.user + 1}** {words.did} **{last + 1}** {words.many}; the last one is the test."
+        st.markdown(about, width="content")
+        people.finders(now)
     if not now.model.retrieves:
         st.info(
             "This run has no interest memory, so there are no experts to show. Edits, lists and removal tests work all the same."
@@ -51,31 +49,29 @@ def compared() -> tuple[Situation | None, str, str]:
     chosen = options[0]
     if len(options) > 1:
         chosen = st.selectbox(
-            "Arrows compare with", options, key=WITH, bind="query-params", disabled=shell.locked(WITH), width=220
+            "Arrows compare with", options, key=WITH, bind="query-params", disabled=shell.locked(WITH), width=190
         ) or options[0]  # fmt: skip
     if chosen == SECOND and now.other is not None:
         peer = cache.opened(now.other, now.dataset)
-        return cache_journey.situation(now.other, peer, now.dataset, here.read), now.other.name, now.other.name
+        return cache_journey.situation(now.other, peer, now.dataset, here.read, stay), now.other.name, now.other.name
     number = options.index(chosen)
     read = versions.read(now.dataset, tree, number)
     if number == tree.current or not len(read.items):
         return None, chosen, ""
-    return cache_journey.situation(now.run, now.model, now.dataset, read), chosen, ""
+    return cache_journey.situation(now.run, now.model, now.dataset, read, stay), chosen, ""
 
 
-def answers(before: Situation | None, name: str, peer: str) -> None:
-    """Experts and lists, beside what they are compared with."""
+def answered(before: Situation | None, name: str, peer: str) -> None:
+    """What the list says to an edit: beside the buttons, in full on the right."""
     if before is not None:
-        views.verdict(here, moved(before.answer, here.answer), name, peer, words)
-    wide = bool(peer) or not now.model.retrieves
-    left, right = (st.container(), st.container()) if wide else st.columns([5, 6], gap="medium")
-    with left if not peer else right:
-        if now.model.retrieves:
-            st.subheader("The experts it summons", anchor=False)
-            views.experts(now, here, None if peer else before)
-    with right if not peer else left:
+        with said:
+            views.verdict(here, before, name, peer, words)
+    with list_place:
         st.subheader("What comes next", anchor=False)
         views.lists(now, here, before, peer)
+    if now.model.retrieves:
+        st.subheader("The experts it summons", anchor=False)
+        views.experts(now, here, None if peer else before)
 
 
 def settings() -> dict[str, str | int]:
@@ -86,7 +82,7 @@ now = shell.context()
 words = inspect.words(now.dataset)
 shell.lockable({
     state.MOMENT: "How much is read", state.CODE: "Edits", WITH: "Compare with", "jrn_for": "Behind what",
-    "jrn_show": "Events shown", "jrn_layer": "Layer",
+    "jrn_show": "Events shown", "jrn_layer": "Layer", "jrn_ranked": "Ranked here",
 })  # fmt: skip
 last = state.settle(now)
 
@@ -94,35 +90,42 @@ top, below = st.container(), st.container()
 with top:
     opening()
     notices = st.container()
-    people.finders(now)
+    left, right = st.columns([6, 5], gap="medium")  # a cause and its effect stand side by side
+with left:
     moment = scrubber()
     if moment < last:
         part = "used to choose the model" if moment == last - 1 else "part of training"
         st.caption(f"What came after this moment was {part}, so its rank flatters the model; only the last moment is a test.")
+    drawn, said, chance, choosing = st.container(), st.container(), st.container(), st.container(horizontal=True)
+with right:
+    list_place = st.container()
+    stay = person.staying(now, "jrn_ranked")
 with below:  # first, because the box says which versions there are
-    drawn, kept = st.container(), st.expander("Versions: keep, share, load", icon=":material/account_tree:", key="jrn_kept")
+    reasoned, kept = st.container(), st.expander("Versions: keep, share, load", icon=":material/account_tree:", key="jrn_kept")
     with kept:
         tree = state.code_box(now, moment)
         files.versions(now, tree)
 with drawn:
     views.ribbon(now, tree, words)
     edit.bar(now, tree, words)
-    choosing = st.container(horizontal=True, vertical_alignment="bottom")
-    with choosing:
-        edit.versions(now, tree)
+with choosing:
+    edit.versions(now, tree)
+with reasoned:
     if tree.here.items:
-        here = cache_journey.situation(now.run, now.model, now.dataset, versions.read(now.dataset, tree))
+        here = cache_journey.situation(now.run, now.model, now.dataset, versions.read(now.dataset, tree), stay)
         with choosing:
             comparison = compared()
-        answers(*comparison)
+        answered(*comparison)
         reasons.influence(now, here, words)
         if now.model.retrieves:
             reasons.reading(now, here)
     else:
-        st.info(f"Nothing has been read yet. Add a {words.one}, or paste a list.")
-    reasons.along(now, moment)
+        list_place.info(f"Nothing has been read yet. Add {words.a}, or paste a list.")
+    reasons.along(now, moment, stay)
 with below:
     ids = raw_ids(now.dataset, tree.here)
     view.foot("python -m elastic_core recommend", now.run.name, f"--history={ids}", **settings())
+with chance:
+    views.by_chance(now, tree, stay)
 with notices:  # last, when everything has been said
     state.said()

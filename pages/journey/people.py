@@ -4,20 +4,21 @@ import pandas as pd
 import streamlit as st
 
 from elastic_core.services.person import inspect, people
+from elastic_core.services.person.recommend import reading
 from pages.frame import shell
 from pages.frame.shell import Context
 from pages.journey import answers
-from pages.kit import cache, person
+from pages.kit import cache, person, view
 
-BY = "jrn_by"
+BY, TABLE, EVERYBODY = "jrn_by", "jrn_everybody", "everybody, as a table"
 LONG, SHORT, GENRE, GAIN, LOSS = "longest history", "shortest history", "most of a genre", "largest gain", "largest loss"
 
 
 def finders(now: Context) -> None:
     """By a title, or by what sets people apart."""
-    with st.container(horizontal=True):
-        person.finder(now)
-        panel = st.popover("Find someone by …", icon=":material/person_search:", key="jrn_finding", on_change="rerun")
+    person.finder(now)
+    held = shell.locked("user")
+    panel = st.popover("Find someone by …", icon=":material/person_search:", key="jrn_finding", on_change="rerun", disabled=held)
     if panel.open:
         with panel:
             _finder(now)
@@ -25,8 +26,11 @@ def finders(now: Context) -> None:
 
 def _finder(now: Context) -> None:
     genres = inspect.common_genres(now.dataset, top=30)
-    options = [LONG, SHORT, *([GENRE] if genres else []), *([GAIN, LOSS] if now.other else [])]
+    options = [EVERYBODY, LONG, SHORT, *([GENRE] if genres else []), *([GAIN, LOSS] if now.other else [])]
     by = st.selectbox("By", options, key=BY)
+    if by == EVERYBODY:
+        _table(now)
+        return
     if now.other is None:
         st.caption("Choose a second run on the left to find those for whom one run does much better than the other.")
     if by == GENRE:
@@ -43,14 +47,42 @@ def _finder(now: Context) -> None:
         st.button(name, key=f"jrn_meet_{user}", on_click=shell.meet, args=(int(user), False), disabled=shell.locked("user"))
 
 
+def _table(now: Context) -> None:
+    """Everybody; a row opens the person."""
+    words = inspect.words(now.dataset)
+    expert = None
+    if now.model.retrieves:
+        expert = answers.situation(now.run, now.model, now.dataset, reading(now.dataset, now.user, now.split)).heard[0]
+        expert = expert if now.expert is None else now.expert
+    frame = answers.everybody(now.run, now.model, now.dataset, now.split, expert)
+    number = st.column_config.NumberColumn
+    columns = {
+        "events": f"{words.many} read",
+        "rank": number(f"rank of what they {words.did} next", format="%.0f"),
+        "share": number(f"share of expert {expert}", format="percent"),
+    }
+    st.caption(f"{len(frame):,} people; press a name of a column to sort, the box before a row to open that person.")
+    st.dataframe(
+        frame, key=TABLE, hide_index=True, height=320, on_select=_opened, selection_mode="single-row", column_config=columns,
+        alt=f"Everybody: how many {words.many} they have, where what came next stood, and the share of one expert",
+    )  # fmt: skip
+    view.remember("everybody", frame)
+
+
+def _opened() -> None:
+    rows = st.session_state[TABLE]["selection"]["rows"]
+    if rows:
+        shell.meet(int(rows[0]), keep_expert=False)
+
+
 def _gains(now: Context, losses: bool) -> tuple[pd.DataFrame, list[str]]:
     assert now.other is not None
     other = cache.opened(now.other, now.dataset)
     mine = answers.target_ranks(now.run, now.model, now.dataset, now.split)
     theirs = answers.target_ranks(now.other, other, now.dataset, now.split)
-    many = inspect.words(now.dataset).many
+    many, stay = inspect.words(now.dataset).many, cache.repeats(now.dataset, now.split).stay
     st.caption(
-        f"Rank of what came next among all {many} not met before, over all {len(mine):,} people of the test: "
+        f"Rank of what came next among all {many}{'' if stay else ' not met before'}, over all {len(mine):,} people of the test: "
         f"{shell.plain(now.run.name)} against {shell.plain(now.other.name)}. These are the most extreme people, not typical ones."
     )
     found = people.gains(mine, theirs, losses)

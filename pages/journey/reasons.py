@@ -31,7 +31,8 @@ INFLUENCE = view.About(
 READING = view.About(
     "Which part of the history does each summoned expert aggregate, and which experts does the last event then read?",
     "Softmax weights inside the model, averaged over heads, for one layer. The hotter a cell, the more of that expert’s reading "
-    "falls on those events, compared with reading all events evenly. Long histories are shown in spans of several events.",
+    "falls on those events, compared with reading all events evenly. Long histories are shown in spans of several events; the "
+    "table names every event in every layer, beside what the other experts give it.",
     "Where an expert looks is not why an item is recommended: the removal test above is what tests that.",
     test="tests/test_journey.py::test_aggregation_keeps_every_weight",
 )
@@ -55,7 +56,7 @@ def influence(now: Context, here: Situation, words: Words) -> None:
         show = one_of("Show", [FEW, ALL], key="jrn_show", default=FEW)
     target = truth if truth is not None and asked != TOP else top
     try:
-        found = answers.influence(now.run, now.model, now.dataset, tuple(here.read.items.tolist()), target)
+        found = answers.influence(now.run, now.model, now.dataset, tuple(here.read.items.tolist()), target, here.stay)
     except InputError as error:
         st.write(state.sentence(error))
         return
@@ -105,13 +106,14 @@ def reading(now: Context, here: Situation) -> None:
     figure = cache.drawn(charts.aggregation, found.cells, found.slots, titles, plot.palette(shell.is_dark()))
     top = found.slots.sort_values("reads").iloc[-1]
     alt = f"Experts by events, layer {layer}. The last event reads expert {top['expert']:.0f} most, {top['reads']:.0%}."
-    view.chart("jrn_reading", figure, found.cells.merge(found.slots), READING, alt)
+    films = cache.reads(now.run, now.model, now.dataset, here.read.items)
+    view.chart("jrn_reading", figure, found.cells if films is None else films, READING, alt)
 
 
-def along(now: Context, moment: int) -> None:
+def along(now: Context, moment: int, stay: bool) -> None:
     """The way so far: rank and experts at many moments; a click goes there."""
     st.subheader("The whole journey", anchor=False)
-    figure, mine, other, drawn, count = answers.way(now, moment, shell.is_dark())
+    figure, mine, other, drawn, count = answers.way(now, moment, shell.is_dark(), stay)
     some = f" The {drawn} experts of now and of most of the way, out of {count} summoned in all." if drawn < count else ""
     dotted = f" Dotted: {shell.plain(now.other.name)}." if now.other else ""
     st.caption(
@@ -123,6 +125,11 @@ def along(now: Context, moment: int) -> None:
     table = mine.ranks
     if other is not None:
         table = mine.ranks.merge(other.ranks[["event", "rank"]], on="event", suffixes=("", "_second_run"))
+    there = mine.ranks[mine.ranks["event"] <= max(moment, mine.ranks["event"].min())].iloc[-1]
+    st.markdown(
+        f"After **{there['event']}** {inspect.words(now.dataset).many}: {shell.plain(str(there['title']))} came next, at rank "
+        f"**{there['rank']:,}** of {there['running']:,} (shuffled: {(there['running'] + 1) / 2:,.0f} on average)."
+    )
     view.chart("jrn_along", figure, table, ALONG, alt, on_select=None if shell.locked(state.MOMENT) else _picked)
 
 

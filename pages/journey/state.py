@@ -9,9 +9,10 @@ import streamlit as st
 from elastic_core.errors import InputError
 from elastic_core.services.journey import versions
 from elastic_core.services.journey.text import LONGEST_CODE, decode, from_json, short
-from elastic_core.services.journey.versions import Base, Edit, Tree
+from elastic_core.services.journey.versions import Base, Cut, Edit, Tree
 from pages.frame import shell
 from pages.frame.shell import Context
+from pages.kit import handed
 
 MOMENT, CODE = "jrn_t", "jrn_edits"
 OF, BASE, TREES, NOW, SAID = "jrn_of", "jrn_base", "jrn_trees", "jrn_now", "jrn_said"
@@ -24,7 +25,9 @@ def settle(now: Context) -> int:
     known = st.session_state.get(OF)
     asked = st.session_state[MOMENT] if MOMENT in st.session_state else st.query_params.get(MOMENT)
     fits = asked is None or (str(asked).isdecimal() and 1 <= int(asked) <= last)
-    if known not in (None, person):
+    if handed.waiting(now):
+        st.session_state[MOMENT] = last
+    elif known not in (None, person):
         st.session_state[MOMENT] = st.session_state.pop("jrn_wanted_t", last)
     elif not fits:
         say(f"This person has no moment {shell.quoted(str(asked))} (1 to {last}), so you see the last one.")
@@ -39,6 +42,10 @@ def code_box(now: Context, moment: int) -> Tree:
     kept: Tree | None = trees.get(fresh.base)
     if st.session_state.get(BASE) not in (None, fresh.base):
         st.session_state[CODE] = short(kept) if kept else ""
+    if (found := handed.take(now)) is not None:
+        kept = _handed(kept or fresh, found)
+        trees[fresh.base] = kept
+        st.session_state[CODE] = short(kept)
     st.session_state[BASE] = fresh.base
     code = st.text_input(
         "The edits as a short code", key=CODE, bind="query-params", max_chars=LONGEST_CODE, disabled=shell.locked(CODE),
@@ -55,6 +62,18 @@ def code_box(now: Context, moment: int) -> Tree:
             trees.pop(next(iter(trees)))
     st.session_state[NOW] = kept
     return kept
+
+
+def _handed(tree: Tree, found: handed.Edited) -> Tree:
+    """What was done to this person on another screen, as a version of its own."""
+    count = len(tree.original)
+    if found.silenced:
+        numbers = ", ".join(map(str, found.silenced))
+        say(
+            f"On the start page you silenced {'expert' if len(found.silenced) == 1 else 'experts'} {numbers}; here all are heard."
+        )
+    removed = min(found.removed, count - 1)
+    return tree.go(0).then(Cut(count - removed, count)) if removed else tree
 
 
 def say(sentence: str) -> None:
@@ -100,6 +119,9 @@ def load(now: Context, text: bytes) -> None:
         tree = from_json(now.dataset, text)
     except InputError as error:
         say(f"The file was not loaded: {shell.plain(str(error))}.")
+        return
+    if tree.base.user != now.user and shell.locked("user"):
+        say(f"The file was not loaded: it is about person {tree.base.user + 1}, and this link holds person {now.user + 1}.")
         return
     if tree.base.user != now.user:
         shell.meet(tree.base.user, keep_expert=False)

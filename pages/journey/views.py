@@ -9,12 +9,12 @@ from elastic_core.services.journey.trace import cards
 from elastic_core.services.journey.versions import Tree
 from elastic_core.services.person import inspect
 from elastic_core.services.person.inspect import Situation, Words
-from elastic_core.services.person.recommend import Moved, moved
+from elastic_core.services.person.recommend import moved
 from elastic_core.text import html as escape
 from pages.frame import shell
 from pages.frame.shell import Context
 from pages.journey import answers
-from pages.kit import cache, open_expert, person, plot, tiles, view
+from pages.kit import cache, open_expert, person, plot, view
 from pages.kit.control import picked
 from pages.kit.tiles import Tile
 
@@ -29,7 +29,8 @@ EXPERTS = view.About(
     "page). “Theirs”: summoned by no more people than if all experts were equally busy. “Shared” lies between. The factor "
     "compares the weight here with the mean over everybody, counting 0 for people who do not summon the expert. Genres: what the "
     "model reads of an expert’s people against what it reads of everybody, as a lift with its 95% interval (widened for the "
-    "number of genres).",
+    "number of genres). “Reads”: the items that take most of an expert’s reading, and in brackets what this person’s others "
+    "give the same items on average: where the two are alike, the reading is nothing of its own.",
     "A rare expert is not an important one. What an expert changes is found by taking it away (start page, Experts page).",
     test="tests/test_journey.py::test_hot_is_more_than_chance_and_theirs_is_no_more_than_even",
 )
@@ -50,29 +51,24 @@ def ribbon(now: Context, tree: Tree, words: Words) -> None:
     parts = [f"The last {shown} of {count} {words.many}, oldest first." if shown < count else "Oldest first."]
     trained = now.model.trained
     parts += [f"This run reads the last {read} only." if read < count and trained else ""]
-    parts += ["Colour: first listed genre." if now.dataset.catalog.genres else ""]
     signs = {SIGNS[state] + state for state in table["state"] if state in SIGNS}
-    parts += [f"**{', '.join(sorted(signs))}**" if signs else ""]
-    st.caption(" ".join(filter(None, parts)))
+    parts += [f"{', '.join(sorted(signs))}." if signs else ""]
     cells = []
     for row in table.to_dict("records"):
         name, year = inspect.split_year(row["title"])
         state = row["state"]
         cells.append(Tile(SIGNS.get(state, "") + name, year, row["genres"], note=NOTES.get(state, ""), faded=state == REMOVED))
-    st.html(tiles.ribbon(cells, person.colours(now), f"The last {shown} {words.many} of this history"))
+    person.ribbon(now, cells, f"The last {shown} {words.many} of this history", " ".join(filter(None, parts)))
 
 
 def lists(now: Context, here: Situation, before: Situation | None, peer: str) -> None:
-    """The ten likeliest with what moved; a second run's ten, named `peer`, stand beside them."""
+    """The ten likeliest with what moved; a second run's ten, named `peer`, stand below them."""
     change = moved((before or here).answer, here.answer)
     if peer and before is not None:
-        mine, theirs = st.columns(2)
-        with theirs:
-            st.markdown(f"**{shell.plain(peer)}**")
-            person.suggestions(now, before, moved(before.answer, before.answer), changed=False)
-        with mine:
-            st.markdown(f"**{shell.plain(now.run.name)}**")
-            person.suggestions(now, here, change, changed=True)
+        st.markdown(f"**{shell.plain(now.run.name)}**")
+        person.suggestions(now, here, change, changed=True)
+        st.markdown(f"**{shell.plain(peer)}**")
+        person.suggestions(now, before, moved(before.answer, before.answer), changed=False)
     else:
         person.suggestions(now, here, change, changed=before is not None)
     panel = st.expander("Show as a table", icon=":material/table:", key="jrn_lists", on_change="rerun")
@@ -81,8 +77,9 @@ def lists(now: Context, here: Situation, before: Situation | None, peer: str) ->
             view.table("jrn_list", change.table, LISTS, "The ten likeliest with score, rank before and change")
 
 
-def verdict(here: Situation, change: Moved, before: str, peer: str, words: Words) -> None:
+def verdict(here: Situation, earlier: Situation, before: str, peer: str, words: Words) -> None:
     """One or two sentences: what moved."""
+    change = moved(earlier.answer, here.answer)
     truth = f" What they really {words.did} next {change.truth_moved}." if here.answer.truth is not None else ""
     if peer:
         same = len(change.table) - change.counts["new"]
@@ -91,7 +88,16 @@ def verdict(here: Situation, change: Moved, before: str, peer: str, words: Words
         text = f"**Beside {shell.plain(peer)}:** the two runs share {same} of their ten {words.many}.{truth}"
         st.info(text, icon=":material/compare_arrows:")
         return
-    st.info(f"**Against {shell.plain(before)}:** {change.sentence(words.many)}{truth}", icon=":material/swap_vert:")
+    moves = f"{shell.plain(change.summary(words.many))} {inspect.others_summoned(earlier, here)}"
+    st.info(f"**Against {shell.plain(before)}:**{truth} {moves}", icon=":material/swap_vert:")
+
+
+def by_chance(now: Context, tree: Tree, stay: bool) -> None:
+    """Would the same edit elsewhere have done the same?"""
+    found = answers.chance(now.run, now.model, now.dataset, tree, stay)
+    if found is not None:
+        person.by_chance(found, now, "elsewhere")
+        view.remember("chance", found.table)
 
 
 def experts(now: Context, here: Situation, before: Situation | None) -> None:
@@ -101,6 +107,7 @@ def experts(now: Context, here: Situation, before: Situation | None) -> None:
     table = cards(here.found, traffic)
     earlier = before.heard if before is not None else None
     table["before"] = [_place(earlier, expert) for expert in table["expert"]]
+    table["reads"] = table["expert"].map(cache.named(now.run, now.model, now.dataset, here.read.items)).fillna("")
     table["label"] = [_label(now, expert) for expert in table["expert"]]
     st.html(_rows(table, earlier is not None, len(traffic.experts), plot.palette(shell.is_dark())))
     gone = [str(expert) for expert in earlier or [] if expert not in here.heard]
@@ -165,6 +172,7 @@ def _rows(table: pd.DataFrame, compared: bool, people: int, colours: plot.Palett
             f'<span style="font-size:.75rem;border:1px solid {colour};border-radius:.6rem;padding:0 .4rem;color:{colour};'
             f'white-space:nowrap">{escape(row["kind"])}</span> <b style="font-size:.75rem">{change}</b><br>'
             f'<span style="font-size:.75rem;opacity:.85">{escape(row["label"])}{"<br>" if row["label"] else ""}'
+            f"{'reads ' * bool(row['reads'])}{escape(row['reads'])}{'<br>' * bool(row['reads'])}"
             f"{row['load']:,} of {people:,} people ({row['share']:.1%}); weight here ×{row['times']:.0f} the mean</span></span>"
             f'<span style="flex:none;width:4.6rem;text-align:right;font-size:.75rem">weight {row["gate"]:.2f}'
             f'<span style="display:block;height:.4rem;background:{colours.line};border-radius:.2rem">'

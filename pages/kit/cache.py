@@ -7,11 +7,13 @@ import json
 import pickle
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import plotly.graph_objects as go
 import streamlit as st
 from pandas import DataFrame
@@ -25,8 +27,11 @@ from elastic_core.evaluation import ranks
 from elastic_core.memory.routing import Routing, routing
 from elastic_core.models import Recommender
 from elastic_core.runs import CONFIG, EVENTS, WEIGHTS, Run, list_runs
+from elastic_core.services.journey import trace
 from elastic_core.services.keys import checks, gate
 from elastic_core.services.keys.search import first_memory
+from elastic_core.services.person import inspect
+from elastic_core.services.person.chance import Chance, of_edits
 from elastic_core.services.person.inspect import good_example
 from elastic_core.services.train import run_table
 from elastic_core.services.train.estimate import Estimate, estimate
@@ -138,6 +143,51 @@ def drawn(draw: Callable[..., go.Figure], *given: Any, **more: Any) -> Drawn:
 @kept(256)
 def _drawn(name: str, given: tuple[Any, ...], more: dict[str, Any], _draw: Callable[..., go.Figure]) -> Drawn:
     return Drawn(_draw(*given, **more))
+
+
+def repeats(data: Dataset, split: Split = "test") -> inspect.Repeats:
+    """Do people choose again what they have met?"""
+    return _repeats(data.hash, split, data)
+
+
+@kept(16)
+def _repeats(data_hash: str, split: Split, _data: Dataset) -> inspect.Repeats:
+    return inspect.repeats(_data, split)
+
+
+def reads(run: Run, model: Recommender, data: Dataset, items: np.ndarray) -> DataFrame | None:
+    """What every summoned expert reads of a history, by name; None for a model that does not say."""
+    return _reads(str(run.path), stamp(run), data.hash, tuple(items.tolist()), model, data)[0]
+
+
+def named(run: Run, model: Recommender, data: Dataset, items: np.ndarray) -> dict[int, str]:
+    """For every summoned expert, what it reads most."""
+    return _reads(str(run.path), stamp(run), data.hash, tuple(items.tolist()), model, data)[1]
+
+
+@kept(64)
+def _reads(
+    path: str, stamp: str, data_hash: str, items: tuple[int, ...], _model: Recommender, _data: Dataset
+) -> tuple[DataFrame | None, dict[int, str]]:
+    with suppress(InputError):
+        found = trace.reads(_model, _data, np.array(items, dtype=np.int64))
+        return found, trace.by_name(found)
+    return None, {}
+
+
+def chance(
+    run: Run, model: Recommender, data: Dataset, user: int, split: Split, edits: Sequence[int | None], stay: bool
+) -> Chance | None:
+    """The last edit of a person beside the same on others of theirs."""
+    return _chance(str(run.path), stamp(run), data.hash, user, split, tuple(edits), stay, model, data)
+
+
+@kept(256)
+def _chance(
+    path: str, stamp: str, data_hash: str, user: int, split: Split, edits: tuple[int | None, ...], stay: bool,
+    _model: Recommender, _data: Dataset,
+) -> Chance | None:  # fmt: skip
+    return of_edits(_model, _data, user, split, edits, stay)
 
 
 def opened(run: Run, data: Dataset) -> Recommender:

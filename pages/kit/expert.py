@@ -1,5 +1,7 @@
 """The grid of all experts for one person, and one of them in words."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 import streamlit as st
@@ -10,14 +12,15 @@ from elastic_core.services.person import inspect
 from elastic_core.services.person.inspect import Situation
 from pages.frame import shell
 from pages.frame.shell import Context
-from pages.kit import cache, open_expert, plot, tiles
+from pages.kit import cache, open_expert, person, plot, tiles
 from pages.kit.control import picked
 
 EXPERT, GRID = "grid_expert", "grid_chart"
+Edits = Sequence[int | None]
 
 
-def grid(now: Context, here: Situation) -> None:
-    """Query, grid, and the expert that was clicked or chosen."""
+def grid(now: Context, here: Situation, edits: Edits = ()) -> None:
+    """Query, grid, and the expert that was clicked or chosen; `edits` are what led from the person to `here`."""
     found = here.found
     if found is None or not found.halves.shape[2]:
         st.write("This run has no keys to look experts up by, so there is no grid.")
@@ -25,30 +28,32 @@ def grid(now: Context, here: Situation) -> None:
     traffic = cache.traffic(now.run, now.model, now.dataset, now.split)
     table, width = inspect.experts_table(found, traffic.load), found.query.shape[1]
     palette = plot.palette(shell.is_dark())
-    st.html(
-        tiles.query_strip(found.query[0].unflatten(0, (2, -1)).tolist(), palette, f"The query: {width} numbers in two halves")
-    )
     st.session_state[EXPERT] = here.heard[0] if now.expert is None else now.expert
     summoned = ", ".join(map(str, found.experts[0].tolist()))
-    st.plotly_chart(
-        plot.expert_grid(table, palette, st.session_state[EXPERT], here.silenced),
-        key=GRID, on_select=_picked, selection_mode="points", config=plot.CONFIG,
-        alt=f"Grid of {len(table)} experts, coloured by how many people summon them. Summoned here, strongest first: {summoned}.",
-    )  # fmt: skip
-    how = (
-        f"The history becomes a query of {width} numbers (the two strips). Its orange half is compared with the row sub-keys, "
-        "its blue half with the column sub-keys; a square’s score is the sum of its two edges. Numbered: the squares with the "
-        "highest sums, 1 = strongest."
-        if found.votes is None
-        else "Every event of the history asks the memory and gives its vote to the experts it finds, newer events more than "
-        f"older ones; the two strips are their mean query of {width} numbers. Numbered: the squares with most votes, 1 = first."
-    )
-    st.caption(
-        f"{how} Background: how many of {len(traffic.experts):,} people summon an expert, the hotter the more. Click a square, "
-        "or choose below."
-    )
-    _whose(found.experts[0].numpy(), traffic)
-    _one(now, here, table, traffic)
+    squares, beside = st.columns([6, 5], gap="medium")  # a click, and what it opens
+    with squares:
+        halves = found.query[0].unflatten(0, (2, -1)).tolist()
+        st.html(tiles.query_strip(halves, palette, f"The query: {width} numbers in two halves"))
+        st.plotly_chart(
+            plot.expert_grid(table, palette, st.session_state[EXPERT], here.silenced),
+            key=GRID, on_select=_picked, selection_mode="points", config=plot.CONFIG,
+            alt=f"Grid of {len(table)} experts, coloured by how many people summon them. Summoned, strongest first: {summoned}.",
+        )  # fmt: skip
+        how = (
+            f"The history becomes a query of {width} numbers (the two strips). Its orange half is compared with the row "
+            "sub-keys, its blue half with the column sub-keys; a square’s score is the sum of its two edges. Numbered: the "
+            "squares with the highest sums, 1 = strongest."
+            if found.votes is None
+            else "Every event of the history asks the memory and gives its vote to the experts it finds, newer events more than "
+            f"older ones; the two strips are their mean query of {width} numbers. Numbered: those with most votes, 1 = first."
+        )
+        st.caption(
+            f"{how} Background: how many of {len(traffic.experts):,} people summon an expert, the hotter the more. Click a "
+            "square, or choose beside it."
+        )
+    with beside:
+        _whose(found.experts[0].numpy(), traffic)
+        _one(now, here, table, traffic, edits)
 
 
 def _whose(summoned: np.ndarray, traffic: Routing) -> None:
@@ -76,7 +81,7 @@ def _chosen() -> None:
         shell.look_at(expert)
 
 
-def _one(now: Context, here: Situation, table: pd.DataFrame, traffic: Routing) -> None:
+def _one(now: Context, here: Situation, table: pd.DataFrame, traffic: Routing, edits: Edits) -> None:
     order = table.query("rank > 0").sort_values("rank")["expert"].tolist() + table.query("rank == 0")["expert"].tolist()
     # Streamlit remembers a choice by its label, so a label must not change with the person.
     expert = st.selectbox(
@@ -102,7 +107,11 @@ def _one(now: Context, here: Situation, table: pd.DataFrame, traffic: Routing) -
     elif here.heard == [expert]:
         st.markdown("It is the only expert left, so there is no list without it to compare with.")
     else:
-        _effect(now, here, expert)
+        films = cache.named(now.run, now.model, now.dataset, here.read.items).get(expert)
+        if films:
+            before = " (with all experts heard)" if here.silenced else ""
+            st.markdown(f"**It reads**{before} {shell.plain(films)}.")
+        _effect(now, here, expert, edits)
 
 
 def _others(expert: int, traffic: Routing) -> None:
@@ -113,15 +122,21 @@ def _others(expert: int, traffic: Routing) -> None:
     st.markdown("It changes nothing in this list. It speaks loudest for:")
     with st.container(horizontal=True):
         for user in people["user"]:
-            st.button(f"Person {user + 1}", key=f"grid_meet_{user}", on_click=shell.meet, args=(int(user),))
+            st.button(
+                f"Person {user + 1}", key=f"grid_meet_{user}", on_click=shell.meet, args=(int(user),),
+                disabled=shell.locked("user"),
+            )  # fmt: skip
 
 
-def _effect(now: Context, here: Situation, expert: int) -> None:
+def _effect(now: Context, here: Situation, expert: int, edits: Edits) -> None:
     found = inspect.effect(now.model, now.dataset, here, expert, top=4)
     up, down = st.columns(2)
     up.markdown(f"**Makes likelier for this person**\n{_lines(found.promotes)}")
     down.markdown(f"**Holds back for this person**\n{_lines(found.holds_back)}")
     st.caption("Measured by taking this expert away: the chance with it, divided by the chance without it.")
+    if expert in here.heard:
+        away = cache.chance(now.run, now.model, now.dataset, now.user, now.split, [*edits, expert], here.stay)
+        person.by_chance(away, now, "other experts")
 
 
 def _lines(table: pd.DataFrame) -> str:
@@ -135,6 +150,8 @@ def table_twin(now: Context, here: Situation) -> None:
     if panel.open and here.found is not None and here.found.halves.shape[2]:
         traffic = cache.traffic(now.run, now.model, now.dataset, now.split)
         frame = inspect.experts_table(here.found, traffic.load)
+        names = cache.named(now.run, now.model, now.dataset, here.read.items)
+        frame["reads most"] = frame["expert"].map(names).fillna("")
         panel.dataframe(
             frame, hide_index=True, alt="All experts: row, column, score, how many people summon it, rank and gate here"
         )

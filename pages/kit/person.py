@@ -5,35 +5,57 @@ from collections.abc import Sequence
 import streamlit as st
 
 from elastic_core.services.person import attribution, inspect
+from elastic_core.services.person.chance import Chance
 from elastic_core.services.person.inspect import Situation
 from elastic_core.services.person.recommend import Moved
 from pages.frame import shell
 from pages.frame.shell import Context
-from pages.kit import plot, tiles
+from pages.kit import cache, plot, tiles
+from pages.kit.control import one_of
 from pages.kit.tiles import Tile
 
 SHOWN = 12
 MARKS = {"up": "↑ from {}", "down": "↓ from {}", "new": "new, was {}", "same": "="}
+EVERYTHING, UNMET = "everything", "what is new to them"
 
 
 def colours(now: Context) -> tiles.Colours:
-    return tiles.Colours(inspect.common_genres(now.dataset), plot.palette(shell.is_dark()))
+    return tiles.Colours(inspect.first_genres(now.dataset), plot.palette(shell.is_dark()))
+
+
+def staying(now: Context, key: str) -> bool:
+    """Do items stay in the running that the person has met? Asked only where people choose again what they have met; how many of
+    them do decides what is asked for at first. `key` is the page's own."""
+    found = cache.repeats(now.dataset, now.split)
+    if not found.again:
+        return False
+    words = inspect.words(now.dataset)
+    asked = one_of("Ranked here", [EVERYTHING, UNMET], key=key, default=EVERYTHING if found.stay else UNMET)
+    many = f"{found.again:,} of {found.people:,} people ({found.share:.0%})"
+    alone = "" if asked == EVERYTHING else ": it stands among new ones only then, which flatters its rank"
+    st.caption(f"{many} {words.did} next what they had {words.done} before{alone}.")
+    return asked == EVERYTHING
 
 
 def history(now: Context, start: Situation, here: Situation) -> None:
     """The most recent events, oldest first; what was removed stays, faded and struck through."""
     words, table = inspect.words(now.dataset), inspect.history_table(now.dataset, start.read, SHOWN, now.user)
     earlier = table["position"].iloc[0] - 1
-    more = f"{earlier} earlier {words.many}, then the" if earlier else "The"
     with st.container(horizontal=True, vertical_alignment="center"):
         st.subheader("1 · The history", anchor=False, width="content")
-        st.caption(f"{more} last {len(table)}, oldest first. Colour: first listed genre.", width="stretch")
         finder(now)
     cells = []
     for row in table.to_dict("records"):
         name, year = inspect.split_year(row["title"])
         cells.append(Tile(name, year, row["genres"], faded=row["position"] > here.events))
-    st.html(tiles.ribbon(cells, colours(now), f"The last {len(table)} {words.many} of person {now.user + 1}"))
+    note = f"After {earlier:,} earlier ones, oldest first." if earlier else "Oldest first."
+    ribbon(now, cells, f"The last {len(table)} {words.many} of person {now.user + 1}", note)
+
+
+def ribbon(now: Context, cells: list[Tile], label: str, note: str) -> None:
+    """A history as covers; below them a note, and what their colours mean."""
+    shades = colours(now)
+    st.html(tiles.ribbon(cells, shades, label) + tiles.legend(cells, shades, note))
 
 
 def suggestions(now: Context, here: Situation, change: Moved, changed: bool) -> None:
@@ -60,18 +82,29 @@ def ranked(now: Context, change: Moved, truth: int | None, changed: bool, why: S
         rows.append(Tile(name, year, catalog.genres[truth] if catalog.genres else (), str(rank), mark, note, gold=True))
     st.html(tiles.ranking(rows, colours(now), "Suggestions, best first"))
     if len(change.gone):
-        gone = [f"{_plain_name(row.title)} (now {row.now or 'seen'})" for row in change.gone.itertuples()]
-        st.caption(f"Gone from the ten: {', '.join(gone)}.")
+        left = []
+        for row in change.gone.to_dict("records"):
+            name, year = inspect.split_year(row["title"])
+            left.append(Tile(name, year, row["genres"], str(row["rank"]), f"out, now {row['now'] or words.done}", faded=True))
+        st.markdown(f"**Left the ten** :small[:gray[({len(left)})]]")
+        st.html(tiles.ranking(left, colours(now), "Left the ten"))
 
 
 def _plain_name(title: object) -> str:
     return shell.plain(inspect.split_year(str(title))[0])
 
 
+def by_chance(found: Chance | None, now: Context, others: str) -> None:
+    """What an act did, beside the same act on `others`."""
+    if found is not None:
+        rows, title = found.rows(inspect.words(now.dataset).did), f"Beside chance: {found.table['done'].iloc[0]}"
+        st.html(tiles.beside_chance(rows, title, f"{found.n} {others}", plot.palette(shell.is_dark())))
+
+
 def finder(now: Context) -> None:
     """From a title to people who have it in their history."""
-    words = inspect.words(now.dataset)
-    with st.popover(f"Find someone who {words.did} …", icon=":material/search:"):
+    words, held = inspect.words(now.dataset), shell.locked("user")
+    with st.popover(f"Find someone who {words.did} …", icon=":material/search:", disabled=held, key="find"):
         text = st.text_input(
             "Part of a title", key="find_text", max_chars=80, placeholder=_plain_name(now.dataset.catalog.title(1))
         )
@@ -91,7 +124,7 @@ def finder(now: Context) -> None:
         st.caption(f"{len(people):,} people {words.did} it. Those who did so most recently:")
         with st.container(horizontal=True):
             for user in people["user"].head(6):
-                st.button(f"Person {user + 1}", key=f"find_{user}", on_click=shell.meet, args=(int(user),))
+                st.button(f"Person {user + 1}", key=f"find_{user}", on_click=shell.meet, args=(int(user),), disabled=held)
 
 
 def tables(now: Context, start: Situation, change: Moved) -> None:

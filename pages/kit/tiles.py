@@ -26,15 +26,14 @@ class Tile:
 
 
 class Colours:
-    """A colour per genre: the most frequent genres get one each, the rest share the last."""
+    """An item has the colour of the genre listed first for it: the most frequent ones have one each, the rest share the last."""
 
     def __init__(self, genres: Sequence[str], palette: Palette) -> None:
         self.palette = palette
         self.by_genre = dict(zip(genres, palette.categories[:-1], strict=False))
 
     def of(self, genres: tuple[str, ...]) -> str:
-        known = next((self.by_genre[genre] for genre in genres if genre in self.by_genre), None)
-        return known or self.palette.categories[-1]
+        return self.by_genre.get(genres[0] if genres else "", self.palette.categories[-1])
 
 
 def initials(name: str) -> str:
@@ -56,16 +55,50 @@ def ribbon(tiles: Iterable[Tile], colours: Colours, label: str) -> str:
     """A history, oldest first, as a row that wraps on narrow screens."""
     cells = "".join(_ribbon_tile(tile, colours) for tile in tiles)
     return (
-        f'<ol aria-label="{escape(label)}" style="display:grid;grid-template-columns:repeat(auto-fit,minmax(3.7rem,1fr));'
+        f'<ol aria-label="{escape(label)}" style="display:grid;grid-template-columns:repeat(auto-fit,minmax(3.4rem,1fr));'
         f'gap:.35rem;list-style:none;margin:0;padding:0">'
         f"{cells}</ol>"
     )
+
+
+def legend(tiles: Iterable[Tile], colours: Colours, note: str) -> str:
+    """A note, and what the colours of these covers mean, where items have genres."""
+    firsts = {tile.genres[0] if tile.genres else "" for tile in tiles}
+    named = [(genre, colour) for genre, colour in colours.by_genre.items() if genre in firsts]
+    if firsts - {genre for genre, _ in named} and named:
+        named.append(("other", colours.palette.categories[-1]))
+    chips = "".join(
+        f'<li style="display:flex;align-items:center;gap:.25rem"><span aria-hidden="true" style="width:.7rem;height:.7rem;'
+        f'border-radius:.15rem;background:{colour}"></span>{escape(genre)}</li>'
+        for genre, colour in named
+    )
+    row = "display:flex;flex-wrap:wrap;gap:.1rem .7rem;font-size:.75rem"
+    lead = " Colour: first listed genre" if named else ""
+    genres = f'<ul style="{row};list-style:none;margin:0;padding:0">{chips}</ul>' if named else ""
+    return f'<div style="{row};margin-top:.3rem"><span style="opacity:.8">{escape(note)}{lead}</span>{genres}</div>'
 
 
 def ranking(tiles: Iterable[Tile], colours: Colours, label: str) -> str:
     """Suggestions, best first."""
     rows = "".join(_ranking_tile(tile, colours) for tile in tiles)
     return f'<ol aria-label="{escape(label)}" style="list-style:none;margin:0;padding:0">{rows}</ol>'
+
+
+def beside_chance(rows: Iterable[tuple[str, str, str, str]], title: str, others: str, palette: Palette) -> str:
+    """A small table: what is compared, this act, `others`, and how many of them reach it."""
+    cell = f"padding:.1rem .3rem;border:0;border-top:1px solid {palette.line}"
+    head = "".join(f'<th style="{cell};text-align:right">{escape(name)}</th>' for name in ("this", others, "as far"))
+    body = "".join(
+        f'<tr><th scope="row" style="{cell};text-align:left;font-weight:400">{escape(name)}</th>'
+        f'<td style="{cell};text-align:right;font-weight:700">{escape(own)}</td>'
+        f'<td style="{cell};text-align:right">{escape(other)}</td><td style="{cell};text-align:right">{escape(far)}</td></tr>'
+        for name, own, other, far in rows
+    )
+    return (
+        f'<table aria-label="Compared with chance" style="width:100%;border-collapse:collapse;font-size:.75rem;line-height:1.25">'
+        f'<tr><th style="{cell};text-align:left;max-width:0;width:55%;white-space:nowrap;overflow:hidden;text-overflow:ellipsis" '
+        f'title="{escape(title)}">{escape(title)}</th>{head}</tr>{body}</table>'
+    )
 
 
 def query_strip(halves: Sequence[Sequence[float]], palette: Palette, label: str) -> str:
@@ -96,26 +129,31 @@ def _ribbon_tile(tile: Tile, colours: Colours) -> str:
     faded = "opacity:.4;text-decoration:line-through;" if tile.faded else ""
     about = " · ".join(filter(None, (tile.name, tile.year, ", ".join(tile.genres), tile.note)))
     name = (
-        '<span style="font-size:.72rem;line-height:1.2;display:-webkit-box;-webkit-line-clamp:3;-webkit-box-orient:vertical;'
+        '<span style="font-size:.72rem;line-height:1.2;display:-webkit-box;-webkit-line-clamp:2;-webkit-box-orient:vertical;'
         f'overflow:hidden;overflow-wrap:anywhere">{escape(tile.name)}</span>'
     )
     return (
         f'<li title="{escape(about)}" style="min-width:0;display:flex;flex-direction:column;'
-        f'gap:.2rem;{faded}">{_cover(tile, colours, "width:100%;height:2.7rem")}{name}</li>'
+        f'gap:.2rem;{faded}">{_cover(tile, colours, "width:100%;height:2.2rem")}{name}</li>'
     )
+
+
+LINE = "display:block;white-space:nowrap;overflow:hidden;text-overflow:ellipsis"  # one line each, so that ten rows fit a screen
 
 
 def _ranking_tile(tile: Tile, colours: Colours) -> str:
     gold = colours.palette.gold
     frame = f"border:2px solid {gold};background:{gold}26;" if tile.gold else "border:2px solid transparent;"
-    star = f'<b style="font-size:.75rem">★ {escape(tile.note)}</b>' if tile.gold else ""
-    detail = escape(", ".join(tile.genres))
-    why = f'<br><span style="font-size:.72rem">{escape(tile.why)}</span>' if tile.why else ""
+    star = f'<b style="font-size:.75rem">★ {escape(tile.note)}</b> ' if tile.gold else ""
+    detail = escape(" · ".join(filter(None, (tile.why, ", ".join(tile.genres)))))
+    gone = "text-decoration:line-through;" if tile.faded else ""
     return (
-        f'<li style="display:flex;gap:.5rem;align-items:center;padding:.1rem .3rem;border-radius:.5rem;{frame}">'
+        f'<li title="{escape(tile.name)}: {detail}" style="display:flex;gap:.5rem;align-items:center;padding:0 .3rem;'
+        f'border-radius:.5rem;{frame}">'
         f'<span style="width:1.9rem;text-align:right;font-variant-numeric:tabular-nums;flex:none">{escape(tile.lead)}</span>'
         f"{_cover(tile, colours, 'width:2.5rem;height:2.1rem')}"
-        f'<span style="flex:1;min-width:0;line-height:1.2"><span style="font-size:.9rem">{escape(tile.name)}</span> {star}<br>'
-        f'<span style="font-size:.72rem;opacity:.75">{detail}</span>{why}</span>'
+        f'<span style="flex:1;min-width:0;line-height:1.2"><span style="font-size:.9rem;{LINE};{gone}">{star}'
+        f"{escape(tile.name)}</span>"
+        f'<span style="font-size:.72rem;opacity:.75;{LINE}">{detail}</span></span>'
         f'<span style="flex:none;font-size:.8rem;font-weight:600">{escape(tile.mark)}</span></li>'
     )

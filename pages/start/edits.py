@@ -6,6 +6,7 @@ import streamlit as st
 
 from elastic_core.services.person.inspect import memory_size
 from pages.frame.shell import Context
+from pages.kit import handed
 
 PARAMETER, KEPT, MOST = "edits", "start_edits", 60
 Edits = list[int | None]
@@ -41,6 +42,7 @@ def current(now: Context) -> Edits:
 
 def keep(now: Context, done: Edits) -> None:
     """For callbacks, too: these are the edits now."""
+    handed.give(now, done[:MOST])
     kept = st.session_state[KEPT] = text(now.run.name, now.user, done[:MOST])
     if kept:
         st.query_params[PARAMETER] = kept

@@ -38,15 +38,14 @@ def opening() -> None:
     )
     st.markdown(
         f"{lead}{how} **{found.experts.shape[1]} of {experts:,} interest experts**, and through those few it ranks all {size:,} "
-        f"{words.many}. Every number here comes from the run on the left."
+        f"{words.many}."
     )
 
 
 def breaking() -> None:
     """Two causal acts, and the way back."""
     done, heard = broken, here.heard
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.markdown("**Break it:**", width="content")
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         last = shell.plain(now.dataset.catalog.title(int(here.read.items[-1])))
         st.button(
             f"Remove the last {words.one}", icon=":material/backspace:", on_click=do, args=(None,), key="start_remove",
@@ -64,25 +63,36 @@ def breaking() -> None:
 
 
 def verdict() -> None:
-    """One sentence: what was done, and what the list answered."""
+    """What was done, and what list and experts answered."""
     removed, silenced = here.removed_from(start), here.silenced
     acts = [f"without the last {words.one if removed == 1 else f'{removed} {words.many}'}"] if removed else []
     acts += [f"without expert {' and '.join(map(str, silenced))}"] if silenced else []
     if acts:
         truth = f"What they really {words.did} next {change.truth_moved}."
-        st.info(f"**{' and '.join(acts).capitalize()}:** {change.sentence(words.many)} {truth}", icon=":material/swap_vert:")
+        moved_list = shell.plain(change.summary(words.many))
+        others = inspect.others_summoned(start, here) if removed else ""
+        st.info(f"**{' and '.join(acts).capitalize()}:** {truth} {moved_list} {others}", icon=":material/swap_vert:")
+
+
+def by_chance() -> None:
+    """Would any other film, or any other expert, have done the same?"""
+    found = cache.chance(now.run, now.model, now.dataset, now.user, now.split, broken, stay) if broken else None
+    if found is not None:
+        with chance:
+            person.by_chance(found, now, f"other {words.many}" if broken[-1] is None else "other experts")
+        view.remember("chance", found.table)
 
 
 def suggested() -> None:
-    st.subheader("3 · What comes next", anchor=False)
+    """What the list is, and how often such a list is right."""
+    unmet = "" if stay else f" they had not {words.done}"
     st.caption(
-        f"The ten likeliest of {here.answer.running:,} {words.many} they had not {words.done}. Gold: what they really "
-        f"{words.did} next, which the model was not shown."
+        f"The ten likeliest of {here.answer.running:,} {words.many}{unmet}. Gold: what they really {words.did} next, which the "
+        "model was not shown."
     )
-    person.suggestions(now, here, change, changed=bool(broken))
     if now.user == cache.example(now.run, now.model, now.dataset, now.split):
         st.caption("The page opens with this person because the list suits them unusually well. “Surprise me” is fairer.")
-    if (line := run_table.hit_line(now.run.last("test"), words)) is not None:
+    if (line := run_table.hit_line(now.run.last("test"), words, stay)) is not None:
         st.caption(line)
 
 
@@ -121,27 +131,38 @@ def onwards() -> None:
             st.markdown(text)
 
 
-shell.lockable({"start_remove": "Remove the last film", "start_silence": "Silence the strongest expert"})
+shell.lockable({
+    "start_remove": "Remove the last film", "start_silence": "Silence the strongest expert", "start_ranked": "Ranked here",
+})  # fmt: skip
 now = shell.context()
 broken = edits.current(now)
 words = inspect.words(now.dataset)
-start = inspect.situation(now.model, now.dataset, now.user, now.split)
-here = inspect.after(now.model, now.dataset, now.user, now.split, broken)
+
+heading, (left, right) = st.container(), st.columns([6, 5], gap="medium")
+with left:  # a cause and its effect stand side by side: the buttons left, the list right
+    acting, chance = st.container(), st.container()
+    stay = person.staying(now, "start_ranked")
+start = inspect.situation(now.model, now.dataset, now.user, now.split, stay=stay)
+here = inspect.after(now.model, now.dataset, now.user, now.split, broken, stay)
 change: Moved = moved(start.answer, here.answer)
 
-opening()
-breaking()
-verdict()
-person.history(now, start, here)
-left, right = st.columns(2, gap="medium")
-with left:
-    st.subheader("2 · The experts it summons", anchor=False)
-    expert.grid(now, here)
+with heading:
+    opening()
+with acting:
+    person.history(now, start, here)
+    breaking()
+    verdict()
 with right:
+    st.subheader("2 · What comes next", anchor=False)
+    person.suggestions(now, here, change, changed=bool(broken))
+with left:
     suggested()
     explanation()
     person.tables(now, start, change)
-    expert.table_twin(now, here)
+st.subheader("3 · The experts in between", anchor=False)
+expert.grid(now, here, broken)
+expert.table_twin(now, here)
+by_chance()  # when all else is on the screen: it scores this history up to 64 times more
 onwards()
 view.remember("history", inspect.history_table(now.dataset, start.read, start.events, now.user))
 view.remember("suggestions", change.table)

@@ -1,16 +1,18 @@
 """The start page and the frame, through Streamlit's own test driver: what is shown, what breaks, what a bad address does."""
 
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import streamlit as st
 from driving import healthy, html, press, said
 from streamlit.testing.v1 import AppTest
 
 from elastic_core.data import load
 from pages.frame import shell
-from pages.kit import cache
+from pages.kit import cache, person
 
 Open = Callable[..., AppTest]
 
@@ -76,6 +78,47 @@ def test_people_are_found_by_title(opened: Open) -> None:
     assert found
     healthy(found[0].click().run())
     assert app.number_input(key="user").value == int(found[0].label.split()[1])
+
+
+def test_an_act_stands_beside_the_same_on_others_and_what_left_beside_what_came(opened: Open) -> None:
+    app = opened(user="5")
+    assert "other items" not in html(app) and "first listed genre" in html(app) and re.search(r"</span>\w+</li></ul>", html(app))
+    app = press(app, "Remove the last item")
+    assert re.search(r"Beside chance: without .*\d+ other items", html(app))
+    left, came = html(app).count("out, now"), html(app).count("new, was")
+    assert left == came and f"({left})" * bool(left) in said(app)
+    app = press(app, "Silence the strongest expert")
+    assert re.search(r"Beside chance: without expert \d+.*3 other experts", html(app))
+
+
+def test_a_held_person_is_nobody_s_to_change(opened: Open) -> None:
+    app = opened(user="5", lock="user", find_text="x")
+    app = healthy(app.text_input(key="find_text").set_value("#1").run())
+    found = [button for button in app.button if str(button.key).startswith(("find_", "grid_meet_"))]
+    assert found and all(button.disabled for button in found)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(st, "session_state", {"lock_held": ("user",), "user": 5})
+        shell.meet(2)
+        assert st.session_state["user"] == 5
+
+
+def test_what_was_removed_goes_along_to_journey(opened: Open) -> None:
+    app = press(press(opened(user="5"), "Remove the last item"), "Remove the last item")
+    app = press(app, "Silence the strongest expert")
+    app = healthy(app.switch_page("journey/page.py").run())
+    assert "removed 2 events" in app.selectbox(key="jrn_version").options[1] and "line-through" in html(app)
+    assert "here all are heard" in app.warning[0].value
+    app = healthy(press(app, "Undo").run())
+    assert not app.info and not app.warning  # taken once
+
+
+def test_where_people_choose_again_the_data_decide_and_people_may_say_otherwise(opened: Open) -> None:
+    app = opened(user="5")
+    again = re.search(r"(\d+) of 80 people", said(app))
+    assert again and int(again[1]) >= 8 and app.segmented_control(key="start_ranked").value == person.EVERYTHING
+    assert "The ten likeliest of 60 items." in said(app)
+    healthy(app.segmented_control(key="start_ranked").set_value(person.UNMET).run())
+    assert "flatters its rank" in said(app) and "items they had not chosen" in said(app)
 
 
 def test_a_model_without_memory_is_shown_without_a_grid(opened: Open) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, expect
 from pointing import click, marks
-from visiting import Server, Visit, copy_app, free_port
+from visiting import LIST, SAID, Server, Visit, copy_app, free_port
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 PLANTED = "run=planted-elastic"
@@ -44,14 +44,18 @@ def test_another_person_and_both_buttons(visit: Any, elsewhere: Any) -> None:
     visit.press("Surprise me")
     assert "Person 5 " not in visit.text()
     assert "user=" in visit.page.url  # the view is its address
-    visit.press("Remove the last")
-    assert "Without the last" in visit.text()
-    visit.press("Silence the strongest expert")
+    visit.page.set_viewport_size({"width": 1280, "height": 800})
+    for act in ("Remove the last", "Silence the strongest expert"):
+        visit.press(act)
+        assert "Without the last" in visit.text()
+        visit.on_screen(*LIST, SAID, 'table[aria-label="Compared with chance"]')
     both = visit.text()
     assert re.search(r"Without the last .* and without expert \d+", both)
     number_of(both, r"rank (\d+)")
     visit.shares(elsewhere, "user=", "edits=planted-elastic~")
-    visit.press("Reset")
+    for act in ("Undo", "Reset"):
+        visit.press(act)
+        visit.on_screen(*LIST)
     assert "Without the last" not in visit.text()
 
 

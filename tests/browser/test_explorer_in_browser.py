@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import expect
+from visiting import LIST, SAID
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 PLANTED = "run=planted-elastic"
@@ -19,8 +20,10 @@ def test_journey_scrubbed_edited_shared_and_undone(visit: Any, elsewhere: Any) -
         expect(whole).to_have_value(str(moment))
         visit.settled()  # the page drawn for one step may come back over the next one
     visit.says("What came after this moment was part of training")
+    visit.page.set_viewport_size({"width": 1280, "height": 800})
     visit.page.locator(".st-key-jrn_last button").click()
     expect(visit.main).to_contain_text(re.compile(r"Against \S+.*:"))
+    visit.on_screen(*LIST, SAID)
     visit.shares(elsewhere, f"jrn_t={last - 2}", "jrn_edits=")
     visit.press("Undo")
     expect(visit.main).not_to_contain_text("Against")

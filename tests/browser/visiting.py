@@ -15,6 +15,8 @@ from playwright.sync_api import ConsoleMessage, Locator, Page, TimeoutError, exp
 
 ROOT = Path(__file__).resolve().parents[2]
 HARMLESS = ("GPU stall", "WebGL", "swiftshader", "GroupMarkerNotSet")
+LIST = ('ol[aria-label^="Suggestions"]', 'ol[aria-label^="Suggestions"] > li:nth-child(10)')
+SAID = '[data-testid="stAlert"]'
 PATIENCE = 60.0  # seconds that a busy machine may need for one thing
 expect.set_options(timeout=1000 * PATIENCE)
 
@@ -121,6 +123,16 @@ class Visit:
             }
         }"""
         thing.evaluate(frames, 12)
+
+    def on_screen(self, *names: str) -> None:
+        """All these lie within the window as it is scrolled now: an effect is seen where its button was pressed."""
+        self.settled()
+        off = """names => names.map(name => {
+            const box = document.querySelector(name)?.getBoundingClientRect()
+            const seen = box && box.height > 0 && box.top >= 0 && box.bottom <= window.innerHeight
+            return seen ? "" : `${name}: ${box?.top} to ${box?.bottom}`
+        }).filter(Boolean)"""
+        assert not (found := self.page.evaluate(off, list(names))), found
 
     def text(self) -> str:
         return self.main.inner_text()

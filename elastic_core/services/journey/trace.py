@@ -16,7 +16,7 @@ from elastic_core.layers.interest_memory import Retrieved
 from elastic_core.memory.routing import Routing
 from elastic_core.models import Recommender, memory_of, tracing
 from elastic_core.services.experts.overview import kinds
-from elastic_core.services.person.inspect import Situation
+from elastic_core.services.person.inspect import Situation, split_year
 from elastic_core.services.person.recommend import Reading, answer
 
 BINS = 48
@@ -35,13 +35,13 @@ def packed(histories: Sequence[np.ndarray], length: int) -> Batch:
 
 
 @torch.inference_mode()
-def situation_of(model: Recommender, dataset: Dataset, read: Reading) -> Situation:
-    """Any history, read as a person's own would be."""
-    answered = answer(model, dataset, read)
+def situation_of(model: Recommender, dataset: Dataset, read: Reading, stay: bool = False) -> Situation:
+    """Any history, read as a person's own would be; do its items `stay` in the running?"""
+    answered = answer(model, dataset, read, exclude_seen=not stay)
     found: Retrieved | None = None
     if model.retrieves:
         found = memory_of(model).retrieve(history_batch(read.items, model.length, read.times))
-    return Situation(read, model.length, found, answered)
+    return Situation(read, model.length, found, answered, stay=stay)
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +58,7 @@ def moments(events: int, most: int = MOMENTS) -> np.ndarray:
 
 
 @torch.inference_mode()
-def along(model: Recommender, dataset: Dataset, user: int, most: int = MOMENTS) -> Along:
+def along(model: Recommender, dataset: Dataset, user: int, most: int = MOMENTS, stay: bool = False) -> Along:
     """The same person at many moments: what was summoned after `event` events, and where the next item stood."""
     items = dataset.histories.of(user).astype(np.int64)
     ends = moments(len(items), most)
@@ -67,7 +67,7 @@ def along(model: Recommender, dataset: Dataset, user: int, most: int = MOMENTS) 
     parts = np.select([ends == len(items) - 1, ends == len(items) - 2], ["test", "validation"], "training")
     rows = []
     for end, values, part in zip(ends, scores, parts, strict=True):
-        rank, running = standing(values, items[:end], int(items[end]))
+        rank, running = standing(values, items[: 0 if stay else end], int(items[end]))
         truth = int(items[end])
         rows.append((int(end), truth, dataset.catalog.title(truth), rank, running, part))
     ranks = pd.DataFrame(rows, columns=["event", "item", "title", "rank", "running", "part"])
@@ -142,6 +142,51 @@ def aggregation(model: Recommender, items: np.ndarray, layer: int = 0, bins: int
     slots = pd.DataFrame({"place": range(1, len(experts) + 1), "expert": experts, "reads": reads})
     table = pd.DataFrame(cells, columns=["place", "expert", "first", "last", "weight"])
     return Aggregation(table, slots, len(trace.reading), _alike(weights))
+
+
+@torch.inference_mode()
+def reads(model: Recommender, dataset: Dataset, items: np.ndarray) -> pd.DataFrame:
+    """What every summoned expert reads, by name, in every layer: layer, place, expert, event (from 1), item, title, weight (of
+    this expert's reading, mean over heads), others (the mean of the person's other experts), even (were all events alike).
+
+    Raises InputError for models that do not say."""
+    trace, count = tracing(model).trace(history_batch(items, model.length)), min(len(items), model.length)
+    recent = np.asarray(items)[len(items) - count :]
+    titles = np.array([dataset.catalog.title(int(item)) for item in recent], dtype=object)
+    parts = []
+    for layer, (found, reading) in enumerate(zip(trace.retrieved, trace.reading, strict=True), start=1):
+        weights = reading[0].mean(0)[:, -count:].double().numpy()  # [k, count]
+        k = len(weights)
+        others = (weights.sum(0) - weights) / (k - 1) if k > 1 else np.full_like(weights, np.nan)
+        columns = {
+            "layer": layer, "place": np.repeat(np.arange(1, k + 1), count), "expert": found.experts[0].numpy().repeat(count),
+            "event": np.tile(np.arange(len(items) - count + 1, len(items) + 1), k), "item": np.tile(recent, k),
+            "title": np.tile(titles, k), "weight": weights.ravel(), "others": others.ravel(), "even": 1 / count,
+        }  # fmt: skip
+        parts.append(pd.DataFrame(columns))
+    return pd.concat(parts, ignore_index=True)
+
+
+def by_name(found: pd.DataFrame, top: int = 2) -> dict[int, str]:
+    """For every expert of the first retrieval, what it reads most: `Fargo 6% (the others 2%), Heat 5% (1%)`, layer after layer.
+    An item met twice counts together."""
+    sums = found.groupby(["expert", "layer", "item"], sort=False).agg(
+        place=("place", "first"), title=("title", "first"), weight=("weight", "sum"), others=("others", "sum")
+    )
+    most = sums.sort_values("weight", ascending=False, kind="stable").groupby(["expert", "layer"], sort=True).head(top)
+    said: dict[int, dict[int, list[str]]] = {}
+    for (expert, layer, _), row in most.iterrows():
+        known = said.setdefault(int(expert), {}).setdefault(int(layer), [])
+        others = "" if math.isnan(row["others"]) else f" ({'the others ' if not known else ''}{row['others']:.1%})"
+        known.append(f"{split_year(row['title'])[0]} {row['weight']:.1%}{others}")
+    return {expert: _layers({layer: ", ".join(names) for layer, names in of.items()}) for expert, of in said.items()}
+
+
+def _layers(said: dict[int, str]) -> str:
+    """One sentence for all layers where they say the same, as they do where an event is written to its expert only once."""
+    if len(set(said.values())) == 1:
+        return next(iter(said.values()))
+    return "; ".join(f"layer {layer}: {names}" for layer, names in sorted(said.items()))
 
 
 def _alike(weights: np.ndarray) -> float:

@@ -59,8 +59,11 @@ class Influence:
 
 
 @torch.inference_mode()
-def influence(model: Recommender, dataset: Dataset, items: np.ndarray, target: int, last: int = LAST) -> Influence:
-    """Takes away each of the last `last` events once, in one batch, and asks where `target` stands then.
+def influence(
+    model: Recommender, dataset: Dataset, items: np.ndarray, target: int, last: int = LAST, stay: bool = False
+) -> Influence:
+    """Takes away each of the last `last` events once, in one batch, and asks where `target` stands then, among items that the
+    history does not hold or (`stay`) among all.
 
     Raises InputError for an unknown target and for histories of fewer than two events.
     """
@@ -71,9 +74,10 @@ def influence(model: Recommender, dataset: Dataset, items: np.ndarray, target: i
         raise InputError("an event can be taken away only where another one stays: at least two are needed")
     taken = np.arange(max(len(items) - last, 0), len(items))
     scores = model.score(packed([items, *(np.delete(items, at) for at in taken)], model.length)).float().numpy()
-    free = candidates(scores.shape[1], items, target)
+    met = items[:0] if stay else items
+    free = candidates(scores.shape[1], met, target)
     logs = log_chances(scores, free, target)
-    ranks = [standing(row, items, target) for row in scores]
+    ranks = [standing(row, met, target) for row in scores]
     change = logs[0] - logs[1:]
     weights = attention(model, items)
     table = pd.DataFrame(

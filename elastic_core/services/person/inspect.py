@@ -1,6 +1,5 @@
 """Who is this person, which experts does their history summon, and what does one expert change for them?"""
 
-import re
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -16,18 +15,14 @@ from elastic_core.errors import InputError
 from elastic_core.layers.interest_memory import Retrieved
 from elastic_core.memory.routing import Routing, routing
 from elastic_core.models import Recommender, can_retrieve, memory_of
+from elastic_core.services.person.names import split_year as split_year
 from elastic_core.services.person.recommend import Answer, Edit, Reading, answer, reading
 
-YEAR = re.compile(r"^(?P<name>.*\S)\s*\((?P<year>\d{4})\)\s*$")
-ARTICLE = re.compile(r"^(?P<rest>.+), (?P<article>The|A|An|Il|La|Le|Les|El|Das|Der|Die)$")
 
-
-def split_year(title: str) -> tuple[str, str]:
-    """`Piano, The (1993)` → (`The Piano`, `1993`); the year is empty where there is none."""
-    found = YEAR.match(title)
-    name, year = (found["name"], found["year"]) if found else (title, "")
-    moved = ARTICLE.match(name)
-    return (f"{moved['article']} {moved['rest']}" if moved else name), year
+def first_genres(dataset: Dataset, top: int = 7) -> list[str]:
+    """The genres that are listed first for most items, the most frequent first; ties by name."""
+    counts = Counter(genres[0] for genres in dataset.catalog.genres or () if genres)
+    return [genre for genre, _ in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:top]]
 
 
 def common_genres(dataset: Dataset, top: int = 7) -> list[str]:
@@ -44,13 +39,45 @@ class Words:
     many: str
     did: str
     done: str
+    a: str  # with its article
 
 
 def words(dataset: Dataset) -> Words:
     """Films that were watched for MovieLens, items that were chosen otherwise."""
     return (
-        Words("film", "films", "watched", "seen") if dataset.name.startswith("ml-") else Words("item", "items", "chose", "chosen")
+        Words("film", "films", "watched", "seen", "a film")
+        if dataset.name.startswith("ml-")
+        else Words("item", "items", "chose", "chosen", "an item")
     )
+
+
+OFTEN = 0.1  # of the people: from there on a list without what they had met before would be wrong by design
+
+
+@dataclass(frozen=True)
+class Repeats:
+    """How many people's next item was one they had met before, of all."""
+
+    again: int
+    people: int
+
+    @property
+    def share(self) -> float:
+        return self.again / max(self.people, 1)
+
+    @property
+    def stay(self) -> bool:
+        """Should met items stay in the running, unless somebody says otherwise?"""
+        return self.share >= OFTEN
+
+
+def repeats(dataset: Dataset, split: Split = "test") -> Repeats:
+    """Do people choose again what they have met?"""
+    histories, ends, targets = dataset.histories, dataset.ends(split), dataset.targets(split)
+    users = np.repeat(np.arange(histories.n_users), histories.lengths)
+    before = np.arange(len(users)) < ends[users]
+    met = before & (histories.items == targets[users])
+    return Repeats(len(np.unique(users[met])), histories.n_users)
 
 
 def find_items(dataset: Dataset, text: str, top: int = 50) -> pd.DataFrame:
@@ -99,6 +126,7 @@ class Situation:
     found: Retrieved | None  # before silencing, best first, a batch of one; None for models that do not retrieve
     answer: Answer
     silenced: tuple[int, ...] = ()
+    stay: bool = False  # do items of the history stay in the running?
 
     @property
     def events(self) -> int:
@@ -122,22 +150,33 @@ class Situation:
 
 
 def situation(
-    model: Recommender, dataset: Dataset, user: int, split: Split = "test", *, removed: int = 0, silenced: Collection[int] = ()
+    model: Recommender,
+    dataset: Dataset,
+    user: int,
+    split: Split = "test",
+    *,
+    removed: int = 0,
+    silenced: Collection[int] = (),
+    stay: bool = False,
 ) -> Situation:
-    """A person without their last `removed` events and without the experts `silenced`."""
+    """A person without their last `removed` events and without the experts `silenced`; do items of the history `stay` in the
+    running?"""
     read = reading(dataset, user, split).without_last(removed)
     if not model.retrieves:
-        return Situation(read, model.length, None, answer(model, dataset, read))
+        return Situation(read, model.length, None, answer(model, dataset, read, exclude_seen=not stay), stay=stay)
     with torch.inference_mode():
         found: Retrieved = memory_of(model).retrieve(history_batch(read.items, model.length, read.times))
     edit = silence(silenced) if silenced else None
-    return Situation(read, model.length, found, answer(model, dataset, read, edit=edit), tuple(silenced))
+    answered = answer(model, dataset, read, edit=edit, exclude_seen=not stay)
+    return Situation(read, model.length, found, answered, tuple(silenced), stay)
 
 
-def after(model: Recommender, dataset: Dataset, user: int, split: Split, edits: Sequence[int | None]) -> Situation:
+def after(
+    model: Recommender, dataset: Dataset, user: int, split: Split, edits: Sequence[int | None], stay: bool = False
+) -> Situation:
     """A person after edits: None removes the last event that is left, a number silences that expert."""
     experts = tuple(edit for edit in edits if edit is not None)
-    return situation(model, dataset, user, split, removed=edits.count(None), silenced=experts)
+    return situation(model, dataset, user, split, removed=edits.count(None), silenced=experts, stay=stay)
 
 
 def silence(experts: Collection[int]) -> Edit:
@@ -193,10 +232,10 @@ class Effect:
 def effect(model: Recommender, dataset: Dataset, now: Situation, expert: int, top: int = 5) -> Effect:
     """What `expert` adds to this situation: the answer with it against the answer without it."""
     silenced = {*now.silenced, expert}
-    without = answer(model, dataset, now.read, edit=silence(silenced))
+    without = answer(model, dataset, now.read, edit=silence(silenced), exclude_seen=not now.stay)
     if expert not in now.silenced:
         return _effect(dataset, now.answer, without, top)
-    with_it = answer(model, dataset, now.read, edit=silence(silenced - {expert}))
+    with_it = answer(model, dataset, now.read, edit=silence(silenced - {expert}), exclude_seen=not now.stay)
     return _effect(dataset, with_it, without, top)
 
 
@@ -225,6 +264,15 @@ def people_of(traffic: Routing, expert: int, top: int = 5) -> pd.DataFrame:
     users, ranks = np.nonzero(traffic.experts == expert)
     table = pd.DataFrame({"user": users, "gate": traffic.gates[users, ranks].astype(float)})
     return table.sort_values(["gate", "user"], ascending=[False, True]).head(top).reset_index(drop=True)
+
+
+def others_summoned(before: Situation, here: Situation) -> str:
+    """How many of the summoned experts are others than before; empty for models that summon none."""
+    if before.found is None or here.found is None:
+        return ""
+    earlier, mine = before.found.experts[0].tolist(), here.found.experts[0].tolist()
+    new = [expert for expert in mine if expert not in earlier]
+    return f"{len(new)} of its {len(mine)} experts are others." if new else f"The same {len(mine)} experts."
 
 
 def even_load(traffic: Routing) -> float:

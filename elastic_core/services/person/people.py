@@ -10,6 +10,7 @@ from elastic_core.data.histories import Split
 from elastic_core.errors import InputError
 from elastic_core.evaluation.candidates import Candidates
 from elastic_core.evaluation.metrics import rank
+from elastic_core.memory.routing import Routing
 from elastic_core.models import Recommender
 
 FEWEST = 10  # events that a share of a genre needs to mean anything
@@ -89,16 +90,32 @@ def by_genre(dataset: Dataset, genre: str, split: Split = "test", top: int = 8) 
 
 
 @torch.inference_mode()
-def target_ranks(model: Recommender, dataset: Dataset, split: Split = "test", batch: int = 256) -> np.ndarray:
-    """float [users]: rank of what came next among all unseen items (protocol `full`), ties at their mean."""
+def target_ranks(model: Recommender, dataset: Dataset, split: Split = "test", batch: int = 256, stay: bool = False) -> np.ndarray:
+    """float [users]: rank of what came next among all unseen items (protocol `full`) or, where met items `stay`, among all
+    (`full-seen`), ties at their mean."""
     users, ends, targets = np.arange(dataset.histories.n_users), dataset.ends(split), dataset.targets(split)
     candidates, found = Candidates(dataset, split, seed=0), []
     for at in range(0, len(users), batch):
         rows = users[at : at + batch]
         scores = model.score(reading_batch(dataset, rows, ends[rows], model.length))
-        ranks = rank(scores, torch.from_numpy(targets[rows].astype(np.int64)), candidates.mask("full", rows))
+        ranks = rank(
+            scores, torch.from_numpy(targets[rows].astype(np.int64)), candidates.mask("full-seen" if stay else "full", rows)
+        )
         found.append(ranks.above + ranks.tied / 2 + 1)
     return np.concatenate(found)
+
+
+def everybody(
+    dataset: Dataset, split: Split, ranks: np.ndarray, traffic: Routing | None = None, expert: int | None = None
+) -> pd.DataFrame:
+    """person (from 1), events that may be read, rank of what came next, and the share of `expert` in the weights of all experts
+    that the history summons; one row a person, in order."""
+    events = dataset.ends(split) - dataset.histories.offsets[:-1]
+    table = pd.DataFrame({"person": np.arange(1, len(events) + 1), "events": events, "rank": ranks})
+    if traffic is not None and expert is not None:
+        weights = np.where(traffic.experts == expert, traffic.gates, 0).sum(1)
+        table["share"] = weights / np.maximum(traffic.gates.sum(1), 1e-12)
+    return table
 
 
 def gains(first: np.ndarray, second: np.ndarray, losses: bool = False, top: int = 8) -> pd.DataFrame:

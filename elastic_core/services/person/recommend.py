@@ -14,6 +14,7 @@ from elastic_core.data.histories import Split
 from elastic_core.errors import InputError
 from elastic_core.layers.interest_memory import Retrieved
 from elastic_core.models import Met, Recommender
+from elastic_core.services.person.names import split_year
 
 Edit = Callable[[Retrieved], Retrieved]
 VERBS = {
@@ -148,6 +149,13 @@ class Moved:
             return f"stays at rank {after}"
         return f"{'rises' if after < before else 'falls'} from rank {before} to rank {after}"
 
+    def summary(self, many: str, most: int = 1) -> str:
+        """Who left the list and who came in, by name, at most so many of each."""
+        if not len(self.gone):
+            return self.sentence(many)
+        came = self.table[self.table["change"] == "new"]
+        return f"{_some(self.gone, most)} left the {len(self.table)}; {_some(came, most)} came in."
+
     def sentence(self, many: str) -> str:
         """What moved, in words; `many` is what several items are called."""
         total, counts = len(self.table), self.counts
@@ -157,6 +165,11 @@ class Moved:
             return f"None of the {total} {many} is the same: all are new."
         parts = [VERBS[change][count > 1].format(count) for change, count in counts.items() if count]
         return f"Of the {total} {many}, {_listed(parts)}."
+
+
+def _some(rows: pd.DataFrame, most: int) -> str:
+    names = [split_year(title)[0] for title in rows["title"]]
+    return _listed([*names[:most], f"{len(names) - most} more"] if len(names) > most else names)
 
 
 def _listed(parts: list[str]) -> str:

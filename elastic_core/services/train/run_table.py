@@ -51,16 +51,19 @@ def system(config: RunConfig) -> str:
     return config.model.name
 
 
-def hit_line(test: Mapping[str, Any] | None, words: Words) -> str | None:
-    """For how many people of the test the ten hold what came next, with its interval; None for a run that was not tested."""
-    rate = (test or {}).get("protocols", {}).get("full", {}).get("HR@10")
+def hit_line(test: Mapping[str, Any] | None, words: Words, stay: bool = False) -> str | None:
+    """For how many people of the test the ten hold what came next, with its interval; None for a run that was not tested.
+
+    Do items met before `stay` in the running?"""
+    protocol = "full-seen" if stay else "full"
+    rate = (test or {}).get("protocols", {}).get(protocol, {}).get("HR@10")
     if test is None or rate is None:
         return None
-    error = test.get("errors", {}).get("full", {}).get("HR@10")
+    error = test.get("errors", {}).get(protocol, {}).get("HR@10")
     interval = f", 95% interval {max(rate - 1.96 * error, 0):.0%} to {rate + 1.96 * error:.0%}" if error is not None else ""
     return (
         f"Over all {test.get('users', 0):,} people of the test, what came next is among their own ten for {rate:.0%} of people "
-        f"(ranked against all {words.many} they had not {words.done}{interval})."
+        f"(ranked against all {words.many}{'' if stay else f' they had not {words.done}'}{interval})."
     )
 
 

@@ -1,0 +1,208 @@
+"""Would any other film have done the same? One act on a person's history beside the same act on others of theirs.
+
+That a list moves says little while nobody knows how far it moves when something else is touched. So every act is done again
+on up to `MOST` other events (or on every other expert), all of them scored in one batch, from the same state before the act.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import torch
+
+from elastic_core.data import Dataset
+from elastic_core.data.batches import Batch
+from elastic_core.data.histories import Split
+from elastic_core.layers.interest_memory import Retrieved
+from elastic_core.models import Met, Recommender, memory_of
+from elastic_core.services.person.recommend import Reading, reading
+
+MOST = 64  # other events that an act is tried on
+TOP = 10
+ENOUGH = 20  # others that a 95% range needs; with fewer the range is that of all
+
+
+class Version(NamedTuple):
+    """A history and the experts that are silenced in it; `name` says what was done to get there."""
+
+    read: Reading
+    silenced: frozenset[int] = frozenset()
+    name: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Chance:
+    """`table`: done (what), places (by how many ranks it moved what came next to the front; missing where nobody knows what
+    came next), replaced (how many of the ten). The first row is the act itself, the others are its null."""
+
+    table: pd.DataFrame
+
+    @property
+    def n(self) -> int:
+        """How many others."""
+        return len(self.table) - 1
+
+    @property
+    def known(self) -> bool:
+        """Is it known what came next?"""
+        return bool(self.table["places"].notna().all())
+
+    def as_far(self, column: str) -> int:
+        """How many of the others moved as much or more."""
+        values = self.table[column].abs()
+        return int((values.iloc[1:] >= values.iloc[0]).sum())
+
+    def others(self, column: str) -> str:
+        """`1 (95% 0–9)`: the median of what the others did, either way, and its range; that of all where they are few."""
+        values = self.table[column].iloc[1:].abs()
+        tails = (0.025, 0.975) if self.n >= ENOUGH else (0.0, 1.0)
+        low, high = (np.quantile(values, tail, method="inverted_cdf") for tail in tails)
+        return f"{values.median():g} ({'95%' if self.n >= ENOUGH else 'all'} {low:.0f}–{high:.0f})"
+
+    def rows(self, did: str) -> list[tuple[str, str, str, str]]:
+        """What is compared, the act's number, the others', and how many of them reach it; `did` is what people do with items."""
+        names = {"places": f"ranks that what they {did} next moved", "replaced": "of the ten replaced"}
+        shown = {column: name for column, name in names.items() if self.known or column == "replaced"}
+        return [
+            (name, f"{abs(self.table[column].iloc[0]):.0f}", self.others(column), f"{self.as_far(column)} of {self.n}")
+            for column, name in shown.items()
+        ]
+
+
+def of_edits(
+    model: Recommender, dataset: Dataset, user: int, split: Split, edits: Sequence[int | None], stay: bool = False
+) -> Chance | None:
+    """The last of a person's edits (None removes the last event that is left, a number silences that expert) beside the same on
+    their other events or experts. None where there is no other."""
+    *earlier, last = edits
+    silenced = frozenset(edit for edit in earlier if edit is not None)
+    read = reading(dataset, user, split).without_last(earlier.count(None))
+    before = Version(read, silenced)
+    if last is None:
+        act = Version(read.without_last(), silenced, f"without {dataset.catalog.title(int(read.items[-1]))}")
+        return beside(model, before, act, removals(model, dataset, before, [len(read.items) - 1]), stay)
+    summoned = heard(model, before)
+    others = [Version(read, silenced | {expert}, f"without expert {expert}") for expert in summoned if expert != last]
+    return beside(model, before, Version(read, silenced | {last}, f"without expert {last}"), others, stay)
+
+
+def removals(model: Recommender, dataset: Dataset, before: Version, spared: Collection[int]) -> list[Version]:
+    """The same history without one of its events that the model reads, for up to `MOST` of them drawn at random."""
+    read, count = before.read, len(before.read.items)
+    places = [at for at in range(max(count - model.length, 0), count) if at not in spared]
+    drawn = sorted(np.random.default_rng(0).permutation(places)[:MOST].tolist()) if places else []
+    return [
+        Version(without(read, at, at + 1), before.silenced, f"without {dataset.catalog.title(int(read.items[at]))}")
+        for at in drawn
+        if count > 1
+    ]
+
+
+def without(read: Reading, start: int, stop: int) -> Reading:
+    """A reading without the events `start` … `stop` - 1."""
+    away = slice(start, stop)
+    return Reading(np.delete(read.items, away), read.truth, None if read.times is None else np.delete(read.times, away))
+
+
+def heard(model: Recommender, version: Version) -> list[int]:
+    """The experts that a history summons, less those silenced, strongest first."""
+    with torch.inference_mode():
+        found = memory_of(model).retrieve(_packed([version.read], model))
+    return [expert for expert in found.experts[0].tolist() if expert not in version.silenced]
+
+
+def beside(model: Recommender, before: Version, act: Version, others: Sequence[Version], stay: bool = False) -> Chance | None:
+    """What `act` and each of the `others` changed of what was `before`; None without others. With `stay`, what the history
+    holds is ranked, too."""
+    if not others:
+        return None
+    versions = [before, act, *others]
+    ranks, tens = ranked(model, versions, stay)
+    rows = [
+        (version.name, float(ranks[0] - rank) if version.read.truth else np.nan, len(tens[0] - ten))
+        for version, rank, ten in zip(versions[1:], ranks[1:], tens[1:], strict=True)
+    ]
+    return Chance(pd.DataFrame(rows, columns=["done", "places", "replaced"]))
+
+
+def ranked(model: Recommender, versions: Sequence[Version], stay: bool = False) -> tuple[list[int], list[set[int]]]:
+    """Where what came next stands in each version (0: unknown) and its ten likeliest, as `recommend.answer` ranks them."""
+    values, ranks, tens = scores(model, versions), [], []
+    numbers = np.arange(values.shape[1])
+    for row, (read, *_) in zip(values, versions, strict=True):
+        row[0] = -np.inf
+        if not stay:
+            row[read.items[read.items != (read.truth or 0)]] = -np.inf
+        own = row[read.truth or 0]
+        ranks.append(int(((row > own) | ((row == own) & (numbers < read.truth))).sum()) + 1 if read.truth else 0)
+        least = np.partition(row, -TOP)[-TOP] if len(row) > TOP else -np.inf
+        near = np.flatnonzero((row >= least) & np.isfinite(row))
+        tens.append(set(near[np.argsort(-row[near], kind="stable")][:TOP].tolist()))
+    return ranks, tens
+
+
+@torch.inference_mode()
+def scores(model: Recommender, versions: Sequence[Version]) -> np.ndarray:
+    """float32 [versions, n_items + 1], in one batch wherever as many experts are left to every history."""
+    batch = _packed([version.read for version in versions], model)
+    if not any(version.silenced for version in versions):
+        return model.score(batch).float().numpy().copy()
+    found, silenced = memory_of(model), [version.silenced for version in versions]
+    try:
+        states = found.last_state(batch, _Silence(silenced))
+    except _Uneven as uneven:
+        done = {row: values for rows in uneven.groups for row, values in zip(rows, _some(model, versions, rows), strict=True)}
+        return np.stack([done[row] for row in range(len(versions))])
+    return model.scorer()(states, Met.by(batch)).float().numpy().copy()
+
+
+def _some(model: Recommender, versions: Sequence[Version], rows: Sequence[int]) -> np.ndarray:
+    return scores(model, [versions[row] for row in rows])
+
+
+class _Uneven(Exception):
+    """Not as many experts are left to every history, so they are no rectangle: here are the rows that go together."""
+
+    def __init__(self, left: torch.Tensor) -> None:
+        super().__init__()
+        self.groups = [torch.nonzero(left == count)[:, 0].tolist() for count in left.unique()]
+
+
+@dataclass
+class _Silence:
+    """`inspect.silence` for a batch in which each history has experts of its own taken away."""
+
+    silenced: list[frozenset[int]]
+
+    def __call__(self, found: Retrieved) -> Retrieved:
+        rows = zip(found.experts.tolist(), self.silenced, strict=True)
+        kept = torch.tensor([[expert not in quiet for expert in row] for row, quiet in rows])
+        kept[:, 0] |= ~kept.any(1)
+        left = kept.sum(1)
+        if int(left.min()) != int(left.max()):
+            raise _Uneven(left)
+        where = torch.nonzero(kept)[:, 1].view(len(kept), -1)
+        wide = where.unsqueeze(-1).expand(-1, -1, found.interests.shape[2])
+        return found._replace(
+            interests=found.interests.gather(1, wide), experts=found.experts.gather(1, where),
+            scores=found.scores.gather(1, where), gates=found.gates.gather(1, where),
+            turned=None if found.turned is None else found.turned.gather(1, where),
+        )  # fmt: skip
+
+
+def _packed(reads: Sequence[Reading], model: Recommender) -> Batch:
+    """The latest events of each, and their times for models that read them; padding is invisible, so this changes no score."""
+    wide = min(model.length, -(-max(len(read.items) for read in reads) // 8) * 8)
+
+    def rows(values: Sequence[np.ndarray]) -> torch.Tensor:
+        out = np.zeros((len(values), wide), dtype=np.int64)
+        for row, each in zip(out, values, strict=True):
+            recent = each[-wide:]
+            row[wide - len(recent) :] = recent
+        return torch.from_numpy(out)
+
+    items = rows([read.items for read in reads])
+    known = [read.times for read in reads if read.times is not None]
+    return Batch(items, items, times=rows(known) if len(known) == len(reads) else None, padded=bool((items[:, 0] == 0).any()))

@@ -1,0 +1,127 @@
+"""An act beside chance: every number is what the lists would show, one by one; nothing is drawn twice or from what was done."""
+
+import dataclasses
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+import elastic_core.models as models
+from elastic_core.config import ModelConfig
+from elastic_core.data import Dataset
+from elastic_core.models import Recommender
+from elastic_core.models.elastic import ElasticConfig
+from elastic_core.models.elastic_slots import ElasticSlotsConfig
+from elastic_core.models.sasrec import SASRecConfig
+from elastic_core.services.journey import chance as of_journey
+from elastic_core.services.journey import trace, versions
+from elastic_core.services.journey.versions import Add, Cut, Move, Replace
+from elastic_core.services.person import chance, inspect
+from elastic_core.services.person.chance import Chance, Version
+from elastic_core.services.person.recommend import answer, moved, reading
+
+ELASTIC = ElasticConfig(length=16, width=16, layers=2, side=6, k=4, stride=4)
+SLOTS = ElasticSlotsConfig(length=16, width=16, layers=1, side=6, k=4)
+PEER = SASRecConfig(length=16, width=16, layers=1)
+
+
+def built(config: ModelConfig, data: Dataset) -> Recommender:
+    torch.manual_seed(1)
+    return models.build(config, data.catalog.n_items).eval()
+
+
+def slow(model: Recommender, data: Dataset, before: Version, after: Version, stay: bool) -> tuple[int, int]:
+    """As the pages draw it: two lists, and what moved between them."""
+    lists = []
+    for read, silenced, _ in (before, after):
+        edit = inspect.silence(silenced) if silenced else None
+        lists.append(answer(model, data, read, edit=edit, exclude_seen=not stay))
+    change = moved(*lists)
+    return int(change.truth_before or 0) - int(change.truth_after or 0), len(change.gone)
+
+
+@pytest.mark.parametrize("config", [ELASTIC, SLOTS, PEER], ids=["elastic", "slots", "sasrec"])
+@pytest.mark.parametrize("stay", [False, True])
+def test_every_number_is_what_the_lists_show(small_world: Dataset, config: ModelConfig, stay: bool) -> None:
+    model, user = built(config, small_world), int(np.argmax(small_world.histories.lengths))
+    read = reading(small_world, user)
+    summoned = chance.heard(model, Version(read)) if model.retrieves else []
+    # Silencing what one history summons leaves the others of the batch with unequal numbers of experts.
+    silenced = frozenset(summoned[:2])
+    before = Version(read, silenced)
+    others = chance.removals(model, small_world, before, [len(read.items) - 1])
+    assert len(others) == min(model.length, len(read.items)) - 1
+    found = chance.beside(model, before, Version(read.without_last(), silenced), others, stay)
+    assert found is not None and found.n == len(others)
+    for row, version in zip(found.table.to_dict("records"), [Version(read.without_last(), silenced), *others], strict=True):
+        places, gone = slow(model, small_world, before, version, stay)
+        assert abs(row["places"] - places) <= 1 and abs(row["replaced"] - gone) <= 1  # near ties in another batch shape
+
+
+def test_the_last_edit_is_judged_from_where_it_was_made(small_world: Dataset) -> None:
+    model = built(ELASTIC, small_world)
+    base = inspect.after(model, small_world, 5, "test", [None])
+    strongest = base.heard[0]
+    found = chance.of_edits(model, small_world, 5, "test", [None, strongest])
+    assert found is not None
+    assert found.table["done"].tolist() == [f"without expert {e}" for e in base.heard]
+    end = inspect.after(model, small_world, 5, "test", [None, strongest])
+    assert found.table["replaced"].iloc[0] == len(moved(base.answer, end.answer).gone)
+    short = dataclasses.replace(reading(small_world, 5), items=np.array([3]), times=None)
+    assert chance.removals(model, small_world, Version(short), [0]) == []
+
+
+def test_counts_and_ranges_are_of_the_others() -> None:
+    found = Chance(pd.DataFrame({"done": list("abcde"), "places": [3.0, -3, 1, 0, 2], "replaced": [0, 1, 2, 0, 0]}))
+    assert found.rows("watched")[0][1:] == ("3", "1.5 (all 0–3)", "1 of 4")
+    assert found.rows("watched")[1][1:] == ("0", "0.5 (all 0–2)", "4 of 4")
+    unknown = Chance(found.table.assign(places=np.nan))
+    assert len(unknown.rows("watched")) == 1
+
+
+@pytest.mark.parametrize("edit", [Cut(3, 4), Cut(1, 4), Move(2, 0), Move(2, 3), Add(7, 2)])
+def test_an_edit_of_a_journey_is_done_elsewhere_once_each(small_world: Dataset, edit: versions.Edit) -> None:
+    model, user = built(ELASTIC, small_world), int(np.argmax(small_world.histories.lengths))
+    tree = versions.start(small_world, user, 12).then(edit)
+    others = of_journey.elsewhere(edit, tree.original, tree.n_items, model.length)
+    assert others and edit not in others and len(set(others)) == len(others) <= chance.MOST
+    assert {type(other) for other in others} == {type(edit)}
+    found = of_journey.of_version(model, small_world, tree)
+    mine, before = (trace.situation_of(model, small_world, versions.read(small_world, tree, at)).answer for at in (1, 0))
+    assert found is not None and found.n == len(others)
+    assert found.table["replaced"].iloc[0] == len(moved(before, mine).gone)
+    assert of_journey.of_version(model, small_world, tree.go(0)) is None
+    assert of_journey.of_version(model, small_world, tree.then(Replace((1, 2)))) is None
+
+
+def test_what_experts_read_is_named_whole_and_beside_the_others(small_world: Dataset) -> None:
+    model, user = built(ELASTIC, small_world), int(np.argmax(small_world.histories.lengths))
+    items = reading(small_world, user).items
+    assert len(items) > 16  # longer than what is read
+    found = trace.reads(model, small_world, items)
+    assert found.groupby(["layer", "expert"])["weight"].sum().to_numpy() == pytest.approx(1.0, abs=1e-5)
+    assert found.groupby(["layer", "expert"])["others"].sum().to_numpy() == pytest.approx(1.0, abs=1e-5)
+    assert found["layer"].max() == 2 and found["event"].max() == len(items) and found["event"].nunique() == 16
+    assert (items[found["event"] - 1] == found["item"]).all()
+    cells = trace.aggregation(model, items, 1).cells
+    second = found[found["layer"] == 2]
+    assert second["weight"].to_numpy() == pytest.approx(cells["weight"].to_numpy(), abs=1e-6)
+    said = trace.by_name(found)
+    for expert, of in found[found["layer"] == 1].groupby("expert"):
+        sums = of.groupby("title")[["weight", "others"]].sum().sort_values("weight")
+        name = inspect.split_year(str(sums.index[-1]))[0]
+        assert said[int(expert)].startswith(f"layer 1: {name} {sums['weight'].iloc[-1]:.1%} (the others ")  # type: ignore[call-overload]
+
+
+def test_repeats_are_counted_and_stay_in_the_running(small_world: Dataset) -> None:
+    histories, model = small_world.histories, built(PEER, small_world)
+    met = [histories.of(user)[-1] in histories.of(user)[:-1] for user in range(histories.n_users)]
+    found = inspect.repeats(small_world)
+    assert (found.again, found.people) == (sum(met), len(met)) and 0 < found.again < found.people
+    user = met.index(True)
+    for stay in (False, True):
+        here = inspect.situation(model, small_world, user, stay=stay)
+        unmet = small_world.catalog.n_items - len(set(here.read.items.tolist())) + 1  # what comes next takes part, met or not
+        assert here.answer.running == (small_world.catalog.n_items if stay else unmet)
+    assert not inspect.Repeats(9, 100).stay and inspect.Repeats(10, 100).stay
