@@ -231,7 +231,7 @@ def test_padding_and_company_are_invisible(case: Case, small_world: Dataset) -> 
 def test_same_seed_same_numbers(case: Case, small_world: Dataset) -> None:
     def losses() -> list[float]:
         made = learner(case.build(small_world.catalog, dropout=0.3), small_world)
-        return [made.step(batch).total for batch, _ in zip(made.objective.epoch(0, 3, 16), range(3), strict=False)]
+        return [made.step(batch).total for batch, _ in zip(made.objective.epoch(0, 3, 16), range(2), strict=False)]
 
     assert losses() == losses()
 

@@ -42,8 +42,8 @@ def split(table: pd.DataFrame, colours: Palette) -> go.Figure:
     return figure
 
 
-def histogram(table: pd.DataFrame, counted: str, unit: str, colours: Palette) -> go.Figure:
-    """Bars over bins that grow like powers. `table`: from, to, and how many."""
+def histogram(table: pd.DataFrame, counted: str, unit: str, colours: Palette, many: str = "") -> go.Figure:
+    """Bars over bins that grow like powers. `table`: from, to, and how many; `many`: what people call those."""
     labels = [span(a, b) for a, b in zip(table["from"], table["to"], strict=True)]
     figure = go.Figure(
         go.Bar(
@@ -53,7 +53,7 @@ def histogram(table: pd.DataFrame, counted: str, unit: str, colours: Palette) ->
     )  # fmt: skip
     figure.update_layout(LAYOUT, height=270, bargap=0.08, showlegend=False, uirevision=counted)
     figure.update_xaxes(title=f"{unit}, from", type="category", fixedrange=True, nticks=8, tickangle=0)
-    figure.update_yaxes(title=counted, rangemode="tozero", fixedrange=True)
+    figure.update_yaxes(title=many or counted, rangemode="tozero", fixedrange=True)
     return figure
 
 

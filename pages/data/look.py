@@ -14,7 +14,7 @@ from elastic_core.services.person import inspect
 from elastic_core.services.person.inspect import Words
 from pages.data import answers, charts
 from pages.frame import finding, shell
-from pages.kit import plot, view
+from pages.kit import cache, plot, view
 
 SPLIT = view.About(
     "Which of a person’s events may a model learn from?",
@@ -112,7 +112,7 @@ def _split(data: Dataset, source: DataConfig, chosen: int | None) -> None:
         f"it would have put **{shell.plain(last)}** on top.{cut}"
     )
     alt = f"The {len(table)} latest events of person {user + 1}: two held out, the last is {last}"
-    view.chart("dat_split", charts.split(table, plot.palette(shell.is_dark())), table, SPLIT, alt)
+    view.chart("dat_split", cache.drawn(charts.split, table, plot.palette(shell.is_dark())), table, SPLIT, alt)
 
 
 def _meet(key: str, user: int) -> None:
@@ -127,14 +127,15 @@ def _shapes(data: Dataset, card: Card, words: Words) -> None:
         st.caption(f"{card.shortest:,} to {card.longest:,} events; half of the people have at most {card.median:,.0f}.")
         frame = data_cards.length_histogram(data)
         alt = f"People by length of history: {card.shortest} to {card.longest} events, median {card.median:.0f}"
-        view.chart("dat_lengths", charts.histogram(frame, "people", "events in the history", colours), frame, LENGTHS, alt)
+        figure = cache.drawn(charts.histogram, frame, "people", "events in the history", colours)
+        view.chart("dat_lengths", figure, frame, LENGTHS, alt)
     with right:
         st.subheader(f"How popular {words.many} are", anchor=False)
         share = data_cards.top_share(data)
         st.caption(f"The most popular tenth of the {words.many} has {share:.0%} of all events.")
         frame = data_cards.popularity_histogram(data)
         alt = f"Items by number of events; the most popular tenth has {share:.0%} of all events"
-        figure = charts.histogram(frame, "items", f"events of the {words.one}", colours).update_yaxes(title=words.many)
+        figure = cache.drawn(charts.histogram, frame, "items", f"events of the {words.one}", colours, words.many)
         view.chart("dat_items", figure, frame, ITEMS, alt)
 
 

@@ -113,13 +113,16 @@ def link(**more: str | int) -> str:
 
 
 def describe(run: Run, data: Dataset) -> str:
-    """What the run is and how good it is, with the protocol of the number."""
+    """What the run is and how good it is, with the protocol of the number: the one in which its data is shown."""
     name = f"{plain(run.config.model.label or run.config.model.name)} on {plain(data.label)}"
     test = cache.tested(run)
-    if not test or "full" not in test.get("protocols", {}):
+    stay = cache.repeats(data).stay
+    protocol = "full-seen" if stay else "full"
+    if not test or protocol not in test.get("protocols", {}):
         return f"{name}; not tested yet"
-    score = test["protocols"]["full"]["NDCG@10"]
-    return f"{name}; test NDCG@10 {score:.3f}, ranked against all {inspect.words(data).many} a person has not met"
+    score = test["protocols"][protocol]["NDCG@10"]
+    among = inspect.words(data).many + ("" if stay else " a person has not met")
+    return f"{name}; test NDCG@10 {score:.3f}, ranked against all {among}"
 
 
 def off(act: public.Act) -> bool:

@@ -32,7 +32,7 @@ def context(browser: Browser) -> Iterator[BrowserContext]:
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory, context: BrowserContext) -> Iterator[Server]:
-    """A server whose start page has been opened once, as after a usual start; see `cold` for one where it has not."""
+    """A server whose start page has been opened once, as after a usual start; see `COLD` for pages where it has not."""
     running = Server(copy_app(tmp_path_factory.mktemp("app")), free_port())
     running.start()
     # A page that stays: while there is one, all pages of this host share its process and what that has compiled.

@@ -1,4 +1,4 @@
-"""Every page by deep link on a server that nobody has opened yet, then in both themes and on a telephone."""
+"""Every page by deep link, some on a server that nobody has opened yet, then in both themes and on a telephone."""
 
 import re
 from collections.abc import Iterator
@@ -27,6 +27,7 @@ PAGES = {
     "/compare": ("Is A better than B, for whom?", "B: planted-sasrec"),
     "/method": ("What is implemented, and what did the paper leave open?", "In the paper."),
 }
+COLD = ("/", "/product-keys", "/learned")  # the way in, an address that is not its file's name, and a page without any model
 FITS = """() => [document.documentElement, document.querySelector('[data-testid=stMain]')]
     .every(part => part.scrollWidth <= part.clientWidth + 1)"""
 CONTROLS = "button|link|textbox|spinbutton|combobox|slider|radio|checkbox|tab|switch|figure|table"
@@ -45,20 +46,23 @@ def test_no_page_is_forgotten() -> None:
 
 
 class Ahead:
-    """Two cores, used: while a test looks at one page, the next one loads and the server after that wakes up."""
+    """Two cores, used: while a test looks at one page, the next one loads and the server after that wakes up.
+
+    The pages of `COLD` are each the first thing that a server is ever asked for; the others share one."""
 
     def __init__(self, folder: Path, context: BrowserContext) -> None:
         self.folder, self.context = folder, context
         self.servers, self.visits = dict[str, Server](), dict[str, Visit]()
 
     def launch(self, path: str) -> Server:
-        if path not in self.servers:
-            self.servers[path] = Server(self.folder, free_port())
-            self.servers[path].launch()
-        return self.servers[path]
+        name = path if path in COLD else ""
+        if name not in self.servers:
+            self.servers[name] = Server(self.folder, free_port())
+            self.servers[name].launch()
+        return self.servers[name]
 
     def begin(self, path: str) -> Visit:
-        """The first thing that a server is ever asked for: this page by deep link, with a whole context."""
+        """This page by deep link, with a whole context."""
         server = self.launch(path)
         server.ready()
         if path not in self.visits:
@@ -76,10 +80,10 @@ class Ahead:
             self.begin(later)
         return visit
 
-    def stop(self, *paths: str) -> None:
-        for path in paths:
+    def stop(self, path: str) -> None:
+        self.visits.pop(path, None)
+        if path in self.servers:
             self.servers.pop(path).stop()
-            self.visits.pop(path, None)
 
 
 @pytest.fixture(scope="module")
@@ -88,20 +92,21 @@ def ahead(tmp_path_factory: pytest.TempPathFactory, context: BrowserContext) -> 
     yield line
     for left in line.visits.values():
         left.page.close()
-    line.stop(*line.servers)
+    for running in line.servers.values():
+        running.stop()
 
 
 @pytest.fixture(scope="module", params=PAGES)
-def cold(request: pytest.FixtureRequest, ahead: Ahead) -> Iterator[tuple[str, Visit]]:
-    """A page on a server that nobody has opened before. Shared by the tests of that page."""
+def opened(request: pytest.FixtureRequest, ahead: Ahead) -> Iterator[tuple[str, Visit]]:
+    """A page by deep link. Shared by the tests of that page."""
     visit = ahead.take(request.param)
     yield request.param, visit
     visit.leave()
     ahead.stop(request.param)
 
 
-def test_a_cold_deep_link_opens_the_right_page_in_the_right_frame(cold: tuple[str, Any]) -> None:
-    path, visit = cold
+def test_a_deep_link_opens_the_right_page_in_the_right_frame(opened: tuple[str, Any]) -> None:
+    path, visit = opened
     expect(visit.page.get_by_role("dialog")).to_have_count(0)
     heading, evidence = PAGES[path]
     expect(visit.main.get_by_role("heading", level=1)).to_have_text(heading)
@@ -114,9 +119,9 @@ def test_a_cold_deep_link_opens_the_right_page_in_the_right_frame(cold: tuple[st
     assert set(ADDRESS.split("&")) - {"run=planted-elastic"} <= set(visit.page.url.partition("?")[2].split("&"))
 
 
-def test_everything_has_a_name_and_a_place_in_the_tab_order(cold: tuple[str, Any]) -> None:
+def test_everything_has_a_name_and_a_place_in_the_tab_order(opened: tuple[str, Any]) -> None:
     """What a screen reader says and where a keyboard gets to: controls, charts and tables."""
-    _, visit = cold
+    _, visit = opened
     lines = [line.strip(" -'") for line in visit.page.locator("body").aria_snapshot().splitlines()]
     found = [line for line in lines if re.match(rf"({CONTROLS})\b", line)]
     assert len(found) > 25
@@ -124,8 +129,8 @@ def test_everything_has_a_name_and_a_place_in_the_tab_order(cold: tuple[str, Any
     assert visit.page.evaluate(UNREACHED) == []
 
 
-def test_nothing_scrolls_sideways_in_either_theme_at_either_width(cold: tuple[str, Any]) -> None:
-    path, visit = cold
+def test_nothing_scrolls_sideways_in_either_theme_at_either_width(opened: tuple[str, Any]) -> None:
+    path, visit = opened
     for scheme, width in (("light", 1280), ("light", 390), ("dark", 390), ("dark", 1280)):
         visit.page.emulate_media(color_scheme=scheme)
         visit.page.set_viewport_size({"width": width, "height": 900})

@@ -1,6 +1,7 @@
 """What a visitor can train with one click: sizes by time budget, the variants of Table 3, one thing changed."""
 
 import dataclasses
+import functools
 import types
 from dataclasses import dataclass
 from typing import Any, Literal, get_args, get_origin, get_type_hints
@@ -110,7 +111,7 @@ def settings(config: RunConfig, section: Literal["model", "objective", "train"])
     part = getattr(config, section)
     hints, first = get_type_hints(type(part)), list[Setting]()
     if section == "objective":
-        able = objectives.honest(_outline(config.model)) or (part.name,)
+        able = _teachers(config.model) or (part.name,)
         first = [Setting("objective.name", "choice", part.name, able if part.name in able else (part.name, *able))]
     return first + [_setting(f"{section}.{f.name}", hints[f.name], getattr(part, f.name)) for f in dataclasses.fields(part)]
 
@@ -120,8 +121,8 @@ def changed(config: RunConfig, values: dict[str, Any]) -> RunConfig:
     named = config.replaced({key: value for key, value in values.items() if key in RENAMES})
     lost = set(_flat(config.to_dict())) - set(_flat(named.to_dict()))  # settings that the newly named have not
     made = named.replaced({key: value for key, value in values.items() if key not in lost and key not in RENAMES})
-    if models.model_class(made.model.name).objective:
-        objectives.check(made.objective.name, _outline(made.model))
+    if models.model_class(made.model.name).objective and made.objective.name not in _teachers(made.model):
+        objectives.check(made.objective.name, _outline(made.model))  # says why not
     return made
 
 
@@ -134,6 +135,16 @@ def differences(one: RunConfig, other: RunConfig) -> list[str]:
 def command(config_file: str, out: str) -> str:
     """What trains the same run in a terminal."""
     return text.shell("python", "-m", "elastic_core", "train", "--config", config_file, "--out", out)
+
+
+def _teachers(model: ModelConfig) -> tuple[str, ...]:
+    """The objectives that it may learn from. A form asks at every rerun."""
+    return _able(model, tuple(objectives.names()))
+
+
+@functools.lru_cache(maxsize=64)
+def _able(model: ModelConfig, known: tuple[str, ...]) -> tuple[str, ...]:
+    return objectives.honest(_outline(model))
 
 
 def _outline(model: ModelConfig) -> models.Recommender:
