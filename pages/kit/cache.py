@@ -51,13 +51,18 @@ def stamp(run: Run) -> str:
     return "/".join(parts)
 
 
-def runs(root: Path, order: Callable[[Run], Any]) -> list[Run]:
+def by_name(run: Run) -> str:
+    return run.name
+
+
+def runs(root: Path, order: Callable[[Run], Any] = by_name) -> list[Run]:
     """All runs, in an order; files are read again only when one changed. The runs are shared, so each is read once."""
-    return list(_runs(tuple((str(run.path), stamp(run)) for run in list_runs(root)), order))
+    known = tuple((str(run.path), stamp(run)) for run in list_runs(root))
+    return list(_runs(known, f"{order.__module__}.{order.__qualname__}", order))
 
 
 @kept(8)
-def _runs(known: tuple[tuple[str, str], ...], _order: Callable[[Run], Any]) -> tuple[Run, ...]:
+def _runs(known: tuple[tuple[str, str], ...], order: str, _order: Callable[[Run], Any]) -> tuple[Run, ...]:
     return tuple(sorted((Run(Path(path)) for path, _ in known), key=_order))
 
 

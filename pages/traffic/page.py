@@ -146,7 +146,7 @@ def inequality() -> None:
 
 
 def size() -> None:
-    figure5 = over_time.sensitivity(now.run, now.dataset, cache.runs(shell.RUNS, lambda run: run.name))
+    figure5 = over_time.sensitivity(now.run, now.dataset, cache.runs(shell.RUNS))
     if figure5.table.empty:
         st.write("No finished run with a memory is here for this data.")
     else:

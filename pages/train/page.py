@@ -37,7 +37,7 @@ with st.popover("What am I looking at?", icon=":material/help:"):
 shell.off("training")
 live.line()
 st.header("New training", anchor=False)
-runs = [run for run in cache.runs(shell.RUNS, lambda run: run.name) if readable(run)]
+runs = [run for run in cache.runs(shell.RUNS) if readable(run)]
 config = form.form(runs)
 price = st.container()
 live.heading()

@@ -33,7 +33,7 @@ def card() -> None:
     if job is None:
         return
     try:
-        found = outcome.outcome(job.run, cache.runs(shell.RUNS, lambda run: run.name))
+        found = outcome.outcome(job.run, cache.runs(shell.RUNS))
     except InputError as error:
         st.error(f"The training {shell.plain(job.run.name)} cannot be shown: {shell.plain(str(error))}.")
         return

@@ -133,6 +133,16 @@ def test_every_cache_of_objects_is_in_the_ledger_and_every_cache_has_an_end() ->
             assert "max_entries" in given[0] or not given[2], f"{path.name}: {given[1]} has no end"
 
 
+def test_two_orders_of_the_same_runs_are_two(tiny_runs: Path) -> None:
+    """The first page that asked decided for all, and with it which run everybody was shown."""
+
+    def backwards(run: Run) -> tuple[int, ...]:
+        return tuple(-ord(letter) for letter in run.name.ljust(20))
+
+    names = [[run.name for run in cache.runs(tiny_runs, order)] for order in (cache.by_name, backwards, cache.by_name)]
+    assert names == [["tiny", "tiny-peer"], ["tiny-peer", "tiny"], ["tiny", "tiny-peer"]]
+
+
 def test_a_drawn_figure_is_shown_like_any_other_and_takes_a_fraction_of_it() -> None:
     def draw() -> go.Figure:
         people = np.column_stack([np.arange(1000), [f"title {i}" for i in range(1000)]]).astype(object)

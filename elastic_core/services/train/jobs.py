@@ -89,13 +89,13 @@ class Jobs:
                 self._room()
                 run = self.root / self._name(config, name)
                 path = self.folder / next_name(self.folder)
-                beside = path.with_name(f".new-{path.name}")
-                beside.mkdir(parents=True)
+                fresh = path.with_name(f".new-{path.name}")
+                fresh.mkdir(parents=True)
                 try:
-                    write_text(beside / "job.json", json.dumps({"run": run.name, "config": config.to_dict()}, indent=1))
-                    os.replace(beside, path)  # in the list as a whole, or not at all
+                    write_text(fresh / "job.json", json.dumps({"run": run.name, "config": config.to_dict()}, indent=1))
+                    os.replace(fresh, path)  # in the list as a whole, or not at all
                 finally:
-                    shutil.rmtree(beside, ignore_errors=True)
+                    shutil.rmtree(fresh, ignore_errors=True)
             self.pump()
             return self.get(path.name)
 
