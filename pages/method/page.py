@@ -42,14 +42,14 @@ TERMS = view.About(
 def effect(question: Question, run: Run) -> Effect:
     """What the question costs, from runs or a live check."""
     now, data = shell.context(), "ml-100k"
-    asks = now.model.retrieves
+    asks, somebody = now.model.retrieves, cache.example(now.run, now.model, now.dataset)  # the same whoever is in view
     try:
         if question.key == "a":
-            found = cache.gradients(now.run, now.model, now.dataset, now.user) if asks else None
+            found = cache.gradients(now.run, now.model, now.dataset, somebody) if asks else None
             return effects.of_gate(shell.RUNS, data, found)
         if question.key == "b":
             k = now.run.config.model.k if asks else 0  # type: ignore[attr-defined]
-            return effects.of_printed(cache.printed(now.run, now.model, now.dataset, now.split, now.user, k) if asks else None)
+            return effects.of_printed(cache.printed(now.run, now.model, now.dataset, now.split, somebody, k) if asks else None)
         if question.key == "i":
             return effects.of_balance(cache.traffic(now.run, now.model, now.dataset) if asks else None)
     except InputError as error:

@@ -1,11 +1,13 @@
 """Runs side by side, from their logs and the ranks of their tests: one row a run, one row an epoch."""
 
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import pandas as pd
 
-from elastic_core.config import RunConfig
+from elastic_core import models
+from elastic_core.config import ModelConfig, RunConfig
 from elastic_core.errors import InputError
 from elastic_core.runs import Run
 from elastic_core.services.person.inspect import Words
@@ -45,10 +47,15 @@ def metrics_csv(runs: list[Run]) -> str:
 
 def system(config: RunConfig) -> str:
     """The system's name as people know it."""
+    return _system(config.model, tuple(models.names()))
+
+
+@functools.lru_cache(maxsize=1024)
+def _system(model: ModelConfig, known: tuple[str, ...]) -> str:
     for variant in reversed(presets.variants()):  # the special ones before the plain one
-        if variant.model == config.model.name and all(getattr(config.model, n) == v for n, v in variant.settings.items()):
+        if variant.model == model.name and all(getattr(model, n) == v for n, v in variant.settings.items()):
             return variant.label
-    return config.model.name
+    return model.name
 
 
 def hit_line(test: Mapping[str, Any] | None, words: Words, stay: bool = False) -> str | None:
