@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-import numpy as np
 import pandas as pd
 import streamlit as st
 
@@ -12,7 +11,7 @@ from elastic_core.services.person import inspect
 from elastic_core.services.person.inspect import Situation
 from pages.frame import shell
 from pages.frame.shell import Context
-from pages.kit import cache, open_expert, person, plot, tiles
+from pages.kit import cache, open_expert, person, plot, squares, tiles
 from pages.kit.control import picked
 
 EXPERT, GRID = "grid_expert", "grid_chart"
@@ -23,20 +22,21 @@ def grid(now: Context, here: Situation, edits: Edits = ()) -> None:
     """Query, grid, and the expert that was clicked or chosen; `edits` are what led from the person to `here`."""
     found = here.found
     if found is None or not found.halves.shape[2]:
-        st.write("This run has no keys to look experts up by, so there is no grid.")
+        if found is not None:
+            st.write("This run has no keys to look experts up by, so there is no grid.")
         return
     traffic = cache.traffic(now.run, now.model, now.dataset, now.split)
     table, width = inspect.experts_table(found, traffic.load), found.query.shape[1]
     palette = plot.palette(shell.is_dark())
     st.session_state[EXPERT] = here.heard[0] if now.expert is None else now.expert
     summoned = ", ".join(map(str, found.experts[0].tolist()))
-    squares, beside = st.columns([6, 5], gap="medium")  # a click, and what it opens
-    with squares:
+    grid, beside = st.columns([6, 5], gap="medium")  # a click, and what it opens
+    with grid:
         halves = found.query[0].unflatten(0, (2, -1)).tolist()
         st.html(tiles.query_strip(halves, palette, f"The query: {width} numbers in two halves"))
-        st.plotly_chart(
-            plot.expert_grid(table, palette, st.session_state[EXPERT], here.silenced),
-            key=GRID, on_select=_picked, selection_mode="points", config=plot.CONFIG,
+        squares.draw(
+            table, palette, key=GRID, on_pick=_picked, selected=st.session_state[EXPERT], silenced=here.silenced,
+            locked=shell.locked("expert"),
             alt=f"Grid of {len(table)} experts, coloured by how many people summon them. Summoned, strongest first: {summoned}.",
         )  # fmt: skip
         how = (
@@ -52,12 +52,16 @@ def grid(now: Context, here: Situation, edits: Edits = ()) -> None:
             "square, or choose beside it."
         )
     with beside:
-        _whose(found.experts[0].numpy(), traffic)
         _one(now, here, table, traffic, edits)
 
 
-def _whose(summoned: np.ndarray, traffic: Routing) -> None:
+def whose(now: Context, here: Situation) -> None:
     """Which of the summoned experts are everybody's and which are this person's own, each with the way to its page."""
+    if here.found is None:
+        st.write("This run has no memory, so there are none.")
+        return
+    traffic = cache.traffic(now.run, now.model, now.dataset, now.split)
+    summoned = here.found.experts[0].numpy()
     whose, high, even = kinds(traffic, summoned), band(traffic)[1], inspect.even_load(traffic)
     people = {EVERYONES: f"more than {high} people each", SHARED: "between the two", THEIRS: f"{even:.0f} people or fewer each"}
     for kind, many in people.items():
@@ -70,9 +74,9 @@ def _whose(summoned: np.ndarray, traffic: Routing) -> None:
 
 
 def _picked() -> None:
-    points = st.session_state[GRID]["selection"]["points"]
-    if points:
-        shell.look_at(int(points[0]["customdata"][0]))
+    expert = squares.picked(GRID)
+    if expert is not None and not shell.locked("expert"):
+        shell.look_at(expert)
 
 
 def _chosen() -> None:

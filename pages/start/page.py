@@ -155,11 +155,12 @@ with acting:
 with right:
     st.subheader("2 · What comes next", anchor=False)
     person.suggestions(now, here, change, changed=bool(broken))
-with left:
     suggested()
+with left:
+    st.subheader("3 · The experts in between", anchor=False)
+    expert.whose(now, here)
     explanation()
     person.tables(now, start, change)
-st.subheader("3 · The experts in between", anchor=False)
 expert.grid(now, here, broken)
 expert.table_twin(now, here)
 by_chance()  # when all else is on the screen: it scores this history up to 64 times more
