@@ -27,7 +27,7 @@ def test_first_screen_shows_a_person_their_experts_and_what_comes_next(visit: An
     number_of(text, r"summons? (\d+) of")
     expect(visit.box("Expert")).to_have_value("")
     fetched = visit.page.evaluate("() => performance.getEntriesByType('resource').map(entry => entry.name)")
-    assert len(fetched) > 10 and not [name for name in fetched if "plotly" in name.lower()], "a second that this page can do without"
+    assert len(fetched) > 10 and not [name for name in fetched if "plotly" in name.lower()], "no chart library"
     grid = visit.page.locator(".st-key-grid_chart svg")
     expect(grid.locator("[data-e]")).to_have_count(64)
 
