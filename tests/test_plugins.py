@@ -64,7 +64,7 @@ from elastic_core import models, objectives, plugins, recipes
 from elastic_core.bench import latency
 from elastic_core.data import load
 from elastic_core.models import sasrec
-from elastic_core.services import presets
+from elastic_core.services.train import presets
 from elastic_core.training import train
 import torch
 small = ["data.planted.users=60", "data.planted.items=40", "train.epochs=2", "objective.name=newest"]
