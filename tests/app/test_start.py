@@ -124,7 +124,7 @@ def test_where_people_choose_again_the_data_decide_and_people_may_say_otherwise(
 def test_a_model_without_memory_is_shown_without_a_grid(opened: Open) -> None:
     app = opened(run="tiny-peer")
     assert app.selectbox(key="run").value == "tiny-peer"
-    assert "no keys" in said(app) and "★ chose next" in html(app)
+    assert "no memory" in said(app) and "★ chose next" in html(app)
     press(app, "Remove the last item")
 
 

@@ -22,16 +22,16 @@ WARM, TIMES = 3, 12
 KEY = ("commit", "device", "screen", "act")
 
 
-async def measure(address: str, process: int, run: str) -> list[dict[str, str | int | float]]:
+async def measure(address: str, process: int, run: str, times: int = TIMES) -> list[dict[str, str | int | float]]:
     """A row for every screen and act."""
     visitor, found = Visitor(address, query={"run": run}), []
     await visitor.open()
     screens, person = sorted(visitor.pages), 20.0
 
-    async def timed(screen: str, act: str, times: int) -> None:
+    async def timed(screen: str, act: str, many: int) -> None:
         nonlocal person
         used, waited = processor(process), []
-        for _ in range(times):
+        for _ in range(many):
             began = time.perf_counter()
             if act == "first visit":
                 await visitor.go(screen)
@@ -41,9 +41,9 @@ async def measure(address: str, process: int, run: str) -> list[dict[str, str | 
             else:
                 await visitor._run()
             waited.append(time.perf_counter() - began)
-        spent = 1000 * (processor(process) - used) / times
+        spent = 1000 * (processor(process) - used) / many
         found.append(
-            {"screen": screen or "start", "act": act, "n": times, "processor_ms": round(spent, 1),
+            {"screen": screen or "start", "act": act, "n": many, "processor_ms": round(spent, 1),
              "wall_ms": round(1000 * statistics.median(waited), 1)}
         )  # fmt: skip
 
@@ -52,8 +52,8 @@ async def measure(address: str, process: int, run: str) -> list[dict[str, str | 
         for _ in range(WARM):
             person += 1
             await visitor.set("user", person)
-        await timed(screen, "another person", TIMES)
-        await timed(screen, "the same again", TIMES)
+        await timed(screen, "another person", times)
+        await timed(screen, "the same again", times)
     await visitor.close()
     return found
 
