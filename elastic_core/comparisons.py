@@ -3,7 +3,6 @@
 Runs that differ in nothing but their seed are one *system*; its seeds show how much training alone moves a result.
 """
 
-import json
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -16,8 +15,6 @@ from elastic_core.evaluation.power import Noise, noise
 from elastic_core.models import model_class
 from elastic_core.runs import Run
 
-NOT_OF_THE_SYSTEM = ("seed", "snapshots", "device")  # settings of a training that change nothing in what is trained
-
 
 def needs_training(run: Run) -> bool:
     """Whether a seed can move the run's result; a system that is only fitted has one result."""
@@ -26,9 +23,7 @@ def needs_training(run: Run) -> bool:
 
 def essence(run: Run) -> str:
     """What was trained, on what and how, as text: equal for runs that differ only in their seed."""
-    plain = run.config.to_dict()
-    train = {name: value for name, value in plain["train"].items() if name not in NOT_OF_THE_SYSTEM}
-    return json.dumps({**plain, "train": train, "hash": (run.last("start") or {}).get("data_hash")}, sort_keys=True)
+    return f"{run.recipe} {(run.last('start') or {}).get('data_hash')}"
 
 
 def system(run: Run, among: Iterable[Run]) -> list[Run]:

@@ -71,6 +71,13 @@ class Run:
         except InputError as error:
             raise InputError(f"{self._called(CONFIG)}: {error}") from None
 
+    @cached_property
+    def recipe(self) -> str:
+        """The settings as text, without the seed and what changes nothing in what is trained: one text for one system."""
+        plain = self.config.to_dict()
+        train = {name: value for name, value in plain["train"].items() if name not in ("seed", "snapshots", "device")}
+        return json.dumps({**plain, "train": train}, sort_keys=True)
+
     def events(self, kind: str | None = None) -> list[dict[str, Any]]:
         """The rows of metrics.jsonl from the last `start` on: an attempt that died does not count. A repeated epoch (after an
         interruption) counts once, the last time."""
@@ -125,7 +132,7 @@ class Run:
                 f"the run {self.name} keeps no ranks of its test; python -m elastic_core evaluate {self.path} --store keeps them"
             )
         path = disk.regular(self.path / ranks.FILE, ranks.LARGEST, self.path)
-        found = ranks.read(path, self._called(ranks.FILE))
+        found = _report(path, self._called(ranks.FILE), _stamp(path))
         if found.data_hash != (self.last("start") or {}).get("data_hash", found.data_hash):
             raise InputError(f"{self._called(ranks.FILE)} is of other data ({found.data_hash}) than the run")
         return found
@@ -281,6 +288,12 @@ def open_run(path: Path | str) -> Run:
     if not (run.path / CONFIG).is_file():
         raise InputError(f"there is no run in {run.path} (it has no {CONFIG})")
     return run
+
+
+@functools.lru_cache(maxsize=96)
+def _report(path: Path, called: str, stamp: tuple[int, ...]) -> Report:
+    """A page asks for the same ranks dozens of times. Shared: never change it."""
+    return ranks.read(path, called)
 
 
 def list_runs(root: Path | str = "checkpoints") -> list[Run]:

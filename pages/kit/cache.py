@@ -160,6 +160,21 @@ def _repeats(data_hash: str, split: Split, _data: Dataset) -> inspect.Repeats:
     return inspect.repeats(_data, split)
 
 
+def after(
+    run: Run, model: Recommender, data: Dataset, user: int, split: Split, edits: Sequence[int | None], stay: bool
+) -> inspect.Situation:
+    """A person after edits, see `inspect.after`. Shared: never change it."""
+    return _after(str(run.path), stamp(run), data.hash, user, split, tuple(edits), stay, model, data)
+
+
+@kept(64)
+def _after(
+    path: str, stamp: str, data_hash: str, user: int, split: Split, edits: tuple[int | None, ...], stay: bool,
+    _model: Recommender, _data: Dataset,
+) -> inspect.Situation:  # fmt: skip
+    return inspect.after(_model, _data, user, split, edits, stay)
+
+
 def reads(run: Run, model: Recommender, data: Dataset, items: np.ndarray) -> DataFrame | None:
     """What every summoned expert reads of a history, by name; None for a model that does not say."""
     return _reads(str(run.path), stamp(run), data.hash, tuple(items.tolist()), model, data)[0]

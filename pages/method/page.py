@@ -78,7 +78,8 @@ def left_open() -> None:
                 strict=True,
             ):
                 column.markdown(f"**{name}.** {text}")
-            found = effect(question, shell.context().run)
+            run = shell.context().run
+            found = answers.effect(question.key, run, lambda asked=question, run=run: effect(asked, run))
             st.info(f"**Measured.** {found.text}", icon=":material/straighten:")
             if found.command:
                 st.caption("This would measure it:")

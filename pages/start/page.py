@@ -142,8 +142,7 @@ heading, (left, right) = st.container(), st.columns([6, 5], gap="medium")
 with left:  # a cause and its effect stand side by side: the buttons left, the list right
     acting, chance = st.container(), st.container()
     stay = person.staying(now, "start_ranked")
-start = inspect.situation(now.model, now.dataset, now.user, now.split, stay=stay)
-here = inspect.after(now.model, now.dataset, now.user, now.split, broken, stay)
+start, here = (cache.after(now.run, now.model, now.dataset, now.user, now.split, edited, stay) for edited in ([], broken))
 change: Moved = moved(start.answer, here.answer)
 
 with heading:
