@@ -46,6 +46,11 @@ def subject(run: Run, model: Recommender, data: Dataset, split: Split) -> Subjec
     return Subject(run, model, data, split, found)
 
 
+def warm(run: Run, model: Recommender, data: Dataset) -> None:
+    """What the first visitor of the page would wait for."""
+    table(subject(run, model, data, "test"))
+
+
 @kept(4, "Asking what everybody’s history summons and what each expert reads …")
 def _survey(key: tuple[str, ...], _model: Recommender, _data: Dataset, _traffic: object, _split: Split) -> Survey:
     return overview.survey(_model, _data, _traffic, _split)  # type: ignore[arg-type]

@@ -60,7 +60,7 @@ def close() -> None:
             classroom.panel()
 
 
-def open_first() -> None:
+def open_first() -> tuple[Run, Recommender, Dataset] | None:
     """Opens what the first visitor will see, if its data is on this machine. A failure is theirs to read, on the page."""
     garbage.keep_short()
     machine.one_thread_each()
@@ -72,6 +72,8 @@ def open_first() -> None:
             cache.example(run, model, data)
             if inspect.memory_size(model):
                 cache.traffic(run, model, data)
+                return run, model, data
+    return None
 
 
 def _asked(key: str) -> str | None:

@@ -1,14 +1,18 @@
 """The server fetches its libraries and opens the first run while the browser fetches its files."""
 
+import importlib
+import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from logging import ERROR, getLogger
 from threading import Thread
 
 import streamlit as st
 
+from elastic_core.errors import InputError
 from elastic_core.services import public
 
+PASSES, QUIET = ("experts", "traffic"), 20.0  # screens that ask everybody first, done when the first visitor has come: seconds
 WARNS = "streamlit.runtime.scriptrunner_utils.script_run_context"  # that no visitor asks for what is opened here
 
 
@@ -26,4 +30,8 @@ def _begin() -> None:
     from pages.frame import sidebar  # with torch, pandas and plotly behind them: not before the server is up
     from pages.kit import person  # noqa: F401  # with torch, pandas and plotly behind them: not before the server is up
 
-    sidebar.open_first()
+    if first := sidebar.open_first():
+        time.sleep(QUIET)
+        for screen in PASSES:
+            with suppress(InputError):
+                importlib.import_module(f"pages.{screen}.answers").warm(*first)

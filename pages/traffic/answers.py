@@ -25,6 +25,12 @@ def gauges(run: Run, model: Recommender, data: Dataset, split: Split) -> Gauges:
     return _gauges(str(run.path), cache.stamp(run), data.hash, split, model, data)
 
 
+def warm(run: Run, model: Recommender, data: Dataset) -> None:
+    """What the first visitor of the page would wait for."""
+    flow(run, model, data, "test", load.EVERYBODY, "people")
+    gauges(run, model, data, "test")
+
+
 @st.cache_data(max_entries=24, show_spinner="Retrieving from parts of every history …")
 def _gauges(path: str, stamp: str, data_hash: str, split: Split, _model: Recommender, _data: Dataset) -> Gauges:
     return memory_gauges.gauges(_model, _data, split)
