@@ -12,7 +12,8 @@ import streamlit as st
 from elastic_core.errors import InputError
 from elastic_core.services import public
 
-PASSES, QUIET = ("experts", "traffic"), 20.0  # screens that ask everybody first, done when the first visitor has come: seconds
+PASSES = ("experts", "traffic", "learned")  # screens that ask everybody, or every run, first
+QUIET = 20.0  # seconds for the first visitor, before those are asked
 WARNS = "streamlit.runtime.scriptrunner_utils.script_run_context"  # that no visitor asks for what is opened here
 
 

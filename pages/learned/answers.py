@@ -4,10 +4,14 @@ from pathlib import Path
 
 import streamlit as st
 
+from elastic_core.data import Dataset
+from elastic_core.models import Recommender
 from elastic_core.runs import Run, list_runs
 from elastic_core.services.learned import meaning as asked
+from elastic_core.services.learned import verdicts
 from elastic_core.services.learned.meaning import Row
-from pages.kit import cache
+from pages.frame import shell
+from pages.kit import cache, judged
 
 
 def meaning(root: Path) -> dict[str, Row]:
@@ -16,6 +20,13 @@ def meaning(root: Path) -> dict[str, Row]:
     return _meaning(
         str(root), tuple((str(run.path), cache.stamp(run)) for run in list_runs(root) if run.name in known), _stamps(root)
     )
+
+
+def warm(run: Run, model: Recommender, data: Dataset) -> None:
+    """What the first visitor of the page would wait for: of all runs, whichever is opened first. Results shows the same."""
+    groups, _ = judged.groups(shell.RUNS)
+    for pair in verdicts.PAIRS:
+        verdicts.compared(pair, groups, judged.differences)
 
 
 @st.cache_data(max_entries=8, show_spinner=False)
