@@ -201,11 +201,11 @@ def about(app: Path, users: int, seconds: float) -> dict[str, str | int | float]
 
 
 def write(
-    path: Path, new: list[dict[str, str | int | float]], key: tuple[str, ...] = ("commit", "device", "users", "seconds", "act")
+    path: Path, new: list[dict[str, str | int | float]], key: tuple[str, ...] = ("commit", "device", "users", "seconds", "rest", "act")
 ) -> None:
     """Adds rows to a file; a row with the same key, such as the same act of the same crowd, code and machine, is replaced."""
     old = list(csv.DictReader(path.read_text().splitlines())) if path.exists() else []
-    latest = {tuple(str(row[name]) for name in key): row for row in [*old, *new]}
+    latest = {tuple(str(row.get(name, "")) for name in key): row for row in [*old, *new]}
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", newline="") as out:
         writer = csv.DictWriter(out, list(new[0]), lineterminator="\n")
@@ -217,12 +217,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--users", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=180.0)
+    parser.add_argument("--rest", type=float, default=0.0, help="seconds that the server is up before anybody comes")
     parser.add_argument("--app", type=Path, default=ROOT, help="a checkout (default: this one)")
     parser.add_argument("--out", type=Path, default=ROOT / "checkpoints" / "benchmarks" / "crowd.csv")
     parser.add_argument("--log", type=Path, default=Path(os.devnull), help="where the server's own words go")
     given = parser.parse_args()
-    before = about(given.app, given.users, given.seconds)
+    before = {**about(given.app, given.users, given.seconds), "rest": given.rest}
     with server(given.app, given.log) as (address, process):
+        time.sleep(given.rest)
         log = asyncio.run(crowd(address, process, given.users, given.seconds))
     found = rows(log, before)
     write(given.out, found)
