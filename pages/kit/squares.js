@@ -10,7 +10,7 @@ export default function({ data, setTriggerValue, parentElement }) {
   const frame = (x, y, colour, width, grow, fill = 'none') => `<rect x="${x + 0.06 - grow}" y="${y + 0.06 - grow}" ` +
     `width="${0.88 + 2 * grow}" height="${0.88 + 2 * grow}" fill="${fill}" stroke="${colour}" stroke-width="${width}" ` +
     'vector-effect="non-scaling-stroke" pointer-events="none"/>'
-  const edge = -1 - side / 20, low = edge - side / 22 - 0.3, small = Math.max(side / 30, 0.5)
+  const edge = -1 - side / 20, low = edge - side / 22 - 0.3, small = side / 32
   let inside = ''
   for (let i = 0; i < side; i++) inside += cell(edge, i, rows[i]) + cell(i, edge, columns[i])
   if (drawn.length < side * side) inside += `<rect width="${side}" height="${side}" fill="${ground}"/>`

@@ -200,9 +200,10 @@ def about(app: Path, users: int, seconds: float) -> dict[str, str | int | float]
     }  # fmt: skip
 
 
-def write(
-    path: Path, new: list[dict[str, str | int | float]], key: tuple[str, ...] = ("commit", "device", "users", "seconds", "rest", "act")
-) -> None:
+CROWD = ("commit", "device", "users", "seconds", "rest", "act")
+
+
+def write(path: Path, new: list[dict[str, str | int | float]], key: tuple[str, ...] = CROWD) -> None:
     """Adds rows to a file; a row with the same key, such as the same act of the same crowd, code and machine, is replaced."""
     old = list(csv.DictReader(path.read_text().splitlines())) if path.exists() else []
     latest = {tuple(str(row.get(name, "")) for name in key): row for row in [*old, *new]}
