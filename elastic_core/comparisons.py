@@ -23,7 +23,7 @@ def needs_training(run: Run) -> bool:
 
 def essence(run: Run) -> str:
     """What was trained, on what and how, as text: equal for runs that differ only in their seed."""
-    return f"{run.recipe} {(run.last('start') or {}).get('data_hash')}"
+    return f"{run.setup} {(run.last('start') or {}).get('data_hash')}"
 
 
 def system(run: Run, among: Iterable[Run]) -> list[Run]:

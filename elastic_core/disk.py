@@ -84,6 +84,15 @@ def regular(path: Path, most: int, within: Path) -> Path:
     return path
 
 
+def stamp(path: Path) -> tuple[int, ...]:
+    """Changes when a file does, or when a folder is another one; nothing for what is not there. Links are not followed."""
+    try:
+        found = path.lstat()
+        return found.st_mode, found.st_ino, found.st_size, 0 if path.is_dir() else found.st_mtime_ns
+    except (OSError, ValueError):
+        return ()
+
+
 def read_bytes(path: Path, most: int, within: Path) -> bytes:
     """The bytes of a file, as `regular` allows it."""
     name = called(path, within)

@@ -72,7 +72,7 @@ class Run:
             raise InputError(f"{self._called(CONFIG)}: {error}") from None
 
     @cached_property
-    def recipe(self) -> str:
+    def setup(self) -> str:
         """The settings as text, without the seed and what changes nothing in what is trained: one text for one system."""
         plain = self.config.to_dict()
         train = {name: value for name, value in plain["train"].items() if name not in ("seed", "snapshots", "device")}
@@ -132,7 +132,7 @@ class Run:
                 f"the run {self.name} keeps no ranks of its test; python -m elastic_core evaluate {self.path} --store keeps them"
             )
         path = disk.regular(self.path / ranks.FILE, ranks.LARGEST, self.path)
-        found = _report(path, self._called(ranks.FILE), _stamp(path))
+        found = _report(path, self._called(ranks.FILE), disk.stamp(path))
         if found.data_hash != (self.last("start") or {}).get("data_hash", found.data_hash):
             raise InputError(f"{self._called(ranks.FILE)} is of other data ({found.data_hash}) than the run")
         return found
@@ -309,15 +309,8 @@ def unreadable_runs(root: Path | str = "checkpoints") -> list[disk.Unreadable]:
 def _looked_at(root: Path) -> Iterator[tuple[Run, str]]:
     for path in disk.folders(root):
         if os.path.lexists(path / CONFIG) and os.path.lexists(path / WEIGHTS):
-            yield Run(path), _fault(path, tuple(map(_stamp, (path, path / CONFIG, path / WEIGHTS, path / EVENTS, path / ITEMS))))
-
-
-def _stamp(path: Path) -> tuple[int, ...]:
-    try:
-        found = path.lstat()
-        return found.st_mode, found.st_ino, found.st_size, 0 if path.is_dir() else found.st_mtime_ns
-    except (OSError, ValueError):
-        return ()
+            files = (path, path / CONFIG, path / WEIGHTS, path / EVENTS, path / ITEMS)
+            yield Run(path), _fault(path, tuple(map(disk.stamp, files)))
 
 
 @functools.lru_cache(maxsize=4096)

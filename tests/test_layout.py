@@ -90,7 +90,7 @@ def test_pages_ask_services_and_do_no_arithmetic(path: Path) -> None:
 
 SHARED = {"kit", "frame"}  # what every screen stands on
 # The sidebar opens the tour; a stop of the tour asks what Compare measured; a map colours experts by what their own screen found.
-DOORS = {("frame", "tour"), ("tour", "compare"), ("map", "experts")}
+DOORS = {("frame", "tour"), ("map", "experts"), *(("frame", screen) for screen in ("experts", "traffic", "learned"))}
 
 
 def test_a_screen_is_one_room() -> None:

@@ -1,4 +1,4 @@
-"""What the Compare page keeps between reruns: the ranks of runs, what follows from those of two, and everybody's lists."""
+"""What the Compare page keeps between reruns: what follows from the ranks of two systems, and everybody's lists."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -10,64 +10,36 @@ from pandas import DataFrame
 
 from elastic_core import comparisons
 from elastic_core.data import Dataset
-from elastic_core.evaluation.compare import Comparison
-from elastic_core.evaluation.evaluate import Report
 from elastic_core.runs import Run
 from elastic_core.services.compare import slices, standings, versus
 from elastic_core.services.compare.versus import Lists
 from pages.kit import cache
-from pages.kit.kept import kept
+from pages.kit.cache import Stamped, stamped
 
 MOST = 16  # runs
 Key = tuple[str, str, str]
-Named = tuple[tuple[str, str], ...]  # path and stamp of each run
-
-
-def report(run: Run) -> Report:
-    """The ranks that the run keeps of its test; shared, so never changed. Raises InputError if there are none."""
-    return _report(str(run.path), cache.stamp(run))
-
-
-@kept(64)
-def _report(path: str, stamp: str) -> Report:
-    return Run(Path(path)).report()
-
-
-def compared(a: Sequence[Run], b: Sequence[Run], protocol: str, metric: str) -> Comparison:
-    """The system of the runs `a` minus that of `b`, with interval and p."""
-    return _compared(_named(a), _named(b), protocol, metric)
-
-
-@st.cache_data(max_entries=128, show_spinner=False)
-def _compared(a: Named, b: Named, protocol: str, metric: str) -> Comparison:
-    left, right = ([Run(Path(path)) for path, _ in side] for side in (a, b))
-    return comparisons.compare_runs(left, right, protocol, metric)
 
 
 def forest(a: Sequence[Run], b: Sequence[Run], data: Dataset, protocol: str, metric: str) -> DataFrame:
     """The difference in every group of people."""
-    return _forest(_named(a), _named(b), data.hash, protocol, metric, data)
+    return _forest(stamped(a), stamped(b), data.hash, protocol, metric, data)
 
 
 @st.cache_data(max_entries=64, show_spinner="Drawing people again, ten thousand times for each group …")
-def _forest(a: Named, b: Named, data_hash: str, protocol: str, metric: str, _data: Dataset) -> DataFrame:
+def _forest(a: Stamped, b: Stamped, data_hash: str, protocol: str, metric: str, _data: Dataset) -> DataFrame:
     left, right = ([Run(Path(path)) for path, _ in side] for side in (a, b))
     trained = (comparisons.needs_training(left[0]), comparisons.needs_training(right[0]))
-    return slices.forest(list(map(report, left)), list(map(report, right)), _data, protocol, metric, trained)
-
-
-def _named(runs: Sequence[Run]) -> Named:
-    return tuple((str(run.path), cache.stamp(run)) for run in runs)
+    return slices.forest([run.report() for run in left], [run.report() for run in right], _data, protocol, metric, trained)
 
 
 def comparable(runs: list[Run], data: Dataset) -> list[Run]:
     """The runs that keep ranks of a test on this data; files are read again only when one changed."""
-    names = _comparable(_named(runs), data.hash, data)
+    names = _comparable(stamped(runs), data.hash, data)
     return [Run(Path(name)) for name in names]
 
 
 @st.cache_data(max_entries=16, show_spinner=False)
-def _comparable(runs: Named, data_hash: str, _data: Dataset) -> list[str]:
+def _comparable(runs: Stamped, data_hash: str, _data: Dataset) -> list[str]:
     return [str(run.path) for run in standings.comparable([Run(Path(path)) for path, _ in runs], _data)]
 
 

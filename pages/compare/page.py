@@ -14,7 +14,7 @@ from elastic_core.services.train.run_table import system
 from pages.compare import answers, charts
 from pages.compare import words as about
 from pages.frame import shell
-from pages.kit import cache, forest, plot, view
+from pages.kit import cache, forest, judged, plot, view
 from pages.kit.control import one_of
 
 WITH, PROTOCOL, METRIC, PERSON, ACROSS, UP = "cmp_with", "cmp_protocol", "cmp_metric", "cmp_person", "cmp_x", "cmp_y"
@@ -97,7 +97,7 @@ def pair() -> None:
     left, right = st.columns(2, gap="medium")
     with left:
         st.subheader("The same question under each protocol", anchor=False)
-        found = [answers.compared(ours, theirs, p, metric) for p in PROTOCOLS if p in a.ranks and p in b.ranks]
+        found = [judged.compared(ours, theirs, p, metric) for p in PROTOCOLS if p in a.ranks and p in b.ranks]
         table = standings.across(found)
         figure = cache.drawn(forest.forest, table, palette, metric, row="protocol")
         alt = "A minus B: " + "; ".join(f"{c.protocol} {said.numbers(c)}" for c in found)
@@ -234,9 +234,9 @@ st.write(
 other = controls()
 protocol, metric, palette = st.session_state[PROTOCOL], st.session_state[METRIC], plot.palette(shell.is_dark())
 try:
-    a, b = answers.report(now.run), answers.report(other)
+    a, b = now.run.report(), other.report()
     ours, theirs = comparisons.systems(now.run, other, runs)  # all training seeds of each
-    main = answers.compared(ours, theirs, protocol, metric)
+    main = judged.compared(ours, theirs, protocol, metric)
 except InputError as problem:
     st.error(f"{shell.plain(str(problem))}.")
     st.stop()

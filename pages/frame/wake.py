@@ -1,6 +1,5 @@
 """The server fetches its libraries and opens the first run while the browser fetches its files."""
 
-import importlib
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -12,7 +11,6 @@ import streamlit as st
 from elastic_core.errors import InputError
 from elastic_core.services import public
 
-PASSES = ("experts", "traffic", "learned")  # screens that ask everybody, or every run, first
 QUIET = 20.0  # seconds for the first visitor, before those are asked
 WARNS = "streamlit.runtime.scriptrunner_utils.script_run_context"  # that no visitor asks for what is opened here
 
@@ -28,11 +26,15 @@ async def up(app: st.App) -> AsyncIterator[None]:
 
 def _begin() -> None:
     getLogger(WARNS).setLevel(ERROR)
-    from pages.frame import sidebar  # with torch, pandas and plotly behind them: not before the server is up
-    from pages.kit import person  # noqa: F401  # with torch, pandas and plotly behind them: not before the server is up
+    # with torch, pandas and plotly behind them: not before the server is up
+    from pages.experts import answers as experts
+    from pages.frame import sidebar
+    from pages.kit import person  # noqa: F401
+    from pages.learned import answers as learned
+    from pages.traffic import answers as traffic
 
     if first := sidebar.open_first():
         time.sleep(QUIET)
-        for screen in PASSES:
+        for screen in (experts, traffic, learned):  # those that ask everybody, or every run
             with suppress(InputError):
-                importlib.import_module(f"pages.{screen}.answers").warm(*first)
+                screen.warm(*first)

@@ -8,15 +8,14 @@ from elastic_core.services.person.recommend import reading
 from pages.frame import shell
 from pages.frame.shell import Context
 from pages.journey import answers
-from pages.kit import cache, person, view
+from pages.kit import cache, view
 
 BY, TABLE, EVERYBODY = "jrn_by", "jrn_everybody", "everybody, as a table"
 LONG, SHORT, GENRE, GAIN, LOSS = "longest history", "shortest history", "most of a genre", "largest gain", "largest loss"
 
 
 def finders(now: Context) -> None:
-    """By a title, or by what sets people apart."""
-    person.finder(now)
+    """By what sets people apart; by an id or a title, the sidebar does."""
     held = shell.locked("user")
     panel = st.popover("Find someone by …", icon=":material/person_search:", key="jrn_finding", on_change="rerun", disabled=held)
     if panel.open:

@@ -7,7 +7,7 @@ import json
 import pickle
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -37,6 +37,7 @@ from elastic_core.services.train import run_table
 from elastic_core.services.train.estimate import Estimate, estimate
 from pages.kit.kept import kept, size
 
+Stamped = tuple[tuple[str, str], ...]  # path and stamp of each run
 RETRY_SECONDS = 600  # how long "this data cannot be had" is believed before the network is asked again
 DATASETS, DATASETS_BYTES = 4, 512 * 2**20
 
@@ -51,13 +52,18 @@ def stamp(run: Run) -> str:
     return "/".join(parts)
 
 
+def stamped(runs: Iterable[Run]) -> Stamped:
+    """What tells these runs, as they are now, from others: the key of what is kept of them."""
+    return tuple((str(run.path), stamp(run)) for run in runs)
+
+
 def by_name(run: Run) -> str:
     return run.name
 
 
 def runs(root: Path, order: Callable[[Run], Any] = by_name) -> list[Run]:
     """All runs, in an order; files are read again only when one changed. The runs are shared, so each is read once."""
-    known = tuple((str(run.path), stamp(run)) for run in list_runs(root))
+    known = stamped(list_runs(root))
     return list(_runs(known, f"{order.__module__}.{order.__qualname__}", order))
 
 

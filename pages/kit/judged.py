@@ -3,6 +3,7 @@
 Every comparison is kept by itself, so that one more run asks only for its own."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pandas as pd
@@ -15,19 +16,17 @@ from elastic_core.evaluation.compare import Comparison
 from elastic_core.runs import Run, list_runs
 from elastic_core.services.results import judging, systems
 from elastic_core.services.results.systems import Group
-from pages.kit import cache
+from pages.kit.cache import Stamped, stamped
 from pages.kit.kept import kept
-
-Named = tuple[tuple[str, str], ...]  # path and stamp of each run
 
 
 def groups(root: Path) -> tuple[list[Group], list[Unreadable]]:
     """Data sets with what was measured on them, and runs whose ranks cannot be read."""
-    return _groups(_named([run for run in list_runs(root) if run.has_report]))
+    return _groups(stamped([run for run in list_runs(root) if run.has_report]))
 
 
 @kept(8)
-def _groups(runs: Named) -> tuple[list[Group], list[Unreadable]]:
+def _groups(runs: Stamped) -> tuple[list[Group], list[Unreadable]]:
     return systems.groups(_runs(runs))
 
 
@@ -36,7 +35,7 @@ def standings(group: Group, protocol: str) -> pd.DataFrame:
 
 
 @st.cache_data(max_entries=32, show_spinner="Holding every system against the baseline …")
-def _standings(runs: Named, protocol: str, _group: Group) -> pd.DataFrame:
+def _standings(runs: Stamped, protocol: str, _group: Group) -> pd.DataFrame:
     return judging.standings(_group, protocol, compare)
 
 
@@ -45,30 +44,36 @@ def differences(group: Group, ours: str, protocol: str) -> pd.DataFrame:
 
 
 @st.cache_data(max_entries=64, show_spinner="Drawing people and training seeds again, ten thousand times a pair …")
-def _differences(runs: Named, ours: str, protocol: str, _group: Group) -> pd.DataFrame:
+def _differences(runs: Stamped, ours: str, protocol: str, _group: Group) -> pd.DataFrame:
     return judging.differences(_group, ours, protocol, compare)
+
+
+def compared(a: Sequence[Run], b: Sequence[Run], protocol: str, metric: str = "NDCG@10") -> Comparison:
+    """The system of the runs `a` minus that of `b`, with interval and p. Raises InputError if they cannot be compared."""
+    found = _compared(stamped(a), stamped(b), protocol, metric)
+    if isinstance(found, str):
+        raise InputError(found)
+    return found
 
 
 def compare(a: Sequence[Run], b: Sequence[Run], protocol: str) -> Comparison | None:
     """None where the two were not measured on the same people and candidates."""
-    return _compared(_named(a), _named(b), protocol)
+    with suppress(InputError):
+        return compared(a, b, protocol)
+    return None
 
 
 @st.cache_data(max_entries=1024, show_spinner=False)
-def _compared(a: Named, b: Named, protocol: str) -> Comparison | None:
+def _compared(a: Stamped, b: Stamped, protocol: str, metric: str) -> Comparison | str:
     try:
-        return compare_runs(_runs(a), _runs(b), protocol)
-    except InputError:
-        return None
+        return compare_runs(_runs(a), _runs(b), protocol, metric)
+    except InputError as problem:
+        return str(problem)
 
 
-def _of(group: Group) -> Named:
-    return _named([run for runs in group.systems.values() for run in runs])
+def _of(group: Group) -> Stamped:
+    return stamped([run for runs in group.systems.values() for run in runs])
 
 
-def _named(runs: Sequence[Run]) -> Named:
-    return tuple((str(run.path), cache.stamp(run)) for run in runs)
-
-
-def _runs(named: Named) -> list[Run]:
-    return [Run(Path(path)) for path, _ in named]
+def _runs(stamped: Stamped) -> list[Run]:
+    return [Run(Path(path)) for path, _ in stamped]

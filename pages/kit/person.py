@@ -41,9 +41,7 @@ def history(now: Context, start: Situation, here: Situation) -> None:
     """The most recent events, oldest first; what was removed stays, faded and struck through."""
     words, table = inspect.words(now.dataset), inspect.history_table(now.dataset, start.read, SHOWN, now.user)
     earlier = table["position"].iloc[0] - 1
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.subheader("1 · The history", anchor=False, width="content")
-        finder(now)
+    st.subheader("1 · The history", anchor=False)
     cells = []
     for row in table.to_dict("records"):
         name, year = inspect.split_year(row["title"])
@@ -99,32 +97,6 @@ def by_chance(found: Chance | None, now: Context, others: str) -> None:
     if found is not None:
         rows, title = found.rows(inspect.words(now.dataset).did), f"Beside chance: {found.table['done'].iloc[0]}"
         st.html(tiles.beside_chance(rows, title, f"{found.n} {others}", plot.palette(shell.is_dark())))
-
-
-def finder(now: Context) -> None:
-    """From a title to people who have it in their history."""
-    words, held = inspect.words(now.dataset), shell.locked("user")
-    with st.popover(f"Find someone who {words.did} …", icon=":material/search:", disabled=held, key="find"):
-        text = st.text_input(
-            "Part of a title", key="find_text", max_chars=80, placeholder=_plain_name(now.dataset.catalog.title(1))
-        )
-        if not text.strip():
-            st.caption(f"Type a word of a title, choose one of the {words.many}, then a person.")
-            return
-        found = inspect.find_items(now.dataset, text)
-        if found.empty:
-            st.write(f"No title has these words. There are {now.dataset.catalog.n_items:,} {words.many}.")
-            return
-        titles = dict(zip(found["item"], found["title"], strict=True))
-        item = st.selectbox(words.one.capitalize(), list(titles), format_func=titles.__getitem__)
-        people = inspect.people_with(now.dataset, int(item), now.split)
-        if people.empty:
-            st.write(f"Nobody {words.did} it before the last event of their history.")
-            return
-        st.caption(f"{len(people):,} people {words.did} it. Those who did so most recently:")
-        with st.container(horizontal=True):
-            for user in people["user"].head(6):
-                st.button(f"Person {user + 1}", key=f"find_{user}", on_click=shell.meet, args=(int(user),), disabled=held)
 
 
 def tables(now: Context, start: Situation, change: Moved) -> None:

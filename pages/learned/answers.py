@@ -11,15 +11,14 @@ from elastic_core.services.learned import meaning as asked
 from elastic_core.services.learned import verdicts
 from elastic_core.services.learned.meaning import Row
 from pages.frame import shell
-from pages.kit import cache, judged
+from pages.kit import judged
+from pages.kit.cache import Stamped, stamped
 
 
 def meaning(root: Path) -> dict[str, Row]:
     """By run: rows that were measured on the weights it has now."""
     known = {row.run for file in asked.files(root) for row in asked.read(file)}
-    return _meaning(
-        str(root), tuple((str(run.path), cache.stamp(run)) for run in list_runs(root) if run.name in known), _stamps(root)
-    )
+    return _meaning(str(root), stamped(run for run in list_runs(root) if run.name in known), _stamps(root))
 
 
 def warm(run: Run, model: Recommender, data: Dataset) -> None:
@@ -30,7 +29,7 @@ def warm(run: Run, model: Recommender, data: Dataset) -> None:
 
 
 @st.cache_data(max_entries=8, show_spinner=False)
-def _meaning(root: str, runs: tuple[tuple[str, str], ...], stamps: tuple[int, ...]) -> dict[str, Row]:
+def _meaning(root: str, runs: Stamped, stamps: tuple[int, ...]) -> dict[str, Row]:
     return asked.of_runs(Path(root), [Run(Path(path)) for path, _ in runs])
 
 

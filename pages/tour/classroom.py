@@ -11,7 +11,7 @@ import streamlit as st
 
 from elastic_core.services.tour import classes
 from elastic_core.services.tour.classes import Classes
-from pages.frame import present, shell
+from pages.frame import locks, present, shell
 from pages.kit.kept import kept
 from pages.tour import worksheet
 from pages.tour.steps import STEPS, Step
@@ -152,8 +152,8 @@ def _leave() -> None:
 
 
 def _over() -> None:
-    """A fresh visit on the same address; the class stays."""
-    kept = {name: st.session_state[name] for name in (KEY, CODE, ME) if name in st.session_state}
+    """A fresh visit on the same address; the class stays, and what the teacher's link holds."""
+    kept = {name: st.session_state[name] for name in (KEY, CODE, ME, locks.HELD) if name in st.session_state}
     st.session_state.clear()
     st.session_state.update(kept)
     st.query_params.clear()

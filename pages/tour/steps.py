@@ -13,8 +13,8 @@ from elastic_core.services.compare import standings
 from elastic_core.services.tour import answers as tour_answers
 from elastic_core.services.tour.answers import Answer, Asked
 from elastic_core.services.traffic.load import EVERYBODY
-from pages.compare import answers
 from pages.frame import shell
+from pages.kit import judged
 
 Done = Callable[[Mapping[Any, Any]], bool]
 
@@ -54,7 +54,7 @@ def _twin(asked: Asked) -> Answer:
         return Answer(None, "There is no other run on this data here, so nothing was compared. Choose one under “Compare with”.")
     try:
         a, b = comparisons.systems(asked.run, other, list_runs(asked.checkpoints))
-        return tour_answers.better(asked, answers.compared(a, b, "full", "NDCG@10"), other.name)
+        return tour_answers.better(asked, judged.compared(a, b, "full"), other.name)
     except InputError as problem:
         return Answer(None, f"Nothing was compared: {problem}.")
 

@@ -55,6 +55,11 @@ def test_starting_over_forgets_the_visit(opened: Open) -> None:
     assert "Tour, " not in said(app) and app.session_state["user"] != 3 and app.session_state["expert"] is None
 
 
+def test_starting_over_keeps_what_a_link_holds(opened: Open) -> None:
+    app = press(opened(run="tiny", user="3", tour="4", lock="expert"), "Start over")
+    assert app.number_input(key="expert").disabled and app.query_params["lock"] == "expert"
+
+
 def test_the_worksheet_holds_every_stop_and_is_text() -> None:
     page = worksheet.html()
     assert page.count("<section>") == len(STEPS) and "**" not in page

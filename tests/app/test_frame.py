@@ -5,12 +5,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import streamlit as st
 from driving import healthy, press, said
 from streamlit.testing.v1 import AppTest
 
 from elastic_core import recipes
 from elastic_core.data import load
+from elastic_core.memory import gauges
+from elastic_core.services.experts import overview
+from elastic_core.services.traffic import load as load_of
 from elastic_core.training.loop import train
+from pages.frame import wake
 
 Open = Callable[..., AppTest]
 
@@ -98,3 +103,26 @@ def test_a_view_can_be_taken_away_with_its_settings(opened: Open) -> None:
     tables = app.session_state["view_tables"]
     taken = json.loads(to_json(tables, {"user": 3}))
     assert taken["settings"] == {"user": 3} and set(taken["tables"]) == set(tables)
+
+
+def test_a_rested_server_has_worked_out_what_pages_ask_first(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def counted(name: str, does: Callable[..., object]) -> Callable[..., object]:
+        def call(*args: object, **kwargs: object) -> object:
+            asked.append(name)
+            return does(*args, **kwargs)
+
+        return call
+
+    st.cache_data.clear()
+    st.cache_resource.clear()
+    monkeypatch.setattr(wake, "QUIET", 0.0)
+    for module, name in ((overview, "survey"), (gauges, "gauges"), (load_of, "chance")):
+        monkeypatch.setattr(module, name, counted(name, getattr(module, name)))
+    wake._begin()
+    assert set(asked) == {"survey", "gauges", "chance"}
+    asked.clear()
+    opened("experts/page.py", run="tiny")
+    opened("traffic/page.py", run="tiny")
+    assert not asked

@@ -71,10 +71,10 @@ def test_it_says_whose_each_summoned_expert_is_and_leads_to_its_page(opened: Ope
 
 def test_people_are_found_by_title(opened: Open) -> None:
     app = opened()
-    app = healthy(app.text_input(key="find_text").set_value("no such thing at all").run())
-    assert "No title has these words" in said(app)
-    app = healthy(app.text_input(key="find_text").set_value("#1").run())
-    found = [button for button in app.button if str(button.key).startswith("find_")]
+    app = healthy(app.text_input(key="find_who").set_value("no such thing at all").run())
+    assert "No id and no title here has" in said(app)
+    app = healthy(app.text_input(key="find_who").set_value("#1").run())
+    found = [button for button in app.button if str(button.key).startswith("find_who_")]
     assert found
     healthy(found[0].click().run())
     assert app.number_input(key="user").value == int(found[0].label.split()[1])
@@ -92,8 +92,8 @@ def test_an_act_stands_beside_the_same_on_others_and_what_left_beside_what_came(
 
 
 def test_a_held_person_is_nobody_s_to_change(opened: Open) -> None:
-    app = opened(user="5", lock="user", find_text="x")
-    app = healthy(app.text_input(key="find_text").set_value("#1").run())
+    app = opened(user="5", lock="user", expert="5")
+    assert app.text_input(key="find_who").disabled
     found = [button for button in app.button if str(button.key).startswith(("find_", "grid_meet_"))]
     assert found and all(button.disabled for button in found)
     with pytest.MonkeyPatch.context() as patch:

@@ -162,7 +162,7 @@ class Jobs:
     def ended(self) -> Job | None:
         """The training that was tested last, as long as it is in the list."""
         done = [job for job in self.all() if job.state in ("finished", "stopped") and job.run.finished]
-        return max(done, key=lambda job: (_stamp(job.path / "end.json")[:1] or (0,), job.id), default=None)
+        return max(done, key=lambda job: (disk.stamp(job.path / "end.json")[-1:] or (0,), job.id), default=None)
 
     def needing(self, data: DataConfig) -> list[Job]:
         """Trainings that are not over and read these data."""
@@ -205,7 +205,7 @@ class Jobs:
             if not ID.fullmatch(path.name):
                 raise InputError("its name is none that a training is given")
             disk.refuse_links(path)
-            name, config = _asked(path, _stamp(path / "job.json"))
+            name, config = _asked(path, disk.stamp(path / "job.json"))
             run = Run(self.root / name)
             if os.path.lexists(run.path):
                 disk.check_folder(run.path)
@@ -261,14 +261,6 @@ class Jobs:
 
 
 # --- one job's files, which may be anybody's -----------------------------------------------------------------------------
-
-
-def _stamp(file: Path) -> tuple[int, ...]:
-    try:
-        found = file.lstat()
-        return found.st_mtime_ns, found.st_size, found.st_ino
-    except OSError:
-        return ()
 
 
 @functools.lru_cache(maxsize=1024)
