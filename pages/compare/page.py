@@ -15,7 +15,7 @@ from pages.compare import answers, charts
 from pages.compare import words as about
 from pages.frame import shell
 from pages.kit import cache, forest, judged, plot, view
-from pages.kit.control import one_of
+from pages.kit.control import bound, one_of
 
 WITH, PROTOCOL, METRIC, PERSON, ACROSS, UP = "cmp_with", "cmp_protocol", "cmp_metric", "cmp_person", "cmp_x", "cmp_y"
 JOURNEY = "journey/page.py"
@@ -32,19 +32,15 @@ def controls() -> Run:
     names = [run.name for run in runs if run.name != now.run.name]
     with st.container(horizontal=True, vertical_alignment="bottom"):
         other = now.other.name if now.other else _box(names)
-        st.selectbox(
-            "Protocol", PROTOCOLS, key=PROTOCOL, bind="query-params", disabled=shell.locked(PROTOCOL), width=160,
+        bound(
+            st.selectbox,
+            "Protocol",
+            PROTOCOLS,
+            key=PROTOCOL,
+            width=160,
             help=f"Against what the {words.one} kept back is ranked. " + "; ".join(map(": ".join, SEEN.items())) + ".",
-        )  # fmt: skip
-        st.selectbox(
-            "Metric",
-            NAMES,
-            index=NAMES.index("NDCG@10"),
-            key=METRIC,
-            bind="query-params",
-            disabled=shell.locked(METRIC),
-            width=140,
         )
+        bound(st.selectbox, "Metric", NAMES, index=NAMES.index("NDCG@10"), key=METRIC, width=140)
     return now.other or next(run for run in runs if run.name == other)
 
 
@@ -56,10 +52,17 @@ def _box(names: list[str]) -> str:
     best = standings.partner(runs, now.run)
     first = names.index(best.name) if best else 0
     st.session_state["cmp_first"] = names[first]  # the tour asks whether another one was chosen
-    return str(st.selectbox(
-        "B: compare with", names, index=first, key=WITH, bind="query-params", disabled=shell.locked(WITH), width=260,
-        help="Any tested run on the same data. “Compare with” in the sidebar goes before this box.",
-    ))  # fmt: skip
+    return str(
+        bound(
+            st.selectbox,
+            "B: compare with",
+            names,
+            index=first,
+            key=WITH,
+            width=260,
+            help="Any tested run on the same data. “Compare with” in the sidebar goes before this box.",
+        )
+    )
 
 
 def listed(run: Run) -> versus.Lists:
@@ -183,10 +186,8 @@ def all_runs() -> None:
 def tradeoffs() -> None:
     names = standings.QUANTITIES
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        x = st.selectbox("Across", list(names), index=list(names).index("parameters"), key=ACROSS,
-                         bind="query-params", disabled=shell.locked(ACROSS), width=200)  # fmt: skip
-        y = st.selectbox("Up", list(names), key=UP, bind="query-params",
-                         disabled=shell.locked(UP), width=200)  # fmt: skip
+        x = bound(st.selectbox, "Across", list(names), index=list(names).index("parameters"), key=ACROSS, width=200)
+        y = bound(st.selectbox, "Up", list(names), key=UP, width=200)
         missing = [run for run in runs if answers.known(run, now.dataset) is None]
         more = (
             st.button(f"List everybody’s ten with {len(missing)} runs", help="For coverage, popularity and scoring time.")
@@ -219,9 +220,6 @@ def lists() -> None:
 
 now = shell.context()
 words = inspect.words(now.dataset)
-shell.lockable({
-    WITH: "Run B", PROTOCOL: "Protocol", METRIC: "Metric", "cmp_part": "Closer look", ACROSS: "Across", UP: "Up",
-})  # fmt: skip
 st.title("Is A better than B, for whom?", anchor=False)
 runs = answers.comparable(list_runs(shell.RUNS), now.dataset)
 if now.other is None and not [run for run in runs if run.name != now.run.name]:

@@ -15,6 +15,7 @@ from elastic_core.services.person.inspect import Words
 from pages.data import answers, charts
 from pages.frame import finding, shell
 from pages.kit import cache, plot, view
+from pages.kit.control import bound
 
 SPLIT = view.About(
     "Which of a person’s events may a model learn from?",
@@ -49,10 +50,13 @@ def part() -> None:
     now: shell.Context | None = st.session_state.get(shell.CONTEXT)
     current = now.run.config.data if now else None
     choices = data_cards.at_hand_choices(Shelf(shell.RUNS / "uploads").choices(), current)
-    name = st.selectbox(
-        "Data", list(choices), key="dat_source", bind="query-params", disabled=shell.locked("dat_source"),
+    name = bound(
+        st.selectbox,
+        "Data",
+        list(choices),
+        key="dat_source",
         help="Everything on this machine: nothing is downloaded to be shown here.",
-    )  # fmt: skip
+    )
     place = st.empty()
     try:
         data, card = answers.card(choices[name], lambda sentence: place.info(shell.plain(sentence)) and None)

@@ -13,7 +13,7 @@ from elastic_core.services.data import cards
 from pages.data import answers, charts, upload
 from pages.frame import shell
 from pages.kit import cache, plot, view
-from pages.kit.control import number
+from pages.kit.control import bound, number
 
 START = PlantedConfig(users=1_000, items=400, interests=12, mean_length=60)
 WHOLE = (
@@ -96,10 +96,16 @@ def _controls() -> PlantedConfig:
             label, low, high, getattr(START, name), step, key=f"dat_{name}", place=places[i % 5], help=about or None
         )
     for i, (name, label, share_high, about) in enumerate(SHARES):
-        values[name] = places[(i + 1) % 5].slider(
-            label, 0.0, share_high, float(getattr(START, name)), 0.02 if name == "drift" else 0.05, key=f"dat_{name}",
-            bind="query-params", help=about, disabled=shell.locked(f"dat_{name}"),
-        )  # fmt: skip
+        values[name] = bound(
+            places[(i + 1) % 5].slider,
+            label,
+            0.0,
+            share_high,
+            float(getattr(START, name)),
+            0.02 if name == "drift" else 0.05,
+            key=f"dat_{name}",
+            help=about,
+        )
     return PlantedConfig(**values)  # type: ignore[arg-type]
 
 

@@ -7,6 +7,7 @@ from pages.experts import answers, words
 from pages.experts.answers import Subject
 from pages.frame import shell
 from pages.kit import busy
+from pages.kit.control import bound
 
 
 def walk(of: Subject, expert: int, user: int, why: str) -> None:
@@ -105,4 +106,4 @@ def dead(of: Subject, expert: int) -> bool:
         "memory; what is left of it is a random start or an earlier life in training.",
         icon=":material/hide_source:",
     )
-    return st.toggle("Show anyway", key="exp_anyway", bind="query-params", disabled=shell.locked("exp_anyway"))
+    return bound(st.toggle, "Show anyway", key="exp_anyway")

@@ -10,10 +10,6 @@ from pages.kit.control import one_of
 PART = "exp_part"
 EVERY, KNOBS = "All experts", "Knobs"
 PARTS = (EVERY, KNOBS, "People", "Genres", "Items", "Remove or swap", "Neighbours", "Training")
-CONTROLS = {
-    PART: "Part of the page", table.SHOW: "Which experts", "exp_along": "Score or distance",
-    "exp_evidence": "Genre evidence", acts.SWAP: "The replacement", "exp_anyway": "Show a dead expert",
-}  # fmt: skip
 
 
 def part(name: str) -> None:
@@ -37,7 +33,6 @@ def part(name: str) -> None:
 
 
 now = shell.context()
-shell.lockable(CONTROLS)
 if not now.model.retrieves:
     st.title("What does one expert stand for, and does it matter?", anchor=False)
     st.info("This run has no interest memory, so it has no experts. Choose an ELASTIC run on the left to see some.")
@@ -45,7 +40,6 @@ if not now.model.retrieves:
     st.stop()
 of = answers.subject(now.run, now.model, now.dataset, now.split)
 number = int(of.survey.traffic.experts[now.user, 0]) if now.expert is None else now.expert
-shell.lockable(turning.controls(of, now.user))
 turned = st.session_state.get(PART, st.query_params.get(PART)) == KNOBS
 if turned:  # is about a person: sliders and list stand in one view, without the head of the chosen expert
     st.title(f"What do the experts of person {now.user + 1} do, turned up or down?", anchor=False)

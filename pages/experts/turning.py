@@ -17,12 +17,6 @@ LEND, BY, KNOB = "exp_lend", "exp_lend_by", "exp_turn_"
 Number = st.column_config.NumberColumn
 
 
-def controls(of: Subject, user: int) -> dict[str, str]:
-    """What a teacher's link may hold here, by what people call it."""
-    own = of.survey.traffic.experts[user]
-    return {LEND: "Lend an expert", BY: "How much of the lent one", **{f"{KNOB}{e}": f"Expert {e}, turned" for e in own}}
-
-
 def show(of: Subject, user: int) -> None:
     """Sliders on the left, what they do on the right."""
     said = inspect.words(of.data)
@@ -47,16 +41,11 @@ def _knobs(of: Subject, user: int) -> Turn:
     for rank, expert in enumerate(own):
         if lent is not None and rank == len(own) - 1:
             continue  # the weakest gives its place
-        factor = place[rank % 2].slider(
-            _name(of, expert), 0.0, 4.0, 1.0, 0.25, key=f"{KNOB}{expert}", bind="query-params",
-            disabled=shell.locked(f"{KNOB}{expert}"),
-        )  # fmt: skip
+        factor = control.bound(place[rank % 2].slider, _name(of, expert), 0.0, 4.0, 1.0, 0.25, key=f"{KNOB}{expert}")
         factors += [(expert, factor)] if factor != 1 else []
     by = 1.0
     if lent is not None:
-        by = place[(len(own) - 1) % 2].slider(
-            f"{_name(of, lent)}, lent", 0.0, 4.0, 1.0, 0.25, key=BY, bind="query-params", disabled=shell.locked(BY)
-        )
+        by = control.bound(place[(len(own) - 1) % 2].slider, f"{_name(of, lent)}, lent", 0.0, 4.0, 1.0, 0.25, key=BY)
     _left_out(own)
     return Turn(tuple(sorted(factors)), lent, by)
 

@@ -16,7 +16,7 @@ def read() -> None:
     """What the address locks; stays for the visit and in the address. Called by the frame before any widget."""
     asked = st.query_params.get(PARAMETER)
     if asked is not None:
-        st.session_state[HELD] = tuple(dict.fromkeys(re.findall(r"[a-z0-9_]{1,40}", asked.lower())[:40]))
+        st.session_state[HELD] = tuple(dict.fromkeys(re.findall(r"[a-z0-9_.]{1,40}", asked.lower())[:80]))
     held = st.session_state.get(HELD, ())
     if held and asked is None:
         st.query_params[PARAMETER] = ",".join(held)

@@ -11,6 +11,7 @@ from pages.frame import shell
 from pages.journey import answers as cache_journey
 from pages.journey import edit, files, people, reasons, state, views
 from pages.kit import cache, person, view
+from pages.kit.control import bound
 
 WITH, SECOND = "jrn_with", "the second run"
 
@@ -30,12 +31,17 @@ def opening() -> None:
 def scrubber() -> int:
     """The moment, and what came after it."""
     return int(
-        st.slider(
-            f"Read the first … of these {words.many}", 1, last, last, key=state.MOMENT, bind="query-params",
-            disabled=shell.locked(state.MOMENT),
+        bound(
+            st.slider,
+            f"Read the first … of these {words.many}",
+            1,
+            last,
+            last,
+            key=state.MOMENT,
+            called="How much is read",
             help=f"The model reads up to here; what they {words.did} next is held back and marked gold.",
         )
-    )  # fmt: skip
+    )
 
 
 def compared() -> tuple[Situation | None, str, str]:
@@ -48,8 +54,7 @@ def compared() -> tuple[Situation | None, str, str]:
         st.session_state.pop(WITH, None)
     chosen = options[0]
     if len(options) > 1:
-        chosen = st.selectbox(
-            "Arrows compare with", options, key=WITH, bind="query-params", disabled=shell.locked(WITH), width=190
+        chosen = bound(st.selectbox, "Arrows compare with", options, key=WITH, width=190
         ) or options[0]  # fmt: skip
     if chosen == SECOND and now.other is not None:
         peer = cache.opened(now.other, now.dataset)
@@ -80,10 +85,6 @@ def settings() -> dict[str, str | int]:
 
 now = shell.context()
 words = inspect.words(now.dataset)
-shell.lockable({
-    state.MOMENT: "How much is read", state.CODE: "Edits", WITH: "Compare with", "jrn_for": "Behind what",
-    "jrn_show": "Events shown", "jrn_layer": "Layer", "jrn_ranked": "Ranked here",
-})  # fmt: skip
 last = state.settle(now)
 
 top, below = st.container(), st.container()

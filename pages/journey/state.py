@@ -13,6 +13,7 @@ from elastic_core.services.journey.versions import Base, Cut, Edit, Tree
 from pages.frame import shell
 from pages.frame.shell import Context
 from pages.kit import handed
+from pages.kit.control import bound
 
 MOMENT, CODE = "jrn_t", "jrn_edits"
 OF, BASE, TREES, NOW, SAID = "jrn_of", "jrn_base", "jrn_trees", "jrn_now", "jrn_said"
@@ -47,10 +48,14 @@ def code_box(now: Context, moment: int) -> Tree:
         trees[fresh.base] = kept
         st.session_state[CODE] = short(kept)
     st.session_state[BASE] = fresh.base
-    code = st.text_input(
-        "The edits as a short code", key=CODE, bind="query-params", max_chars=LONGEST_CODE, disabled=shell.locked(CODE),
+    code = bound(
+        st.text_input,
+        "The edits as a short code",
+        key=CODE,
+        called="Edits",
+        max_chars=LONGEST_CODE,
         help="What the address carries. Paste a code for this person and moment to see its versions.",
-    ).strip()  # fmt: skip
+    ).strip()
     if kept is None or short(kept) != code:
         try:
             kept = decode(code, fresh)

@@ -10,7 +10,7 @@ from pages.frame import shell
 from pages.keys import check_charts
 from pages.keys.steps import Scene, shown
 from pages.kit import cache
-from pages.kit.control import one_of
+from pages.kit.control import bound, one_of
 
 CHECKED, MORE = "keys_checked", 1000
 PART = "keys_part"
@@ -95,7 +95,7 @@ def _gate(scene: Scene, now: shell.Context) -> None:
         "choice among whole "
         "numbers, and no gradient passes through a choice. Multiply the experts by their scores, and it does."
     )
-    gated = st.toggle("Gate on", value=True, key="keys_gate", bind="query-params")
+    gated = bound(st.toggle, "Gate on", value=True, key="keys_gate")
     column = "with_gate" if gated else "without_gate"
     if now.model.retrieves:
         table = cache.gradients(now.run, now.model, now.dataset, now.user)
@@ -123,7 +123,8 @@ def _gate(scene: Scene, now: shell.Context) -> None:
         f"without it they moved by {ends.at['none', 'keys_moved']:.0%} and it ends at {ends.at['none', 'loss']:.2f}."
     )
     shown(
-        check_charts.learning(curve, scene.palette), curve,
+        check_charts.learning(curve, scene.palette),
+        curve,
         "Loss against training step. With the gate it falls far, without it it hardly moves.",
         "**Question:** can the keys learn? **Computed:** now, on this machine: the same tiny router from the same start on the "
         "same "
@@ -131,7 +132,7 @@ def _gate(scene: Scene, now: shell.Context) -> None:
         "much a gate "
         "helps a real recommender; experts still learn without it, behind a random router.",
         "keys_fig_learning",
-    )  # fmt: skip
+    )
 
 
 def _printed(scene: Scene, now: shell.Context, own: bool) -> None:
@@ -146,7 +147,7 @@ def _printed(scene: Scene, now: shell.Context, own: bool) -> None:
     else:
         queries = checks.chance_queries(scene.lesson)
         found, who = checks.as_printed(scene.lesson.keys, scene.lesson.k, queries), "random queries"
-    on = st.toggle("Eq. 7 as printed", value=True, key="keys_printed", bind="query-params")
+    on = bound(st.toggle, "Eq. 7 as printed", value=True, key="keys_printed")
     st.markdown(
         f"- {scene.whose}: **{found.kept} of {found.k}** experts survive the misprint.\n"
         f"- Over {found.queries:,} {who}, on average **{found.shared:.1f} of {found.k}** survive.\n"

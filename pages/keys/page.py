@@ -8,20 +8,15 @@ from pages.frame import shell
 from pages.keys import checks, steps
 from pages.keys.steps import Scene
 from pages.kit import plot, view
-from pages.kit.control import number, one_of
+from pages.kit.control import bound, number, one_of
 
 OWN, RANDOM, SLIDERS = "This person", "Random", "Two sliders"
 SIDES, MOST = (4, 32), 16
 SEED, K, SIDE, SOURCE, OWN_K = "keys_seed", "keys_k", "keys_side", "keys_query", "keys_own_k"
 TOY_K = "keys_toy_k"
 FIRST, SECOND = "keys_q1", "keys_q2"
-LOCKS = {
-    SOURCE: "Whose query", K: "k", TOY_K: "k (two sliders)", SIDE: "√K", SEED: "Seed", OWN_K: "k of the person",
-    "keys_step": "Step", "keys_part": "Look closer", FIRST: "q₁", SECOND: "q₂",
-}  # fmt: skip
 
 now = shell.context()
-shell.lockable(LOCKS)
 
 
 def draw_another() -> None:
@@ -34,21 +29,21 @@ def controls() -> tuple[str, Lesson]:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         source = one_of("Query", sources, key=SOURCE, width="content")
         if source == RANDOM:
-            side = st.slider("√K", *SIDES, SIDES[1] // 2, key=SIDE, bind="query-params", width=180, disabled=shell.locked(SIDE))
-            k = st.slider("k", 1, MOST, MOST // 2, key=K, bind="query-params", width=180, disabled=shell.locked(K))
+            side = bound(st.slider, "√K", *SIDES, SIDES[1] // 2, key=SIDE, width=180)
+            k = bound(st.slider, "k", 1, MOST, MOST // 2, key=K, width=180)
             seed = number("Seed", 0, 10**6, 0, key=SEED, width=130)
             st.button("Draw another", icon=":material/casino:", on_click=draw_another, disabled=shell.locked(SEED))
             return f"A random query ({seed})", search.of_chance(side, now.model.config.width, k, int(seed))
         if source == SLIDERS:
             first, second = (
-                st.slider(name, -1.0, 1.0, usual, 0.05, key=key, bind="query-params", width=150, disabled=shell.locked(key))
+                bound(st.slider, name, -1.0, 1.0, usual, 0.05, key=key, width=150)
                 for name, key, usual in (("q₁", FIRST, 0.6), ("q₂", SECOND, -0.3))
             )
-            k = st.slider("k", 1, search.TOY_SIDE, 3, key=TOY_K, bind="query-params", width=150, disabled=shell.locked(TOY_K))
+            k = bound(st.slider, "k", 1, search.TOY_SIDE, 3, key=TOY_K, width=150)
             return f"Your query ({first:+.2f}, {second:+.2f})", search.of_sliders(first, second, k)
         most = search.largest_k(now.model, MOST)
         usual = min(search.first_memory(now.model).k, most)
-        k = st.slider("k", 1, most, usual, key=OWN_K, bind="query-params", width=220, disabled=shell.locked(OWN_K))
+        k = bound(st.slider, "k", 1, most, usual, key=OWN_K, width=220)
     whose = "newest event" if search.votes(now.model) else "history"
     return f"Person {now.user + 1}’s {whose}", search.of_person(now.model, now.dataset, now.user, now.split, k)
 

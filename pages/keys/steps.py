@@ -15,7 +15,7 @@ from elastic_core.services.keys.search import Lesson
 from pages.frame import shell
 from pages.keys import charts
 from pages.kit import plot, view
-from pages.kit.control import one_of
+from pages.kit.control import bound, one_of
 
 STEPS = ("Split", "Score", "Keep", "Pair", "Win", "Gather", "Weigh")
 STEP, STAIRCASE, SQUARE, GRID, REVEALED = "keys_step", "keys_staircase", "keys_square", "keys_grid", "keys_revealed"
@@ -146,16 +146,17 @@ def _pair(scene: Scene) -> None:
         f"it can "
         f"be among the best {k} only if **i·j ≤ {k}**: a staircase of {able}."
     )
-    staircase = st.toggle("Only the staircase", value=True, key=STAIRCASE, bind="query-params")
+    staircase = bound(st.toggle, "Only the staircase", value=True, key=STAIRCASE)
     shown(
-        charts.candidates(table, scene.palette, staircase), table.drop(columns="place"),
+        charts.candidates(table, scene.palette, staircase),
+        table.drop(columns="place"),
         f"A square of {len(table)} rank pairs; {able} of them form a staircase in the upper left and can win.",
         "**Question:** which sums must be looked at? **Computed:** both halves sorted, then the rule i·j ≤ k. Point at a "
         "square for its "
         "sum. **Misread:** the picture is in order of *rank*, not in the memory's own order of rows and columns (that is the "
         "next step).",
         "keys_fig_pairs",
-    )  # fmt: skip
+    )
 
 
 def _win(scene: Scene) -> None:

@@ -1,4 +1,6 @@
-"""Controls bound to the address and held by a teacher's link, that take whatever an address asks for."""
+"""Controls: one call draws a widget, binds it to the address, and lets a teacher's link hold it.
+
+They take whatever an address asks for: what Streamlit could not read is not listened to."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -7,9 +9,18 @@ from typing import Any, TypeVar
 
 import streamlit as st
 
-from pages.frame.locks import locked
+from pages.frame.locks import lockable, locked
 
 Option = TypeVar("Option")
+
+
+def bound(
+    widget: Callable[..., Any], label: str, *args: Any, key: str, called: str = "", listen: bool = True, **look: Any
+) -> Any:
+    """`widget` (`st.slider`, or a place's own: `left.slider`) with its usual arguments. `called`: its name among the controls
+    that a link may hold, where that is not its label. `listen`: whether what the address says of it is heard."""
+    lockable({key: called or label})
+    return widget(label, *args, key=key, disabled=locked(key), **({"bind": "query-params"} if listen else {}), **look)
 
 
 def one_of(
@@ -24,23 +35,21 @@ def one_of(
 ) -> Option:
     """Which of `options` is chosen, at first `default` (or the first); `named` is what people read.
 
-    An address that names the control and leaves its value empty would choose nothing: such an address is not listened to."""
-    bound = {} if st.query_params.get(key) == "" else {"bind": "query-params"}
+    An address that names the control and leaves its value empty would choose nothing."""
     first = options[0] if default is None else default
-    chosen: Option | None = place.segmented_control(
-        label, options, format_func=named, default=first, required=True, key=key, disabled=locked(key), **bound, **look
-    )
+    chosen: Option | None = bound(
+        place.segmented_control, label, options, format_func=named, default=first, required=True, key=key,
+        listen=st.query_params.get(key) != "", **look,
+    )  # fmt: skip
     return first if chosen is None else chosen
 
 
 def number(label: str, *limits: Any, key: str, place: Any = st, **look: Any) -> Any:
     """A number: lowest, highest, at first, step, as Streamlit takes them.
 
-    An address may ask for one that is beyond all (`1e400`), of which Streamlit cannot make a whole number: such an address is not
-    listened to."""
+    An address may ask for one that is beyond all (`1e400`), of which Streamlit cannot make a whole number."""
     asked = st.query_params.get(key)
-    bound = {} if asked is not None and _endless(asked) else {"bind": "query-params"}
-    return place.number_input(label, *limits, key=key, disabled=locked(key), **bound, **look)
+    return bound(place.number_input, label, *limits, key=key, listen=asked is None or not _endless(asked), **look)
 
 
 def picked(key: str) -> int | None:

@@ -12,7 +12,7 @@ from elastic_core.services.person import inspect
 from elastic_core.services.traffic import over_time
 from pages.frame import shell
 from pages.kit import cache, open_expert, plot, view
-from pages.kit.control import one_of
+from pages.kit.control import bound, one_of
 from pages.map import answers, charts, compute, sets, words
 
 LAYOUTS = {"pca": "PCA", "umap": "UMAP", "epochs": "Over the epochs"}
@@ -21,18 +21,11 @@ KEY = "map_chart"
 
 
 def controls() -> None:
-    shell.lockable(
-        {"map_layout": "Kind of map", "map_colour": "Colour", "map_near": "UMAP: neighbours", "map_dist": "UMAP: least distance",
-         "map_seed": "UMAP: seed", "map_tool": "What the mouse does", "map_epoch": "Epoch", "map_set": "Chosen experts"}
-    )  # fmt: skip
     with st.container(horizontal=True, vertical_alignment="bottom"):
         _choice("Map", LAYOUTS, "map_layout", "pca")
         offered = projection_map.offered(table)
         first = next(name for name in ("interest", "genre", "load") if name in offered)
-        st.selectbox(
-            "Colour", offered, offered.index(first), format_func=COLOURS.__getitem__, key="map_colour", bind="query-params",
-            disabled=shell.locked("map_colour"), width=260,
-        )  # fmt: skip
+        bound(st.selectbox, "Colour", offered, offered.index(first), format_func=COLOURS.__getitem__, key="map_colour", width=260)
         _choice("Mouse", TOOLS, "map_tool", "click")
     if st.session_state["map_layout"] == "umap":
         with st.container(horizontal=True):
@@ -80,9 +73,7 @@ def over_epochs() -> tuple[Map, str, float] | None:
             numbers, layouts, kind = store.epochs.tolist(), store.aligned.astype(np.float32), "UMAP"
         else:
             compute.offer(now, settings(), np.arange(len(values)), aligned=True)
-    st.select_slider(
-        "After epoch", numbers, numbers[-1], key="map_epoch", bind="query-params", disabled=shell.locked("map_epoch")
-    )
+    bound(st.select_slider, "After epoch", numbers, numbers[-1], key="map_epoch")
     xy = layouts[numbers.index(st.session_state["map_epoch"])]
     return Map(np.arange(len(xy)), xy, np.zeros(len(xy), dtype=bool)), f"Aligned {kind}", projection.reach(layouts)
 

@@ -9,6 +9,7 @@ from elastic_core.services.map import layouts, picture, trust
 from pages.frame import shell
 from pages.frame.shell import Context
 from pages.kit import view
+from pages.kit.control import bound
 from pages.map import words
 
 TEXT, LARGE, KEPT, NAME, SAID, FILE = "map_set", "map_large", "map_kept", "map_name", "map_said", "map_file"
@@ -32,11 +33,15 @@ def bar(now: Context, experts: list[int], unknown: list[str], values: np.ndarray
     """The box, and what can be done with a set."""
     kept: dict[str, list[int]] = st.session_state.setdefault(KEPT, {}).setdefault(now.run.name, {})
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        st.text_input(
-            "Choose experts", key=TEXT, bind="query-params", placeholder="draw on the map, or type: 12, 40-47, row 3, Comedy",
-            disabled=shell.locked(TEXT), width=420, max_chars=4_000,
+        bound(
+            st.text_input,
+            "Choose experts",
+            key=TEXT,
+            placeholder="draw on the map, or type: 12, 40-47, row 3, Comedy",
+            width=420,
+            max_chars=4_000,
             help="Numbers, ranges, a row, a column, “dead”, or a genre that stands out among the people of an expert.",
-        )  # fmt: skip
+        )
         st.button("Clear", on_click=choose, args=([],), disabled=not experts, icon=":material/close:")
         with st.popover("Keep as", icon=":material/bookmark:", disabled=not experts):
             st.text_input("Name", key=NAME, max_chars=40, placeholder="for example: night owls")

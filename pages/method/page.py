@@ -142,7 +142,6 @@ def limits() -> None:
 
 
 st.title("What is implemented, and what did the paper leave open?")
-shell.lockable({"mth_part": "Part of the page", "mth_data": "Data of the ablations", "mth_protocol": "Protocol of the ablations"})
 shell.context()
 part = one_of("Part of the page", PARTS, key="mth_part", label_visibility="collapsed")
 dict(zip(PARTS, (left_open, ablations, equations, words, limits), strict=True))[part]()

@@ -10,7 +10,7 @@ from elastic_core.services.results import judging
 from elastic_core.services.results.systems import Group, of_run
 from pages.frame import shell
 from pages.kit import cache, forest, judged, plot, unreadable, view
-from pages.kit.control import one_of
+from pages.kit.control import bound, one_of
 from pages.results import words
 
 DATA, PROTOCOL, OURS, SYSTEM, TABLE, ROWS = "res_data", "res_protocol", "res_ours", "res_system", "res_table", "res_rows"
@@ -47,9 +47,7 @@ def box(label: str, names: list[str], key: str, first: str, width: int) -> str:
     """A list bound to the address; what is not offered any more is forgotten."""
     if st.session_state.get(key) not in names:
         st.session_state.pop(key, None)
-    found = st.selectbox(
-        label, names, index=names.index(first), key=key, bind="query-params", disabled=shell.locked(key), width=width
-    )
+    found = bound(st.selectbox, label, names, index=names.index(first), key=key, width=width)
     return first if found is None else str(found)
 
 
@@ -112,7 +110,7 @@ def against(table: pd.DataFrame, ours: str) -> None:
     view.chart("res_forest", figure, table.drop(columns=["label", "short"]), words.FOREST, alt)
 
 
-shell.lockable({DATA: "Data", PROTOCOL: "Protocol", OURS: "A", SYSTEM: "One system"})
+shell.lockable({SYSTEM: "One system"})
 now = st.session_state.get(shell.CONTEXT)  # none where no run opens: kept ranks can be read all the same
 st.title("How good is every system, and how sure is that?", anchor=False)
 groups, faults = judged.groups(shell.RUNS)

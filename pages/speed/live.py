@@ -7,46 +7,35 @@ from elastic_core.services import public
 from elastic_core.services.speed import jobs
 from elastic_core.services.speed.jobs import Measurement, Measurements, Plan
 from pages.frame import shell
-from pages.frame.shell import locked
-from pages.kit.control import number
+from pages.kit.control import bound, number
 
 EVERY = 2.0  # seconds; each redraw takes time from what is measured
 PROBLEM = "spd_problem"
-CONTROLS = {
-    "spd_lengths": "Lengths", "spd_systems": "Systems", "spd_batch": "Histories at a time", "spd_threads": "Threads",
-    "spd_repeats": "Repeats", "spd_k": "k", "spd_side": "√K",
-}  # fmt: skip
 
 
 def plan() -> Plan | None:
     """What the controls ask for; None where they ask for something impossible, which is then said."""
     usual = Plan()
-    shared = {"bind": "query-params"}
-    lengths = st.pills(
-        "History lengths", jobs.LENGTHS, default=list(usual.lengths), selection_mode="multi", key="spd_lengths",
-        disabled=locked("spd_lengths"), **shared,
-    )  # fmt: skip
-    systems = st.multiselect(
-        "Systems",
-        jobs.contestants(),
-        default=list(usual.systems),
-        key="spd_systems",
-        disabled=locked("spd_systems"),
-        **shared,
+    lengths = bound(
+        st.pills, "History lengths", jobs.LENGTHS, default=list(usual.lengths), selection_mode="multi", key="spd_lengths"
     )
+    systems = bound(st.multiselect, "Systems", jobs.contestants(), default=list(usual.systems), key="spd_systems")
     with st.container(horizontal=True):
-        batch = st.selectbox(
-            "Histories at a time", (1, 8, 32, 128), index=1, key="spd_batch", disabled=locked("spd_batch"), width=150, **shared
-        )
+        batch = bound(st.selectbox, "Histories at a time", (1, 8, 32, 128), index=1, key="spd_batch", width=150)
         threads = number("Threads", 1, jobs.cores(), usual.threads, key="spd_threads", width=130)
         repeats = number("Repeats", 3, 50, usual.repeats, key="spd_repeats", width=130)
-        k = st.selectbox("k", (2, 4, 8, 16, 32), index=2, key="spd_k", disabled=locked("spd_k"), width=110, **shared)
-        side = st.selectbox("√K", (8, 16, 32, 64, 128), index=1, key="spd_side", disabled=locked("spd_side"), width=110, **shared)
+        k = bound(st.selectbox, "k", (2, 4, 8, 16, 32), index=2, key="spd_k", width=110)
+        side = bound(st.selectbox, "√K", (8, 16, 32, 64, 128), index=1, key="spd_side", width=110)
     try:
         asked = Plan(
-            lengths=tuple(sorted(lengths)), systems=tuple(systems), histories=batch, threads=int(threads), repeats=int(repeats),
-            k=k, side=side,
-        )  # fmt: skip
+            lengths=tuple(sorted(lengths)),
+            systems=tuple(systems),
+            histories=batch,
+            threads=int(threads),
+            repeats=int(repeats),
+            k=k,
+            side=side,
+        )
     except InputError as error:
         st.warning(f"{shell.plain(str(error)).capitalize()}.")
         return None

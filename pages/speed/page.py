@@ -5,7 +5,7 @@ import streamlit as st
 from elastic_core.services.speed import curves
 from pages.frame import shell
 from pages.kit import view
-from pages.kit.control import one_of
+from pages.kit.control import bound, one_of
 from pages.speed import answers, live, parts
 
 SOURCES = (curves.SHIPPED, curves.MEASURED)
@@ -13,11 +13,6 @@ PARTS = ("Reading a history", "One new event", "Stages", "Calculator")
 TIMES = {"clock": "ms", "processor": "processor"}
 
 now = shell.context()
-shell.lockable({
-    **live.CONTROLS, "spd_source": "Source", "spd_part": "View", "spd_time_by": "Time by", "spd_from": "Fit from",
-    "spd_shape": "Machine and shape", "spd_form": "Form", "spd_n": "N", "spd_d": "d", "spd_calc_k": "k of the calculator",
-    "spd_calc_side": "√K of the calculator", "spd_formulas": "Formulas of",
-})  # fmt: skip
 st.title("When does linear beat quadratic, on this machine?", anchor=False)
 st.write(
     "ELASTIC’s cost grows with the history’s length N, SASRec’s with its square. Where the lines cross depends on the "
@@ -51,8 +46,7 @@ def _drawn(table) -> None:  # type: ignore[no-untyped-def]
         if len(found) > 1:
             if st.session_state.get("spd_shape") not in found:
                 st.session_state.pop("spd_shape", None)
-            name = st.selectbox("Machine and shape", list(found), key="spd_shape", bind="query-params", width=420,
-                                disabled=shell.locked("spd_shape"))  # fmt: skip
+            name = bound(st.selectbox, "Machine and shape", list(found), key="spd_shape", width=420)
         else:
             name = next(iter(found))
         mine = curves.of_shape(table, found[name]) if found[name] else table

@@ -6,7 +6,7 @@ import streamlit as st
 from elastic_core.services.speed import costs, curves
 from pages.frame import shell
 from pages.kit import cache, plot, view
-from pages.kit.control import one_of
+from pages.kit.control import bound, one_of
 from pages.speed import charts
 from pages.speed import words as about
 
@@ -35,10 +35,15 @@ def reading(table: pd.DataFrame, column: str) -> None:
     default = next((n for n in lengths if n >= 256), lengths[0]) if sum(n >= 256 for n in lengths) > 2 else lengths[0]
     if st.session_state.get("spd_from") not in lengths:
         st.session_state.pop("spd_from", None)
-    start = st.selectbox(
-        "Fit the exponents from N =", lengths, index=lengths.index(default), key="spd_from", bind="query-params",
-        disabled=shell.locked("spd_from"), width=200, help="Fixed costs flatten the curves at small N.",
-    )  # fmt: skip
+    start = bound(
+        st.selectbox,
+        "Fit the exponents from N =",
+        lengths,
+        index=lengths.index(default),
+        key="spd_from",
+        width=200,
+        help="Fixed costs flatten the curves at small N.",
+    )
     left, right = st.columns(2, gap="medium")
     with left:
         st.subheader("Time", anchor=False)
@@ -107,46 +112,34 @@ def stages(table: pd.DataFrame) -> None:
 
 
 def calculator() -> None:
-    shared = {"bind": "query-params"}
     with st.container(horizontal=True):
-        n = st.select_slider(
-            "N, events read", [2**i for i in range(5, 17)], 1024, key="spd_n", disabled=shell.locked("spd_n"), width=300, **shared
-        )
-        d = st.selectbox(
-            "d, numbers per item", (32, 64, 128, 256), index=1, key="spd_d", disabled=shell.locked("spd_d"), width=160, **shared
-        )
-        k = st.selectbox(
-            "k, summoned", (2, 4, 8, 16, 32), index=2, key="spd_calc_k", disabled=shell.locked("spd_calc_k"), width=130, **shared
-        )
-        side = st.selectbox(
-            "√K, side of memory",
-            (8, 16, 32, 64, 512, 2048),
-            index=1,
-            key="spd_calc_side",
-            disabled=shell.locked("spd_calc_side"),
-            width=160,
-            **shared,
-        )
+        n = bound(st.select_slider, "N, events read", [2**i for i in range(5, 17)], 1024, key="spd_n", width=300)
+        d = bound(st.selectbox, "d, numbers per item", (32, 64, 128, 256), index=1, key="spd_d", width=160)
+        k = bound(st.selectbox, "k, summoned", (2, 4, 8, 16, 32), index=2, key="spd_calc_k", width=130)
+        side = bound(st.selectbox, "√K, side of memory", (8, 16, 32, 64, 512, 2048), index=1, key="spd_calc_side", width=160)
     shape = costs.Shape(n=n, d=d, k=k, side=side)
     st.markdown(shell.plain(costs.words(shape)))
     table = costs.against_length(shape)
     view.chart(
-        "spd_flops", cache.drawn(charts.operations, table, _palette()), table, about.CALCULATOR,
+        "spd_flops",
+        cache.drawn(charts.operations, table, _palette()),
+        table,
+        about.CALCULATOR,
         f"Operations per history against its length, by formula. {costs.words(shape)}",
-    )  # fmt: skip
-    which = st.selectbox(
-        "Formulas of",
-        list(costs.LABELS.values()),
-        key="spd_formulas",
-        bind="query-params",
-        disabled=shell.locked("spd_formulas"),
-        width=300,
     )
+    which = bound(st.selectbox, "Formulas of", list(costs.LABELS.values()), key="spd_formulas", width=300)
     system = next(name for name, label in costs.LABELS.items() if label == which)
     terms = costs.operations(system, shape)
-    view.table("spd_terms", terms, about.CALCULATOR, f"Operations of {which} by stage, with formulas",
-               column_config={"operations": st.column_config.NumberColumn(format="compact"),
-                              "formula": st.column_config.TextColumn(width="large")})  # fmt: skip
+    view.table(
+        "spd_terms",
+        terms,
+        about.CALCULATOR,
+        f"Operations of {which} by stage, with formulas",
+        column_config={
+            "operations": st.column_config.NumberColumn(format="compact"),
+            "formula": st.column_config.TextColumn(width="large"),
+        },
+    )
     kept = costs.memory(shape)
     view.table("spd_bytes", kept, about.CALCULATOR, "Bytes by formula",
                column_config={"bytes": st.column_config.NumberColumn(format="bytes")})  # fmt: skip

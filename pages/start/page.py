@@ -132,7 +132,7 @@ def onwards() -> None:
 
 
 shell.lockable({
-    "start_remove": "Remove the last film", "start_silence": "Silence the strongest expert", "start_ranked": "Ranked here",
+    "start_remove": "Remove the last film", "start_silence": "Silence the strongest expert",
 })  # fmt: skip
 now = shell.context()
 broken = edits.current(now)

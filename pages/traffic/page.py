@@ -9,7 +9,7 @@ from elastic_core.services.person import inspect
 from elastic_core.services.traffic import load, over_time
 from pages.frame import shell
 from pages.kit import busy, cache, open_expert, plot, view
-from pages.kit.control import one_of
+from pages.kit.control import bound, one_of
 from pages.traffic import answers, charts, run_charts, words
 
 SPLITS = {"test": "All but the last event", "valid": "All but the last two"}
@@ -19,29 +19,11 @@ PARTS = ("Interest or activity?", "Inequality", "Size of the memory", "While it 
 
 
 def controls() -> None:
-    shell.lockable(
-        {
-            "trf_measure": "Count or gate",
-            "trf_order": "Order of the bars",
-            "trf_group": "Group of people",
-            "trf_split": "Part read",
-        }
-    )
     with st.container(horizontal=True, vertical_alignment="bottom"):
         one_of("Count", list(MEASURES), key="trf_measure", default="people", named=MEASURES.__getitem__, width="content")
         one_of("Experts", list(ORDERS), key="trf_order", default="number", named=ORDERS.__getitem__, width="content")
-        st.selectbox(
-            "People",
-            load.slices(now.dataset),
-            key="trf_group",
-            bind="query-params",
-            disabled=shell.locked("trf_group"),
-            width=250,
-        )
-        st.selectbox(
-            "Read of each history", list(SPLITS), format_func=SPLITS.__getitem__, key="trf_split", bind="query-params",
-            disabled=shell.locked("trf_split"), width=200,
-        )  # fmt: skip
+        bound(st.selectbox, "People", load.slices(now.dataset), key="trf_group", width=250)
+        bound(st.selectbox, "Read of each history", list(SPLITS), format_func=SPLITS.__getitem__, key="trf_split", width=200)
 
 
 def flows() -> dict[str, tuple[load.Traffic, load.Chance]]:
@@ -211,7 +193,6 @@ with columns[1]:
             f"Colours are experts, batches about {main.people // 12 or 1} people. Dashed: the seven busiest of a random router."
         )
     beside(shares)
-shell.lockable({"trf_part": "Closer look"})
 part = one_of("Closer look", PARTS, key="trf_part")
 {PARTS[0]: interest, PARTS[1]: inequality, PARTS[2]: size, PARTS[3]: learning}[part]()
 view.foot(

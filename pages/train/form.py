@@ -1,7 +1,7 @@
 """The form of the Train page: what to train, how long it will take, and the button."""
 
 import json
-from typing import Any, Literal
+from typing import Any
 
 import streamlit as st
 
@@ -16,12 +16,11 @@ from elastic_core.services.train import presets, run_table
 from elastic_core.services.train.presets import Setting
 from pages.frame import shell
 from pages.kit import cache
-from pages.kit.control import number, one_of
+from pages.kit.control import bound, number, one_of
 from pages.train.live import act
 
 DATA, BRING = "data/page.py", "Bring your own"
 FRESH, CHANGE = "A preset", "Change one thing"
-LINK: Literal["query-params"] = "query-params"
 OWN = "train_set_"  # begins the keys of single settings
 SHOWN, TOLD = "train_shown", "train_told"  # the preset's values as last drawn; which values the browser must be told
 SYSTEM = "system (the variants of Table 3, SASRec, …)"
@@ -77,8 +76,8 @@ def _preset() -> RunConfig:
     now: shell.Context | None = st.session_state.get(shell.CONTEXT)  # none yet where nothing was ever trained
     choices = at_hand_choices(Shelf(shell.RUNS / "uploads").choices(), now.run.config.data if now else None)
     left, middle, right, last = st.columns([3, 4, 3, 2])
-    data = left.selectbox("Data", list(choices), key="train_data", bind=LINK)
-    model = middle.selectbox("Model", [v.label for v in presets.variants()], key="train_model", bind=LINK, on_change=_forget)
+    data = bound(left.selectbox, "Data", list(choices), key="train_data")
+    model = bound(middle.selectbox, "Model", [v.label for v in presets.variants()], key="train_model", on_change=_forget)
     times = [b.name for b in presets.BUDGETS]
     time = one_of("Time", times, key="train_time", default=times[1], place=right, on_change=_resize)
     seed = number("Seed", 0, 10_000, 0, key="train_seed", place=last)
@@ -139,13 +138,13 @@ def _one_change(runs: list[Run]) -> RunConfig:
     """A copy of a run with one setting altered."""
     names = [run.name for run in runs]
     left, middle, right = st.columns(3)
-    base = runs[names.index(left.selectbox("Copy of", names, key="train_base", bind=LINK, on_change=_forget))].config
+    base = runs[names.index(bound(left.selectbox, "Copy of", names, key="train_base", on_change=_forget))].config
     fields = {f.key: f for section in ("model", "objective", "train") for f in presets.settings(base, section)}
-    field = middle.selectbox("Change", [SYSTEM, *fields], key="train_field", format_func=_spoken, bind=LINK, on_change=_forget)
+    field = bound(middle.selectbox, "Change", [SYSTEM, *fields], key="train_field", format_func=_spoken, on_change=_forget)
     with right:
         if field == SYSTEM:
             made = presets.twin(
-                base, presets.variant(st.selectbox("To", [v.label for v in presets.variants()], key="train_twin", bind=LINK))
+                base, presets.variant(bound(st.selectbox, "To", [v.label for v in presets.variants()], key="train_twin"))
             )
         else:
             told = st.session_state.pop(TOLD, False)
@@ -168,14 +167,14 @@ def _field(field: Setting, key: str, label: str = "", told: bool = False) -> Any
         st.session_state[key] = _begin(field)
     name, about_it = label or _spoken(field.key), HELP.get(field.key)
     if field.kind == "bool":
-        return st.toggle(name, field.value, key=key, help=about_it, bind=LINK)
+        return bound(st.toggle, name, field.value, key=key, help=about_it)
     if field.kind == "choice":
-        return st.selectbox(name, field.choices, field.choices.index(field.value), key=key, help=about_it, bind=LINK)
+        return bound(st.selectbox, name, field.choices, field.choices.index(field.value), key=key, help=about_it)
     if field.kind == "int":
         return int(number(name, value=_begin(field), step=1, key=key, help=about_it))
     if field.kind == "float":
         return float(number(name, value=_begin(field), step=None, format="%g", key=key, help=about_it))
-    return st.text_input(name, _begin(field), key=key, help=about_it, bind=LINK)
+    return bound(st.text_input, name, _begin(field), key=key, help=about_it)
 
 
 def _spoken(key: str) -> str:

@@ -18,6 +18,7 @@ from elastic_core.training.loop import train
 from pages.frame import wake
 
 Open = Callable[..., AppTest]
+KINDS = ("selectbox", "number_input", "slider", "toggle", "text_input", "button_group", "multiselect", "button")
 
 
 def test_the_chosen_expert_is_the_same_everywhere_and_a_new_person_clears_it(opened: Open) -> None:
@@ -94,6 +95,19 @@ def test_a_teachers_link_holds_what_it_names_until_released(opened: Open) -> Non
     assert "lock=user,expert" in app.code[-1].value and "user=3" in app.code[-1].value
     healthy(app.button(key="lock_release").click().run())
     assert not app.number_input(key="user").disabled and "Held by" not in said(app)
+
+
+@pytest.mark.parametrize("page", ["start", "keys", "journey", "experts", "traffic", "map", "compare", "speed", "train", "data"])
+def test_what_a_page_offers_to_hold_can_be_held(page: str, opened: Open) -> None:
+    def controls(app: AppTest) -> dict[str, bool]:
+        return {str(each.key): bool(each.proto.disabled) for kind in KINDS for each in app.get(kind) if each.key}
+
+    at = "" if page == "start" else f"{page}/page.py"
+    app = opened(at, run="tiny")
+    offered = set(app.session_state["lock_names"]) & set(controls(app))
+    assert len(offered) > 3 and not app.warning
+    found = controls(opened(at, run="tiny", lock=",".join(offered)))
+    assert {name for name in offered if found.get(name)} == offered
 
 
 def test_a_view_can_be_taken_away_with_its_settings(opened: Open) -> None:
