@@ -28,6 +28,6 @@ from elastic_core.models.registry import MOST_BANK, MOST_PARAMETERS, build, mode
 
 __all__ = [
     "MOST_BANK", "MOST_PARAMETERS", "Encoded", "Met", "Pairs", "Recommender", "Retrieves", "Scorer", "Stream", "Streams",
-    "Traces", "Variant", "build", "can_retrieve", "can_stream", "check_data", "memory_of", "model_class", "names", "open_stream", "outline",
-    "register", "tracing",
+    "Traces", "Variant", "build", "can_retrieve", "can_stream", "check_data", "memory_of", "model_class", "names", "open_stream",
+    "outline", "register", "tracing",
 ]  # fmt: skip

@@ -26,10 +26,11 @@ EPS = 1e-10
 
 
 class Summed(NamedTuple):
-    """The rows of one bank that a step looked up, ascending, each once: numbers `[r]`, and rows `[r, d]` with their gradient."""
+    """What the rows that a step looked up in one bank learned from it: their numbers `[r]`, ascending, each once, and the sums of
+    their gradients, as the `.grad` of a stand-in `[r, d]` for who clips it with others."""
 
     numbers: Tensor
-    rows: Tensor
+    standing_in: Tensor
 
 
 class Kept:
@@ -78,22 +79,24 @@ class RowLearner:
             yield looked_up
 
     def summed(self, looked_up: dict[str, list[LookedUp]]) -> dict[str, Summed]:
-        """After the backward pass: the looked-up rows of every bank, with the sums of their gradients as `.grad`."""
+        """After the backward pass: the looked-up rows of every bank, with the sums of their gradients."""
         return {name: found for name, each in looked_up.items() if (found := summed(self.banks[name], each)) is not None}
 
     @torch.no_grad()
     def step(self, touched: dict[str, Summed]) -> None:
         self.steps += 1
-        for name, (numbers, rows) in touched.items():
-            kept, bank, gradient = self.kept[name], self.banks[name], rows.grad
+        for name, (numbers, standing_in) in touched.items():
+            kept, bank, gradient = self.kept[name], self.banks[name], standing_in.grad
             assert gradient is not None
-            old = rows.detach()
-            squares = kept.squares[numbers] + gradient.square().mean(1)
-            new = old - (bank.rate or self.rate) * gradient / (squares.sqrt() + EPS).unsqueeze(1)
-            if kept.average is not None:
-                average = self._followed(kept.average.weight[numbers], old, kept.counted[numbers], self.steps - 1)
-                kept.average.weight[numbers] = new if self.steps == 1 else average.lerp(new, 1 - self.decay)
-            bank.weight.index_copy_(0, numbers, new)
+            squares = kept.squares[numbers] + torch.linalg.vector_norm(gradient, dim=1).square() / gradient.shape[1]
+            moved = gradient.mul_(-(bank.rate or self.rate) / (squares.sqrt() + EPS).unsqueeze(1))
+            if kept.average is None:
+                bank.weight.index_add_(0, numbers, moved)
+            else:
+                old, average = (table.weight.index_select(0, numbers) for table in (bank, kept.average))
+                average, new = self._followed(average, old, kept.counted[numbers], self.steps - 1), moved.add_(old)
+                kept.average.weight.index_copy_(0, numbers, new if self.steps == 1 else average.lerp_(new, 1 - self.decay))
+                bank.weight.index_copy_(0, numbers, new)
             kept.squares[numbers], kept.counted[numbers] = squares, self.steps
 
     @torch.no_grad()
@@ -132,6 +135,7 @@ def summed(bank: RowBank, looked_up: list[LookedUp]) -> Summed | None:
         return None
     numbers, place = torch.cat([each.numbers.flatten() for each in reached]).unique(return_inverse=True)
     gradients = torch.cat([each.rows.grad.flatten(0, -2) for each in reached if each.rows.grad is not None])
-    rows = bank.weight[numbers]
-    rows.grad = torch.zeros_like(rows).index_add_(0, place, gradients)
-    return Summed(numbers, rows)
+    sums = torch.zeros(len(numbers), bank.weight.shape[1], dtype=gradients.dtype, device=gradients.device)
+    standing_in = sums.index_add_(0, place, gradients).detach()  # of the same memory: a gradient needs a tensor of its shape
+    standing_in.grad = sums
+    return Summed(numbers, standing_in)

@@ -57,7 +57,7 @@ class Learner:
         summed = [weights[name] * value for name, value in loss.summed.items()]
         ((loss.total + sum(summed)) / self.targets_per_step + sum(sides)).backward()
         touched = self.rows.summed(looked_up)
-        clipped = [*self.model.parameters(), *(found.rows for found in touched.values())]
+        clipped = [*self.model.parameters(), *(found.standing_in for found in touched.values())]
         torch.nn.utils.clip_grad_norm_(clipped, self.train.max_grad_norm)
         self.optimizer.step()
         self.rows.step(touched)
