@@ -58,9 +58,11 @@ def changed(model: nn.Module, numbers: Mapping[str, Tensor]) -> dict[str, Tensor
 
 def put(model: nn.Module, state: dict[str, Any]) -> dict[str, Any]:
     """The inverse: writes changed rows into the tables and returns the model's whole state. Raises InputError for rows that do
-    not fit."""
+    not fit. A state that holds whole tables is returned as it is."""
     whole = dict(state)
     for name, bank in row_banks(model).items():
+        if f"{name}.weight" in whole:
+            continue
         numbers, rows = whole.pop(f"{name}.numbers", None), whole.pop(f"{name}.rows", None)
         wrong = unfit(bank, numbers, rows)
         if wrong:

@@ -238,8 +238,8 @@ class Run:
             write_whole(self.path / bank_files.FILE, lambda beside: bank_files.write(model, beside))
 
     def save_weights(self, model: torch.nn.Module, changed: Mapping[str, torch.Tensor] | None = None) -> None:
-        """`changed`: of every bank, the rows that differ from the tables of `save_bank`."""
-        state = bank_files.changed(model, changed or {})
+        """`changed`: of every bank, the rows that differ from the tables of `save_bank`; without, the tables are written as well."""
+        state = model.state_dict() if changed is None else bank_files.changed(model, changed)
         weights = {k: v.detach().cpu().contiguous() for k, v in state.items()}
         write_whole(self.path / WEIGHTS, lambda beside: save_file(weights, beside))
 

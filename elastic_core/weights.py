@@ -15,7 +15,7 @@ from elastic_core.data.batches import Batch
 from elastic_core.data.catalog import Catalog
 from elastic_core.disk import shown
 from elastic_core.errors import InputError
-from elastic_core.layers.row_bank import small_state
+from elastic_core.layers.row_bank import row_banks, small_state
 
 PROBE = 8  # events of the history that is read to see whether scores come out
 
@@ -32,7 +32,8 @@ def model_from(
     _check_shapes(path, config, catalog, name)
     weights = tensors(path, name)
     model = models.build(config, catalog)
-    tables(model)
+    if any(f"{bank}.weight" not in weights for bank in row_banks(model)):
+        tables(model)
     try:
         model.load_state_dict(bank_files.put(model, weights))
     except InputError as error:

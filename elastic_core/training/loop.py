@@ -21,6 +21,7 @@ from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.evaluation.evaluate import evaluate
 from elastic_core.machine import find_device
+from elastic_core.memory import whole
 from elastic_core.runs import RESUME, Run
 from elastic_core.training import budget, resuming
 from elastic_core.training.recorder import OnEvent, Recorder
@@ -53,6 +54,8 @@ class Loop:
         if self.model.trained:
             objectives.check(config.objective.name, self.model)
         models.check_data(self.model, dataset)
+        if config.train.snapshots and (reason := whole.too_many(self.model)):
+            raise InputError(f"train.snapshots keeps every expert after every epoch, but {reason}")
         self.model.to(self.device)
         self.epoch, self.step, self.seconds = 0, 0, 0.0
         self.best, self.best_epoch = -math.inf, 0
