@@ -238,7 +238,7 @@ class Run:
             write_whole(self.path / bank_files.FILE, lambda beside: bank_files.write(model, beside))
 
     def save_weights(self, model: torch.nn.Module, changed: Mapping[str, torch.Tensor] | None = None) -> None:
-        """`changed`: of every bank, the rows that differ from the tables of `save_bank`; without, the tables are written as well."""
+        """`changed`: of every bank, the rows that differ from the tables of `save_bank`; without, the tables are written, too."""
         state = model.state_dict() if changed is None else bank_files.changed(model, changed)
         weights = {k: v.detach().cpu().contiguous() for k, v in state.items()}
         write_whole(self.path / WEIGHTS, lambda beside: save_file(weights, beside))

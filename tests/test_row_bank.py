@@ -27,7 +27,7 @@ from elastic_core.training import budget, train
 from elastic_core.training.rows import EPS
 from elastic_core.training.step import Learner
 
-WORLD = ("users=60", "items=60", "interests=4", "mean_length=20", "max_length=40")
+WORLD = ("users=40", "items=40", "interests=4", "mean_length=12", "max_length=24")
 SMALL = ("length=8", "width=8", "side=6", "k=2", "bank=rows", "bank_rate=0.05", "revive=true")
 BASE = recipes.toy().override("train.epochs=3", "train.ema_decay=0.9", *(f"data.planted.{x}" for x in WORLD))
 CONFIG = BASE.override(*(f"model.{x}" for x in SMALL))
