@@ -31,7 +31,7 @@ from elastic_core.layers.interest_memory import gate
 from elastic_core.layers.product_keys import ProductKeys, exhaustive, top_pairs
 from elastic_core.layers.row_bank import RowBank
 from elastic_core.machine import commit, device_name
-from elastic_core.recipes import model_settings, objective_settings
+from elastic_core.recipes import DEFAULT, model_settings, objective_settings
 from elastic_core.training.rows import RowLearner
 from elastic_core.training.step import Learner
 
@@ -207,9 +207,9 @@ def _forwards(device: torch.device) -> list[_Named]:
     items = torch.randint(1, WORLD.items + 1, (HISTORIES, LENGTH), device=device)
     found = []
     for experts in (SMALL, MILLION):
-        model = models.build(model_settings("elastic", **_settings(experts, LENGTH)), WORLD.items).to(device).eval()
+        model = models.build(model_settings(DEFAULT, **_settings(experts, LENGTH)), WORLD.items).to(device).eval()
         job = torch.inference_mode()(partial(model.last_state, Batch(items, items, padded=False)))
-        found.append(_Named("elastic", experts, HISTORIES, job, LENGTH))
+        found.append(_Named(DEFAULT, experts, HISTORIES, job, LENGTH))
     return found
 
 
@@ -217,12 +217,12 @@ def _trainings(device: torch.device) -> list[_Named]:
     world = load(DataConfig(source="planted", planted=WORLD))
     found = []
     for experts in (SMALL, MILLION):
-        settings = model_settings("elastic", **_settings(experts, 200))
+        settings = model_settings(DEFAULT, **_settings(experts, 200))
         model = models.build(settings, world.catalog).to(device).train()
-        objective = objectives.build(objective_settings("elastic"), world, settings.length)
+        objective = objectives.build(objective_settings(DEFAULT), world, settings.length)
         learner = Learner(model, objective, TRAIN, device)
         batches = cycle([batch.to(device) for batch, _ in zip(objective.epoch(0, 0, TRAIN.batch), range(DRAWN), strict=False)])
-        found.append(_Named("elastic", experts, TRAIN.batch, _learns(learner, batches), settings.length))
+        found.append(_Named(DEFAULT, experts, TRAIN.batch, _learns(learner, batches), settings.length))
     return found
 
 
@@ -279,7 +279,7 @@ def model_aims(rows: Iterable[BankRow]) -> list[Aim]:
     """A whole model with a million experts over one with 256: forward pass and training step."""
     of, aims = _latest(rows), []
     for part, what, goal in (("forward", "forward pass", 1.1), ("training", "training step", 1.25)):
-        a, b = of.get((part, "elastic", MILLION)), of.get((part, "elastic", SMALL))
+        a, b = of.get((part, DEFAULT, MILLION)), of.get((part, DEFAULT, SMALL))
         if a and b:
             aims.append(Aim(f"{what}, a million experts over 256", _over(a, b), goal, True))
     return aims
