@@ -6,6 +6,7 @@
     ranks.safetensors  everybody's rank in the test, under every protocol; written once (evaluation/ranks.py)
     items.csv          dense id, raw id (and the title where the data's licence allows it)
     epochs/0007.safetensors  (where `train.snapshots` is on) every expert's load and value after epoch 7
+    bank.safetensors   the experts as they were drawn, where they are kept by rows (bank_files.py); written once
     resume.pt          what continuing needs; not part of a finished run
 
 Every file is written beside itself and renamed, so a run killed at any moment is the old one or the new one.
@@ -19,7 +20,7 @@ import json
 import os
 import re
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -31,19 +32,20 @@ import torch
 from filelock import FileLock, Timeout
 from safetensors.torch import save_file
 
-from elastic_core import disk, models, objectives, run_log  # noqa: F401  (a configuration names models and objectives)
+from elastic_core import bank_files, disk, models, objectives, run_log  # noqa: F401  (a configuration names models and objectives)
 from elastic_core.config import RunConfig
 from elastic_core.data import Catalog, Dataset
 from elastic_core.disk import write_text, write_whole
 from elastic_core.errors import InputError
 from elastic_core.evaluation import ranks
 from elastic_core.evaluation.evaluate import Report
+from elastic_core.layers.row_bank import row_banks
 from elastic_core.weights import model_from, tensors
 
 CONFIG, WEIGHTS, EVENTS, ITEMS, RESUME = "config.json", "model.safetensors", "metrics.jsonl", "items.csv", "resume.pt"
 SNAPSHOTS, LOCK = "epochs", ".lock"
 MOST_CONFIG, MOST_ITEMS, MOST_WEIGHTS, MOST_RESUME = 2**18, 2**26, 2**30, 2**32  # bytes that are read at most
-MOST_SNAPSHOT = 2**30
+MOST_SNAPSHOT, MOST_BANK = 2**30, 4 * models.MOST_BANK + 2**20
 
 
 class Snapshot(NamedTuple):
@@ -105,7 +107,13 @@ class Run:
             return self._fitted(dataset)
         path = disk.regular(self.path / WEIGHTS, MOST_WEIGHTS, self.path)
         catalog = self.catalog() if dataset is None else dataset.catalog
-        return model_from(path, self.config.model, catalog, name=self._called(WEIGHTS)).eval()
+        return model_from(path, self.config.model, catalog, name=self._called(WEIGHTS), tables=self.load_bank).eval()
+
+    def load_bank(self, model: torch.nn.Module) -> None:
+        """Gives a model's banks the tables that this run began with. Raises InputError if they are missing or not its own."""
+        if row_banks(model):
+            path = disk.regular(self.path / bank_files.FILE, MOST_BANK, self.path)
+            bank_files.map_tables(model, path, self._called(bank_files.FILE))
 
     def _fitted(self, dataset: Dataset | None) -> models.Recommender:
         if dataset is None:
@@ -224,8 +232,15 @@ class Run:
             raise InputError(f"the run {self.name} was tested already: its ranks are in {ranks.FILE}, and a test is scored once")
         write_whole(self.path / ranks.FILE, lambda beside: ranks.write(report, beside))
 
-    def save_weights(self, model: torch.nn.Module) -> None:
-        weights = {k: v.detach().cpu().contiguous() for k, v in model.state_dict().items()}
+    def save_bank(self, model: torch.nn.Module) -> None:
+        """Before the first step, where a model keeps experts by rows."""
+        if row_banks(model):
+            write_whole(self.path / bank_files.FILE, lambda beside: bank_files.write(model, beside))
+
+    def save_weights(self, model: torch.nn.Module, changed: Mapping[str, torch.Tensor] | None = None) -> None:
+        """`changed`: of every bank, the rows that differ from the tables of `save_bank`; without, the tables are written, too."""
+        state = model.state_dict() if changed is None else bank_files.changed(model, changed)
+        weights = {k: v.detach().cpu().contiguous() for k, v in state.items()}
         write_whole(self.path / WEIGHTS, lambda beside: save_file(weights, beside))
 
     def save_resume(self, state: dict[str, Any]) -> None:

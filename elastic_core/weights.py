@@ -1,5 +1,6 @@
 """A model from the file of its weights, which may come from anywhere: nothing in it is executed, and nothing believed."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import safetensors
@@ -7,25 +8,36 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
-from elastic_core import models
+from elastic_core import bank_files, models
+from elastic_core.bank_files import LARGEST
 from elastic_core.config import ModelConfig
 from elastic_core.data.batches import Batch
 from elastic_core.data.catalog import Catalog
 from elastic_core.disk import shown
 from elastic_core.errors import InputError
+from elastic_core.layers.row_bank import row_banks, small_state
 
-LARGEST = 1e12  # of a weight: far beyond any that was learned, far below what float32 overflows from
 PROBE = 8  # events of the history that is read to see whether scores come out
 
 
-def model_from(path: Path, config: ModelConfig, catalog: Catalog, name: str) -> models.Recommender:
-    """The model on the CPU, in eval mode. Raises InputError, which calls the file `name`, if it is cut short, does not fit, or
-    holds weights that are no numbers or give no scores."""
+def model_from(
+    path: Path,
+    config: ModelConfig,
+    catalog: Catalog,
+    name: str,
+    tables: Callable[[models.Recommender], None] = lambda model: None,
+) -> models.Recommender:
+    """The model on the CPU, in eval mode; `tables` gives its banks what they began with, where it has some. Raises InputError,
+    which calls the file `name`, if it is cut short, does not fit, or holds weights that are no numbers or give no scores."""
     _check_shapes(path, config, catalog, name)
     weights = tensors(path, name)
     model = models.build(config, catalog)
+    if any(f"{bank}.weight" not in weights for bank in row_banks(model)):
+        tables(model)
     try:
-        model.load_state_dict(weights)
+        model.load_state_dict(bank_files.put(model, weights))
+    except InputError as error:
+        raise _unfit(name, str(error)) from None
     except RuntimeError as error:
         raise _unfit(name, " ".join(str(error).split())[:200]) from None
     _check_scores(model.eval(), name)
@@ -54,7 +66,7 @@ def _check_shapes(path: Path, config: ModelConfig, catalog: Catalog, name: str) 
             shapes = {key: file.get_slice(key).get_shape() for key in file.keys()}  # noqa: SIM118, it is no mapping
     except (safetensors.SafetensorError, OSError, ValueError, RuntimeError) as error:
         raise InputError(f"{name} cannot be read ({shown(error, 150)}); it may be cut short") from None
-    for key, values in outline.state_dict().items():
+    for key, values in small_state(outline).items():
         if shapes.get(key) != list(values.shape):
             there = "missing" if key not in shapes else str(shapes[key])
             raise _unfit(name, f"{key} is {there} where {list(values.shape)} belongs")

@@ -20,7 +20,7 @@ FLOORS = (
     ("config",),
     ("data", "machine"),
     ("layers",),
-    ("models", "weights"),
+    ("bank_files", "models", "weights"),
     ("evaluation", "memory", "objectives", "recipes", "run_log", "runs"),
     ("training",),
     ("bench", "comparisons", "report", "reproduce", "tables", "tuning"),

@@ -15,24 +15,36 @@ MOST_BYTES, LONGEST = 2**24, 200  # of a file; characters of a cell
 
 
 def read_rows(path: Path) -> list[Row]:
-    """The rows of a file, none if it does not exist. Raises InputError if it is not such a file."""
+    """As `read_kind`, of the rows that all of the bench but its memory part keeps."""
+    return read_kind(path, Row)
+
+
+def write_rows(path: Path, rows: list[Row]) -> None:
+    """As `write_kind`."""
+    write_kind(path, rows, Row)
+
+
+def read_kind(path: Path, kind: type[Any]) -> list[Any]:
+    """The rows of a file, each a `kind`: a dataclass of numbers and texts. None if there is no file.
+
+    Raises InputError if it is not such a file."""
     try:
         text = disk.read_text(path, MOST_BYTES, path.parent)
     except disk.Absent:
         return []
-    types = {f.name: f.type for f in dataclasses.fields(Row)}
+    types = {f.name: f.type for f in dataclasses.fields(kind)}
     try:
         table = list(csv.DictReader(io.StringIO(text)))
-        return [Row(**{name: _typed(types[name], text) for name, text in line.items()}) for line in table]
+        return [kind(**{name: _typed(types[name], text) for name, text in line.items()}) for line in table]
     except (KeyError, TypeError, ValueError, csv.Error):
         raise InputError(f"{path} is not a file of benchmark rows; give another --name") from None
 
 
-def write_rows(path: Path, rows: list[Row]) -> None:
-    """Later rows replace earlier ones of the same key."""
+def write_kind(path: Path, rows: list[Any], kind: type[Any]) -> None:
+    """Later rows replace earlier ones of the same `key`."""
     latest = {row.key: row for row in rows}
     out = io.StringIO()
-    writer = csv.DictWriter(out, [f.name for f in dataclasses.fields(Row)], lineterminator="\n")
+    writer = csv.DictWriter(out, [f.name for f in dataclasses.fields(kind)], lineterminator="\n")
     writer.writeheader()
     writer.writerows(dataclasses.asdict(row) for row in latest.values())
     with disk.said(path):

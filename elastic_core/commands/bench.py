@@ -8,6 +8,7 @@ are there already for this commit and machine are not measured again, so an inte
   python -m elastic_core bench --lengths 64,256 --k 8 --passes forward
   python -m elastic_core bench --lengths 1024,65536 --systems elastic --name long
   python -m elastic_core bench --list                          the table of what was measured
+  python -m elastic_core bench --bank                          what 256 to 4 million experts cost, into benchmarks/bank.csv
 """
 
 import argparse
@@ -16,12 +17,15 @@ from pathlib import Path
 
 import torch
 
+from elastic_core.bench import bank
 from elastic_core.bench.latency import PASSES, ROWS, SYSTEMS, Row, Setting, contestants, measure, ratios, systems
-from elastic_core.bench.store import read_rows, write_rows
+from elastic_core.bench.store import read_kind, read_rows, write_kind, write_rows
 from elastic_core.bench.timing import threads
 from elastic_core.commands.finding import CHECKPOINTS, listed, say
 from elastic_core.errors import InputError
 from elastic_core.machine import commit, device_name, find_device
+
+LOCAL = "local"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -40,21 +44,42 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--memory", type=float, default=6.0, help="leave out eager attention above so many GB (default: 6)")
     parser.add_argument("--device", default="cpu", help="cpu, cuda or auto (default: cpu)")
     parser.add_argument("--threads", type=int, default=0, help="CPU threads (default: as torch chooses)")
-    parser.add_argument("--name", default="local", help="the file's name (default: local; the shipped rows are in latency)")
+    parser.add_argument("--name", default=LOCAL, help="the file's name (default: local; the shipped rows are in latency)")
     parser.add_argument(
         "--minutes", type=float, default=0.0, help="begin no new setting after so many minutes (default: no limit)"
+    )
+    parser.add_argument(
+        "--bank", action="store_true", help="measure the memory of experts instead, on one thread unless --threads says other"
     )
     parser.add_argument("--again", action="store_true", help="measure again what is there already")
     parser.add_argument("--list", "--show", dest="show", action="store_true", help="measure nothing, print what is there")
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if arguments.bank:
+        return _run_bank(arguments)
     path = CHECKPOINTS / "benchmarks" / f"{arguments.name}.csv"
     if not arguments.show:
         settings = _settings(arguments)
         with threads(arguments.threads):
             _measure_all(arguments, settings, path)
     print(as_table(read_rows(path)))
+    return 0
+
+
+def _run_bank(arguments: argparse.Namespace) -> int:
+    name = arguments.name if arguments.name != LOCAL else "bank"
+    path, device = CHECKPOINTS / "benchmarks" / f"{name}.csv", find_device(arguments.device)
+    if min(arguments.rounds, arguments.threads + 1) < 1:
+        raise InputError("--rounds must be at least 1 and --threads at least 0")
+    rows = read_kind(path, bank.BankRow)
+    if not arguments.show:
+        with threads(arguments.threads or 1):
+            for part in bank.PARTS:
+                say(f"memory of experts: {part}")
+                rows += bank.measure(part, device, rounds=arguments.rounds)
+                write_kind(path, rows, bank.BankRow)
+    print(bank.as_table(read_kind(path, bank.BankRow)))
     return 0
 
 

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from elastic_core.layers.product_keys import ProductKeys, top_pairs
 from elastic_core.layers.query_network import MeanQuery, QueryNetwork, Scaling, Whitening, query_norm
+from elastic_core.layers.row_bank import RowBank
 
 LEAST_VOTES = 1e-6  # of all votes: what an expert counts that nobody voted for, when a history asks for fewer than k
 
@@ -61,12 +62,15 @@ class InterestMemory(nn.Module):
     Subclasses say what a history asks: `forward` takes its content `[B, N, d]` and mask `[B, N]` or None to `Retrieved`.
     """
 
-    def __init__(self, width: int, side: int, k: int, *, norm: str, scores: str, gate: str) -> None:
+    def __init__(
+        self, width: int, side: int, k: int, *, norm: str, scores: str, gate: str, rows: bool = False, rate: float = 0.0
+    ) -> None:
+        """`rows`: a step touches only the experts it retrieved (row_bank.py), with a learning `rate` of their own."""
         super().__init__()
         self.k, self.kind = k, gate
         self.norm = query_norm(norm, width)
         self.keys = ProductKeys(width, side, cosine=scores == "cosine")
-        self.values = nn.Embedding(side * side, width)
+        self.values = RowBank(side * side, width, rate) if rows else nn.Embedding(side * side, width)
         nn.init.normal_(self.values.weight, std=width**-0.5)
 
     def asked(self, x: Tensor, real: Tensor | None) -> Tensor:
@@ -101,9 +105,11 @@ class QueriedMemory(InterestMemory):
         gate: str,
         stride: int,
         window: int | None,
+        rows: bool = False,
+        rate: float = 0.0,
     ) -> None:
         network = MeanQuery() if query == "mean" else QueryNetwork(length, width, heads, stride, window)  # drawn first
-        super().__init__(width, side, k, norm=norm, scores=scores, gate=gate)
+        super().__init__(width, side, k, norm=norm, scores=scores, gate=gate, rows=rows, rate=rate)
         self.query_network = network
 
     def forward(self, x: Tensor, real: Tensor | None) -> Retrieved:

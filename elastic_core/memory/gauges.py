@@ -59,7 +59,7 @@ def gauges(model: Recommender, dataset: Dataset, split: Split = "test", people: 
     place = np.cumsum(items > 0, 1)  # 1 … n on real events
     luck = np.where(items > 0, rng.random(items.shape), np.inf)
     picked = luck.argsort(1).argsort(1) < np.ceil(lengths / 4)[:, None]
-    whole = _experts(model, items)
+    everything = _experts(model, items)
     odd, even, quarter = (_experts(model, _part(items, chosen)) for chosen in (place % 2 == 1, place % 2 == 0, picked))
     like = np.argsort(lengths + rng.random(len(users)), kind="stable")  # neighbours here are of like length
     other = rng.permutation(len(users))
@@ -67,12 +67,12 @@ def gauges(model: Recommender, dataset: Dataset, split: Split = "test", people: 
     popularity = np.log(np.maximum(dataset.counts(), 1))
     taste = _popularity(items, popularity)
     shares = genre_shares(dataset, items)
-    chosen = _indicator(whole, memory_of(model).n_experts)
+    chosen = _indicator(everything)
     return Gauges(
         halves=overlap(odd, even),
         stranger=overlap(odd[like], even[np.roll(like, -1)]),
-        quarter=overlap(whole, quarter),
-        quarter_stranger=overlap(whole, quarter[np.where(other == np.arange(len(users)), np.roll(other, 1), other)]),
+        quarter=overlap(everything, quarter),
+        quarter_stranger=overlap(everything, quarter[np.where(other == np.arange(len(users)), np.roll(other, 1), other)]),
         length=held_out_r2(chosen, log_length[:, None], rng),
         length_popularity=held_out_r2(taste, log_length[:, None], rng),
         genres=held_out_r2(chosen, shares, rng) if shares is not None else float("nan"),
@@ -126,7 +126,9 @@ def _experts(model: Recommender, items: np.ndarray, batch: int = 512) -> np.ndar
     return np.concatenate(found)
 
 
-def _indicator(experts: np.ndarray, size: int) -> np.ndarray:
-    table = np.zeros((len(experts), size))
-    np.put_along_axis(table, experts, 1.0, 1)
+def _indicator(experts: np.ndarray) -> np.ndarray:
+    """1 where a person has an expert; a column for every expert that anybody has."""
+    met, place = np.unique(experts, return_inverse=True)
+    table = np.zeros((len(experts), len(met)))
+    np.put_along_axis(table, place.reshape(experts.shape), 1.0, 1)
     return table

@@ -13,6 +13,7 @@ from elastic_core.data.batches import reading_batch
 from elastic_core.data.histories import Dataset, Split
 from elastic_core.models import Recommender, memory_of
 
+MOST_LOADS = 60_000_000  # numbers that the random router's draws may take together
 HOT, USUAL, COLD, DEAD = "hot", "usual", "cold", "dead"
 
 
@@ -47,12 +48,19 @@ class Routing:
         return float((2 * np.arange(1, n + 1) - n - 1) @ ordered / (n * total))
 
     def chance(self, draws: int = 200, seed: int = 0) -> tuple[np.ndarray, np.ndarray, float]:
-        """A router that picks k distinct experts uniformly: 2.5% and 97.5% of the *sorted* load, and its mean used share."""
+        """A router that picks k distinct experts uniformly: 2.5% and 97.5% of the *sorted* load, and its mean used share.
+
+        No more than people · k experts have a load, and no more are held; of more than 300,000 there are fewer draws."""
         people, k = self.experts.shape
         size = len(self.load)
-        drawn = random_choices(people, k, size, draws, seed)
-        loads = np.stack([np.sort(np.bincount(experts.ravel(), minlength=size)) for experts in drawn])
-        return np.quantile(loads, 0.025, axis=0), np.quantile(loads, 0.975, axis=0), float((loads > 0).mean())
+        most = min(size, people * k)
+        draws = int(np.clip(MOST_LOADS // most, 20, draws))
+        loads = np.zeros((draws, most), np.int64)
+        for row, experts in zip(loads, random_choices(people, k, size, draws, seed), strict=True):
+            busy = np.sort(np.unique(experts, return_counts=True)[1])
+            row[most - len(busy) :] = busy
+        low, high = (np.pad(np.quantile(loads, share, axis=0), (size - most, 0)) for share in (0.025, 0.975))
+        return low, high, float((loads > 0).sum() / (draws * size))
 
     def summary(self) -> dict[str, float]:
         return {"used": round(self.used, 4), "entropy": round(self.entropy, 4), "gini": round(self.gini, 4)}

@@ -24,10 +24,10 @@ from elastic_core.models.contract import (  # noqa: E402
     open_stream,
     tracing,
 )
-from elastic_core.models.registry import MOST_PARAMETERS, build, model_class, names, outline, register  # noqa: E402
+from elastic_core.models.registry import MOST_BANK, MOST_PARAMETERS, build, model_class, names, outline, register  # noqa: E402
 
 __all__ = [
-    "MOST_PARAMETERS", "Encoded", "Met", "Pairs", "Recommender", "Retrieves", "Scorer", "Stream", "Streams", "Traces", "Variant",
-    "build", "can_retrieve", "can_stream", "check_data", "memory_of", "model_class", "names", "open_stream", "outline",
-    "register", "tracing",
+    "MOST_BANK", "MOST_PARAMETERS", "Encoded", "Met", "Pairs", "Recommender", "Retrieves", "Scorer", "Stream", "Streams",
+    "Traces", "Variant", "build", "can_retrieve", "can_stream", "check_data", "memory_of", "model_class", "names", "open_stream",
+    "outline", "register", "tracing",
 ]  # fmt: skip

@@ -228,6 +228,10 @@ class Retrieves(Recommender):
         """The experts `[K, d]` of the (first) memory."""
         raise NotImplementedError
 
+    def experts_at(self, experts: Tensor) -> Tensor:
+        """Some of them: numbers `[...]` → `[..., d]`, at no more cost than these."""
+        return self.expert_values()[experts]
+
     def stands_for(self, experts: Tensor) -> Tensor | None:
         """What these experts `[E]` would suggest by themselves: log-probabilities `[E, n_items + 1]`, column 0 means nothing.
 

@@ -120,8 +120,10 @@ class Elastic(WithMemory, Streams, Traces):
         if self.retrieves and self.config.balance_weight:
             auxiliary["balance"] = torch.stack([balance_penalty(r) for r in retrieved]).mean()
         if self.standing is not None and batch.targets is not None:
-            table = self.events.items.weight
-            summed["interest"] = self.standing.surprise(retrieved[0], batch.targets, self.expert_values(), table)
+            found, table = retrieved[0], self.events.items.weight
+            masses = self._masses(found)
+            assert masses is not None
+            summed["interest"] = self.standing.surprise(found, batch.targets, self._values(found), table, masses)
         return Encoded(self.norm(x), auxiliary, summed)
 
     def auxiliary_weights(self) -> dict[str, float]:

@@ -36,7 +36,7 @@ from elastic_core.data.catalog import Catalog
 from elastic_core.errors import InputError
 from elastic_core.layers import gated_slots
 from elastic_core.layers.embedding import EventEmbedding
-from elastic_core.layers.interest_memory import InterestMemory, Retrieved, SharedInterests, balance_penalty
+from elastic_core.layers.interest_memory import InterestMemory, Retrieved, balance_penalty
 from elastic_core.layers.padding import masked
 from elastic_core.layers.slot_layer import SlotLayer
 from elastic_core.layers.standing import Standing
@@ -121,7 +121,7 @@ class ElasticSlots(WithMemory, Streams, Traces):
             auxiliary["agreement"] = memory.agreement(content, real)
         if batch.targets is None or masses is None or self.standing is None or not self.config.interest_weight:
             return Encoded(states, auxiliary)
-        experts = self.expert_values() if self.retrieves else found.interests[0]
+        experts = self._values(found) if self.retrieves else found.interests[0][found.experts]
         surprise = self.standing.surprise(found, batch.targets, experts, self.events.items.weight, masses)
         return Encoded(states, auxiliary, {"interest": surprise})
 
@@ -135,8 +135,8 @@ class ElasticSlots(WithMemory, Streams, Traces):
         return self._last(batch, None, edit)
 
     def prepare(self) -> Judge:
-        """Works out once what every expert stands for."""
-        scorer, masses = self.scorer(), self._all_masses() if self.retrieves else None
+        """Works out once what every expert stands for; of a bank kept by rows, what the retrieved ones do, each time."""
+        scorer, masses = self.scorer(), self._all_masses() if self.retrieves and self.config.bank == "dense" else None
         return lambda batch: scorer(self._last(batch, masses), Met.by(batch))
 
     def scorer(self) -> Scorer:
@@ -270,26 +270,8 @@ class ElasticSlots(WithMemory, Streams, Traces):
         state = self._encode(batch, found, self._masses(found), 0, last=True)[:, -1]
         return self.scorer().split(state)[1][:, :k].exp()
 
-    def _values(self, found: Retrieved) -> Tensor:
-        """The experts as they are in the memory, without their gates: `[B, k, d]`."""
-        memory = self.memories[0]
-        if isinstance(memory, SharedInterests):
-            return found.interests
-        return memory.values(found.experts)  # type: ignore[operator]
-
     def _all_masses(self) -> Tensor | None:
         return None if self.standing is None else self.standing.masses(self.expert_values(), self.events.items.weight)
-
-    def _masses(self, found: Retrieved) -> Tensor | None:
-        """The normalisers of the retrieved experts' item distributions, `[B, k]`, by whichever way is shorter."""
-        if self.standing is None:
-            return None
-        values, table = self._values(found), self.events.items.weight
-        if not self.retrieves:
-            return self.standing.masses(values[:1], table).expand(len(values), -1)
-        if self.n_experts > found.experts.numel():
-            return self.standing.masses(values, table)
-        return self.standing.masses(self.expert_values(), table)[found.experts]
 
     def open_stream(self, room: int) -> "SlotStream":
         return SlotStream(self, room)

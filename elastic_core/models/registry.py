@@ -3,13 +3,19 @@
 from collections.abc import Callable
 from typing import TypeVar
 
+import torch
+
 from elastic_core.config import ModelConfig
 from elastic_core.data.catalog import Catalog
 from elastic_core.errors import InputError
+from elastic_core.layers.row_bank import row_banks
+from elastic_core.machine import memory_bytes
 from elastic_core.models.contract import Recommender
 from elastic_core.models.shapes import shapes_only
 
 MOST_PARAMETERS = 200_000_000  # and buffers: 0.8 GB of weights, 3.2 GB with gradients and the optimiser's two moments
+MOST_BANK = 2**30  # numbers in experts that are kept by rows: 16.8 million of width 64
+BANK_SHARE = 0.5  # of the machine's memory
 
 _models: dict[str, type[Recommender]] = {}
 R = TypeVar("R", bound=type[Recommender])
@@ -37,7 +43,8 @@ def build(config: ModelConfig, catalog: Catalog | int) -> Recommender:
 def outline(config: ModelConfig, catalog: Catalog | int) -> Recommender | None:
     """The model's shapes without its numbers, in milliseconds and no memory; None where only building it could tell.
 
-    Raises InputError with the number and the bound if it would hold more than MOST_PARAMETERS."""
+    Raises InputError with the number and the bound if it would hold more than MOST_PARAMETERS, or more than MOST_BANK in experts
+    that are kept by rows."""
     known = Catalog.numbered(catalog) if isinstance(catalog, int) else catalog
     kind = model_class(config.name)
     if not kind.objective:
@@ -54,6 +61,10 @@ def outline(config: ModelConfig, catalog: Catalog | int) -> Recommender | None:
         raise InputError(
             f"this model would have {numbers:,} parameters for {known.n_items:,} items; at most {MOST_PARAMETERS:,} are allowed"
         )
+    bank = sum(table.weight.numel() for table in row_banks(found).values())
+    most = min(MOST_BANK, int(BANK_SHARE * memory_bytes(torch.device("cpu"))) // 4)
+    if bank > most:
+        raise InputError(f"this model would have {bank:,} numbers in its experts; at most {most:,} are allowed on this machine")
     return found
 
 

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from elastic_core.config import ModelConfig, Within
 from elastic_core.errors import InputError
-from elastic_core.layers.interest_memory import InterestMemory, QueriedMemory, SharedInterests
+from elastic_core.layers.interest_memory import InterestMemory, QueriedMemory, Retrieved, SharedInterests
 from elastic_core.layers.standing import Standing
 from elastic_core.layers.voting import VotingMemory
 from elastic_core.models.contract import Retrieves
@@ -29,9 +29,16 @@ class MemoryConfig(ModelConfig):
     expansion: Annotated[int, Within(1, 16)] = 1
     balance_weight: Annotated[float, Within(0, 1_000)] = 0.3  # of the auxiliary loss that spreads what is asked over the sub-keys
     interest_weight: Annotated[float, Within(0, 1_000)] = 0.0  # of the loss that asks experts to stand for items
+    bank: Literal["dense", "rows"] = "dense"  # ours: `rows` touches only the experts a step retrieved; from some 30,000 on
+    bank_rate: Annotated[float, Within(0, 1e9)] = 0.0  # learning rate of those rows; 0: train.learning_rate
+    revive: bool = False  # ours: after an epoch, sub-keys that no retrieval met move to what somebody asks (bank rows)
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.bank == "rows" and self.query == "votes":
+            raise InputError("model.bank = rows needs model.query = network or mean: votes are counted for every expert there is")
+        if self.revive and (self.bank, self.memory) != ("rows", "shared"):
+            raise InputError("model.revive needs model.bank = rows and model.memory = shared")
         if self.k > self.side**2:
             raise InputError(f"model.k must lie in 1 … side² = {self.side**2}, not {self.k}")
 
@@ -47,7 +54,7 @@ def interest_memory(config: MemoryConfig) -> InterestMemory | SharedInterests:
         )  # fmt: skip
     return QueriedMemory(
         config.length, config.width, config.heads, config.side, config.k, norm=norm, scores=scores, gate=gate,
-        query=config.query, stride=config.stride, window=config.window or None,
+        query=config.query, stride=config.stride, window=config.window or None, rows=config.bank == "rows", rate=config.bank_rate,
     )  # fmt: skip
 
 
@@ -62,11 +69,30 @@ class WithMemory(Retrieves):
         memory = self.memories[0]
         return memory.values.weight if isinstance(memory, InterestMemory) else torch.zeros(0, self.config.width)
 
+    def experts_at(self, experts: Tensor) -> Tensor:
+        memory = self.memories[0]
+        return memory.values(experts) if isinstance(memory, InterestMemory) else self.expert_values()[experts]
+
     @torch.no_grad()
     def stands_for(self, experts: Tensor) -> Tensor | None:
         if self.standing is None or not self.retrieves:
             return None
-        return self.standing.log_probabilities(self.expert_values()[experts], self.scorer().table)
+        return self.standing.log_probabilities(self.experts_at(experts), self.scorer().table)
+
+    def _values(self, found: Retrieved) -> Tensor:
+        """The experts as they are in the memory, without their gates: `[B, k, d]`."""
+        return found.interests if isinstance(self.memories[0], SharedInterests) else self.experts_at(found.experts)
+
+    def _masses(self, found: Retrieved) -> Tensor | None:
+        """The normalisers of the retrieved experts' item distributions, `[B, k]`, by whichever way is shorter."""
+        if self.standing is None:
+            return None
+        values, table = self._values(found), self.scorer().table
+        if not self.retrieves:
+            return self.standing.masses(values[:1], table).expand(len(values), -1)
+        if self.config.bank == "rows" or self.n_experts > found.experts.numel():
+            return self.standing.masses(values, table)
+        return self.standing.masses(self.expert_values(), table)[found.experts]
 
     def kept_per_event(self, columns: int) -> int:
         return super().kept_per_event(columns) + self.config.heads * 34 * (self.config.width + self.config.k)

@@ -1,6 +1,7 @@
 """What a training would take of the machine's memory, from formulas: asked before the first step, and nothing is tried out.
 
     weights       parameters x (weight, gradient, two moments[, running average])
+                  + experts kept by rows x (width x (weight[, running average]) + two numbers), and once more to judge the best
     the step      rows x columns x layers x what a layer keeps of an event for the backward pass (`kept_per_event`)
     the scores    of the step's targets against the catalogue or the negatives, three copies; or of those who are judged
 
@@ -19,6 +20,7 @@ from elastic_core.data import Dataset
 from elastic_core.data.batches import needed_columns
 from elastic_core.disk import size
 from elastic_core.errors import InputError
+from elastic_core.layers.row_bank import row_banks
 from elastic_core.machine import memory_bytes
 from elastic_core.models import Recommender
 from elastic_core.objectives import Objective
@@ -45,13 +47,15 @@ def price(config: RunConfig, model: Recommender, objective: Objective, dataset: 
     """Of training this model on these data."""
     settings, train = config.model, config.train
     parameters = sum(parameter.numel() for parameter in model.parameters())
+    tables = [bank.weight for bank in row_banks(model).values()]
+    banks = sum(table.numel() * (3 if train.ema_decay else 2) + 2 * len(table) for table in tables)
     steps, targets = objective.size(train.batch)
     rows = math.ceil(len(objective.rows(np.random.default_rng(0)).users) / steps)
     columns = needed_columns(dataset.histories.lengths, settings.length)
     items = dataset.catalog.n_items + 1
     against = items if config.objective.loss == "full" else config.objective.negatives
     return Price(
-        FLOAT * parameters * (5 if train.ema_decay else 4),
+        FLOAT * (parameters * (5 if train.ema_decay else 4) + banks),
         FLOAT * rows * columns * settings.layers * model.kept_per_event(columns),
         FLOAT * max(3 * math.ceil(targets) * against, min(JUDGED, 6 * len(dataset.histories.lengths)) * items),
     )
@@ -64,5 +68,5 @@ def check(config: RunConfig, model: Recommender, objective: Objective, dataset: 
         parts = f"{size(found.weights)} of weights, {size(found.step)} of a step, {size(found.scores)} of scores"
         raise InputError(
             f"this training would take about {size(found.total)} of memory ({parts}); at most {size(most)} are allowed here: "
-            f"try a smaller train.batch, model.length or model.width"
+            f"try a smaller train.batch, model.length{', model.side' if row_banks(model) else ''} or model.width"
         )

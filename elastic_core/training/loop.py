@@ -21,6 +21,7 @@ from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.evaluation.evaluate import evaluate
 from elastic_core.machine import find_device
+from elastic_core.memory import whole
 from elastic_core.runs import RESUME, Run
 from elastic_core.training import budget, resuming
 from elastic_core.training.recorder import OnEvent, Recorder
@@ -53,6 +54,8 @@ class Loop:
         if self.model.trained:
             objectives.check(config.objective.name, self.model)
         models.check_data(self.model, dataset)
+        if config.train.snapshots and (reason := whole.too_many(self.model)):
+            raise InputError(f"train.snapshots keeps every expert after every epoch, but {reason}")
         self.model.to(self.device)
         self.epoch, self.step, self.seconds = 0, 0, 0.0
         self.best, self.best_epoch = -math.inf, 0
@@ -81,6 +84,8 @@ class Loop:
     def _learn(self, resume: dict[str, Any] | None) -> None:
         objective = objectives.build(self.config.objective, self.dataset, self.config.model.length)
         budget.check(self.config, self.model, objective, self.dataset, self.device)
+        if resume is not None:
+            self.run.load_bank(self.model)
         self.learner = Learner(self.model, objective, self.config.train, self.device)
         if resume is not None:
             self._check(resume, self.learner)
@@ -100,11 +105,12 @@ class Loop:
             ]
             if valid[SELECTION] > self.best:
                 self.best, self.best_epoch = valid[SELECTION], self.epoch
-                self.run.save_weights(judged)
+                self.run.save_weights(judged, self.learner.rows.known())
             self.seconds += time.monotonic() - began
             scores = {name: round(value, 6) for name, value in valid.items()}
             row = {"epoch": self.epoch, "step": self.step} | row | {"seconds": round(self.seconds, 2), "valid": scores}
-            self.recorder.epoch(row, judged)
+            self.recorder.epoch(row | self.learner.usage(), judged)
+            self.learner.revive(self.dataset, self.epoch)
             if self.epoch - self.best_epoch >= self.config.train.patience:
                 self.stopped = f"no better validation {SELECTION} in {self.config.train.patience} epochs"
             self.run.save_resume({name: getattr(self, name) for name in PROGRESS} | self.learner.state())

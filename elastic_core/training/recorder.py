@@ -15,6 +15,7 @@ from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.evaluation.candidates import PROTOCOLS
 from elastic_core.evaluation.evaluate import evaluate
+from elastic_core.layers.row_bank import learned_numbers
 from elastic_core.machine import commit, device_name
 from elastic_core.memory.routing import routing
 from elastic_core.models import Recommender, can_retrieve
@@ -46,6 +47,7 @@ class Recorder:
     def start(self, model: Recommender, device: torch.device) -> None:
         """A fresh attempt: what an earlier one left half-done does not count."""
         self.run.start(self.config, self.dataset)
+        self.run.save_bank(model)
         self.emit(
             {
                 "event": "start",
@@ -57,7 +59,7 @@ class Recorder:
                 "seed": self.config.train.seed,
                 "data": self.dataset.label,
                 "data_hash": self.dataset.hash,
-                "parameters": sum(p.numel() for p in model.parameters()),
+                "parameters": learned_numbers(model),
             }
         )
 

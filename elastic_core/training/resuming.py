@@ -9,7 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from elastic_core.bank_files import LARGEST, unfit
 from elastic_core.errors import InputError
+from elastic_core.layers.row_bank import small_state
+from elastic_core.training.rows import RowLearner
 from elastic_core.training.step import Learner
 
 PROGRESS = ("epoch", "step", "seconds", "best", "best_epoch", "stopped")
@@ -38,10 +41,37 @@ def _progress(kept: dict[str, Any], epochs: int) -> str:
 
 
 def _learned(kept: dict[str, Any], learner: Learner) -> str:
-    wrong = _alike(kept.get("model"), learner.model.state_dict())
+    wrong = _alike(kept.get("model"), small_state(learner.model))
     if not wrong and learner.average is not None:
-        wrong = _alike(kept.get("average"), learner.average.state_dict())
-    return wrong or _optimizer(kept.get("optimizer"), learner.optimizer)
+        wrong = _alike(kept.get("average"), small_state(learner.average))
+    return wrong or _optimizer(kept.get("optimizer"), learner.optimizer) or _rows(kept.get("rows"), learner.rows)
+
+
+def _rows(found: Any, learner: RowLearner) -> str:
+    """Of every bank, rows that exist, and for each a number that is none below zero and a step that was taken."""
+    if not learner.banks:
+        return ""
+    steps, banks = (found.get("steps"), found.get("banks")) if isinstance(found, dict) else (None, None)
+    if type(steps) is not int or not 0 <= steps < 2**31 or not isinstance(banks, dict) or set(banks) != set(learner.banks):
+        return "it holds other banks"
+    for name, kept in learner.kept.items():
+        state, numbers = banks[name], None
+        if isinstance(state, dict):
+            numbers = state.get("numbers")
+            wrong = unfit(kept.bank, numbers, state.get("rows"))
+            if not wrong and kept.average is not None:
+                wrong = unfit(kept.average, numbers, state.get("average"))
+            if wrong:
+                return wrong
+        if not isinstance(state, dict) or not isinstance(numbers, Tensor):
+            return "it holds other banks"
+        for key, zeros, most in (("squares", kept.squares, LARGEST), ("counted", kept.counted, steps)):
+            values = state.get(key)
+            if not isinstance(values, Tensor) or not _fits(values, zeros.new_zeros(len(numbers))):
+                return f"{key} of {name} does not fit"
+            if len(values) and not (values.min() >= 0 and values.max() <= most):
+                return f"{key} of {name} does not fit"
+    return ""
 
 
 def _alike(found: Any, wanted: dict[str, Any]) -> str:

@@ -15,8 +15,11 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from elastic_core.config import TrainConfig
 from elastic_core.data import Dataset
 from elastic_core.data.batches import Batch, reading_batch
+from elastic_core.layers.row_bank import load_small, small_state
 from elastic_core.models import Recommender
 from elastic_core.objectives import Objective
+from elastic_core.training.revival import Met
+from elastic_core.training.rows import RowLearner
 
 CALIBRATE_EVERY = 10  # steps between two looks at histories as they are served
 CALIBRATE_ROWS, CALIBRATE_RATE = 256, 0.2
@@ -41,18 +44,25 @@ class Learner:
         kind = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[train.optimizer]
         self.optimizer = kind(model.parameter_groups(), lr=train.learning_rate, weight_decay=train.weight_decay)
         self.average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(train.ema_decay)) if train.ema_decay else None
+        self.rows = RowLearner(model, self.average and self.average.module, train.learning_rate, train.ema_decay)
+        self.met = Met(model) if getattr(model.config, "revive", False) else None
 
     def step(self, batch: Batch) -> Learned:
         """Learns from one batch, which lies on the model's device. The total is NaN if it diverged."""
         weights = self.model.auxiliary_weights()
-        with precision(self.device, self.train.precision):
+        with precision(self.device, self.train.precision), self.rows.recorded() as looked_up:
             loss = self.objective.loss(self.model, batch)
         self.optimizer.zero_grad(set_to_none=True)
         sides = [weights[name] * value for name, value in loss.auxiliary.items()]
         summed = [weights[name] * value for name, value in loss.summed.items()]
         ((loss.total + sum(summed)) / self.targets_per_step + sum(sides)).backward()
-        torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.train.max_grad_norm)
+        touched = self.rows.summed(looked_up)
+        clipped = [*self.model.parameters(), *(found.standing_in for found in touched.values())]
+        torch.nn.utils.clip_grad_norm_(clipped, self.train.max_grad_norm)
         self.optimizer.step()
+        self.rows.step(touched)
+        if self.met is not None:
+            self.met.add(touched)
         if self.average is not None:
             self.average.update_parameters(self.model)
         auxiliary = {name: float(value.detach()) for name, value in loss.auxiliary.items()}
@@ -70,6 +80,7 @@ class Learner:
 
     def judged(self, dataset: Dataset) -> Recommender:
         """The weights that validation sees and the run keeps, with statistics of their own: the average, where there is one."""
+        self.rows.follow()
         model = self.model if self.average is None else self.average.module
         assert isinstance(model, Recommender)
         everybody = np.arange(dataset.histories.n_users)
@@ -80,15 +91,33 @@ class Learner:
             model.calibrate(_served(dataset, chunk, model.length).to(self.device), rate)
         return model
 
+    def usage(self) -> dict[str, int]:
+        """For the log of an epoch: how many sub-keys no retrieval met, where they are revived."""
+        return {} if self.met is None else {"unmet": self.met.unmet}
+
+    def revive(self, dataset: Dataset, epoch: int) -> int:
+        """After an epoch: moves sub-keys that no retrieval met to what random people's histories ask. How many were moved."""
+        if self.met is None:
+            return 0
+        rng = np.random.default_rng([self.train.seed, epoch, 1])
+        users = rng.choice(dataset.histories.n_users, min(CALIBRATE_ROWS, dataset.histories.n_users), replace=False)
+        served = _served(dataset, users, self.model.length).to(self.device)
+        return self.met.revive(served, self.optimizer, self.average and self.average.module, rng)
+
     def state(self) -> dict[str, Any]:
-        kept = {"model": self.model.state_dict(), "optimizer": self.optimizer.state_dict()}
-        return kept | ({"average": self.average.state_dict()} if self.average is not None else {})
+        """All that was learned: of banks the rows that were ever changed, of everything else the whole."""
+        kept = {"model": small_state(self.model), "optimizer": self.optimizer.state_dict()}
+        kept |= {"average": small_state(self.average)} if self.average is not None else {}
+        return kept | ({"rows": self.rows.state()} if self.rows.banks else {})
 
     def restore(self, kept: dict[str, Any]) -> None:
-        self.model.load_state_dict(kept["model"])
+        """Banks must be what they were before the first step."""
+        load_small(self.model, kept["model"])
         self.optimizer.load_state_dict(kept["optimizer"])
         if self.average is not None:
-            self.average.load_state_dict(kept["average"])
+            load_small(self.average, kept["average"])
+        if self.rows.banks:
+            self.rows.restore(kept["rows"])
 
 
 def precision(device: torch.device, name: str) -> contextlib.AbstractContextManager[Any]:

@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from elastic_core.services.person import inspect
 from pages.experts import acts, answers, head, meaning, meeting, table, turning
 from pages.frame import shell
 from pages.kit import view
@@ -36,6 +37,11 @@ now = shell.context()
 if not now.model.retrieves:
     st.title("What does one expert stand for, and does it matter?", anchor=False)
     st.info("This run has no interest memory, so it has no experts. Choose an ELASTIC run on the left to see some.")
+    view.foot("python -m elastic_core evaluate", now.run.name)
+    st.stop()
+if reason := inspect.too_many(now.model):
+    st.title("What does one expert stand for, and does it matter?", anchor=False)
+    st.info(reason)
     view.foot("python -m elastic_core evaluate", now.run.name)
     st.stop()
 of = answers.subject(now.run, now.model, now.dataset, now.split)

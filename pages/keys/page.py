@@ -4,6 +4,7 @@ import streamlit as st
 
 from elastic_core.services.keys import search
 from elastic_core.services.keys.search import Lesson
+from elastic_core.services.person import inspect
 from pages.frame import shell
 from pages.keys import checks, steps
 from pages.keys.steps import Scene
@@ -25,7 +26,7 @@ def draw_another() -> None:
 
 def controls() -> tuple[str, Lesson]:
     """Whose query, how many experts, how large a memory."""
-    sources = [OWN, RANDOM, SLIDERS] if now.model.retrieves else [RANDOM, SLIDERS]
+    sources = [OWN, RANDOM, SLIDERS] if now.model.retrieves and not inspect.too_many(now.model) else [RANDOM, SLIDERS]
     with st.container(horizontal=True, vertical_alignment="bottom"):
         source = one_of("Query", sources, key=SOURCE, width="content")
         if source == RANDOM:
@@ -51,6 +52,8 @@ def controls() -> tuple[str, Lesson]:
 st.title("How can a few comparisons find the best experts, exactly?")
 if not now.model.retrieves:
     st.info("This run has no interest memory, so query and keys below are random. Choose an ELASTIC run for your person’s own.")
+if reason := inspect.too_many(now.model):
+    st.info(f"{reason} Here, query and keys below are random.")
 intro = st.empty()
 whose, lesson = controls()
 intro.markdown(

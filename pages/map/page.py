@@ -176,6 +176,10 @@ if not inspect.memory_size(now.model):
     st.info("This run has no interest memory, so there is no map to draw. Choose an ELASTIC run on the left.")
     view.foot("python -m elastic_core evaluate", now.run.name)
     st.stop()
+if reason := inspect.too_many(now.model):
+    st.info(reason)
+    view.foot("python -m elastic_core evaluate", now.run.name)
+    st.stop()
 st.write(
     f"Each mark is one of the {inspect.memory_size(now.model):,} experts, a row of {now.model.config.width} numbers laid flat. "
     "Marks that lie together hold similar numbers, as far as two dimensions can show it."

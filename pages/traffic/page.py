@@ -169,6 +169,10 @@ if not memory:
     st.info("This run has no interest memory, so there is no traffic to show. Choose an ELASTIC run on the left.")
     view.foot("python -m elastic_core evaluate", now.run.name)
     st.stop()
+if reason := inspect.too_many(now.model):
+    st.info(reason)
+    view.foot("python -m elastic_core evaluate", now.run.name)
+    st.stop()
 st.write(
     f"Every history summons a few of the {memory:,} experts. Here everybody’s are counted: who is hot, who is dead, and what a "
     "router that picks at random would give."

@@ -38,6 +38,9 @@ HELP = {
     "objective.prefixes_per_user": "Random prefixes a person and epoch (objective last); 0 = every prefix.",
     "objective.negatives": "Items a step is held against, if not all of them (loss sampled).",
     "train.minutes": "Wall-clock budget; 0 = none.",
+    "model.bank": "How experts are kept: dense, or by rows, where a step touches only those it retrieved (from some 30,000 on).",
+    "model.bank_rate": "Learning rate of experts kept by rows; 0 = the training's.",
+    "model.revive": "After an epoch, sub-keys that nobody met move to what somebody asks (experts kept by rows).",
     "model.balance_weight": "Weight of the term that keeps the memory evenly used.",
     "train.patience": "Stops after so many epochs without a better validation.",
 }

@@ -228,7 +228,7 @@ def swap(
     users, ranks = summoning(traffic, expert, most)
     before = before or judged(model, dataset, users, split)
     free = np.flatnonzero(~(traffic.experts[users] == other).any(1))
-    value = memory_of(model).expert_values()[other]
+    value = memory_of(model).experts_at(torch.tensor(other))
     after = judged(model, dataset, users[free], split, lambda rows: replace(ranks[free[rows]], other, value))
     return Effect(f"expert {other} in its place", users[free], before.of(free), after)
 

@@ -96,7 +96,7 @@ def _direct(
 
         return stood
     roads = _roads(model, dataset, users, ranks, split)
-    return None if roads is None else lambda experts: _project(model, roads, memory.expert_values()[experts])
+    return None if roads is None else lambda experts: _project(model, roads, memory.experts_at(experts))
 
 
 class Alone(NamedTuple):

@@ -54,7 +54,7 @@ def turns(model: Recommender, factors: np.ndarray, lent: np.ndarray) -> Edit:
     the place and the gate of the row's weakest first."""
     rows = torch.from_numpy(np.flatnonzero(lent >= 0))
     numbers = torch.from_numpy(np.asarray(lent, np.int64))[rows]
-    values = memory_of(model).expert_values().detach()[numbers]
+    values = memory_of(model).experts_at(numbers).detach()
 
     def edit(found: Retrieved) -> Retrieved:
         interests, experts = found.interests.clone(), found.experts.clone()

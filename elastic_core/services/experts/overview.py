@@ -19,6 +19,7 @@ from elastic_core.data.histories import Split
 from elastic_core.data.truth import NOISE
 from elastic_core.errors import InputError
 from elastic_core.layers.product_keys import top_pairs
+from elastic_core.memory import whole
 from elastic_core.memory.gauges import genre_shares
 from elastic_core.memory.recovery import event_truth
 from elastic_core.memory.routing import Routing, band, status
@@ -147,9 +148,10 @@ def held_out_labels(found: Survey, seed: int = 0, shuffles: int = 20) -> HeldOut
 
 @torch.inference_mode()
 def survey(model: Recommender, dataset: Dataset, traffic: Routing, split: Split = "test") -> Survey:
-    """One pass over everybody. Raises InputError for a model without an interest memory."""
+    """One pass over everybody. Raises InputError for a model without an interest memory, or with too many experts."""
     if not model.retrieves:
         raise InputError("this run has no interest memory, so it has no experts")
+    whole.check(model)
     genres, holds = dataset.catalog.genre_table
     table, ends = torch.from_numpy(holds), dataset.ends(split)
     k, traced = traffic.experts.shape[1], model.traces

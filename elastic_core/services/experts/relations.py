@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import torch
 
+from elastic_core.memory import whole
 from elastic_core.memory.routing import Routing
 from elastic_core.models import Recommender, memory_of
 from elastic_core.runs import Run
@@ -12,7 +13,8 @@ from elastic_core.services.traffic import over_time
 
 
 def _vectors(model: Recommender) -> np.ndarray:
-    """The experts' vectors at length one, [K, d]."""
+    """The experts' vectors at length one, [K, d]. Raises InputError where there are too many."""
+    whole.check(model)
     values = memory_of(model).expert_values().detach().float()
     return torch.nn.functional.normalize(values, dim=-1).numpy()
 

@@ -19,6 +19,7 @@ import numpy as np
 
 from elastic_core.disk import write_text
 from elastic_core.errors import InputError
+from elastic_core.memory import whole
 from elastic_core.models import memory_of, model_class
 from elastic_core.runs import Run, list_runs
 from elastic_core.services.map import layouts
@@ -92,10 +93,11 @@ def compute(
 
 
 def values_of(run: Run) -> np.ndarray:
-    """The value table of a run's first memory, `[K, d]`. Raises InputError where there is none."""
+    """The value table of a run's first memory, `[K, d]`. Raises InputError where there is none, or one of too many experts."""
     model = run.model() if model_class(run.config.model.name).objective else None
     if model is None or not model.retrieves:
         raise InputError(f"{run.name} has no interest memory")
+    whole.check(model)
     return np.asarray(memory_of(model).expert_values().detach().numpy(), dtype=np.float32)
 
 

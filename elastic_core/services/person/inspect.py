@@ -13,6 +13,7 @@ from elastic_core.data.batches import history_batch, reading_batch
 from elastic_core.data.histories import Split
 from elastic_core.errors import InputError
 from elastic_core.layers.interest_memory import Retrieved
+from elastic_core.memory import whole
 from elastic_core.memory.routing import Routing, routing
 from elastic_core.models import Recommender, can_retrieve, memory_of
 from elastic_core.services.person.names import split_year as split_year
@@ -257,6 +258,12 @@ def _effect(dataset: Dataset, with_it: Answer, without_it: Answer, top: int) -> 
 def memory_size(model: Recommender) -> int:
     """How many experts a model retrieves from; 0 for a model without a memory."""
     return model.n_experts if can_retrieve(model) else 0
+
+
+def too_many(model: Recommender) -> str:
+    """Why a screen does not show every expert of this model, a sentence; nothing if it does."""
+    reason = whole.too_many(model)
+    return f"{reason[:1].upper()}{reason[1:]}. Person, journey and recommendations work as with any other." if reason else ""
 
 
 def people_of(traffic: Routing, expert: int, top: int = 5) -> pd.DataFrame:

@@ -14,6 +14,7 @@ from elastic_core.data import Dataset
 from elastic_core.data.histories import Split
 from elastic_core.evaluation import verdict
 from elastic_core.evaluation.compare import Comparison
+from elastic_core.memory import whole
 from elastic_core.memory.routing import Routing, band
 from elastic_core.models import Recommender, memory_of
 from elastic_core.runs import Run, list_runs
@@ -142,6 +143,7 @@ def better(asked: Asked, found: Comparison, other: str) -> Answer:
 
 def map_keeps(asked: Asked) -> Answer:
     """How many of an expert's nearest neighbours does the flat map keep? Counted as the map's own page counts them."""
+    whole.check(asked.model)
     values = memory_of(asked.model).expert_values().numpy()
     judged = min(len(values), trust.MOST)
     count = trust.neighbours(judged)

@@ -1,8 +1,8 @@
 """How long would this training take here? A few real steps on a fresh model, timed, before anything is started.
 
 The whole run costs about  min(budget, epochs x (steps x step + validation)) + one truncated epoch's validation + test.
-Memory counts weights, gradients and two moments of the optimiser (4 x parameters x 4 bytes), what the backward pass of one
-step keeps, and the process itself.
+Memory counts weights, gradients and two moments of the optimiser (4 x parameters x 4 bytes; 3 x where experts are kept by rows),
+what the backward pass of one step keeps, and the process itself.
 """
 
 import time
@@ -17,6 +17,7 @@ from elastic_core.config import RunConfig
 from elastic_core.data import Catalog, Dataset
 from elastic_core.data.batches import Batch, reading_batch
 from elastic_core.errors import InputError
+from elastic_core.layers.row_bank import learned_numbers, row_banks
 from elastic_core.services import public
 from elastic_core.training import budget
 from elastic_core.training.step import Learner
@@ -81,14 +82,15 @@ def estimate(config: RunConfig, dataset: Dataset) -> Estimate:
 def parameters(config: RunConfig, catalog: Catalog | int) -> int:
     """Of a fresh model. Raises InputError for settings that cannot work."""
     with torch.random.fork_rng(devices=[]):
-        return sum(p.numel() for p in models.build(config.model, catalog).parameters())
+        return learned_numbers(models.outline(config.model, catalog) or models.build(config.model, catalog))
 
 
 def _probe(config: RunConfig, dataset: Dataset, began: float) -> Estimate:
     train = config.train
     model = models.build(config.model, dataset.catalog)
-    count = sum(p.numel() for p in model.parameters())
-    memory, step, steps = 4 * 4 * count / 1e6 + PROCESS_MB, 0.0, 0
+    count = learned_numbers(model)
+    by_rows = sum(bank.weight.numel() for bank in row_banks(model).values())
+    memory, step, steps = (4 * 4 * (count - by_rows) + 4 * 3 * by_rows) / 1e6 + PROCESS_MB, 0.0, 0
     if model.trained:
         objectives.check(config.objective.name, model)
         models.check_data(model, dataset)

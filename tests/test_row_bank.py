@@ -1,0 +1,316 @@
+"""Experts kept by rows: the same learning as over the whole table, nothing of the table's size in a step or on disk, no loss."""
+
+import dataclasses
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from elastic_core import bank_files, disk, models, objectives, recipes
+from elastic_core.bench.timing import peak_bytes
+from elastic_core.config import RunConfig
+from elastic_core.data import Dataset, load
+from elastic_core.errors import InputError
+from elastic_core.layers.interest_memory import InterestMemory
+from elastic_core.layers.row_bank import RowBank, learned_numbers, row_banks
+from elastic_core.memory import whole
+from elastic_core.models import memory_of
+from elastic_core.models.elastic import ElasticConfig
+from elastic_core.runs import RESUME, WEIGHTS, Run
+from elastic_core.services.experts.overview import survey
+from elastic_core.training import budget, train
+from elastic_core.training.rows import EPS
+from elastic_core.training.step import Learner
+
+WORLD = ("users=40", "items=40", "interests=4", "mean_length=12", "max_length=24")
+SMALL = ("length=8", "width=8", "side=6", "k=2", "bank=rows", "bank_rate=0.05", "revive=true")
+BASE = recipes.toy().override("train.epochs=3", "train.ema_decay=0.9", *(f"data.planted.{x}" for x in WORLD))
+CONFIG = BASE.override(*(f"model.{x}" for x in SMALL))
+BANK = "memories.0.values"
+
+
+@pytest.fixture(scope="module")
+def world() -> Dataset:
+    return load(CONFIG.data)
+
+
+def learner_of(config: RunConfig, world: Dataset, double: bool = False) -> Learner:
+    torch.manual_seed(0)
+    model = models.build(config.model, world.catalog)
+    objective = objectives.build(config.objective, world, config.model.length)
+    return Learner(model.double() if double else model, objective, config.train, torch.device("cpu"))
+
+
+# --- the step --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        ("model.interest_weight=0.5", "train.max_grad_norm=0.05"),
+        ("model.memory=per-layer", "model.layers=2"),
+        ("model.name=elastic-slots", "model.query=mean"),
+    ],
+)
+def test_a_step_by_rows_is_the_same_rule_over_the_whole_table(
+    world: Dataset, settings: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The twin has its experts as a parameter, one gradient for all rows, one norm, and averages that take every step."""
+    monkeypatch.setattr(torch.Tensor, "float", torch.Tensor.double)  # the losses are float32 whatever the weights are, and Adam
+    monkeypatch.setattr(torch, "float32", torch.float64)  # makes steps of a whole rate out of a rounding
+    named = [x for x in settings if "name" in x]
+    config = BASE.override(
+        *named, "model.dropout=0", *(x for x in settings if x not in named), *(f"model.{x}" for x in SMALL[:-1])
+    )
+    ours, train_ = learner_of(config, world, double=True), config.train
+    twin = models.build(dataclasses.replace(config.model, bank="dense", revive=False), world.catalog).double()
+    twin.load_state_dict(ours.model.state_dict())
+    tables = {name: module.values.weight for name, module in twin.named_modules() if isinstance(module, InterestMemory)}
+    rest = [p for p in twin.parameters() if not any(p is table for table in tables.values())]
+    adam = torch.optim.Adam(rest, lr=train_.learning_rate, weight_decay=train_.weight_decay)
+    squares = {name: torch.zeros(len(table), dtype=torch.float64) for name, table in tables.items()}
+    averages: dict[str, torch.Tensor] = {}
+    weights = twin.auxiliary_weights()
+    ours.model.train()
+    twin.train()
+    for epoch in range(2):
+        for batch in ours.objective.epoch(epoch, 0, train_.batch):
+            ours.step(batch)
+            loss = ours.objective.loss(twin, batch)
+            twin.zero_grad()
+            summed = sum(weights[name] * value for name, value in loss.summed.items())
+            ((loss.total + summed) / ours.targets_per_step + sum(weights[n] * v for n, v in loss.auxiliary.items())).backward()
+            torch.nn.utils.clip_grad_norm_(twin.parameters(), train_.max_grad_norm)
+            adam.step()
+            with torch.no_grad():
+                for name, table in tables.items():
+                    assert table.grad is not None
+                    squares[name] += table.grad.square().mean(1)
+                    table -= 0.05 * table.grad / (squares[name].sqrt() + EPS).unsqueeze(1)
+                for key, value in twin.state_dict().items():
+                    averages[key] = averages[key].lerp(value, 0.1) if key in averages else value.clone()
+    ours.rows.follow()
+    assert ours.average is not None
+    kept = ours.average.module.state_dict()
+    for key, value in twin.state_dict().items():
+        assert torch.allclose(ours.model.state_dict()[key], value, rtol=1e-9, atol=1e-10), key
+        if value.is_floating_point() and key in dict(twin.named_parameters()):
+            assert torch.allclose(kept[key], averages[key], rtol=1e-9, atol=1e-10), f"average of {key}"
+
+
+def test_a_step_makes_nothing_of_the_memory_s_size(world: Dataset) -> None:
+    config = CONFIG.override("model.side=1024")
+    learner = learner_of(config, world)
+    learner.model.train()
+    batch = next(iter(learner.objective.epoch(0, 0, 8)))
+    learner.step(batch)
+    bank = row_banks(learner.model)[BANK]
+    before, known = bank.weight.clone(), learner.rows.kept[BANK].known()
+    assert peak_bytes(lambda: learner.step(batch), torch.device("cpu")) < 1024**2, "a byte for every expert is too much"
+    moved = (bank.weight != before).any(1).nonzero().squeeze(1)
+    both = torch.cat([known, learner.rows.kept[BANK].known()]).unique()
+    assert len(moved) and torch.isin(moved, both).all() and len(both) <= 4 * len(batch.items) * config.model.k  # type: ignore[attr-defined]
+
+
+def test_sub_keys_that_nobody_meets_are_moved_to_what_people_ask(world: Dataset) -> None:
+    learner = learner_of(CONFIG.override("model.side=32"), world)
+    memory = learner.model.memories[0]  # type: ignore[index]
+    assert isinstance(memory, InterestMemory) and learner.met is not None and learner.average is not None
+    with torch.no_grad():  # all of one direction but four: nobody is nearest to them
+        memory.keys.sub_keys[:, 4:] = -memory.keys.sub_keys[:, :1] * 1e-3 - 1e-3
+    learner.model.train()
+    for i, batch in enumerate(learner.objective.epoch(0, 0, 32)):
+        learner.calibrate(world, 0, i)
+        learner.step(batch)
+    known = learner.rows.kept[BANK].known()
+    expected = torch.stack([torch.isin(torch.arange(32), met) for met in (known // 32, known % 32)])
+    assert torch.equal(learner.met.met, expected)
+    unmet, before = ~learner.met.met, memory.keys.sub_keys.detach().clone()
+    assert learner.usage() == {"unmet": int(unmet.sum())} and unmet.sum() > 10
+    moved = learner.revive(world, 0)
+    changed = (memory.keys.sub_keys != before).any(-1)
+    assert moved == changed.sum() == unmet.sum() and torch.equal(changed, unmet)
+    average = learner.average.module.memories[0].keys.sub_keys  # type: ignore[union-attr, index]
+    assert torch.equal(average[changed], memory.keys.sub_keys[changed])
+    moments = learner.optimizer.state[memory.keys.sub_keys]
+    assert not moments["exp_avg"][changed].any() and moments["exp_avg"][~changed].any() and not learner.met.met.any()
+    for i, batch in enumerate(learner.objective.epoch(1, 0, 32)):
+        learner.calibrate(world, 1, i)
+        learner.step(batch)
+    assert learner.usage()["unmet"] < unmet.sum() / 2
+
+
+# --- the files -------------------------------------------------------------------------------------------------------
+
+
+def numbers(run: Run) -> Any:
+    rows = [{k: v for k, v in row.items() if k != "seconds"} for row in run.events("epoch") + run.events("test")]
+    return rows, (run.path / WEIGHTS).read_bytes(), (run.path / bank_files.FILE).read_bytes()
+
+
+@pytest.fixture(scope="module")
+def trained(world: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return train(CONFIG, world, tmp_path_factory.mktemp("rows") / "whole")
+
+
+class Dies(BaseException):
+    pass
+
+
+def dying(monkeypatch: pytest.MonkeyPatch, moment: int) -> None:
+    """The process ends just before the n-th write of a file or a row."""
+    count = [0]
+
+    def counted(write: Callable[..., Any]) -> Callable[..., Any]:
+        def inner(*args: Any) -> Any:
+            count[0] += 1
+            if count[0] == moment:
+                raise Dies
+            return write(*args)
+
+        return inner
+
+    monkeypatch.setattr(disk.os, "replace", counted(os.replace))
+    monkeypatch.setattr(Run, "append", counted(Run.append))
+
+
+def test_an_end_before_any_write_loses_nothing(world: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config, ended = CONFIG.override("train.epochs=2"), 0
+    expected = numbers(train(config, world, tmp_path / "whole"))
+    while True:
+        out = tmp_path / str(ended)
+        with monkeypatch.context() as patched:
+            dying(patched, ended + 1)
+            try:
+                train(config, world, out)
+                break
+            except Dies:
+                ended += 1
+        assert numbers(train(config, world, out)) == expected, f"ended before write {ended}"
+    assert ended >= 10
+
+
+def test_what_is_written_holds_changed_rows_only(world: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And with the table as it was drawn they are what was judged, to the bit."""
+    judged: list[torch.Tensor] = []
+    save, sizes, out = Run.save_weights, dict[str, int](), tmp_path / "large"
+
+    def saves(run: Run, model: torch.nn.Module, *changed: Any) -> None:
+        judged.append(row_banks(model)[BANK].weight.clone())
+        save(run, model, *changed)
+
+    def look(event: dict[str, Any]) -> None:
+        sizes.update({file.name: file.stat().st_size for file in out.iterdir()} if event["event"] == "test" else {})
+
+    monkeypatch.setattr(Run, "save_weights", saves)
+    run = train(CONFIG.override("model.side=512", "train.epochs=2"), world, out, on_event=look)
+    weights, table = load_file(run.path / WEIGHTS), load_file(run.path / bank_files.FILE)[BANK]
+    known = weights[f"{BANK}.numbers"]
+    assert torch.equal(memory_of(run.model(world)).expert_values(), judged[-1])
+    assert 0 < (judged[-1] != table).any(1).sum() <= len(known) and f"{BANK}.weight" not in weights
+    assert sizes[bank_files.FILE] > 10 * (sizes[WEIGHTS] + sizes[RESUME])
+
+
+def _states() -> Iterator[tuple[str, Callable[[dict[str, Any]], Any]]]:
+    def bank(key: str, change: Callable[[Any], Any]) -> Callable[[dict[str, Any]], Any]:
+        return lambda state: state["rows"]["banks"][BANK].update({key: change(state["rows"]["banks"][BANK][key])})
+
+    yield "no rows", lambda state: state.pop("rows")
+    yield "rows of text", lambda state: state.update(rows="x")
+    yield "no bank", lambda state: state["rows"]["banks"].clear()
+    yield "a bank of text", lambda state: state["rows"]["banks"].update({BANK: "x"})
+    yield "no steps", lambda state: state["rows"].pop("steps")
+    yield "fewer steps", lambda state: state["rows"].update(steps=1)
+    yield "numbers beyond", bank("numbers", lambda x: x + 30)
+    yield "numbers below", bank("numbers", lambda x: x - 30)
+    yield "numbers twice", bank("numbers", lambda x: x.clamp_min(int(x[1])))
+    yield "numbers of text", bank("numbers", lambda x: "x")
+    yield "rows that are none", bank("rows", lambda x: x * float("nan"))
+    yield "a row less", bank("rows", lambda x: x[1:])
+    yield "another average", bank("average", lambda x: x[:, 1:])
+    yield "squares below zero", bank("squares", lambda x: x - 1e6)
+    yield "squares without end", bank("squares", lambda x: x + float("inf"))
+    yield "steps to come", bank("counted", lambda x: x + 10**6)
+    yield "a step less", bank("counted", lambda x: x[1:])
+
+
+STATES = dict(_states())
+
+
+@pytest.fixture(scope="module")
+def broken_off(world: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    def breaks(event: dict[str, Any]) -> None:
+        if event["event"] == "epoch" and event["epoch"] == 2:
+            raise KeyboardInterrupt
+
+    folder = tmp_path_factory.mktemp("resume") / "run"
+    with pytest.raises(KeyboardInterrupt):
+        train(CONFIG, world, folder, on_event=breaks)
+    return folder
+
+
+def test_what_was_left_of_another_training_is_refused(broken_off: Path, world: Dataset, trained: Run) -> None:
+    whole = torch.load(broken_off / RESUME, weights_only=True)
+    files = {name: (broken_off / name).read_bytes() for name in (RESUME, bank_files.FILE, WEIGHTS)}
+    for name, change in STATES.items():
+        state = torch.load(broken_off / RESUME, weights_only=True)
+        change(state)
+        torch.save(state, broken_off / RESUME)
+        with pytest.raises(InputError, match=r"resume\.pt is damaged"):
+            train(CONFIG, world, broken_off)
+            pytest.fail(name)
+        torch.save(whole, broken_off / RESUME)
+    table = load_file(broken_off / bank_files.FILE)[BANK].clone()
+    for other in ({BANK: table[1:]}, {BANK: table * float("nan")}, {"x": table}, {BANK: table.double()}, None):
+        (broken_off / bank_files.FILE).unlink()
+        if other is not None:
+            save_file({key: value.contiguous() for key, value in other.items()}, broken_off / bank_files.FILE)
+        for use in (lambda: train(CONFIG, world, broken_off), lambda: Run(broken_off).model(world)):
+            with pytest.raises(InputError, match=r"bank\.safetensors"):
+                use()
+        (broken_off / bank_files.FILE).write_bytes(files[bank_files.FILE])
+    weights = load_file(broken_off / WEIGHTS)
+    for key, value in ((f"{BANK}.numbers", weights[f"{BANK}.numbers"] + 30), (f"{BANK}.rows", weights[f"{BANK}.rows"][1:])):
+        save_file({**weights, key: value.contiguous()}, broken_off / WEIGHTS)
+        with pytest.raises(InputError, match=r"model\.safetensors does not fit its configuration: memories\.0\.values"):
+            Run(broken_off).model(world)
+    (broken_off / WEIGHTS).write_bytes(files[WEIGHTS])
+    assert numbers(train(CONFIG, world, broken_off)) == numbers(trained)  # and whole files go on
+
+
+# --- how large it may be ----------------------------------------------------------------------------------------------
+
+
+def test_sixteen_million_experts_are_allowed_and_priced_by_rows_and_more_are_not(world: Dataset) -> None:
+    large = ElasticConfig(side=4096, width=64, bank="rows")
+    outline = models.outline(large, world.catalog)
+    assert outline is not None and learned_numbers(outline) > 2**30
+    with pytest.raises(InputError, match="numbers in its experts; at most"):
+        models.outline(dataclasses.replace(large, width=128), world.catalog)
+    with pytest.raises(InputError, match="parameters for"):
+        models.outline(dataclasses.replace(large, bank="dense"), world.catalog)
+    objective = objectives.build(CONFIG.objective, world, CONFIG.model.length)
+    for decay, tables in ((0.9, 3), (0.0, 2)):
+        config = dataclasses.replace(CONFIG, model=large).override(f"train.ema_decay={decay}")
+        weights = budget.price(config, outline, objective, world).weights
+        assert tables * 2**32 < weights < tables * 2**32 + 2**28
+
+
+def test_what_looks_at_every_expert_says_that_there_are_too_many(world: Dataset, tmp_path: Path) -> None:
+    config = CONFIG.override("model.side=257")
+    with pytest.raises(InputError, match=r"train\.snapshots keeps every expert .* has 66,049 experts"):
+        train(config.override("train.snapshots=true"), world, tmp_path)
+    assert not whole.too_many(models.build(CONFIG.model, world.catalog))
+    model = models.build(config.model, world.catalog).eval()
+    with pytest.raises(InputError, match="66,049 experts, and up to 65,536"):
+        survey(model, world, None)  # type: ignore[arg-type]
+    for setting, said in (("model.query=votes", "votes are counted"), ("model.bank=dense", "revive needs")):
+        with pytest.raises(InputError, match=said):
+            CONFIG.override(setting)
+    plain = json.loads(json.dumps(CONFIG.to_dict()))
+    assert RunConfig.from_dict(plain) == CONFIG and isinstance(model.memories[0].values, RowBank)  # type: ignore[index, union-attr]
