@@ -1,9 +1,9 @@
 """The exact softmax over a catalogue of millions, a stretch of the catalogue at a time.
 
-The logits of M targets and V items would be M x V numbers, and the table too large for a cache. Both ways go through the
-table once, stretch by stretch, and a tile of logits lives as long as it is worked on: going forward only the normalisers are kept
-(a streaming log-sum-exp), going back the logits are made again (Rabe and Staats, 2021, for attention; here over items). That costs
-a fourth product beside the three that any exact softmax needs, and saves M x V numbers.
+The logits of M targets and V items would be M x V numbers, and the table is too large for a cache. Both ways go through it
+once, stretch by stretch, and a tile of logits lives as long as it is worked on: going forward only the normalisers are kept
+(a streaming log-sum-exp), going back the logits are made again (Rabe and Staats, 2021, for attention; here over items).
+That costs a fourth product beside the three that any exact softmax needs, and saves M x V numbers.
 """
 
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ class StretchedSoftmax(torch.autograd.Function):
         half = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else torch.float32
         tiles = _Tiles(vectors, table, bias, again, met, half)
         norm = torch.full((len(tiles.flat),), -torch.inf, device=vectors.device)
-        for rows, items, logits, _ in tiles:
+        for rows, _items, logits, _ in tiles:
             top = logits.amax(1, keepdim=True)
             mass = logits.sub_(top).exp_().sum(1).log_().add_(top.squeeze(1))
             norm[rows] = torch.logaddexp(norm[rows], mass)

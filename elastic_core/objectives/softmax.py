@@ -100,7 +100,7 @@ def sampled_softmax(
     Every negative's logit is corrected by -log(negatives · q): the expected denominator is then the full one. Negatives
     that hit the target are masked. states `[M, D]`, targets `[M]`, proposal `[n_items + 1]`; tends to `full_softmax`.
 
-    `sparse`: of a large catalogue, the table's gradient is a sparse tensor of the rows that were read, for an optimiser that takes
+    `sparse`: of a large catalogue, the gradient of the table is a sparse tensor of the rows read, for an optimiser that takes
     one; else it has the table's size.
     """
     drawn = torch.multinomial(proposal, negatives, replacement=True)
