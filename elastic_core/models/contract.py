@@ -198,12 +198,17 @@ class Recommender(nn.Module):
         """For the scorer. Logits must be able to move by many nats while weights move by thousandths."""
         return None if self.met is None else REACH * self.met
 
+    def reading(self) -> tuple[Judge, Scorer]:
+        """For a series of judgements: does once what each of them would repeat, and returns what gives the states `[B, D]` that
+        score the next item, and their scorer."""
+        return self.last_state, self.scorer()
+
     def prepare(self) -> Judge:
-        """For a series of judgements: does once what each of them would repeat, and returns what gives `[B, n_items + 1]`."""
+        """The same, as what gives `[B, n_items + 1]`."""
         if not self.trained:
             return self.score
-        scorer = self.scorer()
-        return lambda batch: scorer(self.last_state(batch), Met.by(batch))
+        state, scorer = self.reading()
+        return lambda batch: scorer(state(batch), Met.by(batch))
 
     def score(self, batch: Batch) -> Tensor:
         """Scores of every item as the next one, `[B, n_items + 1]`."""
