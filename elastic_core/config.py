@@ -195,6 +195,7 @@ class TrainConfig(Bounded):
     weight_decay: Annotated[float, Within(0, 100)] = 0.0
     max_grad_norm: Annotated[float, Within(1e-9, 1e9)] = 5.0
     ema_decay: Annotated[float, Within(0, 0.999999)] = 0.0  # running average of the weights, then judged and kept; 0: none
+    judged_people: Annotated[int, Within(0, 10_000_000)] = 0  # who validates, drawn by chance, in every run alike; 0: everybody
     judged_by: Literal["full", "full-seen"] = "full"  # whose validation NDCG@10 chooses; full-seen where people meet items again
     snapshots: bool = False  # keep every epoch's expert loads and values in the run folder (models that retrieve)
     seed: Seed = 0

@@ -64,8 +64,8 @@ class Dataset:
     @cached_property
     def hash(self) -> str:
         """Sixteen hex digits of sha256 over items and offsets; the split follows from them."""
-        digest = hashlib.sha256(np.ascontiguousarray(self.histories.items, "<i4"))
-        digest.update(np.ascontiguousarray(self.histories.offsets, "<i8"))
+        digest = hashlib.sha256(np.ascontiguousarray(self.histories.items, "<i4").data)
+        digest.update(np.ascontiguousarray(self.histories.offsets, "<i8").data)
         return digest.hexdigest()[:16]
 
     def ends(self, split: Split) -> np.ndarray:

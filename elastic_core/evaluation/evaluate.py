@@ -139,6 +139,12 @@ def evaluate(
     return Report(ranks, people, split, dataset.hash, seed, time.perf_counter() - began)
 
 
+def drawn_people(dataset: Dataset, some: int) -> np.ndarray | None:
+    """So many people by chance, always the same ones; None, which means everybody, for 0 and where there are no more."""
+    everybody = dataset.histories.n_users
+    return np.sort(np.random.default_rng(0).permutation(everybody)[:some]) if 0 < some < everybody else None
+
+
 def _ranked(
     scorer: Scorer,
     dataset: Dataset,
@@ -164,9 +170,9 @@ def _ranked(
         for start in range(0, len(people), batch):
             chunk = people[start : start + batch]
             read = reading_batch(dataset, chunk, candidates.ends[chunk], scorer.length).to(device)
-            scores = Stretches(table, state(read), Met.by(read))
+            stretches = Stretches(table, state(read), Met.by(read))
             targets = torch.from_numpy(candidates.targets[chunk].astype(np.int64)).to(device)
-            yield rank_stretched(scores, targets, {p: candidates.listed(p, chunk) for p in protocols})
+            yield rank_stretched(stretches, targets, {p: candidates.listed(p, chunk) for p in protocols})
 
 
 def scored(
