@@ -1,5 +1,7 @@
 """Catalogues of millions in small: the same losses, gradients, ranks and worlds, whatever the size of the pieces."""
 
+from dataclasses import replace
+from pathlib import Path
 from unittest import mock
 
 import numpy as np
@@ -9,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from elastic_core import models, recipes
+from elastic_core.bench import catalogue as losses
 from elastic_core.config import PlantedConfig
 from elastic_core.data import Dataset, histories, planted
 from elastic_core.data.batches import Batch
@@ -16,10 +19,11 @@ from elastic_core.errors import InputError
 from elastic_core.evaluation import evaluate as evaluation
 from elastic_core.evaluation import stretches
 from elastic_core.evaluation.candidates import PROTOCOLS
-from elastic_core.evaluation.evaluate import Report, evaluate
+from elastic_core.evaluation.evaluate import Report, drawn_people, evaluate
 from elastic_core.models import Met, Scorer
 from elastic_core.objectives import softmax
 from elastic_core.objectives.softmax import negative_proposal, sampled_softmax
+from elastic_core.training import loop
 
 
 @settings(max_examples=30)
@@ -112,3 +116,25 @@ def test_a_world_does_not_depend_on_the_pieces_it_is_drawn_in(piece: int) -> Non
             worlds.append([data.hash, data.histories.times, data.all_counts(), data.counts(), data.truth.event_interest])  # type: ignore[union-attr]
     assert 0 < len(worlds[0][1]) < 60 * 20 * 1.2
     assert all(np.array_equal(one, other) for one, other in zip(*worlds, strict=True))
+
+
+def test_the_goal_is_worked_out_from_measured_rows(capfd: pytest.CaptureFixture[str]) -> None:
+    size = losses.Size(items=12_000, targets=8, width=8, negatives=16)
+    with mock.patch.object(losses, "_peak", side_effect=[1_000, 150, 5, 60]):
+        rows = losses.measure_losses(size, rounds=3)
+    found = losses.c12(rows)
+    by = {row.system: row.processor for row in rows}
+    assert found["memory"] == 0.15 and found["time"] == by[losses.EXACT] / by[losses.PLAIN]
+    assert found[losses.SAMPLED] == by[losses.PLAIN] / by[losses.SAMPLED]
+    assert losses.c12(rows[1:]) == {}
+    losses.tell(losses.PLAIN, replace(size, items=200_000), 1)
+    assert 3 * 8 * 200_000 * 4 < int(capfd.readouterr().out) < 10 * 8 * 200_000 * 4  # logits, their softmax and gradient
+
+
+def test_people_are_drawn_once_and_validate_alone(small_world: Dataset, tmp_path: Path) -> None:
+    config = recipes.toy().override("train.epochs=1", "train.judged_people=7")
+    with mock.patch.object(loop, "evaluate", side_effect=evaluate) as judge, mock.patch.object(loop.Recorder, "test"):
+        loop.train(config, small_world, tmp_path / "run")
+    users = judge.call_args.kwargs["users"]
+    assert len(users) == 7 == len(set(users.tolist())) and np.array_equal(users, drawn_people(small_world, 7))
+    assert drawn_people(small_world, 0) is drawn_people(small_world, small_world.histories.n_users) is None
