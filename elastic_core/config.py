@@ -18,7 +18,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, TypeVar,
 from elastic_core import disk
 from elastic_core.errors import InputError
 
-MOST_DRAWN = 200_000_000  # numbers of a planted world: some twenty seconds and 1.5 GB
+MOST_DRAWN = 1_000_000_000  # numbers of a planted world: some minutes and 3 GB
 LONGEST_TEXT = 10_000  # characters of a setting: a path may be long
 
 T = TypeVar("T")
@@ -82,7 +82,7 @@ class PlantedConfig(Bounded):
 
     section: ClassVar[str] = "data.planted"
     users: Annotated[int, Within(2, 10_000_000)] = 2_000
-    items: Annotated[int, Within(2, 2_000_000)] = 800
+    items: Annotated[int, Within(2, 4_000_000)] = 800
     interests: Annotated[int, Within(1, 1_000_000)] = 16
     mean_length: Annotated[int, Within(1, 1_000_000)] = 80
     max_length: Annotated[int, Within(1, 100_000)] = 400
@@ -195,6 +195,7 @@ class TrainConfig(Bounded):
     weight_decay: Annotated[float, Within(0, 100)] = 0.0
     max_grad_norm: Annotated[float, Within(1e-9, 1e9)] = 5.0
     ema_decay: Annotated[float, Within(0, 0.999999)] = 0.0  # running average of the weights, then judged and kept; 0: none
+    judged_people: Annotated[int, Within(0, 10_000_000)] = 0  # who validates, drawn by chance, in every run alike; 0: everybody
     judged_by: Literal["full", "full-seen"] = "full"  # whose validation NDCG@10 chooses; full-seen where people meet items again
     snapshots: bool = False  # keep every epoch's expert loads and values in the run folder (models that retrieve)
     seed: Seed = 0

@@ -44,7 +44,7 @@ from elastic_core.weights import model_from, tensors
 
 CONFIG, WEIGHTS, EVENTS, ITEMS, RESUME = "config.json", "model.safetensors", "metrics.jsonl", "items.csv", "resume.pt"
 SNAPSHOTS, LOCK = "epochs", ".lock"
-MOST_CONFIG, MOST_ITEMS, MOST_WEIGHTS, MOST_RESUME = 2**18, 2**26, 2**30, 2**32  # bytes that are read at most
+MOST_CONFIG, MOST_ITEMS, MOST_WEIGHTS, MOST_RESUME = 2**18, 2**28, 2**30, 2**32  # bytes that are read at most
 MOST_SNAPSHOT, MOST_BANK = 2**30, 4 * models.MOST_BANK + 2**20
 
 

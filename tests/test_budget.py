@@ -111,7 +111,7 @@ def test_a_step_beyond_the_memory_is_one_sentence_before_anything_is_written(
     ],
 )
 def test_a_planted_world_that_is_too_large_is_one_sentence(asked: dict[str, int]) -> None:
-    with pytest.raises(InputError, match=r"data\.planted would be a world of .* at most 200,000,000 are drawn"):
+    with pytest.raises(InputError, match=r"data\.planted would be a world of .* at most 1,000,000,000 are drawn"):
         PlantedConfig(**asked)
 
 

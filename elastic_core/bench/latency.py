@@ -184,12 +184,20 @@ def _memory(
 
 
 def _row(setting: Setting, system: str, rows: str, timing: Timing, memory: tuple[int, int], device: torch.device) -> Row:
-    shape = {f.name: getattr(setting, f.name) for f in dataclasses.fields(setting) if f.name not in ("tokens", "histories")}
+    left = ("tokens", "histories", "direction")
+    shape = {f.name: getattr(setting, f.name) for f in dataclasses.fields(setting) if f.name not in left}
+    return measured(system, rows, setting.direction, shape | {"batch": setting.batch}, timing, memory, device)
+
+
+def measured(
+    system: str, rows: str, direction: str, shape: dict[str, int], timing: Timing, memory: tuple[int, int], device: torch.device
+) -> Row:
+    """A row with everything that is known here and now. `memory`: peak and kept bytes."""
     return Row(
-        **shape, system=system, rows=rows, batch=setting.batch, rounds=timing.rounds, peak=memory[0], saved=memory[1],
+        **shape, system=system, rows=rows, direction=direction, rounds=timing.rounds, peak=memory[0], saved=memory[1],
         median=round(timing.median, 7), low=round(timing.low, 7), high=round(timing.high, 7),
         processor=round(timing.processor, 7), load=round(os.getloadavg()[0], 1),
-        per_token=float(f"{timing.median / (setting.batch * setting.length):.4g}"), device=device_name(device),
+        per_token=float(f"{timing.median / (shape['batch'] * shape['length']):.4g}"), device=device_name(device),
         threads=torch.get_num_threads(), dtype="float32", torch=torch.__version__, commit=commit(),
         date=datetime.now(UTC).strftime("%Y-%m-%d %H:%M"),
     )  # fmt: skip

@@ -7,6 +7,7 @@ are there already for this commit and machine are not measured again, so an inte
   python -m elastic_core bench                                 N = 64 … 4096, forward and forward + backward
   python -m elastic_core bench --lengths 64,256 --k 8 --passes forward
   python -m elastic_core bench --lengths 1024,65536 --systems elastic --name long
+  python -m elastic_core bench --catalogue 2122932             the loss over so many items, against plain cross-entropy
   python -m elastic_core bench --list                          the table of what was measured
   python -m elastic_core bench --bank                          what 256 to 4 million experts cost, into benchmarks/bank.csv
 """
@@ -18,6 +19,7 @@ from pathlib import Path
 import torch
 
 from elastic_core.bench import bank
+from elastic_core.bench.catalogue import DIRECTION, LOSSES, PLAIN, TARGETS, Size, c12, measure_losses
 from elastic_core.bench.latency import PASSES, ROWS, SYSTEMS, Row, Setting, contestants, measure, ratios, systems
 from elastic_core.bench.store import read_kind, read_rows, write_kind, write_rows
 from elastic_core.bench.timing import threads
@@ -51,6 +53,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--bank", action="store_true", help="measure the memory of experts instead, on one thread unless --threads says other"
     )
+    parser.add_argument("--catalogue", type=int, metavar="ITEMS", help="measure losses of 256 targets over so many items instead")
     parser.add_argument("--again", action="store_true", help="measure again what is there already")
     parser.add_argument("--list", "--show", dest="show", action="store_true", help="measure nothing, print what is there")
 
@@ -59,7 +62,10 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.bank:
         return _run_bank(arguments)
     path = CHECKPOINTS / "benchmarks" / f"{arguments.name}.csv"
-    if not arguments.show:
+    if not arguments.show and arguments.catalogue is not None:
+        with threads(arguments.threads):
+            _measure_losses(arguments, path)
+    elif not arguments.show:
         settings = _settings(arguments)
         with threads(arguments.threads):
             _measure_all(arguments, settings, path)
@@ -81,6 +87,18 @@ def _run_bank(arguments: argparse.Namespace) -> int:
                 write_kind(path, rows, bank.BankRow)
     print(bank.as_table(read_kind(path, bank.BankRow)))
     return 0
+
+
+def _measure_losses(arguments: argparse.Namespace, path: Path) -> None:
+    if arguments.catalogue < 10_000 or arguments.rounds < 1:
+        raise InputError("--catalogue must be at least 10,000 items (a smaller one needs no stretches), and --rounds at least 1")
+    device, rows = find_device("cpu"), read_rows(path)
+    here = (device_name(device), torch.get_num_threads(), torch.__version__, commit(), arguments.catalogue)
+    there = {r.system for r in rows if r.direction == DIRECTION and (r.device, r.threads, r.torch, r.commit, r.length) == here}
+    if arguments.again or not set(LOSSES) <= there:
+        say(f"losses of {TARGETS} targets over {arguments.catalogue:,} items")
+        rows += measure_losses(Size(items=arguments.catalogue, width=arguments.width), rounds=arguments.rounds, seconds=240.0)
+        write_rows(path, rows)
 
 
 def _settings(arguments: argparse.Namespace) -> list[Setting]:
@@ -149,4 +167,17 @@ def as_table(rows: list[Row]) -> str:
         lines.append(
             f"{found['direction']:<17}{found['length']:>6} {found['width']:>4} {found['k']:>3}  {found['system']:<17}{peers}"
         )
-    return "\n".join(lines)
+    return "\n".join([*lines, *_losses(rows)])
+
+
+def _losses(rows: list[Row]) -> list[str]:
+    """Of every catalogue that losses were measured over: shares of the plain one's memory and time, and times faster."""
+    lines = []
+    for items, targets in sorted({(row.length, row.batch) for row in rows if row.direction == DIRECTION}):
+        found = c12([row for row in rows if (row.direction, row.length, row.batch) == (DIRECTION, items, targets)])
+        if found:
+            lines.append(f"\n{targets} targets over {items:,} items, against {PLAIN}, by processor time:")
+            shares, faster = ("memory", "time"), [name for name in found if name not in ("memory", "time")]
+            lines.append("exact in stretches: " + ", ".join(f"{found[name]:.2f} of its {name}" for name in shares))
+            lines.extend(f"{name}: {found[name]:.0f} times faster" for name in faster)
+    return lines

@@ -20,7 +20,7 @@ import json
 from elastic_core.commands.finding import find_run, listed, load_run, say
 from elastic_core.errors import InputError
 from elastic_core.evaluation.candidates import PROTOCOLS
-from elastic_core.evaluation.evaluate import Report, evaluate
+from elastic_core.evaluation.evaluate import Report, drawn_people, evaluate
 from elastic_core.evaluation.metrics import NAMES
 from elastic_core.machine import commit, find_device
 from elastic_core.runs import Run
@@ -36,6 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--metrics", type=listed, default=["NDCG@10", "HR@10", "MRR@10"], help=f"of {','.join(NAMES)}")
     parser.add_argument("--device", default="cpu", help="cpu, cuda or auto (default: cpu)")
+    parser.add_argument("--people", type=int, default=0, help="with --split valid: so many, drawn by chance (default: everybody)")
     parser.add_argument("--json", action="store_true", help="one JSON row per protocol and metric instead of the table")
     parser.add_argument("--store", action="store_true", help="score a test again whose ranks were not kept, and keep them")
     parser.add_argument("--reason", default=REASON, help="what the log says of why it was scored again (with --store)")
@@ -45,6 +46,8 @@ def run(arguments: argparse.Namespace) -> int:
     for name, known in [(n, NAMES) for n in arguments.metrics] + [(n, PROTOCOLS) for n in arguments.protocols]:
         if name not in known:
             raise InputError(f"unknown {'metric' if known is NAMES else 'protocol'} {name!r}; known are {', '.join(known)}")
+    if arguments.people < 0 or (arguments.people and arguments.split == "test"):
+        raise InputError("--people takes a number of people and goes with --split valid: a test is of everybody")
     device, found = find_device(arguments.device), find_run(arguments.run_name)
     if arguments.store:
         if arguments.split != "test":
@@ -57,7 +60,8 @@ def run(arguments: argparse.Namespace) -> int:
         say("From the ranks that the run keeps of its test.")
     else:
         _, dataset, model = load_run(arguments.run_name, arguments.device)
-        report = evaluate(model, dataset, arguments.split, arguments.protocols, device=device)
+        users = drawn_people(dataset, arguments.people)
+        report = evaluate(model, dataset, arguments.split, arguments.protocols, device=device, users=users)
         where = dataset.label
     say(f"{found.name} on {where} (data {report.data_hash}), {arguments.split}, {len(report.users):,} people")
     print(as_json(report, found.name, arguments.metrics) if arguments.json else as_table(report, arguments.metrics))

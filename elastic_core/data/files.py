@@ -64,7 +64,9 @@ def open_bundle(path: Path) -> Bundle:
 
 def blob_id(data: bytes) -> str:
     """git's id of these bytes, by which published files are recognised (`git hash-object`)."""
-    return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
+    digest = hashlib.sha1(b"blob %d\0" % len(data), usedforsecurity=False)
+    digest.update(data)
+    return digest.hexdigest()
 
 
 def refuse_outside(names: Iterable[str], shown: str) -> None:

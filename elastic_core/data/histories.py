@@ -5,6 +5,7 @@ of a history is the test target, the one before it the validation target, everyt
 """
 
 import hashlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -19,6 +20,7 @@ from elastic_core.errors import InputError
 
 Split = Literal["train", "valid", "test"]
 SHORTEST = 3  # one event to read, one to validate on, one to test on
+PIECE = 1 << 22  # events looked at together
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,8 +64,8 @@ class Dataset:
     @cached_property
     def hash(self) -> str:
         """Sixteen hex digits of sha256 over items and offsets; the split follows from them."""
-        digest = hashlib.sha256(self.histories.items.astype("<i4").tobytes())
-        digest.update(self.histories.offsets.astype("<i8").tobytes())
+        digest = hashlib.sha256(np.ascontiguousarray(self.histories.items, "<i4").data)
+        digest.update(np.ascontiguousarray(self.histories.offsets, "<i8").data)
         return digest.hexdigest()[:16]
 
     def ends(self, split: Split) -> np.ndarray:
@@ -83,7 +85,7 @@ class Dataset:
 
     def all_counts(self) -> np.ndarray:
         """int64 [n_items + 1]: events of each item in all splits."""
-        return np.bincount(self.histories.items, minlength=self.catalog.n_items + 1)
+        return tally(self.histories.items, self.catalog.n_items + 1)
 
 
 def _known(split: str) -> str:
@@ -92,20 +94,43 @@ def _known(split: str) -> str:
     return split
 
 
+def pieces(total: int) -> Iterator[slice]:
+    """Stretches of millions of events, so that what is worked out of them stays small beside them."""
+    return (slice(at, min(at + PIECE, total)) for at in range(0, total, PIECE))
+
+
+def tally(numbers: np.ndarray, size: int, kept: Callable[[slice], np.ndarray] | None = None) -> np.ndarray:
+    """int64 [size]: how often each of 0 … size - 1 is there; of the places that `kept` marks, if it is given."""
+    found = np.zeros(size, dtype=np.int64)
+    for piece in pieces(len(numbers)):
+        found += np.bincount(numbers[piece] if kept is None else numbers[piece][kept(piece)], minlength=size)
+    return found
+
+
 def core(users: np.ndarray, items: np.ndarray, k: int) -> np.ndarray:
     """bool [events]: the largest part in which every item has k events and every user max(k, 3).
 
     Items, then users, with too few events are dropped until nothing changes; the result does not depend on that order.
     """
-    kept = np.arange(len(users))
-    while True:
-        before = len(kept)
-        kept = kept[np.bincount(items[kept])[items[kept]] >= k] if len(kept) else kept
-        kept = kept[np.bincount(users[kept])[users[kept]] >= max(k, SHORTEST)] if len(kept) else kept
-        if len(kept) == before:
-            mask = np.zeros(len(users), dtype=bool)
-            mask[kept] = True
-            return mask
+    mask = np.ones(len(users), dtype=bool)
+    if not len(users):
+        return mask
+    able = [np.ones(int(numbers.max()) + 1, dtype=bool) for numbers in (items, users)]
+
+    def kept(piece: slice) -> np.ndarray:
+        both: np.ndarray = able[0][items[piece]] & able[1][users[piece]]
+        return both
+
+    left, before = len(users), -1
+    while left != before:
+        before = left
+        for numbers, fit, least in ((items, able[0], k), (users, able[1], max(k, SHORTEST))):
+            counts = tally(numbers, len(fit), kept)
+            fit &= counts >= least
+            left = int(counts[fit].sum())
+    for piece in pieces(len(users)):
+        mask[piece] = kept(piece)
+    return mask
 
 
 def fold(table: Table, *, name: str, label: str, licence: str, k_core: int, titles_may_be_shared: bool = False) -> Dataset:

@@ -8,7 +8,8 @@ through the cluster, so that nobody is caught in a loop). A user is a mixture ov
     popularity   else: an item of that interest, by popularity
 
 Items may come again, but never twice in a row. One seed gives the same arrays on every platform: only PCG64, integers and
-exactly rounded operations decide (no exp or log of floats), and popularity is rounded to whole numbers.
+exactly rounded operations decide (no exp or log of floats), and popularity is rounded to whole numbers. A large world is
+drawn piece by piece, in the same order: little is held beside the events themselves, 25 bytes for each.
 """
 
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ import numpy as np
 
 from elastic_core.config import PlantedConfig
 from elastic_core.data.catalog import Catalog
-from elastic_core.data.histories import Dataset, Histories, core
+from elastic_core.data.histories import Dataset, Histories, core, pieces, tally
 from elastic_core.data.truth import NOISE, SUCCESSOR_SHARES, Truth
 from elastic_core.errors import InputError
 
@@ -124,7 +125,7 @@ def _walk(
     weights = rng.integers(1, 100, slots.shape) ** 2
     last = np.full(slots.shape, -1, dtype=np.int64)
     previous = np.full(config.users, -1, dtype=np.int64)
-    events = np.empty(int(lengths.sum()), dtype=np.int64)
+    events = np.empty(int(lengths.sum()), dtype=np.int32)
     interests = np.empty(int(lengths.sum()), dtype=np.int32)
     for step, n in enumerate(active.tolist()):
         chance = rng.random((5, n))
@@ -172,12 +173,26 @@ def _drift(
 
 def _times(lengths: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Sittings of a few minutes, with up to a week between them. Seconds since 1970, from the year 2000 on."""
-    total = int(lengths.sum())
-    gaps = np.where(rng.random(total) < 0.8, rng.integers(5, 600, total), rng.integers(3_600, 604_800, total))
-    first = np.cumsum(lengths) - lengths
-    gaps[first] = 946_684_800 + rng.integers(0, 86_400 * 365, len(lengths))
-    running = np.cumsum(gaps)
-    return running - np.repeat(running[first] - gaps[first], lengths)
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    total = int(offsets[-1])
+    near, gaps = np.empty(total, dtype=bool), np.empty(total, dtype=np.int32)
+    for piece in pieces(total):
+        near[piece] = rng.random(piece.stop - piece.start) < 0.8
+    for piece in pieces(total):
+        gaps[piece] = rng.integers(5, 600, piece.stop - piece.start)
+    for piece in pieces(total):
+        np.copyto(gaps[piece], rng.integers(3_600, 604_800, piece.stop - piece.start), "same_kind", ~near[piece])
+    begin = 946_684_800 + rng.integers(0, 86_400 * 365, len(lengths))
+    times = np.empty(total, dtype=np.int64)
+    borders = np.searchsorted(offsets, [piece.stop for piece in pieces(total)])
+    for low, high in zip([0, *borders[:-1]], borders, strict=True):  # whole histories
+        first = offsets[low:high] - offsets[low]
+        running = gaps[offsets[low] : offsets[high]].astype(np.int64)
+        running[first] = begin[low:high]
+        np.cumsum(running, out=running)
+        running -= np.repeat(running[first] - begin[low:high], lengths[low:high])
+        times[offsets[low] : offsets[high]] = running
+    return times
 
 
 def _assemble(
@@ -190,20 +205,25 @@ def _assemble(
     times: np.ndarray,
     k_core: int,
 ) -> Dataset:
-    users = np.repeat(np.arange(config.users), lengths)
+    users = np.repeat(np.arange(config.users, dtype=np.int32), lengths)
     keep = core(users, events, k_core)
-    items_left, people_left = np.unique(events[keep]), np.unique(users[keep])
+    sizes = tally(users, config.users, lambda piece: keep[piece])
+    people_left = np.flatnonzero(sizes)
     if len(people_left) < 2:
         raise InputError(f"the planted world has fewer than two users left after the {k_core}-core filter")
+    items_left = np.flatnonzero(tally(events, config.items, lambda piece: keep[piece]))
     dense = np.zeros(config.items, dtype=np.int32)
     dense[items_left] = np.arange(1, len(items_left) + 1)
+    events, interests, times = (_compact(values, keep) for values in (events, interests, times))
+    for piece in pieces(len(events)):
+        events[piece] = dense[events[piece]]
     names = _interest_names(config.interests)
     titles, genres = _titles(names, world.interest, items_left)
     truth = Truth(
         interests=tuple(names),
         item_interest=np.concatenate([[NOISE], world.interest[items_left]]).astype(np.int32),
-        event_interest=interests[keep],
-        user_mixture=mixture[people_left],
+        event_interest=interests,
+        user_mixture=mixture if len(people_left) == len(mixture) else mixture[people_left],
         successors=np.concatenate([np.zeros((1, 3), np.int32), dense[world.successors[items_left]]]),
         popularity=np.concatenate([[0.0], world.popularity[items_left]]),
         determinism=config.determinism,
@@ -214,15 +234,25 @@ def _assemble(
         label="Planted interests",
         catalog=Catalog(np.array(["", *map(str, items_left + 1)], dtype=object), titles, genres),
         histories=Histories(
-            dense[events[keep]],
-            times[keep],
-            np.concatenate([[0], np.cumsum(np.bincount(users[keep])[people_left])]).astype(np.int64),
+            events,
+            times,
+            np.concatenate([[0], np.cumsum(sizes[people_left])]).astype(np.int64),
             np.array([str(user + 1) for user in people_left], dtype=object),
         ),
         licence="Generated; free to use and share.",
         titles_may_be_shared=True,
         truth=truth,
     )
+
+
+def _compact(values: np.ndarray, keep: np.ndarray) -> np.ndarray:
+    """`values[keep]`, moved together in place."""
+    end = 0
+    for piece in pieces(len(values)):
+        kept = values[piece][keep[piece]]
+        values[end : end + len(kept)] = kept
+        end += len(kept)
+    return values[:end]
 
 
 def _interest_names(count: int) -> list[str]:
@@ -237,4 +267,5 @@ def _titles(names: list[str], interest: np.ndarray, left: np.ndarray) -> tuple[n
     number = np.empty(len(interest), dtype=np.int64)
     number[grouped] = np.arange(len(interest)) - (np.cumsum(sizes) - sizes)[interest[grouped]] + 1
     titles = np.array(["", *(f"{names[interest[item]]} #{number[item]}" for item in left)], dtype=object)
-    return titles, ((), *((names[interest[item]],) for item in left))
+    tags = [(name,) for name in names]
+    return titles, ((), *(tags[one] for one in interest[left]))

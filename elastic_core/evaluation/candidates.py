@@ -1,4 +1,4 @@
-"""Which items the target is ranked against: the four protocols, as boolean masks over the catalog.
+"""Which items the target is ranked against: the four protocols, as lists or as boolean masks over the catalog.
 
     full        every item, less those the person has seen before the target in the whole history (not only the last N)
     full-seen   every item (RecBole's full ranking of sequential models)
@@ -13,6 +13,7 @@ faces the same candidates, whatever the batch size, the subset of users or the d
 """
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -27,8 +28,17 @@ DRAWS = 100
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
+class Listed(NamedTuple):
+    """Items by row, each once; they are what the target is ranked against, or, if `out`, what is left out of all items."""
+
+    rows: np.ndarray  # int64 [E]
+    items: np.ndarray  # int64 [E]
+    out: bool
+
+
 class Candidates:
-    """`mask(protocol, users)` gives bool [users, n_items + 1]; column 0 (padding) is False, the target's value is free."""
+    """`listed(protocol, users)` names items; `mask(protocol, users)` is the same as bool [users, n_items + 1], of which column 0
+    (padding) is False and the target's value is free."""
 
     def __init__(self, dataset: Dataset, split: Split, seed: int) -> None:
         if split not in ("valid", "test"):
@@ -41,36 +51,34 @@ class Candidates:
         self.before = np.cumsum(self.counts) - self.counts  # events of all lower items
         self.seed = seed
 
-    def mask(self, protocol: str, users: np.ndarray) -> Tensor:
-        makers: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-            "full": self._full,
-            "full-seen": self._everything,
+    def listed(self, protocol: str, users: np.ndarray) -> Listed:
+        makers: dict[str, Callable[[np.ndarray], Listed]] = {
+            "full": lambda some: Listed(*self._met(some, self.ends[some]), True),
+            "full-seen": lambda some: Listed(np.empty(0, np.int64), np.empty(0, np.int64), True),
             "pop100": self._popular,
             "uniform100": self._uniform,
         }
         if protocol not in makers:
             raise InputError(f"unknown protocol {protocol!r}; known are {', '.join(PROTOCOLS)}")
-        return torch.from_numpy(makers[protocol](users))
+        return makers[protocol](users)
 
-    def _everything(self, users: np.ndarray) -> np.ndarray:
-        mask = np.ones((len(users), self.columns), dtype=bool)
+    def mask(self, protocol: str, users: np.ndarray) -> Tensor:
+        rows, items, out = self.listed(protocol, users)
+        mask = np.full((len(users), self.columns), out)
+        mask[rows, items] = not out
         mask[:, 0] = False
-        return mask
+        return torch.from_numpy(mask)
 
-    def _full(self, users: np.ndarray) -> np.ndarray:
-        return self._without(users, self.ends[users])
-
-    def _without(self, users: np.ndarray, ends: np.ndarray) -> np.ndarray:
-        """Every item but those at the positions offsets[user] … end - 1."""
+    def _met(self, users: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Row and item, each pair once and in order, of the events at the positions offsets[user] … end - 1."""
         starts = self.offsets[users]
         lengths = ends - starts
         rows = np.repeat(np.arange(len(users)), lengths)
         skipped = np.repeat(starts - np.cumsum(lengths) + lengths, lengths)  # from a running index to a position
-        mask = self._everything(users)
-        mask[rows, self.items[np.arange(len(rows)) + skipped]] = False
-        return mask
+        key = np.unique(rows * self.columns + self.items[np.arange(len(rows)) + skipped])
+        return key // self.columns, key % self.columns
 
-    def _popular(self, users: np.ndarray) -> np.ndarray:
+    def _popular(self, users: np.ndarray) -> Listed:
         """Inverse of the cumulative counts from which the target's own stretch is cut out."""
         targets = self.targets[users][:, None]
         left = self.counts.sum() - self.counts[targets]
@@ -79,12 +87,14 @@ class Candidates:
         event = (uniforms(self.seed, 1, users, DRAWS) * left).astype(np.int64)
         event += np.where(event >= self.before[targets], self.counts[targets], 0)
         drawn = np.searchsorted(self.before, event, side="right") - 1
-        return self._only(users, drawn)
+        key = np.unique(np.arange(len(users))[:, None] * self.columns + drawn)
+        return Listed(key // self.columns, key % self.columns, False)
 
-    def _uniform(self, users: np.ndarray) -> np.ndarray:
+    def _uniform(self, users: np.ndarray) -> Listed:
         """Floyd's sampling of 100 different places among the m unseen items, for all users at once."""
-        unseen = self._without(users, self.offsets[users + 1])
-        m = unseen.sum(1)
+        met, items = self._met(users, self.offsets[users + 1])
+        have = np.bincount(met, minlength=len(users))
+        m = self.columns - 1 - have
         chance = uniforms(self.seed, 2, users, DRAWS)
         chosen = np.full((len(users), DRAWS), -1)
         for i in range(DRAWS):
@@ -93,15 +103,11 @@ class Candidates:
             taken = (chosen == place[:, None]).any(1)
             chosen[:, i] = np.where(last < 0, -1, np.where(taken, last, place))
         rows, slots = np.nonzero(chosen >= 0)
-        firsts = np.cumsum(m) - m
-        mask = np.zeros_like(unseen)
-        mask.reshape(-1)[np.flatnonzero(unseen)[firsts[rows] + chosen[rows, slots]]] = True
-        return mask
-
-    def _only(self, users: np.ndarray, drawn: np.ndarray) -> np.ndarray:
-        mask = np.zeros((len(users), self.columns), dtype=bool)
-        mask[np.arange(len(users))[:, None], drawn] = True
-        return mask
+        firsts, place = np.cumsum(have) - have, chosen[rows, slots]
+        # of the unseen items, the one at a place lies behind as many seen ones as have no more unseen ones than that below them
+        below = met * self.columns + items - 1 - (np.arange(len(met)) - firsts[met])
+        behind = np.searchsorted(below, rows * self.columns + place, side="right") - firsts[rows]
+        return Listed(rows, place + 1 + behind, False)
 
 
 def uniforms(seed: int, stream: int, users: np.ndarray, draws: int) -> np.ndarray:

@@ -1,7 +1,8 @@
 """Rank every person's held-out item with any scorer, under one or more protocols (candidates.py says what they are).
 
-One forward pass per batch serves all protocols. What is found are ranks, one a person and protocol; every metric follows from
-them, so two reports can be compared in pairs (compare.py) and a run keeps nothing but its ranks (ranks.py).
+One forward pass per batch serves all protocols; in a catalogue of LARGE items, a stretch of it at a time (stretches.py).
+What is found are ranks, one a person and protocol; every metric follows from them, so two reports can be compared in pairs
+(compare.py) and a run keeps nothing but its ranks (ranks.py).
 """
 
 import math
@@ -22,8 +23,12 @@ from elastic_core.data.histories import Split
 from elastic_core.errors import InputError
 from elastic_core.evaluation.candidates import PROTOCOLS, Candidates
 from elastic_core.evaluation.metrics import Ranks, expected, rank
+from elastic_core.evaluation.stretches import Stretches, rank_stretched
+from elastic_core.models import Met
 
 Judge = Callable[[Batch], Tensor]
+LARGE = 100_000  # items
+MOST_SCORES = 256 * LARGE  # numbers in one batch's scores
 
 
 class Scorer(Protocol):
@@ -127,12 +132,47 @@ def evaluate(
         raise InputError(f"users must lie in 0 … {dataset.histories.n_users - 1}")
     candidates = Candidates(dataset, split, seed)
     parts: dict[str, list[Ranks]] = {protocol: [] for protocol in protocols}
-    with judging(scorer) as judge:
-        for chunk, scores, targets in scored(judge, scorer.length, dataset, candidates, people, batch, device):
-            for protocol in protocols:
-                parts[protocol].append(rank(scores, targets, candidates.mask(protocol, chunk).to(device)))
+    for found in _ranked(scorer, dataset, candidates, people, protocols, batch, device):
+        for protocol in protocols:
+            parts[protocol].append(found[protocol])
     ranks = {protocol: Ranks.join(found) for protocol, found in parts.items()}
     return Report(ranks, people, split, dataset.hash, seed, time.perf_counter() - began)
+
+
+def drawn_people(dataset: Dataset, some: int) -> np.ndarray | None:
+    """So many people by chance, always the same ones; None, which means everybody, for 0 and where there are no more."""
+    everybody = dataset.histories.n_users
+    return np.sort(np.random.default_rng(0).permutation(everybody)[:some]) if 0 < some < everybody else None
+
+
+def _ranked(
+    scorer: Scorer,
+    dataset: Dataset,
+    candidates: Candidates,
+    people: np.ndarray,
+    protocols: Sequence[str],
+    batch: int,
+    device: str | torch.device,
+) -> Iterator[dict[str, Ranks]]:
+    """The ranks of batches of people, by protocol."""
+    reading = getattr(scorer, "reading", None) if getattr(scorer, "trained", False) else None
+    if reading is None or dataset.catalog.n_items < LARGE:
+        with judging(scorer) as judge:
+            for chunk, scores, targets in scored(judge, scorer.length, dataset, candidates, people, batch, device):
+                yield {p: rank(scores, targets, candidates.mask(p, chunk).to(device)) for p in protocols}
+        return
+    with _undisturbed(scorer):
+        state, table = reading()
+        if len(table.table) != dataset.catalog.n_items + 1:
+            raise InputError(
+                f"the model scores {len(table.table) - 1} items of {dataset.catalog.n_items}: it is made for other data"
+            )
+        for start in range(0, len(people), batch):
+            chunk = people[start : start + batch]
+            read = reading_batch(dataset, chunk, candidates.ends[chunk], scorer.length).to(device)
+            stretches = Stretches(table, state(read), Met.by(read))
+            targets = torch.from_numpy(candidates.targets[chunk].astype(np.int64)).to(device)
+            yield rank_stretched(stretches, targets, {p: candidates.listed(p, chunk) for p in protocols})
 
 
 def scored(
@@ -146,7 +186,8 @@ def scored(
 ) -> Iterator[tuple[np.ndarray, Tensor, Tensor]]:
     """Batches of people, their scores [B, n_items + 1] and targets int64 [B], to be read while `judging`.
 
-    `length` is how many events the model reads."""
+    `length` is how many events the model reads. Of a large catalogue, a batch has fewer people."""
+    batch = max(1, min(batch, MOST_SCORES // (dataset.catalog.n_items + 1)))
     for start in range(0, len(people), batch):
         chunk = people[start : start + batch]
         scores = judge(reading_batch(dataset, chunk, candidates.ends[chunk], length).to(device))
@@ -160,12 +201,18 @@ def scored(
 @contextmanager
 def judging(scorer: Scorer) -> Iterator[Judge]:
     """What gives the scores, prepared if it can be; no gradients, dropout off, the mode put back afterwards."""
+    with _undisturbed(scorer):
+        yield scorer.prepare() if hasattr(scorer, "prepare") else scorer.score
+
+
+@contextmanager
+def _undisturbed(scorer: Scorer) -> Iterator[None]:
     training = isinstance(scorer, nn.Module) and scorer.training
     if isinstance(scorer, nn.Module):
         scorer.eval()
     try:
         with torch.inference_mode():
-            yield scorer.prepare() if hasattr(scorer, "prepare") else scorer.score
+            yield
     finally:
         if isinstance(scorer, nn.Module):
             scorer.train(training)

@@ -67,13 +67,15 @@ class Routing:
 
 
 @torch.inference_mode()
-def routing(model: Recommender, dataset: Dataset, split: Split = "valid", batch: int = 512) -> Routing:
-    """What everybody's history summons at `split` (first layer's retrieval)."""
+def routing(
+    model: Recommender, dataset: Dataset, split: Split = "valid", batch: int = 512, users: np.ndarray | None = None
+) -> Routing:
+    """What histories summon at `split` (first layer's retrieval): those of `users`, by default everybody's."""
     was_training = model.training
     model.eval()
     device = next(model.parameters()).device
     experts, gates, queries, raw = [], [], [], []
-    users, ends = np.arange(dataset.histories.n_users), dataset.ends(split)
+    users, ends = np.arange(dataset.histories.n_users) if users is None else users, dataset.ends(split)
     for at in range(0, len(users), batch):
         rows = users[at : at + batch]
         read = reading_batch(dataset, rows, ends[rows], model.length).to(device)
@@ -85,7 +87,7 @@ def routing(model: Recommender, dataset: Dataset, split: Split = "valid", batch:
     model.train(was_training)
     chosen, weights = np.concatenate(experts), np.concatenate(gates)
     size = memory_of(model).n_experts
-    lengths = np.minimum(ends - dataset.histories.offsets[:-1], model.length)
+    lengths = np.minimum((ends - dataset.histories.offsets[:-1])[users], model.length)
     before = np.concatenate(raw)
     return Routing(
         experts=chosen,

@@ -39,14 +39,37 @@ class Met(NamedTuple):
 
     def among(self, n_items: int, part: slice = slice(None)) -> Tensor:
         """1 where a row has met an item, float `[M, n_items + 1]`; column 0 is 0."""
+        items = self._known(n_items, part)
+        found = torch.zeros(len(items), n_items + 1, device=items.device).scatter_(1, items, 1.0)
+        found[:, 0] = 0
+        return found
+
+    def of(self, chosen: Tensor, n_items: int) -> Tensor:
+        """The columns `chosen [C]` (none of them 0) of `among`, without the others: `[M, C]`."""
+        different, places = chosen.unique(return_inverse=True)
+        column = torch.full((n_items + 1,), len(different), device=chosen.device)
+        column[different] = torch.arange(len(different), device=chosen.device)
+        items = column[self._known(n_items)]
+        return torch.zeros(len(items), len(different) + 1, device=items.device).scatter_(1, items, 1.0)[:, places]
+
+    def at(self, own: Tensor, n_items: int) -> Tensor:
+        """Whether every row has met its own item: `[M]` → float `[M, 1]`."""
+        return (self._known(n_items) == own.unsqueeze(1)).any(1, keepdim=True).float()
+
+    def pairs(self, n_items: int) -> tuple[Tensor, Tensor]:
+        """Every row and item that `among` has a 1 for, each once: int64 `[E]`, `[E]`, in the order of the items."""
+        items = self._known(n_items)
+        key = (items * len(items) + torch.arange(len(items), device=items.device).unsqueeze(1)).flatten().unique()
+        found, row = key.div(max(len(items), 1), rounding_mode="floor"), key % max(len(items), 1)
+        return row[found > 0], found[found > 0]
+
+    def _known(self, n_items: int, part: slice = slice(None)) -> Tensor:
+        """The items `[M, N]` that rows have met, 0 in all other places."""
         items = self.items[self.row[part]]
         if self.upto is not None:
             later = torch.arange(items.shape[1], device=items.device) > self.upto[part].unsqueeze(1)
             items = items.masked_fill(later, 0)
-        items = items.masked_fill(items > n_items, 0)
-        found = torch.zeros(len(items), n_items + 1, device=items.device).scatter_(1, items, 1.0)
-        found[:, 0] = 0
-        return found
+        return items.masked_fill(items > n_items, 0)
 
 
 class Pairs(Protocol):
@@ -175,12 +198,17 @@ class Recommender(nn.Module):
         """For the scorer. Logits must be able to move by many nats while weights move by thousandths."""
         return None if self.met is None else REACH * self.met
 
+    def reading(self) -> tuple[Judge, Scorer]:
+        """For a series of judgements: does once what each of them would repeat, and returns what gives the states `[B, D]` that
+        score the next item, and their scorer."""
+        return self.last_state, self.scorer()
+
     def prepare(self) -> Judge:
-        """For a series of judgements: does once what each of them would repeat, and returns what gives `[B, n_items + 1]`."""
+        """The same, as what gives `[B, n_items + 1]`."""
         if not self.trained:
             return self.score
-        scorer = self.scorer()
-        return lambda batch: scorer(self.last_state(batch), Met.by(batch))
+        state, scorer = self.reading()
+        return lambda batch: scorer(state(batch), Met.by(batch))
 
     def score(self, batch: Batch) -> Tensor:
         """Scores of every item as the next one, `[B, n_items + 1]`."""

@@ -8,7 +8,7 @@ attends to the history, and what it finds there is not normalised, so that much 
 No vector says what v(c) says for every c, so a *state is the history itself*: the items of up to N events, as numbers, and the
 weight w_j of each, D = 2N; later events are zeros in it. `Scorer.pairs` looks at states and items together. What makes ranking
 the whole catalogue affordable is that a knows two items and nothing else: it is a table of items x items, made once before a
-judgement of many (`prepare`) and once a step. With `product` all of DIN then is one product of matrices,
+judgement of many (`reading`) and once a step. With `product` all of DIN then is one product of matrices,
 
     score(c) = b_c + Σ_j w_j G[x_j, c]      G[x, c] = a(e_x, e_c) <e_x, e_c>
 
@@ -38,7 +38,7 @@ from elastic_core.errors import InputError
 from elastic_core.layers.activation_unit import CHUNK, ActivationUnit, chunked
 from elastic_core.layers.embedding import SPREAD
 from elastic_core.layers.intensity import Intensity
-from elastic_core.models.contract import Encoded, Judge, Met, Scorer, Variant
+from elastic_core.models.contract import Encoded, Judge, Scorer, Variant
 from elastic_core.models.modulated import Modulated, ModulatedConfig
 from elastic_core.models.registry import register
 
@@ -104,13 +104,13 @@ class DIN(Modulated):
     def scorer(self) -> Scorer:
         return Scorer(self.items.weight, again=self.again, pairs=TargetAttention(self))
 
-    def prepare(self) -> Judge:
+    def reading(self) -> tuple[Judge, Scorer]:
         """All pairs are looked at once, if there are not too many of them."""
         scorer = self.scorer()
         if len(self.items.weight) ** 2 <= MOST_PAIRS:
             content = self.content()
             scorer = scorer._replace(pairs=TargetAttention(self, self.unit(content, content)))
-        return lambda batch: scorer(self.last_state(batch), Met.by(batch))
+        return self.last_state, scorer
 
     def content(self) -> Tensor:
         """What items are, of unit variance at the start, or the unit hears so little that only popularity is learned."""

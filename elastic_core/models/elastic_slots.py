@@ -19,7 +19,7 @@ In the last layer, with M_t[s] what slot s holds, P_s its expert, h_t the event 
 
 so every suggestion has experts, with shares that add up to 1, and a slot knows which events it holds (`attribute`). The layers
 before it mix the slots into the event, as the dispatcher does. The experts' distributions need every item's logit,
-O(K·n_items·d): in every training step, and once for a series of judgements (`prepare`).
+O(K·n_items·d): in every training step, and once for a series of judgements (`reading`).
 """
 
 import math
@@ -41,7 +41,7 @@ from elastic_core.layers.padding import masked
 from elastic_core.layers.slot_layer import SlotLayer
 from elastic_core.layers.standing import Standing
 from elastic_core.layers.voting import VotingMemory
-from elastic_core.models.contract import Attribution, Edit, Encoded, Judge, Met, Scorer, Streams, Trace, Traces, Variant
+from elastic_core.models.contract import Attribution, Edit, Encoded, Judge, Scorer, Streams, Trace, Traces, Variant
 from elastic_core.models.registry import register
 from elastic_core.models.with_memory import MemoryConfig, WithMemory, interest_memory
 
@@ -134,10 +134,10 @@ class ElasticSlots(WithMemory, Streams, Traces):
     def last_state(self, batch: Batch, edit: Edit | None = None) -> Tensor:
         return self._last(batch, None, edit)
 
-    def prepare(self) -> Judge:
+    def reading(self) -> tuple[Judge, Scorer]:
         """Works out once what every expert stands for; of a bank kept by rows, what the retrieved ones do, each time."""
-        scorer, masses = self.scorer(), self._all_masses() if self.retrieves and self.config.bank == "dense" else None
-        return lambda batch: scorer(self._last(batch, masses), Met.by(batch))
+        masses = self._all_masses() if self.retrieves and self.config.bank == "dense" else None
+        return lambda batch: self._last(batch, masses), self.scorer()
 
     def scorer(self) -> Scorer:
         return Scorer(self.events.items.weight, parts=self.parts, again=self.again)

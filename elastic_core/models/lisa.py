@@ -38,7 +38,7 @@ from elastic_core.layers.codebooks import Codebooks, Codes
 from elastic_core.layers.embedding import EventEmbedding
 from elastic_core.layers.feed_forward import FeedForward
 from elastic_core.layers.histogram_attention import HistogramAttention, Tables, attend, final_counts
-from elastic_core.models.contract import Encoded, Judge, Met, Scorer, Streams, Variant
+from elastic_core.models.contract import Encoded, Judge, Scorer, Streams, Variant
 from elastic_core.models.registry import register
 
 ITEM_SCALE = 0.02  # standard deviation of what items are scored by, as in EventEmbedding
@@ -146,10 +146,10 @@ class Lisa(Streams):
         table = books.compose(self._everything()[1:]) / self.events.scale
         return Scorer(functional.pad(table, (0, 0, 1, 0)), again=self.again)
 
-    def prepare(self) -> Judge:
+    def reading(self) -> tuple[Judge, Scorer]:
         """Finds the codes of all items and composes all tables once."""
         scorer, ready = self.scorer(), self.ready()
-        return lambda batch: scorer(self._encode(self.asked(batch), ready, last=True)[:, -1], Met.by(batch))
+        return lambda batch: self._encode(self.asked(batch), ready, last=True)[:, -1], scorer
 
     def kept_per_event(self, columns: int) -> int:
         return super().kept_per_event(columns) + self.config.books * (8 * self.config.words + 3 * self.config.width)

@@ -28,6 +28,8 @@ class Last(Objective):
         able = np.flatnonzero(lengths > 0)
         some = self.config.prefixes_per_user
         users = np.repeat(able, np.minimum(some, lengths[able]) if some else lengths[able])
-        first = np.repeat(np.cumsum(lengths[able]) - lengths[able], lengths[able])
-        back = rng.integers(0, lengths[users]) if some else np.arange(len(users)) - first
+        if some:
+            back = rng.integers(0, lengths[users])
+        else:
+            back = np.arange(len(users)) - np.repeat(np.cumsum(lengths[able]) - lengths[able], lengths[able])
         return Rows(users, self.ends[users] - 1 - back, np.ones(len(users), np.int64))

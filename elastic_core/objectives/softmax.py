@@ -10,8 +10,10 @@ from torch import Tensor
 from torch.nn import functional
 
 from elastic_core.models import Met, Scorer
+from elastic_core.objectives.catalogue import StretchedSoftmax
 
 CHUNK_BYTES = 1 << 20  # logits that are worked on together: as many as a processor's cache holds
+LARGE = 10_000  # items: a larger catalogue is gone through in stretches, for its table no longer lies in a cache
 
 
 def full_softmax(states: Tensor, targets: Tensor, scorer: Scorer, met: Met | None = None) -> Tensor:
@@ -23,7 +25,8 @@ def full_softmax(states: Tensor, targets: Tensor, scorer: Scorer, met: Met | Non
         return functional.cross_entropy(scorer(states, met)[:, 1:], targets - 1, reduction="sum")
     vectors, shares = scorer.split(states)
     again = None if met is None else scorer.again
-    total: Tensor = _FullSoftmax.apply(vectors, shares.float(), scorer.table, scorer.bias, again, targets, met)
+    work = StretchedSoftmax if len(scorer.table) > LARGE else _FullSoftmax
+    total: Tensor = work.apply(vectors, shares.float(), scorer.table, scorer.bias, again, targets, met)
     return total
 
 
@@ -89,22 +92,43 @@ class _FullSoftmax(torch.autograd.Function):
 
 
 def sampled_softmax(
-    states: Tensor, targets: Tensor, scorer: Scorer, proposal: Tensor, negatives: int, met: Met | None = None
-) -> Tensor:
+    states: Tensor, targets: Tensor, scorer: Scorer, proposal: Tensor, negatives: int, met: Met | None = None,
+    sparse: bool = False,
+) -> Tensor:  # fmt: skip
     """Softmax over the target and `negatives` items shared by the whole step, drawn with replacement from `proposal`, summed.
 
     Every negative's logit is corrected by -log(negatives · q): the expected denominator is then the full one. Negatives
     that hit the target are masked. states `[M, D]`, targets `[M]`, proposal `[n_items + 1]`; tends to `full_softmax`.
+
+    `sparse`: of a large catalogue, the gradient of the table is a sparse tensor of the rows read, for an optimiser that takes
+    one; else it has the table's size.
     """
     drawn = torch.multinomial(proposal, negatives, replacement=True)
     vectors, shares = scorer.split(states)
-    right = scorer.at(vectors, targets).float()  # [M, P]
-    wrong = scorer.among(vectors, drawn).float() - (proposal[drawn] * negatives).log()
+    if len(proposal) > LARGE and scorer.pairs is None:
+        right, wrong = _gathered(vectors, targets, drawn, scorer, sparse)
+    else:
+        right, wrong = scorer.at(vectors, targets).float(), scorer.among(vectors, drawn).float()  # [M, P], [M, P, negatives]
+    wrong = wrong - (proposal[drawn] * negatives).log()
     if met is not None and scorer.again is not None:
-        seen = scorer.again * met.among(len(proposal) - 1)
-        right, wrong = right + seen.gather(1, targets.unsqueeze(1)), wrong + seen[:, drawn].unsqueeze(1)
+        n_items = len(proposal) - 1
+        right = right + scorer.again * met.at(targets, n_items)
+        wrong = wrong + (scorer.again * met.of(drawn, n_items)).unsqueeze(1)
     wrong = wrong.masked_fill((drawn[None, :] == targets[:, None]).unsqueeze(1), -torch.inf)
     return _surprise(right, torch.cat([right.unsqueeze(-1), wrong], dim=-1).logsumexp(-1), shares)
+
+
+def _gathered(vectors: Tensor, targets: Tensor, drawn: Tensor, scorer: Scorer, sparse: bool) -> tuple[Tensor, Tensor]:
+    """Logits of targets `[M, P]` and of what was drawn `[M, P, negatives]`, the table read once: every look at it has a gradient
+    of its size."""
+    both = torch.cat([targets, drawn])
+    rows = functional.embedding(both, scorer.table, sparse=sparse)
+    own, others = rows[: len(targets)].unsqueeze(1), rows[len(targets) :]
+    right, wrong = (vectors * own).sum(-1).float(), functional.linear(vectors, others).float()
+    if scorer.bias is None:
+        return right, wrong
+    bias = functional.embedding(both, scorer.bias.unsqueeze(1)).squeeze(1).float()
+    return right + bias[: len(targets)].unsqueeze(1), wrong + bias[len(targets) :]
 
 
 def _surprise(right: Tensor, total: Tensor, shares: Tensor) -> Tensor:

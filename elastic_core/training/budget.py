@@ -3,7 +3,8 @@
     weights       parameters x (weight, gradient, two moments[, running average])
                   + experts kept by rows x (width x (weight[, running average]) + two numbers), and once more to judge the best
     the step      rows x columns x layers x what a layer keeps of an event for the backward pass (`kept_per_event`)
-    the scores    of the step's targets against the catalogue or the negatives, three copies; or of those who are judged
+    the scores    of the step's targets against the catalogue or the negatives, three copies; or of those who are judged. A large
+                  catalogue is gone through in stretches, whose size does not depend on it
 
 All in float32, for the step that meets the longest histories. The price is an upper one, several times what some of them keep; a
 training beyond half of the memory there is ends in a sentence before it begins, and not in the machine's way.
@@ -20,10 +21,14 @@ from elastic_core.data import Dataset
 from elastic_core.data.batches import needed_columns
 from elastic_core.disk import size
 from elastic_core.errors import InputError
+from elastic_core.evaluation.evaluate import LARGE as ALL_AT_ONCE
+from elastic_core.evaluation.stretches import NUMBERS
 from elastic_core.layers.row_bank import row_banks
 from elastic_core.machine import memory_bytes
 from elastic_core.models import Recommender
 from elastic_core.objectives import Objective
+from elastic_core.objectives.catalogue import TILE_ITEMS, TILE_ROWS
+from elastic_core.objectives.softmax import LARGE
 
 SHARE = 0.5  # of the memory there is, for one training
 FLOAT = 4  # bytes
@@ -53,12 +58,21 @@ def price(config: RunConfig, model: Recommender, objective: Objective, dataset: 
     rows = math.ceil(len(objective.rows(np.random.default_rng(0)).users) / steps)
     columns = needed_columns(dataset.histories.lengths, settings.length)
     items = dataset.catalog.n_items + 1
-    against = items if config.objective.loss == "full" else config.objective.negatives
+    judged = min(JUDGED, 6 * len(dataset.histories.lengths)) * items
     return Price(
         FLOAT * (parameters * (5 if train.ema_decay else 4) + banks),
         FLOAT * rows * columns * settings.layers * model.kept_per_event(columns),
-        FLOAT * max(3 * math.ceil(targets) * against, min(JUDGED, 6 * len(dataset.histories.lengths)) * items),
+        FLOAT * max(3 * _scored(config, model, math.ceil(targets), items), judged if items < ALL_AT_ONCE else 6 * NUMBERS),
     )
+
+
+def _scored(config: RunConfig, model: Recommender, targets: int, items: int) -> int:
+    """Scores that a step holds at a time; in a large catalogue, a tile of them and two numbers a target."""
+    if config.objective.loss == "sampled":
+        return targets * config.objective.negatives
+    with torch.no_grad():
+        stretched = items > LARGE and model.scorer().pairs is None
+    return TILE_ROWS * TILE_ITEMS + 2 * targets if stretched else targets * items
 
 
 def check(config: RunConfig, model: Recommender, objective: Objective, dataset: Dataset, device: torch.device) -> None:

@@ -19,7 +19,7 @@ from elastic_core import models, objectives
 from elastic_core.config import RunConfig
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
-from elastic_core.evaluation.evaluate import evaluate
+from elastic_core.evaluation.evaluate import drawn_people, evaluate
 from elastic_core.machine import find_device
 from elastic_core.memory import whole
 from elastic_core.runs import RESUME, Run
@@ -100,9 +100,8 @@ class Loop:
                 break
             self.epoch += 1
             judged, protocol = self.learner.judged(self.dataset), self.config.train.judged_by
-            valid = evaluate(judged, self.dataset, split="valid", protocols=(protocol,), device=str(self.device)).metrics[
-                protocol
-            ]
+            some = drawn_people(self.dataset, self.config.train.judged_people)
+            valid = evaluate(judged, self.dataset, "valid", (protocol,), device=str(self.device), users=some).metrics[protocol]
             if valid[SELECTION] > self.best:
                 self.best, self.best_epoch = valid[SELECTION], self.epoch
                 self.run.save_weights(judged, self.learner.rows.known())

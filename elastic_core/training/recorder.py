@@ -14,7 +14,7 @@ from elastic_core.config import RunConfig
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.evaluation.candidates import PROTOCOLS
-from elastic_core.evaluation.evaluate import evaluate
+from elastic_core.evaluation.evaluate import drawn_people, evaluate
 from elastic_core.layers.row_bank import learned_numbers
 from elastic_core.machine import commit, device_name
 from elastic_core.memory.routing import routing
@@ -65,7 +65,7 @@ class Recorder:
 
     def epoch(self, row: dict[str, Any], judged: Recommender) -> None:
         if can_retrieve(judged):
-            traffic = routing(judged, self.dataset)
+            traffic = routing(judged, self.dataset, users=drawn_people(self.dataset, self.config.train.judged_people))
             row = row | traffic.summary()
             if self.config.train.snapshots:
                 self.run.save_snapshot(row["epoch"], traffic.load, judged.expert_values())

@@ -1,0 +1,140 @@
+"""Catalogues of millions in small: the same losses, gradients, ranks and worlds, whatever the size of the pieces."""
+
+from dataclasses import replace
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as some
+
+from elastic_core import models, recipes
+from elastic_core.bench import catalogue as losses
+from elastic_core.config import PlantedConfig
+from elastic_core.data import Dataset, histories, planted
+from elastic_core.data.batches import Batch
+from elastic_core.errors import InputError
+from elastic_core.evaluation import evaluate as evaluation
+from elastic_core.evaluation import stretches
+from elastic_core.evaluation.candidates import PROTOCOLS
+from elastic_core.evaluation.evaluate import Report, drawn_people, evaluate
+from elastic_core.models import Met, Scorer
+from elastic_core.objectives import softmax
+from elastic_core.objectives.softmax import negative_proposal, sampled_softmax
+from elastic_core.training import loop
+
+
+@settings(max_examples=30)
+@given(some.integers(1, 6), some.sampled_from([0, 2]), some.booleans(), some.booleans(), some.integers(0, 10**6))
+def test_negatives_gathered_once_are_the_negatives_gathered_twice(
+    rows: int, parts: int, biased: bool, sparse: bool, seed: int
+) -> None:
+    items, d, found = 12, 4, []
+    generator = torch.Generator().manual_seed(seed)
+    values = [
+        torch.randn(shape, generator=generator) for shape in ((rows, parts * (d + 1) or d), (items + 1, d), (items + 1,), ())
+    ]
+    met = Met(*(torch.randint(0, high, shape, generator=generator) for high, shape in ((items + 2, (3, 5)), (3, (rows,)))))
+    targets = torch.randint(1, items + 1, (rows,), generator=generator)
+    proposal = negative_proposal(torch.arange(items + 1))
+    for large in (0, 10_000):
+        states, table, bias, again = (value.clone().requires_grad_() for value in values)
+        with mock.patch.object(softmax, "LARGE", large):
+            torch.manual_seed(seed)
+            scorer = Scorer(table, bias if biased else None, parts, again)
+            total = sampled_softmax(states, targets, scorer, proposal, 7, met, sparse=sparse)
+        total.backward()
+        assert table.grad is not None and table.grad.is_sparse == (sparse and not large)
+        found.append([total.detach(), states.grad, table.grad.to_dense(), again.grad, *([bias.grad] if biased else [])])
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-5)
+
+
+def ranked(model: models.Recommender, dataset: Dataset, large: int, numbers: int) -> Report:
+    with mock.patch.object(evaluation, "LARGE", large), mock.patch.object(stretches, "NUMBERS", numbers):
+        return evaluate(model, dataset, "test", PROTOCOLS, batch=25)
+
+
+@pytest.mark.parametrize("name", ["elastic", "elastic-slots", "lrurec", "din", "lisa"])
+def test_ranks_are_the_same_in_stretches(name: str, small_world: Dataset) -> None:
+    """A bias, a mixture, pairs, composed tables, and what having been met adds. Every table has each of its rows several times,
+    so that items tie."""
+    torch.manual_seed(0)
+    model = models.build(recipes.toy(name).override("model.repeats=true").model, small_world.catalog).eval()
+    with torch.no_grad():
+        assert model.met is not None
+        model.met.fill_(-0.01)
+        table = next(x for n, x in model.named_parameters() if x.ndim == 2 and len(x) > small_world.catalog.n_items)
+        table[1:] = table[1 + torch.arange(len(table) - 1) % 40] * 20
+    whole = ranked(model, small_world, 10**6, 1)
+    assert name == "lisa" or max(ranks.tied.max() for ranks in whole.ranks.values()) > 0
+    for numbers in (50, 3_000, 10**6):
+        found = ranked(model, small_world, 0, numbers)
+        for protocol, ranks in whole.ranks.items():
+            unlike = (found.ranks[protocol].above != ranks.above) | (found.ranks[protocol].tied != ranks.tied)
+            assert unlike.mean() < 0.02, f"{protocol}: {unlike.sum()} of {len(unlike)}"  # a score's last digit may tell
+
+
+def test_exact_scores_have_exact_ranks_and_broken_ones_are_refused(small_world: Dataset) -> None:
+    """Whole numbers are added up without rounding: above and tied are the very same."""
+
+    class Whole(models.Recommender):
+        objective = "all"
+
+        def __init__(self) -> None:
+            torch.nn.Module.__init__(self)
+            self.n_items, self.length, self.met = small_world.catalog.n_items, 8, torch.nn.Parameter(torch.tensor(0.1))
+            self.table = torch.randint(-3, 4, (self.n_items + 1, 4), generator=torch.Generator().manual_seed(0)).float()
+
+        def last_state(self, batch: Batch) -> torch.Tensor:
+            return self.table[batch.items[:, -1]]
+
+        def scorer(self) -> Scorer:
+            return Scorer(self.table, again=self.again)
+
+    model = Whole()
+    whole = ranked(model, small_world, 10**6, 1)
+    for numbers in (50, 1_777, 10**6):
+        found = ranked(model, small_world, 0, numbers)
+        for protocol, ranks in whole.ranks.items():
+            assert np.array_equal(found.ranks[protocol].above, ranks.above) and ranks.above.dtype == np.int32
+            assert np.array_equal(found.ranks[protocol].tied, ranks.tied)
+    model.table[7] = torch.nan
+    with pytest.raises(InputError, match="diverged"):
+        ranked(model, small_world, 0, 50)
+
+
+@pytest.mark.parametrize("piece", [1, 997])
+def test_a_world_does_not_depend_on_the_pieces_it_is_drawn_in(piece: int) -> None:
+    config = PlantedConfig(users=60, items=400, interests=8, mean_length=20, max_length=60, popularity=1.5)
+    worlds = []
+    for size in (histories.PIECE, piece):
+        with mock.patch.object(histories, "PIECE", size):
+            data = planted(config)
+            worlds.append([data.hash, data.histories.times, data.all_counts(), data.counts(), data.truth.event_interest])  # type: ignore[union-attr]
+    assert 0 < len(worlds[0][1]) < 60 * 20 * 1.2
+    assert all(np.array_equal(one, other) for one, other in zip(*worlds, strict=True))
+
+
+def test_the_goal_is_worked_out_from_measured_rows(capfd: pytest.CaptureFixture[str]) -> None:
+    size = losses.Size(items=12_000, targets=8, width=8, negatives=16)
+    with mock.patch.object(losses, "_peak", side_effect=[1_000, 150, 5, 60]):
+        rows = losses.measure_losses(size, rounds=3)
+    found = losses.c12(rows)
+    by = {row.system: row.processor for row in rows}
+    assert found["memory"] == 0.15 and found["time"] == by[losses.EXACT] / by[losses.PLAIN]
+    assert found[losses.SAMPLED] == by[losses.PLAIN] / by[losses.SAMPLED]
+    assert losses.c12(rows[1:]) == {}
+    losses.tell(losses.PLAIN, replace(size, items=200_000), 1)
+    assert 3 * 8 * 200_000 * 4 < int(capfd.readouterr().out) < 10 * 8 * 200_000 * 4  # logits, their softmax and gradient
+
+
+def test_people_are_drawn_once_and_validate_alone(small_world: Dataset, tmp_path: Path) -> None:
+    config = recipes.toy().override("train.epochs=1", "train.judged_people=7")
+    with mock.patch.object(loop, "evaluate", side_effect=evaluate) as judge, mock.patch.object(loop.Recorder, "test"):
+        loop.train(config, small_world, tmp_path / "run")
+    users = judge.call_args.kwargs["users"]
+    assert len(users) == 7 == len(set(users.tolist())) and np.array_equal(users, drawn_people(small_world, 7))
+    assert drawn_people(small_world, 0) is drawn_people(small_world, small_world.histories.n_users) is None
