@@ -52,10 +52,10 @@ def one_thread_each() -> None:
 def keep_memory() -> bool:
     """From the first call on, this process keeps the memory that it has freed and takes its next tensors from it.
 
-    For work of one kind over and over (training, measuring). glibc gives every larger piece back to the system and takes a new one,
-    page by page, for the next tensor; whether it does depends on what else lies on the heap, so without this a pass over 4 MB
-    costs the one process a tenth of what it costs the other. What was used at the peak stays with the process; a server that is
-    to shrink again should not call this. False where there is no such setting (not glibc).
+    For work of one kind over and over (training, measuring). glibc gives every larger piece back to the system and takes a new
+    one, page by page, for the next tensor; whether it does depends on what else lies on the heap, so without this a pass over
+    4 MB costs the one process a tenth of what it costs the other. What was used at the peak stays with the process; a server
+    that is to shrink again should not call this. False where there is no such setting (not glibc).
     """
     try:
         change = ctypes.CDLL(None).mallopt

@@ -4,7 +4,8 @@ Slot s at time t holds a softmax average of the past (ABC attention with given s
 
     M_t[s] = Σ_{j<=t} e^{a_j[s]} h_j / Z_t[s],   Z_t[s] = Σ_{j<=t} e^{a_j[s]},   a_j[s] = asks[s] · h_j,
 
-event t weighs the slots by w_t = softmax_s(bias[s] · h_t + (query h_t) · M_t[s]) and is given Σ_s w_t[s] (given[s] + carried M_t[s]).
+event t weighs the slots by w_t = softmax_s(bias[s] · h_t + (query h_t) · M_t[s]) and is given
+Σ_s w_t[s] (given[s] + carried M_t[s]).
 `Maps` is all that a layer's weights and one retrieval's interests come to in it (`CausalDispatcher.fold` makes them). The forms:
 
     prefixes   every t of a whole history, in training and for all rows        O(N·(k·d + C·(d + k) + d²))
@@ -41,10 +42,10 @@ class Maps(NamedTuple):
     """The folded maps of one layer for the interests of B people. Nothing here is as long as a history."""
 
     asks: Tensor  # [B, H, k, d] logits with which slots take an event
-    query: Tensor  # [H, d, d] what an event asks of what slots have aggregated (rows: of M, columns: of h); the same for everybody
+    query: Tensor  # [H, d, d] what an event asks of what slots have aggregated (rows: of M, columns: of h); everybody's
     bias: Tensor  # [B, H, k, d] what it asks of the slots' interests themselves
     given: Tensor  # [B, H, k, d] what a slot gives through its interest, the layer's bias included
-    carried: Tensor  # [H, d, d] what it gives through what it has aggregated (rows: of M, columns: of the output)
+    carried: Tensor  # [H, d, d] what it gives through what it has aggregated (rows: of M, columns: of the output); everybody's
 
 
 class Sums(NamedTuple):
@@ -171,7 +172,7 @@ def read_prefixes(x: Tensor, weights: Tensor, queries: Tensor, bias: Tensor, chu
     mass = mass + _earlier(mass[..., -1:])  # Z_t
     mass = mass + (mass == 0)  # a prefix without events reads zeros, and must not divide by next to nothing
 
-    # inside a chunk, from event j (rows) to t: masked products (cut, not multiplied: what lies ahead may be too large for a float)
+    # inside a chunk, event j (rows) to t: masked products (cut, not multiplied: what lies ahead may be too large for a float)
     near = (x @ queries).triu_()
     scores = add_product(weights @ near, before, queries)
     slots = torch.addcdiv(bias, scores, mass).softmax(-2)

@@ -8,14 +8,14 @@ from torch import Tensor
 from torch.nn import functional
 
 ONE_PASS = torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
-LEAST_ROWS = 64  # fewer are not worth preparing the weights for
+LEAST_ROWS = 256  # fewer are not worth preparing the weights for
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, activation: str = "none") -> Tensor:
     """x Wᵀ + b of `[..., d]`, then `none` or `gelu`.
 
-    torch's own product writes the bias first, adds the product to it and reads all of it again for the activation. In float32 on a
-    CPU, where nothing is to be differentiated, oneDNN does it in one (it is what torch.compile calls)."""
+    torch's own product writes the bias first, adds the product to it and reads all of it again for the activation. In float32 on
+    a CPU, where nothing is to be differentiated, oneDNN does it in one (it is what torch.compile calls)."""
     if _one_pass(x, weight):
         found: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight, bias, activation, [], "none")
         return found
