@@ -121,8 +121,8 @@ def weigh_events(h: Tensor, maps: Maps, real: Tensor | None) -> Tensor:
 
 @precise
 def weigh(logits: Tensor) -> Tensor:
-    """e^a with a softly bounded to ±CAP: e^(CAP tanh(a / CAP)), by a sigmoid, which takes a CPU a seventh of the time."""
-    return (logits * (2 / CAP)).sigmoid_().mul(2 * CAP).sub_(CAP).exp_()
+    """e^a with a softly bounded to ±CAP. (By a sigmoid it would be faster, and a logit near 0 off by 2e-6.)"""
+    return (logits / CAP).tanh_().mul(CAP).exp_()
 
 
 # --- every prefix ----------------------------------------------------------------------------------------------------
