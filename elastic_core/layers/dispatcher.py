@@ -16,7 +16,7 @@ from elastic_core.layers.feed_forward import FeedForward
 from elastic_core.layers.local_convolution import LocalConvolution
 from elastic_core.layers.padding import masked
 from elastic_core.layers.prefix_slots import Maps, precise
-from elastic_core.layers.products import add
+from elastic_core.layers.products import add, linear
 
 
 class Dispatcher(nn.Module):
@@ -33,9 +33,9 @@ class Dispatcher(nn.Module):
         self.dropout = nn.Dropout(dropout)
         self.feed_forward = FeedForward(width, dropout, expansion)
 
-    def per_head(self, linear: nn.Linear) -> Tensor:
+    def per_head(self, projection: nn.Linear) -> Tensor:
         """`[H, d/H, d]`: the rows that produce head h."""
-        return linear.weight.unflatten(0, (self.heads, -1))
+        return projection.weight.unflatten(0, (self.heads, -1))
 
     def asking(self) -> Tensor:
         """W_Q1 W_K1ᵀ / √e, `[H, d, d]`: interests → the logits that they have for an event."""
@@ -133,14 +133,12 @@ class CausalDispatcher(Dispatcher):
         """For people: how each interest reads the history `[B, H, k, N]` and the last event the interests `[B, H, k]`."""
         return prefix_slots.trace(masked(self.norm(x), real), self.fold(p), real)
 
-    def _own(self, linear: nn.Linear) -> Tensor:
+    def _own(self, projection: nn.Linear) -> Tensor:
         """`[H, d/H, d/H]`: head h of the output from head h of the input."""
-        return (
-            linear.weight.unflatten(0, (self.heads, -1)).unflatten(2, (self.heads, -1)).diagonal(dim1=0, dim2=2).permute(2, 0, 1)
-        )
+        blocks = projection.weight.unflatten(0, (self.heads, -1)).unflatten(2, (self.heads, -1))
+        return blocks.diagonal(dim1=0, dim2=2).permute(2, 0, 1)
 
 
 def _through(p: Tensor, maps: Tensor) -> Tensor:
     """Interests `[B, k, d]` through each of `[m, d, o]` in one product: `[B, m, k, o]`."""
-    m, d, o = maps.shape
-    return (p @ maps.transpose(0, 1).reshape(d, m * o)).unflatten(-1, (m, o)).transpose(1, 2)
+    return linear(p, maps.transpose(1, 2).flatten(0, 1)).unflatten(-1, maps.shape[::2]).transpose(1, 2)
