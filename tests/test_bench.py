@@ -1,18 +1,24 @@
 """The harness measures what it says: memory known by hand, turns that alternate, rows that survive a file."""
 
-from dataclasses import asdict
+import subprocess
+import sys
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
 
-from elastic_core.bench.latency import ITEMS, SYSTEMS, Setting, build, measure, ratios
+from elastic_core.bench import goals
+from elastic_core.bench.latency import ITEMS, SYSTEMS, Row, Setting, build, measure, ratios
 from elastic_core.bench.store import read_rows, write_rows
-from elastic_core.bench.timing import interleaved, peak_bytes, saved_bytes
+from elastic_core.bench.timing import interleaved, moved_bytes, peak_bytes, saved_bytes
+from elastic_core.commands import bench, main
 from elastic_core.data.batches import Batch
 from elastic_core.errors import InputError
 
+ROOT = Path(__file__).resolve().parents[1]
 CPU = torch.device("cpu")
 SMALL = {"width": 8, "k": 2, "side": 4, "tokens": 64}
 MEGA = 1_000_000
@@ -64,3 +70,82 @@ def test_rows_carry_everything_and_survive_a_file(tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_text("a,b\n1,2\n")
     with pytest.raises(InputError, match=r"rows\.csv"):
         read_rows(tmp_path / "rows.csv")
+
+
+def test_moved_bytes_count_reads_and_writes_but_no_views() -> None:
+    x, table, at = torch.zeros(1000), torch.zeros(500, 10), torch.tensor([[3, 4, 3]])
+
+    def job() -> None:
+        y = x.view(10, 100) + 1  # reads and writes 4 kB
+        y[0].mul_(2)  # reads and writes 400 bytes; the operator's argument and its result are the same
+        nn.functional.embedding(at, table)  # three rows of 40 bytes, read and written
+        torch.empty(1000)
+
+    assert moved_bytes(job) == 8_000 + 800 + 240
+
+
+def test_goals_are_read_from_rows_of_one_measurement() -> None:
+    """The peer's time over ours, both by the same code; the newest that measured both counts; nothing is made up."""
+    (blank,) = measure(Setting(length=8, **SMALL), CPU, ("elastic",), rows=("last",), rounds=3, warmup=1)
+
+    def row(system: str, rows: str = "last", seconds: float = 1.0, **values: Any) -> Row:
+        usual = {"length": 1_024, "width": 64, "k": 16, "batch": 16, "commit": "a", "date": "2020-01-01"}
+        return replace(blank, **{**usual, "system": system, "rows": rows, "processor": seconds, **values})
+
+    old = [row("elastic-two-way", seconds=2.0), row("sasrec-fused", seconds=8.0), row("sasrec-eager", "all", 30.0)]
+    new = [row("elastic-two-way", commit="b", date="2021-01-01"), row("sasrec-fused", seconds=2.0, commit="b", date="2021-01-01")]
+    assert [goals.slower(old, "two-way", peer, length=1_024) for peer in ("E", "S", "S1")] == [15.0, None, 4.0]
+    assert goals.slower(old + new, "two-way", "S1", length=1_024) == 2.0
+    assert goals.slower(old + new, "two-way", "E", length=1_024) == 15.0  # only the older code measured both
+    assert goals.slower(old, "two-way", "S1", length=1_024, k=8) is goals.slower(old, "causal", "S1", length=1_024) is None
+    long = row("elastic-two-way", seconds=3.0, length=65_536, batch=1)
+    assert goals.per_token([*old, long], "two-way", 65_536, 1_024) == pytest.approx(3.0 / 65_536 / (2.0 / 16_384))
+    assert goals.per_token([*old, replace(long, commit="b")], "two-way", 65_536, 1_024) is None
+    kept = [row(name, "all", direction="forward+backward", saved=n) for name, n in (("elastic-two-way", 3), ("sasrec-fused", 4))]
+    assert goals.saved(kept, "two-way", "all", "S") == 0.75 and goals.saved(kept, "two-way", "all", "E", dropout=0.1) is None
+    most, least = (goals.Goal("", "", 2.0, len, most=most) for most in (True, False))
+    assert [goal.reached(value) for goal in (most, least) for value in (1.0, 2.0, 3.0)] == [True, True, False, False, True, True]
+
+
+def test_the_command_prints_a_row_for_every_goal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    monkeypatch.setattr(bench, "CHECKPOINTS", tmp_path)
+    small = [
+        "--lengths",
+        "1024",
+        "--width",
+        "64",
+        "--k",
+        "16",
+        "--side",
+        "4",
+        "--tokens",
+        "1024",
+        "--rounds",
+        "3",
+        "--name",
+        "mine",
+    ]
+    assert main(["bench", *small, "--passes", "forward", "--systems", "elastic-two-way,sasrec-fused"]) == 0
+    assert main(["bench", *small, "--passes", "forward+backward", "--operations"]) == 0
+    capsys.readouterr()
+    assert main(["bench", "--goals", "--name", "mine"]) == 0
+    lines = capsys.readouterr().out.splitlines()[1:-1]
+    assert [line.split()[0] for line in lines] == [goal.name for goal in goals.GOALS]
+    there = [line for line in lines if "not measured" not in line]
+    assert len(there) == 3 and all("1,024" in line and line.endswith(("reached", "missed")) for line in there)
+    assert {goal.name for goal in goals.GOALS} >= {f"C{i}" for i in range(1, 8)}
+
+
+def test_memory_that_is_kept_is_not_asked_for_again() -> None:
+    """64 MB are 16,384 pages: taken anew for every tensor, and once when what was freed is kept."""
+    code = (
+        "import resource, torch\nfrom elastic_core.machine import keep_memory\n"
+        "def faults():\n  before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt\n"
+        "  for _ in range(2): torch.zeros(2**24).add_(1)\n  return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before\n"
+        "first = faults()\nif keep_memory():\n  faults()\n  print(first, faults())\n"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT).stdout
+    if not said:
+        pytest.skip("no glibc here")
+    first, later = map(int, said.split())
+    assert later < first / 10

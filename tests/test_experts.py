@@ -185,7 +185,7 @@ def test_the_direct_road_is_what_the_layer_dispatches(world: World, busy: int) -
         for layer, slots in zip(model.layers, trace.slots, strict=True):  # type: ignore[arg-type]
             only = torch.zeros_like(slots)
             only[:, :, rank] = slots[:, :, rank]
-            fixed, _ = layer.folded_values(trace.retrieved[0].interests)
+            fixed = layer.fold(trace.retrieved[0].interests).given - layer.output.bias / layer.heads  # without the layer's bias
             total += (only.unsqueeze(2) @ fixed).sum(1)[0, 0].detach()
     state = total / len(users)
     expected = model.scorer()((state - state.mean()) * model.norm.weight).detach().numpy()  # type: ignore[union-attr]

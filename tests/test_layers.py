@@ -15,12 +15,12 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from elastic_core import models
 from elastic_core.config import ModelConfig
 from elastic_core.data.batches import Batch
-from elastic_core.layers import gated_slots
+from elastic_core.layers import gated_slots, prefix_slots, products
 from elastic_core.layers.attention import Attention
 from elastic_core.layers.dispatcher import CausalDispatcher, Dispatcher, TwoWayDispatcher
 from elastic_core.layers.local_convolution import LocalConvolution
 from elastic_core.layers.padding import left_align, right_align
-from elastic_core.layers.prefix_slots import CAP, read_prefixes, weigh
+from elastic_core.layers.prefix_slots import CAP, Maps, read_prefixes, weigh
 from elastic_core.layers.query_network import QueryNetwork, Scaling, Whitening
 
 WIDTH = 12
@@ -121,32 +121,63 @@ def _dispatched(layer: CausalDispatcher, head: int, row: Tensor, past: Tensor, p
     return slots @ value
 
 
-@pytest.mark.parametrize("length", [1, 31, 32, 33, 70])
-@torch.no_grad()
-def test_prefix_slots_equal_the_direct_sum(length: int) -> None:
-    """The chunked scan against N x k x d running sums; chunk borders do not show."""
-    torch.manual_seed(3)
-    heads, k = 2, 4
-    x, queries = torch.randn(2, length, WIDTH).double(), torch.randn(2, heads, length, WIDTH).double()
-    weights, bias = torch.randn(2, heads, length, k).exp().double(), torch.randn(2, heads, length, k).double()
-    sums = (weights.unsqueeze(-1) * x[:, None, :, None, :]).cumsum(2)
-    memory = sums / weights.cumsum(2).unsqueeze(-1)  # [B, H, N, k, d]
-    slots = (torch.einsum("bhnd,bhnkd->bhnk", queries, memory) + bias).softmax(-1)
-    found_slots, found = read_prefixes(x, weights, queries, bias)
-    torch.testing.assert_close(found_slots, slots)
-    torch.testing.assert_close(found, torch.einsum("bhnk,bhnkd->bhnd", slots, memory))
+@settings(max_examples=60, deadline=None, derandomize=True)
+@hypothesis.given(
+    rows=some.integers(1, 3),
+    length=some.sampled_from([1, 2, 31, 32, 33, 64, 70, 97]),
+    k=some.integers(1, 5),
+    heads=some.integers(1, 3),
+    padded=some.booleans(),
+    seed=some.integers(0, 99),
+)
+def test_prefix_slots_equal_the_direct_sum(rows: int, length: int, k: int, heads: int, padded: bool, seed: int) -> None:
+    """All forms of the operation, in float32, against N x k x d running sums in float64: numbers and gradients. Chunk borders do
+    not show; the last row, new events one by one and what people are shown are the same operation."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def drawn(*shape: int) -> Tensor:
+        return torch.randn(*shape, generator=generator)
+
+    real = paddings(rows, length, seed) if padded else None
+    h = drawn(rows, length, WIDTH) if real is None else drawn(rows, length, WIDTH) * real.unsqueeze(-1)
+    each, everybody = (rows, heads, k, WIDTH), (heads, WIDTH, WIDTH)
+    maps = Maps(*(0.5 * drawn(*shape) for shape in (each, everybody, each, each, everybody)))
+    given, slow = ([y.to(kind).requires_grad_() for y in (h, *maps)] for kind in (torch.float32, torch.float64))
+    found = prefix_slots.prefixes(given[0], Maps(*given[1:]), real)
+    expected = prefix_slots.prefixes(slow[0], Maps(*slow[1:]), real, "direct")
+    weight = drawn(*found.shape)
+    gradients = (torch.autograd.grad((y * weight).sum(), of) for y, of in ((found, given), (expected, slow)))
+    for fast, exact in ((found, expected), *zip(*gradients, strict=True)):
+        assert (fast - exact).abs().max() <= 1e-5 * exact.abs().max().clamp_min(1)
+
+    with torch.no_grad():
+        torch.testing.assert_close(prefix_slots.last(h, maps, real), found[:, -1:], atol=1e-4, rtol=1e-4)
+        cut = length // 2
+        state = prefix_slots.sums(h[:, :cut], maps, None if real is None else real[:, :cut])
+        full = slice(None) if real is None else real[:, cut:].all(1)  # a stream's new events are events
+        for t in range(cut, length):
+            said = prefix_slots.step(h[:, t : t + 1], maps, state)
+            torch.testing.assert_close(said[full], found[full, t : t + 1], atol=1e-4, rtol=1e-4)
+        reading, slots = prefix_slots.trace(h, maps, real)
+        logits = CAP * torch.tanh(torch.einsum("bhkd,bnd->bhkn", slow[1], slow[0]) / CAP)
+        logits = logits if real is None else logits.masked_fill(~real[:, None, None], -torch.inf)
+        torch.testing.assert_close(reading, logits.softmax(-1).nan_to_num().float(), atol=1e-5, rtol=1e-5)
+        given_last = torch.einsum("bhk,bhke->be", slots, maps.given) + torch.einsum(
+            "bhk,bhkn,bnd,hde->be", slots, reading, h, maps.carried
+        )
+        torch.testing.assert_close(given_last, found[:, -1], atol=1e-4, rtol=1e-4)
 
 
 @pytest.mark.parametrize("size", [CAP, -CAP])
 def test_prefix_slots_stay_finite_before_the_first_event(size: float) -> None:
     """Padding, then events of the largest (or smallest) weight there can be: the padded rows and all gradients stay finite."""
     torch.manual_seed(4)
-    logits = size * (1 - 0.1 * torch.rand(2, 1, 40, 4))
+    logits = size * (1 - 0.1 * torch.rand(2, 1, 4, 40))
     logits.requires_grad_()
     real = torch.arange(40) >= 21
-    given = torch.randn(2, 40, WIDTH), torch.randn(2, 1, 40, WIDTH), torch.zeros(2, 1, 40, 4)
+    given = torch.randn(2, 40, WIDTH), torch.randn(2, 1, 40, WIDTH), torch.zeros(2, 1, 4, 40)
     x, queries, bias = (y.requires_grad_() for y in given)
-    found = read_prefixes(x * real[:, None], logits.exp() * real[:, None], queries, bias)
+    found = read_prefixes(x * real[:, None], logits.exp() * real, queries, bias)
     sum(y.sum() for y in found).backward()
     for value in (*found, *(y.grad for y in (logits, x, queries, bias))):
         assert value is not None and value.isfinite().all()
@@ -163,7 +194,7 @@ def test_prefix_slots_are_float32_whatever_surrounds_them(half: torch.dtype) -> 
     """Over 512 events with like weights, where sums of a bfloat16 would have stopped to grow."""
     torch.manual_seed(7)
     x, queries = torch.randn(2, 512, WIDTH) + 1, torch.randn(2, 2, 512, WIDTH)
-    logits, bias = 5 * torch.randn(2, 2, 512, 4), torch.randn(2, 2, 512, 4)
+    logits, bias = 5 * torch.randn(2, 2, 4, 512), torch.randn(2, 2, 4, 512)
     given = [y.to(half) for y in (x, logits, queries, bias)]
     with torch.autocast("cpu", torch.bfloat16):
         found = read_prefixes(given[0], weigh(given[1]), *given[2:])
@@ -185,9 +216,10 @@ def test_the_causal_dispatcher_sums_in_float32_under_autocast(heads: int, local:
     h, p = rounded(layer.norm(x)), rounded(p)
 
     def parts() -> list[Tensor]:
-        weights = layer.weights(p, h, real)
-        sums, query = layer.sums(weights, h), layer.slot_query(h, p)
-        return [weights, *sums, *query, *read_prefixes(h, weights, *query), *layer.read(h[:, -1:], p, *sums)]
+        maps = layer.fold(p)
+        forms = (prefix_slots.weigh_events, prefix_slots.prefixes, prefix_slots.last)
+        traced = prefix_slots.trace(h, maps, real)
+        return [*maps, *prefix_slots.sums(h, maps, real), *(form(h, maps, real) for form in forms), *traced]
 
     expected = parts()
     exact, last = layer(x, p, real)[0], layer(x, p, real, last=True)[0]
@@ -197,6 +229,35 @@ def test_the_causal_dispatcher_sums_in_float32_under_autocast(heads: int, local:
         for value, wanted in ((layer(x, p, real)[0][real], exact[real]), (layer(x, p, real, last=True)[0], last)):
             assert (value - wanted).abs().mean() < 0.01 * wanted.abs().mean()
         assert all(part.dtype == torch.float32 for part in layer.attention(x, p, real))
+
+
+@pytest.mark.parametrize("rows", [3, 300])
+@pytest.mark.parametrize("activation", ["none", "gelu"])
+@pytest.mark.parametrize("with_bias", [True, False])
+def test_a_product_in_one_pass_is_torchs_own(rows: int, activation: str, with_bias: bool) -> None:
+    """The same numbers with and without autograd, and gradients where they are asked for; under autocast, torch's own."""
+    torch.manual_seed(3)
+    x, weight, bias = torch.randn(2, rows, 5), torch.randn(7, 5), torch.randn(7) if with_bias else None
+    exact = functional.linear(x.double(), weight.double(), None if bias is None else bias.double())
+    expected = (functional.gelu(exact) if activation == "gelu" else exact).float()
+    torch.testing.assert_close(products.linear(x, weight, bias, activation), expected, atol=1e-5, rtol=1e-5)
+    for turned in (weight.requires_grad_(), weight.T.contiguous().T):  # weights that lie the other way
+        with torch.no_grad():
+            torch.testing.assert_close(products.linear(x, turned, bias, activation), expected, atol=1e-5, rtol=1e-5)
+    found = products.linear(x, weight, bias, activation)
+    torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
+    assert torch.autograd.grad(found.sum(), weight)[0].abs().sum() > 0
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+        assert products.linear(x, weight, bias, activation).dtype == torch.bfloat16
+
+
+def test_adding_in_place_keeps_the_greater_precision_and_the_gradient() -> None:
+    x, y = torch.randn(4, 3, requires_grad=True), torch.randn(4, 3)
+    for kind in (torch.float32, torch.bfloat16, torch.float64):
+        made = (2 * x).to(kind)
+        found = products.add(made, y)
+        assert found.dtype == torch.result_type(made, y) and (found is made) == (kind != torch.bfloat16)
+        torch.testing.assert_close(torch.autograd.grad(found.sum(), x)[0], torch.full((4, 3), 2.0))
 
 
 @torch.no_grad()

@@ -17,16 +17,19 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from elastic_core import models
 from elastic_core.bench.timing import Timing, interleaved, peak_bytes, saved_bytes
 from elastic_core.data.batches import Batch
+from elastic_core.layers.prefix_slots import read_prefixes, weigh
 from elastic_core.machine import commit, device_name
 from elastic_core.recipes import model_settings
 
 ITEMS = 3_416  # MovieLens-1M's catalogue
 PASSES = ("forward", "forward+backward")
 ROWS = ("last", "all")
+OP, OPS = "op", ("causal slots", "SDPA")  # rows of operations alone: ours and torch's
 
 
 def systems() -> dict[str, tuple[str, dict[str, Any]]]:
@@ -66,6 +69,7 @@ class Setting:
     side: int = 32
     heads: int = 1
     layers: int = 2
+    dropout: float = 0.0
     tokens: int = 16_384
     histories: int = 0
 
@@ -108,11 +112,12 @@ class Row:
     torch: str
     commit: str
     date: str
+    dropout: float = 0.0
 
     @property
     def key(self) -> tuple[Any, ...]:
         """Equal for two measurements of the same thing by the same code on the same machine."""
-        same = ("system", "rows", "direction", "length", "batch", "width", "k", "side", "heads", "layers")
+        same = ("system", "rows", "direction", "length", "batch", "width", "k", "side", "heads", "layers", "dropout")
         return tuple(str(getattr(self, name)) for name in (*same, "device", "threads", "dtype", "torch", "commit"))
 
 
@@ -123,7 +128,7 @@ def build(system: str, setting: Setting) -> models.Recommender:
         "width": setting.width,
         "layers": setting.layers,
         "heads": setting.heads,
-        "dropout": 0.0,
+        "dropout": setting.dropout,
     }
     name, special = systems()[system]
     settings = {**common, "k": setting.k, "side": setting.side, **special}
@@ -143,9 +148,43 @@ def measure(
     labelled = {f"{name} {row}": job for (name, row), job in jobs.items()}
     timings = interleaved(labelled, device, **harness)
     return [
-        _row(setting, name, row, timings[f"{name} {row}"], _memory(built[name], batch, row, job, setting, device), device)
+        row_of(setting, name, row, timings[f"{name} {row}"], _memory(built[name], batch, row, job, setting, device), device)
         for (name, row), job in jobs.items()
     ]
+
+
+def measure_operations(setting: Setting, device: torch.device, **harness: Any) -> list[Row]:
+    """All prefixes by causal slots, and causal attention by torch, each from the `[B, H, N, …]` numbers that it reads: no
+    projections on either side."""
+    torch.manual_seed(0)
+    shape, each = (setting.batch, setting.heads, setting.length), setting.width // setting.heads
+
+    def drawn(*sizes: int) -> Tensor:
+        return torch.randn(sizes, device=device, requires_grad=setting.direction != "forward")
+
+    x, slots = drawn(setting.batch, setting.length, setting.width), (setting.batch, setting.heads, setting.k, setting.length)
+    logits, bias, queries = drawn(*slots), drawn(*slots), drawn(*shape, setting.width)
+    q, k, v = (drawn(*shape, each) for _ in range(3))
+    forms: dict[str, Callable[[], Tensor]] = {
+        OPS[0]: lambda: read_prefixes(x, weigh(logits), queries, bias)[1],
+        OPS[1]: lambda: functional.scaled_dot_product_attention(q, k, v, is_causal=True),
+    }
+    given = {OPS[0]: (x, logits, queries, bias), OPS[1]: (q, k, v)}
+
+    def job(name: str) -> Callable[[], Any]:
+        if setting.direction == "forward":
+            return forms[name]
+        return lambda: torch.autograd.grad(forms[name]().square().sum(), given[name])
+
+    jobs = {name: job(name) for name in OPS}
+    timings = interleaved(jobs, device, **harness)
+    return [
+        row_of(
+            setting, name, OP, timings[name],
+            (peak_bytes(jobs[name], device), saved_bytes(forms[name], iter(())) if setting.direction != "forward" else 0), device,
+        )
+        for name in OPS
+    ]  # fmt: skip
 
 
 def timed(model: models.Recommender, rows: str) -> Callable[[Batch], Tensor]:
@@ -183,14 +222,14 @@ def _memory(
     return peak, saved_bytes(partial(timed(model, rows), batch), model.parameters())
 
 
-def _row(setting: Setting, system: str, rows: str, timing: Timing, memory: tuple[int, int], device: torch.device) -> Row:
+def row_of(setting: Setting, system: str, rows: str, timing: Timing, memory: tuple[int, int], device: torch.device) -> Row:
     left = ("tokens", "histories", "direction")
     shape = {f.name: getattr(setting, f.name) for f in dataclasses.fields(setting) if f.name not in left}
     return measured(system, rows, setting.direction, shape | {"batch": setting.batch}, timing, memory, device)
 
 
 def measured(
-    system: str, rows: str, direction: str, shape: dict[str, int], timing: Timing, memory: tuple[int, int], device: torch.device
+    system: str, rows: str, direction: str, shape: dict[str, Any], timing: Timing, memory: tuple[int, int], device: torch.device
 ) -> Row:
     """A row with everything that is known here and now. `memory`: peak and kept bytes."""
     return Row(

@@ -85,6 +85,16 @@ def peak_bytes(job: Job, device: torch.device) -> int:
     return living.peak
 
 
+def moved_bytes(job: Job) -> int:
+    """Bytes of tensors that the operators of `job` read and write, one by one: what a pass over memory costs before caches.
+
+    A view moves nothing; of a table only the rows that are looked up are read. Scratch space inside an operator is not seen.
+    """
+    with _Moving() as moving:
+        job()
+    return moving.bytes
+
+
 def saved_bytes(job: Callable[[], Tensor], parameters: Iterator[Tensor]) -> int:
     """Bytes that a forward pass keeps for its backward pass: unique storages, parameters not counted."""
     own = {p.untyped_storage().data_ptr() for p in parameters}
@@ -127,6 +137,33 @@ class _Living(TorchDispatchMode):
 
     def _died(self, size: int) -> None:
         self.now -= size
+
+
+class _Moving(TorchDispatchMode):
+    """Adds up the bytes of every operator's tensors."""
+
+    LOOKUPS = ("aten::embedding", "aten::index_select", "aten::gather", "aten::index.", "aten::select")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bytes = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        given = [x for x in tree_iter((args, kwargs)) if isinstance(x, Tensor)]
+        made = [x for x in tree_iter(result) if isinstance(x, Tensor)]
+        known = {x.untyped_storage() for x in given}
+        name = func.name()
+        if name.startswith("aten::empty") or (not func._schema.is_mutable and all(x.untyped_storage() in known for x in made)):
+            return result  # nothing written: room that is still empty, or a view
+        written = sum(_size(x) for x in made)
+        self.bytes += written + (written if name.startswith(self.LOOKUPS) else sum(_size(x) for x in given))
+        return result
+
+
+def _size(x: Tensor) -> int:
+    """Bytes that `x` shows of its storage."""
+    return min(x.numel() * x.element_size(), x.untyped_storage().nbytes())
 
 
 def _wait(device: torch.device) -> None:

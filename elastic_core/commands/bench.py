@@ -8,19 +8,34 @@ are there already for this commit and machine are not measured again, so an inte
   python -m elastic_core bench --lengths 64,256 --k 8 --passes forward
   python -m elastic_core bench --lengths 1024,65536 --systems elastic --name long
   python -m elastic_core bench --catalogue 2122932             the loss over so many items, against plain cross-entropy
-  python -m elastic_core bench --list                          the table of what was measured
   python -m elastic_core bench --bank                          what 256 to 4 million experts cost, into benchmarks/bank.csv
+  python -m elastic_core bench --operations --lengths 1024,4096 --passes forward+backward     attention and slots alone
+  python -m elastic_core bench --list                          the table of what was measured
+  python -m elastic_core bench --goals                         what was aimed at, and whether the shipped rows reach it
 """
 
 import argparse
+import dataclasses
 import time
 from pathlib import Path
 
 import torch
 
-from elastic_core.bench import bank
+from elastic_core.bench import bank, goals
 from elastic_core.bench.catalogue import DIRECTION, LOSSES, PLAIN, TARGETS, Size, c12, measure_losses
-from elastic_core.bench.latency import PASSES, ROWS, SYSTEMS, Row, Setting, contestants, measure, ratios, systems
+from elastic_core.bench.latency import (
+    OPS,
+    PASSES,
+    ROWS,
+    SYSTEMS,
+    Row,
+    Setting,
+    contestants,
+    measure,
+    measure_operations,
+    ratios,
+    systems,
+)
 from elastic_core.bench.store import read_kind, read_rows, write_kind, write_rows
 from elastic_core.bench.timing import threads
 from elastic_core.commands.finding import CHECKPOINTS, listed, say
@@ -41,6 +56,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--width", type=int, default=64, help="d (default: 64)")
     parser.add_argument("--k", type=int, default=16, help="retrieved experts (default: 16)")
     parser.add_argument("--side", type=int, default=32, help="√K (default: 32)")
+    parser.add_argument("--heads", type=int, default=1, help="heads (default: 1)")
+    parser.add_argument("--dropout", type=float, default=0.0, help="dropout, for forward+backward (default: 0)")
     parser.add_argument("--tokens", type=int, default=16_384, help="events per batch (default: 16384)")
     parser.add_argument("--rounds", type=int, default=15, help="most rounds per setting (default: 15)")
     parser.add_argument("--memory", type=float, default=6.0, help="leave out eager attention above so many GB (default: 6)")
@@ -55,6 +72,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--catalogue", type=int, metavar="ITEMS", help="measure losses of 256 targets over so many items instead")
     parser.add_argument("--again", action="store_true", help="measure again what is there already")
+    parser.add_argument("--operations", action="store_true", help="measure causal slots and causal attention alone, no models")
+    parser.add_argument("--goals", action="store_true", help="measure nothing, print what was aimed at beside what was measured")
     parser.add_argument("--list", "--show", dest="show", action="store_true", help="measure nothing, print what is there")
 
 
@@ -62,6 +81,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.bank:
         return _run_bank(arguments)
     path = CHECKPOINTS / "benchmarks" / f"{arguments.name}.csv"
+    if arguments.goals:
+        print(goals.as_table(path.parent, [dataclasses.replace(goal, file=_file(goal, arguments.name)) for goal in goals.GOALS]))
+        return 0
     if not arguments.show and arguments.catalogue is not None:
         with threads(arguments.threads):
             _measure_losses(arguments, path)
@@ -101,6 +123,11 @@ def _measure_losses(arguments: argparse.Namespace, path: Path) -> None:
         write_rows(path, rows)
 
 
+def _file(goal: goals.Goal, name: str) -> str:
+    """Rows of the latency bench are looked for where `--name` says; `local`, where nothing was said, means the shipped ones."""
+    return name if goal.file == "latency" and name != "local" else goal.file
+
+
 def _settings(arguments: argparse.Namespace) -> list[Setting]:
     for what, given, known in (("system", arguments.systems, contestants()), ("pass", arguments.passes, PASSES)):
         for name in given:
@@ -110,21 +137,24 @@ def _settings(arguments: argparse.Namespace) -> list[Setting]:
         raise InputError(f"--lengths must be whole numbers of at least 2, not {','.join(arguments.lengths)}")
     if min(arguments.tokens, arguments.rounds) < 1 or arguments.minutes < 0 or arguments.threads < 0:
         raise InputError("--tokens and --rounds must be at least 1, --minutes and --threads at least 0")
-    shape = {"width": arguments.width, "k": arguments.k, "side": arguments.side, "tokens": arguments.tokens}
+    shape = {name: getattr(arguments, name) for name in ("width", "k", "side", "tokens", "heads", "dropout")}
     return [Setting(length=int(n), direction=d, **shape) for d in arguments.passes for n in arguments.lengths]
 
 
 def _measure_all(arguments: argparse.Namespace, settings: list[Setting], path: Path) -> None:
     device, rows, began = find_device(arguments.device), read_rows(path), time.monotonic()
     for setting in settings:
-        systems = _systems(arguments, setting, device, rows)
+        systems = OPS if arguments.operations else _systems(arguments, setting, device, rows)
         if not systems:
             continue
         if arguments.minutes and time.monotonic() - began > 60 * arguments.minutes:
             say(f"{arguments.minutes:g} minutes are over; the same command goes on from here")
             return
         say(f"{setting.direction}, N = {setting.length}, {setting.batch} histories")
-        rows += measure(setting, device, systems, rounds=arguments.rounds)
+        if arguments.operations:
+            rows += measure_operations(setting, device, rounds=arguments.rounds)
+        else:
+            rows += measure(setting, device, systems, rounds=arguments.rounds)
         write_rows(path, rows)
 
 
@@ -136,12 +166,12 @@ def _systems(arguments: argparse.Namespace, setting: Setting, device: torch.devi
         say(f"N = {setting.length}: eager attention would need about {setting.scores_bytes() / 1e9:.0f} GB and is left out")
         chosen = tuple(name for name in chosen if name not in written_out)
     here = (device_name(device), torch.get_num_threads(), torch.__version__, commit())
-    shape = (setting.direction, setting.length, setting.width, setting.k, setting.side, setting.batch)
+    names = ("direction", "length", "width", "k", "side", "batch", "heads", "dropout")
+    shape = [getattr(setting, name) for name in names]
     there = {
         (row.system, row.rows)
         for row in rows
-        if (row.device, row.threads, row.torch, row.commit) == here
-        and (row.direction, row.length, row.width, row.k, row.side, row.batch) == shape
+        if (row.device, row.threads, row.torch, row.commit) == here and [getattr(row, name) for name in names] == shape
     }
     missing = {(name, which) for name in chosen for which in ROWS} - there
     return chosen if missing or arguments.again else ()

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from elastic_core.layers.padding import left_align, readable, right_align
+from elastic_core.layers.products import linear
 
 
 def split_heads(x: Tensor, heads: int) -> Tensor:
@@ -74,13 +75,16 @@ class Attention(nn.Module):
         return self._attend(x[:, -1:], keys, _readable_keys(real, extra), False)
 
     def _attend(self, x: Tensor, keys: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
-        q, k, v = (split_heads(f(y), self.heads) for f, y in ((self.query, x), (self.key, keys), (self.value, keys)))
+        q, k, v = (
+            split_heads(linear(y, f.weight, f.bias), self.heads)
+            for f, y in ((self.query, x), (self.key, keys), (self.value, keys))
+        )
         p = self.p if self.training else 0.0
         if self.fused:
             mixed = functional.scaled_dot_product_attention(q, k, v, mask, p, is_causal=causal)
         else:
             mixed = written_out(q, k, v, mask, p, causal)
-        return self.output(merge_heads(mixed))
+        return linear(merge_heads(mixed), self.output.weight, self.output.bias)
 
 
 def _readable_keys(real: Tensor | None, extra: Tensor | None) -> Tensor | None:

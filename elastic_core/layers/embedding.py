@@ -41,4 +41,5 @@ class EventEmbedding(nn.Module):
 
     def content(self, items: Tensor) -> Tensor:
         """What the events are, without where they stand: `[B, N, d]`, zero on padding. Input of the query network."""
-        return self.items(items) * self.scale
+        found: Tensor = self.items(items).mul_(self.scale)
+        return found

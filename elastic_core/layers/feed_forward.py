@@ -1,7 +1,8 @@
 """Position-wise feed-forward layer: `x + W2 dropout(gelu(W1 norm(x)))`."""
 
 from torch import Tensor, nn
-from torch.nn import functional
+
+from elastic_core.layers.products import add, linear
 
 
 class FeedForward(nn.Module):
@@ -15,5 +16,5 @@ class FeedForward(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:
-        hidden = self.dropout(functional.gelu(self.inner(self.norm(x))))
-        return x + self.dropout(self.outer(hidden))
+        hidden = self.dropout(linear(self.norm(x), self.inner.weight, self.inner.bias, "gelu"))
+        return add(self.dropout(linear(hidden, self.outer.weight, self.outer.bias)), x)

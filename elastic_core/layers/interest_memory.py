@@ -113,8 +113,12 @@ class QueriedMemory(InterestMemory):
         self.query_network = network
 
     def forward(self, x: Tensor, real: Tensor | None) -> Retrieved:
-        pooled = self.query_network(x, real).to(self.values.weight.dtype)
-        with torch.autocast(x.device.type, enabled=False):  # the search: in bfloat16 most of close scores would be ties
+        return self.search(self.query_network(x, real))
+
+    def search(self, pooled: Tensor) -> Retrieved:
+        """The experts for what the query network made of histories, `[B, d]`."""
+        pooled = pooled.to(self.values.weight.dtype)
+        with torch.autocast(pooled.device.type, enabled=False):  # the search: in bfloat16 most of close scores would be ties
             query = self.norm(pooled)
             halves = self.keys(query)
             experts, scores = top_pairs(halves, self.k)

@@ -1,24 +1,58 @@
-"""Slots that summarise every prefix: the causal dispatcher's running sums, in chunks (ABC attention with given slots).
+"""The causal dispatch, one operation: slots that summarise every prefix, and what each event reads of them.
 
-Slot s at time t holds a softmax average of the past, M_t[s] = Σ_{j<=t} e^{a_j[s]} x_j / Z_t[s] with Z_t[s] = Σ_{j<=t} e^{a_j[s]}.
-Position t scores the slots, b_t[s] + q_t · M_t[s], and reads their mixture. Written directly this needs N x k x d numbers; in
-chunks of C it needs N/C x k x d for the states at the chunk borders and N x C inside, all of it plain matrix products:
-4kd + 4C(d + k) multiplications per event whatever the length.
+Slot s at time t holds a softmax average of the past (ABC attention with given slots, Peng et al. 2022),
+
+    M_t[s] = Σ_{j<=t} e^{a_j[s]} h_j / Z_t[s],   Z_t[s] = Σ_{j<=t} e^{a_j[s]},   a_j[s] = asks[s] · h_j,
+
+event t weighs the slots by w_t = softmax_s(bias[s] · h_t + (query h_t) · M_t[s]) and is given
+Σ_s w_t[s] (given[s] + carried M_t[s]).
+`Maps` is all that a layer's weights and one retrieval's interests come to in it (`CausalDispatcher.fold` makes them). The forms:
+
+    prefixes   every t of a whole history, in training and for all rows        O(N·(k·d + C·(d + k) + d²))
+    last       the last t only, for a next-item score                          O(N·k·d)
+    step       one more event into the sums of a finished history: streaming   O(k·d + d²)
+    trace      who read what, for people                                       O(N·k·d)
+
+`prefixes` written directly needs N x k x d numbers (`direct`, kept to be compared with); in chunks of C it needs N/C x k x d for
+the states at the chunk borders and N x C inside, all of it plain matrix products.
 
 All of it is `precise`: float32 at least, under autocast too.
+
+Symbols: b people, h heads, c chunks, e = d of an output, k slots.
 """
 
 import functools
 from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
+from elastic_core.layers.products import add_product, linear
+
 CAP = 30.0  # bounded logits: e^±30 needs no running maximum in float32, so a prefix never depends on what follows
+CHUNK = 32
+LEAST = 1e-30  # a mass that is none: an empty history reads zeros
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+class Maps(NamedTuple):
+    """The folded maps of one layer for the interests of B people. Nothing here is as long as a history."""
+
+    asks: Tensor  # [B, H, k, d] logits with which slots take an event
+    query: Tensor  # [H, d, d] what an event asks of what slots have aggregated (rows: of M, columns: of h); everybody's
+    bias: Tensor  # [B, H, k, d] what it asks of the slots' interests themselves
+    given: Tensor  # [B, H, k, d] what a slot gives through its interest, the layer's bias included
+    carried: Tensor  # [H, d, d] what it gives through what it has aggregated (rows: of M, columns: of the output); everybody's
+
+
+class Sums(NamedTuple):
+    """What a history leaves in the slots."""
+
+    total: Tensor  # [B, H, k, d] Σ_j e^{a_j} h_j
+    mass: Tensor  # [B, H, k] Σ_j e^{a_j}
 
 
 def precise(function: Callable[P, R]) -> Callable[P, R]:
@@ -39,45 +73,153 @@ def precise(function: Callable[P, R]) -> Callable[P, R]:
     return run
 
 
+# --- the operation ---------------------------------------------------------------------------------------------------
+
+
+def prefixes(h: Tensor, maps: Maps, real: Tensor | None, form: str = "chunked") -> Tensor:
+    """Events `h [B, N, d]`, zero on padding, and their mask `[B, N]` or None → what every event is given, `[B, N, d]`.
+
+    `form`: a name in `FORMS`; they give the same numbers."""
+    return FORMS[form](h, maps, real)
+
+
+@precise
+def last(h: Tensor, maps: Maps, real: Tensor | None) -> Tensor:
+    """The last row of `prefixes`, `[B, 1, d]`."""
+    return _answer(h[:, -1:], maps, sums(h, maps, real))
+
+
+@precise
+def step(h: Tensor, maps: Maps, state: Sums) -> Tensor:
+    """One more event `h [B, 1, d]`: it is added to the sums themselves, and what it is given is returned, `[B, 1, d]`."""
+    weights = weigh_events(h, maps, None)  # [B, H, k, 1]
+    state.total.add_(weights * h.unsqueeze(1))
+    state.mass.add_(weights[..., 0])
+    return _answer(h, maps, state)
+
+
+@precise
+def trace(h: Tensor, maps: Maps, real: Tensor | None) -> tuple[Tensor, Tensor]:
+    """For people: how each slot reads the history `[B, H, k, N]`, and the last event the slots `[B, H, k]`."""
+    weights = weigh_events(h, maps, real)
+    state = _sums(h, weights)
+    slots, _ = _read(h[:, -1:], maps, state)
+    return weights / state.mass.clamp_min(LEAST).unsqueeze(-1), slots[..., 0]
+
+
+@precise
+def sums(h: Tensor, maps: Maps, real: Tensor | None) -> Sums:
+    """What a whole history `h [B, N, d]` leaves in the slots."""
+    return _sums(h, weigh_events(h, maps, real))
+
+
+@precise
+def weigh_events(h: Tensor, maps: Maps, real: Tensor | None) -> Tensor:
+    """e^a, how heavily each slot takes each event: `[B, H, k, N]`, zero on padding."""
+    return _heard(weigh(_logits(h, maps.asks)), real)
+
+
 @precise
 def weigh(logits: Tensor) -> Tensor:
-    """e^a with a softly bounded to ±CAP."""
-    return (CAP * torch.tanh(logits / CAP)).exp()
+    """e^a with a softly bounded to ±CAP. (By a sigmoid it would be faster, and a logit near 0 off by 2e-6.)"""
+    return (logits / CAP).tanh_().mul(CAP).exp_()
 
 
-def add_product(total: Tensor, a: Tensor, b: Tensor) -> Tensor:
-    """total + a @ b, into `total` itself: what costs is a pass over N x d numbers. `b` may lack leading dimensions of `a`."""
-    b = b.to(total.dtype).expand(*a.shape[:-2], -1, -1)
-    total.flatten(0, -3).baddbmm_(a.to(total.dtype).flatten(0, -3), b.flatten(0, -3))
-    return total
+# --- every prefix ----------------------------------------------------------------------------------------------------
 
 
 @precise
-def read_prefixes(x: Tensor, weights: Tensor, queries: Tensor, bias: Tensor, chunk: int = 32) -> tuple[Tensor, Tensor]:
+def chunked(h: Tensor, maps: Maps, real: Tensor | None) -> Tensor:
+    """`prefixes` in chunks of events."""
+    logits, bias = _logits(h, torch.cat([maps.asks, maps.bias], 1)).tensor_split(2, dim=1)
+    return _given(*read_prefixes(h, _heard(weigh(logits), real), _asked(h, maps), bias), maps)
+
+
+@precise
+def direct(h: Tensor, maps: Maps, real: Tensor | None) -> Tensor:
+    """`prefixes` as its equations are written, with N x k x d numbers a head: slow, for comparison."""
+    weights = weigh_events(h, maps, real).transpose(-1, -2)
+    memory = (weights.unsqueeze(-1) * h[:, None, :, None, :]).cumsum(2) / weights.cumsum(2).clamp_min(LEAST).unsqueeze(-1)
+    asked = torch.einsum("hji,bni->bhnj", maps.query, h)
+    slots = (torch.einsum("bhnj,bhnkj->bhnk", asked, memory) + torch.einsum("bhkd,bnd->bhnk", maps.bias, h)).softmax(-1)
+    through = maps.given.unsqueeze(2) + torch.einsum("bhnkj,hje->bhnke", memory, maps.carried)
+    return torch.einsum("bhnk,bhnke->bne", slots, through)
+
+
+FORMS: dict[str, Callable[[Tensor, Maps, Tensor | None], Tensor]] = {"chunked": chunked, "direct": direct}
+
+
+@precise
+def read_prefixes(x: Tensor, weights: Tensor, queries: Tensor, bias: Tensor, chunk: int = CHUNK) -> tuple[Tensor, Tensor]:
     """One pass over all prefixes.
 
-    x `[B, N, d]` events; weights `[B, H, N, k]` e^a, zero on padding; queries `[B, H, N, d]`; bias `[B, H, N, k]`.
-    Returns the slot softmax `[B, H, N, k]` and Σ_s w_s M_t[s] `[B, H, N, d]`. A prefix without events reads zeros.
+    x `[B, N, d]` events; weights `[B, H, k, N]` e^a, zero on padding; queries `[B, H, N, d]`; bias `[B, H, k, N]`.
+    Returns the slot softmax `[B, H, k, N]` and Σ_s w_s M_t[s] `[B, H, N, d]`. A prefix without events reads zeros.
     """
     n = x.shape[1]
     short = -n % chunk
     if short:
-        x, weights, queries, bias = (functional.pad(y, (0, 0, 0, short)) for y in (x, weights, queries, bias))
+        x, queries = (functional.pad(y, (0, 0, 0, short)) for y in (x, queries))
+        weights, bias = (functional.pad(y, (0, short)) for y in (weights, bias))
     x = x.unflatten(1, (-1, chunk)).unsqueeze(1)  # [B, 1, c, C, d]
-    weights, queries, bias = (y.unflatten(2, (-1, chunk)) for y in (weights, queries, bias))
+    queries = queries.unflatten(2, (-1, chunk)).transpose(-1, -2)  # [B, H, c, d, C]
+    weights, bias = (y.unflatten(-1, (-1, chunk)).transpose(2, 3) for y in (weights, bias))  # [B, H, c, k, C]
+    weights = weights.contiguous()
 
     # what every chunk inherits: sums over the chunks before it (shifted, not subtracted: exact, and blind to the chunk itself)
-    totals = weights[:, :, :-1].transpose(-1, -2) @ x[:, :, :-1]  # [B, H, c - 1, k, d]
-    before = functional.pad(totals, (0, 0, 0, 0, 1, 0)).cumsum(2)
-    mass = weights.flatten(2, 3).cumsum(2).unflatten(2, weights.shape[2:4])  # Z_t
+    before = _earlier(weights @ x)  # [B, H, c, k, d]
+    mass = weights.cumsum(-1)
+    mass = mass + _earlier(mass[..., -1:])  # Z_t
     mass = mass + (mass == 0)  # a prefix without events reads zeros, and must not divide by next to nothing
 
-    # inside a chunk: masked products (filled, not multiplied: what lies ahead may be too large for a float)
-    ahead = torch.ones(chunk, chunk, dtype=torch.bool, device=x.device).triu(1)
-    near = (queries @ x.transpose(-1, -2)).masked_fill(ahead, 0)
-    scores = (queries @ before.transpose(-1, -2) + near @ weights) / mass + bias
-    slots = scores.softmax(-1)
+    # inside a chunk, event j (rows) to t: masked products (cut, not multiplied: what lies ahead may be too large for a float)
+    near = (x @ queries).triu_()
+    scores = add_product(weights @ near, before, queries)
+    slots = torch.addcdiv(bias, scores, mass).softmax(-2)
     shares = slots / mass
-    inside = (shares @ weights.transpose(-1, -2)).masked_fill(ahead, 0)
-    mixed = add_product(shares @ before, inside, x)
-    return slots.flatten(2, 3)[:, :, :n], mixed.flatten(2, 3)[:, :, :n]
+    inside = (weights.transpose(-1, -2) @ shares).triu_()
+    mixed = add_product(shares.transpose(-1, -2) @ before, inside.transpose(-1, -2), x)
+    return slots.transpose(2, 3).flatten(3)[..., :n], mixed.flatten(2, 3)[:, :, :n]
+
+
+# --- its parts -------------------------------------------------------------------------------------------------------
+
+
+def _logits(h: Tensor, asks: Tensor) -> Tensor:
+    """`[B, N, d]` and rows `[B, H, k, d]` → `[B, H, k, N]`; all heads in one product."""
+    return (asks.flatten(1, 2) @ h.transpose(1, 2)).unflatten(1, asks.shape[1:3])
+
+
+def _heard(weights: Tensor, real: Tensor | None) -> Tensor:
+    return weights if real is None else weights * real[:, None, None]
+
+
+def _earlier(x: Tensor) -> Tensor:
+    """Sums over all chunks before each one, `[B, H, c, ., .]`."""
+    return functional.pad(x[:, :, :-1], (0, 0, 0, 0, 1, 0)).cumsum(2)
+
+
+def _asked(h: Tensor, maps: Maps) -> Tensor:
+    """What events ask of what slots have aggregated, `[B, H, N, d]`."""
+    return linear(h, maps.query.flatten(0, 1)).unflatten(-1, maps.query.shape[:2]).transpose(1, 2)
+
+
+def _sums(h: Tensor, weights: Tensor) -> Sums:
+    return Sums((weights.flatten(1, 2) @ h).unflatten(1, weights.shape[1:3]), weights.sum(-1))
+
+
+def _read(h: Tensor, maps: Maps, state: Sums) -> tuple[Tensor, Tensor]:
+    """One event `[B, 1, d]` against finished sums: the slots' weights `[B, H, k, 1]` and what they hold, mixed `[B, H, 1, d]`."""
+    memory = state.total / state.mass.clamp_min(LEAST).unsqueeze(-1)
+    slots = (memory @ _asked(h, maps).transpose(-1, -2) + _logits(h, maps.bias)).softmax(-2)
+    return slots, slots.transpose(-1, -2) @ memory
+
+
+def _answer(h: Tensor, maps: Maps, state: Sums) -> Tensor:
+    return _given(*_read(h, maps, state), maps)
+
+
+def _given(slots: Tensor, mixed: Tensor, maps: Maps) -> Tensor:
+    """The slots `[B, H, k, N]` and their mixture `[B, H, N, d]` through `given` and `carried`: `[B, N, d]`."""
+    by_event, side_by_side = slots.flatten(1, 2).transpose(1, 2), mixed.transpose(1, 2).flatten(2)  # products add the heads up
+    return add_product(linear(side_by_side, maps.carried.flatten(0, 1).T), by_event, maps.given.flatten(1, 2))

@@ -15,6 +15,7 @@ from torch.nn import functional
 
 from elastic_core.layers.attention import Attention
 from elastic_core.layers.padding import masked
+from elastic_core.layers.products import linear
 
 
 class PoolingLevel(nn.Module):
@@ -29,7 +30,8 @@ class PoolingLevel(nn.Module):
 
     def forward(self, x: Tensor, real: Tensor | None) -> tuple[Tensor, Tensor | None]:
         x, real = _pad_front(x, real, self.stride)
-        pooled = self.project(masked(x, real).unflatten(1, (-1, self.stride)).flatten(2))
+        blocks = masked(x, real).unflatten(1, (-1, self.stride)).flatten(2)
+        pooled = linear(blocks, self.project.weight, self.project.bias)
         if real is not None:
             counts = real.unflatten(1, (-1, self.stride)).sum(-1, keepdim=True)
             pooled, real = pooled * (self.stride / counts.clamp_min(1)), counts.squeeze(-1) > 0

@@ -29,13 +29,14 @@ from elastic_core.config import Within
 from elastic_core.data.batches import Batch
 from elastic_core.data.catalog import Catalog
 from elastic_core.errors import InputError
+from elastic_core.layers import prefix_slots
 from elastic_core.layers.attention import Attention
 from elastic_core.layers.dispatcher import CausalDispatcher, TwoWayDispatcher
 from elastic_core.layers.embedding import EventEmbedding
 from elastic_core.layers.feed_forward import FeedForward
 from elastic_core.layers.interest_memory import InterestMemory, Retrieved, balance_penalty
 from elastic_core.layers.padding import masked
-from elastic_core.layers.prefix_slots import precise, weigh
+from elastic_core.layers.prefix_slots import Maps, Sums
 from elastic_core.layers.standing import Standing
 from elastic_core.models.contract import Edit, Encoded, Scorer, Streams, Trace, Traces, Variant
 from elastic_core.models.registry import register
@@ -220,11 +221,19 @@ class LayerState:
     total: Tensor  # [B, H, k, d]
     mass: Tensor  # [B, H, k]
     tail: Tensor  # [B, conv_width - 1, d]
-    asks: Tensor  # [B, H, d, k] logits of the interests for an event: e^a
-    query: Tensor  # [1, H, d, d] what an event asks of the running part of the slots, the same for everybody
-    bias: Tensor  # [B, H, d, k] what it asks of the interests themselves
-    given: Tensor  # [B, H k, d] what a slot gives through its interest
-    carried: Tensor  # [1, H d, d] what it gives through its running part, the same for everybody
+    asks: Tensor  # [B, H, k, d] logits of the interests for an event: e^a
+    query: Tensor  # [H, d, d] what an event asks of the running part of the slots, the same for everybody
+    bias: Tensor  # [B, H, k, d] what it asks of the interests themselves
+    given: Tensor  # [B, H, k, d] what a slot gives through its interest
+    carried: Tensor  # [H, d, d] what it gives through its running part, the same for everybody
+
+    @property
+    def sums(self) -> Sums:
+        return Sums(self.total, self.mass)
+
+    @property
+    def maps(self) -> Maps:
+        return Maps(self.asks, self.query, self.bias, self.given, self.carried)
 
 
 class ElasticStream:
@@ -257,7 +266,7 @@ class ElasticStream:
     asks the memory anew. When the `room` is used up, `refresh` must be called again; it costs one pass, O(N), so
     O(N / room) per event. The limit falls away only for a model whose positions do not depend on the end.
 
-    All of a layer's maps are linear in the event, so a layer applied to the identity is its matrix.
+    The maps and what is done with them are those of the batch pass (layers/prefix_slots.py, `fold` of the layer).
     """
 
     def __init__(self, model: Elastic, room: int) -> None:
@@ -300,45 +309,18 @@ class ElasticStream:
         return sum(math.prod(y.shape[1:]) for y in kept)
 
 
-@precise
 def _read(layer: CausalDispatcher, p: Tensor, h: Tensor, real: Tensor) -> LayerState:
-    """The sums over a whole history `h [B, n, d]`, and the layer's maps for these interests as matrices."""
-    people, _, width = p.shape
-    total, mass = layer.sums(layer.weights(p, h, real), h)
-    eye = torch.eye(width, device=p.device, dtype=p.dtype).expand(people, -1, -1)
-    query, bias = layer.slot_query(eye, p)
+    """The sums over a whole history `h [B, n, d]`, and the layer's maps for these interests."""
+    maps = layer.fold(p)
     keep = layer.local.taps.shape[0] - 1 if layer.local else 0
-    tail = torch.nn.functional.pad(h, (0, 0, keep, 0))[:, h.shape[1] :]
-    fixed, moving = layer.folded_values(p)
-    return LayerState(
-        total=total,
-        mass=mass,
-        tail=tail,
-        asks=layer.aggregate_logits(p, eye),
-        query=query[:1],
-        bias=bias,
-        given=fixed.flatten(1, 2),
-        carried=moving.flatten(0, 1)[None],
-    )
+    tail = torch.nn.functional.pad(h.to(maps.asks.dtype), (0, 0, keep, 0))[:, h.shape[1] :]
+    return LayerState(*prefix_slots.sums(h, maps, real), tail, *maps)
 
 
 def _advance(layer: CausalDispatcher, state: LayerState, x: Tensor) -> Tensor:
     """One event `[B, 1, d]` through a layer, into its sums."""
     h = layer.norm(x)
-    y = _into_slots(h, state) + layer.output.bias
+    y = prefix_slots.step(h, state.maps, state.sums)
     window = torch.cat([state.tail, h], dim=1)
     state.tail = window[:, window.shape[1] - state.tail.shape[1] :]
     return layer.finish(x, y, window, last=True)
-
-
-@precise
-def _into_slots(h: Tensor, state: LayerState) -> Tensor:
-    """Adds one normalised event `[B, 1, d]` to the sums; what the slots then answer it, `[B, 1, d]`."""
-    row = h.unsqueeze(1)  # [B, 1, 1, d]
-    weight = weigh(row @ state.asks)  # [B, H, 1, k]
-    state.total += weight.transpose(-1, -2) * row
-    state.mass += weight[:, :, 0]
-    memory = state.total / state.mass.clamp_min(1e-30).unsqueeze(-1)
-    slots = ((row @ state.query) @ memory.transpose(-1, -2) + row @ state.bias).softmax(-1)  # [B, H, 1, k]
-    mixed = slots @ memory
-    return slots.flatten(1)[:, None] @ state.given + mixed.flatten(1)[:, None] @ state.carried

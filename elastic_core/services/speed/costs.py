@@ -110,21 +110,22 @@ def _causal(s: Shape) -> Iterator[Cost]:
     full, hkd = s.layers - 1, s.heads * s.k * s.d
     yield from _retrieval(s)
     yield Cost(
-        "aggregation", "L·(2·N·H·k·d + 4·k·d²)", s.layers * (2 * s.n * hkd + 4 * s.k * s.d**2), "linear"
+        "aggregation", "L·(2·N·H·k·d + 2·H·k·d²)", s.layers * (2 * s.n * hkd + 2 * hkd * s.d), "linear"
     )  # fmt: skip
     row = 4 * s.heads * s.d**2 + 10 * hkd + 4 * min(CHUNK, s.n) * s.heads * (s.d + s.k)
     once = 4 * s.heads * s.d**2 + 8 * hkd + 2 * s.n * hkd
-    formula = "(L − 1)·N·(4·H·d² + 10·H·k·d + 4·C·H·(d + k)) + 2·N·H·k·d + 4·H·d² + 8·H·k·d + 8·L·k·d², C = 32"
-    yield Cost("dispatch", formula, full * s.n * row + once + s.layers * 8 * s.k * s.d**2, "linear")
+    formula = "(L − 1)·N·(4·H·d² + 10·H·k·d + 4·C·H·(d + k)) + 2·N·H·k·d + 4·H·d² + 8·H·k·d + 4·L·H·k·d², C = 32"
+    yield Cost("dispatch", formula, full * s.n * row + once + s.layers * 4 * hkd * s.d, "linear")
     yield from _common(s)
 
 
 def _two_way(s: Shape) -> Iterator[Cost]:
     hkd = s.heads * s.k * s.d
     yield from _retrieval(s)
-    yield Cost("aggregation", "L·(4·N·H·k·d + 10·k·d²)", s.layers * (4 * s.n * hkd + 10 * s.k * s.d**2), "linear")
+    own = 2 * hkd * s.d + 6 * s.k * s.d**2
+    yield Cost("aggregation", "L·(4·N·H·k·d + (2·H + 6)·k·d²)", s.layers * (4 * s.n * hkd + own), "linear")
     rows = (s.layers - 1) * s.n + 1
-    yield Cost("dispatch", "4·H·k·d per row + 8·L·k·d²", 4 * hkd * rows + s.layers * 8 * s.k * s.d**2, "linear")
+    yield Cost("dispatch", "4·H·k·d per row + 4·L·H·k·d²", 4 * hkd * rows + s.layers * 4 * hkd * s.d, "linear")
     yield from _common(replace(s, local=0))
 
 

@@ -22,7 +22,7 @@ from elastic_core.bench.store import write_rows
 from elastic_core.bench.timing import Timing
 from elastic_core.disk import write_text
 from elastic_core.errors import InputError
-from elastic_core.machine import commit, device_name
+from elastic_core.machine import commit, device_name, keep_memory
 from elastic_core.services.speed.jobs import Measurement, Measurements, Plan
 
 BEAT = 0.5
@@ -65,6 +65,7 @@ def _watch(path: Path) -> None:
 def _measure(found: Measurement) -> None:
     plan, rows, done = found.plan, list[Row](), 0
     torch.set_num_threads(plan.threads)
+    keep_memory()
     for length in plan.lengths:
         _say(found.path, done, f"All systems read {length:,} events")
         rows += _latencies(plan, length)
@@ -95,11 +96,14 @@ def _latencies(plan: Plan, length: int) -> list[Row]:
 def _stages(plan: Plan, path: Path, length: int) -> None:
     rows: list[dict[str, object]] = []
     for system in ("elastic", "elastic-two-way"):
-        timings = measure_stages(plan.setting(length), CPU, system, rounds=plan.repeats, warmup=1, seconds=SECONDS)
+        found = measure_stages(plan.setting(length), CPU, system, rounds=plan.repeats, warmup=1, seconds=SECONDS)
         rows += [
-            {"length": length, "system": system, "stage": stage, **_milliseconds(timing, plan.histories)}
-            for stage, timing in timings.items()
-        ]
+            {
+                "length": length, "system": system, "stage": stage, **_milliseconds(each.timing, plan.histories),
+                "megabytes": each.moved / plan.histories / 1e6,
+            }
+            for stage, each in found.items()
+        ]  # fmt: skip
     _write(path / "stages.csv", plan, rows)
 
 

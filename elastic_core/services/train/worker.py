@@ -18,6 +18,7 @@ import torch
 from elastic_core.data import Dataset, load
 from elastic_core.disk import write_text
 from elastic_core.errors import InputError
+from elastic_core.machine import keep_memory
 from elastic_core.services.train import beside
 from elastic_core.services.train.jobs import Job, Jobs
 from elastic_core.training.loop import train
@@ -134,4 +135,5 @@ if __name__ == "__main__":
     if hasattr(os, "nice"):
         os.nice(max(0, 10 - os.nice(0)))  # the next process inherits it
     torch.set_num_threads(1)
+    keep_memory()
     work(Path(sys.argv[1]))

@@ -1,0 +1,152 @@
+"""What was aimed at, row by row: each goal is read from stored rows, names its peer, and is reached, missed or not measured.
+
+C1 to C7 compare ELASTIC's two forms with SASRec: `E` writes attention out, `S` is fused, `S1` is fused and computes only the
+last row of the last layer, as ELASTIC does. Both sides of a ratio come from the same machine, threads and code. Whoever measures
+something else appends to `GOALS`.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+from elastic_core.bench.latency import OP, OPS, SYSTEMS, Row, Setting, build, yardsticks
+from elastic_core.bench.store import read_rows
+
+OURS = ("two-way", "causal")
+FORWARD, BOTH = "forward", "forward+backward"
+
+
+@dataclass(frozen=True)
+class Goal:
+    """One figure and what it should be. `value` is given the rows that `read` finds in `file`.csv; None where they lack it."""
+
+    name: str
+    what: str
+    goal: float
+    value: Callable[[Any], float | None]
+    peer: str = ""
+    most: bool = False  # whether the goal is the most it may be, or the least
+    file: str = "latency"
+    read: Callable[[Path], Sequence[Any]] = read_rows
+
+    def reached(self, value: float) -> bool:
+        return value <= self.goal if self.most else value >= self.goal
+
+
+@cache
+def contender(form: str) -> str:
+    """Our system of this form (`two-way` or `causal`), by what its model says of itself."""
+    measured_against = {system for system, _ in yardsticks().values()}
+    smallest = Setting(length=2, width=2, k=1, side=2, layers=1)
+    ours = {build(name, smallest).causal: name for name in SYSTEMS if name not in measured_against}
+    return ours[form == "causal"]
+
+
+def newest(rows: Iterable[Row], *wanted: tuple[str, str], **where: Any) -> list[Row] | None:
+    """The last rows of these (system, rows) that were measured together: by the same code, machine and threads. None if there are
+    none. `where`: other fields of `Row`, the usual shape unless said otherwise."""
+    where = {"direction": FORWARD, "width": 64, "k": 16, "heads": 1, "layers": 2, "dropout": 0.0, **where}
+    together: dict[Any, dict[tuple[str, str], Row]] = {}
+    for row in rows:
+        if all(getattr(row, name) == value for name, value in where.items()):
+            key = (row.device, row.threads, row.dtype, row.torch, row.commit)
+            together.setdefault(key, {})[row.system, row.rows] = row
+    whole = [found for found in together.values() if set(wanted) <= set(found)]
+    if not whole:
+        return None
+    last = max(whole, key=lambda found: max(row.date for row in found.values()))
+    return [last[each] for each in wanted]
+
+
+def slower(rows: Iterable[Row], form: str, peer: str, **where: Any) -> float | None:
+    """How many times the processor time of ours (last row) the peer takes."""
+    found = newest(rows, (contender(form), "last"), yardsticks()[peer], **where)
+    return found[1].processor / found[0].processor if found else None
+
+
+def per_token(rows: list[Row], form: str, long: int, short: int) -> float | None:
+    """Processor time per event at one length over that at another; both must come from the same code, machine and threads."""
+    ours = (contender(form), "last")
+    at_long, at_short = (newest(rows, ours, length=n) for n in (long, short))
+    if not (at_long and at_short):
+        return None
+    (a,), (b,) = at_long, at_short
+    if (a.device, a.threads, a.commit) != (b.device, b.threads, b.commit):
+        return None
+    return (a.processor / (a.batch * a.length)) / (b.processor / (b.batch * b.length))
+
+
+def saved(rows: Iterable[Row], ours: str, which: str, peer: str, **where: Any) -> float | None:
+    """Bytes that ours keeps for the backward pass over those of the peer."""
+    found = newest(rows, (contender(ours), which), yardsticks()[peer], direction=BOTH, length=1_024, **where)
+    return found[0].saved / found[1].saved if found else None
+
+
+def operation(rows: Iterable[Row], length: int) -> float | None:
+    """How many times the processor time of the causal slots torch's fused attention takes, the operations alone."""
+    found = newest(rows, (OPS[0], OP), (OPS[1], OP), direction=BOTH, length=length)
+    return found[1].processor / found[0].processor if found else None
+
+
+def _slower(name: str, form: str, length: int, goals: dict[str, float], direction: str = FORWARD, k: int = 16) -> list[Goal]:
+    return [
+        Goal(
+            name, f"{form}, {direction}, N = {length:,}, k = {k}", goal,
+            partial(slower, form=form, peer=peer, length=length, direction=direction, k=k), PEERS[peer],
+        )
+        for peer, goal in goals.items()
+    ]  # fmt: skip
+
+
+PEERS = {"E": "E: SASRec eager", "S": "S: SASRec fused", "S1": "S1: SASRec fused, last row"}
+NO_LOSS = {"S1": 1.0}
+DROPOUT: dict[str, Any] = {"heads": 2, "dropout": 0.1}
+GOALS: list[Goal] = [
+    *_slower("C1", "two-way", 1_024, {"E": 18, "S": 4, "S1": 2.5}),
+    *_slower("C2", "two-way", 256, {"E": 3.5, "S": 2.3, "S1": 1.5}),
+    *_slower("C3", "two-way", 64, NO_LOSS, k=8),
+    *(goal for n in (128, 256, 512, 1_024) for goal in _slower("C3", "causal", n, NO_LOSS, k=8)),
+    *_slower("C4", "two-way", 4_096, {"S1": 5}),
+    *_slower("C4", "two-way", 16_384, {"S1": 25}),
+    *(
+        Goal(
+            "C5", f"{form}, forward, time per event", 1.3, partial(per_token, form=form, long=65_536, short=1_024),
+            "itself: N = 65,536 over 1,024", most=True,
+        )
+        for form in OURS
+    ),
+    *_slower("C6", "two-way", 1_024, {"E": 12, "S": 4}, BOTH),
+    *(
+        Goal("C6", f"causal operation, {BOTH}, N = {n:,}, k = 16", goal, partial(operation, length=n), "SDPA's causal operation")
+        for n, goal in ((1_024, 2.5), (4_096, 7))
+    ),
+    *(
+        Goal(
+            "C7", f"{form}, {which} rows, bytes kept, N = 1,024", 0.75, partial(saved, ours=form, which=which, peer="S"),
+            PEERS["S"], most=True,
+        )
+        for form, which in (("two-way", "last"), ("two-way", "all"), ("causal", "all"))
+    ),
+    Goal(
+        "C7", "two-way, last rows, bytes kept, N = 1,024", 0.1, partial(saved, ours="two-way", which="last", peer="E", **DROPOUT),
+        "E, two heads, dropout", most=True,
+    ),
+]  # fmt: skip
+
+
+def as_table(folder: Path, goals: Sequence[Goal] | None = None) -> str:
+    """Every goal from the rows in this folder: name, what, peer, value, goal, and whether it is reached."""
+    goals = GOALS if goals is None else goals
+    read: dict[Any, Sequence[Any]] = {}
+    lines = [f"{'':<5}{'what':<56}{'against':<32}{'value':>8}  goal"]
+    for goal in goals:
+        key = (goal.file, goal.read)
+        rows = read.setdefault(key, goal.read(folder / f"{goal.file}.csv")) if key not in read else read[key]
+        value = goal.value(rows)
+        said = f"{value:.2f}" if value is not None else "—"
+        verdict = "not measured" if value is None else "reached" if goal.reached(value) else "missed"
+        sign = "≤" if goal.most else "≥"
+        lines.append(f"{goal.name:<5}{goal.what:<56}{goal.peer:<32}{said:>8}  {sign} {goal.goal:<5g} {verdict}")
+    return "\n".join([*lines, "ratios of processor time, or of bytes; how many times more the peer takes, unless it says ≤"])
