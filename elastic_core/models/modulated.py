@@ -29,9 +29,17 @@ class ModulatedConfig(ModelConfig):
     ctreg_weight: Annotated[float, Within(0, 1_000)] = 0.0  # γ
 
 
+RARE, ALL = "the rarest, or none", "all"
+
+
 def marks_of(catalog: Catalog, most: int) -> np.ndarray:
     """How much every item is of which mark, float32 `[n_items + 1, E]`: rows add up to 1, that of padding is 0."""
-    _, holds = catalog.genre_table
+    return named_marks(catalog, most)[1]
+
+
+def named_marks(catalog: Catalog, most: int) -> tuple[list[str], np.ndarray]:
+    """What the marks are called, and `marks_of`."""
+    genres, holds = catalog.genre_table
     order = np.argsort(-holds.sum(0), kind="stable")
     few = len(order) > most
     kept, rest = holds[:, order[: most - few]], holds[:, order[most - few :]].sum(1, keepdims=True)
@@ -42,7 +50,8 @@ def marks_of(catalog: Catalog, most: int) -> np.ndarray:
     elif kept.shape[1] == most:  # no room for a mark of those that have none: they are with the rarest
         kept, rest = kept[:, :-1], rest + kept[:, -1:]
     table = np.concatenate([kept, rest], 1)
-    return (table / np.maximum(table.sum(1, keepdims=True), 1)).astype(np.float32)
+    names = [str(genres[i]) for i in order[: kept.shape[1]]] + [RARE if kept.shape[1] else ALL] * rest.shape[1]
+    return names, (table / np.maximum(table.sum(1, keepdims=True), 1)).astype(np.float32)
 
 
 class Modulated(Recommender):
@@ -71,6 +80,19 @@ class Modulated(Recommender):
         """Numbers of an event that intensities keep for the backward pass, which are asked `times` times, and for CTReg."""
         asked = times + (NODES + 1 if self.config.ctreg_weight else 0)
         return self.marks.shape[1] * (2 * self.config.channels + 8) * asked
+
+    def mark_names(self, catalog: Catalog) -> list[str]:
+        """`Modulates`."""
+        return named_marks(catalog, self.config.marks)[0]
+
+    def intensities(self, batch: Batch) -> Tensor | None:
+        """`Modulates`; None for a host that does not say."""
+        return None
+
+    def clock(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
+        """`Modulates`."""
+        found = self._clock(batch)
+        return found.until, functional.pad(found.marks[:, 1:], (0, 0, 0, 1)), found.ended
 
     # --- for the models themselves -----------------------------------------------------------------------------------
 

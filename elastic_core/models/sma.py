@@ -23,6 +23,7 @@ an event counts more the more genres it has). The rarest beyond `marks` are one 
 one mark.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
@@ -111,6 +112,14 @@ class SMA(Modulated):
     def scorer(self) -> Scorer:
         return Scorer(self.events.items.weight, again=self.again)
 
+    def last_weights(self, batch: Batch) -> Tensor:
+        """`Attends`: softmax weights times intensities, so they add up to anything."""
+        return torch.stack([weights for weights, _ in self._inside(batch)])
+
+    def intensities(self, batch: Batch) -> Tensor:
+        """`Modulates`."""
+        return torch.stack([found for _, found in self._inside(batch)])
+
     def kept_per_event(self, columns: int) -> int:
         c = self.config
         intensities = self.kept_by_intensities(1 + (c.gap == "next"))
@@ -133,6 +142,17 @@ class SMA(Modulated):
                 found.append(self._surprise(block.attention.intensity, h, clock))
         states: Tensor = self.norm(right_align(x, real))
         return states, torch.stack(found).mean() if found else None
+
+    def _inside(self, batch: Batch) -> Iterator[tuple[Tensor, Tensor]]:
+        """Of every block, what the last row multiplies events by `[B, H, N]`, and λ of every mark after every event."""
+        real, clock = batch.real if batch.padded else None, self._clock(batch)
+        x, left = left_align(self.events(batch.items, batch.padded), real), clock.left(real)
+        for block in self.blocks:
+            assert isinstance(block, Block)
+            attention, z = block.attention, right_align(block.norm(x), real)
+            x, h = block(x, left)
+            h = right_align(h, real)
+            yield attention.last_weights(z, real, clock, h), attention.intensity(h, clock.since) * batch.real.unsqueeze(-1)
 
     def _last(self, batch: Batch) -> Tensor:
         real = batch.real if batch.padded else None
