@@ -172,6 +172,8 @@ def test_intensities_are_of_named_marks_and_modulate_the_weights(name: str) -> N
     found = model.intensities(batch)
     assert found is not None and found.shape[1:] == (*batch.items.shape, 3)
     assert (found[:, batch.real] > 0).all() and not found[:, ~batch.real].any()
+    said = model.surprise(batch)
+    assert said is not None and said[0].shape[1:] == said[1].shape == said[2].shape == (len(batch.items), 15)
     with torch.no_grad():
         for key, parameter in model.named_parameters():
             if key.endswith("intensity.outer"):
@@ -179,7 +181,8 @@ def test_intensities_are_of_named_marks_and_modulate_the_weights(name: str) -> N
             elif key.endswith(("intensity.log_scale", "intensity.base")):
                 parameter.fill_(0.0 if key.endswith("scale") else np.log(np.e - 1))
         assert isinstance(model, Attends)
-        plain = model.last_weights(batch)
+        plain, said = model.last_weights(batch), model.surprise(batch)
+    assert said is not None and torch.allclose(said[0].mean(0)[said[2]], said[1][said[2]], atol=1e-6)  # intensities of 1
     assert plain is not None and torch.allclose(plain.sum(-1), torch.ones_like(plain.sum(-1)), atol=1e-6)
     assert not torch.allclose(weights.sum(-1), torch.ones_like(weights.sum(-1)), atol=1e-2)
 

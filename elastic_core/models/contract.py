@@ -333,9 +333,9 @@ class Modulates(Protocol):
         """Of every mark after every event, `[L, B, N, E]`, 0 on padding; None where a setting modulates nothing."""
         ...
 
-    def clock(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
-        """The time after every event until the next, in usual intervals `[B, N]`, the marks of that next event `[B, N, E]`, and
-        where it is known `[B, N]`: what intensities are judged by."""
+    def surprise(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor] | None:
+        """-log-likelihood, in nats, of how long every interval between two events took and of what ended it: by these
+        intensities `[L, B, N - 1]`, by intensities that are always 1 `[B, N - 1]`; and where both ends are known."""
         ...
 
 

@@ -85,14 +85,25 @@ class Modulated(Recommender):
         """`Modulates`."""
         return named_marks(catalog, self.config.marks)[0]
 
-    def intensities(self, batch: Batch) -> Tensor | None:
-        """`Modulates`; None for a host that does not say."""
-        return None
+    def said(self, batch: Batch) -> list[tuple[Intensity, Tensor]]:
+        """Every set of intensities, and what the histories say to it after every event `[B, N, d]`; none, if a host has none."""
+        return []
 
-    def clock(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
+    def intensities(self, batch: Batch) -> Tensor | None:
         """`Modulates`."""
-        found = self._clock(batch)
-        return found.until, functional.pad(found.marks[:, 1:], (0, 0, 0, 1)), found.ended
+        since = self._clock(batch).since
+        found = [intensity(h, since) * batch.real.unsqueeze(-1) for intensity, h in self.said(batch)]
+        return torch.stack(found) if found else None
+
+    def surprise(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor] | None:
+        """`Modulates`."""
+        clock = self._clock(batch)
+        took, following = clock.until[:, :-1], clock.marks[:, 1:]
+        found = [
+            intensity.surprise(h[:, :-1].flatten(0, 1), took.flatten(), following.flatten(0, 1)).view_as(took)
+            for intensity, h in self.said(batch)
+        ]
+        return (torch.stack(found), took, clock.ended[:, :-1]) if found else None
 
     # --- for the models themselves -----------------------------------------------------------------------------------
 

@@ -106,13 +106,12 @@ class SHAN(Modulated):
         factors = self.intensity.factors(weights @ x, clock._replace(since=clock.since[:, rows]), self.config.intensity)
         return (weights[:, -1:] * factors[:, -1:]).unsqueeze(0) * batch.real[:, None]
 
-    def intensities(self, batch: Batch) -> Tensor | None:
-        """`Modulates`."""
+    def said(self, batch: Batch) -> list[tuple[Intensity, Tensor]]:
+        """`Modulated`."""
         if self.intensity is None:
-            return None
+            return []
         x = self.events(batch.items, batch.padded)
-        found = self.intensity(self._weights(x, batch.real, slice(None)) @ x, self._clock(batch).since)
-        return (found * batch.real.unsqueeze(-1)).unsqueeze(0)
+        return [(self.intensity, self._weights(x, batch.real, slice(None)) @ x)]
 
     def kept_per_event(self, columns: int) -> int:
         kept = 12 * columns + 16 * self.config.width

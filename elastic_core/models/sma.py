@@ -36,7 +36,7 @@ from elastic_core.data.catalog import Catalog
 from elastic_core.errors import InputError
 from elastic_core.layers.embedding import EventEmbedding
 from elastic_core.layers.feed_forward import FeedForward
-from elastic_core.layers.intensity import Clock, ModulatedAttention
+from elastic_core.layers.intensity import Clock, Intensity, ModulatedAttention
 from elastic_core.layers.padding import left_align, right_align
 from elastic_core.models.contract import Encoded, Scorer, Variant
 from elastic_core.models.modulated import Modulated, ModulatedConfig
@@ -114,11 +114,12 @@ class SMA(Modulated):
 
     def last_weights(self, batch: Batch) -> Tensor:
         """`Attends`: softmax weights times intensities, so they add up to anything."""
-        return torch.stack([weights for weights, _ in self._inside(batch)])
+        real, clock = batch.real if batch.padded else None, self._clock(batch)
+        return torch.stack([unit.last_weights(z, real, clock, h) for unit, z, h in self._inside(batch)])
 
-    def intensities(self, batch: Batch) -> Tensor:
-        """`Modulates`."""
-        return torch.stack([found for _, found in self._inside(batch)])
+    def said(self, batch: Batch) -> list[tuple[Intensity, Tensor]]:
+        """`Modulated`."""
+        return [(unit.intensity, h) for unit, _, h in self._inside(batch)]
 
     def kept_per_event(self, columns: int) -> int:
         c = self.config
@@ -143,16 +144,15 @@ class SMA(Modulated):
         states: Tensor = self.norm(right_align(x, real))
         return states, torch.stack(found).mean() if found else None
 
-    def _inside(self, batch: Batch) -> Iterator[tuple[Tensor, Tensor]]:
-        """Of every block, what the last row multiplies events by `[B, H, N]`, and λ of every mark after every event."""
+    def _inside(self, batch: Batch) -> Iterator[tuple[ModulatedAttention, Tensor, Tensor]]:
+        """Every block's attention, with what it reads and what it says after every event, `[B, N, d]` each."""
         real, clock = batch.real if batch.padded else None, self._clock(batch)
         x, left = left_align(self.events(batch.items, batch.padded), real), clock.left(real)
         for block in self.blocks:
             assert isinstance(block, Block)
-            attention, z = block.attention, right_align(block.norm(x), real)
+            z = right_align(block.norm(x), real)
             x, h = block(x, left)
-            h = right_align(h, real)
-            yield attention.last_weights(z, real, clock, h), attention.intensity(h, clock.since) * batch.real.unsqueeze(-1)
+            yield block.attention, z, right_align(h, real)
 
     def _last(self, batch: Batch) -> Tensor:
         real = batch.real if batch.padded else None
