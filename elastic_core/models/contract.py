@@ -327,6 +327,8 @@ class Quantises(Protocol):
 class Modulates(Protocol):
     """Knows how intensely each kind of event, a mark, is happening. 1: as the mean of all marks."""
 
+    marks: Tensor  # [n_items + 1, E] how much every item is of which mark
+
     def mark_names(self, catalog: Catalog) -> list[str]: ...
 
     def intensities(self, batch: Batch) -> Tensor | None:

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from pages.experts import acts, answers, head, meaning, meeting, table, turning
+from pages.experts import acts, answers, head, instead, meaning, meeting, table, turning
 from pages.frame import shell
 from pages.kit import view
 from pages.kit.control import one_of
@@ -39,9 +39,7 @@ def part(name: str) -> None:
 now = shell.context()
 shell.lockable(CONTROLS)
 if not now.model.retrieves:
-    st.title("What does one expert stand for, and does it matter?", anchor=False)
-    st.info("This run has no interest memory, so it has no experts. Choose an ELASTIC run on the left to see some.")
-    view.foot("python -m elastic_core evaluate", now.run.name)
+    instead.show(now)
     st.stop()
 of = answers.subject(now.run, now.model, now.dataset, now.split)
 number = int(of.survey.traffic.experts[now.user, 0]) if now.expert is None else now.expert
