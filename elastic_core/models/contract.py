@@ -322,6 +322,10 @@ class Quantises(Protocol):
 
     def codewords(self) -> Codewords: ...
 
+    def codebooks_of(self) -> tuple[int, int]:
+        """How many codebooks there are, and words of each."""
+        ...
+
 
 @runtime_checkable
 class Modulates(Protocol):

@@ -172,6 +172,10 @@ class Lisa(Streams):
         soft = self.config.form == "soft"
         return Codewords(codes.chosen, self.codebooks.words, codes.shares if soft else None)
 
+    def codebooks_of(self) -> tuple[int, int]:
+        """`Quantises`."""
+        return self.config.books, self.config.words
+
     def kept_per_event(self, columns: int) -> int:
         return super().kept_per_event(columns) + self.config.books * (8 * self.config.words + 3 * self.config.width)
 

@@ -57,7 +57,7 @@ OFTEN = About(
     TESTS + "test_surprise_of_constant_intensities_is_the_constant",
 )
 COLUMNS = {name: st.column_config.NumberColumn(format="percent") for name in ("events", "held out", "by chance")} | {
-    "titles": st.column_config.Column(width="large"),
+    "titles": st.column_config.Column(width="medium"),
 }
 
 
