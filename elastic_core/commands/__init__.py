@@ -19,6 +19,7 @@ COMMANDS = {
     "recommend": "what a trained run recommends to a person, or after a history you type",
     "compare": "is one run better than another? a paired test over people",
     "routing": "is the memory of a run alive, and how evenly is it used?",
+    "recall": "what does a run know of an interest that was silent for hundreds of events? (planted worlds)",
     "experts": "what does each expert of a run stand for, and does it matter?",
     "latents": "what an autoencoder fitted to a run would find in place of experts",
     "bench": "time ELASTIC and SASRec side by side and keep the rows",

@@ -7,6 +7,9 @@ through the cluster, so that nobody is caught in a loop). A user is a mixture ov
     successor    else, with chance `determinism`: a successor of the last item met in the interest that moves the user
     popularity   else: an item of that interest, by popularity
 
+With `dwell` people stay in an interest for a while, so that the others wait long: who comes back goes on where they were, perhaps
+hundreds of events ago. The two held-out events are of any of their interests alike, so that they ask after long silences too.
+
 Items may come again, but never twice in a row. One seed gives the same arrays on every platform: only PCG64, integers and
 exactly rounded operations decide (no exp or log of floats), and popularity is rounded to whole numbers.
 """
@@ -27,7 +30,7 @@ NAMES = (
     "Nova Olive Pearl Quill Reef Sage Topaz Ultra Vale Wheat Xylem Yucca Zinc Acorn Bamboo Clover Daisy Echo Flint Grove Heath "
     "Ivy Juniper Karst Linen"
 )
-SHORTEST = 8
+SHORTEST, HELD_OUT = 8, 2
 SUCCESSOR_STEPS = np.cumsum(SUCCESSOR_SHARES)[:-1]
 
 
@@ -63,7 +66,7 @@ def _check(config: PlantedConfig) -> None:
         raise InputError(f"data.planted.interests_per_user must lie in 1 to {config.interests}, not {config.interests_per_user}")
     if not SHORTEST <= config.mean_length <= config.max_length:
         raise InputError(f"data.planted needs {SHORTEST} <= mean_length <= max_length")
-    for name in ("drift", "noise", "determinism"):
+    for name in ("drift", "noise", "determinism", "dwell"):
         if not 0 <= getattr(config, name) <= 1:
             raise InputError(f"data.planted.{name} must lie in 0 to 1, not {getattr(config, name)}")
     if not 0 <= config.popularity <= 2 or config.seed < 0:
@@ -124,6 +127,7 @@ def _walk(
     weights = rng.integers(1, 100, slots.shape) ** 2
     last = np.full(slots.shape, -1, dtype=np.int64)
     previous = np.full(config.users, -1, dtype=np.int64)
+    left, held = lengths[users], np.zeros(config.users, dtype=np.int64)
     events = np.empty(int(lengths.sum()), dtype=np.int64)
     interests = np.empty(int(lengths.sum()), dtype=np.int32)
     for step, n in enumerate(active.tolist()):
@@ -133,6 +137,11 @@ def _walk(
         row = np.arange(n)
         running = np.cumsum(weights[:n], axis=1)
         slot = (chance[0][:, None] * running[:, -1:] >= running).sum(1)
+        if config.dwell:
+            out = left[:n] - step <= HELD_OUT
+            stays = ~out & (rng.random(n) < config.dwell) if step else np.zeros(n, dtype=bool)
+            slot = np.where(stays, held[:n], np.where(out, np.floor(chance[0] * slots.shape[1]).astype(np.int64), slot))
+            held[:n] = slot
         interest, before = slots[row, slot], last[row, slot]
         noisy = chance[1] < config.noise
         item = _draw(config, world, np.where(noisy, NOISE, interest), before, chance[2:])
@@ -142,7 +151,7 @@ def _walk(
         last[row[~noisy], slot[~noisy]] = item[~noisy]
         previous[:n] = item
     mixture = np.zeros((config.users, config.interests), dtype=np.float32)
-    mixture[users[:, None], slots] = weights / weights.sum(1, keepdims=True)
+    mixture[users[:, None], slots] = 1 / slots.shape[1] if config.dwell else weights / weights.sum(1, keepdims=True)
     return events, interests, mixture
 
 

@@ -21,11 +21,11 @@ TESTS = "tests/test_reach.py::"
 REACH = view.About(
     "How far back does this model look, and how far back does its answer depend?",
     "Weight: which part of its reading the last event gives to events so long ago, mean over heads and layers. Effect: which "
-    "part of the summed size of effects falls there when each event is taken away once. Both are shares of the last 50 events, means "
-    "over people. Dotted: were all events alike.",
+    "part of the summed size of effects falls there when each event is taken away once. Both are shares of the last 50 events, "
+    "means over people. Dotted: were all events alike.",
     "A small effect far back can mean that the model forgets, or that old events say little about what comes next. A large "
     "weight is no effect.",
-    test=TESTS + "test_who_reads_only_the_last_event_has_no_reach",
+    test=TESTS + "test_who_reads_only_the_last_events_has_no_reach",
 )
 USE = view.About(
     "Are the codewords used evenly, and is that chance?",

@@ -34,7 +34,7 @@ def items(model: Recommender, dataset: Dataset) -> Laid:
     """The items that most events are of; the kind is the genre that is listed first. Raises InputError for a model without."""
     if not model.trained:
         raise InputError(f"{model.config.name} learns no vectors")
-    table = model.scorer().table[1:].float().numpy()
+    table = model.scorer().table[1:].detach().float().numpy()
     catalog, counts = dataset.catalog, dataset.all_counts()[1:]
     kept = np.sort(np.argsort(-counts, kind="stable")[:DRAWN])
     kinds = [catalog.genres[i + 1][0] if catalog.genres and catalog.genres[i + 1] else NONE for i in kept]
@@ -44,7 +44,7 @@ def items(model: Recommender, dataset: Dataset) -> Laid:
 
 def words(model: Quantises) -> Laid:
     """All codewords; the kind is the codebook."""
-    found = codewords(model).words.float().numpy()
+    found = codewords(model).words.detach().float().numpy()
     books, size = found.shape[:2]
     numbers = np.stack(np.meshgrid(np.arange(1, books + 1), np.arange(1, size + 1), indexing="ij"), -1).reshape(-1, 2)
     kinds = np.array([f"codebook {book}" for book, _ in numbers])
