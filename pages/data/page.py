@@ -16,7 +16,12 @@ COMMANDS = {
 
 st.title("What is in the data, and can I bring mine?")
 shell.lockable(
-    {"dat_part": "Part of the page", "dat_source": "Data shown", "dat_core": "k-core of an upload"}
+    {
+        "dat_part": "Part of the page",
+        "dat_source": "Data shown",
+        "dat_core": "k-core of an upload",
+        "dat_silence": "What is recalled",
+    }
     | {f"dat_{name}": label for name, label, *_ in (*world.WHOLE, *world.SHARES)}
 )
 part = one_of("Part of the page", list(PARTS), key="dat_part", default="What is in it", label_visibility="collapsed")
