@@ -23,6 +23,7 @@ COMMANDS = {
     "experts": "what does each expert of a run stand for, and does it matter?",
     "latents": "what an autoencoder fitted to a run would find in place of experts",
     "bench": "time ELASTIC and SASRec side by side and keep the rows",
+    "leak": "what is it worth to read the time of the event to be predicted, as SMA and HSTU were published?",
     "tune": "train models at every point of one small grid, and keep what validation said",
     "report": "write every result table and figure from the run folders alone",
     "reproduce": "train every run of the result tables, resumable, and print the tables",

@@ -54,7 +54,8 @@ def planted(config: PlantedConfig, k_core: int = 5) -> Dataset:
     world = _items(config, rng)
     lengths = _lengths(config, rng)
     events, interests, mixture = _walk(config, world, lengths, rng)
-    return _assemble(config, world, lengths, events, interests, mixture, _times(lengths, rng), k_core)
+    times = _times(lengths, rng, _paced(config, interests, rng))
+    return _assemble(config, world, lengths, events, interests, mixture, times, k_core)
 
 
 def _check(config: PlantedConfig) -> None:
@@ -66,7 +67,7 @@ def _check(config: PlantedConfig) -> None:
         raise InputError(f"data.planted.interests_per_user must lie in 1 to {config.interests}, not {config.interests_per_user}")
     if not SHORTEST <= config.mean_length <= config.max_length:
         raise InputError(f"data.planted needs {SHORTEST} <= mean_length <= max_length")
-    for name in ("drift", "noise", "determinism", "dwell"):
+    for name in ("drift", "noise", "determinism", "dwell", "tempo"):
         if not 0 <= getattr(config, name) <= 1:
             raise InputError(f"data.planted.{name} must lie in 0 to 1, not {getattr(config, name)}")
     if not 0 <= config.popularity <= 2 or config.seed < 0:
@@ -179,10 +180,22 @@ def _drift(
     last[swaps[new], slot[new]] = -1
 
 
-def _times(lengths: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Sittings of a few minutes, with up to a week between them. Seconds since 1970, from the year 2000 on."""
+def _paced(config: PlantedConfig, interests: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Seconds before each event that its interest asks for, within a tenth; 0 where none does. One minute for the first interest,
+    twice as long for the next, and so on, at most a week."""
+    if not config.tempo:
+        return np.zeros(len(interests), dtype=np.int64)
+    usual = np.minimum(60 * 2 ** np.minimum(np.arange(config.interests), 14), 604_800)[interests]
+    jitter = rng.integers(900, 1_101, len(interests))
+    return np.where((interests != NOISE) & (rng.random(len(interests)) < config.tempo), usual * jitter // 1_000, 0)
+
+
+def _times(lengths: np.ndarray, rng: np.random.Generator, paced: np.ndarray) -> np.ndarray:
+    """Sittings of a few minutes, with up to a week between them, but where an interval is `paced`. Seconds since 1970, from the
+    year 2000 on."""
     total = int(lengths.sum())
     gaps = np.where(rng.random(total) < 0.8, rng.integers(5, 600, total), rng.integers(3_600, 604_800, total))
+    gaps = np.where(paced > 0, paced, gaps)
     first = np.cumsum(lengths) - lengths
     gaps[first] = 946_684_800 + rng.integers(0, 86_400 * 365, len(lengths))
     running = np.cumsum(gaps)
