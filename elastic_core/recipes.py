@@ -55,6 +55,20 @@ def planted_64(model: str = "elastic") -> RunConfig:
     return dataclasses.replace(few, data=DataConfig(source="planted", planted=world), model=settings, train=judge)
 
 
+def planted_long(model: str = "elastic") -> RunConfig:
+    """A planted world of long histories, 1,200 events each, whose interests fall silent for hundreds: what is remembered?"""
+    world = PlantedConfig(
+        users=500, items=320, interests=16, interests_per_user=8, mean_length=1_200, max_length=1_200, drift=0.0, noise=0.05,
+        determinism=0.9, dwell=0.94,
+    )  # fmt: skip
+    return RunConfig(
+        data=DataConfig(source="planted", planted=world),
+        model=model_settings(model, length=1_024, width=64, layers=2, dropout=0.1, side=8, k=8),
+        objective=objective_settings(model, span=512, **OF_OUR_OWN.get(model, {})),
+        train=TrainConfig(epochs=40, patience=10, batch=16, learning_rate=RATES.get(model, 1e-3), judged_by="full-seen"),
+    )
+
+
 def ml_100k(model: str = "elastic") -> RunConfig:
     """MovieLens-100K: 943 people, 1,349 films. Each model as it did best on validation (checkpoints/LOG.md)."""
     if models.model_class(model).objective and model not in ("sasrec", "elastic", "elastic-slots"):
@@ -114,6 +128,7 @@ RECIPES: dict[str, Callable[[str], RunConfig]] = {
     "toy": toy,
     "planted": planted,
     "planted-64": planted_64,
+    "planted-long": planted_long,
     "ml-100k": ml_100k,
     "ml-1m-cpu": ml_1m_cpu,
     "ml-1m": ml_1m,

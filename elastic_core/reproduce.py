@@ -63,6 +63,7 @@ PEERS: dict[str, dict[str, tuple[str, ...]]] = {
     "routing": {},
     "clustered": {},
 }
+LONG = ("elastic", "elastic-slots", "sasrec", "linrec", "lrurec", "gru4rec", "lisa")  # recall by gap on long histories
 SIDES, EXPERTS = (8, 16, 32, 64, 128, 256, 512), (4, 8, 16)  # Figure 5
 SMALL_SIDES = (8, 16, 32, 64)  # the same where there are fewer people than experts of the larger ones
 SEEDS = (0, 1, 2)
@@ -84,7 +85,7 @@ class Row:
 @functools.cache
 def rows() -> tuple[Row, ...]:
     """All of them, the quick ones first."""
-    return (*_planted(), *_movielens_100k(), *_movielens_1m())
+    return (*_planted(), *_planted_long(), *_movielens_100k(), *_movielens_1m())
 
 
 def select(pattern: str) -> list[Row]:
@@ -113,6 +114,13 @@ def _planted() -> Iterator[Row]:
     for variant in SLOT_VARIANTS:
         if variant != "memory-none":
             yield _row("planted-64", "elastic-slots", variant)
+
+
+def _planted_long() -> Iterator[Row]:
+    yield _row("planted-long", "popularity")
+    for seed in SEEDS:
+        for model in LONG:
+            yield _row("planted-long", model, seed=seed)
 
 
 def _movielens_100k() -> Iterator[Row]:

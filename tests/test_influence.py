@@ -14,6 +14,7 @@ from elastic_core.errors import InputError
 from elastic_core.models import Recommender
 from elastic_core.models.cooccurrence import CooccurrenceConfig
 from elastic_core.models.elastic import ElasticConfig
+from elastic_core.models.gru4rec import GRU4RecConfig
 from elastic_core.models.popularity import PopularityConfig
 from elastic_core.models.sasrec import SASRecConfig
 from elastic_core.services.person.influence import agreement, influence
@@ -67,7 +68,9 @@ def test_attention_only_where_a_model_shows_it(small_world: Dataset) -> None:
     assert seen.agreement.n == min(len(read.items), 16)
     assert seen.agreement.low <= seen.agreement.correlation <= seen.agreement.high
     assert "no reason" in seen.sentence and f"n = {seen.agreement.n}" in seen.sentence
-    for config in (PLAIN, PEER):
+    peer = influence(built(PEER, small_world), small_world, read.items, read.truth)
+    assert peer.agreement is not None and peer.table["attention"].sum() == pytest.approx(1)
+    for config in (PLAIN, GRU4RecConfig(length=16, width=16, layers=1)):
         blind = influence(built(config, small_world), small_world, read.items, read.truth)
         assert blind.table["attention"].isna().all() and blind.agreement is None and "removal works" in blind.sentence
 

@@ -60,6 +60,7 @@ class Dataset:
     has_times: bool = True
     truth: Truth | None = None
     notes: tuple[str, ...] = ()
+    peeks: bool = False  # its times tell of events that are to be predicted: for measuring a leak, never for a run
 
     @cached_property
     def hash(self) -> str:

@@ -7,6 +7,9 @@ through the cluster, so that nobody is caught in a loop). A user is a mixture ov
     successor    else, with chance `determinism`: a successor of the last item met in the interest that moves the user
     popularity   else: an item of that interest, by popularity
 
+With `dwell` people stay in an interest for a while, so that the others wait long: who comes back goes on where they were, perhaps
+hundreds of events ago. The two held-out events are of any of their interests alike, so that they ask after long silences too.
+
 Items may come again, but never twice in a row. One seed gives the same arrays on every platform: only PCG64, integers and
 exactly rounded operations decide (no exp or log of floats), and popularity is rounded to whole numbers. A large world is
 drawn piece by piece, in the same order: little is held beside the events themselves, 25 bytes for each.
@@ -28,7 +31,7 @@ NAMES = (
     "Nova Olive Pearl Quill Reef Sage Topaz Ultra Vale Wheat Xylem Yucca Zinc Acorn Bamboo Clover Daisy Echo Flint Grove Heath "
     "Ivy Juniper Karst Linen"
 )
-SHORTEST = 8
+SHORTEST, HELD_OUT = 8, 2
 SUCCESSOR_STEPS = np.cumsum(SUCCESSOR_SHARES)[:-1]
 
 
@@ -52,7 +55,8 @@ def planted(config: PlantedConfig, k_core: int = 5) -> Dataset:
     world = _items(config, rng)
     lengths = _lengths(config, rng)
     events, interests, mixture = _walk(config, world, lengths, rng)
-    return _assemble(config, world, lengths, events, interests, mixture, _times(lengths, rng), k_core)
+    times = _times(lengths, rng, _paced(config, interests, rng))
+    return _assemble(config, world, lengths, events, interests, mixture, times, k_core)
 
 
 def _check(config: PlantedConfig) -> None:
@@ -64,7 +68,7 @@ def _check(config: PlantedConfig) -> None:
         raise InputError(f"data.planted.interests_per_user must lie in 1 to {config.interests}, not {config.interests_per_user}")
     if not SHORTEST <= config.mean_length <= config.max_length:
         raise InputError(f"data.planted needs {SHORTEST} <= mean_length <= max_length")
-    for name in ("drift", "noise", "determinism"):
+    for name in ("drift", "noise", "determinism", "dwell", "tempo"):
         if not 0 <= getattr(config, name) <= 1:
             raise InputError(f"data.planted.{name} must lie in 0 to 1, not {getattr(config, name)}")
     if not 0 <= config.popularity <= 2 or config.seed < 0:
@@ -125,6 +129,7 @@ def _walk(
     weights = rng.integers(1, 100, slots.shape) ** 2
     last = np.full(slots.shape, -1, dtype=np.int64)
     previous = np.full(config.users, -1, dtype=np.int64)
+    left, held = lengths[users], np.zeros(config.users, dtype=np.int64)
     events = np.empty(int(lengths.sum()), dtype=np.int32)
     interests = np.empty(int(lengths.sum()), dtype=np.int32)
     for step, n in enumerate(active.tolist()):
@@ -134,6 +139,11 @@ def _walk(
         row = np.arange(n)
         running = np.cumsum(weights[:n], axis=1)
         slot = (chance[0][:, None] * running[:, -1:] >= running).sum(1)
+        if config.dwell:
+            out = left[:n] - step <= HELD_OUT
+            stays = ~out & (rng.random(n) < config.dwell) if step else np.zeros(n, dtype=bool)
+            slot = np.where(stays, held[:n], np.where(out, np.floor(chance[0] * slots.shape[1]).astype(np.int64), slot))
+            held[:n] = slot
         interest, before = slots[row, slot], last[row, slot]
         noisy = chance[1] < config.noise
         item = _draw(config, world, np.where(noisy, NOISE, interest), before, chance[2:])
@@ -143,7 +153,7 @@ def _walk(
         last[row[~noisy], slot[~noisy]] = item[~noisy]
         previous[:n] = item
     mixture = np.zeros((config.users, config.interests), dtype=np.float32)
-    mixture[users[:, None], slots] = weights / weights.sum(1, keepdims=True)
+    mixture[users[:, None], slots] = 1 / slots.shape[1] if config.dwell else weights / weights.sum(1, keepdims=True)
     return events, interests, mixture
 
 
@@ -171,8 +181,19 @@ def _drift(
     last[swaps[new], slot[new]] = -1
 
 
-def _times(lengths: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Sittings of a few minutes, with up to a week between them. Seconds since 1970, from the year 2000 on."""
+def _paced(config: PlantedConfig, interests: np.ndarray, rng: np.random.Generator) -> np.ndarray | None:
+    """Seconds before each event that its interest asks for, within a tenth; 0 where none does, None if none ever does. One minute
+    for the first interest, twice as long for the next, and so on, at most a week."""
+    if not config.tempo:
+        return None
+    usual = np.minimum(60 * 2 ** np.minimum(np.arange(config.interests), 14), 604_800)[interests]
+    jitter = rng.integers(900, 1_101, len(interests))
+    return np.where((interests != NOISE) & (rng.random(len(interests)) < config.tempo), usual * jitter // 1_000, 0)
+
+
+def _times(lengths: np.ndarray, rng: np.random.Generator, paced: np.ndarray | None) -> np.ndarray:
+    """Sittings of a few minutes, with up to a week between them, but where an interval is `paced`. Seconds since 1970, from the
+    year 2000 on."""
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     total = int(offsets[-1])
     near, gaps = np.empty(total, dtype=bool), np.empty(total, dtype=np.int32)
@@ -182,6 +203,8 @@ def _times(lengths: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         gaps[piece] = rng.integers(5, 600, piece.stop - piece.start)
     for piece in pieces(total):
         np.copyto(gaps[piece], rng.integers(3_600, 604_800, piece.stop - piece.start), "same_kind", ~near[piece])
+    if paced is not None:
+        np.copyto(gaps, paced, "same_kind", paced > 0)
     begin = 946_684_800 + rng.integers(0, 86_400 * 365, len(lengths))
     times = np.empty(total, dtype=np.int64)
     borders = np.searchsorted(offsets, [piece.stop for piece in pieces(total)])

@@ -74,6 +74,12 @@ class Attention(nn.Module):
         keys = x if extra is None else torch.cat([extra, x], dim=1)
         return self._attend(x[:, -1:], keys, _readable_keys(real, extra), False)
 
+    def last_weights(self, x: Tensor, real: Tensor | None = None) -> Tensor:
+        """How the last row weighs every event, `[B, H, N]`: each head's add up to 1."""
+        q, k = split_heads(self.query(x[:, -1:]), self.heads), split_heads(self.key(x), self.heads)
+        scores = (q @ k.transpose(-1, -2)).squeeze(-2) / math.sqrt(q.shape[-1])
+        return (scores if real is None else scores.masked_fill(~readable(real).unsqueeze(1), -torch.inf)).softmax(-1)
+
     def _attend(self, x: Tensor, keys: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
         q, k, v = (
             split_heads(linear(y, f.weight, f.bias), self.heads)

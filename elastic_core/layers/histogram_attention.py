@@ -58,6 +58,18 @@ class HistogramAttention(nn.Module):
 
 
 @precise
+def event_shares(counted: Tensor, chosen: Tensor, weights: Tensor, decay: float) -> Tensor:
+    """What `attend` at the last event comes to for every event, `[B, b, N]`, from counted `[B, N, b, w]` and the last event's
+    codes `[B, b]`: an event's part in the mass of its words. Each codebook's add up to 1 (0 where nothing is counted)."""
+    n, words = counted.shape[1], counted.shape[-1]
+    row = chosen + words * torch.arange(chosen.shape[-1], device=chosen.device)
+    ago = torch.arange(n - 1, -1, -1, device=counted.device, dtype=counted.dtype)
+    mass = torch.einsum("n,nbsw,bsw->bsn", torch.exp(-decay * ago), counted.transpose(0, 1), functional.embedding(row, weights))
+    total = mass.sum(-1, keepdim=True)
+    return mass / (total + (total == 0))
+
+
+@precise
 def _tables(words: Tensor, query: Tensor, key: Tensor, value: Tensor) -> Tables:
     logits = (words @ query) @ (words @ key).transpose(-1, -2) / math.sqrt(words.shape[-1])
     top = logits.detach().amax(-1, keepdim=True)

@@ -148,6 +148,16 @@ class ModulatedAttention(nn.Module):
         allowed = None if real is None else readable(real)[:, None, None, :]
         return self._written_out(x[:, -1:], x, allowed, clock._replace(since=clock.since[:, -1:]))[0]
 
+    def last_weights(self, x: Tensor, real: Tensor | None, clock: Clock, h: Tensor) -> Tensor:
+        """What the last row multiplies every event by, `[B, H, N]`, of rows that end in the last column; `h` as `forward` gives
+        it, turned to the right."""
+        q, k = self._heads((self.query,), x[:, -1:])[0], self._heads((self.key,), x)[0]
+        scores = (q @ k.transpose(-1, -2)).squeeze(-2) / math.sqrt(q.shape[-1])
+        weights = (scores if real is None else scores.masked_fill(~readable(real).unsqueeze(1), -torch.inf)).softmax(-1)
+        if self.by == "state":
+            h, clock = h[:, -1:], clock._replace(since=clock.since[:, -1:])
+        return weights * self.intensity.factors(h, clock, self.by, self.later)[:, -1:]
+
     def _heads(self, maps: tuple[nn.Linear, ...], x: Tensor) -> list[Tensor]:
         return [split_heads(f(x), self.heads) for f in maps]
 

@@ -79,6 +79,11 @@ class LinearAttention(nn.Module):
         """The last row of `forward`, `[B, 1, d]`: both forms read the same there."""
         return self.mixed(read_once(self.ask(x[:, -1:]), *self.told(x, real)))
 
+    def last_weights(self, x: Tensor, real: Tensor | None = None) -> Tensor:
+        """What the last row multiplies every event by, `[B, H, N]`: of either sign, and they add up to anything."""
+        weights: Tensor = (self.ask(x[:, -1:]) @ self.told(x, real)[0].transpose(-1, -2)).squeeze(-2) * self.scale
+        return weights
+
     def ask(self, x: Tensor) -> Tensor:
         """φ(Q) `[B, H, N, e]`."""
         return normalised(split_heads(self.query(x), self.heads))

@@ -7,6 +7,7 @@ inner product with the item table; the paper's are post-norm with GELU and a pro
 from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -53,6 +54,16 @@ class Bert4Rec(Recommender):
         items = functional.pad(batch.items[:, -keep:], (0, 1), value=self.n_items + 1)
         times = None if batch.times is None else functional.pad(batch.times[:, -keep:], (0, 1))
         return replace(batch, items=items, retrieval_items=items, targets=None, times=times)
+
+    def last_weights(self, batch: Batch) -> Tensor:
+        """`Attends`: softmax weights of the mask. What it gives itself is left out."""
+        asked, columns = self.asked(batch), batch.items.shape[1]
+        x, real, found = self.events(asked.items, asked.padded), asked.real if asked.padded else None, []
+        for block in self.blocks:
+            found.append(block.attention.last_weights(block.norm(x), real)[..., :-1])  # type: ignore[operator, union-attr]
+            x = block(x, real)
+        weights = torch.stack(found)
+        return functional.pad(weights, (columns - weights.shape[-1], 0))
 
     def kept_per_event(self, columns: int) -> int:
         return super().kept_per_event(columns) + (0 if self.config.fused else 3 * self.config.heads * columns)

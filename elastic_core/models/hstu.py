@@ -77,6 +77,15 @@ class TransductionUnit(nn.Module):
         out: Tensor = x + self.output(self.dropout(u * _norm(mixed)))
         return out
 
+    def last_weights(self, x: Tensor, real: Tensor | None, gaps: Tensor | None) -> Tensor:
+        """What the last row multiplies every event by, `[B, H, N]`: SiLU's, so slightly negative where it would not look."""
+        z = _norm(x)
+        k = functional.silu(self.tells(z)).chunk(2, -1)[1]
+        q = functional.silu(self.asks(z[:, -1:])).chunk(2, -1)[1]
+        scores = split_heads(q, self.heads) @ split_heads(k, self.heads).transpose(-1, -2) + self._bias(k.shape[1], gaps, True)
+        weights: Tensor = functional.silu(scores).squeeze(-2) / self.length
+        return weights if real is None else weights * real.unsqueeze(1)
+
     def _bias(self, n: int, gaps: Tensor | None, last: bool) -> Tensor:
         """b[i - j] `[N, N]`, with a time bias `[B, 1, N, N]`; of the last row alone if `last`. Where j > i it means nothing."""
         near = self.distance[:n].flip(0)  # b[n - 1] … b[0], the last row
@@ -117,6 +126,16 @@ class HSTU(Recommender):
         """Beside the block's own: the scores and weights of every pair, N x N, and their buckets."""
         pairs = 3 * self.config.heads + (4 if self.config.times != "none" else 0)
         return super().kept_per_event(columns) + pairs * columns
+
+    def last_weights(self, batch: Batch) -> Tensor:
+        """`Attends`."""
+        x, real = self.events(batch.items, batch.padded), batch.real if batch.padded else None
+        gaps, found = self._gaps(batch), []
+        for unit in self.units:
+            assert isinstance(unit, TransductionUnit)
+            found.append(unit.last_weights(x, real, gaps))
+            x = unit(x, real, gaps)
+        return torch.stack(found)
 
     def scorer(self) -> Scorer:
         return Scorer(self.events.items.weight, again=self.again)

@@ -10,6 +10,7 @@ Every projected key mixes all positions, so there is no causal mask: only the la
 causal form would need an E of its own for every prefix, N x rank x d numbers; the paper has none.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
@@ -18,11 +19,13 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from elastic_core.config import Within
+from elastic_core.data.batches import Batch
 from elastic_core.layers.attention import Attention, merge_heads, split_heads
 from elastic_core.layers.padding import masked
 from elastic_core.models.blocks import Blocks, BlocksConfig
 from elastic_core.models.contract import Variant
 from elastic_core.models.registry import register
+from elastic_core.models.sasrec import Block
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +50,14 @@ class LowRankAttention(Attention):
         """The last row of `forward`, `[B, 1, d]`."""
         return self.read(x[:, -1:], x, real)
 
+    def last_weights(self, x: Tensor, real: Tensor | None = None) -> Tensor:
+        """What an event's value is multiplied by through all mixtures, `[B, H, N]`: of either sign, as F is."""
+        n = x.shape[1]
+        q, k = (split_heads(y, self.heads) for y in (self.query(x[:, -1:]), self.of_keys[:, -n:] @ masked(self.key(x), real)))
+        mixtures = (q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])).softmax(-1).squeeze(-2)
+        weights = mixtures @ self.of_values[:, -n:]
+        return weights if real is None else weights * real.unsqueeze(1)
+
     def read(self, asking: Tensor, x: Tensor, real: Tensor | None) -> Tensor:
         n = x.shape[1]
         keys = self.of_keys[:, -n:] @ masked(self.key(x), real)  # [B, rank, d]
@@ -68,6 +79,15 @@ class Linformer(Blocks):
     def attention(self) -> nn.Module:
         config = self.config
         return LowRankAttention(config.width, config.heads, config.dropout, config.length, config.rank)
+
+    def last_weights(self, batch: Batch) -> Tensor:
+        """`Attends`: through the mixtures."""
+        x, real, found = self.events(batch.items, batch.padded), batch.real if batch.padded else None, []
+        for block in self.blocks:
+            assert isinstance(block, Block) and isinstance(block.attention, LowRankAttention)
+            found.append(block.attention.last_weights(block.norm(x), real))
+            x = block(x, real)
+        return torch.stack(found)
 
     def kept_per_event(self, columns: int) -> int:
         """Beside the block's own: keys and values before and after the projection, and the scores."""

@@ -66,6 +66,14 @@ class LinRec(Streams):
     def last_state(self, batch: Batch) -> Tensor:
         return self.norm(self._encode(batch, last=True)[:, -1])
 
+    def last_weights(self, batch: Batch) -> Tensor:
+        """`Attends`: φ(q)·φ(k) / √d_h."""
+        x, real, found = self.events(batch.items, batch.padded), batch.real if batch.padded else None, []
+        for block in self.blocks:
+            found.append(_attention(block).last_weights(block.norm(x), real))  # type: ignore[operator]
+            x = block(x, real)
+        return torch.stack(found)
+
     def kept_per_event(self, columns: int) -> int:
         """Beside the block's own: φ and its norms, and in the causal form a chunk's products and the states between chunks."""
         width, chunk = self.config.width, min(CHUNK, columns)

@@ -37,8 +37,8 @@ from elastic_core.errors import InputError
 from elastic_core.layers.codebooks import Codebooks, Codes
 from elastic_core.layers.embedding import EventEmbedding
 from elastic_core.layers.feed_forward import FeedForward
-from elastic_core.layers.histogram_attention import HistogramAttention, Tables, attend, final_counts
-from elastic_core.models.contract import Encoded, Judge, Scorer, Streams, Variant
+from elastic_core.layers.histogram_attention import HistogramAttention, Tables, attend, event_shares, final_counts
+from elastic_core.models.contract import Codewords, Encoded, Judge, Scorer, Streams, Variant
 from elastic_core.models.registry import register
 
 ITEM_SCALE = 0.02  # standard deviation of what items are scored by, as in EventEmbedding
@@ -150,6 +150,31 @@ class Lisa(Streams):
         """Finds the codes of all items and composes all tables once."""
         scorer, ready = self.scorer(), self.ready()
         return lambda batch: self._encode(self.asked(batch), ready, last=True)[:, -1], scorer
+
+    def last_weights(self, batch: Batch) -> Tensor:
+        """`Attends`: what attention to words comes to for the events that have them; a codebook is a head. What a mask gives
+        itself is left out."""
+        asked, columns, ready = self.asked(batch), batch.items.shape[1], self.ready()
+        real, codes, found = asked.real if asked.padded else None, self._codes(asked.items, ready.codes), []
+        x = self.events.place(codes.vectors, real)
+        for i, (layer, tables) in enumerate(zip(self.layers, ready.tables, strict=True)):
+            assert isinstance(layer, Layer)
+            codes = layer.codes(x) if i else codes
+            counted = self.counted(codes, real)
+            found.append(event_shares(counted, codes.chosen[:, -1], tables.weights, self.config.decay))
+            x = layer.mix(x, layer.attention(codes.chosen, counted, tables))
+        weights = torch.stack(found)[..., : -1 if self.masks else None]
+        return functional.pad(weights, (columns - weights.shape[-1], 0))
+
+    def codewords(self) -> Codewords:
+        """`Quantises`: of the first layer, in which histories are written."""
+        codes = self.codebooks(self._everything()[1:])
+        soft = self.config.form == "soft"
+        return Codewords(codes.chosen, self.codebooks.words, codes.shares if soft else None)
+
+    def codebooks_of(self) -> tuple[int, int]:
+        """`Quantises`."""
+        return self.config.books, self.config.words
 
     def kept_per_event(self, columns: int) -> int:
         return super().kept_per_event(columns) + self.config.books * (8 * self.config.words + 3 * self.config.width)

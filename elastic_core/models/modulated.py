@@ -29,9 +29,17 @@ class ModulatedConfig(ModelConfig):
     ctreg_weight: Annotated[float, Within(0, 1_000)] = 0.0  # γ
 
 
+RARE, ALL = "the rarest, or none", "all"
+
+
 def marks_of(catalog: Catalog, most: int) -> np.ndarray:
     """How much every item is of which mark, float32 `[n_items + 1, E]`: rows add up to 1, that of padding is 0."""
-    _, holds = catalog.genre_table
+    return named_marks(catalog, most)[1]
+
+
+def named_marks(catalog: Catalog, most: int) -> tuple[list[str], np.ndarray]:
+    """What the marks are called, and `marks_of`."""
+    genres, holds = catalog.genre_table
     order = np.argsort(-holds.sum(0), kind="stable")
     few = len(order) > most
     kept, rest = holds[:, order[: most - few]], holds[:, order[most - few :]].sum(1, keepdims=True)
@@ -42,7 +50,8 @@ def marks_of(catalog: Catalog, most: int) -> np.ndarray:
     elif kept.shape[1] == most:  # no room for a mark of those that have none: they are with the rarest
         kept, rest = kept[:, :-1], rest + kept[:, -1:]
     table = np.concatenate([kept, rest], 1)
-    return (table / np.maximum(table.sum(1, keepdims=True), 1)).astype(np.float32)
+    names = [str(genres[i]) for i in order[: kept.shape[1]]] + [RARE if kept.shape[1] else ALL] * rest.shape[1]
+    return names, (table / np.maximum(table.sum(1, keepdims=True), 1)).astype(np.float32)
 
 
 class Modulated(Recommender):
@@ -71,6 +80,30 @@ class Modulated(Recommender):
         """Numbers of an event that intensities keep for the backward pass, which are asked `times` times, and for CTReg."""
         asked = times + (NODES + 1 if self.config.ctreg_weight else 0)
         return self.marks.shape[1] * (2 * self.config.channels + 8) * asked
+
+    def mark_names(self, catalog: Catalog) -> list[str]:
+        """`Modulates`."""
+        return named_marks(catalog, self.config.marks)[0]
+
+    def said(self, batch: Batch) -> list[tuple[Intensity, Tensor]]:
+        """Every set of intensities, and what the histories say to it after every event `[B, N, d]`; none, if a host has none."""
+        return []
+
+    def intensities(self, batch: Batch) -> Tensor | None:
+        """`Modulates`."""
+        since = self._clock(batch).since
+        found = [intensity(h, since) * batch.real.unsqueeze(-1) for intensity, h in self.said(batch)]
+        return torch.stack(found) if found else None
+
+    def surprise(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor] | None:
+        """`Modulates`."""
+        clock = self._clock(batch)
+        took, following = clock.until[:, :-1], clock.marks[:, 1:]
+        found = [
+            intensity.surprise(h[:, :-1].flatten(0, 1), took.flatten(), following.flatten(0, 1)).view_as(took)
+            for intensity, h in self.said(batch)
+        ]
+        return (torch.stack(found), took, clock.ended[:, :-1]) if found else None
 
     # --- for the models themselves -----------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
+import torch
 from torch import Tensor, nn
 
 from elastic_core.config import ModelConfig, Within
@@ -82,6 +83,15 @@ class SASRec(Recommender):
 
     def last_state(self, batch: Batch) -> Tensor:
         return self.norm(self._encode(batch, last=True)[:, -1])
+
+    def last_weights(self, batch: Batch) -> Tensor:
+        """`Attends`: softmax weights."""
+        real = batch.real if batch.padded else None
+        x, found = left_align(self.events(batch.items, batch.padded), real), []
+        for block in self.blocks:
+            found.append(block.attention.last_weights(right_align(block.norm(x), real), real))  # type: ignore[operator, union-attr]
+            x = block(x)
+        return torch.stack(found)
 
     def kept_per_event(self, columns: int) -> int:
         return super().kept_per_event(columns) + (0 if self.config.fused else 3 * self.config.heads * columns)

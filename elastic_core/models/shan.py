@@ -95,6 +95,24 @@ class SHAN(Modulated):
     def scorer(self) -> Scorer:
         return Scorer(self.events.items.weight, again=self.again)
 
+    def last_weights(self, batch: Batch) -> Tensor:
+        """`Attends`: what the state is a mean, or a modulated sum, of events by."""
+        x, last = self.events(batch.items, batch.padded), slice(-1, None)
+        if self.intensity is None:
+            return self._weights(x, batch.real, last).unsqueeze(0) * batch.real[:, None]
+        clock, every = self._clock(batch), self.config.intensity == "event"
+        rows = slice(None) if every else last
+        weights = self._weights(x, batch.real, rows)
+        factors = self.intensity.factors(weights @ x, clock._replace(since=clock.since[:, rows]), self.config.intensity)
+        return (weights[:, -1:] * factors[:, -1:]).unsqueeze(0) * batch.real[:, None]
+
+    def said(self, batch: Batch) -> list[tuple[Intensity, Tensor]]:
+        """`Modulated`."""
+        if self.intensity is None:
+            return []
+        x = self.events(batch.items, batch.padded)
+        return [(self.intensity, self._weights(x, batch.real, slice(None)) @ x)]
+
     def kept_per_event(self, columns: int) -> int:
         kept = 12 * columns + 16 * self.config.width
         if self.intensity is not None:

@@ -23,6 +23,7 @@ an event counts more the more genres it has). The rarest beyond `marks` are one 
 one mark.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
@@ -35,7 +36,7 @@ from elastic_core.data.catalog import Catalog
 from elastic_core.errors import InputError
 from elastic_core.layers.embedding import EventEmbedding
 from elastic_core.layers.feed_forward import FeedForward
-from elastic_core.layers.intensity import Clock, ModulatedAttention
+from elastic_core.layers.intensity import Clock, Intensity, ModulatedAttention
 from elastic_core.layers.padding import left_align, right_align
 from elastic_core.models.contract import Encoded, Scorer, Variant
 from elastic_core.models.modulated import Modulated, ModulatedConfig
@@ -111,6 +112,15 @@ class SMA(Modulated):
     def scorer(self) -> Scorer:
         return Scorer(self.events.items.weight, again=self.again)
 
+    def last_weights(self, batch: Batch) -> Tensor:
+        """`Attends`: softmax weights times intensities, so they add up to anything."""
+        real, clock = batch.real if batch.padded else None, self._clock(batch)
+        return torch.stack([unit.last_weights(z, real, clock, h) for unit, z, h in self._inside(batch)])
+
+    def said(self, batch: Batch) -> list[tuple[Intensity, Tensor]]:
+        """`Modulated`."""
+        return [(unit.intensity, h) for unit, _, h in self._inside(batch)]
+
     def kept_per_event(self, columns: int) -> int:
         c = self.config
         intensities = self.kept_by_intensities(1 + (c.gap == "next"))
@@ -133,6 +143,16 @@ class SMA(Modulated):
                 found.append(self._surprise(block.attention.intensity, h, clock))
         states: Tensor = self.norm(right_align(x, real))
         return states, torch.stack(found).mean() if found else None
+
+    def _inside(self, batch: Batch) -> Iterator[tuple[ModulatedAttention, Tensor, Tensor]]:
+        """Every block's attention, with what it reads and what it says after every event, `[B, N, d]` each."""
+        real, clock = batch.real if batch.padded else None, self._clock(batch)
+        x, left = left_align(self.events(batch.items, batch.padded), real), clock.left(real)
+        for block in self.blocks:
+            assert isinstance(block, Block)
+            z = right_align(block.norm(x), real)
+            x, h = block(x, left)
+            yield block.attention, z, right_align(h, real)
 
     def _last(self, batch: Batch) -> Tensor:
         real = batch.real if batch.padded else None

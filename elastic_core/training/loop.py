@@ -46,6 +46,8 @@ def train(config: RunConfig, dataset: Dataset, out: Path | str, on_event: OnEven
 
 class Loop:
     def __init__(self, config: RunConfig, dataset: Dataset, run: Run, on_event: OnEvent, stop: Stop) -> None:
+        if dataset.peeks:
+            raise InputError(f"{dataset.label}: these times tell of what is to be predicted, so nothing learned here is a run")
         self.config, self.dataset, self.run, self.on_event, self.stop = config, dataset, run, on_event, stop
         self.recorder = Recorder(run, config, dataset, on_event)
         self.device = find_device(config.train.device)

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from elastic_core.services.person import inspect
-from pages.experts import acts, answers, head, meaning, meeting, table, turning
+from pages.experts import acts, answers, head, instead, meaning, meeting, table, turning
 from pages.frame import shell
 from pages.kit import view
 from pages.kit.control import one_of
@@ -35,9 +35,7 @@ def part(name: str) -> None:
 
 now = shell.context()
 if not now.model.retrieves:
-    st.title("What does one expert stand for, and does it matter?", anchor=False)
-    st.info("This run has no interest memory, so it has no experts. Choose an ELASTIC run on the left to see some.")
-    view.foot("python -m elastic_core evaluate", now.run.name)
+    instead.show(now)
     st.stop()
 if reason := inspect.too_many(now.model):
     st.title("What does one expert stand for, and does it matter?", anchor=False)

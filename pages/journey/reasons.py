@@ -21,8 +21,8 @@ INFLUENCE = view.About(
     "Which events of this history speak for the item, and does attention tell?",
     f"Each of the last {LAST} events is taken away once and the model reads the rest anew. Bars: how much the item’s log-chance "
     "falls without the event; ×2 means that having it doubles the chance. The removed item does not come back into the ranking, "
-    "so only the reading changes. Attention: how much the last event reads each event through the experts, mean over heads and "
-    "layers. The correlation is Spearman’s, of attention with the size of the change.",
+    "so only the reading changes. Attention: which part of its reading the last event gives each event (in ELASTIC through the "
+    "experts), mean over heads and layers. The correlation is Spearman’s, of attention with the size of the change.",
     "Events can stand in for each other: two similar films may both show little, though together they matter. The interval "
     "treats the events of one history as independent, which they are not quite; it is a rough one.",
     r"\Delta_i = \log p(y \mid x) - \log p(y \mid x \setminus x_i)",

@@ -51,7 +51,9 @@ def controls() -> tuple[str, Lesson]:
 
 st.title("How can a few comparisons find the best experts, exactly?")
 if not now.model.retrieves:
-    st.info("This run has no interest memory, so query and keys below are random. Choose an ELASTIC run for your person’s own.")
+    st.info(
+        f"This run has no interest memory, so query and keys below are random. {search.instead(now.model, now.dataset, now.user)}"
+    )
 if reason := inspect.too_many(now.model):
     st.info(f"{reason} Here, query and keys below are random.")
 intro = st.empty()

@@ -13,7 +13,7 @@ from elastic_core.services.traffic import over_time
 from pages.frame import shell
 from pages.kit import cache, open_expert, plot, view
 from pages.kit.control import bound, one_of
-from pages.map import answers, charts, compute, sets, words
+from pages.map import answers, charts, compute, instead, sets, words
 
 LAYOUTS = {"pca": "PCA", "umap": "UMAP", "epochs": "Over the epochs"}
 TOOLS = {"click": "Click", "lasso": "Lasso", "select": "Box", "pan": "Move"}  # under a lasso plotly reports no clicks
@@ -171,11 +171,10 @@ def trust() -> None:
 
 
 now = shell.context()
-st.title("Do experts form regions, and can this picture be trusted?", anchor=False)
 if not inspect.memory_size(now.model):
-    st.info("This run has no interest memory, so there is no map to draw. Choose an ELASTIC run on the left.")
-    view.foot("python -m elastic_core evaluate", now.run.name)
+    instead.show(now)
     st.stop()
+st.title("Do experts form regions, and can this picture be trusted?", anchor=False)
 if reason := inspect.too_many(now.model):
     st.info(reason)
     view.foot("python -m elastic_core evaluate", now.run.name)

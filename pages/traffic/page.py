@@ -10,7 +10,7 @@ from elastic_core.services.traffic import load, over_time
 from pages.frame import shell
 from pages.kit import busy, cache, open_expert, plot, view
 from pages.kit.control import bound, one_of
-from pages.traffic import answers, charts, run_charts, words
+from pages.traffic import answers, charts, instead, run_charts, words
 
 SPLITS = {"test": "All but the last event", "valid": "All but the last two"}
 MEASURES = {"people": "People", "gate": "Gate-weighted"}
@@ -163,12 +163,11 @@ def learning() -> None:
 
 
 now = shell.context()
-st.title("Is the memory used evenly, and is that chance?", anchor=False)
 memory = inspect.memory_size(now.model)
 if not memory:
-    st.info("This run has no interest memory, so there is no traffic to show. Choose an ELASTIC run on the left.")
-    view.foot("python -m elastic_core evaluate", now.run.name)
+    instead.show(now)
     st.stop()
+st.title("Is the memory used evenly, and is that chance?", anchor=False)
 if reason := inspect.too_many(now.model):
     st.info(reason)
     view.foot("python -m elastic_core evaluate", now.run.name)

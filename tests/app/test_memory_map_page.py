@@ -88,7 +88,7 @@ def test_sets_come_from_the_address_are_kept_and_shown_again(opened: Opened) -> 
 
 def test_a_run_without_a_memory_is_one_sentence(opened: Opened) -> None:
     app = opened(PAGE, run="tiny-peer")
-    assert "no map to draw" in said(app) and not app.dataframe
+    assert "no experts to lay flat" in said(app) and "of the variance" in said(app) and "shuffled" in said(app)
 
 
 def test_the_figure_holds_every_expert_once_with_its_number() -> None:

@@ -14,7 +14,7 @@ from elastic_core.data.batches import Batch, history_batch
 from elastic_core.errors import InputError
 from elastic_core.layers.interest_memory import Retrieved
 from elastic_core.memory.routing import Routing
-from elastic_core.models import Recommender, memory_of, tracing
+from elastic_core.models import Attends, Recommender, memory_of, tracing
 from elastic_core.services.experts.overview import kinds
 from elastic_core.services.person.inspect import Situation, split_year
 from elastic_core.services.person.recommend import Reading, answer
@@ -23,15 +23,20 @@ BINS = 48
 MOMENTS = 40
 
 
-def packed(histories: Sequence[np.ndarray], length: int) -> Batch:
-    """Several histories as one batch, the last `length` events of each. Padding is invisible, so this changes no score."""
+def packed(histories: Sequence[np.ndarray], length: int, times: Sequence[np.ndarray] | None = None) -> Batch:
+    """Several histories as one batch, the last `length` events of each, and their times, where they are known. Padding is
+    invisible, so this changes no score."""
     wide = min(length, -(-max(len(history) for history in histories) // 8) * 8)
-    rows = np.zeros((len(histories), wide), dtype=np.int64)
-    for row, history in zip(rows, histories, strict=True):
-        recent = history[-wide:]
-        row[wide - len(recent) :] = recent
-    items = torch.from_numpy(rows)
-    return Batch(items, items, padded=bool((rows[:, 0] == 0).any()))
+
+    def padded(values: Sequence[np.ndarray]) -> torch.Tensor:
+        rows = np.zeros((len(values), wide), dtype=np.int64)
+        for row, history in zip(rows, values, strict=True):
+            recent = history[-wide:]
+            row[wide - len(recent) :] = recent
+        return torch.from_numpy(rows)
+
+    items = padded(histories)
+    return Batch(items, items, times=None if times is None else padded(times), padded=bool((items[:, 0] == 0).any()))
 
 
 @torch.inference_mode()
@@ -197,12 +202,35 @@ def _alike(weights: np.ndarray) -> float:
 
 
 @torch.inference_mode()
-def attention(model: Recommender, items: np.ndarray) -> np.ndarray | None:
-    """How much the last event reads each event through the experts, mean over heads and layers; NaN for events not read.
+def attention(model: Recommender, items: np.ndarray, times: np.ndarray | None = None) -> np.ndarray | None:
+    """Which part of its reading the last event gives each event, mean over heads and layers; NaN for events not read.
 
-    None for models that show no attention. Head h of the dispatch reads what head h aggregated, so the path's weight is
-    the sum over experts of slot weight times reading weight.
+    None for models that show no attention. Through experts, head h of the dispatch reads what head h aggregated, so the path's
+    weight is the sum over experts of slot weight times reading weight. Weights without a softmax count by their size.
     """
+    count = min(len(items), model.length)
+    if isinstance(model, Attends):
+        found = shares(model, packed([items], model.length, None if times is None else [times]))
+    else:
+        found = _through_experts(model, items)
+    if found is None:
+        return None
+    weights = np.full(len(items), np.nan)
+    weights[len(items) - count :] = found[0, -count:]
+    return weights
+
+
+@torch.inference_mode()
+def shares(model: Attends, batch: Batch) -> np.ndarray | None:
+    """Which part each event has of the weights of the last row, signs left out, mean over heads and layers: `[B, N]`."""
+    found = model.last_weights(batch)
+    if found is None:
+        return None
+    sizes = found.abs().mean((0, 2)).double()
+    return np.asarray((sizes / sizes.sum(-1, keepdim=True).clamp_min(1e-30)).numpy())
+
+
+def _through_experts(model: Recommender, items: np.ndarray) -> np.ndarray | None:
     if not model.retrieves:
         return None
     try:
@@ -210,10 +238,7 @@ def attention(model: Recommender, items: np.ndarray) -> np.ndarray | None:
     except InputError:
         return None
     paths = [torch.einsum("bhk,bhkn->bhn", s, r)[0].mean(0) for s, r in zip(trace.slots, trace.reading, strict=True)]
-    count = min(len(items), model.length)
-    weights = np.full(len(items), np.nan)
-    weights[len(items) - count :] = torch.stack(paths).mean(0)[-count:].numpy()
-    return weights
+    return np.asarray(torch.stack(paths).mean(0).unsqueeze(0).numpy())
 
 
 def cards(found: Retrieved, traffic: Routing) -> pd.DataFrame:

@@ -17,7 +17,7 @@ from elastic_core.data.histories import Split
 from elastic_core.layers.interest_memory import InterestMemory, gate
 from elastic_core.layers.product_keys import Keys, ProductKeys, candidate_ranks, top_pairs
 from elastic_core.layers.voting import VotingMemory
-from elastic_core.models import Recommender
+from elastic_core.models import Attends, Quantises, Recommender
 
 TOY_SIDE = (
     8  # sub-keys a line: few enough to read, more than the k that they are asked for at first, so that some are left behind
@@ -49,6 +49,20 @@ class Lesson:
         """The k best, best first, each `[k]`."""
         found = top_pairs(self.halves[None], self.k)
         return Keys(found.indices[0], found.scores[0])
+
+
+def instead(model: Recommender, dataset: Dataset, user: int, split: Split = "test") -> str:
+    """What a model without keys compares the newest event of a person with, in a sentence."""
+    events = min(int(dataset.ends(split)[user] - dataset.histories.offsets[user]), model.length)
+    if isinstance(model, Quantises):
+        books, words = model.codebooks_of()
+        return (
+            f"It looks things up in another way: an item is compared with the {words:,} words of each of {books} codebooks, "
+            f"{books * words:,} in all, however many items there are."
+        )
+    if isinstance(model, Attends):
+        return f"It looks nothing up: it weighs each of the {events:,} events of person {user + 1} that it reads."
+    return "It looks nothing up."
 
 
 @torch.inference_mode()

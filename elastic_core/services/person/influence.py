@@ -60,10 +60,11 @@ class Influence:
 
 @torch.inference_mode()
 def influence(
-    model: Recommender, dataset: Dataset, items: np.ndarray, target: int, last: int = LAST, stay: bool = False
-) -> Influence:
+    model: Recommender, dataset: Dataset, items: np.ndarray, target: int, last: int = LAST, stay: bool = False,
+    times: np.ndarray | None = None,
+) -> Influence:  # fmt: skip
     """Takes away each of the last `last` events once, in one batch, and asks where `target` stands then, among items that the
-    history does not hold or (`stay`) among all.
+    history does not hold or (`stay`) among all. `times` are of the same events.
 
     Raises InputError for an unknown target and for histories of fewer than two events.
     """
@@ -73,13 +74,14 @@ def influence(
     if len(items) < 2:
         raise InputError("an event can be taken away only where another one stays: at least two are needed")
     taken = np.arange(max(len(items) - last, 0), len(items))
-    scores = model.score(packed([items, *(np.delete(items, at) for at in taken)], model.length)).float().numpy()
+    without = None if times is None else [times, *(np.delete(times, at) for at in taken)]
+    scores = model.score(packed([items, *(np.delete(items, at) for at in taken)], model.length, without)).float().numpy()
     met = items[:0] if stay else items
     free = candidates(scores.shape[1], met, target)
     logs = log_chances(scores, free, target)
     ranks = [standing(row, met, target) for row in scores]
     change = logs[0] - logs[1:]
-    weights = attention(model, items)
+    weights = attention(model, items, times)
     table = pd.DataFrame(
         {
             "position": taken + 1,

@@ -1,0 +1,109 @@
+"""What is the published Δt worth, which reads when the event to be predicted happens?
+
+SMA as published takes t_{i+1} - t_i at event i, and HSTU's bias t_{i+1} - t_j: at the last event both read when the answer
+happens. Here a model is given every event's time moved by one: where it would read t_i it reads t_{i+1}. Its own `previous` interval then
+is the published Δt (but at the first event, which has none), and HSTU's bias knows as much as the published one. Nothing else
+changes, so the difference to the same model with honest times is the leak.
+
+What is learned from such times never becomes a run: the dataset says that it `peeks`, training refuses it, and this module keeps
+numbers alone.
+"""
+
+import copy
+import dataclasses
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from elastic_core import models, objectives
+from elastic_core.config import RunConfig
+from elastic_core.data.histories import Dataset
+from elastic_core.errors import InputError
+from elastic_core.evaluation.evaluate import evaluate
+from elastic_core.recipes import recipe
+from elastic_core.training.step import Learner
+
+METRIC = "NDCG@10"
+HONEST, PEEKING = "honest", "as published"
+# Which models, which settings: the systems whose published form reads the target's time, and the two readings of Δt.
+SYSTEMS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "SMA": ("sma", ()),
+    "SMA + CTReg": ("sma", ("model.ctreg_weight=0.1",)),
+    "SMA, after events": ("sma", ("model.intensity=event", "model.gap=next")),
+    "SMA, after events + CTReg": ("sma", ("model.intensity=event", "model.gap=next", "model.ctreg_weight=0.1")),
+    "HSTU with time": ("hstu", ("model.times=previous",)),
+}
+LEAKS = ("SMA", "SMA + CTReg", "HSTU with time")  # published with the target's time; the others refuse or do not read it
+WORLDS = {"times tell": 1.0, "times tell nothing": 0.0}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One training: NDCG@10 on test (full ranking) at the best validation epoch, and half its 95% interval over people."""
+
+    world: str
+    system: str
+    times: str
+    seed: int
+    epochs: int
+    valid: float
+    test: float
+    test_ci: float
+
+
+def peeking(dataset: Dataset) -> Dataset:
+    """Every event's time is the next event's, of the same person; the last one's is its own. Raises InputError without times."""
+    if not dataset.has_times:
+        raise InputError(f"{dataset.label} has no times that could tell anything")
+    times, last = dataset.histories.times.copy(), dataset.histories.offsets[1:] - 1
+    times[:-1] = dataset.histories.times[1:]
+    times[last] = dataset.histories.times[last]
+    histories = dataclasses.replace(dataset.histories, times=times)
+    return dataclasses.replace(dataset, histories=histories, label=f"{dataset.label} (peeking)", peeks=True)
+
+
+def settings(world: str, system: str, seed: int = 0) -> RunConfig:
+    """The toy recipe on a small planted world whose times do, or do not, tell what comes next."""
+    model, more = SYSTEMS[system]
+    return recipe("toy", model).override(f"data.planted.tempo={WORLDS[world]}", f"train.seed={seed}", *more)
+
+
+def wanted(seeds: tuple[int, ...] = (0,)) -> Iterator[tuple[str, str, str, int]]:
+    """World, system, times, seed of every row."""
+    for seed in seeds:
+        for world in WORLDS:
+            for system in SYSTEMS:
+                yield world, system, HONEST, seed
+                if system in LEAKS:
+                    yield world, system, PEEKING, seed
+
+
+def measure(world: str, system: str, times: str, seed: int, dataset: Dataset, tell: Callable[[str], None] | None = None) -> Row:
+    """Trains in memory, keeps the best epoch by validation, judges it once on test."""
+    config = settings(world, system, seed)
+    torch.manual_seed(np.random.SeedSequence([seed, 0]).generate_state(1)[0])
+    data = peeking(dataset) if times == PEEKING else dataset
+    model = models.build(config.model, data.catalog)
+    objectives.check(config.objective.name, model)
+    objective = objectives.build(config.objective, data, config.model.length)
+    learner = Learner(model, objective, config.train, torch.device("cpu"))
+    best, best_epoch, kept = -math.inf, 0, copy.deepcopy(model)
+    for epoch in range(config.train.epochs):
+        model.train()
+        for done, batch in enumerate(objective.epoch(epoch, seed, config.train.batch)):
+            learner.calibrate(data, epoch, done)
+            learner.step(batch)
+        judged = learner.judged(data)
+        valid = evaluate(judged, data, split="valid", protocols=("full",)).metrics["full"][METRIC]
+        if tell is not None:
+            tell(f"{world}, {system}, {times}: epoch {epoch + 1}, valid {valid:.4f}")
+        if valid > best:
+            best, best_epoch, kept = valid, epoch, copy.deepcopy(judged)
+        if epoch - best_epoch >= config.train.patience:
+            break
+    values = evaluate(kept, data, split="test", protocols=("full",)).values("full", METRIC)
+    half = 1.96 * float(values.std(ddof=1)) / math.sqrt(len(values))
+    return Row(world, system, times, seed, epoch + 1, round(best, 6), round(float(values.mean()), 6), round(half, 6))

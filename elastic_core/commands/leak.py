@@ -1,0 +1,73 @@
+"""What is it worth to read the time of the event that is to be predicted, as SMA and HSTU were published?
+
+Trains each system with honest times and with peeking ones, on a small planted world whose times tell what comes next and on one
+whose times tell nothing, where the leak must be worth nothing. In memory alone: no run folder is written, and training refuses
+such times. Rows grow in checkpoints/benchmarks/leak.csv; those that are there are not measured again. About a minute each.
+
+  python -m elastic_core leak
+  python -m elastic_core leak --minutes 10
+  python -m elastic_core leak --list
+"""
+
+import argparse
+import dataclasses
+import io
+import time
+from pathlib import Path
+
+import pandas as pd
+
+from elastic_core import disk
+from elastic_core.bench import leak
+from elastic_core.commands.finding import CHECKPOINTS, say
+from elastic_core.data import load
+from elastic_core.disk import write_text
+
+FILE = CHECKPOINTS / "benchmarks" / "leak.csv"
+KEY = ["world", "system", "times", "seed"]
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--minutes", type=float, default=0.0, help="begin no other after so many minutes (default: no limit)")
+    parser.add_argument("--seeds", type=int, default=1, help="trainings of each (default: 1)")
+    parser.add_argument("--list", action="store_true", help="train nothing, print what is there")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    began, table = time.monotonic(), read(FILE)
+    for world, system, times, seed in () if arguments.list else leak.wanted(tuple(range(arguments.seeds))):
+        if len(table) and ((table[KEY] == [world, system, times, seed]).all(axis=1)).any():
+            continue
+        if arguments.minutes and time.monotonic() - began > 60 * arguments.minutes:
+            say(f"{arguments.minutes:g} minutes are over; the same command goes on from here")
+            break
+        row = leak.measure(world, system, times, seed, load(leak.settings(world, system).data), say)
+        table = pd.concat([table, pd.DataFrame([dataclasses.asdict(row)])], ignore_index=True)
+        with disk.said(FILE):
+            FILE.parent.mkdir(parents=True, exist_ok=True)
+        write_text(FILE, table.to_csv(index=False))
+    print(as_text(table))
+    return 0
+
+
+def read(file: Path) -> pd.DataFrame:
+    """The rows that are there; none of a file that is missing or of another form."""
+    names = [field.name for field in dataclasses.fields(leak.Row)]
+    try:
+        return pd.read_csv(io.BytesIO(disk.read_bytes(file, 2**20, file.parent)))[names]
+    except (ValueError, KeyError, OverflowError):  # what is not found, no file, no table
+        return pd.DataFrame(columns=names)
+
+
+def as_text(table: pd.DataFrame) -> str:
+    """NDCG@10 on test, honest and as published, and what the difference is."""
+    lines = [f"{'world':<20}{'system':<28}{'seed':>5}{'honest':>18}{'as published':>18}{'leak':>9}"]
+    for (world, system, seed), rows in table.groupby(["world", "system", "seed"], sort=False):
+        by = rows.set_index("times")
+        told = {name: f"{by.loc[name, 'test']:.4f} ± {by.loc[name, 'test_ci']:.4f}" for name in by.index}
+        both = {leak.HONEST, leak.PEEKING} <= set(by.index)
+        worth = f"{by.loc[leak.PEEKING, 'test'] - by.loc[leak.HONEST, 'test']:+.4f}" if both else "–"
+        lines.append(
+            f"{world:<20}{system:<28}{seed:>5}{told.get(leak.HONEST, '–'):>18}{told.get(leak.PEEKING, 'not so'):>18}{worth:>9}"
+        )
+    return "\n".join(lines)

@@ -1,0 +1,89 @@
+"""After how many events of silence does a run still know an interest, and where in it somebody was? Planted worlds only.
+
+Prints, for runs on one planted world, by how many events ago the interest of what came next last showed: 1 / rank of what came
+next among the items of its interest, and to which share of the interests that the person never had less is given. Beside them
+the planted oracle, and popularity. The world for it is planted-long: 1,200 events each, silences of hundreds.
+--write keeps the rows in checkpoints/benchmarks/recall.csv, which Data › Plant a world shows; rows of the same run are replaced.
+
+  python -m elastic_core reproduce --only planted-long
+  python -m elastic_core recall planted-long-sasrec planted-long-gru4rec
+  python -m elastic_core recall "planted-long-*" --write
+"""
+
+import argparse
+import fnmatch
+
+import pandas as pd
+
+from elastic_core import disk
+from elastic_core.commands.finding import CHECKPOINTS, find_run, say
+from elastic_core.data import load
+from elastic_core.disk import write_text
+from elastic_core.errors import InputError
+from elastic_core.machine import commit
+from elastic_core.memory import recall
+from elastic_core.memory.gaps import gaps
+from elastic_core.memory.recall import read
+from elastic_core.runs import list_runs
+
+FILE = CHECKPOINTS / "benchmarks" / "recall.csv"
+ORACLE, POPULARITY = "planted oracle", "popularity"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="run folders, or names (patterns) below checkpoints/")
+    parser.add_argument("--split", default="test", choices=("test", "valid"), help="which held-out event (default: test)")
+    parser.add_argument("--write", action="store_true", help=f"keep the rows in {FILE}")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    chosen = [find_run(name) for name in _named(arguments.runs)]
+    first = chosen[0].config.data
+    if other := [run.name for run in chosen if run.config.data != first]:
+        raise InputError(f"{other[0]} is of another world than {chosen[0].name}")
+    dataset = load(first, say)
+    found = {ORACLE: recall.of_oracle(dataset, arguments.split), POPULARITY: recall.of_popularity(dataset, arguments.split)}
+    for here in chosen:
+        say(here.name)
+        found[here.name] = recall.of_model(here.model(dataset), dataset, arguments.split)
+    table = recall.by_gap(found, gaps(dataset, arguments.split))
+    print(as_text(table))
+    if arguments.write:
+        _write(table.assign(world=dataset.hash, split=arguments.split, commit=commit()))
+    return 0
+
+
+def _named(names: list[str]) -> list[str]:
+    """Patterns stand for the finished runs that they fit."""
+    there = [run.name for run in list_runs(CHECKPOINTS) if run.finished]
+    found = [name for given in names for name in (fnmatch.filter(there, given) if set(given) & set("*?[") else [given])]
+    if not found:
+        raise InputError(f"no finished run fits {' '.join(names)}")
+    return list(dict.fromkeys(found))
+
+
+def as_text(table: pd.DataFrame) -> str:
+    """One block a measure, a line a system, a column a range of gaps."""
+    ranges = list(dict.fromkeys(table["gap"]))
+    people = [table.loc[table["gap"] == gap, "people"].iloc[0] for gap in ranges]
+    lines = []
+    for measure, words in (
+        ("place", "1 / rank within the interest"),
+        ("found", "of interests never had, given less (chance: 0.50)"),
+    ):
+        wide = table.pivot(index="system", columns="gap", values=measure)
+        lines.append(f"{words:<52}" + "".join(f"{gap:>9}" for gap in ranges))
+        lines += [
+            f"  {name:<50}" + "".join(f"{wide.loc[name, gap]:>9.2f}" for gap in ranges) for name in dict.fromkeys(table["system"])
+        ]
+    return "\n".join([*lines, f"{'people':<52}" + "".join(f"{count:>9,}" for count in people)])
+
+
+def _write(table: pd.DataFrame) -> None:
+    old = read(FILE)
+    key = ["world", "split", "system"]
+    if len(old):
+        old = old[~old[key].apply(tuple, axis=1).isin(set(table[key].apply(tuple, axis=1)))]
+    with disk.said(FILE):
+        FILE.parent.mkdir(parents=True, exist_ok=True)
+    write_text(FILE, pd.concat([old, table]).to_csv(index=False, float_format="%.6g"))

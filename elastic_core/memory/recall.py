@@ -1,0 +1,145 @@
+"""After a long silence: does a model still know that somebody has an interest, and where in it they were?
+
+Where people dwell in one interest for long, the next event is nearly always of that one, so a ranking of all items asks hardly
+anything else. Here two questions are asked apart, of the interest that what came next is of, by how many events ago it showed:
+
+    place   among the items of that interest alone: 1 / rank of what came next. A planted oracle knows which item was met last,
+            and so what follows; popularity within the interest knows nothing of the person.
+    found   the share of interests that this person never had to which the model gives less than to this one (0.5: by chance).
+            What an interest is given: its items' part of the softmax over all items, divided by that under popularity.
+
+A model that forgets falls to popularity in the one, to one half in the other.
+"""
+
+import io
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+
+from elastic_core import disk
+from elastic_core.data.batches import reading_batch
+from elastic_core.data.histories import Dataset, Split
+from elastic_core.data.truth import NOISE, Truth
+from elastic_core.errors import InputError
+from elastic_core.memory.gaps import gaps
+from elastic_core.models import Recommender
+
+BINS = ((1, 1), (2, 10), (11, 50), (51, 100), (101, 200), (201, 500), (501, 10**9))
+BATCH = 16
+Scores = Callable[[np.ndarray], np.ndarray]  # of these people, float64 [B, n_items + 1]
+
+
+@dataclass(frozen=True, eq=False)
+class Recall:
+    """Per person, NaN where the target is noise, its interest is new to them, or there is nothing to compare with."""
+
+    place: np.ndarray
+    found: np.ndarray
+
+
+def truth_of(dataset: Dataset) -> Truth:
+    if dataset.truth is None:
+        raise InputError("only a planted world has known interests; take one with data.source=planted")
+    return dataset.truth
+
+
+def of_model(model: Recommender, dataset: Dataset, split: Split = "test") -> Recall:
+    """What a trained model, or a fitted baseline, recalls."""
+    model.eval()
+    ends = dataset.ends(split)
+    with torch.inference_mode():
+        judge = model.prepare()
+
+        def scores(users: np.ndarray) -> np.ndarray:
+            return judge(reading_batch(dataset, users, ends[users], model.length)).double().numpy()
+
+        return recall(scores, dataset, split)
+
+
+def of_oracle(dataset: Dataset, split: Split = "test") -> Recall:
+    """What somebody recalls who knows every event's interest and the world's rules."""
+    truth, starts, ends = truth_of(dataset), dataset.histories.offsets[:-1], dataset.ends(split)
+
+    def scores(users: np.ndarray) -> np.ndarray:
+        return np.log(np.maximum(truth.oracle(dataset.histories.items, starts[users], ends[users], users), 1e-300))
+
+    return recall(scores, dataset, split)
+
+
+def of_popularity(dataset: Dataset, split: Split = "test") -> Recall:
+    """What is known without reading anything: how often items are met."""
+    counts = np.log(np.maximum(dataset.counts().astype(float), 1e-9))
+    return recall(lambda users: np.tile(counts, (len(users), 1)), dataset, split)
+
+
+def recall(scores: Scores, dataset: Dataset, split: Split = "test") -> Recall:
+    """Logits of all items, asked people by people."""
+    truth, gap = truth_of(dataset), gaps(dataset, split)
+    starts, ends, targets = dataset.histories.offsets[:-1], dataset.ends(split), dataset.targets(split)
+    count = len(truth.interests)
+    belongs = truth.item_interest[1:, None] == np.arange(count)  # [n, interests]
+    usual = _parts(np.log(np.maximum(dataset.counts()[1:].astype(float), 1e-9))[None], belongs)
+    place, found = np.full(len(ends), np.nan), np.full(len(ends), np.nan)
+    asked = np.flatnonzero(gap > 0)
+    for at in range(0, len(asked), BATCH):
+        users = asked[at : at + BATCH]
+        values = scores(users)[:, 1:]
+        given = _parts(values, belongs) / usual
+        for row, user in enumerate(users):
+            target = int(targets[user]) - 1
+            interest = int(truth.event_interest[ends[user]])
+            inside = values[row, belongs[:, interest]]
+            above, tied = (inside > values[row, target]).sum(), (inside == values[row, target]).sum() - 1
+            place[user] = np.mean(1 / np.arange(above + 1, above + tied + 2))  # equal scores: any order alike
+            had = np.unique(truth.event_interest[starts[user] : ends[user]])
+            never = np.setdiff1d(np.arange(count), had[had != NOISE])
+            if len(never):
+                own, others = given[row, interest], given[row, never]
+                found[user] = np.mean((own > others) + 0.5 * (own == others))
+    return Recall(place, found)
+
+
+def by_gap(named: dict[str, Recall], gap: np.ndarray) -> pd.DataFrame:
+    """gap, people, system, place, place_ci, found, found_ci: means and half 95% intervals over people, by range and system."""
+    rows = []
+    for low, high in BINS:
+        here = (gap >= low) & (gap <= high)
+        name = str(low) if low == high else f"{low}-{high}" if high < 10**9 else f"> {low - 1}"
+        for system, of in named.items():
+            place, found = _mean(of.place[here]), _mean(of.found[here])
+            if here.any():
+                rows.append((name, int(here.sum()), system, *place, *found))
+    return pd.DataFrame(rows, columns=["gap", "people", "system", "place", "place_ci", "found", "found_ci"])
+
+
+COLUMNS = {
+    "gap": str, "people": int, "system": str, "place": float, "place_ci": float, "found": float, "found_ci": float, "world": str,
+    "split": str, "commit": str,
+}  # fmt: skip
+MOST_BYTES = 2**22
+
+
+def read(file: Path) -> pd.DataFrame:
+    """The rows that were kept; none of a file that is missing or of another form."""
+    try:
+        table = pd.read_csv(io.BytesIO(disk.read_bytes(file, MOST_BYTES, file.parent)), dtype=str)
+        return table[list(COLUMNS)].astype(COLUMNS)
+    except (ValueError, KeyError, OverflowError):  # what is not found, no file, no table, no number
+        return pd.DataFrame(columns=list(COLUMNS)).astype(COLUMNS)
+
+
+def _parts(logits: np.ndarray, belongs: np.ndarray) -> np.ndarray:
+    """Every interest's part of the softmax `[B, interests]`."""
+    shares = np.exp(logits - logits.max(1, keepdims=True))
+    return np.asarray(shares / shares.sum(1, keepdims=True) @ belongs)
+
+
+def _mean(values: np.ndarray) -> tuple[float, float]:
+    known = values[np.isfinite(values)]
+    if len(known) < 2:
+        return (float(known.mean()) if len(known) else np.nan), np.nan
+    return float(known.mean()), float(1.96 * known.std(ddof=1) / np.sqrt(len(known)))

@@ -1,0 +1,155 @@
+"""What does a codeword stand for? The items that share it, a genre where they have one, and how one history is spread.
+
+A word's label is the genre that is furthest above its share of all items, among one half of the items (drawn once). It is judged
+on the other half: how many of the word's items there have the genre. The null does all of this for items whose codes were
+shuffled among them, so that words keep their sizes and have nothing in common.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import torch
+
+from elastic_core.data import Dataset
+from elastic_core.data.histories import Split
+from elastic_core.models import Codewords, Quantises
+from elastic_core.services.person.recommend import reading
+
+DRAWS, TITLES, FEWEST = 100, 3, 3  # shuffles; titles of a word; items of a half that a label needs
+
+
+@dataclass(frozen=True, eq=False)
+class Words:
+    """`table`, a row a word: book, word (from 1), items, share (of all events), titles, label, held (share of held-out items
+    with the label), chance (the same of shuffled items), sure (above 97.5% of shuffles). `books`: book, words, used, held,
+    chance, low, high (95% of shuffles), items (held out and labelled)."""
+
+    table: pd.DataFrame
+    books: pd.DataFrame
+    soft: bool
+    genres: bool
+
+
+def codewords(model: Quantises) -> Codewords:
+    with torch.inference_mode():
+        return model.codewords()
+
+
+def words(found: Codewords, dataset: Dataset, draws: int = DRAWS, seed: int = 0) -> Words:
+    """All words of all codebooks."""
+    chosen, size = found.chosen.numpy(), found.words.shape[1]
+    names, holds = dataset.catalog.genre_table
+    rng = np.random.default_rng([seed, 1])  # not the stream that a planted world of this seed was drawn from
+    counts = dataset.counts()[1:].astype(float)
+    learned = rng.permutation(len(chosen)) % 2 == 0
+    genres = holds[1:]
+    shuffled = [_judged(chosen[rng.permutation(len(chosen))], size, genres, learned) for _ in range(draws)] if names else []
+    labels, held, items = _judged(chosen, size, genres, learned) if names else _nothing(chosen.shape[1], size)
+    popular = np.argsort(-counts, kind="stable")
+    rows, books = [], []
+    for book in range(chosen.shape[1]):
+        null = np.array([draw[1][book] for draw in shuffled]).reshape(len(shuffled), size)
+        for word in range(size):
+            there = popular[chosen[popular, book] == word]
+            known, drawn = labels[book, word] >= 0, null[:, word][np.isfinite(null[:, word])]
+            rows.append(
+                {
+                    "book": book + 1, "word": word + 1, "items": len(there), "share": counts[there].sum() / max(counts.sum(), 1),
+                    "titles": " · ".join(dataset.catalog.title(int(i) + 1) for i in there[:TITLES]),
+                    "label": names[labels[book, word]] if known else "", "held": held[book, word],
+                    "chance": drawn.mean() if known and len(drawn) else np.nan,
+                    "sure": bool(known and len(drawn) and held[book, word] > np.quantile(drawn, 0.975)),
+                }
+            )  # fmt: skip
+        books.append(
+            {"book": book + 1, "words": size, "used": len(np.unique(chosen[:, book])), **_whole(held, items, shuffled, book)}
+        )
+    return Words(pd.DataFrame(rows), pd.DataFrame(books), found.shares is not None, bool(names))
+
+
+def _judged(chosen: np.ndarray, size: int, genres: np.ndarray, learned: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Of every word `[b, w]`: the genre that half of the items gives it (-1: none), which part of its items in the other half
+    have it (NaN: none there), and how many those are."""
+    books = chosen.shape[1]
+    where = (chosen + size * np.arange(books)).T  # [b, n] a word's number among all
+    parts = []
+    for half in (learned, ~learned):
+        flat = where[:, half].ravel()
+        total = np.bincount(flat, minlength=books * size).astype(float)
+        having = np.stack([np.bincount(flat, np.tile(column, books), books * size) for column in genres[half].T], -1)
+        parts.append((total, having))
+    (total, having), (rest, kept) = parts
+    base = genres[learned].mean(0)
+    above = (having - total[:, None] * base) / np.sqrt(np.maximum(total[:, None] * base * (1 - base), 1e-9))
+    label = np.where(total >= FEWEST, above.argmax(1), -1)
+    right = np.take_along_axis(kept, np.maximum(label, 0)[:, None], 1)[:, 0]
+    held = np.where((label >= 0) & (rest > 0), right / np.maximum(rest, 1), np.nan)
+    shape = (books, size)
+    return label.reshape(shape), held.reshape(shape), np.where(label >= 0, rest, 0).reshape(shape)
+
+
+def _nothing(books: int, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    shape = (books, size)
+    return np.full(shape, -1), np.full(shape, np.nan), np.zeros(shape)
+
+
+def _whole(
+    held: np.ndarray, items: np.ndarray, shuffled: list[tuple[np.ndarray, np.ndarray, np.ndarray]], book: int
+) -> dict[str, float]:
+    """Of a codebook: which part of the held-out items have the label of their word, and what shuffled codes give."""
+    drawn = [_part(draw[1][book], draw[2][book]) for draw in shuffled]
+    low, high = np.nanquantile(drawn, (0.025, 0.975)) if drawn else (np.nan, np.nan)
+    chance = float(np.nanmean(drawn)) if drawn else np.nan
+    return {
+        "held": _part(held[book], items[book]), "chance": chance, "low": float(low), "high": float(high),
+        "items": int(items[book].sum()),
+    }  # fmt: skip
+
+
+def _part(held: np.ndarray, items: np.ndarray) -> float:
+    return float(np.nansum(held * items) / items.sum()) if items.sum() else np.nan
+
+
+# --- one history ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """`table`: book, word, person (share of the history read), everybody (of all events). `books`: book, spread (over how many
+    words, as if evenly: e^entropy), low, high (95% of as many events drawn from everybody's)."""
+
+    table: pd.DataFrame
+    books: pd.DataFrame
+    events: int
+
+
+def spread(
+    found: Codewords, dataset: Dataset, user: int, length: int, split: Split = "test", draws: int = 200, seed: int = 0
+) -> Spread:
+    """How the last `length` events of a person lie on the words of every codebook."""
+    items = np.asarray(reading(dataset, user, split).items[-length:]) - 1
+    counts, rng = dataset.counts()[1:].astype(float), np.random.default_rng(seed)
+    drawn = rng.choice(len(counts), (draws, len(items)), p=counts / counts.sum())
+    rows, books = [], []
+    size = found.words.shape[1]
+    for book in range(found.chosen.shape[1]):
+        table = _in_words(found, book)
+        mine, all_ = table[items].mean(0), counts @ table / counts.sum()
+        rows.append(pd.DataFrame({"book": book + 1, "word": np.arange(1, size + 1), "person": mine, "everybody": all_}))
+        low, high = np.quantile([over(table[row].mean(0)) for row in drawn], (0.025, 0.975))
+        books.append({"book": book + 1, "spread": over(mine), "low": low, "high": high})
+    return Spread(pd.concat(rows, ignore_index=True), pd.DataFrame(books), len(items))
+
+
+def over(shares: np.ndarray) -> float:
+    """Over how many words something is spread, as if evenly: e^entropy, 1 to w."""
+    known = shares[shares > 0]
+    return float(np.exp(-(known * np.log(known)).sum()))
+
+
+def _in_words(found: Codewords, book: int) -> np.ndarray:
+    """How much of every item is in which word of a codebook, `[n_items, w]`."""
+    if found.shares is not None:
+        return np.asarray(found.shares[:, book].numpy(), dtype=np.float64)
+    return np.eye(found.words.shape[1])[found.chosen[:, book].numpy()]

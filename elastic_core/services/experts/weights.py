@@ -1,0 +1,139 @@
+"""Does where a model looks tell what would change its mind? The last row's weights beside influence by removal, and the nulls.
+
+Weights: which part of its reading the last event gives each event (journey/trace.shares). The claim that they are reasons is
+their rank correlation with the size of the effects of removal. It stands beside the same correlation for weights that say
+nothing of this person: the person's own, shuffled, and those of people with histories of like length, as many events ago.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from elastic_core.data import Dataset
+from elastic_core.data.batches import reading_batch
+from elastic_core.data.histories import Split
+from elastic_core.errors import InputError
+from elastic_core.models import Attends, Recommender, can_stream
+from elastic_core.services.journey.trace import shares
+from elastic_core.services.person.influence import LAST, Influence, agreement, influence
+from elastic_core.services.person.recommend import reading
+
+LIKE, DRAWS = 20, 400  # people of like length, shuffles
+ASKED, FEWEST = 32, 10  # people that everybody's correlation is taken over; events that each of them has at least
+
+
+@dataclass(frozen=True, eq=False)
+class Looked:
+    """One person. `found.table` has weights and effects; the numbers are rank correlations, NaN where there are none."""
+
+    found: Influence
+    even: float  # which part each event would have were all read alike
+    shuffled: tuple[float, float]  # 95% of shuffles
+    others: float  # mean over people of like length
+    people: int  # of them
+    usual: np.ndarray  # their mean weights, of the same events counted from the last
+
+    @property
+    def weights(self) -> bool:
+        """Whether the model has any."""
+        return bool(self.found.table["attention"].notna().any())
+
+
+@dataclass(frozen=True)
+class Everybody:
+    """Mean rank correlation over people, and half of its 95% interval; the same with the weights of the next longer history."""
+
+    people: int
+    own: tuple[float, float]
+    stranger: tuple[float, float]
+    difference: tuple[float, float]  # own less stranger's, person by person
+
+
+def why_none(model: Recommender) -> str:
+    """Why a model has no weights to show, in a sentence."""
+    if not model.trained:
+        return "It learns no weights: it counts."
+    if can_stream(model):
+        return "It keeps one state and rewrites it at every event: nothing is looked back at, so there are no weights."
+    return "It does not say what it gives to which event."
+
+
+def looked(model: Recommender, dataset: Dataset, user: int, split: Split = "test", stay: bool = False) -> Looked:
+    """For what came next. Raises InputError for a history of fewer than two events."""
+    found, rng = _removed(model, dataset, user, split, stay), np.random.default_rng(0)
+    weights, effect = found.table["attention"].to_numpy(), found.table["change"].abs().to_numpy()
+    events = min(int(dataset.ends(split)[user] - dataset.histories.offsets[user]), model.length)
+    nothing = Looked(found, 1 / events, (math.nan, math.nan), math.nan, 0, np.full(len(weights), np.nan))
+    if found.agreement is None:
+        return nothing
+    drawn = [_correlation(rng.permutation(weights), effect) for _ in range(DRAWS)]
+    low, high = np.nanquantile(drawn, (0.025, 0.975))
+    theirs = _aligned(_weights(model, dataset, like(dataset, user, split), split), len(weights))
+    known = np.array([_correlation(row, effect) for row in theirs])
+    usual = np.nanmean(theirs, axis=0) if len(theirs) else nothing.usual
+    return Looked(found, 1 / events, (float(low), float(high)), float(np.nanmean(known)), len(theirs), usual)
+
+
+def everybody(model: Recommender, dataset: Dataset, split: Split = "test", stay: bool = False, most: int = ASKED) -> Everybody:
+    """Some people, evenly over the lengths of histories. Raises InputError for a model without weights, or too few people."""
+    if not isinstance(model, Attends):
+        raise InputError(f"{model.config.name} has no weights")
+    lengths = dataset.ends(split) - dataset.histories.offsets[:-1]
+    long = np.flatnonzero(lengths >= FEWEST)
+    if len(long) < 4:
+        raise InputError(f"fewer than 4 people have {FEWEST} events")
+    ordered = long[np.argsort(lengths[long], kind="stable")]
+    places = np.unique(np.linspace(0, len(ordered) - 2, min(most, len(ordered) - 1)).round().astype(int))
+    own, stranger = [], []
+    for place in places:
+        found = _removed(model, dataset, int(ordered[place]), split, stay).table
+        weights, effect = found["attention"].to_numpy(), found["change"].abs().to_numpy()
+        theirs = _aligned(_weights(model, dataset, ordered[place + 1 : place + 2], split), len(weights))[0]
+        own.append(_correlation(weights, effect))
+        stranger.append(_correlation(theirs, effect))
+    pairs = np.array([own, stranger])
+    pairs = pairs[:, np.isfinite(pairs).all(0)]
+    if pairs.shape[1] < 2:
+        raise InputError("removing an event changes nothing here")
+    return Everybody(pairs.shape[1], _mean(pairs[0]), _mean(pairs[1]), _mean(pairs[0] - pairs[1]))
+
+
+def like(dataset: Dataset, user: int, split: Split, most: int = LIKE) -> np.ndarray:
+    """The other people whose histories are most alike in length, at least as long first; ties by number."""
+    lengths = dataset.ends(split) - dataset.histories.offsets[:-1]
+    apart = lengths - lengths[user]
+    order = np.lexsort((np.arange(len(lengths)), np.where(apart < 0, -2 * apart, apart)))
+    return order[order != user][:most]
+
+
+def _removed(model: Recommender, dataset: Dataset, user: int, split: Split, stay: bool) -> Influence:
+    read = reading(dataset, user, split)
+    assert read.truth is not None
+    return influence(model, dataset, read.items, read.truth, LAST, stay, read.times if model.reads_times else None)
+
+
+@torch.inference_mode()
+def _weights(model: Recommender, dataset: Dataset, users: np.ndarray, split: Split) -> list[np.ndarray]:
+    """Of every person, the weights of the events read."""
+    assert isinstance(model, Attends)
+    ends = dataset.ends(split)[users]
+    batch = reading_batch(dataset, users, ends, model.length)
+    found = shares(model, batch)
+    assert found is not None
+    return [row[real] for row, real in zip(found, batch.real.numpy(), strict=True)]
+
+
+def _aligned(rows: list[np.ndarray], events: int) -> np.ndarray:
+    """The last events of each, `[people, events]`; NaN where somebody has fewer."""
+    return np.array([np.pad(row[-events:], (max(events - len(row), 0), 0), constant_values=np.nan) for row in rows])
+
+
+def _correlation(weights: np.ndarray, effect: np.ndarray) -> float:
+    found = agreement(weights, effect)
+    return math.nan if found is None else found.correlation
+
+
+def _mean(values: np.ndarray) -> tuple[float, float]:
+    return float(values.mean()), float(1.96 * values.std(ddof=1) / math.sqrt(len(values)))

@@ -1,0 +1,66 @@
+"""Without experts: the vectors that a model scores items by, or its codewords, laid flat. Do those of one kind lie together?"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import torch
+
+from elastic_core.data import Dataset
+from elastic_core.errors import InputError
+from elastic_core.models import Quantises, Recommender
+from elastic_core.services.experts.codewords import codewords
+from elastic_core.services.map import layouts, trust
+
+DRAWN, FEWEST = 4_000, 4  # marks on a map; vectors that make one
+NONE, OTHERS = "none known", "others"
+KINDS = 7
+
+
+@dataclass(frozen=True, eq=False)
+class Laid:
+    """`table`: item or word, title, kind, x, y. `alike`: how alike the nearest in the original space are (services/map/trust.py),
+    and 95% limits with kinds shuffled; `near`: how many are asked. `shares`: of the variance, along the two axes."""
+
+    table: pd.DataFrame
+    alike: tuple[float, float, float]
+    near: int
+    shares: tuple[float, float]
+    total: int
+
+
+@torch.inference_mode()
+def items(model: Recommender, dataset: Dataset) -> Laid:
+    """The items that most events are of; the kind is the genre that is listed first. Raises InputError for a model without."""
+    if not model.trained:
+        raise InputError(f"{model.config.name} learns no vectors")
+    table = model.scorer().table[1:].detach().float().numpy()
+    catalog, counts = dataset.catalog, dataset.all_counts()[1:]
+    kept = np.sort(np.argsort(-counts, kind="stable")[:DRAWN])
+    kinds = [catalog.genres[i + 1][0] if catalog.genres and catalog.genres[i + 1] else NONE for i in kept]
+    about = pd.DataFrame({"item": kept + 1, "title": [catalog.title(int(i) + 1) for i in kept]})
+    return _laid(table[kept], about, np.array(kinds), len(table))
+
+
+def words(model: Quantises) -> Laid:
+    """All codewords; the kind is the codebook."""
+    found = codewords(model).words.detach().float().numpy()
+    books, size = found.shape[:2]
+    numbers = np.stack(np.meshgrid(np.arange(1, books + 1), np.arange(1, size + 1), indexing="ij"), -1).reshape(-1, 2)
+    kinds = np.array([f"codebook {book}" for book, _ in numbers])
+    about = pd.DataFrame({"item": 0, "title": [f"word {word} of codebook {book}" for book, word in numbers]})
+    return _laid(found.reshape(-1, found.shape[-1]), about, kinds, len(numbers))
+
+
+def _laid(values: np.ndarray, about: pd.DataFrame, kinds: np.ndarray, total: int) -> Laid:
+    if len(values) < FEWEST:
+        raise InputError(f"a map needs at least {FEWEST} vectors")
+    few = layouts.sample(np.arange(len(values)), trust.MOST)
+    near = trust.neighbours(len(few))
+    alike = trust.region(values[few], kinds[few], near, (NONE,))
+    xy, shares = layouts.pca(values), layouts.axes(values)[2]
+    names, counts = np.unique(kinds[kinds != NONE], return_counts=True)
+    common = names[np.argsort(-counts, kind="stable")[: KINDS if len(names) > KINDS + 1 else len(names)]]
+    shown = np.where(np.isin(kinds, [*common, NONE]), kinds, OTHERS)
+    table = about.assign(kind=shown, x=xy[:, 0], y=xy[:, 1])
+    return Laid(table, alike, near, (float(shares[0]), float(shares[1])), total)
