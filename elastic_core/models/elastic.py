@@ -12,6 +12,7 @@ One implementation, every variant a setting:
 | `query_norm` | `whiten` (ours), `layer`, `batch` (each coordinate by its own variance), `none` |
 | `scores` | `cosine` of query and sub-key times a learned temperature (ours), `dot` (Eq. 7: no sub-key is brought to unit norm) |
 | `conv_width` | width of the causal convolution beside the dispatch (ours), 0 = the paper |
+| `bank` | `dense`, or `rows` (ours: a step touches only the experts it retrieved, layers/row_bank.py) |
 | `interest_weight` | of the loss that asks experts to stand for items (ours, layers/standing.py), 0 = the paper |
 
 `per-layer`: in the causal form all its memories are asked with the same events, not with each layer's input; only the two-way
