@@ -143,7 +143,7 @@ def measure(
     labelled = {f"{name} {row}": job for (name, row), job in jobs.items()}
     timings = interleaved(labelled, device, **harness)
     return [
-        _row(setting, name, row, timings[f"{name} {row}"], _memory(built[name], batch, row, job, setting, device), device)
+        row_of(setting, name, row, timings[f"{name} {row}"], _memory(built[name], batch, row, job, setting, device), device)
         for (name, row), job in jobs.items()
     ]
 
@@ -183,7 +183,7 @@ def _memory(
     return peak, saved_bytes(partial(timed(model, rows), batch), model.parameters())
 
 
-def _row(setting: Setting, system: str, rows: str, timing: Timing, memory: tuple[int, int], device: torch.device) -> Row:
+def row_of(setting: Setting, system: str, rows: str, timing: Timing, memory: tuple[int, int], device: torch.device) -> Row:
     shape = {f.name: getattr(setting, f.name) for f in dataclasses.fields(setting) if f.name not in ("tokens", "histories")}
     return Row(
         **shape, system=system, rows=rows, batch=setting.batch, rounds=timing.rounds, peak=memory[0], saved=memory[1],

@@ -7,15 +7,18 @@ are there already for this commit and machine are not measured again, so an inte
   python -m elastic_core bench                                 N = 64 … 4096, forward and forward + backward
   python -m elastic_core bench --lengths 64,256 --k 8 --passes forward
   python -m elastic_core bench --lengths 1024,65536 --systems elastic --name long
+  python -m elastic_core bench --people 1,64 --name streaming  one more event with kept states, SASRec's keys and values beside
   python -m elastic_core bench --list                          the table of what was measured
 """
 
 import argparse
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 import torch
 
+from elastic_core.bench import events
 from elastic_core.bench.latency import PASSES, ROWS, SYSTEMS, Row, Setting, contestants, measure, ratios, systems
 from elastic_core.bench.store import read_rows, write_rows
 from elastic_core.bench.timing import threads
@@ -24,10 +27,12 @@ from elastic_core.errors import InputError
 from elastic_core.machine import commit, device_name, find_device
 
 
+LENGTHS = ("64", "128", "256", "512", "1024", "2048", "4096")
+
+
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--lengths", type=listed, default=["64", "128", "256", "512", "1024", "2048", "4096"], help="history lengths N"
-    )
+    parser.add_argument("--lengths", type=listed, help=f"history lengths N (default: {','.join(LENGTHS)})")
+    parser.add_argument("--people", type=listed, default=[], help="time one more event of so many people, with kept states")
     parser.add_argument(
         "--systems", type=listed, default=list(SYSTEMS), help=f"of {','.join(contestants())} (default: the first four)"
     )
@@ -51,9 +56,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     path = CHECKPOINTS / "benchmarks" / f"{arguments.name}.csv"
     if not arguments.show:
+        given, arguments.lengths = arguments.lengths, arguments.lengths or list(LENGTHS)
         settings = _settings(arguments)
         with threads(arguments.threads):
-            _measure_all(arguments, settings, path)
+            if arguments.people:
+                _measure_people(arguments, (*events.LENGTHS, events.LONG) if given is None else [int(n) for n in given], path)
+            else:
+                _measure_all(arguments, settings, path)
     print(as_table(read_rows(path)))
     return 0
 
@@ -82,6 +91,18 @@ def _measure_all(arguments: argparse.Namespace, settings: list[Setting], path: P
             return
         say(f"{setting.direction}, N = {setting.length}, {setting.batch} histories")
         rows += measure(setting, device, systems, rounds=arguments.rounds)
+        write_rows(path, rows)
+
+
+def _measure_people(arguments: argparse.Namespace, lengths: Iterable[int], path: Path) -> None:
+    """All lengths of a number of people interleaved; what is there already is measured again with them."""
+    if not all(text.isdigit() and int(text) >= 1 for text in arguments.people):
+        raise InputError(f"--people must be whole numbers of at least 1, not {','.join(arguments.people)}")
+    device, rows = find_device(arguments.device), read_rows(path)
+    shape = Setting(length=2, width=arguments.width, k=arguments.k, side=arguments.side)
+    for people in map(int, arguments.people):
+        say(f"one more event, {people} people")
+        rows += events.measure_steps(people, device, lengths, shape, rounds=arguments.rounds)
         write_rows(path, rows)
 
 
@@ -124,4 +145,5 @@ def as_table(rows: list[Row]) -> str:
         lines.append(
             f"{found['direction']:<17}{found['length']:>6} {found['width']:>4} {found['k']:>3}  {found['system']:<17}{peers}"
         )
+    lines += [f"{name:<40}{value:>10.2f}" for name, value in events.streaming_goals(rows).items()]
     return "\n".join(lines)

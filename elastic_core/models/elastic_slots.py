@@ -307,6 +307,7 @@ class SlotStream(Stream):
 
     def __init__(self, model: ElasticSlots, room: int) -> None:
         super().__init__(model, room, limited=model.config.positions)
+        self.keep = torch.exp(-math.log(2) / model.half_lives)[:, None]
 
     def _start(self, history: Tensor, columns: slice) -> tuple[Tensor, Kept]:
         model, real = self.model, history > 0
@@ -340,15 +341,13 @@ class SlotStream(Stream):
         model, kept, found = self.model, self.kept, self.found
         p, average = found.interests, model.config.slots == "average"
         x = (model.events.content(items) + self.where()).unsqueeze(1)
-        written = model._write(items.unsqueeze(1), x, found, kept.get("masses"))
-        strength = written.strength[:, 0]
+        strength = model._strength(items.unsqueeze(1), x, found, kept.get("masses"))[:, 0]
         kept["mass"] += strength[:, :-1]
         steps = strength[:, :-1] / kept["mass"].clamp_min(1e-12) if average else strength[:, :-1]
         step = steps.clamp_max(1 - gated_slots.LEAST).unsqueeze(-1)
-        keep = torch.exp(-math.log(2) / model.half_lives)[:, None]
-        kept["counts"].mul_(keep).add_(functional.pad(strength, (0, 1), value=1.0).unsqueeze(1))
         lately = None
-        if written.lately is not None:
+        if model.config.shares and model.parts:
+            kept["counts"].mul_(self.keep).add_(functional.pad(strength, (0, 1), value=1.0).unsqueeze(1))
             shares = kept["counts"][..., :-1] / kept["counts"][..., -1:].clamp_min(1e-12)
             lately = (shares.transpose(1, 2) + LEAST_SHARE).log().unsqueeze(1)
         for i, layer in enumerate(model.layers):
@@ -370,6 +369,9 @@ class SlotStream(Stream):
     ) -> Tensor:
         state: Tensor = self.model._pack(*layer.predict(x, h, held.unsqueeze(1), p, local, lately))[:, -1]
         return state
+
+    def bounds(self) -> dict[str, int]:
+        return {"experts": (self.model.n_experts if self.model.retrieves else self.model.config.k) - 1}
 
     def _bind(self) -> None:
         p, nothing = self.kept["interests"], self.kept["interests"].new_zeros(0)

@@ -118,6 +118,8 @@ class SASRecStream(Stream):
     queries, keys and values, the scale and the constants of gelu folded into weights, nothing copied but the new row.
     """
 
+    grows = True
+
     def __init__(self, model: SASRec, room: int) -> None:
         super().__init__(model, room, limited=True)
         with torch.inference_mode():
@@ -138,6 +140,9 @@ class SASRecStream(Stream):
                 kept[f"{i}.tail"] = functional.pad(masked(h, real), (0, 0, tail, 0))[:, h.shape[1] :]
             x = block(x)
         return model.norm(right_align(x, real)[:, -1]), kept
+
+    def bounds(self) -> dict[str, int]:
+        return {"first": self.reads}
 
     def _bind(self) -> None:
         first = self.kept["first"]

@@ -3,8 +3,9 @@
     stream = open_stream(model)            people       who are in it, B
     states = stream.refresh(histories)     states       [B, d], what `model.scorer()` scores the next items from
     states = stream.step(items)            items        [B], one new event for everybody
-    some = stream.take(rows)               some         a stream of its own: those people, no longer in the first
-    stream.merge(some)                                  and back, behind the others
+    some = stream.at(rows)                 some         a stream of its own with a copy of those people
+    stream.put(rows, some)                              and back into their places
+    stream.merge(some), stream.take(rows)               people come, behind the others, and go
 
 All that is kept of a person between two events lies in `kept`: tensors whose first axis is people. So people who came at
 different times and have read different numbers of events advance together, and a state can be stored (elastic_core/streaming.py).
@@ -35,6 +36,7 @@ class Stream:
     """
 
     derived: tuple[str, ...] = ()
+    grows = False  # whether what is kept grows with what has been read
 
     def __init__(self, model: Any, room: int, limited: bool) -> None:
         self.model, self.room, self.limited = model, room, limited
@@ -54,6 +56,10 @@ class Stream:
 
     def _derive(self, kept: Kept) -> Kept:
         """`kept` without what is derived → what is derived."""
+        return {}
+
+    def bounds(self) -> dict[str, int]:
+        """The largest number that may stand in those of `kept` that hold whole numbers; the smallest is 0."""
         return {}
 
     def _bind(self) -> None:
@@ -82,7 +88,8 @@ class Stream:
     def refresh(self, history: Tensor) -> Tensor:
         """Begins anew with left-padded histories `[B, n]`, of which the last `reads` columns count; returns states `[B, d]`."""
         history = history[:, -self.reads :]
-        states, kept = self._start(history, slice(self.reads - history.shape[1], self.reads))
+        with _without_autocast(history):
+            states, kept = self._start(history, slice(self.reads - history.shape[1], self.reads))
         self._hold(kept, torch.zeros(len(history), dtype=torch.int64, device=history.device))
         return states
 
@@ -92,25 +99,41 @@ class Stream:
         if self.limited and self._most >= self.room:
             raise InputError(f"the window has no room for another event; refresh it (every {self.room} events at the latest)")
         if torch.is_autocast_enabled(items.device.type):
-            with torch.autocast(items.device.type, enabled=False):  # sums in bfloat16 would soon stand still
+            with _without_autocast(items):
                 states = self._next(items)
-        else:
+        else:  # entering a context takes as long as two operations
             states = self._next(items)
         self.used += 1
         self._most += 1
         return states
 
     @torch.inference_mode()
-    def take(self, rows: Sequence[int]) -> "Stream":
-        """Takes these people out, into a stream of their own in this order. The others stay in theirs."""
-        chosen = torch.as_tensor(rows, dtype=torch.int64, device=self.used.device)
-        stay = torch.ones(self.people, dtype=torch.bool, device=self.used.device)
-        stay[chosen] = False
-        if len(chosen) != self.people - int(stay.sum()):
-            raise InputError("a person can be taken out of a stream once")
+    def at(self, rows: Sequence[int] | Tensor) -> "Stream":
+        """A stream of its own with a copy of these people, in this order."""
         self._settle()
-        some = copy.copy(self)
+        chosen, some = torch.as_tensor(rows, dtype=torch.int64, device=self.used.device), copy.copy(self)
         some._hold({name: part[chosen] for name, part in self.kept.items()}, self.used[chosen])
+        return some
+
+    @torch.inference_mode()
+    def put(self, rows: Sequence[int] | Tensor, some: "Stream") -> None:
+        """Puts the people of a stream from `at` back into these places."""
+        self._settle()
+        some._settle()
+        chosen = torch.as_tensor(rows, dtype=torch.int64, device=self.used.device)
+        for name, part in self.kept.items():
+            part[chosen] = some.kept[name]
+        self.used[chosen] = some.used
+        self._hold(self.kept, self.used)
+
+    @torch.inference_mode()
+    def take(self, rows: Sequence[int]) -> "Stream":
+        """As `at`, and they are no longer in this one. Raises InputError for somebody named twice."""
+        some = self.at(rows)
+        stay = torch.ones(self.people, dtype=torch.bool, device=self.used.device)
+        stay[torch.as_tensor(rows, dtype=torch.int64)] = False
+        if some.people != self.people - int(stay.sum()):
+            raise InputError("a person can be taken out of a stream once")
         self._hold({name: part[stay] for name, part in self.kept.items()}, self.used[stay])
         return some
 
@@ -153,4 +176,10 @@ class Stream:
         self.kept, self.used = kept, used.clone()
         self._most = int(used.max()) if len(used) else 0
         self._alike = not len(used) or int(used.min()) == self._most
-        self._bind()
+        if kept:
+            self._bind()
+
+
+def _without_autocast(x: Tensor) -> torch.autocast:
+    """Sums in bfloat16 would soon stand still."""
+    return torch.autocast(x.device.type, enabled=False)
