@@ -203,8 +203,9 @@ class Followed:
                 raise InputError(f"{name} does not fit: {key} is {list(found.shape)} of {found.dtype} where {belongs} belongs")
             if not bool(found.isfinite().all()):
                 raise InputError(f"{name} holds numbers in {key} that are none")
-            if not found.is_floating_point() and found.numel() and not 0 <= int(found.min()) <= int(found.max()) <= most.get(key, 2**62):
-                raise InputError(f"{name} holds numbers in {key} beyond 0 … {most.get(key, 2**62)}")
+            whole, largest = not found.is_floating_point() and found.numel() > 0, most.get(key, 2**62)
+            if whole and not 0 <= int(found.min()) <= int(found.max()) <= largest:
+                raise InputError(f"{name} holds numbers in {key} beyond 0 … {largest}")
         return {key: tensors[key] if part.numel() else part.new_zeros(n, *part.shape[1:]) for key, part in like.items()}
 
 

@@ -71,7 +71,7 @@ SHAPES = {
 def test_streaming_equals_one_batch_pass(name: str) -> None:
     """Every column after the cut; histories of all lengths, the empty one included."""
 
-    @settings(max_examples=25, deadline=None, derandomize=True)
+    @settings(max_examples=20, deadline=None, derandomize=True)
     @given(shape=some.fixed_dictionaries(SHAPES[name]), room=some.integers(1, 23), data=some.data())
     def holds(shape: dict[str, object], room: int, data: some.DataObject) -> None:
         model, cut = made(name, **shape), 24 - room
@@ -89,11 +89,10 @@ def test_streaming_equals_one_batch_pass(name: str) -> None:
     holds()
 
 
-@pytest.mark.parametrize("name", ["elastic", "elastic-slots", "lrurec"])
+@pytest.mark.parametrize("name", ["elastic", "elastic-slots"])
 @torch.no_grad()
 def test_ten_thousand_events_are_one_pass_over_ten_thousand(name: str) -> None:
-    """Without positions a model of length 16 goes on for ever; ELASTIC's window has to be as long, and its memory shared by all, as
-    no query network would be small."""
+    """Without positions a model of length 16 goes on for ever; ELASTIC's window has to be as long, and its memory everybody's."""
     events, settings = 10_000, {"width": 4, "layers": 1, "k": 2, "side": 2, "conv_width": 3, "memory": "none", "repeats": False}
     model = made(name, 16 + events if name == "elastic" else 16, **settings)
     window = padded([16 + events], 16 + events, seed=1)
@@ -279,7 +278,8 @@ def test_people_by_name_are_what_a_stream_of_each_is(name: str) -> None:
     torch.testing.assert_close(many.states[1:2], expected, atol=1e-5, rtol=1e-4)
     assert many.read == (3 if many.stream.limited else 0)
     scores = many.scores(["p2", "p0"])
-    assert torch.isinf(scores[0, many.histories[2]]).all() and scores[0].isfinite().sum() == N_ITEMS - len(set(many.histories[2].tolist()) - {0})
+    met = set(many.histories[2].tolist()) - {0}
+    assert torch.isinf(scores[0, many.histories[2]]).all() and scores[0].isfinite().sum() == N_ITEMS - len(met)
     many.forget(["p0"])
     torch.testing.assert_close(many.step(["p1"], [3]), one.step(["p1"], [3]), atol=1e-5, rtol=1e-4)
 

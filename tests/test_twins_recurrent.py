@@ -11,7 +11,6 @@ from torch import Tensor, nn
 from elastic_core import models
 from elastic_core.config import ModelConfig
 from elastic_core.data.batches import Batch
-from elastic_core.errors import InputError
 from elastic_core.layers.linear_recurrence import FASTEST, SLOWEST, LinearRecurrence, powers, scan
 from elastic_core.models import Recommender, open_stream
 from elastic_core.models.fpmc import FPMC

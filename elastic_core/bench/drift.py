@@ -22,15 +22,20 @@ from elastic_core.models import Met, Recommender, open_stream
 from elastic_core.streaming import Followed, Refresh
 
 TOP = 10
-POLICIES: dict[str, tuple[Refresh, int | None]] = {
+Policies = Mapping[str, tuple[Refresh, int | None]]  # and how much room, where a window has an end: None is a quarter of it
+POLICIES: Policies = {
     "never": (Refresh(), None), "every 25": (Refresh(25), None), "every 10": (Refresh(10), None), "every 5": (Refresh(5), None),
     "every event": (Refresh(1), None), "asked every 10, read if more than half moved": (Refresh(10, 0.5), None),
     "room for 25": (Refresh(), 25), "room for 10": (Refresh(), 10), "room for 5": (Refresh(), 5), "room for 1": (Refresh(), 1),
-}  # fmt: skip  # and how much room, where a window has an end: None is a quarter of it
+}  # fmt: skip
 
 
 def measure_drift(
-    model: Recommender, dataset: Dataset, people: int = 100, events: int = 50, policies: Mapping[str, tuple[Refresh, int | None]] = POLICIES
+    model: Recommender,
+    dataset: Dataset,
+    people: int = 100,
+    events: int = 50,
+    policies: Policies = POLICIES,
 ) -> list[dict[str, Any]]:
     """A row a policy, and the null under the first: means over people, with the standard error of `same`.
 
@@ -104,7 +109,8 @@ def _strangers(model: Recommender) -> Iterator[None]:
     """Everybody gets what the memory found for their neighbour in the batch."""
 
     def turned(module: Any, given: Any, found: Retrieved) -> Retrieved:
-        return Retrieved(*(x.roll(1, 0) if isinstance(x, Tensor) else x for x in found))
+        others: dict[str, Any] = {name: x.roll(1, 0) for name, x in found._asdict().items() if isinstance(x, Tensor)}
+        return found._replace(**others)
 
     hooks = [memory.register_forward_hook(turned) for memory in getattr(model, "memories", [])]
     try:

@@ -7,7 +7,7 @@ are there already for this commit and machine are not measured again, so an inte
   python -m elastic_core bench                                 N = 64 … 4096, forward and forward + backward
   python -m elastic_core bench --lengths 64,256 --k 8 --passes forward
   python -m elastic_core bench --lengths 1024,65536 --systems elastic --name long
-  python -m elastic_core bench --people 1,64 --name streaming  one more event with kept states, SASRec's keys and values beside
+  python -m elastic_core bench --people 1,64 --name streaming  one more event with kept states, ELASTIC and SASRec
   python -m elastic_core bench --list                          the table of what was measured
 """
 
@@ -25,7 +25,6 @@ from elastic_core.bench.timing import threads
 from elastic_core.commands.finding import CHECKPOINTS, listed, say
 from elastic_core.errors import InputError
 from elastic_core.machine import commit, device_name, find_device
-
 
 LENGTHS = ("64", "128", "256", "512", "1024", "2048", "4096")
 

@@ -14,6 +14,7 @@ import csv
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 from elastic_core import disk
 from elastic_core.commands.finding import load_run, say
@@ -32,7 +33,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--each", action="store_true", help="suggest after every event, not at the end")
     parser.add_argument("--seen", action="store_true", help="also suggest what a person met lately")
     parser.add_argument("--every", type=int, default=0, metavar="R", help="ask the memory anew every R events of a person")
-    parser.add_argument("--moved", type=float, default=0.0, metavar="S", help="read again only if more than S of the experts moved")
+    parser.add_argument(
+        "--moved", type=float, default=0.0, metavar="S", help="of these, read again if over S of the experts moved"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -61,12 +64,12 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def suggest(writer: "csv._writer", followed: Followed, catalog: Catalog, person: str, count: int, said: argparse.Namespace) -> None:
+def suggest(writer: Any, followed: Followed, catalog: Catalog, person: str, count: int, said: argparse.Namespace) -> None:
     scores, items = followed.scores([person], said.seen)[0].topk(min(said.top, catalog.n_items))
     for rank, (score, item) in enumerate(zip(scores.tolist(), items.tolist(), strict=True), start=1):
         if score > -float("inf"):
             writer.writerow([count, person, rank, catalog.ids[item], catalog.title(item), f"{score:.4f}"])
-    if said.each:
+    if said.each:  # somebody may be waiting at the other end
         sys.stdout.flush()
 
 
@@ -78,7 +81,7 @@ def events(name: str, catalog: Catalog) -> Iterator[tuple[str, int]]:
         lines = disk.read_text(path, MOST_BYTES, path.parent).splitlines()
     try:
         for number, line in enumerate(csv.reader(lines), start=1):
-            if line == ["user", "item"] and number == 1 or not line:
+            if (line == ["user", "item"] and number == 1) or not line:
                 continue
             if len(line) != 2 or not line[0]:
                 raise InputError(f"line {number} of {name} is not a user and an item, separated by a comma")

@@ -287,13 +287,14 @@ class ElasticStream(Stream):
             self._bind()
 
     def _bind(self) -> None:
-        names = ("total", "mass", "maps", "given", "echo")
-        self.bound = [tuple(self.kept.get(f"{i}.{name}") for name in names) for i in range(len(self.fixed))]
+        names = ("total", "mass", "maps", "given")
+        self.bound = [tuple(self.kept[f"{i}.{name}"] for name in names) for i in range(len(self.fixed))]
+        self.echoes = [self.kept.get(f"{i}.echo") for i in range(len(self.fixed))]
 
     def _next(self, items: Tensor) -> Tensor:
         events, turn = self.model.events, self.turn
         x = torch.add(self.where(), functional.embedding(items, events.items.weight), alpha=events.scale)
-        for fixed, (total, mass, maps, given, echo) in zip(self.fixed, self.bound, strict=True):
+        for fixed, (total, mass, maps, given), echo in zip(self.fixed, self.bound, self.echoes, strict=True):
             h = torch.layer_norm(x, *fixed.norm)
             row, slots_of = h.unsqueeze(1), fixed.heads * len(h)
             asked, bias = torch.bmm(row, maps).chunk(2, -1)  # [B, 1, H k] each
@@ -341,12 +342,12 @@ class Fixed(NamedTuple):
         nothing = eye.new_zeros(1, 1, len(weight))
         query = layer.slot_query(eye, nothing)[0][0].transpose(0, 1).flatten(1)
         taps = [] if layer.local is None else [layer.local.taps.roll(i, 0) for i in range(len(layer.local.taps))]
-        inner, outer = layer.feed_forward.inner, layer.feed_forward.outer
+        inner, outer, half = layer.feed_forward.inner, layer.feed_forward.outer, math.sqrt(0.5)
         return cls(
             norm=_norm(layer.norm), heads=layer.heads, cap=weight.new_tensor(CAP),
             query=query.contiguous(), carried=layer.folded_values(nothing)[1].flatten(0, 1).contiguous(), taps=taps,
-            inner_norm=_norm(layer.feed_forward.norm), inner=inner.weight.T * math.sqrt(0.5), inner_bias=inner.bias * math.sqrt(0.5),
-            outer=outer.weight.T * math.sqrt(0.5), outer_bias=outer.bias,
+            inner_norm=_norm(layer.feed_forward.norm), inner=inner.weight.T * half, inner_bias=inner.bias * half,
+            outer=outer.weight.T * half, outer_bias=outer.bias,
         )  # fmt: skip
 
 

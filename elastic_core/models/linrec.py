@@ -16,7 +16,6 @@ counts as events, and every event reads all others; we mask it. The block around
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-import torch
 from torch import Tensor, nn
 
 from elastic_core.config import ModelConfig, Within

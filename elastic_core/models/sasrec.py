@@ -60,7 +60,7 @@ def self_attention(config: ModelConfig, fused: bool, causal: bool) -> Attention:
 
 @register(SASRecConfig)
 class SASRec(Streams):
-    """Unidirectional self-attention; learns from every position at once. Its stream keeps keys and values, not a constant size."""
+    """Unidirectional self-attention; learns from every position at once. Its stream keeps keys and values: it grows."""
 
     objective = "all"
     forms: ClassVar = {"sasrec-fused": {"fused": True}, "sasrec-eager": {"fused": False}}
@@ -187,12 +187,13 @@ class SASRecStream(Stream):
 def _folded(block: Block) -> tuple[Any, ...]:
     """A block's weights as a step reads them; gelu(z) = ½ z (1 + erf(√½ z)), with √½ in front of z and the rest behind."""
     own, half = block.attention, math.sqrt(0.5)
-    scale = 1 / math.sqrt(len(own.key.weight) // own.heads)  # type: ignore[arg-type, operator]
-    into = torch.cat([own.query.weight * scale, own.key.weight, own.value.weight]).T.contiguous()  # type: ignore[union-attr, operator]
-    bias = torch.cat([own.query.bias * scale, torch.zeros_like(own.value.bias), own.value.bias])  # type: ignore[union-attr, operator, arg-type, list-item]
+    assert isinstance(own, Attention)
+    scale = 1 / math.sqrt(len(own.key.weight) // own.heads)
+    into = torch.cat([own.query.weight * scale, own.key.weight, own.value.weight]).T.contiguous()
+    bias = torch.cat([own.query.bias * scale, torch.zeros_like(own.value.bias), own.value.bias])
     inner, outer = block.feed_forward.inner, block.feed_forward.outer
     return (
-        _norm(block.norm), own.heads, into, bias, own.output.weight.T, _norm(block.feed_forward.norm),  # type: ignore[union-attr]
+        _norm(block.norm), own.heads, into, bias, own.output.weight.T, _norm(block.feed_forward.norm),
         inner.weight.T * half, inner.bias * half, outer.weight.T * half,
     )  # fmt: skip
 
