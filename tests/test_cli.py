@@ -113,6 +113,43 @@ def test_recommend_to_a_person_and_after_typed_histories(here: Path, capsys: pyt
     assert capsys.readouterr().out == by_id
 
 
+def test_people_are_followed_and_a_file_of_states_goes_on(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    raw = Run(here / "checkpoints/tiny").raw_ids()
+    lines = [f"{who},{raw[i]}" for i in range(1, 8) for who in ("ann", "bob")]
+    Path("all.csv").write_text("\n".join(["user,item", *lines]) + "\n")
+    Path("first.csv").write_text("\n".join(lines[:9]) + "\n")
+    Path("rest.csv").write_text("\n".join(lines[9:]) + "\n")
+    words = ["stream", "tiny", "--top", "3", "--every", "2"]
+    assert main([*words, "--events", "all.csv"]) == 0
+    whole = capsys.readouterr()
+    assert "14 events of 2 people" in whole.err and len(whole.out.splitlines()) == 1 + 2 * 3
+    assert main([*words, "--events", "first.csv", "--state", "kept.safetensors"]) == 0
+    assert main([*words, "--events", "rest.csv", "--state", "kept.safetensors", "--each"]) == 0
+    found = capsys.readouterr().out.splitlines()
+    assert {line.split(",", 1)[1] for line in found[-6:]} == {line.split(",", 1)[1] for line in whole.out.splitlines()[1:]}
+    for content, naming in (
+        ("", "no events"), ("ann", "line 1"), (f"ann,{raw[1]}\nbob,nothing", "line 2"), (f",{raw[1]}", "line 1"),
+        ("a,b,c", "line 1"),
+    ):  # fmt: skip
+        Path("all.csv").write_text(content)
+        assert main([*words, "--events", "all.csv"]) == 2
+        assert naming in capsys.readouterr().err.splitlines()[-1]
+    assert main(["stream", "tiny", "--events", "none.csv"]) == 2 and "none.csv" in capsys.readouterr().err
+    Path("kept.safetensors").write_bytes(b"nothing")
+    assert main([*words, "--events", "rest.csv", "--state", "kept.safetensors"]) == 2
+    assert "cut short" in capsys.readouterr().err and Path("kept.safetensors").read_bytes() == b"nothing"
+    assert main(["stream", "tiny", "--events", "rest.csv", "--top", "0"]) == 2 and "--top" in capsys.readouterr().err
+    assert main(["stream", "tiny", "--events", "rest.csv", "--moved", "0.5"]) == 2 and "refresh" in capsys.readouterr().err
+
+
+def test_bench_times_kept_states(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    small = ["bench", "--width=8", "--k=2", "--side=4", "--rounds=3", "--people=1,2", "--lengths=8,60", "--name=kept"]
+    assert main(small) == 0
+    rows = Path("checkpoints/benchmarks/kept.csv").read_text().splitlines()
+    assert len(rows) == 1 + 2 * 2 * 2 and all(",step,event," in row for row in rows[1:])
+    assert main([*small, "--people=none"]) == 2 and "--people" in capsys.readouterr().err
+
+
 def test_compare_and_reproduce(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", "tiny", "tiny"]) == 0
     assert "no difference can be claimed" in capsys.readouterr().out

@@ -506,7 +506,7 @@ def test_who_claims_to_stream_equals_the_batch_pass_event_by_event(case: Case) -
     """One pass over a window against a state that never sees it; who does not claim it is refused."""
     model, room = case.build(), 7
     if not model.streams:
-        with pytest.raises(InputError, match="constant size"):
+        with pytest.raises(InputError, match="event by event"):
             open_stream(model, room)
         return
     cut = model.length - room

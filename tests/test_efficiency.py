@@ -4,6 +4,7 @@ import json
 import math
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from elastic_core import models
 from elastic_core.bench import events, stages
 from elastic_core.bench.latency import ITEMS, SYSTEMS, Setting, build, contestants, measure
+from elastic_core.bench.timing import Timing
 from elastic_core.data.batches import Batch
 from elastic_core.errors import InputError
 from elastic_core.layers.attention import Attention
@@ -164,7 +166,22 @@ def test_the_stages_are_all_of_the_pass(system: str) -> None:
 
 def test_one_new_event_is_timed_for_streaming_and_reading() -> None:
     found = events.measure_events(Setting(length=32, histories=2, width=16, k=3, side=4), CPU, rounds=3, warmup=1)
-    assert set(found) == {"elastic-stream", "elastic-refresh", *events.readers()} and all(t.median > 0 for t in found.values())
+    kept = {name + end for name in events.followers() for end in (events.STREAM, events.REFRESH)}
+    assert set(found) == {*kept, *events.readers()} and all(t.median > 0 for t in found.values())
+
+
+def test_the_goals_of_streaming_are_read_from_rows() -> None:
+    row = events.row_of(Setting(length=8, direction=events.EVENT), "elastic", events.STEP, Timing(1, 1, 1, 1, 3), (0, 0), CPU)
+    taken = {("elastic", 64, 256): 4, ("elastic", 64, 65_536): 5, ("elastic", 64, 1_024): 4, ("sasrec-fused", 64, 1_024): 24}
+    taken |= {("elastic", 1, 1_024): 2, ("sasrec-fused", 1, 1_024): 3}
+    rows = [replace(row, system=s, batch=b, length=n, processor=1e-6 * time) for (s, b, n), time in taken.items()]
+    passes = replace(rows[0], direction="forward", rows="last", processor=9.0)
+    assert events.streaming_goals([*rows, passes]) == pytest.approx(
+        {
+            "C10 SASRec / ELASTIC, T = 1024": 6, "C10 ELASTIC, T = 65536 / T = 256": 1.25, "C11 microseconds": 2,
+            "C11 SASRec / ELASTIC, T = 1024": 1.5,
+        }
+    )  # fmt: skip
 
 
 # --- the background process ------------------------------------------------------------------------------------------

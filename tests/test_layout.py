@@ -21,7 +21,7 @@ FLOORS = (
     ("data", "machine"),
     ("layers",),
     ("bank_files", "models", "weights"),
-    ("evaluation", "memory", "objectives", "recipes", "run_log", "runs"),
+    ("evaluation", "memory", "objectives", "recipes", "run_log", "runs", "streaming"),
     ("training",),
     ("bench", "comparisons", "report", "reproduce", "tables", "tuning"),
     ("services",),

@@ -1,25 +1,46 @@
-"""A state of constant size says what a pass over the whole window says, whatever the shape, the history and the cut."""
+"""A kept state says what a pass over everything says, whatever the shape, the history and the cut, and whoever comes and goes."""
+
+import math
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as some
+from safetensors import safe_open
+from safetensors.torch import save_file
 from torch import Tensor
 
 from elastic_core import models
 from elastic_core.config import ModelConfig
 from elastic_core.data.batches import Batch
 from elastic_core.errors import InputError
-from elastic_core.models import open_stream
+from elastic_core.layers.interest_memory import Retrieved
+from elastic_core.models import Recommender, open_stream
 from elastic_core.models.elastic import ElasticStream
+from elastic_core.streaming import Followed, Refresh
 
 N_ITEMS = 40
+FOLLOWED = ("elastic", "elastic-slots", "sasrec", "gru4rec", "lrurec", "fpmc", "linrec", "lisa")
+every = pytest.mark.parametrize("name", FOLLOWED)
 
 
-def elastic(length: int = 24, **settings: object) -> models.Recommender:
+def made(name: str, length: int = 24, shaken: float = 0.3, **settings: object) -> Recommender:
+    """With weights far from their start."""
     torch.manual_seed(0)
-    shape = {"width": 16, "dropout": 0.1, "side": 4, "k": 3, "stride": 4, "window": 2, **settings}
-    return models.build(ModelConfig.known["elastic"](length=length, **shape), N_ITEMS).eval()
+    kind = ModelConfig.known[name]
+    common = {"width": 16, "dropout": 0.1, "side": 4, "k": 3, "stride": 4, "window": 2, "words": 5, "books": 3, **settings}
+    shape = {key: value for key, value in common.items() if key in kind.__dataclass_fields__}
+    model = models.build(kind(length=length, **shape), N_ITEMS).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter += shaken * torch.randn_like(parameter) * parameter.std(correction=0)
+    return model
+
+
+def elastic(length: int = 24, **settings: object) -> Recommender:
+    return made("elastic", length, shaken=0.0, **settings)
 
 
 def padded(lengths: list[int], columns: int, seed: int) -> Tensor:
@@ -27,40 +48,114 @@ def padded(lengths: list[int], columns: int, seed: int) -> Tensor:
     return items * (torch.arange(columns) >= columns - torch.tensor(lengths)[:, None])
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
-@given(
-    shape=some.fixed_dictionaries(
-        {
-            "heads": some.sampled_from([1, 2, 4]),
-            "layers": some.integers(1, 3),
-            "k": some.integers(1, 6),
-            "conv_width": some.sampled_from([0, 1, 2, 5, 30]),
-            "memory": some.sampled_from(["shared", "per-layer", "none"]),
-            "query_norm": some.sampled_from(["whiten", "layer"]),
-            "gate": some.sampled_from(["softmax", "sigmoid"]),
-        }
-    ),
-    room=some.integers(1, 23),
-    data=some.data(),
-)
-def test_streaming_equals_one_batch_pass(shape: dict[str, object], room: int, data: some.DataObject) -> None:
-    """Every column after the cut; histories of all lengths, the empty one included; weights far from their start."""
-    model = elastic(**shape)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter += 0.3 * torch.randn_like(parameter) * parameter.std(correction=0)
-    cut = 24 - room
-    lengths = data.draw(some.lists(some.integers(0, cut), min_size=1, max_size=4))
-    history = padded(lengths, cut, seed=data.draw(some.integers(0, 9)))
-    later = torch.randint(1, N_ITEMS + 1, (len(lengths), room))
-    window = torch.cat([history, later], dim=1)
-    earlier = torch.nn.functional.pad(history, (room, 0))
-    with torch.no_grad():
-        expected = model(Batch(window, earlier)).states[:, cut:]
-    stream = open_stream(model, room)
-    stream.refresh(history)
-    found = torch.stack([stream.step(later[:, i]) for i in range(room)], dim=1)
-    torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-3)
+SHAPES = {
+    "elastic": {
+        "heads": some.sampled_from([1, 2, 4]), "layers": some.integers(1, 3), "k": some.integers(1, 6),
+        "conv_width": some.sampled_from([0, 1, 2, 5, 30]), "memory": some.sampled_from(["shared", "per-layer", "none"]),
+        "query_norm": some.sampled_from(["whiten", "layer"]), "gate": some.sampled_from(["softmax", "sigmoid"]),
+    },
+    "elastic-slots": {
+        "layers": some.integers(1, 3), "k": some.integers(1, 6), "conv_width": some.sampled_from([0, 1, 5, 30]),
+        "memory": some.sampled_from(["shared", "none"]), "slots": some.sampled_from(["gated", "average"]),
+        "writes": some.sampled_from(["tied", "learned"]), "readout": some.sampled_from(["mixture", "state"]),
+        "positions": some.booleans(), "shares": some.booleans(), "other": some.booleans(),
+    },
+    "sasrec": {
+        "heads": some.sampled_from([1, 2, 4]), "layers": some.integers(1, 3), "conv_width": some.sampled_from([0, 1, 5, 30]),
+        "expansion": some.integers(1, 2),
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_streaming_equals_one_batch_pass(name: str) -> None:
+    """Every column after the cut; histories of all lengths, the empty one included."""
+
+    @settings(max_examples=20, deadline=None, derandomize=True)
+    @given(shape=some.fixed_dictionaries(SHAPES[name]), room=some.integers(1, 23), data=some.data())
+    def holds(shape: dict[str, object], room: int, data: some.DataObject) -> None:
+        model, cut = made(name, **shape), 24 - room
+        lengths = data.draw(some.lists(some.integers(0, cut), min_size=1, max_size=4))
+        history = padded(lengths, cut, seed=data.draw(some.integers(0, 9)))
+        later = torch.randint(1, N_ITEMS + 1, (len(lengths), room))
+        with torch.no_grad():
+            window = torch.cat([history, later], dim=1)
+            expected = model(Batch(window, torch.nn.functional.pad(history, (room, 0)))).states[:, cut:]
+        stream = open_stream(model, room)
+        stream.refresh(history)
+        found = torch.stack([stream.step(later[:, i]) for i in range(room)], dim=1)
+        torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-3)
+
+    holds()
+
+
+@pytest.mark.parametrize("name", ["elastic", "elastic-slots"])
+@torch.no_grad()
+def test_ten_thousand_events_are_one_pass_over_ten_thousand(name: str) -> None:
+    """Without positions a model of length 16 goes on for ever; ELASTIC's window has to be as long, and its memory everybody's."""
+    events, settings = 10_000, {"width": 4, "layers": 1, "k": 2, "side": 2, "conv_width": 3, "memory": "none", "repeats": False}
+    model = made(name, 16 + events if name == "elastic" else 16, **settings)
+    window = padded([16 + events], 16 + events, seed=1)
+    stream = open_stream(model, events if name == "elastic" else None)
+    found = [stream.refresh(window[:, :16]), *(stream.step(window[:, 16 + i]) for i in range(events))]
+    expected = model(Batch(window, window, padded=False)).states[:, 15:]
+    torch.testing.assert_close(torch.stack(found, 1), expected, atol=2e-4, rtol=1e-3)
+    assert stream.left == (0 if name == "elastic" else math.inf)
+
+
+@every
+@torch.no_grad()
+def test_people_come_and_go_and_nobody_notices(name: str) -> None:
+    """People who began at different times advance together as they do alone."""
+    model, later = made(name), torch.randint(1, N_ITEMS + 1, (5, 12))
+    histories = [padded([n], 12, seed=n) for n in (12, 0, 5, 7, 1)]
+    alone = []
+    for who, history in enumerate(histories):
+        stream = open_stream(model, 12)
+        alone.append([stream.refresh(history), *(stream.step(later[who : who + 1, i]) for i in range(12))])
+    together, who, met = open_stream(model, 12), list[int](), [0] * 5
+
+    def come(person: int) -> None:
+        one = open_stream(model, 12)
+        one.refresh(histories[person])
+        together.merge(one)
+        who.append(person)
+
+    def go_on(times: int) -> None:
+        for _ in range(times):
+            states = together.step(torch.tensor([int(later[person, met[person]]) for person in who]))
+            for row, person in enumerate(who):
+                met[person] += 1
+                torch.testing.assert_close(states[row], alone[person][met[person]][0], atol=1e-5, rtol=1e-4)
+
+    come(0)
+    go_on(1)
+    come(1)
+    come(2)
+    go_on(2)
+    apart = together.take([2, 0])  # in another order
+    assert [who.pop(0), who.pop(1), together.people, apart.people] == [0, 2, 1, 2]
+    come(3)
+    go_on(3)
+    states = apart.step(torch.stack([later[2, met[2]], later[0, met[0]]]))
+    torch.testing.assert_close(states[1], alone[0][met[0] + 1][0], atol=1e-5, rtol=1e-4)
+    met[0], met[2] = met[0] + 1, met[2] + 1
+    together.merge(apart)
+    who.extend([2, 0])
+    come(4)
+    go_on(4)
+    copied = together.at([1, 3])
+    copied.step(later[:2, 0])
+    copied.step(later[:2, 0])
+    go_on(1)  # a copy is its own
+    assert together.left == (12 - max(met) if together.limited else math.inf)
+    before = together.at([0, 1, 2, 3, 4])
+    together.put([4, 0], before.at([4, 0]))
+    go_on(1)
+    with pytest.raises(InputError, match="once"):
+        together.take([1, 1])
+    with pytest.raises(InputError, match="same model"):
+        together.merge(open_stream(made(name), 12))
 
 
 @torch.no_grad()
@@ -68,7 +163,6 @@ def test_a_state_is_summed_in_float32_under_autocast() -> None:
     """500 new events: a state in bfloat16 would stand still long before."""
     model = elastic(length=560, layers=1, conv_width=0, memory="none")  # interests that no rounding of a query can change
     exact, rough = open_stream(model, room=500), open_stream(model, room=500)
-    assert isinstance(exact, ElasticStream) and isinstance(rough, ElasticStream)
     history, later = padded([60, 9], 60, seed=5), torch.randint(1, N_ITEMS + 1, (2, 500))
     exact.refresh(history)
     for i in range(500):
@@ -77,9 +171,9 @@ def test_a_state_is_summed_in_float32_under_autocast() -> None:
         rough.refresh(history)
         for i in range(500):
             rough.step(later[:, i])
-    for name, value in vars(rough.states[0]).items():
+    for name, value in rough.kept.items():
         assert value.dtype == torch.float32, name
-        torch.testing.assert_close(value, getattr(exact.states[0], name), atol=1e-4, rtol=1e-5)
+        torch.testing.assert_close(value, exact.kept[name], atol=1e-4, rtol=1e-5)
 
 
 def test_the_state_keeps_its_size_and_the_window_its_limit() -> None:
@@ -88,8 +182,8 @@ def test_the_state_keeps_its_size_and_the_window_its_limit() -> None:
     assert isinstance(stream, ElasticStream)
     stream.refresh(padded([1, 14], 14, seed=1))
     size = stream.numbers()
-    state, interests, maps = 2 * (3 * (16 + 1) + 7 * 16), 3 * 16, 2 * 3 * (3 * 16)
-    assert size == state + interests + maps
+    state, interests, maps = 2 * (3 * (16 + 1) + 8 * 16), 3 * 16, 2 * 3 * (3 * 16)
+    assert size == state + interests + maps + 1
     for _ in range(10):
         stream.step(torch.tensor([3, 4]))
     assert stream.numbers() == size and stream.left == 0
@@ -99,27 +193,26 @@ def test_the_state_keeps_its_size_and_the_window_its_limit() -> None:
     assert stream.left == 10
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [{}, {"heads": 4, "conv_width": 5}, {"conv_width": 0}, {"memory": "per-layer", "layers": 3}, {"memory": "none"}],
-    ids=str,
-)
-def test_everything_that_is_kept_of_a_person_is_counted(settings: dict[str, object]) -> None:
+@pytest.mark.parametrize("name", ["elastic", "elastic-slots", "sasrec", "gru4rec"])
+def test_everything_that_is_kept_of_a_person_is_counted(name: str) -> None:
     """Whatever the stream holds beside the model and that grows with the people, found by looking, not by name."""
 
-    def held(thing: object) -> int:
+    def held(thing: object, met: set[int]) -> int:
         if isinstance(thing, Tensor):
-            return thing.numel()
-        parts = thing.values() if isinstance(thing, dict) else thing if isinstance(thing, list) else vars(thing).values()
-        return sum(
-            held(part) for part in parts if isinstance(part, Tensor | list | dict) or hasattr(part, "__dataclass_fields__")
-        )
+            storage = thing.untyped_storage()
+            new = storage.data_ptr() not in met
+            met.add(storage.data_ptr())
+            return thing.numel() if new else 0
+        if isinstance(thing, Retrieved):  # of what is kept
+            return 0
+        parts = thing.values() if isinstance(thing, dict) else thing if isinstance(thing, list | tuple) else ()
+        return sum(held(part, met) for part in parts)
 
-    stream, sizes = open_stream(elastic(**settings), room=10), []
+    stream, sizes = open_stream(made(name, heads=2), room=10), []
     for people in (1, 2, 3):
         stream.refresh(padded([9] * people, 14, seed=1))
         stream.step(torch.ones(people, dtype=torch.long))
-        sizes.append(held({name: part for name, part in vars(stream).items() if name != "model"}))
+        sizes.append(held({key: part for key, part in vars(stream).items() if key != "model"}, set()))
     assert sizes[2] - sizes[1] == sizes[1] - sizes[0] == stream.numbers()
 
 
@@ -151,5 +244,134 @@ def test_a_room_that_leaves_no_history_is_refused() -> None:
     for room in (0, 24, -1):
         with pytest.raises(InputError, match="room"):
             open_stream(elastic(), room)
-    with pytest.raises(InputError, match="constant size"):
+    with pytest.raises(InputError, match="event by event"):
         open_stream(elastic(bidirectional=True))
+
+
+# --- a service -------------------------------------------------------------------------------------------------------
+
+
+def play(followed: Followed, events: list[tuple[str, int]]) -> None:
+    for name, item in events:
+        followed.step([name], [item])
+
+
+EVENTS = [(f"p{i}", int(item)) for i, row in zip((0, 1, 2) * 9, padded([1] * 27, 1, seed=8), strict=True) for item in row]
+
+
+@every
+@torch.no_grad()
+def test_people_by_name_are_what_a_stream_of_each_is(name: str) -> None:
+    """One by one, together or from a file in between; without limit nobody is ever read again."""
+    model = made(name)
+    one, many = Followed(model, room=6), Followed(model, room=6)
+    play(one, EVENTS)
+    for i in range(0, 27, 3):
+        states = many.step([who for who, _ in EVENTS[i : i + 3]], [item for _, item in EVENTS[i : i + 3]])
+    torch.testing.assert_close(one.states, many.states, atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(states, many.states, atol=0, rtol=0)
+    items = torch.tensor([[item for who, item in EVENTS if who == "p1"]])
+    stream = open_stream(model, 6)
+    stream.refresh(items[:, :1])
+    for i in range(1, 9):
+        expected = stream.step(items[:, i]) if stream.left else stream.refresh(items[:, : i + 1])
+    torch.testing.assert_close(many.states[1:2], expected, atol=1e-5, rtol=1e-4)
+    assert many.read == (3 if many.stream.limited else 0)
+    scores = many.scores(["p2", "p0"])
+    met = set(many.histories[2].tolist()) - {0}
+    assert torch.isinf(scores[0, many.histories[2]]).all() and scores[0].isfinite().sum() == N_ITEMS - len(met)
+    many.forget(["p0"])
+    torch.testing.assert_close(many.step(["p1"], [3]), one.step(["p1"], [3]), atol=1e-5, rtol=1e-4)
+
+
+@torch.no_grad()
+def test_a_refresh_is_asked_for_when_the_policy_says_so() -> None:
+    model, (history, later) = made("elastic-slots"), (padded([9, 9], 9, seed=1), torch.randint(1, N_ITEMS + 1, (2, 12)))
+    read = {}
+    for policy in (Refresh(), Refresh(1), Refresh(4), Refresh(1, 0.4)):
+        followed = Followed(model, policy=policy)
+        followed.begin(["a", "b"], history)
+        for i in range(12):
+            states = followed.step(["a", "b"], later[:, i].tolist())
+            if policy == Refresh(1):
+                whole = torch.cat([history, later[:, : i + 1]], 1)
+                torch.testing.assert_close(states, model.last_state(Batch(whole, whole)), atol=1e-5, rtol=1e-4)
+            if policy.moved:
+                experts = model.retrieve(Batch(followed.histories, followed.histories)).experts  # type: ignore[operator]
+                there = followed.stream.kept["experts"]
+                assert ((experts.unsqueeze(2) != there.unsqueeze(1)).all(2).double().mean(1) <= 0.4).all()
+        read[policy] = followed.read
+    assert [read[Refresh()], read[Refresh(1)], read[Refresh(4)]] == [0, 24, 6] and 0 < read[Refresh(1, 0.4)] < 24
+    for wrong in ({"every": -1}, {"moved": 0.5}, {"every": 1, "moved": 1.5}, {"every": 1, "moved": math.nan}):
+        with pytest.raises(InputError, match="refresh"):
+            Refresh(**wrong)
+    with pytest.raises(InputError, match="retrieves nothing"):
+        Followed(made("gru4rec"), policy=Refresh(1, 0.5))
+    for people, items in ((["a", "a"], [1, 1]), (["a"], [0]), (["a"], [N_ITEMS + 1]), (["a", "b"], [1])):
+        with pytest.raises(InputError, match="one event"):
+            followed.step(people, items)
+
+
+@every
+@torch.no_grad()
+def test_a_file_of_states_goes_on_where_it_was(name: str, tmp_path: Path) -> None:
+    model, path = made(name), tmp_path / "states.safetensors"
+    followed = Followed(model, room=6)
+    play(followed, EVENTS[:14])
+    followed.save(path)
+    again = Followed.load(path, model)
+    play(followed, EVENTS[14:])
+    play(again, EVENTS[14:])
+    torch.testing.assert_close(again.states, followed.states, atol=1e-6, rtol=1e-5)
+    assert list(again.row) == list(followed.row)
+    with safe_open(path, framework="pt") as file:
+        numbers = sum(math.prod(file.get_slice(key).get_shape()) for key in file.keys() if "kept/" in key)  # noqa: SIM118
+    if name == "elastic":  # slots and interests; what follows from them is worked out
+        assert numbers == 3 * (2 * (3 * (16 + 1) + 8 * 16) + 3 * 16)
+
+
+Change = Callable[[dict[str, Tensor], dict[str, str]], object]
+BROKEN: dict[str, tuple[Change, str]] = {
+    "version": (lambda kept, told: told.update(version="2"), "of version 2"),
+    "format": (lambda kept, told: told.update(format="weights"), "no states"),
+    "model": (lambda kept, told: told.update(model="gru4rec"), "states of gru4rec"),
+    "weights": (lambda kept, told: told.update(weights="0" * 16), "other weights"),
+    "room": (lambda kept, told: told.update(room="9999"), "room"),
+    "people": (lambda kept, told: told.update(people='["a", "a"]'), "whose"),
+    "nan": (lambda kept, told: kept["kept/0.total"].mul_(math.nan), "0.total that are none"),
+    "infinite": (lambda kept, told: kept["kept/0.mass"].div_(0), "0.mass that are none"),
+    "shape": (lambda kept, told: kept.update({"kept/0.total": kept["kept/0.total"][:, 1:]}), "0.total is"),
+    "kind": (lambda kept, told: kept.update({"kept/0.mass": kept["kept/0.mass"].double()}), "float64"),
+    "missing": (lambda kept, told: kept.pop("kept/1.echo"), "1.echo is"),
+    "items": (lambda kept, told: kept["histories"].add_(N_ITEMS), "histories beyond"),
+    "used": (lambda kept, told: kept["used"].sub_(99), "used beyond"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_a_file_that_is_not_of_this_model_or_not_sound_is_refused_in_one_sentence(what: str, tmp_path: Path) -> None:
+    model, path = made("elastic"), tmp_path / "states.safetensors"
+    followed = Followed(model, room=6)
+    play(followed, EVENTS[:5])
+    followed.save(path)
+    with safe_open(path, framework="pt") as file:
+        told, kept = file.metadata(), {key: file.get_tensor(key).clone() for key in file.keys()}  # noqa: SIM118
+    change, naming = BROKEN[what]
+    change(kept, told)
+    save_file({key: part.contiguous() for key, part in kept.items()}, path, told)
+    with pytest.raises(InputError, match=naming) as refused:
+        Followed.load(path, model)
+    assert "\n" not in str(refused.value)
+    path.write_bytes(path.read_bytes()[:50])
+    with pytest.raises(InputError, match="cut short"):
+        Followed.load(path, model)
+
+
+def test_weights_that_moved_are_other_weights(tmp_path: Path) -> None:
+    model, path = made("gru4rec"), tmp_path / "states.safetensors"
+    Followed(model).save(path)
+    assert not len(Followed.load(path, model))
+    with torch.no_grad():
+        next(model.parameters())[0, 0] += 1e-3
+    with pytest.raises(InputError, match="other weights"):
+        Followed.load(path, model)

@@ -231,7 +231,7 @@ def test_the_stream_is_one_batch_pass(heads: int, layers: int, room: int, data: 
     assert isinstance(stream, LinRecStream)
     found = [stream.refresh(history), *(stream.step(later[:, i]) for i in range(room))]
     torch.testing.assert_close(torch.stack(found, 1), expected)
-    assert stream.numbers() == layers * WIDTH * WIDTH // heads == sum(kept[0].numel() for kept in stream.sums)
+    assert stream.numbers() - 1 == layers * WIDTH * WIDTH // heads == sum(kept[0].numel() for kept in stream.kept.values())
     with pytest.raises(InputError, match="room"):
         stream.step(later[:, 0])
 
@@ -245,8 +245,8 @@ def test_what_a_stream_keeps_is_float32_and_the_last_events_that_fit() -> None:
     with torch.autocast("cpu", torch.bfloat16):
         stream.refresh(long)
         stream.step(long[:, 0])
-    assert isinstance(stream, LinRecStream) and {kept.dtype for kept in stream.sums} == {torch.float32}
-    with pytest.raises(InputError, match="constant size"):
+    assert isinstance(stream, LinRecStream) and {kept.dtype for kept in stream.kept.values()} == {torch.float32}
+    with pytest.raises(InputError, match="event by event"):
         open_stream(built("linrec", bidirectional=True), 4)
 
 

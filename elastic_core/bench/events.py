@@ -1,17 +1,22 @@
-"""The price of one more event: a kept state (`open_stream`) against reading the history again (LISA's Figure 6 idea).
+"""The price of one more event: what is kept of people (`open_stream`) against reading the history again, and each other.
 
-Every system has just read N events and gets one more; measured is the time until the state that scores the next item is
-there. `…-stream` adds the event to running sums; its refresh, `…-refresh`, due every `room` events, is timed apart. The others
-read the last N events from the start. A SASRec that keeps its keys and values would not need to; it is not measured here.
+`measure_events` (LISA's Figure 6 idea): every system has just read N events and gets one more; measured is the time until the
+state that scores the next item is there. `…-stream` adds the event to what it keeps; its refresh, `…-refresh`, due every `room`
+events, is timed apart. The others read the last N events from the start.
+
+`measure_steps`: kept states alone, for so many people at a time: ELASTIC's, whose size is constant, and a SASRec that keeps its
+keys and values, the honest peer. Both steps are written with the same care (models/elastic.py, models/sasrec.py). Catalogue
+scores are in neither. The histories are one person's, as often as there are people: a step's time does not depend on them.
 """
 
-from collections.abc import Callable
+import dataclasses
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
 import torch
 
-from elastic_core.bench.latency import ITEMS, SYSTEMS, Setting, build, timed
+from elastic_core.bench.latency import ITEMS, SYSTEMS, Row, Setting, build, row_of, systems, timed, yardsticks
 from elastic_core.bench.timing import Timing, interleaved
 from elastic_core.data.batches import Batch
 from elastic_core.errors import InputError
@@ -20,11 +25,22 @@ from elastic_core.models import Stream, can_stream, open_stream
 STREAM, REFRESH = "-stream", "-refresh"  # behind the name of a system that streams
 ROOM = 50
 REPEATS = 5  # new events per timed round: one alone is too short for the clock
+EVENT, STEP = "event", "step"  # direction and rows of a `Row` of a kept state; `saved` is then what is kept of all people
+LENGTHS, LONG = (256, 1_024, 4_096), 65_536  # events read before; so many only where what is kept does not grow
 
 
 def readers() -> tuple[str, ...]:
     """The compared systems that read a history from left to right: those that one more event makes sense for."""
     return tuple(name for name in SYSTEMS if build(name, Setting(length=2, width=2, k=1, side=2, layers=1)).causal)
+
+
+def followers() -> tuple[str, ...]:
+    """Those of them that keep something and go on from it, each model once: its forms keep the same."""
+    found: dict[str, str] = {}
+    for name in readers():
+        if can_stream(build(name, Setting(length=2, width=2, k=1, side=2, layers=1))):
+            found.setdefault(systems()[name][0], name)
+    return tuple(found.values())
 
 
 def measure_events(
@@ -34,17 +50,70 @@ def measure_events(
     torch.manual_seed(0)
     items = torch.randint(1, ITEMS + 1, (setting.batch, setting.length), device=device)
     batch = Batch(items, items, padded=False)
-    roomy = Setting(**{**setting.__dict__, "length": setting.length + ROOM, "histories": setting.batch})
+    roomy = dataclasses.replace(setting, length=setting.length + ROOM, histories=setting.batch)
     jobs: dict[str, Any] = {}
     for name in readers() if systems is None else systems:
         jobs[name] = partial(_read, timed(build(name, setting).to(device).eval(), "last"), batch)
-    for name in readers():
-        if can_stream(model := build(name, roomy).to(device)):
-            stream = open_stream(model, ROOM)
-            stream.refresh(items)
-            jobs[name + STREAM], jobs[name + REFRESH] = partial(_events, stream, items), partial(stream.refresh, items)
+    for name in followers():
+        stream = open_stream(build(name, roomy).to(device), ROOM)
+        stream.refresh(items)
+        jobs[name + STREAM], jobs[name + REFRESH] = partial(_events, stream, items), partial(stream.refresh, items)
     timings = interleaved(jobs, device, **harness)
     return {name: timing.times(1 / REPEATS) if name.endswith(STREAM) else timing for name, timing in timings.items()}
+
+
+def measure_steps(
+    people: int, device: torch.device, lengths: Iterable[int] = (*LENGTHS, LONG), shape: Setting | None = None, **harness: Any
+) -> list[Row]:
+    """A row for each follower and each number of events read before, all interleaved; times are of one event of all people."""
+    torch.manual_seed(0)
+    repeats = max(REPEATS, 100 // people)
+    jobs: dict[str, Callable[[], Any]] = {}
+    found: dict[str, tuple[str, Setting, Stream]] = {}
+    for system in followers():
+        for length in lengths:
+            setting = dataclasses.replace(shape or Setting(length=length), length=length, histories=people)
+            model = build(system, dataclasses.replace(setting, length=length + ROOM)).to(device)
+            stream, one = open_stream(model, ROOM), open_stream(model, ROOM)
+            if stream.grows and length >= LONG:
+                continue
+            one.refresh(torch.randint(1, ITEMS + 1, (1, length), device=device))
+            stream.merge(one.at([0] * people))
+            label = f"{system} {length}"
+            found[label] = (system, setting, stream)
+            jobs[label] = partial(_steps, stream, torch.randint(1, ITEMS + 1, (people,), device=device), repeats)
+    timings = interleaved(jobs, device, **harness)
+    rows = []
+    for label, (system, setting, stream) in found.items():
+        timing = timings[label].times(1 / repeats)
+        each = dataclasses.replace(setting, direction=EVENT)
+        row = row_of(each, system, STEP, timing, (0, 4 * people * stream.numbers()), device)
+        rows.append(dataclasses.replace(row, per_token=float(f"{timing.median / people:.4g}")))
+    return rows
+
+
+def streaming_goals(rows: Iterable[Row], by: str = "processor") -> dict[str, float]:
+    """What C10 and C11 are judged by, from rows of one machine; `by` is a time of `Row`. What was not measured is left out.
+
+    C10, 64 people: how many times longer SASRec's step takes after 1,024 and 4,096 events (≥ 5, ≥ 20), and ELASTIC's step after
+    65,536 events over that after 256 (≤ 1.05). C11, one person: microseconds of ELASTIC's step after 1,024 events (≤ 150), and
+    how many times longer SASRec's takes (≥ 1).
+    """
+    time = {(r.system, r.batch, r.length): float(getattr(r, by)) for r in rows if (r.direction, r.rows) == (EVENT, STEP)}
+    peers = {system for system, _ in yardsticks().values()}
+    ours, peer = (next(name for name in followers() if (name in peers) == wanted) for wanted in (False, True))
+
+    def ratio(above: tuple[str, int, int], below: tuple[str, int, int]) -> float | None:
+        return time[above] / time[below] if above in time and below in time else None
+
+    found = {
+        "C10 SASRec / ELASTIC, T = 1024": ratio((peer, 64, 1_024), (ours, 64, 1_024)),
+        "C10 SASRec / ELASTIC, T = 4096": ratio((peer, 64, 4_096), (ours, 64, 4_096)),
+        "C10 ELASTIC, T = 65536 / T = 256": ratio((ours, 64, 65_536), (ours, 64, 256)),
+        "C11 microseconds": None if (ours, 1, 1_024) not in time else 1e6 * time[ours, 1, 1_024],
+        "C11 SASRec / ELASTIC, T = 1024": ratio((peer, 1, 1_024), (ours, 1, 1_024)),
+    }
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _events(stream: Stream, items: torch.Tensor) -> None:
@@ -52,6 +121,15 @@ def _events(stream: Stream, items: torch.Tensor) -> None:
         if not stream.left:
             raise InputError("the stream is full; a refresh must come before")
         stream.step(items[:, -1 - i % items.shape[1]])
+
+
+def _steps(stream: Stream, items: torch.Tensor, repeats: int) -> None:
+    """So many events; where they run out of room the window is taken as if just read: every step then costs what one after
+    `length` to `length + ROOM` events does."""
+    for _ in range(repeats):
+        if not stream.left:
+            stream.restore(stream.stored(), torch.zeros_like(stream.used))
+        stream.step(items)
 
 
 def _read(states: Callable[[Batch], torch.Tensor], batch: Batch) -> None:

@@ -17,6 +17,7 @@ COMMANDS = {
     "train": "train a model into a run folder, or go on with one that was interrupted",
     "evaluate": "rank everybody's held-out item with a trained run, with intervals",
     "recommend": "what a trained run recommends to a person, or after a history you type",
+    "stream": "follow people event by event with a trained run, and keep their states",
     "compare": "is one run better than another? a paired test over people",
     "routing": "is the memory of a run alive, and how evenly is it used?",
     "recall": "what does a run know of an interest that was silent for hundreds of events? (planted worlds)",

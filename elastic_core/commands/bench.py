@@ -10,6 +10,7 @@ are there already for this commit and machine are not measured again, so an inte
   python -m elastic_core bench --catalogue 2122932             the loss over so many items, against plain cross-entropy
   python -m elastic_core bench --bank                          what 256 to 4 million experts cost, into benchmarks/bank.csv
   python -m elastic_core bench --operations --lengths 1024,4096 --passes forward+backward     attention and slots alone
+  python -m elastic_core bench --people 1,64 --name streaming  one more event with kept states, ELASTIC and SASRec
   python -m elastic_core bench --list                          the table of what was measured
   python -m elastic_core bench --goals                         what was aimed at, and whether the shipped rows reach it
 """
@@ -17,11 +18,12 @@ are there already for this commit and machine are not measured again, so an inte
 import argparse
 import dataclasses
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 import torch
 
-from elastic_core.bench import bank, goals
+from elastic_core.bench import bank, events, goals
 from elastic_core.bench.catalogue import DIRECTION, LOSSES, PLAIN, TARGETS, Size, c12, measure_losses
 from elastic_core.bench.latency import (
     OPS,
@@ -43,12 +45,12 @@ from elastic_core.errors import InputError
 from elastic_core.machine import commit, device_name, find_device
 
 LOCAL = "local"
+LENGTHS = ("64", "128", "256", "512", "1024", "2048", "4096")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--lengths", type=listed, default=["64", "128", "256", "512", "1024", "2048", "4096"], help="history lengths N"
-    )
+    parser.add_argument("--lengths", type=listed, help=f"history lengths N (default: {','.join(LENGTHS)})")
+    parser.add_argument("--people", type=listed, default=[], help="time one more event of so many people, with kept states")
     parser.add_argument(
         "--systems", type=listed, default=list(SYSTEMS), help=f"of {','.join(contestants())} (default: the first four)"
     )
@@ -84,13 +86,16 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.goals:
         print(goals.as_table(path.parent, [dataclasses.replace(goal, file=_file(goal, arguments.name)) for goal in goals.GOALS]))
         return 0
-    if not arguments.show and arguments.catalogue is not None:
-        with threads(arguments.threads):
-            _measure_losses(arguments, path)
-    elif not arguments.show:
+    if not arguments.show:
+        given, arguments.lengths = arguments.lengths, arguments.lengths or list(LENGTHS)
         settings = _settings(arguments)
         with threads(arguments.threads):
-            _measure_all(arguments, settings, path)
+            if arguments.catalogue is not None:
+                _measure_losses(arguments, path)
+            elif arguments.people:
+                _measure_people(arguments, (*events.LENGTHS, events.LONG) if given is None else [int(n) for n in given], path)
+            else:
+                _measure_all(arguments, settings, path)
     print(as_table(read_rows(path)))
     return 0
 
@@ -158,6 +163,18 @@ def _measure_all(arguments: argparse.Namespace, settings: list[Setting], path: P
         write_rows(path, rows)
 
 
+def _measure_people(arguments: argparse.Namespace, lengths: Iterable[int], path: Path) -> None:
+    """All lengths of a number of people interleaved; what is there already is measured again with them."""
+    if not all(text.isdigit() and int(text) >= 1 for text in arguments.people):
+        raise InputError(f"--people must be whole numbers of at least 1, not {','.join(arguments.people)}")
+    device, rows = find_device(arguments.device), read_rows(path)
+    shape = Setting(length=2, width=arguments.width, k=arguments.k, side=arguments.side)
+    for people in map(int, arguments.people):
+        say(f"one more event, {people} people")
+        rows += events.measure_steps(people, device, lengths, shape, rounds=arguments.rounds)
+        write_rows(path, rows)
+
+
 def _systems(arguments: argparse.Namespace, setting: Setting, device: torch.device, rows: list[Row]) -> tuple[str, ...]:
     """All contestants, as they are compared with each other, unless every one of them is there already."""
     chosen = tuple(arguments.systems)
@@ -197,6 +214,7 @@ def as_table(rows: list[Row]) -> str:
         lines.append(
             f"{found['direction']:<17}{found['length']:>6} {found['width']:>4} {found['k']:>3}  {found['system']:<17}{peers}"
         )
+    lines += [f"{name:<40}{value:>10.2f}" for name, value in events.streaming_goals(rows).items()]
     return "\n".join([*lines, *_losses(rows)])
 
 

@@ -10,8 +10,9 @@ event t weighs the slots by w_t = softmax_s(bias[s] · h_t + (query h_t) · M_t[
 
     prefixes   every t of a whole history, in training and for all rows        O(N·(k·d + C·(d + k) + d²))
     last       the last t only, for a next-item score                          O(N·k·d)
-    step       one more event into the sums of a finished history: streaming   O(k·d + d²)
     trace      who read what, for people                                       O(N·k·d)
+
+One more event into the sums of a finished history, O(k·d + d²), is the stream's (models/elastic.py), with the same `Maps`.
 
 `prefixes` written directly needs N x k x d numbers (`direct`, kept to be compared with); in chunks of C it needs N/C x k x d for
 the states at the chunk borders and N x C inside, all of it plain matrix products.
@@ -87,15 +88,6 @@ def prefixes(h: Tensor, maps: Maps, real: Tensor | None, form: str = "chunked") 
 def last(h: Tensor, maps: Maps, real: Tensor | None) -> Tensor:
     """The last row of `prefixes`, `[B, 1, d]`."""
     return _answer(h[:, -1:], maps, sums(h, maps, real))
-
-
-@precise
-def step(h: Tensor, maps: Maps, state: Sums) -> Tensor:
-    """One more event `h [B, 1, d]`: it is added to the sums themselves, and what it is given is returned, `[B, 1, d]`."""
-    weights = weigh_events(h, maps, None)  # [B, H, k, 1]
-    state.total.add_(weights * h.unsqueeze(1))
-    state.mass.add_(weights[..., 0])
-    return _answer(h, maps, state)
 
 
 @precise

@@ -14,6 +14,7 @@ from elastic_core.data.catalog import Catalog
 from elastic_core.data.histories import Dataset
 from elastic_core.errors import InputError
 from elastic_core.layers.interest_memory import Retrieved
+from elastic_core.models.streaming import Stream
 
 
 class Encoded(NamedTuple):
@@ -166,7 +167,7 @@ class Recommender(nn.Module):
     masks: bool = False  # has an input (item n_items + 1) that asks for an event: the next one is asked with it
     retrieves: bool = False  # has an interest memory, and reads `Batch.retrieval_items`: see `Retrieves`
     traces: bool = False  # can say how it read a history: see `Traces`
-    streams: bool = False  # a state of constant size takes one event at a time and equals a batch pass: see `Streams`
+    streams: bool = False  # what is kept of people takes one event at a time and equals a batch pass: see `Streams`
 
     def __init__(self, config: ModelConfig, catalog: Catalog) -> None:
         super().__init__()
@@ -271,27 +272,8 @@ class Retrieves(Recommender):
         raise InputError(f"{self.config.name} mixes its experts into one vector, so no expert suggests an item by itself")
 
 
-class Stream(Protocol):
-    """The states of B people who advance together, each of constant size. The model must be in eval mode."""
-
-    room: int
-    left: int  # events until the next refresh is due
-
-    def refresh(self, history: Tensor) -> Tensor:
-        """Reads left-padded histories `[B, n]` (their last length - room events), retrieves, returns states `[B, d]`."""
-        ...
-
-    def step(self, items: Tensor) -> Tensor:
-        """One new event for everybody, `[B]`, and the states `[B, d]` that score the next. Raises InputError when full."""
-        ...
-
-    def numbers(self) -> int:
-        """How many numbers are kept for one person between two events, everything counted."""
-        ...
-
-
 class Streams(Recommender):
-    """Can be followed event by event."""
+    """Can be followed event by event (models/streaming.py)."""
 
     def open_stream(self, room: int) -> Stream:
         raise NotImplementedError
@@ -406,12 +388,13 @@ def can_stream(model: Recommender) -> TypeGuard[Streams]:
 
 
 def open_stream(model: Recommender, room: int | None = None) -> Stream:
-    """A stream with `room` new events between two refreshes (default: a quarter of what the model reads).
+    """A stream with `room` new events between two refreshes (default: a quarter of what the model reads), without limit where
+    nothing counts from an end.
 
     Raises InputError for a model that does not claim to stream, or a room that leaves no history.
     """
     if not can_stream(model):
-        raise InputError(f"{model.config.name} in this configuration has no state of constant size")
+        raise InputError(f"{model.config.name} in this configuration cannot be followed event by event")
     room = max(1, model.length // 4) if room is None else room
     if not 1 <= room < model.length:
         raise InputError(f"room must lie in 1 … {model.length - 1}, not {room}")

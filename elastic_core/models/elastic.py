@@ -21,10 +21,11 @@ form asks with the layer's input, as PKM-ACT prints it.
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from elastic_core.config import Within
 from elastic_core.data.batches import Batch
@@ -36,11 +37,13 @@ from elastic_core.layers.dispatcher import CausalDispatcher, TwoWayDispatcher
 from elastic_core.layers.embedding import EventEmbedding
 from elastic_core.layers.feed_forward import FeedForward
 from elastic_core.layers.interest_memory import InterestMemory, Retrieved, balance_penalty
+from elastic_core.layers.local_convolution import LocalConvolution
 from elastic_core.layers.padding import masked
-from elastic_core.layers.prefix_slots import Maps, Sums
+from elastic_core.layers.prefix_slots import CAP, Maps
 from elastic_core.layers.standing import Standing
 from elastic_core.models.contract import Edit, Encoded, Scorer, Streams, Trace, Traces, Variant
 from elastic_core.models.registry import register
+from elastic_core.models.streaming import Kept, Stream
 from elastic_core.models.with_memory import MemoryConfig, WithMemory, interest_memory
 
 
@@ -215,113 +218,149 @@ class Elastic(WithMemory, Streams, Traces):
 # --- streaming -------------------------------------------------------------------------------------------------------
 
 
-@dataclass
-class LayerState:
-    """What one layer keeps: three that every event changes, and maps that follow from P and stay until the next refresh."""
-
-    total: Tensor  # [B, H, k, d]
-    mass: Tensor  # [B, H, k]
-    tail: Tensor  # [B, conv_width - 1, d]
-    asks: Tensor  # [B, H, k, d] logits of the interests for an event: e^a
-    query: Tensor  # [H, d, d] what an event asks of the running part of the slots, the same for everybody
-    bias: Tensor  # [B, H, k, d] what it asks of the interests themselves
-    given: Tensor  # [B, H, k, d] what a slot gives through its interest
-    carried: Tensor  # [H, d, d] what it gives through its running part, the same for everybody
-
-    @property
-    def sums(self) -> Sums:
-        return Sums(self.total, self.mass)
-
-    @property
-    def maps(self) -> Maps:
-        return Maps(self.asks, self.query, self.bias, self.given, self.carried)
-
-
-class ElasticStream:
+class ElasticStream(Stream):
     """A person's state of constant size: one new event costs the same whatever the history's length (causal ELASTIC).
 
     In the causal form a layer's slots are running sums over the past and its interests P do not depend on time
     (layers/dispatcher.py), so a history can be forgotten once it has been summed. What is kept per person, in float32:
 
-        the state proper, per layer                         H x k x d   numerators Σ_j e^{a_j[s]} h_j
-                                                            H x k       denominators Σ_j e^{a_j[s]}
-                                                            (conv_width - 1) x d   the last events, for the local convolution
+        the state proper, per layer                         H x k x d   numerators Σ_j e^{a_j[s]} h_j            `total`
+                                                            H x k       denominators Σ_j e^{a_j[s]}               `mass`
+                                                            conv_width x d   what the last events still give the next, through
+                                                                             the local convolution                 `echo`
         the interests, once (per memory)                    k x d       what the last `refresh` retrieved
-        maps derived from the interests, per layer          3 x H x k x d   what they ask of an event, what an event asks of
-                                                            them and what they give (`asks`, `bias`, `given`)
+        maps derived from the interests, per layer          3 x H x k x d   what they ask of an event and an event of them
+                                                                             (`maps`), and what they give (`given`)
+        how many events have been read since the refresh    1
 
     The maps could be recomputed from the interests at each event, for O(k·d²) operations; kept, they are most of the memory:
-    with L = 2, H = 1, k = 8, d = 64, conv_width = 8 the state proper is 1,936 numbers, the interests 512, the maps 3,072.
-    What everybody shares (`query`, `carried`: folded weights) is not a person's. No running maximum is kept: the dispatcher
-    bounds its logits to ±30 (prefix_slots.CAP), so a denominator of float32 would overflow after 10²⁵ events. A new event costs
-    O(H·k·d + H·d²) per layer.
+    with L = 2, H = 1, k = 8, d = 64, conv_width = 8 the state proper is 2,064 numbers, the interests 512, the maps 3,072.
+    No running maximum is kept: the dispatcher bounds its logits to ±30 (prefix_slots.CAP), so a denominator of float32 would
+    overflow after 10²⁵ events. A new event costs O(H·k·d + H·d²) per layer.
 
-    What "equal to the batch pass" means. Positions are learned and counted back from the *end* of what is read
-    (EventEmbedding). If every event were the new end, all older events would move back by one place with each of them, all
-    their embeddings would change, and no constant-size state could follow: with positions counted from the newest event exact
-    streaming is impossible. What does stream exactly is one pass over one window whose end lies ahead: `refresh` puts the
-    history before the last `room` columns of the window, and every new event takes the next free column. After m new events
-    the state equals column length - room - 1 + m of *one* batch pass, with `retrieval_items` = what `refresh` read. That is the
-    situation the objective `window` trains (`room` = `objective.span`: experts from before the cut, targets after it), so nothing
-    is asked of the model that it was not taught. It differs from `last_state` of the same history, which moves the end and
-    asks the memory anew. When the `room` is used up, `refresh` must be called again; it costs one pass, O(N), so
-    O(N / room) per event. The limit falls away only for a model whose positions do not depend on the end.
+    Positions are learned and counted from the end, so the stream is `limited`: it equals the batch pass with `retrieval_items` =
+    what `refresh` read, for at most `room` events, at most length - 1. That is the situation the objective `window` trains
+    (`room` = `objective.span`: experts from before the cut, targets after it), so nothing is asked of the model that it was not
+    taught. It differs from `last_state` of the same history, which moves the end and asks the memory anew. A refresh costs one
+    pass, O(N), so O(N / room) per event. Without positions there would be no limit, as in models/elastic_slots.py.
 
-    The maps and what is done with them are those of the batch pass (layers/prefix_slots.py, `fold` of the layer).
+    The maps are those of the batch pass (layers/prefix_slots.py, `fold` of the layer). With one person a step is some forty small
+    operations, whose fixed costs are all it costs, so constants are folded into weights where that is exact: 1/CAP into what the
+    interests ask, and √½ and ½ of gelu(z) = ½ z (1 + erf(√½ z)) into the feed-forward layer.
     """
 
+    derived = ("maps", "given")
+
     def __init__(self, model: Elastic, room: int) -> None:
-        self.model, self.room, self.left = model, room, 0
-        self.states: list[LayerState] = []
-        self.interests: list[Tensor] = []
+        super().__init__(model, room, limited=True)
+        with torch.inference_mode():
+            self.fixed = [Fixed.of(layer) for layer in model.layers]  # type: ignore[arg-type]
+        self.turn = 0  # which row of `echo` the next event takes; the layers have the same
 
-    @torch.no_grad()
-    def refresh(self, history: Tensor) -> Tensor:
-        model = self.model
-        cut = model.length - self.room
-        history = history[:, -cut:]
-        real = history > 0
+    def _start(self, history: Tensor, columns: slice) -> tuple[Tensor, Kept]:
+        model, real = self.model, history > 0
         content = model.events.content(history)
-        first = cut - history.shape[1]
-        x = masked(content + model.events.where(slice(first, cut)), real)
-        self.interests = [memory(content, real).interests for memory in model.memories]
-        self.states = []
+        x = masked(content + model.events.where(columns), real)
+        kept = {f"{i}.interests": memory(content, real).interests for i, memory in enumerate(model.memories)}
         for i, layer in enumerate(model.layers):
-            p = self.interests[min(i, len(self.interests) - 1)]
-            self.states.append(_read(layer, p, masked(layer.norm(x), real), real))  # type: ignore[operator, arg-type]
+            p = self._interests(kept, i)
+            h = masked(layer.norm(x), real).to(p.dtype)
+            total, mass = prefix_slots.sums(h, layer.fold(p), real)
+            kept[f"{i}.total"], kept[f"{i}.mass"] = total.flatten(1, 2), mass.flatten(1).unsqueeze(-1)
+            if layer.local is not None:
+                kept[f"{i}.echo"] = _echo(layer.local, h)
             x, _ = layer(x, p, real, last=i == len(model.layers) - 1)
-        self.left = self.room
-        return model.norm(x[:, -1])
+        self.turn = 0
+        return model.norm(x[:, -1]), {**kept, **self._derive(kept)}
 
-    @torch.no_grad()
-    def step(self, items: Tensor) -> Tensor:
-        if not self.left:
-            raise InputError(f"the window has no room for another event; refresh it (every {self.room} events at the latest)")
-        events = self.model.events
-        x = events.content(items.unsqueeze(1)) + events.where(self.model.length - self.left)
-        for layer, state in zip(self.model.layers, self.states, strict=True):
-            x = _advance(layer, state, x)  # type: ignore[arg-type]
-        self.left -= 1
-        return self.model.norm(x[:, -1])
+    def _derive(self, kept: Kept) -> Kept:
+        found: Kept = {}
+        for i, layer in enumerate(self.model.layers):
+            folded: Maps = layer.fold(self._interests(kept, i))
+            maps = torch.cat([folded.asks.flatten(1, 2) / CAP, folded.bias.flatten(1, 2)], 1)
+            found[f"{i}.maps"], found[f"{i}.given"] = maps.transpose(1, 2).contiguous(), folded.given.flatten(1, 2)
+        return found
 
-    def numbers(self) -> int:
-        """The state proper, L·(H·k·(d + 1) + (conv_width - 1)·d); the interests, k·d per memory; their maps, 3·L·H·k·d."""
-        kept = [y for s in self.states for y in (s.total, s.mass, s.tail, s.asks, s.bias, s.given)] + self.interests
-        return sum(math.prod(y.shape[1:]) for y in kept)
+    def _interests(self, kept: Kept, layer: int) -> Tensor:
+        return kept[f"{layer}.interests"] if f"{layer}.interests" in kept else kept["0.interests"]
+
+    def _settle(self) -> None:
+        if self.turn:
+            for name in [name for name in self.kept if name.endswith(".echo")]:
+                self.kept[name] = self.kept[name].roll(-self.turn, 1)
+            self.turn = 0
+            self._bind()
+
+    def _bind(self) -> None:
+        names = ("total", "mass", "maps", "given")
+        self.bound = [tuple(self.kept[f"{i}.{name}"] for name in names) for i in range(len(self.fixed))]
+        self.echoes = [self.kept.get(f"{i}.echo") for i in range(len(self.fixed))]
+
+    def _next(self, items: Tensor) -> Tensor:
+        events, turn = self.model.events, self.turn
+        x = torch.add(self.where(), functional.embedding(items, events.items.weight), alpha=events.scale)
+        for fixed, (total, mass, maps, given), echo in zip(self.fixed, self.bound, self.echoes, strict=True):
+            h = torch.layer_norm(x, *fixed.norm)
+            row, slots_of = h.unsqueeze(1), fixed.heads * len(h)
+            asked, bias = torch.bmm(row, maps).chunk(2, -1)  # [B, 1, H k] each
+            weight = torch.mul(torch.tanh(asked), fixed.cap).exp_()
+            total.baddbmm_(weight.mT, row)
+            mass.add_(weight.mT)
+            memory = torch.div(total, mass)  # [B, H k, d]
+            query = torch.mm(h, fixed.query)  # [B, H d]
+            if fixed.heads > 1:
+                memory, bias = memory.view(slots_of, -1, h.shape[1]), bias.reshape(slots_of, 1, -1)
+            slots = torch.baddbmm(bias, query.view(slots_of, 1, -1), memory.mT).softmax(-1)  # [B H, 1, k]
+            mixed = torch.bmm(slots, memory)
+            x = torch.baddbmm(x.unsqueeze(1), slots.view(len(h), 1, -1), given).squeeze(1)
+            x = torch.addmm(x, mixed.view(len(h), -1), fixed.carried)
+            if echo is not None:
+                echo.addcmul_(row, fixed.taps[turn])
+                now = echo.select(1, turn)
+                x = x.add_(now)
+                now.zero_()
+            z = torch.addmm(fixed.inner_bias, torch.layer_norm(x, *fixed.inner_norm), fixed.inner)
+            x = torch.addmm(x, torch.addcmul(z, z, torch.erf(z)), fixed.outer).add_(fixed.outer_bias)
+        self.turn = (turn + 1) % self.model.config.conv_width if self.model.config.conv_width else 0
+        return torch.layer_norm(x, *_norm(self.model.norm))
 
 
-def _read(layer: CausalDispatcher, p: Tensor, h: Tensor, real: Tensor) -> LayerState:
-    """The sums over a whole history `h [B, n, d]`, and the layer's maps for these interests."""
-    maps = layer.fold(p)
-    keep = layer.local.taps.shape[0] - 1 if layer.local else 0
-    tail = torch.nn.functional.pad(h.to(maps.asks.dtype), (0, 0, keep, 0))[:, h.shape[1] :]
-    return LayerState(*prefix_slots.sums(h, maps, real), tail, *maps)
+class Fixed(NamedTuple):
+    """A layer's weights as a step reads them, the same for everybody."""
+
+    norm: tuple[Any, ...]
+    heads: int
+    cap: Tensor
+    query: Tensor  # [d, H d] what an event asks of the running part of the slots
+    carried: Tensor  # [H d, d] what a slot gives through its running part
+    taps: list[Tensor]  # conv_width times [conv_width, d]: the taps as `echo` has them after so many events
+    inner_norm: tuple[Any, ...]
+    inner: Tensor
+    inner_bias: Tensor
+    outer: Tensor
+    outer_bias: Tensor
+
+    @classmethod
+    def of(cls, layer: CausalDispatcher) -> "Fixed":
+        weight = layer.norm.weight
+        shared = layer.fold(weight.new_zeros(1, 1, len(weight)))  # what is the same whatever the interests
+        taps = [] if layer.local is None else [layer.local.taps.roll(i, 0) for i in range(len(layer.local.taps))]
+        inner, outer, half = layer.feed_forward.inner, layer.feed_forward.outer, math.sqrt(0.5)
+        return cls(
+            norm=_norm(layer.norm), heads=layer.heads, cap=weight.new_tensor(CAP),
+            query=shared.query.permute(2, 0, 1).flatten(1).contiguous(),
+            carried=shared.carried.flatten(0, 1).contiguous(), taps=taps,
+            inner_norm=_norm(layer.feed_forward.norm), inner=inner.weight.T * half, inner_bias=inner.bias * half,
+            outer=outer.weight.T * half, outer_bias=outer.bias,
+        )  # fmt: skip
 
 
-def _advance(layer: CausalDispatcher, state: LayerState, x: Tensor) -> Tensor:
-    """One event `[B, 1, d]` through a layer, into its sums."""
-    h = layer.norm(x)
-    y = prefix_slots.step(h, state.maps, state.sums)
-    window = torch.cat([state.tail, h], dim=1)
-    state.tail = window[:, window.shape[1] - state.tail.shape[1] :]
-    return layer.finish(x, y, window, last=True)
+def _norm(norm: nn.LayerNorm) -> tuple[Any, ...]:
+    return norm.normalized_shape, norm.weight, norm.bias, norm.eps
+
+
+def _echo(local: LocalConvolution, h: Tensor) -> Tensor:
+    """What events `h [B, n, d]` still give to those that follow them: `[B, conv_width, d]`."""
+    width = len(local.taps)
+    kept: Tensor = local(functional.pad(h, (0, 0, 0, width)))[:, -width:]
+    return kept.contiguous()

@@ -43,6 +43,7 @@ from elastic_core.layers.standing import Standing
 from elastic_core.layers.voting import VotingMemory
 from elastic_core.models.contract import Attribution, Edit, Encoded, Judge, Scorer, Streams, Trace, Traces, Variant
 from elastic_core.models.registry import register
+from elastic_core.models.streaming import Kept, Stream
 from elastic_core.models.with_memory import MemoryConfig, WithMemory, interest_memory
 
 HALF_LIVES = (1.0, 3.0, 10.0, 30.0)  # events over which "lately" is measured
@@ -278,87 +279,82 @@ class ElasticSlots(WithMemory, Streams, Traces):
 
 
 # --- streaming -------------------------------------------------------------------------------------------------------
-@dataclass
-class SlotState:
-    """What one layer keeps of a person."""
-
-    held: Tensor  # [B, k, d]
-    tail: Tensor  # [B, conv_width - 1, d]
-
-
-class SlotStream:
+class SlotStream(Stream):
     """A person's state of constant size: the slots, the last events and what experts stand for.
 
     Without positions nothing counts from an end: after any number of events the state equals one pass over all of them with the
-    experts of the last `refresh`, and `room` says how old a retrieval may get. Kept: L·(k + conv_width - 1)·d numbers of slots
-    and last events, 2·k·d of experts, k masses, (k + 2)·R for how often slots were written and k for averages.
+    experts of the last `refresh`. Kept: L·(k + conv_width - 1)·d numbers of slots and last events, k·d of experts, their numbers
+    and masses 2k, (k + 2)·R for how often slots were written and k for averages.
     """
 
     def __init__(self, model: ElasticSlots, room: int) -> None:
-        self.model, self.room, self.left = model, room, 0
-        self.states: list[SlotState] = []
+        super().__init__(model, room, limited=model.config.positions)
+        self.keep = torch.exp(-math.log(2) / model.half_lives)[:, None]
 
-    @torch.no_grad()
-    def refresh(self, history: Tensor) -> Tensor:
-        model = self.model
-        cut = model.length - self.room if model.config.positions else model.length
-        history = history[:, -cut:]
-        real = history > 0
-        batch = Batch(history, history)
-        self.found = model.retrieve(batch)
-        self.masses = model._masses(self.found)
-        (people, k), width = self.found.experts.shape, model.config.width
+    def _start(self, history: Tensor, columns: slice) -> tuple[Tensor, Kept]:
+        model, real = self.model, history > 0
+        found = model.retrieve(Batch(history, history))
+        masses = model._masses(found)
+        x = masked(model.events.content(history) + model.events.where(columns), real)
+        written = model._write(history, x, found, masses)
+        ago = torch.arange(history.shape[1] - 1, -1, -1, device=x.device)
+        fading = torch.exp(-math.log(2) * ago / model.half_lives[:, None])  # [R, N]
+        counted = torch.cat([written.strength, real.unsqueeze(-1).to(written.strength.dtype)], -1)
+        kept = {
+            "interests": found.interests, "experts": found.experts, "mass": written.strength[..., :-1].sum(1),
+            "counts": torch.einsum("rn,bns->brs", fading.to(counted.dtype), counted),
+        }  # fmt: skip
+        if masses is not None:
+            kept["masses"] = masses
         tail = max(model.config.conv_width - 1, 0)
-        self.mass = torch.zeros(people, k)
-        self.counts = torch.zeros(people, len(HALF_LIVES), k + 2)
-        self.states = [SlotState(torch.zeros(people, k, width), torch.zeros(people, tail, width)) for _ in model.layers]
-        self.left = self.room
-        state = torch.zeros(people, 0)
-        for i in range(history.shape[1]):
-            state = self._advance(history[:, i], real[:, i], cut - history.shape[1] + i)
+        for i, layer in enumerate(model.layers):
+            h = masked(layer.norm(x), real)
+            kept[f"{i}.held"] = gated_slots.chunks(h, written.steps).after
+            kept[f"{i}.tail"] = functional.pad(h, (0, 0, tail, 0))[:, h.shape[1] :]
+            if not layer.final:
+                slots, mixed = gated_slots.read(h, written.steps, *layer.ask(h, found.interests))
+                x = layer.mix(x, slots.to(h.dtype), mixed.to(h.dtype), found.interests, layer.nearby(h))
+        if not model.parts:
+            return model.norm(x[:, -1]), kept
+        lately = None if written.lately is None else written.lately[:, -1:]
+        return self._said(layer, x[:, -1:], h[:, -1:], kept[f"{i}.held"], found.interests, layer.nearby(h, True), lately), kept
+
+    def _next(self, items: Tensor) -> Tensor:
+        model, kept, found = self.model, self.kept, self.found
+        p, average = found.interests, model.config.slots == "average"
+        x = (model.events.content(items) + self.where()).unsqueeze(1)
+        strength = model._strength(items.unsqueeze(1), x, found, kept.get("masses"))[:, 0]
+        kept["mass"] += strength[:, :-1]
+        steps = strength[:, :-1] / kept["mass"].clamp_min(1e-12) if average else strength[:, :-1]
+        step = steps.clamp_max(1 - gated_slots.LEAST).unsqueeze(-1)
+        lately = None
+        if model.config.shares and model.parts:
+            kept["counts"].mul_(self.keep).add_(functional.pad(strength, (0, 1), value=1.0).unsqueeze(1))
+            shares = kept["counts"][..., :-1] / kept["counts"][..., -1:].clamp_min(1e-12)
+            lately = (shares.transpose(1, 2) + LEAST_SHARE).log().unsqueeze(1)
+        for i, layer in enumerate(model.layers):
+            h, held, tail = layer.norm(x), kept[f"{i}.held"], kept[f"{i}.tail"]
+            held.lerp_(h, step)
+            window = torch.cat([tail, h], 1)
+            local = layer.nearby(window, last=True)
+            kept[f"{i}.tail"] = window[:, window.shape[1] - tail.shape[1] :]
+            if layer.final:
+                return self._said(layer, x, h, held, p, local, lately)
+            moving, bias = layer.ask(h, p)
+            slots = (moving @ held.transpose(-1, -2) + bias).softmax(-1)
+            x = layer.mix(x, slots, slots @ held, p, local)
+        state: Tensor = model.norm(x)[:, -1]
         return state
 
-    @torch.no_grad()
-    def step(self, items: Tensor) -> Tensor:
-        if not self.left:
-            raise InputError(f"the window has no room for another event; refresh it (every {self.room} events at the latest)")
-        place = self.model.length - self.left
-        self.left -= 1
-        return self._advance(items, items > 0, place)
+    def _said(
+        self, layer: SlotLayer, x: Tensor, h: Tensor, held: Tensor, p: Tensor, local: Tensor, lately: Tensor | None
+    ) -> Tensor:
+        state: Tensor = self.model._pack(*layer.predict(x, h, held.unsqueeze(1), p, local, lately))[:, -1]
+        return state
 
-    def _advance(self, items: Tensor, real: Tensor, place: int) -> Tensor:
-        model, found, p = self.model, self.found, self.found.interests
-        there = real[:, None]
-        x = masked(model.events.content(items.unsqueeze(1)) + model.events.where(place), there)
-        written = model._write(items.unsqueeze(1), x, found, self.masses)
-        strength = written.strength[:, 0]
-        self.mass = self.mass + strength[:, :-1]
-        steps = strength[:, :-1] / self.mass.clamp_min(1e-12) if model.config.slots == "average" else strength[:, :-1]
-        keep = torch.exp(-math.log(2) / model.half_lives)[:, None]
-        counted = torch.cat([strength, there.to(strength.dtype)], -1).unsqueeze(1)
-        self.counts = torch.where(there.unsqueeze(-1), keep * self.counts + counted, self.counts)
-        lately = None
-        if written.lately is not None:
-            shares = self.counts[..., :-1] / self.counts[..., -1:].clamp_min(1e-12)
-            lately = (shares.transpose(1, 2) + LEAST_SHARE).log().unsqueeze(1)
-        for layer, state in zip(model.layers, self.states, strict=True):
-            assert isinstance(layer, SlotLayer)
-            h = masked(layer.norm(x), there)
-            step = steps.clamp_max(1 - gated_slots.LEAST).unsqueeze(-1)
-            state.held = (1 - step) * state.held + step * h
-            window = torch.cat([state.tail, h], 1)
-            local = layer.nearby(window, last=True)
-            state.tail = window[:, window.shape[1] - state.tail.shape[1] :]
-            if layer.final:
-                return model._pack(*layer.predict(x, h, state.held.unsqueeze(1), p, local, lately))[:, -1]
-            moving, bias = layer.ask(h, p)
-            slots = (moving @ state.held.transpose(-1, -2) + bias).softmax(-1)
-            x = layer.mix(x, slots, slots @ state.held, p, local)
-        final: Tensor = model.norm(x)[:, -1]
-        return final
+    def bounds(self) -> dict[str, int]:
+        return {"experts": (self.model.n_experts if self.model.retrieves else self.model.config.k) - 1}
 
-    def numbers(self) -> int:
-        """Everything that is kept for one person."""
-        kept = [y for s in self.states for y in (s.held, s.tail)] + [self.found.interests, self.mass, self.counts]
-        kept += [self.model._values(self.found)] + ([self.masses] if self.masses is not None else [])
-        return sum(math.prod(y.shape[1:]) for y in kept)
+    def _bind(self) -> None:
+        p, nothing = self.kept["interests"], self.kept["interests"].new_zeros(0)
+        self.found = Retrieved(p, self.kept["experts"], nothing, nothing, nothing, nothing, nothing)

@@ -13,7 +13,6 @@ counts as events, and every event reads all others; we mask it. The block around
 | `True` | as released: every event reads the whole history, so only the last position may be asked (objective `last`) |
 """
 
-import math
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
@@ -23,13 +22,13 @@ from torch import Tensor, nn
 from elastic_core.config import ModelConfig, Within
 from elastic_core.data.batches import Batch
 from elastic_core.data.catalog import Catalog
-from elastic_core.errors import InputError
 from elastic_core.layers.embedding import EventEmbedding
 from elastic_core.layers.linear_attention import CHUNK, LinearAttention, read, summed
 from elastic_core.layers.padding import masked
 from elastic_core.models.contract import Encoded, Scorer, Streams, Variant
 from elastic_core.models.registry import register
 from elastic_core.models.sasrec import Block
+from elastic_core.models.streaming import Kept, Stream
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,48 +92,31 @@ class LinRec(Streams):
         return x
 
 
-class LinRecStream:
+class LinRecStream(Stream):
     """A person's state of constant size: S = Σ_j φ(k_j) v_jᵀ of every layer and head, L·d²/H numbers in float32.
 
-    Positions are counted back from the end of what is read, so a stream equals one batch pass over a window whose end lies ahead,
-    and runs out of them after `room` events, as ELASTIC's (models/elastic.py) does.
+    Positions are counted back from the end of what is read, so it is `limited`, as ELASTIC's (models/elastic.py) is.
     """
 
     def __init__(self, model: LinRec, room: int) -> None:
-        self.model, self.room, self.left = model, room, 0
-        self.sums: list[Tensor] = []  # [B, H, e, e] of each layer
+        super().__init__(model, room, limited=True)
 
-    @torch.no_grad()
-    def refresh(self, history: Tensor) -> Tensor:
-        model, cut = self.model, self.model.length - self.room
-        history = history[:, -cut:]
-        real = history > 0
-        x = masked(model.events.content(history) + model.events.where(slice(cut - history.shape[1], cut)), real)
-        self.sums = []
+    def _start(self, history: Tensor, columns: slice) -> tuple[Tensor, Kept]:
+        model, real, kept = self.model, history > 0, Kept()
+        x = masked(model.events.content(history) + model.events.where(columns), real)
         for i, block in enumerate(model.blocks):
-            self.sums.append(summed(*_attention(block).told(block.norm(x), real)))  # type: ignore[operator]
+            kept[f"{i}.sum"] = summed(*_attention(block).told(block.norm(x), real))  # [B, H, e, e]
             x = block(x, real, last=i == len(model.blocks) - 1)
-        self.left = self.room
-        state: Tensor = model.norm(x[:, -1])
-        return state
+        return model.norm(x[:, -1]), kept
 
-    @torch.no_grad()
-    def step(self, items: Tensor) -> Tensor:
-        if not self.left:
-            raise InputError(f"the window has no room for another event; refresh it (every {self.room} events at the latest)")
-        events = self.model.events
-        x = events.content(items.unsqueeze(1)) + events.where(self.model.length - self.left)
+    def _next(self, items: Tensor) -> Tensor:
+        x = (self.model.events.content(items) + self.where()).unsqueeze(1)
         for i, block in enumerate(self.model.blocks):
-            attention, h = _attention(block), block.norm(x)  # type: ignore[operator]
-            self.sums[i] = self.sums[i] + summed(*attention.told(h, None))
-            x = block.feed_forward(x + attention.mixed(read(attention.ask(h), self.sums[i])))  # type: ignore[operator]
-        self.left -= 1
+            attention, h, total = _attention(block), block.norm(x), self.kept[f"{i}.sum"]
+            total += summed(*attention.told(h, None))
+            x = block.feed_forward(x + attention.mixed(read(attention.ask(h), total)))
         state: Tensor = self.model.norm(x[:, -1])
         return state
-
-    def numbers(self) -> int:
-        """L·H·(d/H)²."""
-        return sum(math.prod(kept.shape[1:]) for kept in self.sums)
 
 
 def _attention(block: nn.Module) -> LinearAttention:

@@ -33,13 +33,13 @@ from torch.nn import functional
 from elastic_core.config import ModelConfig, Within
 from elastic_core.data.batches import Batch
 from elastic_core.data.catalog import Catalog
-from elastic_core.errors import InputError
 from elastic_core.layers.codebooks import Codebooks, Codes
 from elastic_core.layers.embedding import EventEmbedding
 from elastic_core.layers.feed_forward import FeedForward
 from elastic_core.layers.histogram_attention import HistogramAttention, Tables, attend, event_shares, final_counts
 from elastic_core.models.contract import Codewords, Encoded, Judge, Scorer, Streams, Variant
 from elastic_core.models.registry import register
+from elastic_core.models.streaming import Kept, Stream
 
 ITEM_SCALE = 0.02  # standard deviation of what items are scored by, as in EventEmbedding
 CODED_SCALE = 0.1  # of what only codes are found from: at 0.02 the first steps turn every item into others' codes
@@ -236,50 +236,36 @@ class Lisa(Streams):
 # --- streaming -------------------------------------------------------------------------------------------------------
 
 
-class LisaStream:
+class LisaStream(Stream):
     """A person's state of constant size: a histogram for each layer, L·b·w numbers (paper's 4.8), and nothing else.
 
-    Without `positions` nothing counts from an end: a refresh is never due (`left` stays `room`), and after any number of events
-    the state equals one pass over all of them. With them the window's end lies `room` events ahead.
+    Without `positions` nothing counts from an end: after any number of events the state equals one pass over all of them.
     """
 
     def __init__(self, model: Lisa, room: int) -> None:
-        self.model, self.room, self.left = model, room, 0
-        self.counts: list[Tensor] = []  # [B, b, w] each
+        super().__init__(model, room, limited=model.config.positions)
+        with torch.inference_mode():
+            self.ready = model.ready()
 
-    @torch.no_grad()
-    def refresh(self, history: Tensor) -> Tensor:
-        model, self.ready = self.model, self.model.ready()
-        cut = model.length - self.room if model.config.positions else model.length
-        history = history[:, -cut:]
-        real = history > 0
+    def _start(self, history: Tensor, columns: slice) -> tuple[Tensor, Kept]:
+        model, real, kept = self.model, history > 0, Kept()
         codes = model._codes(history, self.ready.codes)
-        x = codes.vectors + model.events.where(slice(cut - history.shape[1], cut))
-        x, self.counts = x * real.unsqueeze(-1), []
+        x = (codes.vectors + model.events.where(columns)) * real.unsqueeze(-1)
         for i, (layer, tables) in enumerate(zip(model.layers, self.ready.tables, strict=True)):
-            assert isinstance(layer, Layer)
             codes = layer.codes(x) if i else codes
             counted = model.counted(codes, real)
-            self.counts.append(final_counts(counted, model.config.decay))
+            kept[f"{i}.counts"] = final_counts(counted, model.config.decay)  # [B, b, w]
             x = layer.mix(x, layer.attention(codes.chosen, counted, tables))
-        self.left = self.room
-        return model.norm(x[:, -1])
+        return model.norm(x[:, -1]), kept
 
-    @torch.no_grad()
-    def step(self, items: Tensor) -> Tensor:
-        if not self.left:
-            raise InputError(f"the window has no room for another event; refresh it (every {self.room} events at the latest)")
+    def _next(self, items: Tensor) -> Tensor:
         model, keep = self.model, math.exp(-self.model.config.decay)
         codes = model._codes(items.unsqueeze(1), self.ready.codes)
-        x = codes.vectors + model.events.where(model.length - self.left)
+        where = self.where()
+        x = codes.vectors + (where.view(-1, 1, codes.vectors.shape[-1]) if isinstance(where, Tensor) else where)
         for i, (layer, tables) in enumerate(zip(model.layers, self.ready.tables, strict=True)):
-            assert isinstance(layer, Layer)
-            codes = layer.codes(x) if i else codes
-            self.counts[i] = keep * self.counts[i] + model.counted(codes, None)[:, 0]
-            x = layer.mix(x, attend(self.counts[i].unsqueeze(1), codes.chosen, *tables))
-        self.left -= model.config.positions
-        return model.norm(x[:, -1])
-
-    def numbers(self) -> int:
-        """L·b·w."""
-        return sum(math.prod(counts.shape[1:]) for counts in self.counts)
+            codes, counts = layer.codes(x) if i else codes, self.kept[f"{i}.counts"]
+            counts.mul_(keep).add_(model.counted(codes, None)[:, 0])
+            x = layer.mix(x, attend(counts.unsqueeze(1), codes.chosen, *tables))
+        state: Tensor = model.norm(x[:, -1])
+        return state

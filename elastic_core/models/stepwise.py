@@ -1,14 +1,12 @@
 """What recurrent models share: all they know of a history is a few vectors, so one more event needs those and nothing else."""
 
-import math
 from abc import abstractmethod
 
-import torch
 from torch import Tensor
 
 from elastic_core.data.batches import Batch
-from elastic_core.errors import InputError
 from elastic_core.models.contract import Streams
+from elastic_core.models.streaming import Kept, Stream
 
 
 class Stepwise(Streams):
@@ -30,28 +28,17 @@ class Stepwise(Streams):
         return StepStream(self, room)
 
 
-class StepStream:
-    """States that equal one pass over the window, event by event (models/contract.py, `Stream`). Nothing in them grows old: a
-    refresh is due only because a pass reads no more than `length` events."""
+class StepStream(Stream):
+    """States that equal one pass over everything, event by event, without limit: nothing here counts from an end."""
 
     def __init__(self, model: Stepwise, room: int) -> None:
-        self.model, self.room, self.left = model, room, 0
-        self.kept: list[Tensor] | None = None
+        super().__init__(model, room, limited=False)
 
-    @torch.no_grad()
-    def refresh(self, history: Tensor) -> Tensor:
-        history = history[:, -(self.model.length - self.room) :]
-        state, self.kept = self.model.advance(history, history > 0, None)
-        self.left = self.room
+    def _start(self, history: Tensor, columns: slice) -> tuple[Tensor, Kept]:
+        state, parts = self.model.advance(history, history > 0, None)
+        return state, {str(i): part for i, part in enumerate(parts)}
+
+    def _next(self, items: Tensor) -> Tensor:
+        state, parts = self.model.advance(items.unsqueeze(1), None, list(self.kept.values()))
+        self.kept = dict(zip(self.kept, parts, strict=True))
         return state
-
-    @torch.no_grad()
-    def step(self, items: Tensor) -> Tensor:
-        if not self.left:
-            raise InputError(f"the window has no room for another event; refresh it (every {self.room} events at the latest)")
-        self.left -= 1
-        state, self.kept = self.model.advance(items.unsqueeze(1), None, self.kept)
-        return state
-
-    def numbers(self) -> int:
-        return sum(math.prod(part.shape[1:]) for part in self.kept or ())

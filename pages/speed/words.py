@@ -34,8 +34,8 @@ EVENT = About(
     "ELASTIC’s kept state is L × k running sums a head, the last events for the convolution and the interests: a new event "
     "is added to the sums. It equals one batch pass over a window, event by event. The others read the last N events again. "
     "A refresh asks the memory anew; it is due every 50 events here, because positions count from the window’s end.",
-    "A SASRec that keeps its keys and values would not read again either; it would still grow with N, in time and memory, "
-    "and is not measured here. With one person at a time the step is mostly fixed costs of small operations.",
+    "A SASRec that keeps its keys and values does not read again either; its step and what it keeps grow with N. Where a "
+    "measurement has no such curve, it was made before that was built. With one person at a time a step is mostly fixed costs.",
     test="tests/test_contracts.py::test_who_claims_to_stream_equals_the_batch_pass_event_by_event",
 )
 CALCULATOR = About(

@@ -154,12 +154,12 @@ def memory(shape: Shape) -> pd.DataFrame:
         ("ELASTIC two-way: slot weights", "8·H·N·k", 2 * FLOAT * s.heads * s.n * s.k, "linear"),
         ("Experts and sub-keys (shared by everybody)", "4·(K·d + √K·d)", FLOAT * (s.side**2 + s.side) * s.d, "constant"),
         (
-            "Kept per person, ELASTIC streaming", "4·(L·(H·k·(4·d + 1) + (w − 1)·d) + k·d)",
-            FLOAT * (s.layers * (s.heads * s.k * (4 * s.d + 1) + max(s.local - 1, 0) * s.d) + s.k * s.d), "constant",
+            "Kept per person, ELASTIC streaming", "4·(L·(H·k·(4·d + 1) + w·d) + k·d + 1)",
+            FLOAT * (s.layers * (s.heads * s.k * (4 * s.d + 1) + s.local * s.d) + s.k * s.d + 1), "constant",
         ),
         (
-            "of it the state proper; the rest follows from the interests", "4·L·(H·k·(d + 1) + (w − 1)·d)",
-            FLOAT * s.layers * (s.heads * s.k * (s.d + 1) + max(s.local - 1, 0) * s.d), "constant",
+            "of it the state proper; the rest follows from the interests", "4·L·(H·k·(d + 1) + w·d)",
+            FLOAT * s.layers * (s.heads * s.k * (s.d + 1) + s.local * s.d), "constant",
         ),
         ("Kept per person, SASRec with keys and values", "8·L·N·d", 2 * FLOAT * s.layers * s.n * s.d, "linear"),
     ]  # fmt: skip
