@@ -5,7 +5,7 @@ import streamlit as st
 
 from elastic_core.errors import InputError
 from elastic_core.services import public
-from elastic_core.services.background.watching import clock
+from elastic_core.services.background.durations import clock
 from elastic_core.services.map.jobs import Drawing, Maps
 from elastic_core.services.map.layouts import Settings
 from pages.frame import shell

@@ -4,9 +4,9 @@ import streamlit as st
 
 from elastic_core.errors import InputError
 from elastic_core.services import public
-from elastic_core.services.background.watching import watch
 from elastic_core.services.train import run_table
 from elastic_core.services.train.jobs import ACTIVE, Job, Jobs
+from elastic_core.services.train.watching import watch
 from pages.frame import shell
 from pages.kit import plot, unreadable
 from pages.train import charts

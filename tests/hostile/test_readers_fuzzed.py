@@ -24,7 +24,6 @@ from elastic_core.data.catalog import Catalog
 from elastic_core.errors import InputError
 from elastic_core.evaluation import ranks
 from elastic_core.runs import Run, list_runs, unreadable_runs
-from elastic_core.services.background.watching import watch
 from elastic_core.services.data.rows import check
 from elastic_core.services.data.shelf import Shelf, folded, opened
 from elastic_core.services.map import layouts
@@ -33,6 +32,7 @@ from elastic_core.services.speed.curves import table_of
 from elastic_core.services.speed.jobs import Measurements
 from elastic_core.services.train import run_table
 from elastic_core.services.train.jobs import Jobs
+from elastic_core.services.train.watching import watch
 from elastic_core.weights import model_from
 
 pytestmark = pytest.mark.slow
