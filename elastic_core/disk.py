@@ -84,6 +84,15 @@ def regular(path: Path, most: int, within: Path) -> Path:
     return path
 
 
+def stamp(path: Path) -> tuple[int, ...]:
+    """Changes when a file does: time, size and number; nothing where there is none."""
+    try:
+        found = path.lstat()
+        return found.st_mtime_ns, found.st_size, found.st_ino
+    except OSError:
+        return ()
+
+
 def read_bytes(path: Path, most: int, within: Path) -> bytes:
     """The bytes of a file, as `regular` allows it."""
     name = called(path, within)

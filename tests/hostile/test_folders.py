@@ -118,7 +118,7 @@ def test_a_name_that_no_page_could_show(runs: Path, name: bytes) -> None:
 @pytest.fixture
 def jobs(tiny_runs: Path, outside: Path, monkeypatch: pytest.MonkeyPatch) -> Jobs:
     """A list that starts nothing, with a good job between two places for odd ones, and runs beside it."""
-    monkeypatch.setattr(Jobs, "_spawn", lambda self: None)
+    monkeypatch.setattr(Jobs, "_spawn", lambda self, job: None)
     root = Path(shutil.copytree(tiny_runs, outside.parent / "runs"))
     (root / "victim").mkdir()
     jobs = Jobs(root)

@@ -37,7 +37,7 @@ def watch(job: Job) -> Watch:
     last = epochs[-1] if epochs else {}
     best = max(epochs, key=lambda row: row["valid"]["NDCG@10"], default=None)
     seconds = last.get("seconds", 0.0) + _since(job)
-    train, step = job.config.train, job.progress
+    train, step = job.config.train, job.event
     done = step["done"] / max(step["of"], 1) if step.get("event") == "step" else 0.0
     share = seconds / (train.minutes * 60) if train.minutes else (len(epochs) + done) / train.epochs
     return Watch(
@@ -53,7 +53,7 @@ def watch(job: Job) -> Watch:
 
 
 def _phase(job: Job, epochs: int) -> str:
-    step = job.progress
+    step = job.event
     if job.stopping and step.get("event") != "end":
         return "Stopping: the best weights are being tested"
     if step.get("event") == "step":
