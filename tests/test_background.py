@@ -27,6 +27,8 @@ from elastic_core.runs import Run
 from elastic_core.services.background import worker
 from elastic_core.services.background.process import Hand
 from elastic_core.services.background.queue import HEAVY, KINDS, LIGHT, STALE, STARTING, STOPPED, Queue, Task, queue
+from elastic_core.services.experts import ablation
+from elastic_core.services.learned import meaning
 from elastic_core.services.map import compute, layouts
 from elastic_core.services.map.layouts import Settings
 from elastic_core.services.speed.plan import Plan
@@ -46,6 +48,8 @@ ASK: dict[str, Callable[[Any, Dataset], Task[Any]]] = {
     "train": _training,
     "speed": lambda jobs, data: jobs.submit(SMALL),
     "map": lambda jobs, data: jobs.submit(Run(jobs.root / "tiny"), Settings(), np.arange(64)),
+    "learned": lambda jobs, data: jobs.submit(Run(jobs.root / "tiny")),
+    "experts": lambda jobs, data: jobs.submit(Run(jobs.root / "tiny"), data.hash, "test"),
 }
 
 
@@ -283,7 +287,7 @@ def test_lists_have_an_end(root: Path, ask: Callable[..., Task[Any]], spawned: l
 
 @pytest.mark.slow
 def test_every_kind_does_its_work_in_processes_that_outlive_the_app(
-    root: Path, ask: Callable[..., Task[Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    root: Path, tiny: Tiny, ask: Callable[..., Task[Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All are asked for at once; the app is killed -9 with its process group while they wait or have hardly begun."""
     (tmp_path / "fake").mkdir()
@@ -307,9 +311,17 @@ def test_every_kind_does_its_work_in_processes_that_outlive_the_app(
     assert {each.all()[0].state for each in jobs.values()} == {"finished"}, [each.all()[0].log for each in jobs.values()]
     assert len({holder(each.all()[0]) for each in jobs.values()}) == len(KINDS)
 
-    run = Run(root / "tiny")
+    run, (model, data, _) = Run(root / "tiny"), tiny
     assert jobs["train"].all()[0].run.finished  # type: ignore[attr-defined]
     assert sorted(set(jobs["speed"].all()[0].latencies()["length"])) == [16, 32]  # type: ignore[attr-defined]
     assert set(jobs["speed"].all()[0].stages()["stage"]) >= {"dispatch", "whole pass"}  # type: ignore[attr-defined]
     store = layouts.read_store(run, compute.values_of(run))
     assert store is not None and store.has(Settings())
+    assert meaning.of_runs(root, [run])["tiny"].people > 0
+    traffic = __import__("elastic_core.memory.routing", fromlist=["routing"]).routing(model, data, "test")
+    found, expected = jobs["experts"].effects(run, data.hash, "test"), ablation.everyone(model, data, traffic, "test")  # type: ignore[attr-defined]
+    assert found.dtypes.tolist() == expected.dtypes.tolist()
+    np.testing.assert_allclose(found.to_numpy(), expected.to_numpy(), atol=1e-9)
+    assert jobs["experts"].effects(run, data.hash, "valid") is None  # type: ignore[attr-defined]
+    (run.path / "model.safetensors").write_bytes(b"other weights")
+    assert jobs["experts"].effects(run, data.hash, "test") is None, "what was found of other weights is no answer"  # type: ignore[attr-defined]

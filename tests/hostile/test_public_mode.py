@@ -21,7 +21,9 @@ from elastic_core.services import public
 from elastic_core.services.background.queue import MOST_QUEUED, Queue
 from elastic_core.services.data.rows import check
 from elastic_core.services.data.shelf import Shelf, folded, opened
+from elastic_core.services.experts.jobs import Passes
 from elastic_core.services.journey import text
+from elastic_core.services.learned.jobs import Questions
 from elastic_core.services.map import picture
 from elastic_core.services.map.jobs import Maps
 from elastic_core.services.map.layouts import Settings
@@ -79,6 +81,8 @@ ACTS: dict[str, Callable[[Path, Any], Any]] = {
     "cancel a measurement": lambda root, world: Measurements(root).stop("x"),
     "compute a map": lambda root, world: Maps(root).submit(Run(root / "tiny"), Settings(), np.arange(4)),
     "cancel a map": lambda root, world: Maps(root).stop("x"),
+    "ask a memory": lambda root, world: Questions(root).submit(Run(root / "tiny")),
+    "remove every expert": lambda root, world: Passes(root).submit(Run(root / "tiny"), world[0].hash, "test"),
     "time a training": lambda root, world: estimate(Run(root / "tiny").config, world[0]),
     "load versions": lambda root, world: text.from_json(world[0], "{}"),
     "load sets": lambda root, world: picture.from_file(b"{}", 4),
@@ -138,6 +142,8 @@ OFF = [
     ("data/page.py", {"dat_part": "Bring your own"}, "Deleting is off here", ("dat_ask",)),
     ("data/page.py", {"dat_part": "Plant a world"}, "Bringing or keeping data of your own is off here", ("dat_plant",)),
     ("speed/page.py", {}, "Measuring on this machine is off here", ("spd_start",)),
+    ("learned/page.py", {}, "Measuring on this machine is off here", ("lrn_measure",)),
+    ("experts/page.py", {}, "Measuring on this machine is off here", ("exp_all",)),
     ("map/page.py", {"map_layout": "UMAP"}, "Measuring on this machine is off here", ("map_compute",)),
     ("journey/page.py", {}, "Bringing or keeping data of your own is off here", ("jrn_file",)),
 ]  # fmt: skip

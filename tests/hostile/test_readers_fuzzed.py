@@ -28,6 +28,7 @@ from elastic_core.runs import Run, list_runs, unreadable_runs
 from elastic_core.services.background.queue import queue
 from elastic_core.services.data.rows import check
 from elastic_core.services.data.shelf import Shelf, folded, opened
+from elastic_core.services.experts.jobs import COLUMNS, EFFECTS, _effects
 from elastic_core.services.map import layouts
 from elastic_core.services.speed.curves import table_of
 from elastic_core.services.speed.plan import Plan
@@ -268,6 +269,8 @@ def test_jobs(jobs: Jobs, name: str, where: int, value: Any, how: int) -> None:
 ASKED: dict[str, dict[str, Any]] = {
     "map": {"run": "tiny", "neighbours": 15, "distance": 0.1, "aligned": False, "experts": [1, 2, 3]},
     "speed": asdict(Plan(lengths=(64, 128), systems=("elastic",))),
+    "learned": {"run": "tiny", "weights": "0123"},
+    "experts": {"run": "tiny", "weights": "0123", "data": "4567", "split": "test"},
 }
 PARTS = {"end": JOB_FILES["end.json"], "progress": {"done": 1, "of": 3, "text": "x"}}
 
@@ -319,6 +322,15 @@ def test_uploads(shelf: Shelf, where: int, value: Any, how: int) -> None:
 
 def _shipped(name: str) -> bytes:
     return (Path(__file__).resolve().parents[2] / "checkpoints" / "benchmarks" / f"{name}.csv").read_bytes()[:4_000]
+
+
+@fuzzed
+@given(PICK, PICK)
+def test_tables_of_passes(tmp_path_factory: pytest.TempPathFactory, where: int, how: int) -> None:
+    path = tmp_path_factory.getbasetemp() / EFFECTS
+    path.write_bytes(broken(",".join(COLUMNS).encode() + b"\n3,10,-1.5,0.01,-0.02,0.04\n7,1,0.0,0.0,,\n", where, how))
+    found = _effects(path, (where, how))
+    assert found is None or found.dtypes.tolist() == ["int64", "int64", *["float64"] * 4]
 
 
 @fuzzed
