@@ -254,11 +254,13 @@ def test_corrupt_jobs_are_no_jobs(
             (folder / "job.json").symlink_to(tmp_path / "secret")
         else:
             (folder / "job.json").write_bytes(data)
+    linked = Path(shutil.copytree(good.path, jobs.folder / "20200101-000000-000098"))
+    (linked / "beat").symlink_to(tmp_path / "secret")  # what is written there would land elsewhere
     (jobs.folder / "2020 other").mkdir()
     (jobs.folder / "20200101-000000-000099").symlink_to(good.path)
     assert [job.id for job in jobs.all()] == [good.id] and jobs.next() is not None
     faults = jobs.unreadable()
-    assert len(faults) == len(BAD) + 3 and all(0 < len(fault.reason) < 300 and "\n" not in fault.reason for fault in faults)
+    assert len(faults) == len(BAD) + 4 and all(0 < len(fault.reason) < 300 and "\n" not in fault.reason for fault in faults)
     jobs.pump()
     assert spawned == [f"{kind}/{good.id}"]
     for bad in ("../tiny", "", ".", "slot.lock"):

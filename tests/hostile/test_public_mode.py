@@ -168,7 +168,7 @@ def test_pages_say_why_and_have_no_such_control(
 @pytest.mark.parametrize("name", ["start/page.py", "keys/page.py", "experts/page.py", "traffic/page.py"])
 def test_everything_else_works(name: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(public.VARIABLE, "1")
-    app = page(name, run="tiny", user="5")
+    app = page(name, run="tiny", user="5", exp_part="People")
     assert app.number_input(key="user").value == 5 and "off here" not in said(app)
 
 
