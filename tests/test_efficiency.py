@@ -2,9 +2,7 @@
 
 import json
 import math
-import time
-from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +19,6 @@ from elastic_core.bench.timing import Timing
 from elastic_core.data.batches import Batch
 from elastic_core.errors import InputError
 from elastic_core.layers.attention import Attention
-from elastic_core.services.background.slot import Slot
 from elastic_core.services.speed import costs, curves
 from elastic_core.services.speed.jobs import Measurements, Plan
 
@@ -184,66 +181,21 @@ def test_the_goals_of_streaming_are_read_from_rows() -> None:
     )  # fmt: skip
 
 
-# --- the background process ------------------------------------------------------------------------------------------
-
-SMALL = Plan(lengths=(16, 32), systems=("elastic", "sasrec-fused"), histories=2, repeats=3, k=2, side=4, width=16)
+# --- in the background ------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def measurements(tmp_path: Path) -> Iterator[Measurements]:
-    found = Measurements(tmp_path)
-    yield found
-    for each in found.all():
-        found.cancel(each.id)
-    wait(lambda: not found.slot.held)
-
-
-def wait(done, seconds: float = 60.0) -> None:  # type: ignore[no-untyped-def]
-    deadline = time.monotonic() + seconds
-    while not done() and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert done()
-
-
-def test_a_measurement_runs_by_itself_and_only_one_at_a_time(measurements: Measurements) -> None:
-    started = measurements.start(SMALL)
-    assert started.active and started.plan == SMALL
-    with pytest.raises(InputError, match="running already"):
-        measurements.start(SMALL)
-    again = Measurements(measurements.root)  # a reloaded page
-    wait(lambda: again.get(started.id).state == "finished")
-    found = again.latest()
-    assert found is not None and found.share == pytest.approx(1, abs=0.01)
-    assert sorted(set(found.latencies()["length"])) == [16, 32] and set(found.latencies()["source"]) == {curves.MEASURED}
-    assert {"elastic-stream", "elastic", "sasrec-fused"} <= set(found.events()["system"])
-    assert set(found.stages()["stage"]) >= {"query network", "dispatch", "whole pass"}
-
-
-@pytest.mark.slow
-def test_cancel_ends_it_at_once_and_keeps_what_is_there(measurements: Measurements) -> None:
-    plan = Plan(lengths=(16, 4096), systems=("elastic", "sasrec-eager"), histories=2, repeats=500)
-    started = measurements.start(plan)
-    wait(lambda: not measurements.get(started.id).latencies().empty)
-    measurements.cancel(started.id)
-    wait(lambda: measurements.get(started.id).state == "cancelled", 10)
-    wait(lambda: not measurements.slot.held, 10)
-    assert set(measurements.get(started.id).latencies()["length"]) >= {16}
-
-
-def test_what_cannot_be_measured_is_refused_and_what_died_is_said(measurements: Measurements) -> None:
+def test_what_cannot_be_measured_is_refused_and_what_died_is_said(tmp_path: Path) -> None:
+    measurements = Measurements(tmp_path)
     for wrong in ({"lengths": ()}, {"lengths": (1,)}, {"systems": ("gpt",)}, {"histories": 0}, {"k": 300}):
         with pytest.raises(InputError):
             Plan(**wrong)  # type: ignore[arg-type]
     assert Plan(lengths=(64, 8192), histories=8).left_out() == (8192,)
-    with Slot(measurements.root / "jobs" / "slot.lock"), pytest.raises(InputError, match="training"):
-        measurements.start(SMALL)
     dead = measurements.folder / "20200101-000000-000000"
     dead.mkdir(parents=True)
-    (dead / "plan.json").write_text(json.dumps(SMALL.__dict__))
+    (dead / "job.json").write_text(json.dumps(asdict(Plan(lengths=(16, 32)))))
     (dead / "begun.json").write_text("{}")
     assert measurements.get(dead.name).state == "interrupted" and measurements.get(dead.name).latencies().empty
-    with pytest.raises(InputError, match="no measurement"):
-        measurements.get("../../etc")
+    assert measurements.get(dead.name).cut.startswith("This measurement is interrupted: 0 of 2 lengths")
 
 
 def test_the_shipped_rows_can_be_read() -> None:

@@ -1,4 +1,4 @@
-"""Background trainings: they outlive everything, one at a time, and no kill leaves a list that lies."""
+"""Background trainings: what is theirs beyond test_background.py."""
 
 import json
 import os
@@ -16,7 +16,6 @@ from elastic_core.errors import InputError
 from elastic_core.models.elastic import ElasticConfig
 from elastic_core.objectives.window import WindowConfig
 from elastic_core.runs import EVENTS
-from elastic_core.services.background.slot import Slot
 from elastic_core.services.train import estimate, presets, run_table
 from elastic_core.services.train.jobs import Job, Jobs
 
@@ -111,27 +110,6 @@ def test_a_killed_training_is_interrupted_and_can_be_continued_or_discarded(jobs
 
 
 @pytest.mark.slow
-def test_a_kill_of_the_whole_app_does_not_reach_the_training(jobs: Jobs) -> None:
-    """The app is a process that submits and is killed -9 with its whole process group."""
-    context = __import__("multiprocessing").get_context("spawn")
-    app = context.Process(target=_app, args=(str(jobs.root),))
-    app.start()
-    wait(lambda: jobs.all() and jobs.all()[0].run.events("epoch"))
-    os.killpg(app.pid, signal.SIGKILL)
-    app.join()
-    job = jobs.all()[0]
-    seen = len(job.run.events("epoch"))
-    started(jobs, job, seen + 2)
-    assert state(jobs, job) == "running"
-
-
-def _app(root: str) -> None:
-    os.setpgid(0, 0)
-    Jobs(root).submit(tiny(10_000))
-    time.sleep(TIMEOUT)
-
-
-@pytest.mark.slow
 def test_what_cannot_be_trained_says_so_and_makes_way(jobs: Jobs, tmp_path: Path) -> None:
     bad, good = jobs.submit(tiny(source=str(tmp_path / "missing.csv"))), jobs.submit(tiny(), "good")
     wait(lambda: state(jobs, good) == "finished")
@@ -146,18 +124,8 @@ def test_what_cannot_be_trained_says_so_and_makes_way(jobs: Jobs, tmp_path: Path
 @pytest.fixture
 def idle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Jobs:
     """A list that starts nothing."""
-    monkeypatch.setattr(Jobs, "_spawn", lambda self: None)
+    monkeypatch.setattr(Jobs, "_spawn", lambda self, job: None)
     return Jobs(tmp_path)
-
-
-def test_pumping_twice_starts_one_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: list[int] = []
-    monkeypatch.setattr(Jobs, "_spawn", lambda self: calls.append(1))
-    jobs = Jobs(tmp_path)
-    jobs.submit(tiny())
-    jobs.pump()
-    Jobs(tmp_path).pump()
-    assert calls == [1]
 
 
 def test_names_are_free_and_plain(idle: Jobs) -> None:
@@ -168,45 +136,6 @@ def test_names_are_free_and_plain(idle: Jobs) -> None:
             idle.submit(tiny(), bad)
     with pytest.raises(InputError, match="already"):
         idle.submit(tiny(), "elastic-planted")
-
-
-def test_a_queued_job_can_be_taken_back(idle: Jobs) -> None:
-    job = idle.submit(tiny())
-    idle.stop(job.id)
-    assert idle.all() == []
-    with pytest.raises(InputError, match="any more"):
-        idle.get(job.id)
-
-
-def test_ids_from_outside_are_never_paths(idle: Jobs, tmp_path: Path) -> None:
-    (tmp_path / "precious").mkdir()
-    idle.submit(tiny())
-    for bad in ("../precious", "", ".", "slot.lock"):
-        with pytest.raises(InputError):
-            idle.discard(bad)
-    assert (tmp_path / "precious").is_dir()
-
-
-def test_half_a_job_folder_does_not_stop_the_list(idle: Jobs) -> None:
-    good = idle.submit(tiny())
-    for name, text in (("20200101-000000-000000", ""), ("20200101-000000-000001", "{"), ("20200101-000000-000002", '{"run": 1}')):
-        (idle.folder / name).mkdir()
-        (idle.folder / name / "job.json").write_text(text)
-    (good.path / "progress.json").write_text('{"event": "st')
-    assert [job.id for job in idle.all()] == [good.id]
-    assert idle.all()[0].progress == {}
-
-
-def test_a_slot_that_nobody_holds_is_free_whatever_its_note_says(idle: Jobs) -> None:
-    job = idle.submit(tiny())
-    (job.path / "begun.json").write_text(json.dumps({"pid": os.getpid(), "time": 0}))  # a recycled process id
-    (idle.folder / "slot.json").write_text(json.dumps({"job": job.id, "pid": os.getpid()}))
-    assert idle.get(job.id).state == "interrupted"
-    with Slot(idle.folder / "slot.lock"):
-        assert idle.get(job.id).state == "not responding"  # held, but without a beat
-        (job.path / "beat").touch()
-        assert idle.get(job.id).state == "running"
-    assert idle.get(job.id).state == "interrupted"
 
 
 # --- presets, estimates, tables ---------------------------------------------------------------------------------------

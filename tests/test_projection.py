@@ -1,10 +1,6 @@
-"""Layouts, their store, their trust and the background process that computes them."""
+"""Layouts, their store and their trust."""
 
-import json
-import os
 import shutil
-import signal
-import time
 from pathlib import Path
 
 import numpy as np
@@ -17,10 +13,9 @@ from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.models import Recommender
 from elastic_core.runs import Run
+from elastic_core.services.map import compute, trust
 from elastic_core.services.map import layouts as p
 from elastic_core.services.map import picture as m
-from elastic_core.services.map import trust, worker
-from elastic_core.services.map.jobs import Maps
 from elastic_core.services.map.layouts import Settings, Store
 
 Tiny = tuple[Recommender, Dataset, Run]
@@ -172,93 +167,16 @@ def test_files_of_sets_come_back_and_others_are_one_sentence() -> None:
             m.from_file(bad, 4)
 
 
-def waited(maps: Maps, states: tuple[str, ...], seconds: float = 60) -> str:
-    end = time.monotonic() + seconds
-    while (state := maps.now().state) not in states and time.monotonic() < end:
-        time.sleep(0.1)
-    return state
-
-
-@pytest.fixture
-def root(tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with the tiny run, and a layout process that imports no umap and takes its time."""
-    shutil.copytree(tiny[2].path, tmp_path / "runs" / "tiny")
-    fake = tmp_path / "fake" / "umap.py"
-    fake.parent.mkdir()
-    fake.write_text(
-        "import time\nclass UMAP:\n    def __init__(self, **k): self.k = k\n"
-        "    def fit_transform(self, x):\n        time.sleep(0.3)\n        return x[:, :2] + self.k['random_state']\n"
-    )
-    monkeypatch.setenv("PYTHONPATH", str(fake.parent))
-    return tmp_path / "runs"
-
-
-@pytest.mark.slow
-def test_a_map_is_computed_once_cancelled_and_survives_a_kill(root: Path) -> None:
-    maps, run, experts = Maps(root), Run(root / "tiny"), np.arange(64)
-    values = worker.values_of(run)
-    assert maps.now().state == "none"
-    maps.submit(run, Settings(), experts)
-    with pytest.raises(InputError, match="already"):
-        maps.submit(run, Settings(5, 0.5), experts)
-    assert waited(maps, ("running",)) == "running"
-    while maps.now().done < 1:
-        time.sleep(0.05)
-    maps.cancel()
-    assert waited(maps, ("cancelled",)) == "cancelled"
-    store = p.read_store(run, values)
-    assert store is not None and len(store.layouts) >= 1, "what was done is kept"
-    deadline = time.monotonic() + 5
-    while maps.slot.held and time.monotonic() < deadline:
-        time.sleep(0.05)
-
-    maps.submit(run, Settings(), experts)
-    waited(maps, ("running",))
-    pid = _holder(maps)
-    os.kill(pid, signal.SIGKILL)
-    assert waited(maps, ("interrupted", "finished")) == "interrupted"
-
-    maps.submit(run, Settings(), experts)
-    assert waited(maps, ("finished", "failed")) == "finished", (maps.folder / "log.txt").read_text()
-    store = p.read_store(run, values)
-    assert store is not None and store.has(Settings()) and store.about["metric"] == "cosine"
-
-
-def _holder(maps: Maps) -> int:
-    """The process that works on this folder."""
-    for entry in Path("/proc").glob("[0-9]*/cmdline"):
-        words = entry.read_bytes().split(b"\0")
-        if b"elastic_core.services.map.worker" in words and str(maps.root).encode() in words:
-            return int(entry.parent.name)
-    raise AssertionError("no process")
-
-
-def test_a_stale_beat_is_an_interruption_and_a_strange_request_a_failure(root: Path) -> None:
-    maps = Maps(root)
-    assert maps.slot.take()
-    maps.folder.joinpath("request.json").write_text(
-        json.dumps({"run": "gone", "neighbours": 15, "distance": 0.1, "aligned": False, "experts": [0], "time": 1.0})
-    )
-    beat = maps.folder / "beat"
-    beat.touch()
-    assert maps.now().state == "running"
-    os.utime(beat, (1, 1))
-    assert maps.now().state == "interrupted"
-    maps.slot.free()
-    worker.work(root)
-    assert (maps.now().state, maps.now().reason) == ("failed", "the run of this map is not there any more")
-
-
 @pytest.mark.slow
 def test_real_umap_is_seeded_and_better_than_noise(tiny: Tiny, tmp_path: Path) -> None:
     run = Run(shutil.copytree(tiny[2].path, tmp_path / "tiny"))
-    store = worker.compute(run, [Settings(5, 0.1)], None, True, lambda done, of, phase: None)
+    store = compute.compute(run, [Settings(5, 0.1)], None, True, lambda done, of, phase: None)
     assert store.epochs.tolist() == [1, 2] and store.aligned.shape == (2, 64, 2)
     moved = np.linalg.norm(store.aligned[1] - store.aligned[0], axis=1).mean()
     assert moved < np.linalg.norm(store.aligned[1] - store.aligned[0][::-1], axis=1).mean() / 2, "experts stay near themselves"
-    again = worker.lay_out(worker.values_of(run), Settings(5, 0.1), 1)
+    again = compute.lay_out(compute.values_of(run), Settings(5, 0.1), 1)
     kept = store.layouts[Settings(5, 0.1).key(1)]
     assert np.array_equal(again, kept), "the same seed, the same map"
-    found = trust.panel(worker.values_of(run), p.read_store(run, worker.values_of(run)), Settings(5, 0.1), np.arange(64))
+    found = trust.panel(compute.values_of(run), p.read_store(run, compute.values_of(run)), Settings(5, 0.1), np.arange(64))
     assert found["map"].tolist() == ["PCA", "PCA", "UMAP", "UMAP", "UMAP", "UMAP"]
     assert found.loc[found["map"] == "UMAP", "trust"].min() > 0.6

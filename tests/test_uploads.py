@@ -193,7 +193,7 @@ def test_the_same_rows_are_kept_once(tmp_path: Path) -> None:
 
 def test_runs_and_trainings_on_data_are_seen_whatever_their_k_core(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same rows kept again with another k-core are the same file; so is a run's relative path."""
-    monkeypatch.setattr(Jobs, "_spawn", lambda self: None)
+    monkeypatch.setattr(Jobs, "_spawn", lambda self, job: None)
     shelf, config = Shelf(tmp_path / "uploads"), recipes.toy()
     before = shelf.keep(outcome())
     run = Run(tmp_path / "local-on-it")

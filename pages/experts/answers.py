@@ -15,14 +15,16 @@ from elastic_core.models import Recommender
 from elastic_core.runs import Run
 from elastic_core.services.experts import ablation, items, knobs, overview, people, relations, steering
 from elastic_core.services.experts.items import Pushes
+from elastic_core.services.experts.jobs import Passes
 from elastic_core.services.experts.overview import Survey
 from elastic_core.services.experts.people import Examples
 from elastic_core.services.experts.steering import Steered, Turn
 from elastic_core.services.person.recommend import reading
+from pages.frame import shell
 from pages.kit import cache
 from pages.kit.kept import kept
 
-KEPT, COSTS = 8, 256
+COSTS = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,10 +191,9 @@ def _steered(key: tuple[str, ...], user: int, turn: Turn, _of: Subject) -> Steer
 
 @dataclass
 class _Shelf:
-    """Effects of all experts by run, and costs of turns. No cached functions, because computing them reports its progress."""
+    """Costs of turns. No cached function, because computing them reports its progress."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
-    ready: dict[tuple[str, ...], pd.DataFrame] = field(default_factory=dict)
     costs: dict[tuple[tuple[str, ...], Turn], pd.DataFrame] = field(default_factory=dict)
 
 
@@ -203,19 +204,7 @@ def _shelf() -> _Shelf:
 
 def all_effects(of: Subject) -> pd.DataFrame | None:
     """The effect of removing each expert, if somebody has had it computed."""
-    return _shelf().ready.get(of.key)
-
-
-def compute_all_effects(of: Subject, tell: Callable[[float], None]) -> None:
-    """Takes several passes over everybody; two visitors at once compute once."""
-    shelf = _shelf()
-    with shelf.lock:
-        if of.key in shelf.ready:
-            return
-        found = ablation.everyone(of.model, of.data, of.survey.traffic, of.split, tell)
-        while len(shelf.ready) >= KEPT:
-            shelf.ready.pop(next(iter(shelf.ready)))
-        shelf.ready[of.key] = found
+    return Passes(shell.RUNS).effects(of.run, of.data.hash, of.split)
 
 
 def known_cost(of: Subject, turn: Turn) -> pd.DataFrame | None:

@@ -4,11 +4,12 @@ import pandas as pd
 import streamlit as st
 
 from elastic_core.services.experts import ablation
+from elastic_core.services.experts.jobs import Passes
 from pages.experts import answers
 from pages.experts import words as expert_words
 from pages.experts.answers import Subject
 from pages.frame import shell
-from pages.kit import view
+from pages.kit import view, waiting
 from pages.kit.control import one_of
 
 KEY, ROWS, SHOW = "exp_table", "exp_rows", "exp_show"
@@ -87,12 +88,9 @@ def _below(of: Subject, effects: pd.DataFrame | None) -> None:
         )
     st.caption(words)
     if effects is None and of.survey.traffic.experts.shape[1] > 1:
-        help = "Adds a column with the change of NDCG@10. A few passes over everybody; kept for all visitors."
-        if st.button("Remove every expert in turn and measure", icon=":material/science:", key="exp_all", help=help):
-            bar = st.progress(0.0)
-            answers.compute_all_effects(of, lambda share: _tell(bar, share))
-            st.rerun()
-
-
-def _tell(bar: "st.delta_generator.DeltaGenerator", share: float) -> None:
-    bar.progress(share, text=f"Removing every expert from its people: {share:.0%}")
+        passes, asked = Passes(shell.RUNS), (of.run, of.data.hash, of.split)
+        waiting.offer(
+            passes, passes.latest(**passes.about(*asked)), asked, "exp_all",
+            "What each expert does for its people is not measured yet.", "Remove every expert in turn and measure",
+            "Adds a column with the change of NDCG@10. Passes over everybody, in the background; kept for all visitors.",
+        )  # fmt: skip

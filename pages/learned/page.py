@@ -3,11 +3,11 @@
 import pandas as pd
 import streamlit as st
 
-from elastic_core.errors import InputError
 from elastic_core.services.learned import meaning, verdicts
+from elastic_core.services.learned.jobs import Questions
 from elastic_core.services.learned.verdicts import Finding, Verdict
 from pages.frame import shell
-from pages.kit import judged, view
+from pages.kit import judged, view, waiting
 from pages.learned import answers, words
 
 COLOURS = {"yes": "green", "in part": "green", "it depends": "orange", "no": "red", "not known": "gray"}
@@ -50,24 +50,15 @@ def lead(screen: str, first: Finding | None) -> None:
 
 
 def measure() -> None:
-    """What the experts of the chosen run stand for; a few seconds."""
+    """What the experts of the chosen run stand for: asked in the background, kept for everybody."""
     if now is None or not now.model.retrieves or now.run.name in rows:
         return
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.caption(f"The memory of {shell.plain(now.run.name)} has not been asked yet.", width="stretch")
-        asked = not shell.off("measurement") and st.button("Measure it now", icon=":material/science:", key="lrn_measure",
-                                                           help="Two to thirty seconds; kept for everybody.")  # fmt: skip
-    if asked:
-        bar = st.progress(0.0)
-        try:
-            found = meaning.measure(
-                now.run, now.model, now.dataset, lambda share: bar.progress(share, text=f"Asking the memory: {share:.0%}")
-            )
-            meaning.keep(shell.RUNS, found)
-        except InputError as problem:
-            st.error(f"{shell.plain(str(problem)).capitalize()}.")
-            return
-        st.rerun()
+    asked = Questions(shell.RUNS)
+    waiting.offer(
+        asked, asked.latest(**asked.about(now.run)), (now.run,), "lrn_measure",
+        f"The memory of {shell.plain(now.run.name)} has not been asked yet.", "Measure it now",
+        "In the background, ten seconds to a minute; kept for everybody. You may leave the page.",
+    )  # fmt: skip
 
 
 now = st.session_state.get(shell.CONTEXT)  # none where no run opens: kept ranks can be read all the same

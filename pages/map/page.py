@@ -205,7 +205,7 @@ found = answers.region(now.run, now.model, drawn.laid, st.session_state["map_col
 st.markdown(words.regions(st.session_state["map_colour"], whole, found, projection_trust.neighbours(min(len(drawn.laid), 1_500))))
 trust()
 view.foot(
-    "python -m elastic_core.services.map.worker checkpoints",
+    "python -m elastic_core.services.map.compute checkpoints",
     *("--run", now.run.name, "--neighbours", settings().neighbours, "--distance", f"{settings().distance:g}"),
     **{name: st.session_state[name] for name in ("map_layout", "map_colour", "map_set")},
     expert=focus,

@@ -6,11 +6,12 @@ from elastic_core.errors import InputError
 from elastic_core.services import public
 from elastic_core.services.speed import jobs
 from elastic_core.services.speed.jobs import Measurement, Measurements, Plan
+from elastic_core.services.speed.plan import contestants
 from pages.frame import shell
+from pages.kit import waiting
 from pages.kit.control import bound, number
 
 EVERY = 2.0  # seconds; each redraw takes time from what is measured
-PROBLEM = "spd_problem"
 
 
 def plan() -> Plan | None:
@@ -19,7 +20,7 @@ def plan() -> Plan | None:
     lengths = bound(
         st.pills, "History lengths", jobs.LENGTHS, default=list(usual.lengths), selection_mode="multi", key="spd_lengths"
     )
-    systems = bound(st.multiselect, "Systems", jobs.contestants(), default=list(usual.systems), key="spd_systems")
+    systems = bound(st.multiselect, "Systems", contestants(), default=list(usual.systems), key="spd_systems")
     with st.container(horizontal=True):
         batch = bound(st.selectbox, "Histories at a time", (1, 8, 32, 128), index=1, key="spd_batch", width=150)
         threads = number("Threads", 1, jobs.cores(), usual.threads, key="spd_threads", width=130)
@@ -27,33 +28,23 @@ def plan() -> Plan | None:
         k = bound(st.selectbox, "k", (2, 4, 8, 16, 32), index=2, key="spd_k", width=110)
         side = bound(st.selectbox, "√K", (8, 16, 32, 64, 128), index=1, key="spd_side", width=110)
     try:
-        asked = Plan(
-            lengths=tuple(sorted(lengths)),
-            systems=tuple(systems),
-            histories=batch,
-            threads=int(threads),
-            repeats=int(repeats),
-            k=k,
-            side=side,
-        )
+        made = Plan(
+            lengths=tuple(sorted(lengths)), systems=tuple(systems), histories=batch, threads=int(threads), repeats=int(repeats),
+            k=k, side=side,
+        )  # fmt: skip
     except InputError as error:
         st.warning(f"{shell.plain(str(error)).capitalize()}.")
         return None
-    if asked.left_out():
-        many = ", ".join(f"{n:,}" for n in asked.left_out())
+    if made.left_out():
+        many = ", ".join(f"{n:,}" for n in made.left_out())
         st.caption(f"SASRec (eager) is left out at N = {many}: its score matrices would not fit comfortably into memory.")
-    return asked
+    return made
 
 
 def act(what: str, *arguments: object) -> None:
-    """A button's callback: start or cancel; a refusal is shown as its sentence."""
-    try:
-        getattr(Measurements(shell.RUNS), what)(*arguments)
-        st.session_state.pop(PROBLEM, None)
-        if what == "start":
-            st.session_state["spd_source"] = jobs.MEASURED
-    except InputError as error:
-        st.session_state[PROBLEM] = str(error)
+    """A button's callback: submit or stop."""
+    if waiting.act(Measurements(shell.RUNS), what, *arguments) and what == "submit":
+        st.session_state["spd_source"] = jobs.MEASURED
 
 
 def panel() -> Measurement | None:
@@ -62,17 +53,17 @@ def panel() -> Measurement | None:
     found, shown = all_of_them.latest(), all_of_them.shown()
     active = found is not None and found.active
     with st.expander("Measure on this machine", icon=":material/timer:", expanded=active, key="spd_panel"):
-        asked = plan()
+        wanted = plan()
         held = shell.off("measurement")
         st.button(
-            "Start measuring", type="primary", key="spd_start", icon=":material/play_arrow:", on_click=act, args=("start", asked),
-            disabled=asked is None or active or held, help="Runs in a process of its own; you may reload or leave the page.",
+            "Start measuring", type="primary", key="spd_start", icon=":material/play_arrow:", on_click=act,
+            args=("submit", wanted), disabled=wanted is None or active or held,
+            help="Runs in a process of its own; you may reload or leave the page.",
         )  # fmt: skip
         st.caption(
             "About one to three minutes with these defaults. Leave the machine alone meanwhile, or the numbers are of both."
         )
-    if st.session_state.get(PROBLEM):
-        st.error(f"{shell.plain(st.session_state[PROBLEM]).capitalize()}.")
+    waiting.refused(all_of_them)
     state, share = (found.state, found.share) if found else ("", 0.0)
     st.fragment(_progress, run_every=EVERY if active else None, key="spd_live")(state, share)
     if found and shown and shown.id != found.id:
@@ -82,21 +73,24 @@ def panel() -> Measurement | None:
 
 def _progress(drawn: str, share: float) -> None:
     """The bar while it runs; the whole page again when there is something new to draw."""
-    found = Measurements(shell.RUNS).latest()
+    all_of_them = Measurements(shell.RUNS)
+    problem, found = waiting.pump(all_of_them), all_of_them.latest()
+    if (found.state if found else "") != drawn or (found and found.active and found.share != share):
+        st.rerun(scope="app")
+    if problem:
+        st.error(f"No measurement can begin now: {shell.plain(problem)}.")
     if found is None:
         return
-    if found.state != drawn or (found.active and found.share != share):
-        st.rerun(scope="app")
     if found.active:
         with st.container(border=True, key="spd_running"):
-            st.progress(found.share, text=f"Measuring: {shell.plain(found.text)}")
+            st.progress(found.share, text=f"Measuring: {waiting.stage(all_of_them, found)}")
             if found.state == "not responding":
-                st.warning("The process is there but has been silent for half a minute. The machine may be asleep or very busy.")
-            st.button("Cancel", key="spd_cancel", icon=":material/stop_circle:", on_click=act, args=("cancel", found.id),
-                      disabled=public.on(), help="Ends at once; what is measured so far stays.")  # fmt: skip
+                st.warning("The process is there but has been silent for a minute. The machine may be asleep or very busy.")
+            st.button("Cancel", key="spd_cancel", icon=":material/stop_circle:", on_click=act, args=("stop", found.id),
+                      disabled=public.on() or found.stopping, help="Ends at once; what is measured so far stays.")  # fmt: skip
     elif found.state == "failed":
         st.error(f"The last measurement failed: {shell.plain(found.reason)}")
         with st.expander("What it said"):
-            st.code(found.log() or "nothing", language=None)
-    elif found.state in ("interrupted", "cancelled"):
-        st.caption(f"The last measurement was {found.state}.")
+            st.code(found.log or "nothing", language=None)
+    elif found.state in ("interrupted", "stopped"):
+        st.caption(f"The last measurement was {'cancelled' if found.state == 'stopped' else found.state}.")

@@ -9,7 +9,7 @@ from elastic_core.config import RunConfig
 from elastic_core.errors import InputError
 from elastic_core.runs import Run
 from elastic_core.services import public
-from elastic_core.services.background.watching import about
+from elastic_core.services.background.durations import about
 from elastic_core.services.data.cards import at_hand_choices
 from elastic_core.services.data.shelf import Shelf
 from elastic_core.services.train import presets, run_table

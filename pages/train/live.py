@@ -2,32 +2,30 @@
 
 import streamlit as st
 
-from elastic_core.errors import InputError
 from elastic_core.services import public
-from elastic_core.services.background.watching import watch
 from elastic_core.services.train import run_table
-from elastic_core.services.train.jobs import ACTIVE, Job, Jobs
+from elastic_core.services.train.jobs import Job, Jobs
+from elastic_core.services.train.watching import watch
 from pages.frame import shell
-from pages.kit import plot, unreadable
+from pages.kit import plot, unreadable, waiting
 from pages.train import charts
 
 EVERY = 3.0  # seconds; a redraw must be done well before the next, on a machine that is busy training
-PROBLEM = "train_problem"
 
 
 def live() -> None:
     """Draws the jobs, again every few seconds while one is active; the whole page once when one changes its state."""
     jobs = Jobs(shell.RUNS)
-    _pump(jobs)
-    drawn = _states(jobs)
-    active = any(state in ACTIVE for state in drawn.values())
+    waiting.pump(jobs)
+    listed = jobs.all()
+    drawn, active = {job.id: job.state for job in listed}, any(job.active for job in listed)
     st.fragment(_draw, run_every=EVERY if active else None, key="train_live")(drawn)
 
 
 def line() -> None:
     """For who opens the page: that something goes on, or is done, further down, below the button that starts it."""
     jobs = Jobs(shell.RUNS)
-    active = [job for job in jobs.all() if job.state in ACTIVE]
+    active = [job for job in jobs.all() if job.active]
     done = jobs.ended()
     if active:
         more = f", {len(active) - 1} more waiting" if len(active) > 1 else ""
@@ -44,11 +42,7 @@ def heading() -> None:
 
 def act(what: str, *arguments: object) -> None:
     """A button's callback: submit, stop, resume or discard; a refusal is shown as its sentence."""
-    try:
-        getattr(Jobs(shell.RUNS), what)(*arguments)
-        st.session_state.pop(PROBLEM, None)
-    except InputError as error:
-        st.session_state[PROBLEM] = str(error)
+    waiting.act(Jobs(shell.RUNS), what, *arguments)
 
 
 def curves(job: Job) -> None:
@@ -61,29 +55,15 @@ def curves(job: Job) -> None:
         st.dataframe(frame, hide_index=True, alt="Learning curves as numbers, one row an epoch")
 
 
-def _pump(jobs: Jobs) -> str:
-    """Lets the queue go on; why it cannot, if it cannot."""
-    try:
-        jobs.pump()
-    except InputError as error:
-        return str(error)
-    return ""
-
-
-def _states(jobs: Jobs) -> dict[str, str]:
-    return {job.id: job.state for job in jobs.all()}
-
-
 def _draw(drawn: dict[str, str]) -> None:
     jobs = Jobs(shell.RUNS)
-    refused = _pump(jobs)
+    problem = waiting.pump(jobs)
     listed = jobs.all()
     if {job.id: job.state for job in listed} != drawn:
         st.rerun(scope="app")
-    if refused:
-        st.error(f"No training can begin now: {shell.plain(refused)}.")
-    if st.session_state.get(PROBLEM):
-        st.error(f"{shell.plain(st.session_state[PROBLEM])}.")
+    if problem:
+        st.error(f"No training can begin now: {shell.plain(problem)}.")
+    waiting.refused(jobs)
     unreadable.lines(jobs.unreadable(), "no training", "train_odd", lambda name: act("discard", name))
     for job in listed:
         if job.state in ("running", "not responding"):

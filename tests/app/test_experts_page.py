@@ -11,6 +11,9 @@ from elastic_core.data import Dataset
 from elastic_core.memory.routing import routing
 from elastic_core.models import Recommender
 from elastic_core.runs import Run
+from elastic_core.services.background.process import Hand
+from elastic_core.services.experts.jobs import Passes
+from pages.frame import shell
 
 PAGE = "experts/page.py"
 Open = Callable[..., AppTest]
@@ -92,10 +95,18 @@ def test_a_person_s_experts_are_turned_by_link_by_slider_and_back(opened: Open, 
     assert "as they are" in said(press(elsewhere, "Reset"))
 
 
-def test_every_expert_measured_on_demand(opened: Open, load: np.ndarray) -> None:
+def test_every_expert_measured_on_demand(opened: Open, load: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
     app = opened(PAGE, run="tiny")
     assert "d_ndcg" not in frame(app, "people_genre")  # type: ignore[operator]
+    monkeypatch.setattr(Passes, "_spawn", lambda self, job: None)
     press(app, "Remove every expert in turn and measure")
+    passes = Passes(shell.RUNS)
+    (job,) = passes.all()
+    assert "exp_all" not in [button.key for button in app.button] and "d_ndcg" not in frame(app, "people_genre")  # type: ignore[operator]
+    passes.work(job, Hand(job.path))
+    assert passes.get(job.id).text == "Removing every expert from its people" and passes.get(job.id).share > 0.5
+    (job.path / "end.json").write_text('{"state": "finished"}')
+    healthy(app.run())
     table = frame(app, "people_genre")
     assert table["d_ndcg"].notna().sum() == (load > 0).sum()  # type: ignore[index]
     assert "chance alone would give up to" in said(app)

@@ -9,7 +9,9 @@ from driving import healthy, said
 from streamlit.testing.v1 import AppTest
 
 from elastic_core.runs import Run
+from elastic_core.services.background.process import Hand
 from elastic_core.services.learned import meaning
+from elastic_core.services.learned.jobs import Questions
 
 PAGE = "learned/page.py"
 Opened = Callable[..., AppTest]
@@ -36,7 +38,17 @@ def test_the_memory_is_measured_on_demand_and_never_in_public(
     weights = meaning.fingerprint(Run(app_runs / "tiny"))
     made = meaning.Row("tiny", weights, "c", 70, 0.5, 0.1, 0.1, 0.1, 0.1, 0.0, 900, 0.8, 0.1, 0.1, 0.1, 0.1)
     monkeypatch.setattr(meaning, "measure", lambda run, model, dataset, tell: made)
+    monkeypatch.setattr(Questions, "_spawn", lambda self, job: None)
+    asked = Questions(app_runs)
     app = healthy(opened(PAGE, run="tiny").button(key="lrn_measure").click().run())
+    (job,) = asked.all()
+    other = opened(PAGE, run="tiny")  # another visitor sees the same job
+    for each in (app, other):
+        assert not [button for button in each.button if button.key == "lrn_measure"]
+        assert [button.label for button in each.button if button.key == f"lrn_measure_watch_stop_{job.id}"] == ["Cancel"]
+    assert asked.work(job, Hand(job.path)) == ""
+    (job.path / "end.json").write_text('{"state": "finished"}')
+    app = healthy(other.run())
     assert "finds 50% of the person’s experts again" in said(app) and "trained once, so not known" in said(app)
     assert not [button for button in app.button if button.key == "lrn_measure"]
     meaning.files(app_runs)[1].unlink()

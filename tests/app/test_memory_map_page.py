@@ -1,8 +1,6 @@
 """The Memory map page: maps, colours, sets and the numbers for whether to believe it. No UMAP is computed here."""
 
 import gc
-import os
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,8 +10,8 @@ from driving import healthy, press, said
 from streamlit.testing.v1 import AppTest
 
 from elastic_core.runs import Run
+from elastic_core.services.map import compute
 from elastic_core.services.map import layouts as projection
-from elastic_core.services.map import worker
 from elastic_core.services.map.jobs import Maps
 from elastic_core.services.map.layouts import SEEDS, Settings, Store
 from pages.frame import shell
@@ -25,7 +23,7 @@ Opened = Callable[..., AppTest]
 
 
 def stored(run: Run, *wanted: Settings) -> Store:
-    values = worker.values_of(run)
+    values = compute.values_of(run)
     rng = np.random.default_rng(0)
     keys = [s.key(seed, kind) for s in wanted for kind in ("umap", "null") for seed in SEEDS]
     layouts = {key: rng.normal(size=(len(values), 2)).astype(np.float32) for key in keys}
@@ -56,7 +54,7 @@ def test_every_colour_and_the_epochs_can_be_shown(opened: Opened) -> None:
 def test_umap_comes_from_the_store_and_is_offered_where_it_is_missing(
     opened: Opened, app_runs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Maps, "_spawn", lambda self: None)
+    monkeypatch.setattr(Maps, "_spawn", lambda self, job: None)
     stored(Run(app_runs / "tiny"), Settings(5, 0.5))
     app = opened(PAGE, run="tiny", map_layout="UMAP", map_near="5", map_dist="0.5")
     assert "This UMAP keeps" in said(app) and "three seeds agree" in said(app)
@@ -66,11 +64,10 @@ def test_umap_comes_from_the_store_and_is_offered_where_it_is_missing(
     healthy(app.run())
     assert "is not stored for this run yet" in said(app) and "This PCA keeps" in said(app)
     press(app, "Compute it")
-    maps = Maps(app_runs)
-    assert maps.now().state == "starting" and maps.request()[1] == Settings(5, 0.0)
+    (asked,) = Maps(app_runs).all()
+    assert asked.state == "queued" and asked.asked.settings == Settings(5, 0.0) and "PCA is shown until it is there" in said(app)
     press(app, "Cancel")
-    assert (maps.folder / "cancel").exists()
-    os.utime(maps.folder / "cancel", (time.time(), time.time()))
+    assert Maps(app_runs).all() == [] and "is not stored for this run yet" in said(app)
 
 
 def test_sets_come_from_the_address_are_kept_and_shown_again(opened: Opened) -> None:

@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 from elastic_core.bench.latency import Setting, measure
 from elastic_core.bench.store import write_rows
 from elastic_core.services.speed import curves
-from elastic_core.services.speed.jobs import Measurements, Plan
+from elastic_core.services.speed.jobs import Measurement, Measurements, Plan
 from pages.kit import plot
 from pages.speed import charts
 
@@ -49,32 +49,32 @@ def test_the_shipped_rows_are_said_in_words_and_the_paper_stands_apart(opened: O
 def test_the_button_starts_one_measurement_and_cancel_reaches_it(
     opened: Opened, app_runs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    started: list[tuple[Path, int]] = []
-    monkeypatch.setattr(Measurements, "_spawn", lambda self, path, threads: started.append((path, threads)))
+    started: list[Measurement] = []
+    monkeypatch.setattr(Measurements, "_spawn", lambda self, job: started.append(job))
     app = opened(PAGE, spd_k="4", spd_repeats="5")
     app = press(app, "Start measuring")
     (found,) = Measurements(app_runs).all()
-    assert len(started) == 1 and found.plan.k == 4 and found.plan.repeats == 5 and found.state == "starting"
+    assert len(started) == 1 and found.plan.k == 4 and found.plan.repeats == 5 and found.state == "queued"
     assert app.button(key="spd_start").disabled and app.segmented_control(key="spd_source").value == curves.MEASURED
     press(app, "Cancel")
-    assert (found.path / "cancel").exists()
+    assert Measurements(app_runs).all() == [] and not app.button(key="spd_start").disabled
     assert Measurements(app_runs / "other").latest() is None
 
 
 def test_a_measurement_that_failed_hides_no_answer_and_one_that_was_cut_says_so(
     opened: Opened, app_runs: Path, rows: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Measurements, "_spawn", lambda self, path, threads: None)
+    monkeypatch.setattr(Measurements, "_spawn", lambda self, job: None)
     all_of_them, words = Measurements(app_runs), ""
-    for state in ("cancelled", "finished", "failed"):
-        path = all_of_them.start(Plan(lengths=(8, 16, 32, 64))).path
+    for state in ("stopped", "finished", "failed"):
+        path = all_of_them.submit(Plan(lengths=(8, 16, 32, 64))).path
         (path / "end.json").write_text(json.dumps({"state": state, "reason": "it broke"}))
         if state != "failed":
             shutil.copy(app_runs / "benchmarks" / "latency.csv", path / "latency.csv")
         found = all_of_them.shown()
-        assert found is not None and found.state == ("cancelled" if state == "cancelled" else "finished")
+        assert found is not None and found.state == ("stopped" if state == "stopped" else "finished")
         words = said(opened(PAGE, spd_source=curves.MEASURED))
-        assert ("cancelled: 3 of 4 lengths" in words) == (state == "cancelled")
+        assert ("cancelled: 3 of 4 lengths" in words) == (state == "stopped")
     assert "it broke" in words and "stands the one before it, which finished" in words and "is faster at N" in words
 
 

@@ -38,7 +38,7 @@ def root(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
     """A checkpoints folder of its own, whose queue starts no process."""
     shutil.copytree(trained, tmp_path / "checkpoints")
     monkeypatch.setattr(shell, "RUNS", tmp_path / "checkpoints")
-    monkeypatch.setattr(Jobs, "_spawn", lambda self: None)
+    monkeypatch.setattr(Jobs, "_spawn", lambda self, job: None)
     yield tmp_path / "checkpoints"
 
 

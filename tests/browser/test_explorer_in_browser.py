@@ -70,11 +70,22 @@ def test_speed_calculated_and_a_measurement_cancelled(visit: Any) -> None:
     visit.page.get_by_text("Measure on this machine").click()
     visit.press("Start measuring")
     running = visit.page.locator(".st-key-spd_running")
-    expect(running).to_contain_text("Measuring:")
+    expect(running).to_contain_text("Measuring: All systems read")  # one that only waits vanishes without a word
     running.get_by_role("button", name="Cancel").click()
     visit.says("The last measurement was cancelled")
     expect(running).to_have_count(0)
     expect(visit.page.get_by_role("button", name="Start measuring")).to_be_enabled()
+
+
+@pytest.mark.opens(f"/experts?{PLANTED}")
+def test_a_pass_over_everybody_goes_on_whatever_is_clicked_and_shows_what_it_found(visit: Any) -> None:
+    visit.press("Remove every expert in turn and measure")
+    visit.says("Removing every expert from its people")
+    before = visit.main.get_by_role("heading", level=1).inner_text()
+    visit.press("Next")
+    expect(visit.main.get_by_role("heading", level=1)).not_to_have_text(before)
+    visit.says("chance alone would give up to")
+    expect(visit.page.get_by_role("button", name="Cancel")).to_have_count(0)
 
 
 @pytest.mark.opens(f"/product-keys?{PLANTED}&user=7")

@@ -18,11 +18,10 @@ from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
 from elastic_core.runs import EVENTS, Run
 from elastic_core.services.background import process
+from elastic_core.services.background.process import ID
+from elastic_core.services.background.queue import STARTING
 from elastic_core.services.background.slot import Slot
-from elastic_core.services.map.jobs import STARTING as DRAWING
-from elastic_core.services.map.jobs import Maps
-from elastic_core.services.map.layouts import Settings
-from elastic_core.services.train.jobs import ID, STARTING, Jobs
+from elastic_core.services.train.jobs import Jobs
 from elastic_core.training.loop import train
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -144,7 +143,7 @@ def test_what_is_printed_to_a_full_disk_is_one_sentence() -> None:
 def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Jobs:
     """A list whose processes are only counted."""
     spawned: list[float] = []
-    monkeypatch.setattr(Jobs, "_spawn", lambda self: spawned.append(time.time()))
+    monkeypatch.setattr(Jobs, "_spawn", lambda self, job: spawned.append(time.time()))
     monkeypatch.setattr(Jobs, "spawned", spawned, raising=False)
     return Jobs(tmp_path)
 
@@ -232,20 +231,6 @@ def test_jobs_stay_in_the_order_they_were_asked_for_when_the_clock_is_set_back(
     assert all(ID.fullmatch(name) for name in names)
 
 
-def test_a_map_that_was_asked_for_in_the_future_does_not_block_the_next(
-    tiny_runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Maps, "_spawn", lambda self: None)
-    root = Path(shutil.copytree(tiny_runs, tmp_path / "runs"))
-    maps, run = Maps(root), Run(root / "tiny")
-    maps.submit(run, Settings(), [1, 2, 3])  # type: ignore[arg-type]
-    assert maps.now().state == "starting"
-    plain = json.loads((maps.folder / "request.json").read_text())
-    for when in (time.time() + 3_600, time.time() - DRAWING - 1):
-        (maps.folder / "request.json").write_text(json.dumps({**plain, "time": when}))
-        assert maps.now().state == "interrupted" and maps.now().seconds >= 0
-
-
 @pytest.mark.parametrize("level", [0, 100, 400])
 def test_a_queue_on_a_full_disk_says_so_and_keeps_its_jobs(jobs: Jobs, left: Callable[[int | None], None], level: int) -> None:
     job = jobs.submit(CONFIG)
@@ -265,18 +250,18 @@ def test_a_worker_whose_disk_is_full_leaves_the_job_in_the_queue_and_starts_no_n
     code = (
         "import resource, sys\n"
         "from pathlib import Path\n"
-        "from elastic_core.services.train import worker\n"
+        "from elastic_core.services.background import worker\n"
         "from elastic_core.services.train.jobs import Jobs\n"
-        "Jobs._spawn = lambda self: Path(sys.argv[1], 'spawned').touch()\n"
+        "Jobs._spawn = lambda self, job: Path(sys.argv[1], 'spawned').touch()\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (20, resource.RLIM_INFINITY))\n"
-        "worker.work(Path(sys.argv[1]))\n"
+        "worker.work(Path(sys.argv[1]), 'train', sys.argv[2])\n"
     )
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Jobs, "_spawn", lambda self: None)
+        patched.setattr(Jobs, "_spawn", lambda self, job: None)
         jobs = Jobs(tmp_path)
         job = jobs.submit(CONFIG)
         done = subprocess.run(
-            [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, timeout=100, check=False,
+            [sys.executable, "-c", code, str(tmp_path), job.id], capture_output=True, text=True, timeout=100, check=False,
             env={**os.environ, "PYTHONPATH": str(ROOT)},
         )  # fmt: skip
         assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr
@@ -289,20 +274,21 @@ def test_a_training_in_the_background_says_that_the_disk_is_full(tmp_path: Path)
     code = (
         "import resource, sys\n"
         "from pathlib import Path\n"
-        "from elastic_core.services.train import worker\n"
-        "train = worker.train\n"
+        "from elastic_core.services.background import worker\n"
+        "from elastic_core.services.train import jobs\n"
+        "train = jobs.train\n"
         "def full(*given, **more):\n"
         "    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))\n"
         "    train(*given, **more)\n"
-        "worker.train = full\n"
-        "worker.work(Path(sys.argv[1]))\n"
+        "jobs.train = full\n"
+        "worker.work(Path(sys.argv[1]), 'train', sys.argv[2])\n"
     )
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Jobs, "_spawn", lambda self: None)
+        patched.setattr(Jobs, "_spawn", lambda self, job: None)
         jobs = Jobs(tmp_path)
         job = jobs.submit(CONFIG)
         subprocess.run(
-            [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, timeout=100, check=False,
+            [sys.executable, "-c", code, str(tmp_path), job.id], capture_output=True, text=True, timeout=100, check=False,
             env={**os.environ, "PYTHONPATH": str(ROOT)},
         )  # fmt: skip
         found = jobs.get(job.id)

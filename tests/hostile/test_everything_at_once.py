@@ -33,7 +33,7 @@ def checkout(tiny_runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         folder = Path(shutil.copytree(tiny_runs / "tiny", root / f"odd-{number:03}"))
         odd.tamper(folder)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Jobs, "_spawn", lambda self: None)
+        patched.setattr(Jobs, "_spawn", lambda self, job: None)
         jobs = Jobs(root)
         good = jobs.submit(recipes.toy(), "good").path
     for number, odd in enumerate(JOBS):
@@ -61,7 +61,7 @@ def checkout(tiny_runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def visit(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., AppTest]:
     monkeypatch.setattr(shell, "RUNS", checkout)
-    monkeypatch.setattr(Jobs, "_spawn", lambda self: None)
+    monkeypatch.setattr(Jobs, "_spawn", lambda self, job: None)
 
     def page(name: str, **address: str) -> AppTest:
         app = AppTest.from_file(str(ROOT / "pages" / "navigation.py"), default_timeout=120)

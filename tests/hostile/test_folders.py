@@ -15,7 +15,6 @@ from elastic_core import recipes
 from elastic_core.data import load
 from elastic_core.errors import InputError
 from elastic_core.runs import Run, list_runs, unreadable_runs
-from elastic_core.services.background.watching import watch
 from elastic_core.services.data.rows import check
 from elastic_core.services.data.shelf import Shelf, folded, opened
 from elastic_core.services.experts import relations
@@ -23,6 +22,7 @@ from elastic_core.services.map import layouts
 from elastic_core.services.traffic import over_time
 from elastic_core.services.train import run_table
 from elastic_core.services.train.jobs import Jobs
+from elastic_core.services.train.watching import watch
 
 GOOD = "user,item,time\n" + "".join(f"u{u},i{(i + u) % 7},{1_000_000_000 + u * 7 + i}\n" for u in range(6) for i in range(7))
 QUICK = 5.0  # seconds of processor time that a list may take at most, whatever lies in it
@@ -118,7 +118,7 @@ def test_a_name_that_no_page_could_show(runs: Path, name: bytes) -> None:
 @pytest.fixture
 def jobs(tiny_runs: Path, outside: Path, monkeypatch: pytest.MonkeyPatch) -> Jobs:
     """A list that starts nothing, with a good job between two places for odd ones, and runs beside it."""
-    monkeypatch.setattr(Jobs, "_spawn", lambda self: None)
+    monkeypatch.setattr(Jobs, "_spawn", lambda self, job: None)
     root = Path(shutil.copytree(tiny_runs, outside.parent / "runs"))
     (root / "victim").mkdir()
     jobs = Jobs(root)

@@ -18,15 +18,18 @@ from elastic_core.errors import InputError
 from elastic_core.models import Recommender
 from elastic_core.runs import Run
 from elastic_core.services import public
+from elastic_core.services.background.queue import MOST_QUEUED, Queue
 from elastic_core.services.data.rows import check
 from elastic_core.services.data.shelf import Shelf, folded, opened
+from elastic_core.services.experts.jobs import Passes
 from elastic_core.services.journey import text
+from elastic_core.services.learned.jobs import Questions
 from elastic_core.services.map import picture
 from elastic_core.services.map.jobs import Maps
 from elastic_core.services.map.layouts import Settings
 from elastic_core.services.speed.jobs import Measurements, Plan
 from elastic_core.services.train.estimate import estimate
-from elastic_core.services.train.jobs import MOST_QUEUED, Job, Jobs
+from elastic_core.services.train.jobs import Job, Jobs
 from pages.frame import guard, shell, wake
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -43,9 +46,7 @@ def done(work: Coroutine[Any, Any, Any]) -> Any:
 def root(tiny_runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a run, a kept upload, a waiting and an interrupted training; nothing is ever really started."""
     folder = shutil.copytree(tiny_runs, tmp_path / "runs")
-    monkeypatch.setattr(Jobs, "_spawn", lambda self: (self.folder / "spawned").touch())
-    monkeypatch.setattr(Maps, "_spawn", lambda self: (self.folder / "spawned").touch())
-    monkeypatch.setattr(Measurements, "_spawn", lambda self, path, threads: (path / "spawned").touch())
+    monkeypatch.setattr(Queue, "_spawn", lambda self, job: (self.folder / "spawned").touch())
     found, guessed = opened("mine.csv", ROWS.encode())
     Shelf(folder / "uploads").keep(folded(check(found, guessed), 5), "mine")
     for name in ("waits", "broke"):
@@ -76,10 +77,12 @@ ACTS: dict[str, Callable[[Path, Any], Any]] = {
     "keep a file": lambda root, world: Shelf(root / "uploads").keep(world[1]),
     "plant": lambda root, world: Shelf(root / "uploads").plant(PlantedConfig(users=60, items=60, interests=4)),
     "delete": lambda root, world: Shelf(root / "uploads").delete(Shelf(root / "uploads").all()[0].id),
-    "measure": lambda root, world: Measurements(root).start(Plan()),
-    "cancel a measurement": lambda root, world: Measurements(root).cancel("x"),
+    "measure": lambda root, world: Measurements(root).submit(Plan()),
+    "cancel a measurement": lambda root, world: Measurements(root).stop("x"),
     "compute a map": lambda root, world: Maps(root).submit(Run(root / "tiny"), Settings(), np.arange(4)),
-    "cancel a map": lambda root, world: Maps(root).cancel(),
+    "cancel a map": lambda root, world: Maps(root).stop("x"),
+    "ask a memory": lambda root, world: Questions(root).submit(Run(root / "tiny")),
+    "remove every expert": lambda root, world: Passes(root).submit(Run(root / "tiny"), world[0].hash, "test"),
     "time a training": lambda root, world: estimate(Run(root / "tiny").config, world[0]),
     "load versions": lambda root, world: text.from_json(world[0], "{}"),
     "load sets": lambda root, world: picture.from_file(b"{}", 4),
@@ -139,6 +142,8 @@ OFF = [
     ("data/page.py", {"dat_part": "Bring your own"}, "Deleting is off here", ("dat_ask",)),
     ("data/page.py", {"dat_part": "Plant a world"}, "Bringing or keeping data of your own is off here", ("dat_plant",)),
     ("speed/page.py", {}, "Measuring on this machine is off here", ("spd_start",)),
+    ("learned/page.py", {}, "Measuring on this machine is off here", ("lrn_measure",)),
+    ("experts/page.py", {}, "Measuring on this machine is off here", ("exp_all",)),
     ("map/page.py", {"map_layout": "UMAP"}, "Measuring on this machine is off here", ("map_compute",)),
     ("journey/page.py", {}, "Bringing or keeping data of your own is off here", ("jrn_file",)),
 ]  # fmt: skip
@@ -163,7 +168,7 @@ def test_pages_say_why_and_have_no_such_control(
 @pytest.mark.parametrize("name", ["start/page.py", "keys/page.py", "experts/page.py", "traffic/page.py"])
 def test_everything_else_works(name: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(public.VARIABLE, "1")
-    app = page(name, run="tiny", user="5")
+    app = page(name, run="tiny", user="5", exp_part="People")
     assert app.number_input(key="user").value == 5 and "off here" not in said(app)
 
 

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -24,15 +25,16 @@ from elastic_core.data.catalog import Catalog
 from elastic_core.errors import InputError
 from elastic_core.evaluation import ranks
 from elastic_core.runs import Run, list_runs, unreadable_runs
-from elastic_core.services.background.watching import watch
+from elastic_core.services.background.queue import queue
 from elastic_core.services.data.rows import check
 from elastic_core.services.data.shelf import Shelf, folded, opened
+from elastic_core.services.experts.jobs import COLUMNS, EFFECTS, _effects
 from elastic_core.services.map import layouts
-from elastic_core.services.map.jobs import Maps
 from elastic_core.services.speed.curves import table_of
-from elastic_core.services.speed.jobs import Measurements
+from elastic_core.services.speed.plan import Plan
 from elastic_core.services.train import run_table
 from elastic_core.services.train.jobs import Jobs
+from elastic_core.services.train.watching import watch
 from elastic_core.weights import model_from
 
 pytestmark = pytest.mark.slow
@@ -233,7 +235,7 @@ def test_maps(tiny_runs: Path, root: Path, where: int, how: int) -> None:
 @pytest.fixture(scope="module")
 def jobs(tmp_path_factory: pytest.TempPathFactory) -> Jobs:
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Jobs, "_spawn", lambda self: None)
+        patched.setattr(Jobs, "_spawn", lambda self, job: None)
         jobs = Jobs(tmp_path_factory.mktemp("jobs"))
         jobs.submit(recipes.toy(), "odd")
         jobs.submit(recipes.toy(), "good")
@@ -264,39 +266,31 @@ def test_jobs(jobs: Jobs, name: str, where: int, value: Any, how: int) -> None:
         one_sentence(InputError(fault.reason))
 
 
-REQUEST = {"run": "tiny", "neighbours": 15, "distance": 0.1, "aligned": False, "experts": [1, 2, 3], "time": 1e9}
-DONE = {"done": 1, "of": 3, "phase": "x"}
+ASKED: dict[str, dict[str, Any]] = {
+    "map": {"run": "tiny", "neighbours": 15, "distance": 0.1, "aligned": False, "experts": [1, 2, 3]},
+    "speed": asdict(Plan(lengths=(64, 128), systems=("elastic",))),
+    "learned": {"run": "tiny", "weights": "0123"},
+    "experts": {"run": "tiny", "weights": "0123", "data": "4567", "split": "test"},
+}
+PARTS = {"end": JOB_FILES["end.json"], "progress": {"done": 1, "of": 3, "text": "x"}}
 
 
 @fuzzed
-@given(some.sampled_from(["request", "end", "progress"]), PICK, values, PICK)
-def test_maps_in_the_background(root: Path, name: str, where: int, value: Any, how: int) -> None:
-    maps = Maps(root)
-    maps.folder.mkdir(parents=True, exist_ok=True)
-    for part, plain in {"request": REQUEST, "end": JOB_FILES["end.json"], "progress": DONE}.items():
-        (maps.folder / f"{part}.json").write_bytes(dumped(altered(plain, where, value, how) if part == name else plain))
-    now = maps.now()
-    assert 0 <= now.share <= 1 and now.seconds >= 0
-    assert disk.showable(now.phase + now.reason + now.run)
-    try:
-        maps.request()
-    except InputError as error:
-        one_sentence(error)
-
-
-PLAN = {"lengths": [64, 128], "systems": ["elastic"], "histories": 8, "threads": 1, "repeats": 7, "k": 8, "side": 16, "width": 64}
-
-
-@fuzzed
-@given(some.sampled_from(["plan", "end", "progress"]), PICK, values, PICK)
-def test_measurements(root: Path, name: str, where: int, value: Any, how: int) -> None:
-    measurements = Measurements(root)
-    folder = measurements.folder / "20200101-000000-000000"
+@given(some.sampled_from(sorted(ASKED)), some.sampled_from(["job", *PARTS]), PICK, values, PICK)
+def test_jobs_of_other_kinds(root: Path, kind: str, name: str, where: int, value: Any, how: int) -> None:
+    jobs = queue(root, kind)
+    folder = jobs.folder / "20200101-000000-000000"
     folder.mkdir(parents=True, exist_ok=True)
-    for part, plain in {"plan": PLAN, "end": JOB_FILES["end.json"], "progress": DONE}.items():
+    for part, plain in {"job": ASKED[kind], **PARTS}.items():
         (folder / f"{part}.json").write_bytes(dumped(altered(plain, where, value, how) if part == name else plain))
-    for found in measurements.all():
-        assert 0 <= found.share <= 1 and disk.showable(found.text + found.reason) and found.plan.steps() > 0
+    for found in jobs.all():
+        assert 0 <= found.share <= 1 and found.seconds >= 0 and disk.showable(found.text + found.reason)
+        if kind == "speed":
+            assert found.plan.steps() > 0
+        if kind == "map":
+            assert disk.showable(found.title) and len(found.asked.experts)
+    for fault in jobs.unreadable():
+        one_sentence(InputError(fault.reason))
 
 
 @pytest.fixture(scope="module")
@@ -328,6 +322,15 @@ def test_uploads(shelf: Shelf, where: int, value: Any, how: int) -> None:
 
 def _shipped(name: str) -> bytes:
     return (Path(__file__).resolve().parents[2] / "checkpoints" / "benchmarks" / f"{name}.csv").read_bytes()[:4_000]
+
+
+@fuzzed
+@given(PICK, PICK)
+def test_tables_of_passes(tmp_path_factory: pytest.TempPathFactory, where: int, how: int) -> None:
+    path = tmp_path_factory.getbasetemp() / EFFECTS
+    path.write_bytes(broken(",".join(COLUMNS).encode() + b"\n3,10,-1.5,0.01,-0.02,0.04\n7,1,0.0,0.0,,\n", where, how))
+    found = _effects(path, (where, how))
+    assert found is None or found.dtypes.tolist() == ["int64", "int64", *["float64"] * 4]
 
 
 @fuzzed

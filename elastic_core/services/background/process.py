@@ -1,5 +1,6 @@
 """Long work has a process of its own. It outlives the app, and what it has to say lies in small files beside it."""
 
+import json
 import os
 import re
 import subprocess
@@ -7,12 +8,14 @@ import sys
 import threading
 import time
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeGuard
 
 import elastic_core
 from elastic_core import disk
+from elastic_core.disk import write_text
 from elastic_core.errors import InputError
 
 MOST_BYTES, MOST_LOG = 2**18, 2**32  # of a file that is read whole, and of a log
@@ -37,6 +40,32 @@ def spawn(module: str, *arguments: Path | str, log: Path, threads: int = 1) -> N
             env={**os.environ, **dict.fromkeys(THREADS, str(threads)), "PYTHONPATH": paths},
         )  # fmt: skip
     threading.Thread(target=process.wait, daemon=True).start()  # so that no zombie is left while the app lives
+
+
+@dataclass(frozen=True)
+class Hand:
+    """What the work of a job reaches the page with."""
+
+    path: Path
+
+    def tell(self, done: int, of: int, text: str) -> None:
+        """How far it is, for a bar; one line for the log."""
+        self.log(f"{done}/{of} {text}")
+        self.say({"done": done, "of": of, "text": text})
+
+    def say(self, progress: dict[str, Any]) -> None:
+        if self.path.exists():
+            with suppress(InputError, FileNotFoundError):  # a full disk is the work's to notice, when it keeps something
+                write_text(self.path / "progress.json", json.dumps(progress | {"time": round(time.time(), 1)}))
+
+    def stop(self) -> bool:
+        """Whether somebody asked it to stop, or took it away."""
+        return (self.path / "stop").exists() or not self.path.exists()
+
+    def log(self, line: str) -> None:
+        with suppress(OSError):  # a full disk
+            sys.stdout.write(line + "\n")
+            sys.stdout.flush()
 
 
 def read_object(path: Path) -> dict[str, Any]:

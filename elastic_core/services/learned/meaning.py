@@ -10,7 +10,6 @@ A row names the weights it was measured on and counts for no others.
 """
 
 import argparse
-import hashlib
 import io
 import math
 import statistics
@@ -29,8 +28,9 @@ from elastic_core.machine import commit
 from elastic_core.memory import gauges, recovery
 from elastic_core.memory.recovery import NULLS, TRAINED, UNTRAINED
 from elastic_core.models import Recommender
-from elastic_core.runs import MOST_WEIGHTS, WEIGHTS, Run
+from elastic_core.runs import Run
 from elastic_core.services import public
+from elastic_core.services.background.everybody import fingerprint
 from elastic_core.services.learned.verdicts import Answer, Finding, Verdict
 from elastic_core.services.results.systems import Group
 from elastic_core.tables import VARIANTS, named
@@ -78,14 +78,6 @@ def measure(run: Run, model: Recommender, dataset: Dataset, tell: Tell) -> Row:
         scores[i], labelled = score.ami, score.labelled
     told = (found.quarter, found.quarter_stranger, found.length, found.length_popularity, found.genres, found.genres_shuffled)
     return Row(run.name, fingerprint(run), commit(), found.people, *told, labelled, *scores)
-
-
-def fingerprint(run: Run) -> str:
-    """Of the weights; empty where they cannot be read."""
-    try:
-        return hashlib.sha256(disk.read_bytes(run.path / WEIGHTS, MOST_WEIGHTS, run.path)).hexdigest()[:16]
-    except InputError:
-        return ""
 
 
 def files(root: Path) -> tuple[Path, Path]:

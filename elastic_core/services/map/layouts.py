@@ -1,7 +1,7 @@
 """Layouts of the experts in two dimensions: PCA at once, UMAP from a store on disk, aligned layouts over epochs.
 
 Experts are compared by direction (cosine), so every layout starts from values of unit length. UMAP is slow and never runs
-in the app: `projection_worker` computes it in a process of its own and writes the store, one compressed .npz per run:
+in the app: compute.py does it in a process of its own and writes the store, one compressed .npz per run:
 
     experts int32 [n]             which experts were laid out
     about   uint8 (JSON)          hash of the value table, versions, settings

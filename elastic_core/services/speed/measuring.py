@@ -1,14 +1,6 @@
-"""The process behind services/speed/jobs.py: measures one plan, niced, and writes down every step as it is done.
+"""Measures one plan and writes down every step as it is done."""
 
-python -m elastic_core.services.speed.worker CHECKPOINTS ID
-"""
-
-import json
 import os
-import sys
-import threading
-import time
-import traceback
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -21,71 +13,37 @@ from elastic_core.bench.stages import measure_stages
 from elastic_core.bench.store import write_rows
 from elastic_core.bench.timing import Timing
 from elastic_core.disk import write_text
-from elastic_core.errors import InputError
-from elastic_core.machine import commit, device_name, keep_memory
-from elastic_core.services.speed.jobs import Measurement, Measurements, Plan
+from elastic_core.machine import commit, device_name
+from elastic_core.services.background.process import Hand
+from elastic_core.services.speed.plan import Plan
 
-BEAT = 0.5
 CPU = torch.device("cpu")
 SECONDS = 12.0  # at most, for the rounds of one setting
 
 
-def work(root: Path, measurement_id: str) -> None:
-    """Returns at once if another process measures."""
-    measurements = Measurements(root)
-    found = measurements.get(measurement_id)
-    if not measurements.slot.take(patience=5.0):
-        _end(found.path, "failed", "another measurement is running")
-        return
-    (found.path / "beat").touch()
-    write_text(found.path / "begun.json", json.dumps({"pid": os.getpid()}))
-    threading.Thread(target=_watch, args=(found.path,), daemon=True).start()
-    try:
-        _measure(found)
-    except (InputError, RuntimeError, MemoryError) as error:
-        traceback.print_exc()
-        _end(found.path, "failed", f"{type(error).__name__}: {' '.join(str(error).split())[:300]}")
-    else:
-        _end(found.path, "finished", "")
-    finally:
-        measurements.slot.free()
-
-
-def _watch(path: Path) -> None:
-    """Says that the process lives, and ends it when somebody asks: a setting in progress need not be waited for."""
-    while True:
-        if (path / "cancel").exists():
-            _end(path, "cancelled", "asked to stop")
-        if (path / "end.json").exists() or not path.exists():
-            os._exit(0)
-        os.utime(path / "beat")
-        time.sleep(BEAT)
-
-
-def _measure(found: Measurement) -> None:
-    plan, rows, done = found.plan, list[Row](), 0
-    torch.set_num_threads(plan.threads)
-    keep_memory()
+def measure_plan(plan: Plan, path: Path, hand: Hand) -> None:
+    """Writes latency.csv, stages.csv and events.csv into the folder `path`; `hand` hears each step first."""
+    rows, done, of = list[Row](), 0, plan.steps()
     for length in plan.lengths:
-        _say(found.path, done, f"All systems read {length:,} events")
+        hand.tell(done, of, f"All systems read {length:,} events")
         rows += _latencies(plan, length)
-        write_rows(found.path / "latency.csv", rows)
+        write_rows(path / "latency.csv", rows)
         done += 1
     middle = max(plan.lengths)
-    _say(found.path, done, f"The stages of ELASTIC at {middle:,} events")
-    _stages(plan, found.path, middle)
+    hand.tell(done, of, f"The stages of ELASTIC at {middle:,} events")
+    _stages(plan, path, middle)
     done += 1
     events: list[dict[str, object]] = []
     for length in plan.lengths:
-        _say(found.path, done, f"One new event after {length:,}")
+        hand.tell(done, of, f"One new event after {length:,}")
         reading = tuple(name for name in readers() if name in plan.systems and plan.fits(name, length))
         timings = measure_events(plan.setting(length), CPU, reading, rounds=plan.repeats, warmup=1, seconds=SECONDS)
         events += [
             {"length": length, "system": name, **_milliseconds(timing, plan.histories)} for name, timing in timings.items()
         ]
-        _write(found.path / "events.csv", plan, events)
+        _write(path / "events.csv", plan, events)
         done += 1
-    _say(found.path, done, "Done")
+    hand.tell(done, of, "Done")
 
 
 def _latencies(plan: Plan, length: int) -> list[Row]:
@@ -121,20 +79,3 @@ def _write(path: Path, plan: Plan, rows: list[dict[str, object]]) -> None:
         "torch": torch.__version__, "commit": commit(), "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M"),
     }  # fmt: skip
     write_text(path, pd.DataFrame([{**row, **where} for row in rows]).to_csv(index=False, float_format="%.6g"))
-
-
-def _say(path: Path, done: int, text: str) -> None:
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
-    write_text(path / "progress.json", json.dumps({"done": done, "text": text}))
-
-
-def _end(path: Path, state: str, reason: str) -> None:
-    if path.exists() and not (path / "end.json").exists():
-        write_text(path / "end.json", json.dumps({"state": state, "reason": reason, "time": round(time.time(), 1)}))
-
-
-if __name__ == "__main__":
-    if hasattr(os, "nice"):
-        os.nice(max(0, 10 - os.nice(0)))
-    work(Path(sys.argv[1]), sys.argv[2])

@@ -1,29 +1,22 @@
-"""The background process of services/map/jobs.py, and the command that computes the layouts a run is shipped with.
+"""The layouts that take UMAP, and the command that computes those a run is shipped with. Slow: the app has it done by jobs.py.
 
-python -m elastic_core.services.map.worker CHECKPOINTS                       what the app asked for
-python -m elastic_core.services.map.worker CHECKPOINTS --run NAME --grid     all settings of one run
-python -m elastic_core.services.map.worker CHECKPOINTS --run NAME --neighbours 15 --distance 0.1
+python -m elastic_core.services.map.compute CHECKPOINTS --run NAME --grid     all settings of one run
+python -m elastic_core.services.map.compute CHECKPOINTS --run NAME --neighbours 15 --distance 0.1
 """
 
 import argparse
-import json
 import os
 import sys
-import threading
-import time
-import traceback
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
-from elastic_core.disk import write_text
 from elastic_core.errors import InputError
 from elastic_core.memory import whole
 from elastic_core.models import memory_of, model_class
 from elastic_core.runs import Run, list_runs
 from elastic_core.services.map import layouts
-from elastic_core.services.map.jobs import Maps
 from elastic_core.services.map.layouts import DISTANCES, LAID_OUT, NEIGHBOURS, SEEDS, Settings, Store
 
 Tell = Callable[[int, int, str], None]
@@ -101,45 +94,6 @@ def values_of(run: Run) -> np.ndarray:
     return np.asarray(memory_of(model).expert_values().detach().numpy(), dtype=np.float32)
 
 
-def work(root: Path) -> None:
-    """What the app asked for. Returns at once if another process is at it."""
-    maps = Maps(root)
-    if not maps.slot.take(patience=5.0):
-        return
-    try:
-        (maps.folder / "beat").touch()
-        threading.Thread(target=_beat, args=(maps,), daemon=True).start()
-        run, settings, experts, aligned = maps.request()
-
-        def tell(done: int, of: int, phase: str) -> None:
-            write_text(maps.folder / "progress.json", json.dumps({"done": done, "of": of, "phase": phase}))
-
-        compute(run, [settings], experts, aligned, tell)
-    except InputError as error:
-        _end(maps, "failed", str(error))
-    except Exception as error:  # whatever it was belongs on the page
-        traceback.print_exc()
-        _end(maps, "failed", f"{type(error).__name__}: {' '.join(str(error).split())[:200]}")
-    else:
-        _end(maps, "finished", "")
-    finally:
-        maps.slot.free()
-
-
-def _beat(maps: Maps) -> None:
-    """Says that the process lives, and ends it at once if somebody cancelled: a fit cannot be asked to stop."""
-    while True:
-        if (maps.folder / "cancel").exists():
-            _end(maps, "cancelled", "")
-            os._exit(0)
-        (maps.folder / "beat").touch()
-        time.sleep(0.5)
-
-
-def _end(maps: Maps, state: str, reason: str) -> None:
-    write_text(maps.folder / "end.json", json.dumps({"state": state, "reason": reason, "time": round(time.time(), 1)}))
-
-
 def _versions() -> dict[str, str]:
     from importlib.metadata import version
 
@@ -152,9 +106,9 @@ def _say(done: int, of: int, phase: str) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m elastic_core.services.map.worker", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m elastic_core.services.map.compute", description=__doc__)
     parser.add_argument("root", type=Path)
-    parser.add_argument("--run", help="a run's name; without it, what the app asked for")
+    parser.add_argument("--run", required=True, help="a run's name")
     parser.add_argument("--grid", action="store_true", help="every setting that the app offers")
     parser.add_argument("--aligned", action="store_true", help="also one aligned layout over the run's snapshots")
     parser.add_argument("--neighbours", type=int, default=15)
@@ -164,8 +118,6 @@ def main() -> None:
         os.environ.setdefault(name, "1")
     if hasattr(os, "nice"):
         os.nice(max(0, 10 - os.nice(0)))
-    if told.run is None:
-        return work(told.root)
     run = next((run for run in list_runs(told.root) if run.name == told.run), None)
     if run is None:
         parser.error(f"there is no run {told.run!r}")

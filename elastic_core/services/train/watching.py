@@ -4,6 +4,7 @@ import time
 from dataclasses import dataclass
 
 from elastic_core.runs import EVENTS
+from elastic_core.services.background.durations import clock
 from elastic_core.services.train.jobs import Job
 
 PHASES = {
@@ -36,7 +37,7 @@ def watch(job: Job) -> Watch:
     last = epochs[-1] if epochs else {}
     best = max(epochs, key=lambda row: row["valid"]["NDCG@10"], default=None)
     seconds = last.get("seconds", 0.0) + _since(job)
-    train, step = job.config.train, job.progress
+    train, step = job.config.train, job.event
     done = step["done"] / max(step["of"], 1) if step.get("event") == "step" else 0.0
     share = seconds / (train.minutes * 60) if train.minutes else (len(epochs) + done) / train.epochs
     return Watch(
@@ -51,26 +52,8 @@ def watch(job: Job) -> Watch:
     )
 
 
-def clock(seconds: float) -> str:
-    """`0:42`, `12:05`, `1:02:03`."""
-    hours, rest = divmod(round(max(seconds, 0)), 3600)
-    return f"{hours}:{rest // 60:02d}:{rest % 60:02d}" if hours else f"{rest // 60}:{rest % 60:02d}"
-
-
-def about(seconds: float) -> str:
-    """A duration no more exact than it is known: `about 40 seconds`, `about 2½ minutes`."""
-    if seconds < 5:
-        return "a few seconds"
-    if seconds < 55:
-        return f"about {round(seconds / 5) * 5} seconds"
-    halves = round(seconds / 30)
-    whole = str(halves // 2) if halves > 1 else ""
-    unit = "minute" if halves == 2 else "minutes"
-    return f"about {whole}{'½' if halves % 2 else ''} {unit}" if seconds < 3600 else f"about {seconds / 3600:.1f} hours"
-
-
 def _phase(job: Job, epochs: int) -> str:
-    step = job.progress
+    step = job.event
     if job.stopping and step.get("event") != "end":
         return "Stopping: the best weights are being tested"
     if step.get("event") == "step":

@@ -1,0 +1,19 @@
+"""How long something takes or has taken, in words."""
+
+
+def clock(seconds: float) -> str:
+    """`0:42`, `12:05`, `1:02:03`."""
+    hours, rest = divmod(round(max(seconds, 0)), 3600)
+    return f"{hours}:{rest // 60:02d}:{rest % 60:02d}" if hours else f"{rest // 60}:{rest % 60:02d}"
+
+
+def about(seconds: float) -> str:
+    """A duration no more exact than it is known: `about 40 seconds`, `about 2½ minutes`."""
+    if seconds < 5:
+        return "a few seconds"
+    if seconds < 55:
+        return f"about {round(seconds / 5) * 5} seconds"
+    halves = round(seconds / 30)
+    whole = str(halves // 2) if halves > 1 else ""
+    unit = "minute" if halves == 2 else "minutes"
+    return f"about {whole}{'½' if halves % 2 else ''} {unit}" if seconds < 3600 else f"about {seconds / 3600:.1f} hours"

@@ -1,0 +1,98 @@
+"""Jobs that pages ask for: the button, and the bar while one runs, for all who look. They are drawn again by themselves; the page
+is drawn anew once when one is over, and shows what it found."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import streamlit as st
+
+from elastic_core.errors import InputError
+from elastic_core.services import public
+from elastic_core.services.background.durations import clock
+from elastic_core.services.background.queue import Queue, Task
+from pages.frame import shell
+
+EVERY = 1.5  # seconds; each redraw takes time from what is computed
+
+
+def act(queue: Queue[Any], what: str, *given: object) -> bool:
+    """A button's callback: submit, stop, resume or discard. False: it was refused, and `refused` says why."""
+    try:
+        getattr(queue, what)(*given)
+    except InputError as error:
+        st.session_state[_problem(queue)] = str(error)
+        return False
+    st.session_state.pop(_problem(queue), None)
+    return True
+
+
+def refused(queue: Queue[Any]) -> None:
+    """Why what was last asked for cannot be, if it cannot."""
+    if problem := st.session_state.get(_problem(queue)):
+        st.error(f"{shell.plain(problem[:1].upper() + problem[1:])}.")
+
+
+def pump(queue: Queue[Any]) -> str:
+    """Lets the queue go on; why it cannot, if it cannot."""
+    try:
+        queue.pump()
+    except InputError as error:
+        return str(error)
+    return ""
+
+
+def stage(queue: Queue[Any], job: Task[Any]) -> str:
+    """What a job is at, for the text of a bar."""
+    if job.state == "queued":
+        return "Waiting for its turn" if queue.slot.held else "Starting a process …"
+    if job.stopping:
+        return "Stopping …"
+    return f"{shell.plain(job.text or 'Reading what it needs')} · {clock(job.seconds)}"
+
+
+def watch(queue: Queue[Any], jobs: Sequence[Task[Any]], key: str, title: Callable[[Any], str] = lambda job: "") -> None:
+    """Bars of those that are not over; `title` says in Markdown which one it is."""
+    active = tuple(job.id for job in jobs if job.active)
+    if active:
+        st.fragment(_bars, run_every=EVERY, key=key)(queue, active, key, title)
+
+
+def offer(
+    queue: Queue[Any], last: Task[Any] | None, given: tuple[object, ...], key: str, caption: str, label: str, help: str
+) -> None:
+    """The button that asks for `submit(*given)`; while `last`, somebody's, is not over its bar, and after it what went wrong."""
+    if last is not None and last.active:
+        watch(queue, [last], f"{key}_watch")
+        return
+    if last is not None and last.state == "failed":
+        st.error(f"The last try failed: {shell.plain(last.reason)}")
+    elif last is not None and last.state == "interrupted":
+        st.warning("The last try was interrupted (its process ended without a word).")
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.caption(caption, width="stretch")
+        if not shell.off(queue.act):
+            st.button(label, icon=":material/science:", key=key, on_click=act, args=(queue, "submit", *given), help=help)
+    refused(queue)
+
+
+def _bars(queue: Queue[Any], ids: tuple[str, ...], key: str, title: Callable[[Any], str]) -> None:
+    problem = pump(queue)
+    active = [job for job in queue.all() if job.id in ids and job.active]
+    if len(active) < len(ids):
+        st.rerun(scope="app")
+    for job in active:
+        with st.container(border=True, key=f"{key}_{job.id}"):
+            named = title(job)
+            st.progress(job.share, text=f"{named}: {stage(queue, job)}" if named else stage(queue, job))
+            if job.state == "not responding":
+                st.warning("The process is there but has been silent for a minute. The machine may be asleep or very busy.")
+            st.button(
+                "Cancel", key=f"{key}_stop_{job.id}", icon=":material/stop_circle:", on_click=act, args=(queue, "stop", job.id),
+                disabled=public.on() or job.stopping, help="Ends it for everybody who waits for it.",
+            )  # fmt: skip
+    if problem:
+        st.error(f"Nothing can begin now: {shell.plain(problem)}.")
+
+
+def _problem(queue: Queue[Any]) -> str:
+    return f"{queue.kind}_problem"
