@@ -81,7 +81,7 @@ class TwoWayDispatcher(Dispatcher):
 
     def aggregate(self, p: Tensor, h: Tensor, real: Tensor | None) -> tuple[Tensor, Tensor]:
         """How each interest reads normalised events `h [B, N, d]`, `[B, H k, N]`, and what it reads, `[B, H k, d]`."""
-        logits = _through(p, self.asking()).flatten(1, 2) @ h.transpose(1, 2)
+        logits = (h @ _through(p, self.asking()).flatten(1, 2).transpose(1, 2)).transpose(1, 2)  # so that h's gradient is dense
         if real is not None:
             logits = logits.masked_fill(~real[:, None, :], torch.finfo(logits.dtype).min)
         weights = logits.softmax(-1)
@@ -95,7 +95,8 @@ class TwoWayDispatcher(Dispatcher):
     def slots(self, h: Tensor, p: Tensor) -> tuple[Tensor, Tensor]:
         """How events weigh the interests, `[B, H, k, n]`, and what these give, `[B, H k, d]`."""
         asked, given = _through(self.interest_norm(p), torch.cat(self.answering())).tensor_split(2, dim=1)
-        slots = (asked.flatten(1, 2) @ h.transpose(1, 2)).unflatten(1, (self.heads, -1)).softmax(2)
+        logits = (h @ asked.flatten(1, 2).transpose(1, 2)).transpose(1, 2)
+        slots = logits.unflatten(1, (self.heads, -1)).softmax(2)  # over rows: torch's softmax over few neighbours is slow
         return slots, (given + self.output.bias / self.heads).flatten(1, 2)  # every head's slots add up to 1
 
     def dispatch(self, h: Tensor, p: Tensor) -> Tensor:

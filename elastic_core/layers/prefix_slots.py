@@ -179,7 +179,7 @@ def read_prefixes(x: Tensor, weights: Tensor, queries: Tensor, bias: Tensor, chu
 
 def _logits(h: Tensor, asks: Tensor) -> Tensor:
     """`[B, N, d]` and rows `[B, H, k, d]` → `[B, H, k, N]`; all heads in one product."""
-    return (asks.flatten(1, 2) @ h.transpose(1, 2)).unflatten(1, asks.shape[1:3])
+    return (h @ asks.flatten(1, 2).transpose(1, 2)).transpose(1, 2).unflatten(1, asks.shape[1:3])  # so h's gradient is dense
 
 
 def _heard(weights: Tensor, real: Tensor | None) -> Tensor:

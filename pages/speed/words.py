@@ -24,7 +24,7 @@ MEMORY = About(
 STAGES = About(
     "Where does ELASTIC spend its time?",
     "Every stage timed by itself with the inputs that the pass would give it, both layers added up, in turns with the whole "
-    "pass. In the causal form running sums are aggregation and reading at once; they count as dispatch.",
+    "pass. In the causal form aggregating and dispatching are one operation; it counts as dispatch.",
     "Stages do not add up to the whole exactly: what stands in the cache differs. The catalogue’s size decides the share of "
     "scoring.",
     test="tests/test_efficiency.py::test_the_stages_are_all_of_the_pass",
