@@ -4,10 +4,12 @@ All contestants take turns in one process on the same batch (a fixed number of t
 batch); printed is the median over rounds with its quartiles, peak memory, and what the backward pass keeps. Rows that
 are there already for this commit and machine are not measured again, so an interrupted bench goes on where it was.
 
+With --people one more event is timed instead, of people whose states are kept: ELASTIC, and SASRec with its keys and values.
+
   python -m elastic_core bench                                 N = 64 … 4096, forward and forward + backward
   python -m elastic_core bench --lengths 64,256 --k 8 --passes forward
   python -m elastic_core bench --lengths 1024,65536 --systems elastic --name long
-  python -m elastic_core bench --people 1,64 --name streaming  one more event with kept states, ELASTIC and SASRec
+  python -m elastic_core bench --people 1,64 --name streaming
   python -m elastic_core bench --list                          the table of what was measured
 """
 
