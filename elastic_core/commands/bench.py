@@ -4,13 +4,17 @@ All contestants take turns in one process on the same batch (a fixed number of t
 batch); printed is the median over rounds with its quartiles, peak memory, and what the backward pass keeps. Rows that
 are there already for this commit and machine are not measured again, so an interrupted bench goes on where it was.
 
+With --people one more event is timed instead, of people whose states are kept: ELASTIC, and SASRec with its keys and values.
+With --catalogue the loss over so many items, against plain cross-entropy. With --bank what 256 to 4 million experts cost. With
+--operations causal slots and causal attention alone.
+
   python -m elastic_core bench                                 N = 64 … 4096, forward and forward + backward
   python -m elastic_core bench --lengths 64,256 --k 8 --passes forward
   python -m elastic_core bench --lengths 1024,65536 --systems elastic --name long
-  python -m elastic_core bench --catalogue 2122932             the loss over so many items, against plain cross-entropy
-  python -m elastic_core bench --bank                          what 256 to 4 million experts cost, into benchmarks/bank.csv
-  python -m elastic_core bench --operations --lengths 1024,4096 --passes forward+backward     attention and slots alone
-  python -m elastic_core bench --people 1,64 --name streaming  one more event with kept states, ELASTIC and SASRec
+  python -m elastic_core bench --catalogue 2122932
+  python -m elastic_core bench --bank
+  python -m elastic_core bench --operations --lengths 1024,4096 --passes forward+backward
+  python -m elastic_core bench --people 1,64 --name streaming
   python -m elastic_core bench --list                          the table of what was measured
   python -m elastic_core bench --goals                         what was aimed at, and whether the shipped rows reach it
 """
