@@ -1,9 +1,9 @@
 """What is the published Δt worth, which reads when the event to be predicted happens?
 
 SMA as published takes t_{i+1} - t_i at event i, and HSTU's bias t_{i+1} - t_j: at the last event both read when the answer
-happens. Here a model is given every event's time moved by one: where it would read t_i it reads t_{i+1}. Its own `previous` interval then
-is the published Δt (but at the first event, which has none), and HSTU's bias knows as much as the published one. Nothing else
-changes, so the difference to the same model with honest times is the leak.
+happens. Here a model is given every event's time moved by one: where it would read t_i it reads t_{i+1}. Its own `previous`
+interval then is the published Δt (but at the first event, which has none), and HSTU's bias knows as much as the published one.
+Nothing else changes, so the difference to the same model with honest times is the leak.
 
 What is learned from such times never becomes a run: the dataset says that it `peeks`, training refuses it, and this module keeps
 numbers alone.
