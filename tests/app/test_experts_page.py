@@ -134,4 +134,7 @@ def test_bad_numbers_and_runs_without_experts(opened: Open) -> None:
     app = opened(PAGE, run="tiny", expert="999", exp_part="Nonsense", exp_swap="-4")
     assert "There is no expert `999`" in said(app) and "summons it first" in said(app)
     peer = opened(PAGE, run="tiny-peer")
-    assert "has no interest memory" in said(peer) and not peer.get("plotly_chart")
+    assert (
+        "has no interest memory" in said(peer) and "Rank correlation of weight" in said(peer) and "Weights shuffled" in said(peer)
+    )
+    assert peer.get("plotly_chart") and "Codewords" not in said(peer)
