@@ -21,6 +21,7 @@ COMMANDS = {
     "routing": "is the memory of a run alive, and how evenly is it used?",
     "experts": "what does each expert of a run stand for, and does it matter?",
     "latents": "what an autoencoder fitted to a run would find in place of experts",
+    "serve": "the app for a whole class: several processes behind one address",
     "bench": "time ELASTIC and SASRec side by side and keep the rows",
     "tune": "train models at every point of one small grid, and keep what validation said",
     "report": "write every result table and figure from the run folders alone",
