@@ -30,7 +30,7 @@ from elastic_core.errors import InputError
 from elastic_core.services import public
 
 HERE, MOST = "127.0.0.1", 64
-BEGINS, SHORT = 180.0, 10.0  # seconds that a start may take; who lives shorter than the second is not started again
+BEGINS, SHORT = 180.0, 5.0  # seconds that a start may take; who lives shorter than the second is not started again
 COOKIE = "elastic_process"
 CONFIG = """global
     maxconn 1000
@@ -70,8 +70,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise InputError(f"--processes must be 1 to {MOST}, not {arguments.processes}")
     if not app.is_file():
         raise InputError(f"the app is served from its checkout, and there is no {app}")
-    proxy = shutil.which("haproxy") or shutil.which("haproxy", path="/usr/sbin:/usr/local/sbin")
-    if proxy is None:
+    found = proxy()
+    if found is None:
         raise InputError("haproxy is not installed (Debian, Ubuntu: apt install haproxy); `streamlit run app.py` needs none")
     _refuse_taken(arguments.address, arguments.port)
     if warning := public.exposed(arguments.address):
@@ -89,7 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
         for child in children:
             running.callback(child.end)
         _wait(lambda: all(map(_answers, ports)), children)
-        children.append(_Child([proxy, "-db", "-f", str(written)], app.parent, own))
+        children.append(_Child([found, "-db", "-f", str(written)], app.parent, own))
         running.callback(children[-1].end)
         _wait(lambda: _answers(arguments.port, _reached(arguments.address)), children)
         many = "1 process" if len(ports) == 1 else f"{len(ports)} processes"
@@ -98,6 +98,11 @@ def run(arguments: argparse.Namespace) -> int:
             time.sleep(0.5)
             for child in children:
                 child.check(again=True)
+
+
+def proxy() -> str | None:
+    """Where haproxy is; system folders are not always searched for other people than root."""
+    return shutil.which("haproxy") or shutil.which("haproxy", path="/usr/sbin:/usr/local/sbin")
 
 
 def config(address: str, port: int, ports: list[int]) -> str:
@@ -181,7 +186,7 @@ def _wait(ready: Callable[[], bool], children: "list[_Child]") -> None:
 
 
 def _reached(address: str) -> str:
-    return "localhost" if address in (HERE, "0.0.0.0", "::") else address  # noqa: S104
+    return "localhost" if address in (HERE, "0.0.0.0", "::") else address
 
 
 def _answers(port: int, host: str = HERE) -> bool:

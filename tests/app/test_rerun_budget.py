@@ -1,8 +1,8 @@
 """What a rerun of every screen may cost: processor time, for somebody nobody has looked at before and for the same again.
 
-The measured numbers are in `checkpoints/benchmarks/reruns.csv` (real runs, a real server); here a small world and Streamlit's test
-driver guard against a screen that begins to work out at every rerun what it could keep. A budget is about two and a half times
-what was measured, and the best of three counts, so that a busy machine does not matter.
+The measured numbers are in `checkpoints/benchmarks/reruns.csv` (real runs, a real server); here a small world and Streamlit's
+test driver guard against a screen that begins to work out at every rerun what it could keep. A budget is about two and a half
+times what was measured, and the best of three counts, so that a busy machine does not matter.
 """
 
 import time
@@ -14,9 +14,9 @@ from streamlit.testing.v1 import AppTest
 
 # Milliseconds of processor: another person, the same again.
 BUDGET = {
-    "start": (300, 250), "keys": (300, 250), "journey": (700, 300), "experts": (500, 250), "traffic": (350, 300), "map": (350, 250),
-    "train": (350, 300), "data": (250, 200), "learned": (350, 300), "results": (350, 300), "speed": (500, 450),
-    "compare": (500, 400), "method": (500, 450),
+    "start": (280, 200), "keys": (200, 200), "journey": (740, 260), "experts": (200, 150), "traffic": (220, 200),
+    "map": (280, 190), "train": (250, 230), "data": (160, 150), "learned": (150, 150), "results": (160, 150),
+    "speed": (150, 150), "compare": (340, 260), "method": (150, 150),
 }  # fmt: skip
 
 

@@ -5,8 +5,8 @@
   python tests/load/crowd.py --users 1 --seconds 60 --app ../elsewhere      one visitor, another checkout
 
 Written is one row for each kind of act: seconds from sending until the script had finished, errors (tracebacks on the page,
-lost connections, no answer); and, the same in all rows, the server's processor time for each act (of all its processes, since the first came)
-and its memory: at the start,
+lost connections, no answer); and, the same in all rows, the server's processor time for each act (of all its
+processes, since the first visitor came) and its memory: at the start,
 after a third (median of the next sixth), at the end (of the last), and what it grew by in a minute between. Everything runs on
 one machine: what else it does makes the visitors wait, but changes the processor time little.
 """
@@ -246,8 +246,8 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=ROOT / "checkpoints" / "benchmarks" / "crowd.csv")
     parser.add_argument("--log", type=Path, default=Path(os.devnull), help="where the server's own words go")
     given = parser.parse_args()
-    how: dict[str, str | int | float] = {"rest": given.rest, "processes": given.processes, "think": "{:g}-{:g}".format(*given.think)}
-    before = {**about(given.app, given.users, given.seconds), **how}
+    how = {"rest": given.rest, "processes": given.processes, "think": "{:g}-{:g}".format(*given.think)}
+    before: dict[str, str | int | float] = {**about(given.app, given.users, given.seconds), **how}
     with server(given.app, given.log, processes=given.processes) as (address, process):
         time.sleep(given.rest)
         log = asyncio.run(crowd(address, process, given.users, given.seconds, tuple(given.think)))

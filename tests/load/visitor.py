@@ -56,9 +56,10 @@ class Visitor:
         began = time.perf_counter()
         cookies = await asyncio.to_thread(self._cookies)
         token = cookies.get(XSRF, "PLACEHOLDER_AUTH_TOKEN")
+        sent = "; ".join(f"{name}={value}" for name, value in cookies.items())
         self._socket = await websockets.connect(
             self.address.replace("http", "ws", 1) + "/_stcore/stream", origin=self.address, subprotocols=["streamlit", token],
-            additional_headers={"Cookie": "; ".join(f"{name}={value}" for name, value in cookies.items())}, max_size=None, ping_interval=None, open_timeout=self.patience,
+            additional_headers={"Cookie": sent}, max_size=None, ping_interval=None, open_timeout=self.patience,
         )  # fmt: skip
         await self._run(page_name=path)
         return time.perf_counter() - began

@@ -2,7 +2,8 @@
 
 Nobody is named. What is written down is a small SQLite file that all processes of a server share: codes, names that were made up
 for a visit and then hashed, numbers of stops and options; the key is never in it. A class that was silent for six hours is gone
-from it when the next one is heard of. The code follows from the key (SHA-256), so a class opens again by itself. All is bounded: strangers may make up codes.
+from it when the next one is heard of. The code follows from the key (SHA-256), so a class opens again by itself. All is bounded:
+strangers may make up codes.
 """
 
 import hashlib
