@@ -1,7 +1,7 @@
 """The app for a whole class: several processes behind one address, because Python runs one process on one core.
 
-  python -m elastic_core serve                                  one process a core, at http://localhost:8501
-  python -m elastic_core serve --processes 2 --address 0.0.0.0  for others on the network
+  python -m elastic_core serve                                   one process a core, at http://localhost:8501
+  python -m elastic_core serve --processes 2 --address 0.0.0.0   for others on the network
 
 Needs haproxy (Debian, Ubuntu: `apt install haproxy`). Who comes first is sent to the process with the fewest visitors and stays
 there by a cookie, since a whole class may share one address. Classes, trainings, runs and uploads lie in `checkpoints/`, so all
@@ -79,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
     for ending in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(ending, _interrupt)
     ports = _free_ports(arguments.processes)
-    with tempfile.TemporaryDirectory(prefix="elastic-serve-") as folder, contextlib.ExitStack() as running:
+    with tempfile.TemporaryDirectory(prefix="serve-") as folder, contextlib.ExitStack() as running:
         written = Path(folder, "haproxy.cfg")
         written.write_text(config(arguments.address, arguments.port, ports), encoding="utf-8")
         # One secret for all: a visitor whose process ended goes on with another.

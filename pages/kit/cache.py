@@ -66,7 +66,7 @@ class _Listed:
     ordered: dict[str, tuple[Run, ...]] = field(default_factory=dict)
 
 
-@st.cache_resource
+@kept(1)
 def _lists() -> dict[Path, _Listed]:
     return {}
 
