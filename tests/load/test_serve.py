@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -53,11 +54,15 @@ def served(tmp_path: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
         port = free.getsockname()[1]
     words = [sys.executable, "-m", "elastic_core", "serve", "--processes", "2", "--port", str(port)]
     with subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as running:
+        started = [running.pid]
         try:
             assert running.stdout is not None and f"2 processes at http://localhost:{port};" in running.stdout.readline()
+            started = family(running.pid)
             yield f"http://127.0.0.1:{port}", running
         finally:
-            running.kill()
+            for process in started:
+                with suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
 
 
 async def _visits(address: str) -> list[int]:
