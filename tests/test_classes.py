@@ -1,6 +1,7 @@
-"""Classes: bets are counted once a visitor, only the key releases, a restarted server knows its teacher, all is bounded."""
+"""Classes: bets are counted once a visitor, only the key releases, processes share them, all is bounded and nobody is in it."""
 
 import threading
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -54,19 +55,20 @@ def test_strangers_with_made_up_codes_and_crowds_are_bounded(monkeypatch: pytest
         here = shared.come(codes[-1], str(visitor))
         shared.bet(codes[-1], str(visitor), 1, 0)
     assert here == VISITORS == shared.counts(codes[-1], 1, 2)[0] + 1  # "me" has not bet
-    now = classes.time.monotonic() + classes.SILENT + 1
-    monkeypatch.setattr(classes.time, "monotonic", lambda: now)
+    now = classes.time.time() + classes.SILENT + 1
+    monkeypatch.setattr(classes.time, "time", lambda: now)
     assert shared.come(codes[-1], "tomorrow") == 1
 
 
-def test_thirty_at_once() -> None:
-    key, shared = classes.new_key(), Classes()
-    code = classes.code(key)
+def test_thirty_at_once_in_three_processes(tmp_path: Path) -> None:
+    """Each `Classes` of one file is what a process has: a connection of its own."""
+    key, served = classes.new_key(), [Classes(tmp_path / "jobs" / "classes.sqlite") for _ in range(3)]
+    code, shared = classes.code(key), served[0]
 
     def visit(visitor: int) -> None:
-        for option in (0, 1, 0, visitor % 2):
-            shared.come(code, str(visitor))
-            shared.bet(code, str(visitor), 1, option)
+        for turn, option in enumerate((0, 1, 0, visitor % 2)):
+            served[(visitor + turn) % 3].come(code, str(visitor))
+            served[(visitor + turn) % 3].bet(code, str(visitor), 1, option)
 
     threads = [threading.Thread(target=visit, args=(visitor,)) for visitor in range(30)]
     for thread in threads:
@@ -74,3 +76,26 @@ def test_thirty_at_once() -> None:
     for thread in threads:
         thread.join()
     assert shared.counts(code, 1, 2) == [15, 15]
+    served[1].release(key, 1)
+    served[2].lead(key, 4)
+    assert all(one.released(code, 1) and one.leads(code) == 4 and one.come(code, "new") == 31 for one in served)
+    assert all(one._file is not None for one in served), "nobody gave up waiting"
+
+
+def test_the_file_names_nobody_forgets_and_may_be_anything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, key, visitor = tmp_path / "classes.sqlite", classes.new_key(), "0123456789abcdef"
+    code = classes.code(key)
+    file.write_bytes(b"no database, whatever its name says" * 100)
+    for shared in (Classes(file), Classes(file)):
+        shared.come(code, visitor)
+        shared.bet(code, visitor, 1, 0)
+        shared.release(key, 2)
+    written = file.read_bytes()
+    assert code.encode() in written and visitor.encode() not in written and key.encode() not in written
+    now = classes.time.time() + classes.SILENT + 1
+    monkeypatch.setattr(classes.time, "time", lambda: now)
+    assert len(Classes(file)) == 0 and code.encode() not in file.read_bytes(), "what is forgotten is written over"
+    (tmp_path / "elsewhere").write_text("theirs")
+    (tmp_path / "link.sqlite").symlink_to(tmp_path / "elsewhere")
+    assert Classes(tmp_path / "link.sqlite").come(code, "me") == 1 and (tmp_path / "elsewhere").read_text() == "theirs"
+    assert Classes(tmp_path / "elsewhere" / "no-folder.sqlite").come(code, "me") == 1, "without a file a lesson goes on"

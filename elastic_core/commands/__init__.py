@@ -23,6 +23,7 @@ COMMANDS = {
     "recall": "what does a run know of an interest that was silent for hundreds of events? (planted worlds)",
     "experts": "what does each expert of a run stand for, and does it matter?",
     "latents": "what an autoencoder fitted to a run would find in place of experts",
+    "serve": "the app for a whole class: several processes behind one address",
     "bench": "time ELASTIC and SASRec side by side and keep the rows",
     "leak": "what is it worth to read the time of the event to be predicted, as SMA and HSTU were published?",
     "tune": "train models at every point of one small grid, and keep what validation said",

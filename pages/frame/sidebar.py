@@ -58,6 +58,7 @@ def close() -> None:
         with st.sidebar:
             locks.builder(shell.link())
             classroom.panel()
+    garbage.collect()
 
 
 def open_first() -> tuple[Run, Recommender, Dataset] | None:

@@ -39,6 +39,7 @@ from pages.kit.kept import kept, size
 
 Stamped = tuple[tuple[str, str], ...]  # path and stamp of each run
 RETRY_SECONDS = 600  # how long "this data cannot be had" is believed before the network is asked again
+LIST_SECONDS = 1.0  # how long a list of runs is believed while none comes or goes
 DATASETS, DATASETS_BYTES = 4, 512 * 2**20
 
 
@@ -61,10 +62,38 @@ def by_name(run: Run) -> str:
     return run.name
 
 
+@dataclass
+class _Listed:
+    """The runs of a folder as they were a moment ago."""
+
+    when: float
+    mark: int  # changes when a run comes or goes
+    known: Stamped
+    ordered: dict[str, tuple[Run, ...]] = field(default_factory=dict)
+
+
+@kept(1)
+def _lists() -> dict[Path, _Listed]:
+    return {}
+
+
 def runs(root: Path, order: Callable[[Run], Any] = by_name) -> list[Run]:
-    """All runs, in an order; files are read again only when one changed. The runs are shared, so each is read once."""
-    known = stamped(list_runs(root))
-    return list(_runs(known, f"{order.__module__}.{order.__qualname__}", order))
+    """All runs, in an order; files are read again only when one changed. The runs are shared, so each is read once.
+
+    Every rerun of every visitor asks, and a look at each file of fifty runs takes 10 ms: for a second it is believed."""
+    name, mark, listed = f"{order.__module__}.{order.__qualname__}", _mark(root), _lists().get(root)
+    if listed is None or listed.mark != mark or time.monotonic() - listed.when > LIST_SECONDS:
+        listed = _lists()[root] = _Listed(time.monotonic(), mark, stamped(list_runs(root)))
+    if name not in listed.ordered:
+        listed.ordered[name] = _runs(listed.known, name, order)
+    return list(listed.ordered[name])
+
+
+def _mark(root: Path) -> int:
+    try:
+        return root.stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 @kept(8)

@@ -5,6 +5,7 @@ The address carries it: `class=ABCDEF` for everybody, `teach=KEY` for the teache
 
 import re
 import secrets
+from pathlib import Path
 from urllib.parse import urlencode
 
 import streamlit as st
@@ -21,9 +22,14 @@ OUT, GOES = "class_out", "class_goes"
 POLL = 3  # seconds between two looks of a waiting browser
 
 
-@kept(1)
 def _classes() -> Classes:
-    return Classes()
+    """In a file, so that a class may be spread over several processes of the app."""
+    return _shared(str(shell.RUNS / "jobs" / "classes.sqlite"))
+
+
+@kept(1)
+def _shared(file: str) -> Classes:
+    return Classes(Path(file))
 
 
 def read() -> None:

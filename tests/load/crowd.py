@@ -1,10 +1,12 @@
 """A crowd in front of the app: a real server and many visitors at once, each with think time, over Streamlit's websocket.
 
   python tests/load/crowd.py --users 20 --seconds 180 --out checkpoints/benchmarks/crowd.csv
+  python tests/load/crowd.py --users 30 --processes 2 --think 4 12          a class, the app behind its proxy
   python tests/load/crowd.py --users 1 --seconds 60 --app ../elsewhere      one visitor, another checkout
 
 Written is one row for each kind of act: seconds from sending until the script had finished, errors (tracebacks on the page,
-lost connections, no answer); and, the same in all rows, the server's processor time for each act and its memory: at the start,
+lost connections, no answer); and, the same in all rows, the server's processor time for each act (of all its
+processes, since the first visitor came) and its memory: at the start,
 after a third (median of the next sixth), at the end (of the last), and what it grew by in a minute between. Everything runs on
 one machine: what else it does makes the visitors wait, but changes the processor time little.
 """
@@ -31,7 +33,7 @@ import websockets
 from visitor import Refused, Visitor
 
 ROOT = Path(__file__).resolve().parents[2]
-THINK = (1.0, 4.0)  # seconds
+THINK = (1.0, 4.0)  # seconds between two acts
 PAGES = {
     "": 4, "journey": 4, "experts": 4, "traffic": 2, "memory-map": 2, "product-keys": 1, "compare": 1, "data": 1, "method": 1,
     "speed": 1, "train": 1, "results": 1, "learned": 1,
@@ -54,7 +56,7 @@ class Log:
     errors: dict[str, list[str]] = field(default_factory=dict)
     memory: list[tuple[float, float]] = field(default_factory=list)
     received: int = 0
-    processor: float = 0.0  # seconds
+    processor: float = 0.0  # seconds since the first came
 
     def add(self, kind: str, seconds: float) -> None:
         self.seconds.setdefault(kind, []).append(seconds)
@@ -80,7 +82,7 @@ async def act(visitor: Visitor, kind: str, chance: random.Random) -> float:
     return await visitor.set(key, [value] if key == "jrn_t" else value)
 
 
-async def visit(address: str, number: int, until: float, log: Log) -> None:
+async def visit(address: str, number: int, until: float, log: Log, think: tuple[float, float] = THINK) -> None:
     """Comes, looks around until the time is over, leaves. After an error the visit starts anew, as with F5."""
     chance, visitor, kind = random.Random(number), None, "open"
     while time.monotonic() < until:
@@ -98,19 +100,19 @@ async def visit(address: str, number: int, until: float, log: Log) -> None:
                 log.received += visitor.received
                 await visitor.close()
                 visitor = None
-        await asyncio.sleep(chance.uniform(*THINK))
+        await asyncio.sleep(chance.uniform(*think))
     if visitor is not None:
         log.received += visitor.received
         await visitor.close()
 
 
-async def crowd(address: str, process: int, users: int, seconds: float) -> Log:
+async def crowd(address: str, process: int, users: int, seconds: float, think: tuple[float, float] = THINK) -> Log:
     """`users` visitors, arriving within the first seconds."""
-    log, began = Log(), time.monotonic()
+    log, began, before = Log(), time.monotonic(), processor(process)
 
     async def arrive(number: int) -> None:
         await asyncio.sleep(0.25 * number)
-        await visit(address, number, began + seconds, log)
+        await visit(address, number, began + seconds, log, think)
 
     async def watch() -> None:
         while True:
@@ -120,41 +122,60 @@ async def crowd(address: str, process: int, users: int, seconds: float) -> Log:
     watching = asyncio.create_task(watch())
     await asyncio.gather(*(arrive(number) for number in range(users)))
     watching.cancel()
-    log.processor = processor(process)
+    log.processor = processor(process) - before
     return log
 
 
 def resident(process: int) -> float:
-    """Memory that a process has taken, in MB; mapped files left out, which the system drops and reads again as it likes."""
-    found = re.search(r"RssAnon:\s+(\d+) kB", Path(f"/proc/{process}/status").read_text())
-    return int(found[1]) / 1024 if found else 0.0
+    """Memory that a process and its children have taken, in MB; mapped files left out, which the system drops and reads again as
+    it likes."""
+    total = 0.0
+    for one in family(process):
+        with contextlib.suppress(OSError):
+            found = re.search(r"RssAnon:\s+(\d+) kB", Path(f"/proc/{one}/status").read_text())
+            total += int(found[1]) / 1024 if found else 0.0
+    return total
 
 
 def processor(process: int) -> float:
-    """Seconds of processor time that a process has had."""
-    ticks = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[11:13]
-    return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
+    """Seconds of processor time that a process and its children have had."""
+    ticks = 0
+    for one in family(process):
+        with contextlib.suppress(OSError):
+            ticks += sum(map(int, Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()[11:13]))
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def family(process: int) -> list[int]:
+    """A process and those that it started: with `serve`, the app's processes and the proxy."""
+    try:
+        return [process, *map(int, Path(f"/proc/{process}/task/{process}/children").read_text().split())]
+    except OSError:
+        return [process]
 
 
 @contextlib.contextmanager
-def server(app: Path, log: Path, keep: int = 120) -> Iterator[tuple[str, int]]:
-    """The app of a checkout on a free port: its address and process. Who has left is kept for so many seconds."""
+def server(app: Path, log: Path, keep: int = 120, processes: int = 1) -> Iterator[tuple[str, int]]:
+    """The app of a checkout on a free port: its address and process. Who has left is kept for so many seconds. With more than
+    one, it is served by so many processes behind a proxy."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    words = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.headless", "true", "--server.port", str(port),
-             "--server.disconnectedSessionTTL", str(keep)]  # fmt: skip
+    words = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.headless", "true", "--server.port", str(port)]
+    if processes > 1:
+        words = [sys.executable, "-m", "elastic_core", "serve", "--processes", str(processes), "--port", str(port)]
+    own = {**os.environ, "STREAMLIT_SERVER_DISCONNECTED_SESSION_TTL": str(keep)}
     address = f"http://127.0.0.1:{port}"
-    with log.open("wb") as out, subprocess.Popen(words, cwd=app, stdout=out, stderr=out) as running:
+    with log.open("wb") as out, subprocess.Popen(words, cwd=app, stdout=out, stderr=out, env=own) as running:
         try:
-            until = time.monotonic() + 90
+            until = time.monotonic() + 180
             while not _answers(address):
                 if running.poll() is not None or time.monotonic() > until:
                     raise RuntimeError(log.read_text())
                 time.sleep(0.2)
             yield address, running.pid
         finally:
-            running.kill()
+            running.terminate() if processes > 1 else running.kill()
 
 
 def _answers(address: str) -> bool:
@@ -200,7 +221,7 @@ def about(app: Path, users: int, seconds: float) -> dict[str, str | int | float]
     }  # fmt: skip
 
 
-CROWD = ("commit", "device", "users", "seconds", "rest", "act")
+CROWD = ("commit", "device", "users", "seconds", "rest", "processes", "think", "act")
 
 
 def write(path: Path, new: list[dict[str, str | int | float]], key: tuple[str, ...] = CROWD) -> None:
@@ -219,14 +240,17 @@ def main() -> int:
     parser.add_argument("--users", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=180.0)
     parser.add_argument("--rest", type=float, default=0.0, help="seconds that the server is up before anybody comes")
+    parser.add_argument("--processes", type=int, default=1, help="of the app; more than one stand behind a proxy")
+    parser.add_argument("--think", type=float, nargs=2, default=THINK, metavar="SECONDS", help="least and most between two acts")
     parser.add_argument("--app", type=Path, default=ROOT, help="a checkout (default: this one)")
     parser.add_argument("--out", type=Path, default=ROOT / "checkpoints" / "benchmarks" / "crowd.csv")
     parser.add_argument("--log", type=Path, default=Path(os.devnull), help="where the server's own words go")
     given = parser.parse_args()
-    before = {**about(given.app, given.users, given.seconds), "rest": given.rest}
-    with server(given.app, given.log) as (address, process):
+    how = {"rest": given.rest, "processes": given.processes, "think": "{:g}-{:g}".format(*given.think)}
+    before: dict[str, str | int | float] = {**about(given.app, given.users, given.seconds), **how}
+    with server(given.app, given.log, processes=given.processes) as (address, process):
         time.sleep(given.rest)
-        log = asyncio.run(crowd(address, process, given.users, given.seconds))
+        log = asyncio.run(crowd(address, process, given.users, given.seconds, tuple(given.think)))
     found = rows(log, before)
     write(given.out, found)
     for row in found:

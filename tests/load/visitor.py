@@ -54,10 +54,12 @@ class Visitor:
     async def open(self, path: str = "") -> float:
         """The first screen: tokens as a browser gets them, the websocket, the first run."""
         began = time.perf_counter()
-        token = await asyncio.to_thread(self._token)
+        cookies = await asyncio.to_thread(self._cookies)
+        token = cookies.get(XSRF, "PLACEHOLDER_AUTH_TOKEN")
+        sent = "; ".join(f"{name}={value}" for name, value in cookies.items())
         self._socket = await websockets.connect(
             self.address.replace("http", "ws", 1) + "/_stcore/stream", origin=self.address, subprotocols=["streamlit", token],
-            additional_headers={"Cookie": f"{XSRF}={token}"}, max_size=None, ping_interval=None, open_timeout=self.patience,
+            additional_headers={"Cookie": sent}, max_size=None, ping_interval=None, open_timeout=self.patience,
         )  # fmt: skip
         await self._run(page_name=path)
         return time.perf_counter() - began
@@ -105,10 +107,11 @@ class Visitor:
         """The message of a widget: its limits, options and so on."""
         return self.widgets[self.find(key)][1]
 
-    def _token(self) -> str:
+    def _cookies(self) -> dict[str, str]:
+        """As a browser has them after its first request: Streamlit's token, and which process a proxy has chosen."""
         with urllib.request.urlopen(self.address + "/_stcore/host-config", timeout=self.patience) as answer:
-            cookies = SimpleCookie(answer.headers.get("Set-Cookie", ""))
-        return cookies[XSRF].value if XSRF in cookies else "PLACEHOLDER_AUTH_TOKEN"
+            set_ = answer.headers.get_all("Set-Cookie") or []
+        return {name: held.value for line in set_ for name, held in SimpleCookie(line).items()}
 
     async def _run(self, pressed: str = "", page_name: str = "") -> float:
         began = time.perf_counter()

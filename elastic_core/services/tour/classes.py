@@ -1,30 +1,37 @@
 """Classes: visitors with one code bet on the tour's questions together, and whoever has the key releases the answers.
 
-Nobody is named and nothing is written down. The code follows from the key (SHA-256), so a class opens again by itself after the
-server was restarted: only the bets are gone. All is bounded: strangers may make up codes.
+Nobody is named. What is written down is a small SQLite file that all processes of a server share: codes, names that were made up
+for a visit and then hashed, numbers of stops and options; the key is never in it. A class that was silent for six hours is gone
+from it when the next one is heard of. The code follows from the key (SHA-256), so a class opens again by itself. All is bounded:
+strangers may make up codes.
 """
 
 import hashlib
 import re
 import secrets
+import sqlite3
 import threading
 import time
-from collections import OrderedDict
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import TypeVar
 
 LETTERS = "ABCDEFGHJKLMNPQRTUVWXYZ234679"  # none that is read for another
 LENGTH = 6
 CLASSES, VISITORS = 64, 300  # of a server, of a class; beyond, the class that was silent longest goes, and newcomers only look on
 SILENT = 6 * 3600.0  # seconds after which a class is over
-
-
-@dataclass
-class _Class:
-    heard: float
-    visitors: set[str] = field(default_factory=set)
-    bets: dict[int, dict[str, int]] = field(default_factory=dict)  # stop → visitor → option
-    released: set[int] = field(default_factory=set)
-    stop: int = 0  # where the teacher is; 0: nowhere
+OFTEN = 60.0  # seconds between two notes that a class was heard of: thirty browsers that only look need not write
+PATIENCE = 5.0  # seconds to wait for another process
+TABLES = """
+PRAGMA synchronous = OFF;
+PRAGMA secure_delete = ON;
+CREATE TABLE IF NOT EXISTS class (code TEXT PRIMARY KEY, heard REAL NOT NULL, stop INTEGER NOT NULL DEFAULT 0);
+CREATE TABLE IF NOT EXISTS visitor (code TEXT, who BLOB, PRIMARY KEY (code, who)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS bet (code TEXT, stop INTEGER, who BLOB, option INTEGER, PRIMARY KEY (code, stop, who)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS released (code TEXT, stop INTEGER, PRIMARY KEY (code, stop)) WITHOUT ROWID;
+"""
+Answer = TypeVar("Answer")
 
 
 def new_key() -> str:
@@ -43,64 +50,141 @@ def is_code(text: str) -> bool:
 
 
 class Classes:
-    """All classes of one server. May be asked by many sessions at once."""
+    """All classes of one server, in a file that its processes share. May be asked by many sessions at once.
 
-    def __init__(self) -> None:
+    Without a file, or where the disk does not take it, they live in this process's memory: a lesson goes on, in one process.
+    """
+
+    def __init__(self, file: Path | None = None) -> None:
         self._lock = threading.Lock()
-        self._classes: OrderedDict[str, _Class] = OrderedDict()
+        self._file = _opened(file) if file is not None else None
+        self._shared = self._file or _begun(":memory:")
 
     def come(self, code: str, visitor: str) -> int:
         """Somebody is here; how many are."""
-        with self._lock:
-            found = self._of(code)
-            if len(found.visitors) < VISITORS:
-                found.visitors.add(visitor)
-            return len(found.visitors)
+
+        def come(shared: sqlite3.Connection) -> int:
+            many = _number(shared, "SELECT count(*) FROM visitor WHERE code = ?", code)
+            if many < VISITORS and not _is_here(shared, code, visitor):
+                shared.execute("INSERT INTO visitor VALUES (?, ?)", (code, _who(visitor)))
+                many += 1
+            return many
+
+        return self._ask(code, come)
 
     def bet(self, code: str, visitor: str, stop: int, option: int) -> None:
         """A visitor's bet on a stop's question; the last one counts, and none once the answer is out."""
-        with self._lock:
-            found = self._of(code)
-            if visitor in found.visitors and stop not in found.released:
-                found.bets.setdefault(stop, {})[visitor] = option
+
+        def bet(shared: sqlite3.Connection) -> None:
+            if _is_here(shared, code, visitor) and not _is_out(shared, code, stop):
+                same = "SELECT count(*) FROM bet WHERE code = ? AND stop = ? AND who = ? AND option = ?"
+                if not _number(shared, same, code, stop, _who(visitor), option):  # every rerun says it again
+                    shared.execute("INSERT OR REPLACE INTO bet VALUES (?, ?, ?, ?)", (code, stop, _who(visitor), option))
+
+        self._ask(code, bet)
 
     def counts(self, code: str, stop: int, options: int) -> list[int]:
         """How many bet on each option, `[options]`."""
-        with self._lock:
-            bets = list(self._of(code).bets.get(stop, {}).values())
-            return [bets.count(option) for option in range(options)]
+        words = "SELECT option, count(*) FROM bet WHERE code = ? AND stop = ? GROUP BY option"
+        found = self._ask(code, lambda shared: dict(shared.execute(words, (code, stop)).fetchall()))
+        return [found.get(option, 0) for option in range(options)]
 
     def release(self, key: str, stop: int, out: bool = True) -> None:
         """Show the answer of a stop to the class that this key holds; with `out=False`, hide it again."""
-        with self._lock:
-            found = self._of(code(key))
-            (found.released.add if out else found.released.discard)(stop)
+        held = code(key)
+        words = "INSERT OR IGNORE INTO released VALUES (?, ?)" if out else "DELETE FROM released WHERE code = ? AND stop = ?"
+        self._ask(held, lambda shared: shared.execute(words, (held, stop)))
 
     def released(self, code: str, stop: int) -> bool:
-        with self._lock:
-            return stop in self._of(code).released
+        return self._ask(code, lambda shared: _is_out(shared, code, stop))
 
     def lead(self, key: str, stop: int) -> None:
         """The teacher is at this stop now."""
-        with self._lock:
-            self._of(code(key)).stop = stop
+        held = code(key)
+        self._ask(held, lambda shared: shared.execute("UPDATE class SET stop = ? WHERE code = ?", (stop, held)))
 
     def leads(self, code: str) -> int:
         """The stop at which the teacher is; 0 if nowhere."""
-        with self._lock:
-            return self._of(code).stop
+        return self._ask(code, lambda shared: _number(shared, "SELECT stop FROM class WHERE code = ?", code))
 
     def __len__(self) -> int:
-        return len(self._classes)
+        with self._lock:
+            return _number(self._shared, "SELECT count(*) FROM class")
 
-    def _of(self, code: str) -> _Class:
-        """The class of a code, new if it is not known. The lock is held."""
-        now = time.monotonic()
-        found = self._classes.get(code)
-        if found is None or now - found.heard > SILENT:
-            found = self._classes[code] = _Class(now)
-        found.heard = now
-        self._classes.move_to_end(code)
-        while len(self._classes) > CLASSES:
-            self._classes.popitem(last=False)
-        return found
+    def _ask(self, code: str, act: Callable[[sqlite3.Connection], Answer]) -> Answer:
+        """What `act` says of a class, which is new if it was not known; nobody else writes meanwhile."""
+        with self._lock:
+            try:
+                return _within(self._shared, code, act)
+            except sqlite3.Error:
+                if self._file is None:
+                    raise
+                self._file, self._shared = None, _begun(":memory:")
+                return _within(self._shared, code, act)
+
+
+def _within(shared: sqlite3.Connection, code: str, act: Callable[[sqlite3.Connection], Answer]) -> Answer:
+    with shared:
+        shared.execute("BEGIN IMMEDIATE")
+        _hear(shared, code, time.time())
+        return act(shared)
+
+
+def _hear(shared: sqlite3.Connection, code: str, now: float) -> None:
+    """Notes that a class is alive, and lets go of those that are over or too many."""
+    heard = shared.execute("SELECT heard FROM class WHERE code = ?", (code,)).fetchone()
+    if heard is not None and abs(now - heard[0]) < OFTEN:  # a clock may be set back
+        return
+    _forget(shared, "abs(? - heard) > ?", now, SILENT)
+    words = "INSERT INTO class (code, heard) VALUES (?, ?) ON CONFLICT (code) DO UPDATE SET heard = excluded.heard"
+    shared.execute(words, (code, now))
+    latest = "SELECT code FROM class WHERE code != ? ORDER BY heard DESC, rowid DESC LIMIT ?"
+    _forget(shared, f"code != ? AND code NOT IN ({latest})", code, code, CLASSES - 1)
+
+
+def _forget(shared: sqlite3.Connection, which: str, *given: str | float) -> None:
+    """Lets go of classes with all that was said in them."""
+    for (code,) in shared.execute(f"SELECT code FROM class WHERE {which}", given).fetchall():
+        for table in ("visitor", "bet", "released", "class"):
+            shared.execute(f"DELETE FROM {table} WHERE code = ?", (code,))
+
+
+def _is_here(shared: sqlite3.Connection, code: str, visitor: str) -> bool:
+    return bool(_number(shared, "SELECT count(*) FROM visitor WHERE code = ? AND who = ?", code, _who(visitor)))
+
+
+def _is_out(shared: sqlite3.Connection, code: str, stop: int) -> bool:
+    return bool(_number(shared, "SELECT count(*) FROM released WHERE code = ? AND stop = ?", code, stop))
+
+
+def _who(visitor: str) -> bytes:
+    return hashlib.sha256(visitor.encode()).digest()[:8]
+
+
+def _number(shared: sqlite3.Connection, words: str, *given: str | int | bytes) -> int:
+    found: tuple[int] = shared.execute(words, given).fetchone()
+    return found[0]
+
+
+def _opened(file: Path) -> sqlite3.Connection | None:
+    """The file of all processes; begun anew if it is none of ours, nothing where the disk does not take it."""
+    for _ in range(2):
+        with suppress(sqlite3.OperationalError, OSError):
+            if file.is_symlink():  # what is written belongs here, and not where a link leads
+                file.unlink()
+            file.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                return _begun(str(file))
+            except sqlite3.DatabaseError as error:
+                if isinstance(error, sqlite3.OperationalError):
+                    raise
+                file.unlink()
+    return None
+
+
+def _begun(place: str) -> sqlite3.Connection:
+    shared = sqlite3.connect(place, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
+    shared.executescript(TABLES)
+    _forget(shared, "abs(? - heard) > ?", time.time(), SILENT)
+    shared.execute("UPDATE class SET heard = heard WHERE 0")  # says now, and not in a lesson, that the disk takes nothing
+    return shared

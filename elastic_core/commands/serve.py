@@ -1,0 +1,197 @@
+"""The app for a whole class: several processes behind one address, because Python runs one process on one core.
+
+  python -m elastic_core serve                                   one process a core, at http://localhost:8501
+  python -m elastic_core serve --processes 2 --address 0.0.0.0   for others on the network
+
+Needs haproxy (Debian, Ubuntu: `apt install haproxy`). Who comes first is sent to the process with the fewest visitors and stays
+there by a cookie, since a whole class may share one address. Classes, trainings, runs and uploads lie in `checkpoints/`, so all
+processes know them. A process that ends is started again; all of them end with this command, however it ends.
+"""
+
+import argparse
+import contextlib
+import ctypes
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+
+import elastic_core
+from elastic_core.errors import InputError
+from elastic_core.services import public
+
+HERE, MOST = "127.0.0.1", 64
+BEGINS, SHORT = 180.0, 5.0  # seconds that a start may take; who lives shorter than the second is not started again
+COOKIE = "elastic_process"
+CONFIG = """global
+    maxconn 1000
+defaults
+    mode http
+    balance leastconn
+    timeout connect 5s
+    timeout client 60s
+    timeout server 180s
+    timeout tunnel 12h
+    timeout http-request 30s
+    option redispatch
+    retries 3
+frontend visitors
+    bind {address}:{port}
+    default_backend processes
+backend processes
+    cookie {cookie} insert indirect nocache httponly attr SameSite=Lax
+    option forwardfor
+    option httpchk GET /_stcore/health
+    default-server check inter 2s fall 3 rise 1
+{servers}
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    cores = os.cpu_count() or 1
+    parser.add_argument("--processes", type=int, default=cores, help=f"how many (default: one a core, here {cores})")
+    parser.add_argument("--address", default=HERE, help=f"to listen on (default: {HERE}; 0.0.0.0: the whole network)")
+    parser.add_argument("--port", type=int, default=8501, help="to listen on (default: 8501)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Serves until it is interrupted or told to end. Raises InputError for what keeps it from beginning or going on."""
+    app = Path(elastic_core.__file__).resolve().parents[1] / "app.py"
+    if not 1 <= arguments.processes <= MOST:
+        raise InputError(f"--processes must be 1 to {MOST}, not {arguments.processes}")
+    if not app.is_file():
+        raise InputError(f"the app is served from its checkout, and there is no {app}")
+    found = proxy()
+    if found is None:
+        raise InputError("haproxy is not installed (Debian, Ubuntu: apt install haproxy); `streamlit run app.py` needs none")
+    _refuse_taken(arguments.address, arguments.port)
+    if warning := public.exposed(arguments.address):
+        print(warning.replace("--server.address", "--address"), file=sys.stderr)
+    for ending in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(ending, _interrupt)
+    ports = _free_ports(arguments.processes)
+    with tempfile.TemporaryDirectory(prefix="serve-") as folder, contextlib.ExitStack() as running:
+        written = Path(folder, "haproxy.cfg")
+        written.write_text(config(arguments.address, arguments.port, ports), encoding="utf-8")
+        # One secret for all: a visitor whose process ended goes on with another.
+        own = {**os.environ, "STREAMLIT_SERVER_COOKIE_SECRET": secrets.token_hex(32)}
+        words = [sys.executable, "-m", "streamlit", "run", str(app), "--server.headless", "true", "--server.address", HERE]
+        children = [_Child([*words, "--server.port", str(port)], app.parent, own) for port in ports]
+        for child in children:
+            running.callback(child.end)
+        _wait(lambda: all(map(_answers, ports)), children)
+        children.append(_Child([found, "-db", "-f", str(written)], app.parent, own))
+        running.callback(children[-1].end)
+        _wait(lambda: _answers(arguments.port, _reached(arguments.address)), children)
+        many = "1 process" if len(ports) == 1 else f"{len(ports)} processes"
+        print(f"{many} at http://{_reached(arguments.address)}:{arguments.port}; Ctrl+C ends it", flush=True)
+        while True:
+            time.sleep(0.5)
+            for child in children:
+                child.check(again=True)
+
+
+def proxy() -> str | None:
+    """Where haproxy is; system folders are not always searched for other people than root."""
+    return shutil.which("haproxy") or shutil.which("haproxy", path="/usr/sbin:/usr/local/sbin")
+
+
+def config(address: str, port: int, ports: list[int]) -> str:
+    """What haproxy is told: listen at `address:port`, keep each visitor with one of `ports`."""
+    servers = "\n".join(f"    server p{i} {HERE}:{each} cookie p{i}" for i, each in enumerate(ports))
+    return CONFIG.format(address=address, port=port, cookie=COOKIE, servers=servers)
+
+
+class _Child:
+    """A process that ends with this one."""
+
+    def __init__(self, words: list[str], folder: Path, environment: dict[str, str]) -> None:
+        self.words, self.folder, self.environment = words, folder, environment
+        self.begin()
+
+    def begin(self) -> None:
+        self.began = time.monotonic()
+        parent = os.getpid()
+        self.process = subprocess.Popen(
+            self.words, cwd=self.folder, env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            start_new_session=True, preexec_fn=lambda: _end_with(parent),
+        )  # fmt: skip
+
+    def check(self, again: bool) -> None:
+        """Starts it anew if it has ended. Raises InputError if it hardly lived, or if it is not to be started `again`."""
+        if self.process.poll() is None:
+            return
+        name = "streamlit" if "streamlit" in self.words else Path(self.words[0]).name
+        if not again or time.monotonic() - self.began < SHORT:
+            raise InputError(f"{name} ended at once (exit status {self.process.returncode}); what it said stands above")
+        print(f"{name} ended (exit status {self.process.returncode}) and is started again", file=sys.stderr, flush=True)
+        self.begin()
+
+    def end(self) -> None:
+        self.process.terminate()
+        try:
+            self.process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+def _end_with(parent: int) -> None:
+    """In a new process: the system ends it when its parent ends, by kill -9 too. Elsewhere than on Linux a kill -9 leaves it."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+        if os.getppid() != parent:
+            os._exit(1)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _refuse_taken(address: str, port: int) -> None:
+    try:
+        with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET) as here:
+            here.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            here.bind((address, port))
+    except (OSError, OverflowError) as error:
+        raise InputError(f"{address}:{port} cannot be listened on ({getattr(error, 'strerror', None) or error})") from None
+
+
+def _free_ports(many: int) -> list[int]:
+    with contextlib.ExitStack() as held:
+        taken = [held.enter_context(socket.socket()) for _ in range(many)]
+        for one in taken:
+            one.bind((HERE, 0))
+        return [one.getsockname()[1] for one in taken]
+
+
+def _wait(ready: Callable[[], bool], children: "list[_Child]") -> None:
+    """Until `ready`, or InputError if a child ends before that or nothing answers."""
+    until = time.monotonic() + BEGINS
+    while not ready():
+        for child in children:
+            child.check(again=False)
+        if time.monotonic() > until:
+            raise InputError(f"nothing answers after {BEGINS:.0f} seconds")
+        time.sleep(0.2)
+
+
+def _reached(address: str) -> str:
+    return "localhost" if address in (HERE, "0.0.0.0", "::") else address
+
+
+def _answers(port: int, host: str = HERE) -> bool:
+    try:
+        with urllib.request.urlopen(f"http://{host}:{port}/_stcore/health", timeout=2) as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False

@@ -1,0 +1,49 @@
+"""What a rerun of every screen may cost: processor time, for somebody nobody has looked at before and for the same again.
+
+The measured numbers are in `checkpoints/benchmarks/reruns.csv` (real runs, a real server); here a small world and Streamlit's
+test driver guard against a screen that begins to work out at every rerun what it could keep. A budget is about two and a half
+times what was measured, and the best of three counts, so that a busy machine does not matter.
+"""
+
+import time
+from collections.abc import Callable
+
+import pytest
+from driving import healthy
+from streamlit.testing.v1 import AppTest
+
+# Milliseconds of processor: another person, the same again.
+BUDGET = {
+    "start": (280, 200), "keys": (200, 200), "journey": (740, 260), "experts": (200, 150), "traffic": (220, 200),
+    "map": (280, 190), "train": (250, 230), "data": (160, 150), "learned": (150, 150), "results": (160, 150),
+    "speed": (150, 150), "compare": (340, 260), "method": (150, 150),
+}  # fmt: skip
+
+
+def spent(act: Callable[[], object]) -> float:
+    """Milliseconds of processor, of all threads."""
+    began = time.process_time()
+    act()
+    return 1000 * (time.process_time() - began)
+
+
+def test_every_screen_keeps_to_its_budget(opened: Callable[..., AppTest]) -> None:
+    app, person, found = opened(run="tiny", user="1"), 1, dict[str, tuple[float, float]]()
+
+    def another() -> None:
+        nonlocal person
+        person += 1
+        app.number_input(key="user").set_value(person).run()
+
+    for screen in BUDGET:
+        healthy(app.switch_page(f"{screen}/page.py").run())
+        another()
+        found[screen] = min(spent(another) for _ in range(3)), min(spent(app.run) for _ in range(3))
+        healthy(app)
+    over = {screen: cost for screen, cost in found.items() if any(c > most for c, most in zip(cost, BUDGET[screen], strict=True))}
+    print({screen: tuple(round(c) for c in cost) for screen, cost in found.items()})
+    assert not over, {screen: (cost, BUDGET[screen]) for screen, cost in over.items()}
+
+
+def test_no_screen_is_without_a_budget(pytestconfig: pytest.Config) -> None:
+    assert {path.parent.name for path in pytestconfig.rootpath.glob("pages/*/page.py")} == set(BUDGET)
