@@ -11,7 +11,9 @@ from pages.frame import shell
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.slow  # about two minutes in all
 PAGES = sorted(str(path.relative_to(ROOT / "pages")) for path in (ROOT / "pages").glob("*/page.py"))
-PREFIXES = ("keys", "train", "jrn", "exp", "trf", "map", "spd", "cmp", "dat", "mth", "res")
+PREFIXES = ("keys", "train", "jrn", "exp", "trf", "map", "spd", "cmp", "dat", "mth", "res", "lrn", "find", "start")
+FRAME = ("run", "vs", "user", "expert", "who", "lock", "tour", "class", "teach", "present", "edits", "embed")
+NUMBERED = ("exp_turn_3", "exp_turn_63", "exp_turn_x", "exp_turn_" + "9" * 5000, "train_set_model.side", "train_set_train.batch")
 ROUNDS = 3  # each page is asked so many times for another mixture
 NONSENSE = {
     "empty": ("",),
@@ -19,7 +21,7 @@ NONSENSE = {
     "numbers": ("-1", "99999999999999999999", "NaN", "0.5"),
     "markup": ("<script>alert(1)</script>", "[x](http://127.0.0.1:9/y)", "![x](file:///etc/passwd)", "`$(id)`"),
     "paths": ("../../etc/passwd", "/dev/zero", "C:\\nul", "file:///proc/self/environ"),
-    "size": ("a" * 900, "🙂" * 90, "1," * 400, "r." * 300),
+    "size": ("a" * 900, "🙂" * 90, "1," * 400, "r." * 300, "9" * 5000),
     "code": ("\x00\x07\u202e", "'; DROP TABLE runs;--", "{{7*7}}", "%00%ff", "__import__('os')"),
 }  # fmt: skip
 
@@ -28,11 +30,12 @@ def controls() -> list[str]:
     """The keys of all widgets, read from the source, so that a new one is asked for nonsense, too."""
     source = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "pages").rglob("*.py"))
     found = set(re.findall(rf'"((?:{"|".join(PREFIXES)})_[a-z_]+)"', source))
-    return [*sorted(found), "run", "vs", "user", "expert", "lock", "tour", "edits", "embed"]
+    return [*sorted(found), *FRAME, *NUMBERED]
 
 
 def test_the_controls_are_found() -> None:
-    assert len(controls()) > 60 and {"jrn_edits", "exp_part", "trf_measure", "keys_step"} <= set(controls())
+    assert len(controls()) > 60
+    assert {"jrn_edits", "exp_part", "trf_measure", "keys_step", "res_ours", "who", "present"} <= set(controls())
 
 
 @pytest.mark.parametrize("page", PAGES)
