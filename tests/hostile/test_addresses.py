@@ -54,3 +54,38 @@ def test_nonsense_in_every_parameter(tiny_runs: Path, monkeypatch: pytest.Monkey
     assert app.warning and "Showing the run tiny" in app.warning[0].value
     shown = " ".join(block.proto.body for block in app.get("html"))
     assert "<script>alert" not in shown
+
+
+LONG = "9" * 5_000  # Python reads no number of so many digits
+FOUND = {  # what once broke a page, or may be thought to
+    "a person of 5,000 digits": ("start", {"user": LONG}),
+    "an expert of 5,000 digits": ("experts", {"expert": LONG}),
+    "a moment of 5,000 digits": ("journey", {"jrn_t": LONG}),
+    "a knob of 5,000 digits": ("experts", {"exp_part": "Turn the knobs", f"exp_turn_{LONG}": "2"}),
+    "edits of 5,000 digits": ("start", {"edits": f"tiny~{LONG}~r"}),
+    "versions of 5,000 digits": ("journey", {"jrn_edits": f"a{LONG}-{LONG}"}),
+    "a stop of 5,000 digits": ("start", {"tour": LONG}),
+    "nobody": ("start", {"who": ""}),
+    "a person by markup": ("compare", {"who": "<script>alert(1)</script>"}),
+    "a person by 5,000 digits": ("journey", {"who": LONG}),
+    "a class of markup": ("learned", {"class": "![x](http://127.0.0.1:9/y)", "teach": "<script>alert(1)</script>"}),
+    "a class and a key of another": ("start", {"class": "ABCDEF", "teach": "A" * 16, "tour": "1"}),
+    "a class of 5,000 letters": ("results", {"class": "A" * 5_000}),
+    "a projector that is none": ("results", {"present": "maybe"}),
+    "a projector and a lock": ("experts", {"present": "true", "lock": "run,user,class,present,who," + LONG}),
+    "data that nobody compared": ("results", {"res_data": LONG, "res_protocol": "<script>alert(1)</script>", "res_ours": "run"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_an_address_that_broke_a_page(tiny_runs: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setattr(shell, "RUNS", tiny_runs)
+    page, address = FOUND[name]
+    app = AppTest.from_file(str(ROOT / "pages" / "navigation.py"), default_timeout=90)
+    app.query_params.update({"run": "tiny", **address})
+    app.run()
+    assert not app.exception, app.exception
+    app.switch_page(f"{page}/page.py").run()
+    assert not app.exception and app.title, app.exception
+    assert app.selectbox(key="run").value == "tiny"
+    assert "<script>alert" not in " ".join(block.proto.body for block in app.get("html"))
