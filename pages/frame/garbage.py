@@ -3,8 +3,7 @@
 Streamlit collects all cyclic garbage after each rerun, and nobody's page runs meanwhile. Looking through what torch, pandas and
 plotly alone keep takes 0.2 s, far longer than most pages. So whatever survives a slow collection is set aside (`gc.freeze`), and
 later ones look only at what is new. Once a minute all of it is looked at again, so that visitors who have left and what else was
-alive by chance are freed. Freed memory goes back to the system every few seconds: a rerun leaves pieces of a megabyte and less,
-and the next one finds room elsewhere. glibc keeps large pieces apart, and threads share their places.
+alive by chance are freed, and the memory goes back to the system: glibc keeps large pieces apart, and threads share their places.
 """
 
 import ctypes
@@ -14,10 +13,9 @@ import time
 from contextlib import suppress
 
 M_MMAP_THRESHOLD, M_ARENA_MAX = -3, -8  # as malloc.h has them
-LARGE, PLACES = 2**20, 2  # bytes that are asked of the system and given back at once; glibc's places for all threads
+LARGE, PLACES = 2**22, 2  # bytes that are asked of the system and given back at once; glibc's places for all threads
 SLOW = 0.01  # seconds; what a collection may take before its survivors are set aside
 AGAIN = 60.0  # seconds between two looks at everything
-BACK = 10.0  # seconds between two times that freed memory is given back, which takes 20 ms of the processor for 200 MB
 SOON, MUCH = 10.0, 200_000  # and seconds if so many objects have come since: what is set aside dies unseen, between what lives
 
 
@@ -26,7 +24,7 @@ class Keeper:
 
     def __init__(self) -> None:
         self.began = 0.0
-        self.looked = self.gave = time.monotonic()
+        self.looked = time.monotonic()
         self.left = 0  # objects after the last look
         self.everything = False
 
@@ -43,8 +41,6 @@ class Keeper:
             return
         if self.everything:
             self.left = sys.getallocatedblocks()
-        if self.everything or time.monotonic() - self.gave > BACK:
-            self.gave = time.monotonic()
             _give_back()
         if self.everything or time.thread_time() - self.began > SLOW:
             gc.freeze()

@@ -69,14 +69,3 @@ def test_new_garbage_is_collected_as_ever(keeper: None) -> None:
     del part
     gc.collect()
     assert gone() is None
-
-
-def test_freed_memory_is_given_back_every_few_seconds(keeper: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    given: list[str] = []
-    monkeypatch.setattr(garbage, "_glibc", lambda name, *more: given.append(name))
-    gc.collect(0)
-    gc.collect()
-    assert not given, "not after every rerun"
-    monkeypatch.setattr(garbage, "BACK", -1.0)
-    gc.collect()
-    assert given == ["malloc_trim"]

@@ -85,7 +85,14 @@ def checkout(tiny_runs: Path, place: Path) -> Path:
             run = Run(root / "tiny")
             text = text.splitlines()[0] + f"\ntiny,{meaning.fingerprint(run)},abc,80,0.4,0.3,0.5,0.3,,,60,0.6,0.1,0.1,0.2,0.1\n"
         (root / file).write_text(text)
+        whole(root, name).parent.mkdir(exist_ok=True)
+        whole(root, name).write_text(text)
     return root
+
+
+def whole(root: Path, name: str) -> Path:
+    """Where a table of a `checkout` stays as it was."""
+    return root.parent / "whole" / f"{name}.csv"
 
 
 def files(name: str) -> Iterator[tuple[str, Callable[[Path, str], object]]]:
@@ -169,6 +176,7 @@ def trainings(root: Path) -> Iterator[str]:
     found = outcomes(root / TABLES["tuning"])
     for model in {each.model for each in found}:
         chosen = best(found, model)
+        assert chosen is None or 0 <= chosen.valid <= 1
         yield "none of the grid" if chosen is None else f"{chosen.point}: {chosen.valid:.4f}"
 
 

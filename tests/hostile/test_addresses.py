@@ -61,7 +61,7 @@ FOUND = {  # what once broke a page, or may be thought to
     "a person of 5,000 digits": ("start", {"user": LONG}),
     "an expert of 5,000 digits": ("experts", {"expert": LONG}),
     "a moment of 5,000 digits": ("journey", {"jrn_t": LONG}),
-    "a knob of 5,000 digits": ("experts", {"exp_part": "Turn the knobs", f"exp_turn_{LONG}": "2"}),
+    "a knob of 5,000 digits": ("experts", {"exp_part": "Knobs", f"exp_turn_{LONG}": "2"}),
     "edits of 5,000 digits": ("start", {"edits": f"tiny~{LONG}~r"}),
     "versions of 5,000 digits": ("journey", {"jrn_edits": f"a{LONG}-{LONG}"}),
     "a stop of 5,000 digits": ("start", {"tour": LONG}),

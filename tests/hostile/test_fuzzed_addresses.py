@@ -38,7 +38,7 @@ JUNK = st.one_of(
 )
 SEEDED = {  # what the frame reads beside its boxes, as it would be right
     "class": ["ABCDEF", "abcdef"], "teach": ["A" * 16, "a-_" * 5 + "b"], "present": ["true", "false"], "tour": ["99"],
-    "lock": ["run", "run,user,exp_part"], "who": ["1", "80"], "exp_part": ["Turn the knobs"],
+    "lock": ["run", "run,user,exp_part"], "who": ["1", "80"], "exp_part": ["Knobs"],
 }  # fmt: skip
 KINDS = ("selectbox", "multiselect", "segmented_control", "pills", "number_input", "slider", "select_slider", "toggle")
 
