@@ -32,6 +32,12 @@ def calm(text: str) -> str:
     return "".join(c for c in spaced if unicodedata.category(c) not in ("Cc", "Cs") and c not in DIRECTIONS)
 
 
+def number(text: object) -> int | None:
+    """What an address says where a whole number from 0 belongs; None for anything else, and for more than 18 digits."""
+    said = str(text)
+    return int(said) if said.isdecimal() and len(said) <= 18 else None
+
+
 def markdown(text: object) -> str:
     """For a place that reads Markdown, labels of widgets and metrics included."""
     return _MARKS.sub(r"\\\1", _SPRINGS.sub(_JOINER, line(text)))

@@ -91,9 +91,12 @@ def outcomes(path: Path) -> list[Outcome]:
         return []
     kinds = get_type_hints(Outcome)
     try:
-        return [Outcome(**{name: kinds[name](line[name]) for name in kinds}) for line in csv.DictReader(io.StringIO(text))]
+        found = [Outcome(**{name: kinds[name](line[name]) for name in kinds}) for line in csv.DictReader(io.StringIO(text))]
+        if not all(0 <= each.valid <= 1 for each in found):
+            raise ValueError
     except (KeyError, TypeError, ValueError, csv.Error):
         raise InputError(f"{path} is not a table of trainings") from None
+    return found
 
 
 def keep(path: Path, found: Outcome) -> None:
@@ -108,6 +111,6 @@ def keep(path: Path, found: Outcome) -> None:
 
 
 def best(found: list[Outcome], model: str) -> Outcome | None:
-    """The point that validation chooses for a model: the highest mean, ties to the first of the grid."""
-    mine = [each for each in found if each.model == model]
+    """The point of the grid that validation chooses for a model: the highest mean, ties to the first of the grid."""
+    mine = [each for each in found if each.model == model and each.point in GRID]
     return max(mine, key=lambda each: (each.valid, -list(GRID).index(each.point))) if mine else None

@@ -3,15 +3,20 @@
 import csv
 import dataclasses
 import io
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from elastic_core import disk
-from elastic_core.bench.latency import Row
+from elastic_core.bench.latency import ROWS, Row
 from elastic_core.disk import write_text
 from elastic_core.errors import InputError
 
-MOST_BYTES, LONGEST = 2**24, 200  # of a file; characters of a cell
+MOST_BYTES, LONGEST = 2**22, 200  # of a file; characters of a cell
+MOST_ROWS, MOST_SYSTEMS, MOST_COLUMNS = 10_000, 40, 60  # of a file: every system is a line in a chart
+MOST_LENGTH = 2**24  # events; and the most of whatever else is counted
 
 
 def read_rows(path: Path) -> list[Row]:
@@ -27,7 +32,7 @@ def write_rows(path: Path, rows: list[Row]) -> None:
 def read_kind(path: Path, kind: type[Any]) -> list[Any]:
     """The rows of a file, each a `kind`: a dataclass of numbers and texts. None if there is no file.
 
-    Raises InputError if it is not such a file."""
+    Raises InputError if it is not such a file, or of what nobody measured."""
     try:
         text = disk.read_text(path, MOST_BYTES, path.parent)
     except disk.Absent:
@@ -35,9 +40,23 @@ def read_kind(path: Path, kind: type[Any]) -> list[Any]:
     types = {f.name: f.type for f in dataclasses.fields(kind)}
     try:
         table = list(csv.DictReader(io.StringIO(text)))
-        return [kind(**{name: _typed(types[name], text) for name, text in line.items()}) for line in table]
+        rows = [kind(**{name: _typed(types[name], text) for name, text in line.items()}) for line in table]
+        if len(rows) > MOST_ROWS or (kind is Row and not _believable(rows)):
+            raise ValueError
     except (KeyError, TypeError, ValueError, csv.Error):
         raise InputError(f"{path} is not a file of benchmark rows; give another --name") from None
+    return rows
+
+
+def read_table(path: Path, texts: Sequence[str]) -> pd.DataFrame:
+    """A CSV of anything that was measured; of its columns, `texts` are read as text. Raises ValueError for what is none."""
+    data = disk.read_bytes(path, MOST_BYTES, path.parent)
+    if data.partition(b"\n")[0].count(b",") >= MOST_COLUMNS:
+        raise ValueError("too many columns")  # pandas takes minutes for a million
+    table = pd.read_csv(io.BytesIO(data), dtype=dict.fromkeys(texts, str), nrows=MOST_ROWS + 1)
+    if len(table) > MOST_ROWS:
+        raise ValueError("too many rows")
+    return table
 
 
 def write_kind(path: Path, rows: list[Any], kind: type[Any]) -> None:
@@ -50,6 +69,23 @@ def write_kind(path: Path, rows: list[Any], kind: type[Any]) -> None:
     with disk.said(path):
         path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, out.getvalue())
+
+
+def _believable(rows: list[Row]) -> bool:
+    return all(map(_measured, rows)) and len({row.system for row in rows}) <= MOST_SYSTEMS
+
+
+def _measured(row: Row) -> bool:
+    """Whether this may have been measured: sizes and times can be divided by, and drawn along logarithms."""
+    sizes = (row.length, row.batch, row.width, row.threads, row.rounds)
+    times = (row.median, row.low, row.high, row.processor)
+    return (
+        all(1 <= size <= MOST_LENGTH for size in sizes)
+        and all(0 <= size <= MOST_LENGTH for size in (row.k, row.side, row.heads, row.layers))
+        and all(1e-9 <= time <= 1e9 for time in times)
+        and row.peak >= (row.rows in ROWS)
+        and row.load >= 0
+    )
 
 
 def _typed(kind: Any, text: str) -> Any:

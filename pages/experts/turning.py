@@ -8,6 +8,7 @@ import streamlit as st
 from elastic_core.services.experts.steering import SAMPLE, Steered, Turn
 from elastic_core.services.person import inspect
 from elastic_core.services.person.inspect import Words
+from elastic_core.text import number as whole
 from pages.experts import answers, words
 from pages.experts.answers import Subject
 from pages.frame import shell
@@ -72,7 +73,7 @@ def _name(of: Subject, expert: int) -> str:
 def _left_out(own: list[int]) -> None:
     """An address may turn experts that this person does not summon."""
     asked = [name.removeprefix(KNOB) for name in st.query_params if name.startswith(KNOB)]
-    gone = [number for number in asked if number.isdecimal() and int(number) not in own]
+    gone = [number for number in asked if whole(number) not in (None, *own)]
     if gone:
         st.caption(f"Expert {shell.plain(', '.join(gone[:8]))} is turned in the address, but this person does not summon it.")
 

@@ -14,6 +14,7 @@ from elastic_core.models import Recommender, Retrieves, model_class
 from elastic_core.runs import Run, unreadable_runs
 from elastic_core.services.person import inspect
 from elastic_core.services.person.people import by_id, is_id, own_id
+from elastic_core.text import number as whole
 from pages.frame import finding, garbage, locks, shell
 from pages.frame.locks import locked
 from pages.frame.shell import Context, plain, quoted
@@ -165,7 +166,7 @@ def _user_box(run: Run, data: Dataset, model: Recommender, asked: str | None, pr
     if MEANT in st.session_state:
         st.session_state["user"] = st.session_state.pop(MEANT)
     asked = _by_own_id(data, asked, problems)
-    if asked is not None and not (asked.isdecimal() and 1 <= int(asked) <= people):
+    if asked is not None and not 1 <= (whole(asked) or 0) <= people:
         problems.append(f"There is no person {quoted(asked)} here (1 to {people}), so you see person {default}.")
         if "user" in st.session_state:
             st.session_state["user"] = default

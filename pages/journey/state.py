@@ -10,6 +10,7 @@ from elastic_core.errors import InputError
 from elastic_core.services.journey import versions
 from elastic_core.services.journey.text import LONGEST_CODE, decode, from_json, short
 from elastic_core.services.journey.versions import Base, Cut, Edit, Tree
+from elastic_core.text import number as whole
 from pages.frame import shell
 from pages.frame.shell import Context
 from pages.kit import handed
@@ -25,7 +26,7 @@ def settle(now: Context) -> int:
     last, person = len(now.dataset.histories.of(now.user)) - 1, (now.dataset.hash, now.user)
     known = st.session_state.get(OF)
     asked = st.session_state[MOMENT] if MOMENT in st.session_state else st.query_params.get(MOMENT)
-    fits = asked is None or (str(asked).isdecimal() and 1 <= int(asked) <= last)
+    fits = asked is None or 1 <= (whole(asked) or 0) <= last
     if handed.waiting(now):
         st.session_state[MOMENT] = last
     elif known not in (None, person):

@@ -84,8 +84,8 @@ def stages(table: pd.DataFrame, colours: Palette, unit: str = "ms", value: str =
     share = shown[value] / max(float(shown[value].sum()), 1e-12)
     figure = go.Figure(
         go.Bar(
-            x=shown[value], y=shown["stage"], orientation="h", text=[f"{part:.0%}" for part in share], textposition="outside",
-            marker={"color": np.where(quadratic, colours.warm[1], colours.cool[1])}, cliponaxis=False,
+            x=shown[value], y=shown["stage"].map(safe), orientation="h", text=[f"{part:.0%}" for part in share],
+            textposition="outside", marker={"color": np.where(quadratic, colours.warm[1], colours.cool[1])}, cliponaxis=False,
             hovertemplate="<b>%{y}</b>: %{x:.3g} " + unit + "<extra></extra>",
         )
     )  # fmt: skip

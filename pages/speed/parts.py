@@ -103,8 +103,11 @@ def stages(table: pd.DataFrame) -> None:
         return
     system = one_of("Form", list(FORMS), key="spd_form", default="elastic")
     mine, clock = curves.trusted(table[table["system"] == system])
+    if not (words := curves.stage_words(mine)):
+        st.info("Nothing measured of this form.")
+        return
     parts, length = mine[mine["stage"] != "whole pass"], int(mine["length"].iloc[0])
-    st.markdown(f"{curves.stage_words(mine)} Times are {clock}.")
+    st.markdown(f"{words} Times are {clock}.")
     figure = cache.drawn(charts.stages, parts, _palette(), "ms per history")
     said = ", ".join(f"{row.stage} {row.ms:.2f} ms" for row in parts.itertuples())
     view.chart("spd_stages", figure, mine, about.STAGES, f"Stages of ELASTIC at N = {length:,}: {said}.")

@@ -260,6 +260,7 @@ def _runs() -> Iterator[Odd]:
     )
     yield from harmless("resume.pt")
     yield from harmless("ranks.safetensors")
+    yield from harmless("beside.json")
     yield from harmless("epochs/0001.safetensors")
     yield from harmless("maps/umap.npz")
     loads, values = np.zeros(64, np.int32), np.zeros((64, 32), np.float32)

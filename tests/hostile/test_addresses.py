@@ -11,7 +11,9 @@ from pages.frame import shell
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.slow  # about two minutes in all
 PAGES = sorted(str(path.relative_to(ROOT / "pages")) for path in (ROOT / "pages").glob("*/page.py"))
-PREFIXES = ("keys", "train", "jrn", "exp", "trf", "map", "spd", "cmp", "dat", "mth", "res")
+PREFIXES = ("keys", "train", "jrn", "exp", "trf", "map", "spd", "cmp", "dat", "mth", "res", "lrn", "find", "start")
+FRAME = ("run", "vs", "user", "expert", "who", "lock", "tour", "class", "teach", "present", "edits", "embed")
+NUMBERED = ("exp_turn_3", "exp_turn_63", "exp_turn_x", "exp_turn_" + "9" * 5000, "train_set_model.side", "train_set_train.batch")
 ROUNDS = 3  # each page is asked so many times for another mixture
 NONSENSE = {
     "empty": ("",),
@@ -19,7 +21,7 @@ NONSENSE = {
     "numbers": ("-1", "99999999999999999999", "NaN", "0.5"),
     "markup": ("<script>alert(1)</script>", "[x](http://127.0.0.1:9/y)", "![x](file:///etc/passwd)", "`$(id)`"),
     "paths": ("../../etc/passwd", "/dev/zero", "C:\\nul", "file:///proc/self/environ"),
-    "size": ("a" * 900, "🙂" * 90, "1," * 400, "r." * 300),
+    "size": ("a" * 900, "🙂" * 90, "1," * 400, "r." * 300, "9" * 5000),
     "code": ("\x00\x07\u202e", "'; DROP TABLE runs;--", "{{7*7}}", "%00%ff", "__import__('os')"),
 }  # fmt: skip
 
@@ -28,11 +30,12 @@ def controls() -> list[str]:
     """The keys of all widgets, read from the source, so that a new one is asked for nonsense, too."""
     source = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "pages").rglob("*.py"))
     found = set(re.findall(rf'"((?:{"|".join(PREFIXES)})_[a-z_]+)"', source))
-    return [*sorted(found), "run", "vs", "user", "expert", "lock", "tour", "edits", "embed"]
+    return [*sorted(found), *FRAME, *NUMBERED]
 
 
 def test_the_controls_are_found() -> None:
-    assert len(controls()) > 60 and {"jrn_edits", "exp_part", "trf_measure", "keys_step"} <= set(controls())
+    assert len(controls()) > 60
+    assert {"jrn_edits", "exp_part", "trf_measure", "keys_step", "res_ours", "who", "present"} <= set(controls())
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -51,3 +54,38 @@ def test_nonsense_in_every_parameter(tiny_runs: Path, monkeypatch: pytest.Monkey
     assert app.warning and "Showing the run tiny" in app.warning[0].value
     shown = " ".join(block.proto.body for block in app.get("html"))
     assert "<script>alert" not in shown
+
+
+LONG = "9" * 5_000  # Python reads no number of so many digits
+FOUND = {  # what once broke a page, or may be thought to
+    "a person of 5,000 digits": ("start", {"user": LONG}),
+    "an expert of 5,000 digits": ("experts", {"expert": LONG}),
+    "a moment of 5,000 digits": ("journey", {"jrn_t": LONG}),
+    "a knob of 5,000 digits": ("experts", {"exp_part": "Knobs", f"exp_turn_{LONG}": "2"}),
+    "edits of 5,000 digits": ("start", {"edits": f"tiny~{LONG}~r"}),
+    "versions of 5,000 digits": ("journey", {"jrn_edits": f"a{LONG}-{LONG}"}),
+    "a stop of 5,000 digits": ("start", {"tour": LONG}),
+    "nobody": ("start", {"who": ""}),
+    "a person by markup": ("compare", {"who": "<script>alert(1)</script>"}),
+    "a person by 5,000 digits": ("journey", {"who": LONG}),
+    "a class of markup": ("learned", {"class": "![x](http://127.0.0.1:9/y)", "teach": "<script>alert(1)</script>"}),
+    "a class and a key of another": ("start", {"class": "ABCDEF", "teach": "A" * 16, "tour": "1"}),
+    "a class of 5,000 letters": ("results", {"class": "A" * 5_000}),
+    "a projector that is none": ("results", {"present": "maybe"}),
+    "a projector and a lock": ("experts", {"present": "true", "lock": "run,user,class,present,who," + LONG}),
+    "data that nobody compared": ("results", {"res_data": LONG, "res_protocol": "<script>alert(1)</script>", "res_ours": "run"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_an_address_that_broke_a_page(tiny_runs: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setattr(shell, "RUNS", tiny_runs)
+    page, address = FOUND[name]
+    app = AppTest.from_file(str(ROOT / "pages" / "navigation.py"), default_timeout=90)
+    app.query_params.update({"run": "tiny", **address})
+    app.run()
+    assert not app.exception, app.exception
+    app.switch_page(f"{page}/page.py").run()
+    assert not app.exception and app.title, app.exception
+    assert app.selectbox(key="run").value == "tiny"
+    assert "<script>alert" not in " ".join(block.proto.body for block in app.get("html"))

@@ -5,6 +5,7 @@ import os
 import shutil
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,7 @@ from elastic_core.services.data.shelf import Shelf, folded, opened
 from elastic_core.services.experts import relations
 from elastic_core.services.map import layouts
 from elastic_core.services.traffic import over_time
-from elastic_core.services.train import run_table
+from elastic_core.services.train import beside, outcome, run_table
 from elastic_core.services.train.jobs import Jobs
 from elastic_core.services.train.watching import watch
 
@@ -63,6 +64,9 @@ def readers(run: Run) -> None:
     layouts.snapshots(run)
     relations.load_by_epoch(run, 3)
     layouts.read_store(run, np.zeros((64, 32), dtype=np.float32))
+    beside.kept(run)
+    with suppress(InputError):
+        outcome.outcome(run, [run]).table(run.name)
     assert run.last("test") is None or run.last("test")["protocols"]  # type: ignore[index]
 
 

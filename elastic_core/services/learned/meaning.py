@@ -10,7 +10,6 @@ A row names the weights it was measured on and counts for no others.
 """
 
 import argparse
-import io
 import math
 import statistics
 import sys
@@ -21,6 +20,7 @@ from pathlib import Path
 import pandas as pd
 
 from elastic_core import disk
+from elastic_core.bench.store import read_table
 from elastic_core.data import Dataset, load
 from elastic_core.disk import write_text
 from elastic_core.errors import InputError
@@ -37,7 +37,7 @@ from elastic_core.tables import VARIANTS, named
 
 SMALL = 0.1  # of a person's experts: a surplus over a stranger that is surely below this is called none
 T = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776}  # 97.5% of Student's t by the number of trainings; more are taken for 5
-MOST_BYTES = 2**20
+NAMES = ("run", "weights", "commit")  # text, even where it looks like a number
 Tell = Callable[[float], None]
 
 
@@ -86,13 +86,25 @@ def files(root: Path) -> tuple[Path, Path]:
 
 
 def read(file: Path) -> list[Row]:
-    """The rows of a file; none of one that is missing or of another form."""
+    """The rows of a file that may have been measured; none of one that is missing or of another form."""
     try:
-        table = pd.read_csv(io.BytesIO(disk.read_bytes(file, MOST_BYTES, file.parent)))
+        table = read_table(file, NAMES)
         plain = table[[field.name for field in fields(Row)]].astype({f.name: f.type for f in fields(Row)})
     except (ValueError, KeyError, OverflowError):  # what is not found, no file, no table, no number
         return []
-    return [Row(**line) for line in plain.to_dict("records")]
+    return [row for row in (Row(**line) for line in plain.to_dict("records")) if _measured(row)]
+
+
+def _measured(row: Row) -> bool:
+    """Somebody was asked, shares are shares, and of the rest each is a number, or NaN where the truth is not known."""
+    rest = [getattr(row, field.name) for field in fields(Row) if field.type is float]
+    return (
+        row.people >= 1
+        and row.events >= 0
+        and 0 <= row.quarter <= 1
+        and 0 <= row.quarter_stranger <= 1
+        and all(math.isnan(value) or abs(value) < 1e6 for value in rest)
+    )
 
 
 def of_runs(root: Path, runs: Sequence[Run]) -> dict[str, Row]:

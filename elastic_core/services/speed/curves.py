@@ -4,7 +4,6 @@ Times and memory are per history (of a batch), so that batches of different size
 different sources are never mixed: every function here is given the rows of one.
 """
 
-import io
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,10 +12,9 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from elastic_core import disk
 from elastic_core.bench.events import ROOM
 from elastic_core.bench.latency import Row
-from elastic_core.bench.store import MOST_BYTES, read_rows
+from elastic_core.bench.store import LONGEST, MOST_LENGTH, MOST_SYSTEMS, read_rows, read_table
 from elastic_core.errors import InputError
 from elastic_core.services.speed.costs import LABELS
 
@@ -26,6 +24,8 @@ COLUMNS = (
     "threads", "load", "device", "torch", "commit", "date",
 )  # fmt: skip
 NUMBERS = ("length", "ms", "low", "high", "processor", "rounds", "histories", "width", "k", "side", "threads", "load")
+WHOLE = ("length", "rounds", "histories", "width", "k", "side", "threads")
+WORDS = ("system", "device", "torch", "commit", "date")
 TIMES = {"ms": "by the clock", "processor": "of the processor"}
 
 
@@ -75,13 +75,22 @@ def shipped(checkpoints: Path) -> pd.DataFrame:
 
 
 def table_of(file: Path) -> pd.DataFrame:
-    """Stages or events as the background process wrote them; empty if the file cannot be read or lacks what they hold."""
+    """`stages.csv` or `events.csv` as the background process wrote it; empty if it cannot be read or lacks what it holds."""
+    texts = [*WORDS, "stage"] if file.stem == "stages" else [*WORDS]
     try:
-        table = pd.read_csv(io.BytesIO(disk.read_bytes(file, MOST_BYTES, file.parent)))
-        numbers = table[list(NUMBERS)].astype(float)
+        table = read_table(file, texts)
+        numbers, words = table[list(NUMBERS)].astype(float), table[texts].fillna("").map(lambda text: text[:LONGEST])
     except (ValueError, KeyError, OverflowError):  # what is not found, no file, no table, no number
         return pd.DataFrame()
-    return table if {"system", "device"} <= set(table) and bool(np.isfinite(numbers).all(axis=None)) else pd.DataFrame()
+    sizes, times = numbers[list(WHOLE)], numbers[["ms", "low", "high", "processor"]]
+    measured = (
+        ((sizes >= 1) & (sizes <= MOST_LENGTH) & (sizes % 1 == 0)).all(axis=None)
+        and ((times >= 1e-6) & (times <= 1e12)).all(axis=None)
+        and numbers["load"].between(0, MOST_LENGTH).all()
+        and words["system"].nunique() <= MOST_SYSTEMS
+    )
+    numbers = numbers.astype(dict.fromkeys(WHOLE, int)) if measured else numbers[:0]
+    return table.assign(**numbers, **words) if measured else pd.DataFrame()
 
 
 def trusted(table: pd.DataFrame) -> tuple[pd.DataFrame, str]:
@@ -144,7 +153,8 @@ def fit(table: pd.DataFrame, system: str, column: str = "ms", start: int = 0) ->
     slope = float(centred @ y / (centred @ centred))
     residual = y - y.mean() - slope * centred
     error = math.sqrt(float(residual @ residual) / (len(x) - 2) / float(centred @ centred)) if len(x) > 2 else math.nan
-    factor = math.exp(float(y.mean() - slope * x.mean()))
+    with np.errstate(over="ignore"):
+        factor = float(np.exp(y.mean() - slope * x.mean()))  # infinite for a line that is nearly upright
     return Fit(slope, error, factor, int(rows["length"].min()), int(rows["length"].max()), len(rows))
 
 
@@ -201,8 +211,11 @@ def _listed(lengths: Sequence[int] | pd.Index) -> str:
 
 
 def stage_words(mine: pd.DataFrame) -> str:
-    """How long the whole pass takes, and how much of it the stages by themselves account for."""
-    parts, whole = mine[mine["stage"] != "whole pass"], mine[mine["stage"] == "whole pass"].iloc[0]
+    """How long the whole pass takes, and how much of it the stages by themselves account for; nothing where one is missing."""
+    parts, passes = mine[mine["stage"] != "whole pass"], mine[mine["stage"] == "whole pass"]
+    if parts.empty or passes.empty:
+        return ""
+    whole = passes.iloc[0]
     return (
         f"One pass over **N = {whole['length']:,}** events up to the scores of all items takes "
         f"**{whole['ms']:.2f} ms** per history; the stages by themselves add up to {parts['ms'].sum() / whole['ms']:.0%} of that."
@@ -232,8 +245,9 @@ def event_words(wide: pd.DataFrame) -> str:
         mean = (step + wide["elastic-refresh"] / ROOM).iloc[-1]
         said += f" With a refresh every {ROOM} events the mean at the longest is {mean:.2f} ms."
     for peer, name in (("elastic", "ELASTIC, reading again"), ("sasrec-fused", "SASRec (fused), reading again")):
-        if peer in wide:
-            first, last = (wide[peer] / step).dropna().iloc[[0, -1]]
+        ratio = (wide[peer] / step).dropna() if peer in wide else pd.Series(dtype=float)
+        if len(ratio):
+            first, last = ratio.iloc[[0, -1]]
             said += f" {name}, takes {first:.1f} times that at the shortest and {last:.1f} times at the longest history."
     return said
 

@@ -1,0 +1,126 @@
+"""Tables of measurements replaced by junk: each says nothing or one sentence, and no screen that quotes one breaks."""
+
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+from folders import SECRET
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as some
+from measured import CELLS, TABLES, checkout, columns, files, said, whole, with_cell
+from streamlit.testing.v1 import AppTest
+from test_readers_fuzzed import CASES
+
+from elastic_core.disk import showable
+from elastic_core.services.train.jobs import Jobs
+from pages.frame import shell
+
+ROOT = Path(__file__).resolve().parents[2]
+QUICK = 6.0  # seconds of processor time that all who read a table may take at most
+SCREENS = {
+    "speed/page.py": "spd_part", "learned/page.py": "", "method/page.py": "mth_part", "compare/page.py": "cmp_part",
+    "results/page.py": "",
+}  # fmt: skip
+MEMORIES = {"meaning", "measured here"}
+
+
+@pytest.fixture(scope="module")
+def good(tiny_runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    above = tmp_path_factory.mktemp("measured")
+    (above / "outside").mkdir()
+    (above / "outside" / "secret").write_text(SECRET)
+    return checkout(tiny_runs, above)
+
+
+def replaced(good: Path, name: str) -> tuple[Path, str]:
+    """The table, whole again; of what was measured of memories there are two, which speak of the same, so the other goes."""
+    for other in MEMORIES - {name} if name in MEMORIES else ():
+        (good / TABLES[other]).unlink(missing_ok=True)
+    place = good / TABLES[name]
+    if place.is_dir() and not place.is_symlink():
+        shutil.rmtree(place)
+    place.unlink(missing_ok=True)
+    text = whole(good, name).read_text()
+    place.write_text(text)
+    return place, text
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_table_as_it_came_is_read(good: Path, name: str) -> None:
+    place, _ = replaced(good, name)
+    everything = said(good, name)
+    place.unlink()
+    assert said(good, name) != everything, "somebody speaks of it"
+    replaced(good, name)
+
+
+@pytest.mark.parametrize(("name", "what"), [(name, what) for name in TABLES for what, _ in files(name)])
+def test_a_table_that_is_none(good: Path, name: str, what: str) -> None:
+    place, text = replaced(good, name)
+    dict(files(name))[what](place, text)
+    began = time.process_time()
+    told = said(good, name)
+    assert time.process_time() - began < QUICK
+    assert not any(SECRET in sentence for sentence in told)
+    replaced(good, name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "column"), [(name, column) for name in TABLES for column in columns(name)])
+def test_a_cell_that_nobody_measured(good: Path, name: str, column: str) -> None:
+    for cell in CELLS:
+        place, text = replaced(good, name)
+        place.write_text(with_cell(text, column, cell))
+        said(good, name)
+    replaced(good, name)
+
+
+@pytest.mark.slow
+@settings(max_examples=CASES, suppress_health_check=list(HealthCheck), deadline=None, derandomize=True, database=None)
+@given(
+    some.sampled_from(sorted(TABLES)),
+    some.integers(0, 10**6),
+    some.text(max_size=30) | some.floats().map(str) | some.integers().map(str),
+)
+def test_any_cell(good: Path, name: str, where: int, cell: str) -> None:
+    place, text = replaced(good, name)
+    place.write_bytes(with_cell(text, columns(name)[where % len(columns(name))], cell).encode("utf-8", "surrogatepass"))
+    said(good, name)
+    replaced(good, name)
+
+
+PAGE_FILES = ("a link to a system file", "deep lists", "a column too many", "all rows alike", "each row another system")
+PAGE_CELLS = ("length", "batch", "ms", "median", "system", "stage", "device", "people", "quarter", "valid", "point")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("screen", SCREENS)
+@pytest.mark.parametrize("odd", [*PAGE_FILES, *CELLS[:3], CELLS[5], CELLS[16]])
+def test_no_screen_that_quotes_them_breaks(
+    tiny_runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, screen: str, odd: str
+) -> None:
+    """All tables at once, and every part of the screen."""
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "secret").write_text(SECRET)
+    root = checkout(tiny_runs, tmp_path)
+    for name, file in TABLES.items():
+        if odd in PAGE_FILES:
+            dict(files(name))[odd](root / file, whole(root, name).read_text())
+            continue
+        text = (root / file).read_text()
+        for column in set(PAGE_CELLS) & set(columns(name)):
+            (root / file).write_text(with_cell(text, column, odd))
+    monkeypatch.setattr(shell, "RUNS", root)
+    monkeypatch.setattr(Jobs, "_spawn", lambda self: None)
+    app = AppTest.from_file(str(ROOT / "pages" / "navigation.py"), default_timeout=90)
+    app.query_params["run"], app.query_params["vs"] = "tiny", "tiny-peer"
+    app.run()
+    app.switch_page(screen).run()
+    parts = app.segmented_control(key=SCREENS[screen]).options if SCREENS[screen] else [None]
+    for part in parts:
+        if part is not None:
+            app.segmented_control(key=SCREENS[screen]).set_value(part).run()
+        assert not app.exception, (part, app.exception)
+        shown = " ".join(str(each.value) for each in (*app.markdown, *app.caption, *app.info, *app.error))
+        assert SECRET not in shown and "Traceback" not in shown and all(showable(line) for line in shown.splitlines())
