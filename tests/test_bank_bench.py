@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 import torch
 
-from elastic_core.bench import bank
+from elastic_core.bench import bank, goals
 from elastic_core.bench.store import read_kind, write_kind
 from elastic_core.config import PlantedConfig
 from elastic_core.layers.product_keys import Keys, ProductKeys, top_pairs
 from elastic_core.memory.routing import Routing, random_choices
 
 
-def test_rows_and_aims_of_every_part(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_rows_and_figures_of_every_part(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     small = {"SMALL": 16, "MIDDLE": 64, "MILLION": 144, "LARGE": 256, "QUERIES": 8, "FEW": 8, "ASKED": 4, "LENGTH": 8}
     for name, value in {
         **small,
@@ -27,10 +27,11 @@ def test_rows_and_aims_of_every_part(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     assert [asdict(row) for row in read_kind(tmp_path / "bank.csv", bank.BankRow)] == [asdict(row) for row in rows]
     assert {row.exact for row in rows if row.system == "product-keys"} == {1.0}
     rows = [replace(row, processor=0.001 * row.experts * (10 if row.system != "rows" else 1)) for row in rows]
-    told = {aim.what: aim.value for aim in (*bank.retrieval_aims(rows), *bank.step_aims(rows), *bank.model_aims(rows))}
+    told = bank.figures(rows)
     assert list(told.values()) == pytest.approx([1e6 * 1.44 / 8, 1, 1, 256 / 64, 10, 10, 9, 9])
-    assert all(what in bank.as_table(rows) for what in told) and bank.Aim("", 1.5, 1.5, True).reached
-    assert not bank.step_aims([replace(rows[0], torch="other")]), "figures of other machines or code are not mixed"
+    assert all(what in bank.as_table(rows) for what in told)
+    assert all(goal.value(rows) in told.values() for goal in goals.GOALS if goal.file == "bank")
+    assert not bank.figures([replace(rows[0], torch="other")]), "figures of other machines or code are not mixed"
 
 
 def test_a_search_that_misses_an_expert_is_not_called_exact(monkeypatch: pytest.MonkeyPatch) -> None:

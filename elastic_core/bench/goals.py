@@ -1,5 +1,6 @@
 """What was aimed at, row by row: each goal is read from stored rows, names its peer, and is reached, missed or not measured.
 
+C8 and C9 are of a memory of millions (bank.py), C10 and C11 of kept states (events.py), C12 of large catalogues (catalogue.py).
 C1 to C7 compare ELASTIC's two forms with SASRec: `E` writes attention out, `S` is fused, `S1` is fused and computes only the
 last row of the last layer, as ELASTIC does. Both sides of a ratio come from the same machine, threads and code. Whoever measures
 something else appends to `GOALS`.
@@ -11,8 +12,11 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+from elastic_core.bench import bank
+from elastic_core.bench.catalogue import SAMPLED, c12
+from elastic_core.bench.events import streaming_goals
 from elastic_core.bench.latency import OP, OPS, SYSTEMS, Row, Setting, build, yardsticks
-from elastic_core.bench.store import read_rows
+from elastic_core.bench.store import read_kind, read_rows
 
 OURS = ("two-way", "causal")
 FORWARD, BOTH = "forward", "forward+backward"
@@ -100,6 +104,28 @@ def _slower(name: str, form: str, length: int, goals: dict[str, float], directio
     ]  # fmt: skip
 
 
+def _figure(
+    name: str,
+    what: str,
+    key: str,
+    goal: float,
+    peer: str,
+    of: Callable[[Any], dict[str, float]],
+    file: str,
+    *,
+    most: bool = False,
+) -> Goal:
+    """A goal whose value is one of the figures that a part of the bench makes of its rows."""
+    read = partial(read_kind, kind=bank.BankRow) if file == "bank" else read_rows
+    return Goal(name, what, goal, partial(_one_of, of=of, key=key), peer, most, file, read)
+
+
+def _one_of(rows: Sequence[Any], of: Callable[[Any], dict[str, float]], key: str) -> float | None:
+    return of(rows).get(key)
+
+
+_bank, _kept = partial(_figure, of=bank.figures, file="bank"), partial(_figure, of=streaming_goals, file="streaming")
+_losses = partial(_figure, of=c12, file="catalogue")
 PEERS = {"E": "E: SASRec eager", "S": "S: SASRec fused", "S1": "S1: SASRec fused, last row"}
 NO_LOSS = {"S1": 1.0}
 DROPOUT: dict[str, Any] = {"heads": 2, "dropout": 0.1}
@@ -133,6 +159,22 @@ GOALS: list[Goal] = [
         "C7", "two-way, last rows, bytes kept, N = 1,024", 0.1, partial(saved, ours="two-way", which="last", peer="E", **DROPOUT),
         "E, two heads, dropout", most=True,
     ),
+    _bank("C8", "a search of a million experts, microseconds", "search, us", 15, "", most=True),
+    _bank("C8", "a search of 262,144 experts", "flat search", 100, "flat search"),
+    _bank("C8", "share of queries for which it is exact", "exact", 1, "flat search"),
+    _bank("C9", "a step of 4 million experts", "4 million", 1.5, "itself: 262,144 experts", most=True),
+    _bank("C9", "a step of a million experts", "SparseAdam", 2.5, "torch's SparseAdam"),
+    _bank("C9", "a step of a million experts", "fused Adam", 10, "torch's fused dense Adam"),
+    _bank("C9", "whole model, forward, a million experts", "forward", 1.1, "itself: 256 experts", most=True),
+    _bank("C9", "whole model, training step, a million experts", "training", 1.25, "itself: 256 experts", most=True),
+    _kept("C10", "one more event of 64 people, 1,024 events", "C10 SASRec / ELASTIC, T = 1024", 5, "SASRec, kept keys and values"),
+    _kept("C10", "one more event of 64 people, 4,096 events", "C10 SASRec / ELASTIC, T = 4096", 20, "SASRec, kept keys and values"),
+    _kept("C10", "the same, 65,536 events", "C10 ELASTIC, T = 65536 / T = 256", 1.05, "itself: 256 events", most=True),
+    _kept("C11", "one more event of one person, microseconds", "C11 microseconds", 150, "", most=True),
+    _kept("C11", "one more event of one person, 1,024 events", "C11 SASRec / ELASTIC, T = 1024", 1, "SASRec, kept keys and values"),
+    _losses("C12", "exact loss, 2.1 million items, memory", "memory", 0.15, "plain cross-entropy", most=True),
+    _losses("C12", "exact loss, 2.1 million items, time", "time", 1.15, "plain cross-entropy", most=True),
+    _losses("C12", "sampled loss, 2.1 million items", SAMPLED, 200, "plain cross-entropy"),
 ]  # fmt: skip
 
 
