@@ -5,7 +5,7 @@ next among the items of its interest, and to which share of the interests that t
 the planted oracle, and popularity. The world for it is planted-long: 1,200 events each, silences of hundreds.
 --write keeps the rows in checkpoints/benchmarks/recall.csv, which Data › Plant a world shows; rows of the same run are replaced.
 
-  python -m elastic_core reproduce --only planted-long
+  python -m elastic_core recall planted-long-elastic
   python -m elastic_core recall planted-long-sasrec planted-long-gru4rec
   python -m elastic_core recall "planted-long-*" --write
 """
