@@ -102,7 +102,7 @@ def test_the_verdict_is_the_interval(run: Run) -> None:
     row = Row("Co-occurrence", 0.2, 0.1, 0.3, -0.05, -0.08, -0.02)
     weak = Row("Popularity", 0.1, 0.05, 0.15, 0.05, 0.02, 0.08)
     for d_low, d_high, said in (
-        (-0.08, -0.02, "Worse than Co-occ"),
+        (-0.08, -0.02, "Worse than Co"),
         (-0.08, 0.02, "Cannot be told from Co"),
         (0.01, 0.02, "Better than Co"),
     ):

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -99,7 +100,7 @@ def test_a_good_card_is_read(run: Run) -> None:
 def test_a_card_of_a_stranger(run: Run, what: str) -> None:
     CASES_OF[what](run.path)
     for sentence in told(run):
-        assert len(sentence) < 900 and SECRET not in sentence and all(showable(line) for line in sentence.splitlines())
+        assert len(sentence) < 900 and SECRET not in sentence and showable(sentence.replace("\u2060", ""))  # a joiner of ours
 
 
 @pytest.mark.slow
@@ -129,4 +130,4 @@ def test_the_train_screen_shows_the_card_or_says_why_not(run: Run, monkeypatch: 
     app.switch_page("train/page.py").run()
     assert not app.exception, app.exception
     shown = " ".join(str(each.value) for each in (*app.subheader, *app.markdown, *app.caption, *app.error))
-    assert "mine" in shown and SECRET not in shown and "<img" not in shown.replace("\\<", "")
+    assert "mine" in shown and SECRET not in shown and not re.search(r"(?<!\\)(<img|!\[x)", shown)

@@ -14,6 +14,7 @@ from elastic_core.evaluation.evaluate import Interval
 from elastic_core.runs import Run
 from elastic_core.services.train import beside, presets
 from elastic_core.services.train.beside import METRIC, PROTOCOL, Beside
+from elastic_core.text import markdown
 
 COLUMNS = ["system", METRIC, "low", "high", "this run minus it", "from", "to"]
 SEED_GAP = 0.0058  # standard deviation of the gap between two seeds of ml-100k-elastic, from three; tests/test_outcome.py
@@ -85,7 +86,7 @@ def _verdict(found: Beside | None, trained: bool) -> str:
     if found is None or row is None:
         return ""
     gap = f"{row.difference:+.4f}, 95% interval {row.d_low:+.4f} to {row.d_high:+.4f} over {found.people:,} people"
-    only = f"{row.system}, which only counts"
+    only = f"{markdown(row.system)}, which only counts"  # a file of the run names it
     if row.d_high < 0:
         return f"**Worse than {only}** ({gap}). As it is, counting is the better recommender here."
     if row.d_low > 0:
