@@ -51,7 +51,7 @@ MOST_SNAPSHOT, MOST_BANK = 2**30, 4 * models.MOST_BANK + 2**20
 class Snapshot(NamedTuple):
     """A memory after an epoch."""
 
-    load: np.ndarray  # int32 [K]: how many validation people summon each expert
+    load: np.ndarray  # int32 [K]: how many validation people retrieve each expert
     values: np.ndarray  # float32 [K, d]
 
 
@@ -266,7 +266,7 @@ class Run:
         return found
 
     def save_snapshot(self, epoch: int, load: np.ndarray, values: torch.Tensor) -> None:
-        """The memory after an epoch: how many validation people summon each expert, and the experts (half precision)."""
+        """The memory after an epoch: how many validation people retrieve each expert, and the experts (half precision)."""
         with disk.said(self.path):
             (self.path / SNAPSHOTS).mkdir(exist_ok=True)
         kept = {"load": torch.from_numpy(load).int(), "values": values.detach().cpu().half().contiguous()}

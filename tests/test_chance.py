@@ -46,9 +46,9 @@ def slow(model: Recommender, data: Dataset, before: Version, after: Version, sta
 def test_every_number_is_what_the_lists_show(small_world: Dataset, config: ModelConfig, stay: bool) -> None:
     model, user = built(config, small_world), int(np.argmax(small_world.histories.lengths))
     read = reading(small_world, user)
-    summoned = chance.heard(model, Version(read)) if model.retrieves else []
-    # Silencing what one history summons leaves the others of the batch with unequal numbers of experts.
-    silenced = frozenset(summoned[:2])
+    retrieved = chance.heard(model, Version(read)) if model.retrieves else []
+    # Silencing what one history retrieves leaves the others of the batch with unequal numbers of experts.
+    silenced = frozenset(retrieved[:2])
     before = Version(read, silenced)
     others = chance.removals(model, small_world, before, [len(read.items) - 1])
     assert len(others) == min(model.length, len(read.items)) - 1

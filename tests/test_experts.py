@@ -43,7 +43,7 @@ def busy(world: World) -> int:
 
 
 def killed(found: Survey, expert: int) -> Survey:
-    """The same survey, had nobody summoned this expert (their next best stands in)."""
+    """The same survey, had nobody retrieved this expert (their next best stands in)."""
     chosen = found.traffic.experts.copy()
     for user in np.flatnonzero((chosen == expert).any(1)):
         chosen[user, chosen[user] == expert] = np.setdiff1d(np.arange(found.size), [*chosen[user], expert])[0]
@@ -114,7 +114,7 @@ def test_the_yardstick_is_as_busy_and_taken_from_its_own_people(world: World, bu
     pooled = ablation.remove_alike(model, dataset, found.traffic, busy)
     assert pooled is not None
     single = [ablation.remove(model, dataset, found.traffic, e) for e in ablation.alike(found.traffic, busy)]
-    some = [np.isin(each.users, ablation.summoning(found.traffic, e, ablation.FEW)[0])
+    some = [np.isin(each.users, ablation.retrieving(found.traffic, e, ablation.FEW)[0])
             for e, each in zip(ablation.alike(found.traffic, busy), single, strict=True)]  # fmt: skip
     gained = np.concatenate([(each.after.gain - each.before.gain)[kept] for each, kept in zip(single, some, strict=True)])
     assert pooled.n == len(gained) <= 5 * ablation.FEW and pooled.row()["d_ndcg"] == pytest.approx(gained.mean())
@@ -137,7 +137,7 @@ def test_a_swap_equals_a_loop_over_people_and_leaves_out_who_has_the_other_alrea
     for i, user in enumerate(effect.users[:25]):
         assert effect.after.rank[i] == alone(model, dataset, user, exchange)[0]
     same = ablation.swap(model, dataset, killed(found, busy).traffic, other, busy)
-    assert same.n  # an expert that nobody summons can still be put in
+    assert same.n  # an expert that nobody retrieves can still be put in
 
 
 def test_all_effects_at_once_equal_one_by_one(world: World) -> None:
@@ -228,11 +228,11 @@ def test_margins_spread_and_bands_against_sorted_scores(world: World, busy: int)
     assert np.allclose(found.spread(), every.std(0), atol=1e-5)
     ordered, margins = -np.sort(-every, axis=1), found.margins(busy)
     for user in range(found.people):
-        own, summoned = every[user, busy], busy in found.traffic.experts[user]
-        assert margins[user] == pytest.approx(own - ordered[user, k if summoned else k - 1], abs=1e-5)
-        assert (margins[user] >= 0) == summoned
+        own, retrieved = every[user, busy], busy in found.traffic.experts[user]
+        assert margins[user] == pytest.approx(own - ordered[user, k if retrieved else k - 1], abs=1e-5)
+        assert (margins[user] >= 0) == retrieved
         stands = expert_people.standing(found, busy, user)
-        assert stands["place"] == (every[user] > own).sum() + 1 and (stands["gate"] > 0) == summoned
+        assert stands["place"] == (every[user] > own).sum() + 1 and (stands["gate"] > 0) == retrieved
     bands = expert_people.bands(found, busy)
     lowest = {band: margins[bands == band].min() for band in expert_people.BANDS if (bands == band).any()}
     assert list(lowest.values()) == sorted(lowest.values(), reverse=True) and lowest["just in"] >= 0 > lowest["just out"]
@@ -269,7 +269,7 @@ def test_lifts_are_ratios_of_means_and_a_shuffle_seldom_passes() -> None:
     shares = rng.dirichlet(np.ones(5) * 2, people).astype(np.float32)
     chosen = np.stack([rng.choice(40, 4, replace=False) for _ in range(people)])
     fan = np.flatnonzero(shares[:, 1] > 0.35)
-    chosen[fan, 0] = 40  # expert 40 is summoned by those who like B
+    chosen[fan, 0] = 40  # expert 40 is retrieved by those who like B
     evidence = Evidence(genres, chosen, shares, shares.mean(0))
     frame, label = evidence.of(40).set_index("genre"), evidence.label(40)
     assert label.genres == ("B",) and not label.weak and label.n == len(fan)
@@ -301,33 +301,33 @@ def test_status_table_and_recovered_interests(world: World, busy: int) -> None:
     with pytest.raises(InputError, match="no expert"):
         overview.label(found, found.size)
     with pytest.raises(InputError, match="no expert"):
-        ablation.summoning(found.traffic, -1)
+        ablation.retrieving(found.traffic, -1)
 
 
 def test_hot_experts_of_a_person(world: World) -> None:
     _, _, found = world
-    summoned = found.traffic
+    retrieved = found.traffic
     for user in (0, 7):
-        frame = overview.hot_experts(summoned, user)
-        assert frame["expert"].tolist() == summoned.experts[user].tolist()
+        frame = overview.hot_experts(retrieved, user)
+        assert frame["expert"].tolist() == retrieved.experts[user].tolist()
         for row in frame.itertuples():
-            gates = [float(summoned.gates[u][summoned.experts[u] == row.expert].sum()) for u in range(found.people)]
+            gates = [float(retrieved.gates[u][retrieved.experts[u] == row.expert].sum()) for u in range(found.people)]
             assert row.times == pytest.approx(row.gate / np.mean(gates), rel=1e-4)
-            assert row.load_rank == (summoned.load > row.load).sum() + 1 and row.share == row.load / found.people
-            even = summoned.experts.size / len(summoned.load)
+            assert row.load_rank == (retrieved.load > row.load).sum() + 1 and row.share == row.load / found.people
+            even = retrieved.experts.size / len(retrieved.load)
             hot = found.status()[row.expert] == "hot"
             assert row.kind == ("hot for everyone" if hot else "theirs" if row.load <= even else "shared")
     with pytest.raises(InputError):
-        overview.hot_experts(summoned, found.people)
+        overview.hot_experts(retrieved, found.people)
 
 
 # --- neighbours ------------------------------------------------------------------------------------------------------
 
 
-def test_summoned_together_by_brute_force(world: World, busy: int) -> None:
+def test_retrieved_together_by_brute_force(world: World, busy: int) -> None:
     _, _, found = world
     sets = [set(row) for row in found.traffic.experts.tolist()]
-    frame = relations.summoned_together(found.traffic, busy, top=None).set_index("expert")
+    frame = relations.retrieved_together(found.traffic, busy, top=None).set_index("expert")
     for other in range(found.size):
         both = sum({busy, other} <= s for s in sets) if other != busy else 0
         assert (other in frame.index) == (both > 0)
@@ -361,7 +361,7 @@ def test_a_dead_expert_has_plain_empty_answers(world: World, busy: int) -> None:
     assert (rows["n"] == 0).all() and rows["d_ndcg"].isna().all()
     pushes = items.pushes(model, dataset, dead.traffic, busy)
     assert pushes.measured is None and pushes.near.empty and pushes.direct is not None and np.isnan(pushes.agreement)
-    assert relations.summoned_together(dead.traffic, busy).empty
+    assert relations.retrieved_together(dead.traffic, busy).empty
     assert set(expert_people.bands(dead, busy)) == {"just out", "out"}
 
 

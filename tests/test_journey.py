@@ -262,8 +262,8 @@ def test_along_time_equals_moment_after_moment(small_world: Dataset, model: Reco
         assert row["item"] == read.truth == items[row["event"]]
         assert row["rank"] == one.truth_rank and row["running"] == one.running
         if config is None:
-            summoned = found.experts[found.experts["event"] == row["event"]]
-            assert summoned["expert"].tolist() == journey_trace.situation_of(able, small_world, read).heard
+            retrieved = found.experts[found.experts["event"] == row["event"]]
+            assert retrieved["expert"].tolist() == journey_trace.situation_of(able, small_world, read).heard
     assert found.experts.empty == (config is not None)
 
 

@@ -169,7 +169,7 @@ def test_the_cost_of_a_turn_is_that_of_everybody_whom_it_touches(slots: tuple[Re
     expert = int(traffic.load.argmax())
     told: list[float] = []
     table = steering.cost(model, dataset, traffic, Turn(((expert, 4.0),)), tell=told.append)
-    users, ranks = ablation.summoning(traffic, expert)
+    users, ranks = ablation.retrieving(traffic, expert)
     before = ablation.judged(model, dataset, users)
     after = ablation.judged(model, dataset, users, make=lambda rows: knobs.turn(ranks[rows], 4.0))
     assert table["n"].tolist() == [len(users)] * 2 and table["touched"][0] == len(users)

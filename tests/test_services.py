@@ -139,9 +139,9 @@ def test_the_experts_table_agrees_with_the_search(data: Dataset, model: Recommen
     assert here.found is not None
     table = inspect.experts_table(here.found, traffic.load)
     assert len(table) == SIDE**2
-    summoned = table[table["rank"] > 0].sort_values("rank")
-    assert summoned["expert"].tolist() == here.heard
-    assert table["score"].nlargest(K).sort_values().tolist() == pytest.approx(summoned["score"].sort_values().tolist())
+    retrieved = table[table["rank"] > 0].sort_values("rank")
+    assert retrieved["expert"].tolist() == here.heard
+    assert table["score"].nlargest(K).sort_values().tolist() == pytest.approx(retrieved["score"].sort_values().tolist())
     assert (table["row"] * SIDE + table["column"] == table["expert"]).all()
     assert table["load"].sum() == pytest.approx(inspect.even_load(traffic) * SIDE**2)
     expert = here.heard[0]

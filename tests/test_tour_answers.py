@@ -53,7 +53,7 @@ def test_strongest_expert_and_load(asked: Asked) -> None:
     expert = int(asked.traffic.experts[3, 0])
     load = int((asked.traffic.experts == expert).sum())
     found, (_, high) = answers.whose(asked), band(asked.traffic)
-    assert f"Expert {expert} is summoned by {load} of {len(asked.traffic.experts)} people" in found.reason
+    assert f"Expert {expert} is retrieved by {load} of {len(asked.traffic.experts)} people" in found.reason
     even = asked.traffic.experts.size / len(asked.traffic.load)
     assert found.option == (0 if load > high else 2 if load <= even else 1)
 

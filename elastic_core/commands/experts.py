@@ -1,6 +1,6 @@
 """What do the experts of a run stand for, and do they matter?
 
-Without --expert: a table of all experts. Load is how many people summon an expert, its status compares that with a uniformly
+Without --expert: a table of all experts. Load is how many people retrieve an expert, its status compares that with a uniformly
 random router; the genre is the most over-represented one in the histories of its people, with its lift and an interval that
 holds for all genres together. With --effects also what happens to NDCG@10 of its people (all unmet items ranked) without it.
 
@@ -113,7 +113,7 @@ def one(loaded: Loaded, found: Survey, expert: int, other: int | None, split: Sp
     """Everything about one expert, as text."""
     _, dataset, model = loaded
     traffic, (row, column), label = found.traffic, found.place(expert), overview.label(found, expert)
-    print(f"expert {expert}: row {row}, column {column}; {found.status()[expert]}, summoned for {traffic.load[expert]} people")
+    print(f"expert {expert}: row {row}, column {column}; {found.status()[expert]}, retrieved for {traffic.load[expert]} people")
     if label is not None:
         evidence = f"lift {label.lift:.2f} ({label.low:.2f} to {label.high:.2f}, n = {label.n})"
         print(f"label: {label.text}{' (weak)' if label.weak else ''}; {evidence}" if label.genres else "label: too few people")
@@ -127,7 +127,7 @@ def one(loaded: Loaded, found: Survey, expert: int, other: int | None, split: Sp
         swapped = ablation.random_used(traffic, expert) if other is None else other
         print(shown(ablation.effects(model, dataset, traffic, expert, swapped, split)))
     print("nearest by vector   ", _numbers(relations.nearest(found, model, expert, 5), "cosine"))
-    print("summoned together   ", _numbers(relations.summoned_together(traffic, expert, 5), "lift"))
+    print("retrieved together   ", _numbers(relations.retrieved_together(traffic, expert, 5), "lift"))
 
 
 def _items(loaded: Loaded, traffic: Routing, expert: int, split: Split) -> None:

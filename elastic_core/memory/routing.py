@@ -70,7 +70,7 @@ class Routing:
 def routing(
     model: Recommender, dataset: Dataset, split: Split = "valid", batch: int = 512, users: np.ndarray | None = None
 ) -> Routing:
-    """What histories summon at `split` (first layer's retrieval): those of `users`, by default everybody's."""
+    """What histories retrieve at `split` (first layer's retrieval): those of `users`, by default everybody's."""
     was_training = model.training
     model.eval()
     device = next(model.parameters()).device

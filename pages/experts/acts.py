@@ -28,7 +28,7 @@ RANKS = {
 def remove(of: Subject, expert: int) -> None:
     traffic = of.survey.traffic
     if not traffic.load[expert] or traffic.experts.shape[1] < 2:
-        st.write("Nobody summons this expert (or it is their only one), so there is nothing to remove or replace.")
+        st.write("Nobody retrieves this expert (or it is their only one), so there is nothing to remove or replace.")
         return
     some = ablation.random_used(traffic, expert)
     chart, ask = st.columns([5, 3], gap="medium")
@@ -78,7 +78,7 @@ def neighbours(of: Subject, expert: int) -> None:
     columns = st.columns(2, gap="medium")
     for place, line, number in zip(columns, ("row", "column"), (row, column), strict=True):
         with place:
-            st.markdown(f"##### Its {line} {number}: summoned {lines[line]:,.0f} times ({lines['even']:,.0f} if even)")
+            st.markdown(f"##### Its {line} {number}: retrieved {lines[line]:,.0f} times ({lines['even']:,.0f} if even)")
             part, key = frame[frame["line"] == line], f"exp_line_{line}"
             figure = charts.siblings(part, palette, expert, found.band, line)
             busiest = part.loc[part["load"].idxmax()]
@@ -99,15 +99,15 @@ def neighbours(of: Subject, expert: int) -> None:
             {"cosine": Number("Cosine", format="%.2f")},
         )
     with right:
-        st.markdown("##### Most often summoned together")
-        st.caption(f"Among the {found.traffic.load[expert]} people who summon it. Lift 1 = as often as chance.")
-        together = relations.summoned_together(found.traffic, expert)
+        st.markdown("##### Most often retrieved together")
+        st.caption(f"Among the {found.traffic.load[expert]} people who retrieve it. Lift 1 = as often as chance.")
+        together = relations.retrieved_together(found.traffic, expert)
         if together.empty:
-            st.write("Nobody summons it, so nobody summons it together with another.")
+            st.write("Nobody retrieves it, so nobody retrieves it together with another.")
             return
         formats: dict[str, object] = {"together": "Together", "expected": Number("By chance", format="%.1f")}
         formats |= {name: Number(title, format="%.1f") for name, title in (("lift", "Lift"), ("low", "from"), ("high", "to"))}
-        _table("exp_together", together, words.TOGETHER, "Experts summoned by the same people", formats)
+        _table("exp_together", together, words.TOGETHER, "Experts retrieved by the same people", formats)
 
 
 def _table(key: str, frame: pd.DataFrame, about: view.About, alt: str, formats: dict[str, object]) -> None:

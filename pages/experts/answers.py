@@ -53,7 +53,7 @@ def warm(run: Run, model: Recommender, data: Dataset) -> None:
     table(subject(run, model, data, "test"))
 
 
-@kept(4, "Asking what everybody’s history summons and what each expert reads …")
+@kept(4, "Asking what everybody’s history retrieves and what each expert reads …")
 def _survey(key: tuple[str, ...], _model: Recommender, _data: Dataset, _traffic: object, _split: Split) -> Survey:
     return overview.survey(_model, _data, _traffic, _split)  # type: ignore[arg-type]
 
@@ -93,7 +93,7 @@ def pushes(of: Subject, expert: int) -> Pushes:
     return _pushes(of.key, expert, of)
 
 
-@st.cache_data(max_entries=256, show_spinner="Taking the expert away from everybody who summons it …")
+@st.cache_data(max_entries=256, show_spinner="Taking the expert away from everybody who retrieves it …")
 def _pushes(key: tuple[str, ...], expert: int, _of: Subject) -> Pushes:
     return items.pushes(_of.model, _of.data, _of.survey.traffic, expert, _of.split)
 
@@ -103,7 +103,7 @@ def effects(of: Subject, expert: int, other: int) -> pd.DataFrame:
     return _effects(of.key, expert, other, of)
 
 
-@st.cache_data(max_entries=512, show_spinner="Taking the expert away from everybody who summons it …")
+@st.cache_data(max_entries=512, show_spinner="Taking the expert away from everybody who retrieves it …")
 def _effects(key: tuple[str, ...], expert: int, other: int, _of: Subject) -> pd.DataFrame:
     return ablation.effects(_of.model, _of.data, _of.survey.traffic, expert, other, _of.split)
 
@@ -113,7 +113,7 @@ def removal(of: Subject, expert: int) -> dict[Hashable, Any]:
     return _removal(of.key, expert, of)
 
 
-@st.cache_data(max_entries=512, show_spinner="Taking the expert away from everybody who summons it …")
+@st.cache_data(max_entries=512, show_spinner="Taking the expert away from everybody who retrieves it …")
 def _removal(key: tuple[str, ...], expert: int, _of: Subject) -> dict[Hashable, Any]:
     return dict(ablation.remove(_of.model, _of.data, _of.survey.traffic, expert, _of.split).row())
 

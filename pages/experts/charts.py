@@ -9,9 +9,9 @@ from pages.kit.plot import Palette, frame
 BAND_WORDS = {
     "top": "top quarter of its people",
     "middle": "middle half",
-    "just in": "just summoned",
+    "just in": "just retrieved",
     "just out": "just missed",
-    "out": "not summoned",
+    "out": "not retrieved",
 }
 PATTERNS = {"top": "", "middle": "", "just in": "/", "just out": ".", "out": ""}
 
@@ -29,7 +29,9 @@ def histogram(bars: pd.DataFrame, p: Palette, along: str, person: float, name: s
         )  # fmt: skip
     if along == "margin":
         figure.add_vline(x=0, line={"color": p.text, "width": 2})
-        figure.add_annotation(x=0, y=1, yref="paper", text="summoned →", showarrow=False, xanchor="left", xshift=6, yanchor="top")
+        figure.add_annotation(
+            x=0, y=1, yref="paper", text="retrieved →", showarrow=False, xanchor="left", xshift=6, yanchor="top"
+        )
     figure.add_vline(x=person, line={"color": p.picked, "dash": "dot", "width": 2})
     figure.add_annotation(
         x=person,

@@ -17,7 +17,7 @@ def walk(of: Subject, expert: int, user: int, why: str) -> None:
     ways = (
         ("Previous", ":material/chevron_left:", (expert - 1) % size, "The expert before this one."),
         ("Next", ":material/chevron_right:", (expert + 1) % size, "The expert after this one."),
-        ("Person’s strongest", ":material/person:", strongest, f"Expert {strongest}: person {user + 1} summons it first."),
+        ("Person’s strongest", ":material/person:", strongest, f"Expert {strongest}: person {user + 1} retrieves it first."),
     )
     with st.container(horizontal=True, vertical_alignment="center"):
         for name, icon, number, help in ways:
@@ -27,7 +27,7 @@ def walk(of: Subject, expert: int, user: int, why: str) -> None:
             )  # fmt: skip
         st.button(
             "Lucky", icon=":material/casino:", key="exp_go_lucky", on_click=_lucky, args=(of, expert), disabled=held,
-            help="Some expert that somebody summons.",
+            help="Some expert that somebody retrieves.",
         )  # fmt: skip
         (row, column), side = of.survey.place(expert), of.survey.side
         st.caption(f"One of {size:,} experts in this run’s memory: row {row}, column {column} of {side} × {side}.{why}")
@@ -46,7 +46,7 @@ def cards(of: Subject, expert: int, user: int) -> None:
     crowd, meaning, matter = st.columns(3, border=True)
     with crowd:
         colour = {"hot": "orange", "dead": "red", "cold": "blue"}.get(str(status), "gray")
-        st.markdown(f"**Who summons it?** :{colour}-badge[{status}]\n\n#### {load} of {found.people:,} people")
+        st.markdown(f"**Who retrieves it?** :{colour}-badge[{status}]\n\n#### {load} of {found.people:,} people")
         st.caption(
             f"Expert {expert} is {busy.WORDS[str(status)]}: a router that picks at random gives an expert {low} to "
             f"{high} people in 95% of cases. {standing(of, expert, user)}"
@@ -64,10 +64,10 @@ def cards(of: Subject, expert: int, user: int) -> None:
 def _matter(of: Subject, expert: int, load: int) -> None:
     if not load:
         st.markdown("**Does it matter?**\n\n#### to nobody")
-        st.caption("Nobody summons it, so nothing changes without it.")
+        st.caption("Nobody retrieves it, so nothing changes without it.")
     elif of.survey.traffic.experts.shape[1] < 2:
         st.markdown("**Does it matter?**\n\n#### it is the only one")
-        st.caption("Each person summons one expert; without it nothing is left to read the history through.")
+        st.caption("Each person retrieves one expert; without it nothing is left to read the history through.")
     else:
         verdict, numbers = words.effect_line(answers.removal(of, expert))
         null = words.as_busy(answers.removal_alike(of, expert))
@@ -79,8 +79,8 @@ def standing(of: Subject, expert: int, user: int) -> str:
     """Where the expert stands for the chosen person."""
     here = people.standing(of.survey, expert, user)
     if here["gate"]:
-        return f"Person {user + 1} summons it, rank {here['place']:.0f}, weight {here['gate']:.2f}."
-    return f"Person {user + 1} does not summon it: rank {here['place']:.0f} of {of.survey.size}, {-here['margin']:.2f} short."
+        return f"Person {user + 1} retrieves it, rank {here['place']:.0f}, weight {here['gate']:.2f}."
+    return f"Person {user + 1} does not retrieve it: rank {here['place']:.0f} of {of.survey.size}, {-here['margin']:.2f} short."
 
 
 def _planted(of: Subject, expert: int) -> str:
@@ -100,7 +100,7 @@ def dead(of: Subject, expert: int) -> bool:
     found = of.survey
     (row, column), lines = found.place(expert), relations.lines(found, expert)
     st.warning(
-        f"**Expert {expert} is dead: nobody in this data summons it.** Its row {row} is summoned {lines['row']:.0f} times and "
+        f"**Expert {expert} is dead: nobody in this data retrieves it.** Its row {row} is retrieved {lines['row']:.0f} times and "
         f"its column {column} {lines['column']:.0f} times; {lines['even']:.0f} would be an even share. A key needs both of its "
         "halves: where one sub-key is weak, or both win only for different people, nobody comes. Its vector is still in the "
         "memory; what is left of it is a random start or an earlier life in training.",

@@ -29,7 +29,7 @@ def genres(of: Subject, expert: int) -> None:
     evidence = found.of_people if source == "people" or found.of_reading is None else found.of_reading
     frame = evidence.of(expert)
     if frame.empty:
-        st.write(f"Only {found.traffic.load[expert]} people summon this expert: too few to say anything about genres.")
+        st.write(f"Only {found.traffic.load[expert]} people retrieve this expert: too few to say anything about genres.")
         return
     against = "everybody’s histories" if source == "people" else "the same histories read evenly"
     st.markdown(f"Share of each genre compared with {against}, {frame['n'].iloc[0]} people. **× 1** = no difference.")
@@ -55,7 +55,7 @@ def items(of: Subject, expert: int) -> None:
     with measured:
         st.markdown(f"##### Measured by removal, over {found.people} people")
         if found.measured is None:
-            st.write("Nobody summons it (or it is their only expert), so there is nothing to take away.")
+            st.write("Nobody retrieves it (or it is their only expert), so there is nothing to take away.")
         else:
             st.caption(
                 f"Chance of being next, with it over without it. {words.many.capitalize()} among the {expert_items.NEAR} "

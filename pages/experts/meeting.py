@@ -16,8 +16,8 @@ from pages.kit.control import one_of
 
 ALONG = {"margin": "Distance to the cut-off", "score": "Raw score"}
 GROUPS = {
-    "top": "Top: the clearest cases", "middle": "Middle", "just in": "Just summoned",
-    "just out": "Just missed: they do not summon it", "random": "At random among all who summon it",
+    "top": "Top: the clearest cases", "middle": "Middle", "just in": "Just retrieved",
+    "just out": "Just missed: they do not retrieve it", "random": "At random among all who retrieve it",
 }  # fmt: skip
 
 
@@ -33,8 +33,8 @@ def show(of: Subject, expert: int, user: int) -> None:
     view.chart("exp_histogram", figure, bars, expert_words.HISTOGRAM, alt)
     found = people.moments(of.survey, expert, along)
     st.caption(
-        f"Summoned by {found['density']:.1%} of {of.survey.people:,} people. Over all: mean {found['mean']:+.2f}, standard "
-        f"deviation {found['spread']:.2f}, skewness {found['skew']:+.2f} (positive: a long tail towards those who summon it)."
+        f"Retrieved by {found['density']:.1%} of {of.survey.people:,} people. Over all: mean {found['mean']:+.2f}, standard "
+        f"deviation {found['spread']:.2f}, skewness {found['skew']:+.2f} (positive: a long tail towards those who retrieve it)."
     )
     _examples(of, expert)
     _own(of, user)

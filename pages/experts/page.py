@@ -49,7 +49,7 @@ if turned:  # is about a person: sliders and list stand in one view, without the
     st.title(f"What do the experts of person {now.user + 1} do, turned up or down?", anchor=False)
 else:
     st.title(f"What does expert {number} stand for, and does it matter?", anchor=False)
-    why = f" It is here because person {now.user + 1} summons it first." if now.expert is None else ""
+    why = f" It is here because person {now.user + 1} retrieves it first." if now.expert is None else ""
     head.walk(of, number, now.user, why)
     head.cards(of, number, now.user)
 alive = turned or of.survey.traffic.load[number] > 0 or head.dead(of, number)

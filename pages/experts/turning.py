@@ -61,7 +61,7 @@ def _lent(of: Subject, own: list[int]) -> int | None:
         st.button("Reset", icon=":material/restart_alt:", key="exp_turn_reset", on_click=_reset, args=(own,))
     if lent is None or int(lent) not in own:
         return None if lent is None else int(lent)
-    st.caption(f"They summon expert {lent} already, so nothing is lent.")
+    st.caption(f"They retrieve expert {lent} already, so nothing is lent.")
     return None
 
 
@@ -71,11 +71,11 @@ def _name(of: Subject, expert: int) -> str:
 
 
 def _left_out(own: list[int]) -> None:
-    """An address may turn experts that this person does not summon."""
+    """An address may turn experts that this person does not retrieve."""
     asked = [name.removeprefix(KNOB) for name in st.query_params if name.startswith(KNOB)]
     gone = [number for number in asked if whole(number) not in (None, *own)]
     if gone:
-        st.caption(f"Expert {shell.plain(', '.join(gone[:8]))} is turned in the address, but this person does not summon it.")
+        st.caption(f"Expert {shell.plain(', '.join(gone[:8]))} is turned in the address, but this person does not retrieve it.")
 
 
 def _reset(own: list[int]) -> None:

@@ -25,10 +25,10 @@ ALL = About(
     test=TESTS + "test_status_table_and_recovered_interests",
 )
 HISTOGRAM = About(
-    "Who summons this expert, and by how much?",
-    "Each person’s query scores every expert (row + column sub-key); the best k are summoned. The cut-off differs from person to "
-    "person, so the chart shows the distance to it: above 0, the lead over the best expert left out; below, the gap to the "
-    "weakest one taken. Top: the highest quarter of those who summon it. Just summoned: the lowest quarter. Just missed: as "
+    "Who retrieves this expert, and by how much?",
+    "Each person’s query scores every expert (row + column sub-key); the best k are retrieved. The cut-off differs from person "
+    "to person, so the chart shows the distance to it: above 0, the lead over the best expert left out; below, the gap to the "
+    "weakest one taken. Top: the highest quarter of those who retrieve it. Just retrieved: the lowest quarter. Just missed: as "
     "many on the other side.",
     "A high bar far left is normal: an expert is meant for few. The raw score cannot be compared between people.",
     r"m_u(e) = s_u(e) - s_u^{(k+1)} \;\text{if } e \in \text{top-}k(u), \quad s_u(e) - s_u^{(k)} \;\text{otherwise}",
@@ -36,7 +36,7 @@ HISTOGRAM = About(
 )
 PEOPLE = About(
     "Who are its people, and which events of their histories does it read?",
-    "Two from each band, and three drawn at random from all who summon it (the same three every time). The percentages are the "
+    "Two from each band, and three drawn at random from all who retrieve it (the same three every time). The percentages are the "
     "expert’s own weights over the history in the first layer (mean over heads); they add up to 100% over the whole history.",
     "Looking at the top ones only makes any expert look clear-cut. Weights say what it reads, not what the reading changes.",
     test=TESTS + "test_examples_are_of_their_band_and_show_what_the_expert_reads",
@@ -64,7 +64,7 @@ ITEMS = About(
 )
 EFFECTS = About(
     "Do the lists of its people get better or worse without it?",
-    "For everybody who summons it, the expert is taken out of their k (the others keep their gates) and the true next item is "
+    "For everybody who retrieves it, the expert is taken out of their k (the others keep their gates) and the true next item is "
     "ranked again among all items the person had not met. Interval: 95%, paired bootstrap over people. The second line takes "
     "away another of the same people’s experts, drawn at random: what removing just anything does. The third takes five random "
     "experts about as busy (of the twenty next in load) from up to 40 of their own people each; n counts pairs. In the fourth "
@@ -78,7 +78,7 @@ EFFECTS = About(
 SIBLINGS = About(
     "Is the expert busy by itself, or because its row or column is?",
     "A key is a row sub-key plus a column sub-key, so all experts of a row share one half of their score. Bars: how many people "
-    "summon each. Grey: what a uniformly random router gives an expert in 95% of cases.",
+    "retrieve each. Grey: what a uniformly random router gives an expert in 95% of cases.",
     "Sharing a sub-key means being asked for by similar queries, not doing similar things: the vectors are independent (see the "
     "cosines).",
     test=TESTS + "test_rows_columns_and_like_vectors",
@@ -86,20 +86,20 @@ SIBLINGS = About(
 NEAREST = About(
     "Which experts hold a similar vector?",
     "Cosine between the experts’ vectors, over all experts of the memory.",
-    "Similar vectors need not be summoned by similar people. Compare with the usual cosine given above the table.",
+    "Similar vectors need not be retrieved by similar people. Compare with the usual cosine given above the table.",
     test=TESTS + "test_rows_columns_and_like_vectors",
 )
 TOGETHER = About(
-    "Which experts are summoned by the same people?",
-    "People who summon both, divided by what two independent experts with these loads would share. Interval: Wilson’s for the "
+    "Which experts are retrieved by the same people?",
+    "People who retrieve both, divided by what two independent experts with these loads would share. Interval: Wilson’s for the "
     "share, divided by the other’s load. Sorted by the lower limit.",
     "Experts of one row or column meet often because they share half of their score.",
     r"\text{lift} = n_{ef} \big/ (n_e n_f / U)",
-    TESTS + "test_summoned_together_by_brute_force",
+    TESTS + "test_retrieved_together_by_brute_force",
 )
 EPOCHS = About(
     "When did the expert find its people?",
-    "How many people summoned it when validating after each epoch, from the run’s snapshots. Grey: a uniformly random router.",
+    "How many people retrieved it when validating after each epoch, from the run’s snapshots. Grey: a uniformly random router.",
     "An expert’s number stays, what it stands for may change on the way.",
     test=TESTS + "test_rows_columns_and_like_vectors",
 )
@@ -110,19 +110,20 @@ KNOBS = About(
     "that its own item distribution prefers most against the average expert’s, or, where experts have none, the most "
     "over-represented genre of its people if beyond chance. Weak: shuffled genres reach as much. Of ten: the "
     "share with that genre among the ten; of chance: its part of the whole chance of coming next. Other turns: the same factors "
-    "dealt at random to the person’s own experts, and another expert lent, drawn at random from those somebody summons. "
+    "dealt at random to the person’s own experts, and another expert lent, drawn at random from those somebody retrieves. "
     "Cost: the same turn for up to 400 of all whom it touches (who "
-    "summon a turned expert, or lack the lent one), the true next item ranked among all unmet items; 95% bootstrap over people.",
+    "retrieve a turned expert, or lack the lent one), the true next item ranked among all unmet items; 95% bootstrap over "
+    "people.",
     "One list of ten is one person’s: a share moves in steps of 10%. Only what moves beyond the other turns is its doing. "
     "A turn that costs nothing may also do nothing.",
     test="tests/test_knobs.py::test_a_turn_of_one_person_is_the_knob_and_its_null_the_same_turn_of_others",
 )
 HOT = About(
     "Are this person’s experts hot for everyone, shared, or theirs?",
-    "Hot for everyone: the status is hot, so more people summon it than a random router sends to an expert in 97.5% of cases. "
+    "Hot for everyone: the status is hot, so more people retrieve it than a random router sends to an expert in 97.5% of cases. "
     "Theirs: no more people than if all experts were equally busy. Shared: between the two. × everybody: the person’s weight "
-    "divided by the mean weight over all people (0 for those who do not summon it).",
-    "A rare expert has a large factor simply because few summon it.",
+    "divided by the mean weight over all people (0 for those who do not retrieve it).",
+    "A rare expert has a large factor simply because few retrieve it.",
     test=TESTS + "test_hot_experts_of_a_person",
 )
 
@@ -148,7 +149,7 @@ def label_line(label: Label | None) -> tuple[str, str]:
     if label is None:
         return "no label", "The data has no genres"
     if not label.genres:
-        return "no label", f"Only {label.n} people summon it: too few to say"
+        return "no label", f"Only {label.n} people retrieve it: too few to say"
     interval = f"{label.low:.2f} to {label.high:.2f}, n = {label.n}"
     evidence = f"**{markdown(label.genres[0])}** is × {label.lift:.2f} in its people’s histories ({interval})"
     return label.text, evidence
@@ -179,7 +180,7 @@ def effect_line(row: Mapping[Hashable, Any]) -> tuple[str, str]:
     word = ablation.verdict(row)
     others = f"**{row['replaced']:.1f} of 10** suggestions are others"
     if word == "few":
-        return VERDICTS[word], f"Only {row['n']} {'summons' if row['n'] == 1 else 'summon'} it; without it {others}"
+        return VERDICTS[word], f"Only {row['n']} {'retrieves' if row['n'] == 1 else 'retrieve'} it; without it {others}"
     if word == "same":
         return VERDICTS[word], f"Without it NDCG@10 is the same for each of the {row['n']}, though {others}"
     interval = f"{row['low']:+.4f} to {row['high']:+.4f}, n = {row['n']}, p = {row['p']:.2f}"

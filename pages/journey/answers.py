@@ -31,7 +31,7 @@ Items = tuple[int, ...]
 
 
 def situation(run: Run, model: Recommender, data: Dataset, read: Reading, stay: bool = False) -> Situation:
-    """What a history summons and is answered; do its items `stay` in the running?"""
+    """What a history retrieves and is answered; do its items `stay` in the running?"""
     return _situation(str(run.path), cache.stamp(run), data.hash, tuple(read.items.tolist()), read.truth, stay, model, data)
 
 
@@ -99,7 +99,7 @@ def _label(
 
 
 def reading(run: Run, model: Recommender, data: Dataset, items: np.ndarray, layer: int) -> Aggregation:
-    """How the summoned experts read a history. Raises InputError where there is nothing to read with."""
+    """How the retrieved experts read a history. Raises InputError where there is nothing to read with."""
     return _reading(str(run.path), cache.stamp(run), data.hash, tuple(items.tolist()), layer, model)
 
 

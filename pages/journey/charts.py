@@ -100,11 +100,11 @@ def aggregation(cells: pd.DataFrame, slots: pd.DataFrame, titles: list[str], col
 def along(
     ranks: pd.DataFrame, experts: pd.DataFrame, here: int, colours: Palette, other: pd.DataFrame | None, names: tuple[str, str]
 ) -> go.Figure:
-    """Rank of what came next at every moment (click one to go there), and the experts summoned then, as squares."""
+    """Rank of what came next at every moment (click one to go there), and the experts retrieved then, as squares."""
     rows = 1 if experts.empty else 2
     figure = make_subplots(
         rows, 1, shared_xaxes=True, vertical_spacing=0.1, row_heights=[0.45, 0.55][:rows] if rows > 1 else None,
-        subplot_titles=("rank of what came next (1 is best)", "experts summoned")[:rows],
+        subplot_titles=("rank of what came next (1 is best)", "experts retrieved")[:rows],
     )  # fmt: skip
     if other is not None:
         _line(figure, other, colours.categories[1], names[1], dash="dot")
@@ -138,7 +138,7 @@ def _line(figure: go.Figure, ranks: pd.DataFrame, colour: str, run: str, dash: s
 
 
 def _strip(figure: go.Figure, experts: pd.DataFrame, colours: Palette) -> None:
-    """A row per expert in the order of first appearance, a square where it is summoned; darker = more weight."""
+    """A row per expert in the order of first appearance, a square where it is retrieved; darker = more weight."""
     order = list(dict.fromkeys(experts["expert"]))
     rows = experts["expert"].map({expert: row for row, expert in enumerate(order)})
     stops = [[i / (len(colours.load) - 2), colour] for i, colour in enumerate(colours.load[1:])]

@@ -1,4 +1,4 @@
-"""Journey: which experts does this history summon, and what if it were different? Read up to any moment, edit, compare."""
+"""Journey: which experts does this history retrieve, and what if it were different? Read up to any moment, edit, compare."""
 
 import streamlit as st
 
@@ -17,7 +17,7 @@ WITH, SECOND = "jrn_with", "the second run"
 
 
 def opening() -> None:
-    st.title("Which experts does this history summon?", anchor=False)
+    st.title("Which experts does this history retrieve?", anchor=False)
     with st.container(horizontal=True, vertical_alignment="center"):
         about = f"Person **{now.user + 1}** {words.did} **{last + 1}** {words.many}; the last one is the test."
         st.markdown(about, width="content")
@@ -75,7 +75,7 @@ def answered(before: Situation | None, name: str, peer: str) -> None:
         st.subheader("What comes next", anchor=False)
         views.lists(now, here, before, peer)
     if now.model.retrieves:
-        st.subheader("The experts it summons", anchor=False)
+        st.subheader("The experts it retrieves", anchor=False)
         views.experts(now, here, None if peer else before)
 
 

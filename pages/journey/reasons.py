@@ -29,7 +29,7 @@ INFLUENCE = view.About(
     "tests/test_influence.py::test_the_batch_equals_one_by_one",
 )
 READING = view.About(
-    "Which part of the history does each summoned expert aggregate, and which experts does the last event then read?",
+    "Which part of the history does each retrieved expert aggregate, and which experts does the last event then read?",
     "Softmax weights inside the model, averaged over heads, for one layer. The hotter a cell, the more of that expert’s reading "
     "falls on those events, compared with reading all events evenly. Long histories are shown in spans of several events; the "
     "table names every event in every layer, beside what the other experts give it.",
@@ -37,7 +37,7 @@ READING = view.About(
     test="tests/test_journey.py::test_aggregation_keeps_every_weight",
 )
 ALONG = view.About(
-    "How did the summoned experts and the rank of what came next change as this history grew?",
+    "How did the retrieved experts and the rank of what came next change as this history grew?",
     "At up to 40 evenly spaced moments the model reads only the events before, and the item that came next is ranked among all "
     "items not met until then. Circles: events the model was trained on. Diamond: the validation event. Star: the test event.",
     "Ranks at circles flatter the model, because it has learned from those very events. Only the star is a fair test, and it is "
@@ -114,7 +114,7 @@ def along(now: Context, moment: int, stay: bool) -> None:
     """The way so far: rank and experts at many moments; a click goes there."""
     st.subheader("The whole journey", anchor=False)
     figure, mine, other, drawn, count = answers.way(now, moment, shell.is_dark(), stay)
-    some = f" The {drawn} experts of now and of most of the way, out of {count} summoned in all." if drawn < count else ""
+    some = f" The {drawn} experts of now and of most of the way, out of {count} retrieved in all." if drawn < count else ""
     dotted = f" Dotted: {shell.plain(now.other.name)}." if now.other else ""
     st.caption(
         "The history as it was, without your edits. Gold line: where you are; click a mark to go there, or use the slider "

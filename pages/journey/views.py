@@ -1,4 +1,4 @@
-"""What one version of a history looks like, summons and is answered, beside what it is compared with."""
+"""What one version of a history looks like, retrieves and is answered, beside what it is compared with."""
 
 import pandas as pd
 import streamlit as st
@@ -23,14 +23,15 @@ GRID = "display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,18rem
 SIGNS = {ADDED: "+ ", MOVED: "↔ ", REMOVED: "− "}
 NOTES = {ADDED: "added here", MOVED: "moved here", REMOVED: "removed"}
 EXPERTS = view.About(
-    "Which experts does this history summon, and are they this person’s own or everybody’s?",
-    "The history becomes one query; the experts with the highest scores are summoned and weighted. “Hot for everyone”: summoned "
-    "by more people than a router that chooses at random sends to an expert in 97.5% of cases (the status “hot” of the Experts "
-    "page). “Theirs”: summoned by no more people than if all experts were equally busy. “Shared” lies between. The factor "
-    "compares the weight here with the mean over everybody, counting 0 for people who do not summon the expert. Genres: what the "
-    "model reads of an expert’s people against what it reads of everybody, as a lift with its 95% interval (widened for the "
-    "number of genres). “Reads”: the items that take most of an expert’s reading, and in brackets what this person’s others "
-    "give the same items on average: where the two are alike, the reading is nothing of its own.",
+    "Which experts does this history retrieve, and are they this person’s own or everybody’s?",
+    "The history becomes one query; the experts with the highest scores are retrieved and weighted. “Hot for everyone”: "
+    "retrieved by more people than a router that chooses at random sends to an expert in 97.5% of cases (the status “hot” "
+    "of the Experts page). “Theirs”: retrieved by no more people than if all experts were equally busy. “Shared” lies "
+    "between. The factor compares the weight here with the mean over everybody, counting 0 for people who do not retrieve "
+    "the expert. Genres: what the model reads of an expert’s people against what it reads of everybody, as a lift with its "
+    "95% interval (widened for the number of genres). “Reads”: the items that take most of an expert’s reading, and in "
+    "brackets what this person’s others give the same items on average: where the two are alike, the reading is nothing of "
+    "its own.",
     "A rare expert is not an important one. What an expert changes is found by taking it away (start page, Experts page).",
     test="tests/test_journey.py::test_hot_is_more_than_chance_and_theirs_is_no_more_than_even",
 )
@@ -88,7 +89,7 @@ def verdict(here: Situation, earlier: Situation, before: str, peer: str, words: 
         text = f"**Beside {shell.plain(peer)}:** the two runs share {same} of their ten {words.many}.{truth}"
         st.info(text, icon=":material/compare_arrows:")
         return
-    moves = f"{shell.plain(change.summary(words.many))} {inspect.others_summoned(earlier, here)}"
+    moves = f"{shell.plain(change.summary(words.many))} {inspect.others_retrieved(earlier, here)}"
     st.info(f"**Against {shell.plain(before)}:**{truth} {moves}", icon=":material/swap_vert:")
 
 
@@ -101,7 +102,7 @@ def by_chance(now: Context, tree: Tree, stay: bool) -> None:
 
 
 def experts(now: Context, here: Situation, before: Situation | None) -> None:
-    """The summoned experts as rows: number, kind, weight, who else summons them, and whether they are new here."""
+    """The retrieved experts as rows: number, kind, weight, who else retrieves them, and whether they are new here."""
     assert here.found is not None
     traffic = cache.traffic(now.run, now.model, now.dataset, now.split)
     table = cards(here.found, traffic)
@@ -112,7 +113,7 @@ def experts(now: Context, here: Situation, before: Situation | None) -> None:
     st.html(_rows(table, earlier is not None, len(traffic.experts), plot.palette(shell.is_dark())))
     gone = [str(expert) for expert in earlier or [] if expert not in here.heard]
     if gone:
-        st.caption(f"No longer summoned: {', '.join(f'expert {number}' for number in gone)}.")
+        st.caption(f"No longer retrieved: {', '.join(f'expert {number}' for number in gone)}.")
     view.explain(EXPERTS)
     _one(now, table)
 
@@ -130,13 +131,13 @@ def _label(now: Context, expert: int) -> str:
 
 def _one(now: Context, table: pd.DataFrame) -> None:
     """The expert that all pages look at, and the way to its own page."""
-    summoned = table["expert"].tolist()
-    st.session_state[EXPERT] = now.expert if now.expert in summoned else summoned[0]
+    retrieved = table["expert"].tolist()
+    st.session_state[EXPERT] = now.expert if now.expert in retrieved else retrieved[0]
     expert = st.selectbox(
-        "Look at one of them", summoned, key=EXPERT, format_func=lambda e: f"Expert {e}", on_change=_looked,
+        "Look at one of them", retrieved, key=EXPERT, format_func=lambda e: f"Expert {e}", on_change=_looked,
         disabled=shell.locked("expert"),
     )  # fmt: skip
-    open_expert.card(f"**Expert {expert}** has a page of its own: who summons it, and what changes without it.")
+    open_expert.card(f"**Expert {expert}** has a page of its own: who retrieves it, and what changes without it.")
 
 
 def _looked() -> None:
@@ -180,4 +181,4 @@ def _rows(table: pd.DataFrame, compared: bool, people: int, colours: plot.Palett
             'border-radius:.2rem"></span></span></span></li>'
         )
     style = f"list-style:none;margin:0;padding:0;{GRID}"
-    return f'<ol aria-label="Summoned experts, strongest first" style="{style}">{"".join(cells)}</ol>'
+    return f'<ol aria-label="Retrieved experts, strongest first" style="{style}">{"".join(cells)}</ol>'

@@ -211,12 +211,12 @@ def _after(
 
 
 def reads(run: Run, model: Recommender, data: Dataset, items: np.ndarray) -> DataFrame | None:
-    """What every summoned expert reads of a history, by name; None for a model that does not say."""
+    """What every retrieved expert reads of a history, by name; None for a model that does not say."""
     return _reads(str(run.path), stamp(run), data.hash, tuple(items.tolist()), model, data)[0]
 
 
 def named(run: Run, model: Recommender, data: Dataset, items: np.ndarray) -> dict[int, str]:
-    """For every summoned expert, what it reads most."""
+    """For every retrieved expert, what it reads most."""
     return _reads(str(run.path), stamp(run), data.hash, tuple(items.tolist()), model, data)[1]
 
 
@@ -259,11 +259,11 @@ def _opened(path: str, stamp: str, data_hash: str, _data: Dataset) -> Recommende
 
 
 def traffic(run: Run, model: Recommender, data: Dataset, split: Split = "test") -> Routing:
-    """Which experts everybody's history summons. Only for models that retrieve."""
+    """Which experts everybody's history retrieves. Only for models that retrieve."""
     return _traffic(str(run.path), stamp(run), data.hash, split, model, data)
 
 
-@st.cache_data(max_entries=6, show_spinner="Counting how many people summon each expert …")
+@st.cache_data(max_entries=6, show_spinner="Counting how many people retrieve each expert …")
 def _traffic(path: str, stamp: str, data_hash: str, split: Split, _model: Recommender, _data: Dataset) -> Routing:
     return routing(_model, _data, split)
 

@@ -29,7 +29,7 @@ def grid(now: Context, here: Situation, edits: Edits = ()) -> None:
     table, width = inspect.experts_table(found, traffic.load), found.query.shape[1]
     palette = plot.palette(shell.is_dark())
     st.session_state[EXPERT] = here.heard[0] if now.expert is None else now.expert
-    summoned = ", ".join(map(str, found.experts[0].tolist()))
+    retrieved = ", ".join(map(str, found.experts[0].tolist()))
     grid, beside = st.columns([6, 5], gap="medium")  # a click, and what it opens
     with grid:
         halves = found.query[0].unflatten(0, (2, -1)).tolist()
@@ -37,7 +37,7 @@ def grid(now: Context, here: Situation, edits: Edits = ()) -> None:
         squares.draw(
             table, palette, key=GRID, on_pick=_picked, selected=st.session_state[EXPERT], silenced=here.silenced,
             locked=shell.locked("expert"),
-            alt=f"Grid of {len(table)} experts, coloured by how many people summon them. Summoned, strongest first: {summoned}.",
+            alt=f"Grid of {len(table)} experts, coloured by how many people retrieve them. Retrieved, best first: {retrieved}.",
         )  # fmt: skip
         how = (
             f"The history becomes a query of {width} numbers (the two strips). Its orange half is compared with the row "
@@ -48,7 +48,7 @@ def grid(now: Context, here: Situation, edits: Edits = ()) -> None:
             f"older ones; the two strips are their mean query of {width} numbers. Numbered: those with most votes, 1 = first."
         )
         st.caption(
-            f"{how} Background: how many of {len(traffic.experts):,} people summon an expert, the hotter the more. Click a "
+            f"{how} Background: how many of {len(traffic.experts):,} people retrieve an expert, the hotter the more. Click a "
             "square, or choose beside it."
         )
     with beside:
@@ -56,20 +56,20 @@ def grid(now: Context, here: Situation, edits: Edits = ()) -> None:
 
 
 def whose(now: Context, here: Situation) -> None:
-    """Which of the summoned experts are everybody's and which are this person's own, each with the way to its page."""
+    """Which of the retrieved experts are everybody's and which are this person's own, each with the way to its page."""
     if here.found is None:
         st.write("This run has no memory, so there are none.")
         return
     traffic = cache.traffic(now.run, now.model, now.dataset, now.split)
-    summoned = here.found.experts[0].numpy()
-    whose, high, even = kinds(traffic, summoned), band(traffic)[1], inspect.even_load(traffic)
+    retrieved = here.found.experts[0].numpy()
+    whose, high, even = kinds(traffic, retrieved), band(traffic)[1], inspect.even_load(traffic)
     people = {EVERYONES: f"more than {high} people each", SHARED: "between the two", THEIRS: f"{even:.0f} people or fewer each"}
     for kind, many in people.items():
         if not (whose == kind).any():
             continue
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             st.markdown(f"**{kind.capitalize()}** :small[:gray[({many})]]", width="content")
-            for expert in summoned[whose == kind].tolist():
+            for expert in retrieved[whose == kind].tolist():
                 open_expert.button(expert)
 
 
@@ -89,12 +89,12 @@ def _one(now: Context, here: Situation, table: pd.DataFrame, traffic: Routing, e
     order = table.query("rank > 0").sort_values("rank")["expert"].tolist() + table.query("rank == 0")["expert"].tolist()
     # Streamlit remembers a choice by its label, so a label must not change with the person.
     expert = st.selectbox(
-        "Look at an expert (the summoned ones first)", order, key=EXPERT, format_func=lambda e: f"Expert {e}",
+        "Look at an expert (the retrieved ones first)", order, key=EXPERT, format_func=lambda e: f"Expert {e}",
         on_change=_chosen, disabled=shell.locked("expert"),
     )  # fmt: skip
     row = table.iloc[expert]
     quiet = " and silenced by you" if expert in here.silenced else f", weight {row['gate']:.2f}"
-    place = f"**Summoned here with rank {row['rank']:.0f}{quiet}.**" if row["rank"] else "**Not summoned here.**"
+    place = f"**Retrieved here with rank {row['rank']:.0f}{quiet}.**" if row["rank"] else "**Not retrieved here.**"
     found = here.found
     score = (
         f"{found.votes[0, expert]:.1%} of the votes"
@@ -102,7 +102,7 @@ def _one(now: Context, here: Situation, table: pd.DataFrame, traffic: Routing, e
         else f"Score {row['score']:.2f} = {row['row_score']:.2f} (row) + {row['column_score']:.2f} (column)"
     )
     st.markdown(
-        f"{place} Row {row['row']:.0f}, column {row['column']:.0f}. {score}. Summoned for "
+        f"{place} Row {row['row']:.0f}, column {row['column']:.0f}. {score}. Retrieved for "
         f"**{row['load']:.0f} of {len(traffic.experts):,} people**; were all "
         f"experts equally busy, it would be {inspect.even_load(traffic):.0f}."
     )
@@ -121,7 +121,7 @@ def _one(now: Context, here: Situation, table: pd.DataFrame, traffic: Routing, e
 def _others(expert: int, traffic: Routing) -> None:
     people = inspect.people_of(traffic, expert, top=3)
     if people.empty:
-        st.markdown("Nobody in this data summons this expert: it is **dead** and takes no part in any list.")
+        st.markdown("Nobody in this data retrieves this expert: it is **dead** and takes no part in any list.")
         return
     st.markdown("It changes nothing in this list. It speaks loudest for:")
     with st.container(horizontal=True):
@@ -157,5 +157,5 @@ def table_twin(now: Context, here: Situation) -> None:
         names = cache.named(now.run, now.model, now.dataset, here.read.items)
         frame["reads most"] = frame["expert"].map(names).fillna("")
         panel.dataframe(
-            frame, hide_index=True, alt="All experts: row, column, score, how many people summon it, rank and gate here"
+            frame, hide_index=True, alt="All experts: row, column, score, how many people retrieve it, rank and gate here"
         )

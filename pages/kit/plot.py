@@ -20,7 +20,7 @@ class Palette:
     cool: tuple[str, str]  # column sub-keys
     load: tuple[str, ...]  # neutral to hot
     ground: str
-    lit: str  # an expert that was summoned
+    lit: str  # an expert that was retrieved
     picked: str  # an expert that is looked at
     gold: str  # what really came next
     categories: tuple[str, ...]

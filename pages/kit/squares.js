@@ -1,10 +1,10 @@
 // Draws the squares of squares.py. `data` holds numbers, our colours and our words alone.
 export default function({ data, setTriggerValue, parentElement }) {
-  const { side, drawn, load, ground, rows, columns, people, summoned, selected, locked, alt, colours } = data
+  const { side, drawn, load, ground, rows, columns, people, retrieved, selected, locked, alt, colours } = data
   const many = new Map(drawn.map((e, i) => [e, people[i]]))
-  const rank = new Map(summoned.map(each => [each.expert, each]))
+  const rank = new Map(retrieved.map(each => [each.expert, each]))
   const say = e => `expert ${e}: row ${Math.floor(e / side)}, column ${e % side}, ` +
-    (rank.has(e) ? `summoned with rank ${rank.get(e).rank}` + (rank.get(e).quiet ? ', silenced' : '') : 'not summoned') +
+    (rank.has(e) ? `retrieved with rank ${rank.get(e).rank}` + (rank.get(e).quiet ? ', silenced' : '') : 'not retrieved') +
     (many.has(e) ? `, ${many.get(e).toLocaleString('en')} people` : '')
   const cell = (x, y, fill, more = '') => `<rect x="${x + 0.04}" y="${y + 0.04}" width="0.92" height="0.92" fill="${fill}" ${more}/>`
   const frame = (x, y, colour, width, grow, fill = 'none') => `<rect x="${x + 0.06 - grow}" y="${y + 0.06 - grow}" ` +
@@ -16,7 +16,7 @@ export default function({ data, setTriggerValue, parentElement }) {
   if (drawn.length < side * side) inside += `<rect width="${side}" height="${side}" fill="${ground}"/>`
   for (const [i, e] of drawn.entries()) inside +=
     cell(e % side, Math.floor(e / side), load[i], `data-e="${e}"`).replace('/>', `><title>${say(e)}</title></rect>`)
-  for (const { expert, rank: place, quiet } of summoned) {
+  for (const { expert, rank: place, quiet } of retrieved) {
     const x = expert % side, y = Math.floor(expert / side)
     inside += frame(x, y, colours.lit, 2, 0, quiet ? 'none' : colours.lit)
     inside += frame(edge, y, colours.lit, 2, 0) + frame(x, edge, colours.lit, 2, 0)

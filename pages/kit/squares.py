@@ -13,7 +13,7 @@ import streamlit as st
 
 from pages.kit.plot import Palette
 
-LARGEST = 64  # squares a side; of more only the summoned ones are drawn: a finger would not meet them
+LARGEST = 64  # squares a side; of more only the retrieved ones are drawn: a finger would not meet them
 PICKED = "picked"
 CSS = """
 svg { width: 100%; max-height: 410px; display: block; outline-offset: 2px }
@@ -30,7 +30,7 @@ def draw(
     table: pd.DataFrame, colours: Palette, *, key: str, alt: str, on_pick: Callable[[], None], selected: int | None = None,
     silenced: Collection[int] = (), locked: bool = False,
 ) -> None:  # fmt: skip
-    """Background by load, summoned ones filled with their rank, sub-key scores along the edges; `table` as from
+    """Background by load, retrieved ones filled with their rank, sub-key scores along the edges; `table` as from
     `inspect.experts_table`. `picked(key)` is what was chosen last, for `on_pick`."""
     side = int(table["row"].max()) + 1
     load = table.set_index("expert")["load"]
@@ -39,14 +39,14 @@ def draw(
     if side > LARGEST:
         drawn = np.unique([*table.loc[table["rank"] > 0, "expert"], *([] if selected is None else [selected])])
     rows, columns = (table.drop_duplicates(name).sort_values(name)[f"{name}_score"].to_numpy() for name in ("row", "column"))
-    summoned = table[table["rank"] > 0].sort_values("rank")
+    retrieved = table[table["rank"] > 0].sort_values("rank")
     data: dict[str, Any] = {
         "side": side, "drawn": drawn.tolist(), "load": shades[load.index.get_indexer(drawn)].tolist(), "ground": colours.load[0],
         "people": load.loc[drawn].astype(int).tolist(), "rows": _shades(rows, colours.warm),
         "columns": _shades(columns, colours.cool), "selected": selected, "locked": locked, "alt": alt,
-        "summoned": [
+        "retrieved": [
             {"expert": int(expert), "rank": int(rank), "quiet": int(expert) in silenced}
-            for expert, rank in summoned[["expert", "rank"]].itertuples(index=False)
+            for expert, rank in retrieved[["expert", "rank"]].itertuples(index=False)
         ],
         "colours": {"lit": colours.lit, "ground": colours.ground, "picked": colours.picked, "muted": colours.muted},
     }  # fmt: skip

@@ -17,13 +17,13 @@ LEGEND = 9
 
 def memory(
     drawn: Map, table: pd.DataFrame, labels: np.ndarray, colour: str, colours: Palette, *,
-    summoned: Mapping[int, int], selected: int | None, chosen: Collection[int], tool: str, span: float | None = None,
+    retrieved: Mapping[int, int], selected: int | None, chosen: Collection[int], tool: str, span: float | None = None,
 ) -> go.Figure:  # fmt: skip
-    """`labels [n]` as from `projection_map.labels`; `summoned`: expert → rank for this person; the rest is greyed if some are
+    """`labels [n]` as from `projection_map.labels`; `retrieved`: expert → rank for this person; the rest is greyed if some are
     `chosen`."""
     figure = go.Figure()
     for name, rows, marker in _groups(labels, colour, colours):
-        figure.add_trace(_marks(drawn, table, labels, name, rows, marker, colours, summoned, selected, chosen))
+        figure.add_trace(_marks(drawn, table, labels, name, rows, marker, colours, retrieved, selected, chosen))
     at = np.flatnonzero(drawn.experts == selected)
     if len(at):
         x, y = drawn.xy[at[0]].tolist()
@@ -79,15 +79,15 @@ def _groups(labels: np.ndarray, colour: str, colours: Palette) -> list[tuple[str
 
 def _marks(
     drawn: Map, table: pd.DataFrame, labels: np.ndarray, name: str, rows: np.ndarray, marker: dict[str, object],
-    colours: Palette, summoned: Mapping[int, int], selected: int | None, chosen: Collection[int],
+    colours: Palette, retrieved: Mapping[int, int], selected: int | None, chosen: Collection[int],
 ) -> go.Scatter | go.Scattergl:  # fmt: skip
     experts = drawn.experts[rows]
-    ranks = np.array([summoned.get(int(e), 0) for e in experts])
+    ranks = np.array([retrieved.get(int(e), 0) for e in experts])
     ring = np.where(experts == selected, 4, np.where(ranks > 0, 2.5, np.where(drawn.placed[rows], 1.5, 0.6)))
     edge = np.where(experts == selected, colours.picked, np.where(ranks > 0, colours.text, colours.line))
     size = np.where((ranks > 0) | (experts == selected), 17, 10 if len(labels) <= VECTOR else 6)
     about = table.iloc[experts]
-    said = np.where(ranks > 0, "summoned for this person, rank " + ranks.astype(str).astype(object), "not summoned here")
+    said = np.where(ranks > 0, "retrieved for this person, rank " + ranks.astype(str).astype(object), "not retrieved here")
     said = np.where(drawn.placed[rows], said.astype(object) + "; placed beside its nearest", said)
     called = [safe(label) if isinstance(label, str) else label for label in labels[rows]]
     details = np.stack([experts, about["row"], about["column"], about["load"], np.array(called, dtype=object), said], axis=1)

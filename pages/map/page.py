@@ -44,7 +44,7 @@ def settings() -> Settings:
 
 def drawn_map() -> tuple[Map, str, float | None]:
     """The map that is asked for, what it is, and how far its axes reach (for maps that must keep them)."""
-    layout, always = st.session_state["map_layout"], [*summoned, focus, *chosen]
+    layout, always = st.session_state["map_layout"], [*retrieved, focus, *chosen]
     if layout == "umap":
         found = projection_map.by_umap(values, store, settings(), st.session_state["map_seed"], always) if store else None
         if found is not None:
@@ -101,18 +101,18 @@ def picked() -> None:
 def picture() -> None:
     colour = st.session_state["map_colour"]
     figure = cache.drawn(
-        charts.memory, drawn, table, labels[drawn.experts], colour, palette, summoned=summoned, selected=focus, chosen=chosen,
+        charts.memory, drawn, table, labels[drawn.experts], colour, palette, retrieved=retrieved, selected=focus, chosen=chosen,
         tool=st.session_state["map_tool"], span=span,
     )  # fmt: skip
     frame = table.iloc[drawn.experts][["expert", "row", "column", "load"]].assign(
         x=drawn.xy[:, 0],
         y=drawn.xy[:, 1],
         colour=labels[drawn.experts],
-        summoned=[summoned.get(int(e), 0) for e in drawn.experts],
+        retrieved=[retrieved.get(int(e), 0) for e in drawn.experts],
     )
     alt = (
         f"{kind} map of {len(drawn.experts):,} of {len(values):,} experts, coloured by {COLOURS[colour].lower()}. "
-        f"Summoned for person {now.user + 1}, strongest first: {', '.join(map(str, summoned))}."
+        f"Retrieved for person {now.user + 1}, strongest first: {', '.join(map(str, retrieved))}."
     )
     about = words.EPOCHS if kind.startswith("Aligned") else words.MAP
     view.chart(KEY, figure, frame, about, alt, on_select=picked, selection_mode=("points", "lasso", "box"))
@@ -120,7 +120,7 @@ def picture() -> None:
     if len(drawn.laid) < len(values):
         sampled = f" A sample of {len(drawn.laid):,} by load, {int(drawn.placed.sum())} more placed beside their nearest."
     st.caption(
-        f"Numbered: what person {now.user + 1} summons. Click a mark to look at it, or take Lasso or Box for a set.{sampled}"
+        f"Numbered: what person {now.user + 1} retrieves. Click a mark to look at it, or take Lasso or Box for a set.{sampled}"
     )
 
 
@@ -185,8 +185,10 @@ st.write(
 )
 values, store, table = answers.values(now.run, now.model), answers.store(now.run, now.model), answers.table(now)
 load, palette = table["load"].to_numpy(), plot.palette(shell.is_dark())
-summoned = {int(e): rank for rank, e in enumerate(cache.traffic(now.run, now.model, now.dataset, now.split).experts[now.user], 1)}
-focus = now.expert if now.expert is not None else next(iter(summoned))
+retrieved = {
+    int(e): rank for rank, e in enumerate(cache.traffic(now.run, now.model, now.dataset, now.split).experts[now.user], 1)
+}
+focus = now.expert if now.expert is not None else next(iter(retrieved))
 chosen, unknown = sets.chosen(table)
 controls()
 compute.watch()

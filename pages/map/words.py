@@ -9,7 +9,7 @@ MAP = About(
     "Do experts form regions?",
     "Each mark is one expert’s value vector, compared by direction and flattened to two dimensions. PCA keeps the two directions "
     "of largest variance. UMAP keeps neighbourhoods: it was computed beforehand with a fixed seed and stored. Numbered marks: "
-    "the experts that this person’s history summons, 1 = strongest.",
+    "the experts that this person’s history retrieves, 1 = strongest.",
     "Distances between clumps, their sizes and their densities mean little on a UMAP, and axes mean nothing. Two marks that "
     "touch here may be far apart in the original space: see the table of neighbours and the trust panel.",
     test="tests/test_projection.py::test_pca_is_centred_ordered_and_keeps_its_signs",

@@ -118,7 +118,7 @@ def calculator() -> None:
     with st.container(horizontal=True):
         n = bound(st.select_slider, "N, events read", [2**i for i in range(5, 17)], 1024, key="spd_n", width=300)
         d = bound(st.selectbox, "d, numbers per item", (32, 64, 128, 256), index=1, key="spd_d", width=160)
-        k = bound(st.selectbox, "k, summoned", (2, 4, 8, 16, 32), index=2, key="spd_calc_k", width=130)
+        k = bound(st.selectbox, "k, retrieved", (2, 4, 8, 16, 32), index=2, key="spd_calc_k", width=130)
         side = bound(st.selectbox, "√K, side of memory", (8, 16, 32, 64, 512, 2048), index=1, key="spd_calc_side", width=160)
     shape = costs.Shape(n=n, d=d, k=k, side=side)
     st.markdown(shell.plain(costs.words(shape)))

@@ -32,9 +32,9 @@ def opening() -> None:
         return
     experts = found.halves.shape[2] ** 2 or found.experts.shape[1]
     how = (
-        "ELASTIC turns this history into one query, the query summons"
+        "ELASTIC turns this history into one query, the query retrieves"
         if found.votes is None
-        else f"Each {words.one} of the history votes for the experts it fits; most votes summon"
+        else f"Each {words.one} of the history votes for the experts it fits; most votes retrieve"
     )
     st.markdown(
         f"{lead}{how} **{found.experts.shape[1]} of {experts:,} interest experts**, and through those few it ranks all {size:,} "
@@ -70,7 +70,7 @@ def verdict() -> None:
     if acts:
         truth = f"What they really {words.did} next {change.truth_moved}."
         moved_list = shell.plain(change.summary(words.many))
-        others = inspect.others_summoned(start, here) if removed else ""
+        others = inspect.others_retrieved(start, here) if removed else ""
         st.info(f"**{' and '.join(acts).capitalize()}:** {truth} {moved_list} {others}", icon=":material/swap_vert:")
 
 
@@ -104,12 +104,12 @@ def explanation() -> None:
 
 **How it is computed.** The last {start.events_read} events are read; the very last event of this person was held back.
 The query network compresses them into one query; two sets of sub-keys score its halves; the experts with the largest sums
-are summoned, weighted by their scores, and compress the history. The list ranks everything the person had not met.
-An expert is *hot for everyone* if more people summon it than a router that chooses at random sends to an expert in 97.5% of
+are retrieved, weighted by their scores, and compress the history. The list ranks everything the person had not met.
+An expert is *hot for everyone* if more people retrieve it than a router that chooses at random sends to an expert in 97.5% of
 cases, *theirs* if no more do than if all experts were equally busy, and *shared* between the two.
 
 **How it is misread.** An expert is a vector, not a genre: what it does is measured here by taking it away, for this person
-only. Colour in the grid is how often an expert is summoned, not how good it is. And one good list proves little: see the
+only. Colour in the grid is how often an expert is retrieved, not how good it is. And one good list proves little: see the
 share of people it works for.
 """
         )

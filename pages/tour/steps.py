@@ -68,7 +68,7 @@ STEPS = (
     Step(
         "One person, the whole way",
         "start/page.py",
-        "A history becomes a query, the query summons a few experts out of many, and through them everything is ranked.",
+        "A history becomes a query, the query retrieves a few experts out of many, and through them everything is ranked.",
         "the ten covers under **What comes next**. The golden one is what this person really chose next; the model was not "
         "shown it.",
         "Press **Remove the last film** (or item) and see the list answer.",
@@ -107,8 +107,8 @@ STEPS = (
     Step(
         "Hot for everyone, or theirs?",
         "experts/page.py",
-        "Each expert has a page of its own: who summons it, what it promotes, and whether it matters.",
-        "the card **Who summons it?**: how many people do, and how many a router that picks at random would send.",
+        "Each expert has a page of its own: who retrieves it, what it promotes, and whether it matters.",
+        "the card **Who retrieves it?**: how many people do, and how many a router that picks at random would send.",
         "Go to another expert with **Next**, or type a number into **Expert** on the left.",
         lambda state: state.get("expert") is not None,
         "This person’s strongest expert: hot for everyone, shared, or theirs?",
@@ -136,7 +136,7 @@ STEPS = (
         "the grey band behind the bars of **Load of every expert**: what a router that picks at random would give.",
         "Change **Count** from people to **Gate-weighted**, or choose another group under **People**.",
         moved(trf_measure="people", trf_group=EVERYBODY),
-        "If experts were drawn at random, how many would nobody summon?",
+        "If experts were drawn at random, how many would nobody retrieve?",
         ("Almost none", "One in ten or so", "About half"),
         tour_answers.unused_by_chance,
         {"trf_measure": "people"},
@@ -194,7 +194,7 @@ STEPS = (
     Step(
         "Change the model’s mind",
         "experts/page.py",
-        "The last act: put another expert in its place, for everybody who summons it, and see what it does to them.",
+        "The last act: put another expert in its place, for everybody who retrieves it, and see what it does to them.",
         "the interval around the change. If it includes zero, the swap cannot be told from nothing.",
         "Type a number into **Put in its place expert**, or draw **Another at random**.",
         lambda state: state.get("exp_swap") is not None,

@@ -15,7 +15,7 @@ from pages.kit import cache
 
 
 def flow(run: Run, model: Recommender, data: Dataset, split: Split, group: str, measure: Measure) -> tuple[Traffic, Chance]:
-    """What the people of a group summon, and what a random router would give them."""
+    """What the people of a group retrieve, and what a random router would give them."""
     routing = cache.traffic(run, model, data, split)
     return _flow(str(run.path), cache.stamp(run), data.hash, split, group, measure, data, routing)
 

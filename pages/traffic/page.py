@@ -173,7 +173,7 @@ if reason := inspect.too_many(now.model):
     view.foot("python -m elastic_core evaluate", now.run.name)
     st.stop()
 st.write(
-    f"Every history summons a few of the {memory:,} experts. Here everybody’s are counted: who is hot, who is dead, and what a "
+    f"Every history retrieves a few of the {memory:,} experts. Here everybody’s are counted: who is hot, who is dead, and what a "
     "router that picks at random would give."
 )
 controls()

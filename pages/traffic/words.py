@@ -10,8 +10,8 @@ BAND = "tests/test_traffic.py::test_the_band_covers_a_simulated_random_router"
 RANDOM = "The random router picks k different experts for each person at random and is simulated on this page’s people."
 LOAD = About(
     "Who carries the traffic, and is that more than chance?",
-    "For every person, k experts are retrieved from their history. An expert’s load is how many people summon it, or the sum of "
-    f"their gates scaled to the same total. {RANDOM} The grey band holds 95% of its experts.",
+    "For every person, k experts are retrieved from their history. An expert’s load is how many people retrieve it, or the sum "
+    f"of their gates scaled to the same total. {RANDOM} The grey band holds 95% of its experts.",
     "Some experts always look hot: about 5 in 100 lie outside the band by chance alone. And hot says often used, not good: see "
     "the expert’s own page for what it changes.",
     test=BAND,
@@ -34,7 +34,7 @@ GRID = About(
 )
 HEALTH = About(
     "How uneven is the memory, in numbers?",
-    "In use: anybody summons it. Gini: 0 even, towards 1 one expert carries all. KL: divergence of the load from even in nats, "
+    "In use: anybody retrieves it. Gini: 0 even, towards 1 one expert carries all. KL: divergence of the load from even in nats, "
     "0 = even, with every choice counted once or by its gate. Carry 50%: the fewest experts that hold half of the traffic. By "
     f"row × column: the share of the differences between experts that row and column loads explain. {RANDOM}",
     "Even is not good by itself: a random router is perfectly healthy here and knows nothing about anybody. These numbers only "
@@ -68,8 +68,8 @@ GAUGES = About(
 )
 EPOCHS = About(
     "Was the memory alive from the start?",
-    "After each epoch the run counts whom its validation people summon: share of experts used, entropy of the load as a share of "
-    "its maximum, Gini.",
+    "After each epoch the run counts whom its validation people retrieve: share of experts used, entropy of the load as a share "
+    "of its maximum, Gini.",
     "Counted on the histories without their last two events, so the numbers differ a little from those above.",
     test="tests/test_traffic.py::test_figure_five_compares_only_runs_that_differ_in_nothing_else",
 )

@@ -26,7 +26,7 @@ SHOWN, TOLD = "train_shown", "train_told"  # the preset's values as last drawn; 
 SYSTEM = "system (the variants of Table 3, SASRec, …)"
 HELP = {
     "model.side": "√K: the memory has side × side experts.",
-    "model.k": "How many experts a person's history summons.",
+    "model.k": "How many experts a person's history retrieves.",
     "model.length": "How many of the latest events are read (N).",
     "model.width": "Numbers per item and expert (d).",
     "model.window": "Attention window of the query network; 0 = all.",
@@ -183,7 +183,7 @@ def _field(field: Setting, key: str, label: str = "", told: bool = False) -> Any
 def _spoken(key: str) -> str:
     special = {
         "model.side": "side (√K)",
-        "model.k": "k (experts summoned)",
+        "model.k": "k (experts retrieved)",
         "objective.name": "objective",
     }
     return special.get(key, key if key == SYSTEM else key.partition(".")[2].replace("_", " "))

@@ -34,7 +34,7 @@ ABOUT = {
     ),
     "used": About(
         "Does the memory stay alive while it trains?",
-        "After every epoch: the share of experts that anybody’s history summons (solid), and the entropy of their loads as a "
+        "After every epoch: the share of experts that anybody’s history retrieves (solid), and the entropy of their loads as a "
         "share of the entropy of even loads (dotted).",
         "All used is not all useful: what an expert changes is measured on the Experts page. " + SEED,
         r"H = -\frac{1}{\log K}\sum_e p_e \log p_e",

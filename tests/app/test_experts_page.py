@@ -58,8 +58,8 @@ def test_walking_from_expert_to_expert(opened: Open, load: np.ndarray) -> None:
 @pytest.mark.parametrize(
     ("part", "words"),
     [("All experts", "with people shuffled"),
-     ("People", "At random among all who summon it"), ("Genres", "no difference"), ("Items", "Do the two agree?"),
-     ("Remove or swap", "taking another of their experts"), ("Neighbours", "Most often summoned together"), ("Training", "")],
+     ("People", "At random among all who retrieve it"), ("Genres", "no difference"), ("Items", "Do the two agree?"),
+     ("Remove or swap", "taking another of their experts"), ("Neighbours", "Most often retrieved together"), ("Training", "")],
 )  # fmt: skip
 def test_every_part_by_link(opened: Open, load: np.ndarray, part: str, words: str) -> None:
     app = opened(PAGE, run="tiny", expert=str(load.argmax()), exp_part=part)
@@ -121,7 +121,7 @@ def test_a_dead_expert_says_so_first(opened: Open, load: np.ndarray) -> None:
     dead = np.flatnonzero(load == 0)
     assert len(dead), "the tiny run has dead experts"
     app = opened(PAGE, run="tiny", expert=str(dead[0]))
-    assert "is dead: nobody in this data summons it" in said(app) and "with people shuffled" in said(app)
+    assert "is dead: nobody in this data retrieves it" in said(app) and "with people shuffled" in said(app)
     app = opened(PAGE, run="tiny", expert=str(dead[0]), exp_part="People")
     assert "Just missed" not in said(app)
     healthy(app.toggle[0].set_value(True).run())
@@ -132,7 +132,7 @@ def test_a_dead_expert_says_so_first(opened: Open, load: np.ndarray) -> None:
 
 def test_bad_numbers_and_runs_without_experts(opened: Open) -> None:
     app = opened(PAGE, run="tiny", expert="999", exp_part="Nonsense", exp_swap="-4")
-    assert "There is no expert `999`" in said(app) and "summons it first" in said(app)
+    assert "There is no expert `999`" in said(app) and "retrieves it first" in said(app)
     peer = opened(PAGE, run="tiny-peer")
     assert (
         "has no interest memory" in said(peer) and "Rank correlation of weight" in said(peer) and "Weights shuffled" in said(peer)

@@ -23,7 +23,7 @@ def code(app: AppTest) -> str:
 
 def test_there_is_a_real_answer_before_any_click(opened: Opened) -> None:
     app = opened(PAGE, user="3")
-    assert app.title[0].value.startswith("Which experts does this history summon")
+    assert app.title[0].value.startswith("Which experts does this history retrieve")
     assert " people (" in html(app) and "★ chose next" in html(app)
     assert "Attention alone is no reason" in said(app) and re.search(r"n = \d+ events", said(app))
     assert not app.warning and code(app) == ""

@@ -103,7 +103,7 @@ def test_the_figure_holds_every_expert_once_with_its_number() -> None:
             labels(table, colour),
             colour,
             plot.LIGHT,
-            summoned={3: 1, 200: 2},
+            retrieved={3: 1, 200: 2},
             selected=9,
             chosen=[4, 5],
             tool="lasso",

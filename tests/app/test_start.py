@@ -20,7 +20,7 @@ Open = Callable[..., AppTest]
 def test_there_is_a_real_answer_before_any_click(opened: Open) -> None:
     app = opened()
     assert app.title[0].value.startswith("What does ELASTIC do")
-    assert "4 of 64 interest experts" in said(app) and "summoned" in said(app).lower()
+    assert "4 of 64 interest experts" in said(app) and "retrieved" in said(app).lower()
     assert html(app).count("<li") >= 22  # twelve of the history, ten suggestions
     assert "★ chose next" in html(app)
     assert not app.warning
@@ -57,10 +57,10 @@ def test_every_expert_can_be_looked_at(opened: Open) -> None:
     box = app.selectbox(key="grid_expert")
     for expert in (int(box.options[0].split()[1]), int(box.options[-1].split()[1])):
         healthy(app.selectbox(key="grid_expert").set_value(expert).run())
-    assert "Not summoned here" in said(app)
+    assert "Not retrieved here" in said(app)
 
 
-def test_it_says_whose_each_summoned_expert_is_and_leads_to_its_page(opened: Open) -> None:
+def test_it_says_whose_each_retrieved_expert_is_and_leads_to_its_page(opened: Open) -> None:
     app = opened()
     numbers = [button for button in app.button if str(button.key).startswith("open_expert_")]
     assert len(numbers) == 4 and any(word in said(app) for word in ("**Hot for everyone**", "**Shared**", "**Theirs**"))

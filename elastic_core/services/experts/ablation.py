@@ -1,4 +1,4 @@
-"""What happens to everybody who summons an expert when it is taken away, or replaced by another?
+"""What happens to everybody who retrieves an expert when it is taken away, or replaced by another?
 
 Always in a copy of what was retrieved (`edit`), never in the model. The other experts keep their gates; a replacement takes
 over the gate of the expert it replaces. In runs that retrieve before every layer, only the first retrieval is changed.
@@ -167,8 +167,8 @@ def judged(model: Recommender, dataset: Dataset, users: np.ndarray, split: Split
     return Judged(ranks.above + ranks.tied / 2 + 1, expected(ranks)[METRIC], np.concatenate(tops))
 
 
-def summoning(traffic: Routing, expert: int, most: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Who summons an expert, and at which rank (from 0). `most`: no more than so many of them, drawn at random."""
+def retrieving(traffic: Routing, expert: int, most: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Who retrieves an expert, and at which rank (from 0). `most`: no more than so many of them, drawn at random."""
     if not 0 <= expert < len(traffic.load):
         raise InputError(f"there is no expert {expert}: there are 0 to {len(traffic.load) - 1}")
     users, ranks = np.nonzero(traffic.experts == expert)
@@ -202,8 +202,8 @@ def remove(
     model: Recommender, dataset: Dataset, traffic: Routing, expert: int, split: Split = "test", before: Judged | None = None,
     most: int | None = None,
 ) -> Effect:  # fmt: skip
-    """Without the expert. `before`, here and below: everybody of `summoning`, already judged without an edit."""
-    users, ranks = summoning(traffic, expert, most)
+    """Without the expert. `before`, here and below: everybody of `retrieving`, already judged without an edit."""
+    users, ranks = retrieving(traffic, expert, most)
     before = before or judged(model, dataset, users, split)
     return Effect(f"without expert {expert}", users, before, judged(model, dataset, users, split, lambda rows: drop(ranks[rows])))
 
@@ -212,7 +212,7 @@ def remove_another(
     model: Recommender, dataset: Dataset, traffic: Routing, expert: int, split: Split = "test", before: Judged | None = None
 ) -> Effect:
     """The yardstick: the same people without another of their experts, drawn at random for each."""
-    users, ranks = summoning(traffic, expert)
+    users, ranks = retrieving(traffic, expert)
     before, k = before or judged(model, dataset, users, split), traffic.experts.shape[1]
     others = (ranks + np.random.default_rng(expert).integers(1, max(k, 2), len(ranks))) % k
     after = judged(model, dataset, users, split, lambda rows: drop(others[rows]))
@@ -223,9 +223,9 @@ def swap(
     model: Recommender, dataset: Dataset, traffic: Routing, expert: int, other: int, split: Split = "test",
     before: Judged | None = None, most: int | None = None,
 ) -> Effect:  # fmt: skip
-    """With `other` in its place, for those who do not summon that one anyway."""
-    summoning(traffic, other)
-    users, ranks = summoning(traffic, expert, most)
+    """With `other` in its place, for those who do not retrieve that one anyway."""
+    retrieving(traffic, other)
+    users, ranks = retrieving(traffic, expert, most)
     before = before or judged(model, dataset, users, split)
     free = np.flatnonzero(~(traffic.experts[users] == other).any(1))
     value = memory_of(model).experts_at(torch.tensor(other))
@@ -238,8 +238,8 @@ def effects(
 ) -> pd.DataFrame:
     """The changes side by side, one row each (`Effect.row`): without the expert, without another of the same people's, without
     others about as busy (each from its own people), with `other` in its place, with others as busy as that one in its place."""
-    before, few = judged(model, dataset, summoning(traffic, expert)[0], split), summoning(traffic, expert, FEW)[0]
-    known = before.of(np.searchsorted(summoning(traffic, expert)[0], few))
+    before, few = judged(model, dataset, retrieving(traffic, expert)[0], split), retrieving(traffic, expert, FEW)[0]
+    known = before.of(np.searchsorted(retrieving(traffic, expert)[0], few))
     instead = [each for each in alike(traffic, other) if each != expert]
     swapped = [swap(model, dataset, traffic, expert, each, split, known, FEW) for each in instead]
     rows = [
@@ -265,7 +265,7 @@ def without_alike(many: int) -> str:
 
 
 def random_used(traffic: Routing, expert: int, seed: int = 0) -> int:
-    """Another expert that somebody summons, the same for the same seed; the expert itself if there is no other."""
+    """Another expert that somebody retrieves, the same for the same seed; the expert itself if there is no other."""
     used = np.flatnonzero(traffic.load)
     used = used[used != expert]
     return int(np.random.default_rng([seed, expert]).choice(used)) if len(used) else expert

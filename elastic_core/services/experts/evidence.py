@@ -38,7 +38,7 @@ class Label:
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """`shares` of each genre around an expert against `base`, over the people who summon it.
+    """`shares` of each genre around an expert against `base`, over the people who retrieve it.
 
     experts [U, k]; shares [U, G] (a person's history) or [U, k, G] (what each of their experts reads of it);
     base [G] (one for all) or [U, G] (each person's own).

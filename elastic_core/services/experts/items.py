@@ -2,12 +2,12 @@
 
 **Direct.** The expert's vector p = gate · value reaches the last state by a straight road in every layer: the last event reads
 the interests with slot weights s, and s · W_O W_V2 p is added to the stream (for the two-way form W_V2 norm(p), aggregation
-left out). Averaged over the people who summon it, without what the feed-forward layers and the aggregation make of it, then
+left out). Averaged over the people who retrieve it, without what the feed-forward layers and the aggregation make of it, then
 centred and scaled as the final layer norm does, but for its division by the length of the state, and multiplied with the item
 table. A relative score: its order over items means something, its size does not. Where a loss asks experts to stand for items
 (layers/standing.py), direct is what the expert stands for: its own log-probabilities, centred.
 
-**Measured.** Score of every item with the expert less its score without it, for each person who summons it; an item's place
+**Measured.** Score of every item with the expert less its score without it, for each person who retrieves it; an item's place
 counts only relative to the person's other items, so each person's mean over items is taken off. Then the mean over people.
 """
 
@@ -26,7 +26,7 @@ from elastic_core.data.histories import Split
 from elastic_core.layers.dispatcher import Dispatcher, TwoWayDispatcher
 from elastic_core.memory.routing import Routing
 from elastic_core.models import Recommender, memory_of, tracing
-from elastic_core.services.experts.ablation import BATCH, drop, summoning
+from elastic_core.services.experts.ablation import BATCH, drop, retrieving
 
 NEAR = 100  # a ratio of chances says little for items far down everybody's list
 FEWEST = 3  # people for whom an item must be near the top
@@ -36,7 +36,7 @@ COMPARED, SHUFFLES, RAREST = 1_024, 100, 0.002  # experts an average is of; shuf
 
 @dataclass(frozen=True, eq=False)
 class Pushes:
-    """Per item (0 = padding, 0): `direct` (None without a dispatcher), `measured` (None if nobody summons the expert or k = 1).
+    """Per item (0 = padding, 0): `direct` (None without a dispatcher), `measured` (None if nobody retrieves the expert or k = 1).
 
     `near`: item, n (people with it among their NEAR likeliest, with the expert or without), times (chance with the expert /
     chance without, geometric mean over them), low, high (95%, normal in its logarithm over people).
@@ -53,7 +53,7 @@ class Pushes:
 
 def pushes(model: Recommender, dataset: Dataset, traffic: Routing, expert: int, split: Split = "test") -> Pushes:
     """Both answers and how far they agree."""
-    users, ranks = summoning(traffic, expert)
+    users, ranks = retrieving(traffic, expert)
     direct_of = _direct(model, dataset, users, ranks, split)
     direct = None if direct_of is None else direct_of(torch.tensor([expert]))[0]
     if not len(users) or traffic.experts.shape[1] < 2:
@@ -114,7 +114,7 @@ def alone(
     model: Recommender, dataset: Dataset, traffic: Routing, expert: int, split: Split = "test", top: int = 3
 ) -> Alone | None:
     """None without a dispatcher. The titles are the first of the direct ones above."""
-    users, ranks = summoning(traffic, expert)
+    users, ranks = retrieving(traffic, expert)
     direct_of = _direct(model, dataset, users, ranks, split)
     if direct_of is None:
         return None

@@ -1,7 +1,7 @@
-"""All experts of a memory at once: how busy each is, whose histories summon it, what it reads, and whether that is chance.
+"""All experts of a memory at once: how busy each is, whose histories retrieve it, what it reads, and whether that is chance.
 
 Load: in how many people's retrieval an expert is. Traffic: the same, weighted by gate. A **margin** is how far a person's
-score lies above or below what it takes to be among their k: for those who summon the expert, its score less that of the
+score lies above or below what it takes to be among their k: for those who retrieve the expert, its score less that of the
 best expert left out; for the others, its score less that of the weakest expert taken.
 """
 
@@ -68,7 +68,7 @@ class Survey:
         return expert // self.side, expert % self.side
 
     def users(self, expert: int) -> np.ndarray:
-        """Who summons it."""
+        """Who retrieves it."""
         self.place(expert)
         return np.flatnonzero((self.traffic.experts == expert).any(1))
 
@@ -83,9 +83,9 @@ class Survey:
         return (self.halves[user, 0][:, None] + self.halves[user, 1][None, :]).ravel()
 
     def margins(self, expert: int) -> np.ndarray:
-        """Float [U]; see the module's text. Positive where the expert is summoned (ties aside)."""
-        summoned = (self.traffic.experts == expert).any(1)
-        return self.scores(expert) - np.where(summoned, self.bars[:, 1], self.bars[:, 0])
+        """Float [U]; see the module's text. Positive where the expert is retrieved (ties aside)."""
+        retrieved = (self.traffic.experts == expert).any(1)
+        return self.scores(expert) - np.where(retrieved, self.bars[:, 1], self.bars[:, 0])
 
     def spread(self) -> np.ndarray:
         """Standard deviation of every expert's score over people, [K]: var(a + b) = var a + var b + 2 cov(a, b)."""
@@ -102,7 +102,7 @@ class Survey:
 
     @cached_property
     def of_people(self) -> Evidence:
-        """Genres in the histories of those who summon an expert, against everybody's."""
+        """Genres in the histories of those who retrieve an expert, against everybody's."""
         return Evidence(self.genres, self.traffic.experts, self.shares, self.shares.mean(0))
 
     @cached_property
@@ -227,7 +227,7 @@ def label(found: Survey, expert: int) -> Label | None:
 
 
 def kinds(traffic: Routing, experts: np.ndarray) -> np.ndarray:
-    """Whose are these experts? Hot for everyone: summoned by more people than a random router would send (see `band`);
+    """Whose are these experts? Hot for everyone: retrieved by more people than a random router would send (see `band`);
     theirs: by no more than if all experts were equally busy; shared: between the two."""
     load = traffic.load[experts]
     even = traffic.experts.size / len(traffic.load)
@@ -235,10 +235,10 @@ def kinds(traffic: Routing, experts: np.ndarray) -> np.ndarray:
 
 
 def hot_experts(traffic: Routing, user: int) -> pd.DataFrame:
-    """The experts a person summons, strongest first: theirs, or everybody's?
+    """The experts a person retrieves, strongest first: theirs, or everybody's?
 
-    `share` of people who summon it, `load_rank` (1 = busiest), `times` this person's gate over the mean gate of everybody
-    (0 for those who do not summon it): large = theirs more than others'. `kind`: see `kinds`.
+    `share` of people who retrieve it, `load_rank` (1 = busiest), `times` this person's gate over the mean gate of everybody
+    (0 for those who do not retrieve it): large = theirs more than others'. `kind`: see `kinds`.
     """
     if not 0 <= user < len(traffic.experts):
         raise InputError(f"there is no user number {user}: there are 0 to {len(traffic.experts) - 1}")

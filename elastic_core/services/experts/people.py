@@ -1,6 +1,6 @@
-"""Who summons an expert, from the strongest to the nearly: bands, examples, and what of their histories it reads.
+"""Who retrieves an expert, from the strongest to the nearly: bands, examples, and what of their histories it reads.
 
-Bands, by margin (see experts.py). Of those who summon it: `top` the highest quarter, `just in` the lowest quarter, `middle`
+Bands, by margin (see experts.py). Of those who retrieve it: `top` the highest quarter, `just in` the lowest quarter, `middle`
 the rest. Of the others: `just out`, as many as are just in and at least FEWEST_OUT, with the smallest gap; `out`, the rest.
 """
 
@@ -26,11 +26,11 @@ BINS = 40
 def bands(found: Survey, expert: int) -> np.ndarray:
     """The band of every person, text [U]."""
     margins = found.margins(expert)
-    summoned = np.zeros(found.people, dtype=bool)
-    summoned[found.users(expert)] = True
+    retrieved = np.zeros(found.people, dtype=bool)
+    retrieved[found.users(expert)] = True
     result = np.full(found.people, FAR, dtype=object)
-    inside = np.flatnonzero(summoned)[np.argsort(-margins[summoned], kind="stable")]
-    outside = np.flatnonzero(~summoned)[np.argsort(-margins[~summoned], kind="stable")]
+    inside = np.flatnonzero(retrieved)[np.argsort(-margins[retrieved], kind="stable")]
+    outside = np.flatnonzero(~retrieved)[np.argsort(-margins[~retrieved], kind="stable")]
     n, quarter = len(inside), max(len(inside) // 4, 1)
     result[inside] = MIDDLE
     if n > 1:
@@ -56,7 +56,7 @@ def histogram(found: Survey, expert: int, along: str = "margin") -> pd.DataFrame
 
 
 def moments(found: Survey, expert: int, along: str = "margin") -> dict[str, float]:
-    """Over all people: how many summon the expert (density), mean, standard deviation and skewness of its score or margin."""
+    """Over all people: how many retrieve the expert (density), mean, standard deviation and skewness of its score or margin."""
     values = (found.margins(expert) if along == "margin" else found.scores(expert)).astype(float)
     spread = float(values.std())
     skew = float((((values - values.mean()) / spread) ** 3).mean()) if spread > 0 else 0.0
@@ -64,7 +64,7 @@ def moments(found: Survey, expert: int, along: str = "margin") -> dict[str, floa
 
 
 def standing(found: Survey, expert: int, user: int) -> dict[str, float]:
-    """One person and this expert: its score, margin, place among all experts for them (from 1), gate (0 if not summoned)."""
+    """One person and this expert: its score, margin, place among all experts for them (from 1), gate (0 if not retrieved)."""
     scores = found.of_person(user)
     ranks = np.flatnonzero(found.traffic.experts[user] == expert)
     place = int(ranks[0]) + 1 if len(ranks) else max(int((scores > scores[expert]).sum()), found.traffic.experts.shape[1]) + 1
@@ -74,9 +74,9 @@ def standing(found: Survey, expert: int, user: int) -> dict[str, float]:
 
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """`people`: group, user, score, margin, rank (0 = not summoned), gate, events, even (1 / events that the model reads), items,
-    shares, times (the shares over `even`). `items` are up to `top` of
-    the person's history with the largest aggregation weights in `shares`; without weights the most recent, shares empty."""
+    """`people`: group, user, score, margin, rank (0 = not retrieved), gate, events, even (1 / events that the model reads),
+    items, shares, times (the shares over `even`). `items` are up to `top` of the person's history with the largest
+    aggregation weights in `shares`; without weights the most recent, shares empty."""
 
     people: pd.DataFrame
     traced: bool
@@ -85,7 +85,7 @@ class Examples:
 def examples(
     model: Recommender, dataset: Dataset, found: Survey, expert: int, split: Split = "test", each: int = 2, top: int = 4
 ) -> Examples:
-    """People from every band, the band's own middle first, and at random among those who summon it."""
+    """People from every band, the band's own middle first, and at random among those who retrieve it."""
     margins, names, rng = found.margins(expert), bands(found, expert), np.random.default_rng(expert)
     groups: list[tuple[str, np.ndarray]] = []
     for band in (TOP, MIDDLE, IN, OUT):
@@ -96,8 +96,8 @@ def examples(
         if band == MIDDLE:
             inside = inside[np.argsort(np.abs(np.arange(len(inside)) - len(inside) / 2), kind="stable")]
         groups.append((band, inside[:each]))
-    summoned = found.users(expert)
-    groups.append((RANDOM, np.sort(rng.choice(summoned, min(each + 1, len(summoned)), replace=False))))
+    retrieved = found.users(expert)
+    groups.append((RANDOM, np.sort(rng.choice(retrieved, min(each + 1, len(retrieved)), replace=False))))
     users = np.concatenate([chosen for _, chosen in groups])
     group = [name for name, chosen in groups for _ in chosen]
     frame = pd.DataFrame([standing(found, expert, int(user)) for user in users], columns=["score", "margin", "place", "gate"])

@@ -1,4 +1,4 @@
-"""The neighbours of an expert: its row and column, experts with like vectors, experts summoned together, itself in training."""
+"""The neighbours of an expert: its row and column, experts with like vectors, experts retrieved together, itself in training."""
 
 import numpy as np
 import pandas as pd
@@ -54,10 +54,10 @@ def usual_cosine(model: Recommender, expert: int) -> tuple[float, float]:
     return float(others.mean()), float(np.quantile(others, 0.975))
 
 
-def summoned_together(traffic: Routing, expert: int, top: int | None = 8) -> pd.DataFrame:
-    """Who is summoned by the same people: expert, together (people), expected (were the two independent), lift, low, high.
+def retrieved_together(traffic: Routing, expert: int, top: int | None = 8) -> pd.DataFrame:
+    """Who is retrieved by the same people: expert, together (people), expected (were the two independent), lift, low, high.
 
-    n people summon this expert, a share q of everybody the other; expected = n·q and lift = together / expected. The interval
+    n people retrieve this expert, a share q of everybody the other; expected = n·q and lift = together / expected. The interval
     is Wilson's for the share of the n, divided by q. Sorted by its lower bound; only experts met at least once.
     """
     users = np.flatnonzero((traffic.experts == expert).any(1))
@@ -90,8 +90,8 @@ def lines(found: Survey, expert: int) -> dict[str, float]:
 
 
 def load_by_epoch(run: Run, expert: int) -> pd.DataFrame:
-    """epoch, load (validation people who summoned it), usual (mean over experts). Empty for runs without snapshots; a damaged one
-    is left out."""
+    """epoch, load (validation people who retrieved it), usual (mean over experts). Empty for runs without snapshots; a
+    damaged one is left out."""
     epochs, loads = over_time.load_by_epoch(run)
     if not 0 <= expert < loads.shape[1]:
         return pd.DataFrame(columns=["epoch", "load", "usual"])

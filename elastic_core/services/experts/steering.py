@@ -1,11 +1,11 @@
 """One person's experts turned by hand: what their list answers, what the same turn of other experts does, what it costs people.
 
 A `Turn` names experts by number: a factor on the gate (or the share of the prediction, see knobs.py) of some, and one, maybe,
-that is lent in the place of a person's weakest. For a person who does not summon an expert its factor means nothing; nobody is
+that is lent in the place of a person's weakest. For a person who does not retrieve an expert its factor means nothing; nobody is
 lent what they have.
 
 The null is the same turn of other experts: the same factors dealt at random to the person's own, and another expert lent that
-somebody summons and they do not. What moves under it as much is the turning, not the expert.
+somebody retrieves and they do not. What moves under it as much is the turning, not the expert.
 """
 
 from collections.abc import Callable
@@ -103,7 +103,7 @@ def steer(
     model: Recommender, dataset: Dataset, read: Reading, turn: Turn, traffic: Routing, own: np.ndarray,
     means: np.ndarray | None, draws: int = DRAWS,
 ) -> Steered:  # fmt: skip
-    """The list of a person who summons `own [k]`. `means [K]`: the genre of every expert (`knobs.stands_for`), or None."""
+    """The list of a person who retrieves `own [k]`. `means [K]`: the genre of every expert (`knobs.stands_for`), or None."""
     (factors, lent), used = turn.on(own[None]), np.flatnonzero(traffic.load)
     before = answer(model, dataset, read)
     after = answer(model, dataset, read, edit=knobs.turns(model, factors, lent))

@@ -41,7 +41,7 @@ def _removed(tree: Tree, origins: list[int]) -> list[tuple[int, int, str]]:
 
 
 def busiest(experts: pd.DataFrame, moment: int, most: int = 18) -> tuple[pd.DataFrame, int]:
-    """Of experts summoned along time, the rows of those summoned at (or last before) `moment` and of those with the most
+    """Of experts retrieved along time, the rows of those retrieved at (or last before) `moment` and of those with the most
     weight in all, at most `most` experts; and how many there were."""
     totals = experts.groupby("expert")["gate"].sum().sort_values(ascending=False, kind="stable")
     until = experts[experts["event"] <= max(moment, experts["event"].min())]
@@ -51,7 +51,7 @@ def busiest(experts: pd.DataFrame, moment: int, most: int = 18) -> tuple[pd.Data
 
 
 def genre_evidence(dataset: Dataset, traffic: Routing, length: int, split: Split = "test") -> Evidence:
-    """Which genres are over-represented in what a model of this length reads of those who summon an expert."""
+    """Which genres are over-represented in what a model of this length reads of those who retrieve an expert."""
     listed = dataset.catalog.genres or ((),) * (dataset.catalog.n_items + 1)
     names = tuple(sorted({genre for genres in listed for genre in genres}))
     ends = dataset.ends(split)

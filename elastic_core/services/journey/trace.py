@@ -1,4 +1,4 @@
-"""How one history is read: which experts it summons at every moment, how they aggregate it, and who else summons them."""
+"""How one history is read: which experts it retrieves at every moment, how they aggregate it, and who else retrieves them."""
 
 import math
 from collections.abc import Sequence
@@ -64,7 +64,7 @@ def moments(events: int, most: int = MOMENTS) -> np.ndarray:
 
 @torch.inference_mode()
 def along(model: Recommender, dataset: Dataset, user: int, most: int = MOMENTS, stay: bool = False) -> Along:
-    """The same person at many moments: what was summoned after `event` events, and where the next item stood."""
+    """The same person at many moments: what was retrieved after `event` events, and where the next item stood."""
     items = dataset.histories.of(user).astype(np.int64)
     ends = moments(len(items), most)
     batch = packed([items[:end] for end in ends], model.length)
@@ -76,7 +76,7 @@ def along(model: Recommender, dataset: Dataset, user: int, most: int = MOMENTS, 
         truth = int(items[end])
         rows.append((int(end), truth, dataset.catalog.title(truth), rank, running, part))
     ranks = pd.DataFrame(rows, columns=["event", "item", "title", "rank", "running", "part"])
-    return Along(ranks, _summoned(model, batch, ends))
+    return Along(ranks, _retrieved(model, batch, ends))
 
 
 def standing(scores: np.ndarray, seen: np.ndarray, target: int) -> tuple[int, int]:
@@ -96,7 +96,7 @@ def candidates(columns: int, seen: np.ndarray, target: int) -> np.ndarray:
     return free
 
 
-def _summoned(model: Recommender, batch: Batch, ends: np.ndarray) -> pd.DataFrame:
+def _retrieved(model: Recommender, batch: Batch, ends: np.ndarray) -> pd.DataFrame:
     if not model.retrieves:
         return pd.DataFrame({"event": [], "expert": [], "place": [], "gate": []})
     found: Retrieved = memory_of(model).retrieve(batch)
@@ -125,7 +125,7 @@ class Aggregation:
 
 @torch.inference_mode()
 def aggregation(model: Recommender, items: np.ndarray, layer: int = 0, bins: int = BINS) -> Aggregation:
-    """How each summoned expert reads the history, and how the last event reads them. Raises InputError without a dispatcher."""
+    """How each retrieved expert reads the history, and how the last event reads them. Raises InputError without a dispatcher."""
     if not model.retrieves:
         raise InputError("this run has no interest memory, so there is no aggregation to show")
     trace = tracing(model).trace(history_batch(items, model.length))
@@ -151,7 +151,7 @@ def aggregation(model: Recommender, items: np.ndarray, layer: int = 0, bins: int
 
 @torch.inference_mode()
 def reads(model: Recommender, dataset: Dataset, items: np.ndarray) -> pd.DataFrame:
-    """What every summoned expert reads, by name, in every layer: layer, place, expert, event (from 1), item, title, weight (of
+    """What every retrieved expert reads, by name, in every layer: layer, place, expert, event (from 1), item, title, weight (of
     this expert's reading, mean over heads), others (the mean of the person's other experts), even (were all events alike).
 
     Raises InputError for models that do not say."""
@@ -242,9 +242,10 @@ def _through_experts(model: Recommender, items: np.ndarray) -> np.ndarray | None
 
 
 def cards(found: Retrieved, traffic: Routing) -> pd.DataFrame:
-    """The summoned experts, strongest first, and who else summons them: expert, place, gate, load, share, typical, times, kind.
+    """The retrieved experts, strongest first, and who else retrieves them: expert, place, gate, load, share, typical, times,
+    kind.
 
-    `share`: the part of all people who summon it. `typical`: its mean weight over everybody, 0 for those who do not.
+    `share`: the part of all people who retrieve it. `typical`: its mean weight over everybody, 0 for those who do not.
     `times`: the weight here against that. `kind`: hot for everyone, shared or theirs, see `experts.kinds`.
     """
     people, experts = len(traffic.experts), found.experts[0].numpy()

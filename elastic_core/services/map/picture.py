@@ -15,7 +15,7 @@ from elastic_core.services.map.layouts import Settings, Store
 
 NO_GENRE, NO_INTEREST, OTHERS = "none stands out", "reads nothing", "others"
 COLOURS = {
-    "load": "How many people summon it",
+    "load": "How many people retrieve it",
     "genre": "Genre of its people",
     "row": "Row",
     "column": "Column",

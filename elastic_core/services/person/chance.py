@@ -83,8 +83,8 @@ def of_edits(
     if last is None:
         act = Version(read.without_last(), silenced, f"without {dataset.catalog.title(int(read.items[-1]))}")
         return beside(model, before, act, removals(model, dataset, before, [len(read.items) - 1]), stay)
-    summoned = heard(model, before)
-    others = [Version(read, silenced | {expert}, f"without expert {expert}") for expert in summoned if expert != last]
+    retrieved = heard(model, before)
+    others = [Version(read, silenced | {expert}, f"without expert {expert}") for expert in retrieved if expert != last]
     return beside(model, before, Version(read, silenced | {last}, f"without expert {last}"), others, stay)
 
 
@@ -107,7 +107,7 @@ def without(read: Reading, start: int, stop: int) -> Reading:
 
 
 def heard(model: Recommender, version: Version) -> list[int]:
-    """The experts that a history summons, less those silenced, strongest first."""
+    """The experts that a history retrieves, less those silenced, strongest first."""
     with torch.inference_mode():
         found = memory_of(model).retrieve(_packed([version.read], model))
     return [expert for expert in found.experts[0].tolist() if expert not in version.silenced]

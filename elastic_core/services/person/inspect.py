@@ -1,4 +1,4 @@
-"""Who is this person, which experts does their history summon, and what does one expert change for them?"""
+"""Who is this person, which experts does their history retrieve, and what does one expert change for them?"""
 
 from collections import Counter
 from collections.abc import Collection, Sequence
@@ -120,7 +120,7 @@ def people_with(dataset: Dataset, item: int, split: Split = "test") -> pd.DataFr
 
 @dataclass(frozen=True, eq=False)
 class Situation:
-    """One person, possibly with a changed history or silenced experts: what was read, summoned and answered."""
+    """One person, possibly with a changed history or silenced experts: what was read, retrieved and answered."""
 
     read: Reading
     length: int  # how many events the model reads at most
@@ -145,9 +145,9 @@ class Situation:
 
     @property
     def heard(self) -> list[int]:
-        """The experts that were summoned and not silenced, strongest first."""
-        summoned = self.found.experts[0].tolist() if self.found else []
-        return [expert for expert in summoned if expert not in self.silenced]
+        """The experts that were retrieved and not silenced, strongest first."""
+        retrieved = self.found.experts[0].tolist() if self.found else []
+        return [expert for expert in retrieved if expert not in self.silenced]
 
 
 def situation(
@@ -181,7 +181,7 @@ def after(
 
 
 def silence(experts: Collection[int]) -> Edit:
-    """An edit that takes experts out of what one person's history summoned; the others keep their gates.
+    """An edit that takes experts out of what one person's history retrieved; the others keep their gates.
 
     One expert always stays, the strongest, because a history cannot be read through none.
     """
@@ -194,7 +194,7 @@ def silence(experts: Collection[int]) -> Edit:
 
 
 def experts_table(found: Retrieved, load: np.ndarray) -> pd.DataFrame:
-    """All experts for one person: expert, row, column, row_score, column_score, score, load, rank, gate (0 if not summoned).
+    """All experts for one person: expert, row, column, row_score, column_score, score, load, rank, gate (0 if not retrieved).
 
     The score is the sum of the two halves', or the logarithm of an expert's part of the votes where events vote."""
     rows, columns = found.halves[0, 0].numpy(), found.halves[0, 1].numpy()
@@ -207,9 +207,9 @@ def experts_table(found: Retrieved, load: np.ndarray) -> pd.DataFrame:
     table["score"] = found.every[0].numpy()
     table["load"] = load
     table["rank"], table["gate"] = 0, 0.0
-    summoned = found.experts[0].numpy()
-    table.loc[summoned, "rank"] = np.arange(1, len(summoned) + 1)
-    table.loc[summoned, "gate"] = found.gates[0].numpy().astype(float)
+    retrieved = found.experts[0].numpy()
+    table.loc[retrieved, "rank"] = np.arange(1, len(retrieved) + 1)
+    table.loc[retrieved, "gate"] = found.gates[0].numpy().astype(float)
     return table
 
 
@@ -267,14 +267,14 @@ def too_many(model: Recommender) -> str:
 
 
 def people_of(traffic: Routing, expert: int, top: int = 5) -> pd.DataFrame:
-    """Who summons an expert, the strongest gate first: user, gate."""
+    """Who retrieves an expert, the strongest gate first: user, gate."""
     users, ranks = np.nonzero(traffic.experts == expert)
     table = pd.DataFrame({"user": users, "gate": traffic.gates[users, ranks].astype(float)})
     return table.sort_values(["gate", "user"], ascending=[False, True]).head(top).reset_index(drop=True)
 
 
-def others_summoned(before: Situation, here: Situation) -> str:
-    """How many of the summoned experts are others than before; empty for models that summon none."""
+def others_retrieved(before: Situation, here: Situation) -> str:
+    """How many of the retrieved experts are others than before; empty for models that retrieve none."""
     if before.found is None or here.found is None:
         return ""
     earlier, mine = before.found.experts[0].tolist(), here.found.experts[0].tolist()
@@ -283,7 +283,7 @@ def others_summoned(before: Situation, here: Situation) -> str:
 
 
 def even_load(traffic: Routing) -> float:
-    """How many people would summon each expert if all were summoned equally often."""
+    """How many people would retrieve each expert if all were retrieved equally often."""
     return traffic.experts.size / len(traffic.load)
 
 

@@ -109,7 +109,7 @@ def everybody(
     dataset: Dataset, split: Split, ranks: np.ndarray, traffic: Routing | None = None, expert: int | None = None
 ) -> pd.DataFrame:
     """person (from 1), events that may be read, rank of what came next, and the share of `expert` in the weights of all experts
-    that the history summons; one row a person, in order."""
+    that the history retrieves; one row a person, in order."""
     events = dataset.ends(split) - dataset.histories.offsets[:-1]
     table = pd.DataFrame({"person": np.arange(1, len(events) + 1), "events": events, "rank": ranks})
     if traffic is not None and expert is not None:

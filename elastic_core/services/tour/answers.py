@@ -74,7 +74,7 @@ def whose(asked: Asked) -> Answer:
     assert asked.traffic is not None
     first, even = hot_experts(asked.traffic, asked.user).iloc[0], inspect.even_load(asked.traffic)
     text = (
-        f"Expert {first['expert']:.0f} is summoned by {first['load']:.0f} of {len(asked.traffic.experts):,} people. Hot for "
+        f"Expert {first['expert']:.0f} is retrieved by {first['load']:.0f} of {len(asked.traffic.experts):,} people. Hot for "
         f"everyone means more than {band(asked.traffic)[1]}, which chance seldom gives; theirs at most {even:.0f}, an even share."
     )
     return Answer((EVERYONES, SHARED, THEIRS).index(first["kind"]), text)
@@ -93,7 +93,7 @@ def looked_at_or_decisive(asked: Asked) -> Answer:
 
 
 def unused_by_chance(asked: Asked) -> Answer:
-    """Were experts drawn at random, how many would nobody summon?"""
+    """Were experts drawn at random, how many would nobody retrieve?"""
     assert asked.traffic is not None
     size, (_, _, used) = len(asked.traffic.load), asked.traffic.chance(draws=50)
     unused = 1 - used
@@ -105,7 +105,7 @@ def unused_by_chance(asked: Asked) -> Answer:
 
 
 def swapped(asked: Asked) -> Answer:
-    """Does replacing the strongest expert, for everybody who summons it, change NDCG@10 by more than chance explains?"""
+    """Does replacing the strongest expert, for everybody who retrieves it, change NDCG@10 by more than chance explains?"""
     assert asked.traffic is not None
     expert = int(asked.traffic.experts[asked.user, 0])
     other = ablation.random_used(asked.traffic, expert)

@@ -1,6 +1,6 @@
 """Is the memory used evenly, and is what looks uneven more than chance? Load, marginals, Lorenz curve, health, null model.
 
-Load of an expert: how many people summon it, or the sum of their gates (scaled so that both add up to people · k). The
+Load of an expert: how many people retrieve it, or the sum of their gates (scaled so that both add up to people · k). The
 null model is a router that picks k different experts for each person at random and gives them that person's own gates.
 Health: share used, KL to uniform, Gini, and how many experts hold 50/90/99% of the traffic (Lample et al., 2019).
 """
@@ -24,7 +24,7 @@ HEALTH = ("used", "gini", "kl", "kl_weighted", "half", "ninety", "ninety_nine", 
 
 @dataclass(frozen=True, eq=False)
 class Traffic:
-    """What a group of people summons: `experts [U, k]`, what each choice weighs, and the number of experts in the memory."""
+    """What a group of people retrieves: `experts [U, k]`, what each choice weighs, and the number of experts in the memory."""
 
     experts: np.ndarray
     weights: np.ndarray  # the measure: ones, or gates

@@ -35,7 +35,7 @@ def load_by_epoch(run: Run) -> tuple[list[int], np.ndarray]:
 
 
 def last_used(epochs: list[int], loads: np.ndarray) -> np.ndarray:
-    """The last epoch after which anybody summoned each expert; 0 = never."""
+    """The last epoch after which anybody retrieved each expert; 0 = never."""
     used = loads > 0
     numbers = np.array(epochs)[:, None]
     return np.where(used, numbers, 0).max(0) if len(epochs) else np.zeros(loads.shape[1], dtype=int)

@@ -120,7 +120,7 @@ def _use(run: Run, epochs: list[dict[str, Any]]) -> str:
     if used >= ALIVE * even:
         return ""
     return (
-        f"Only {used:.0%} of the {side**2:,} experts are summoned by anybody, where a random router would use {even:.0%}: raise "
+        f"Only {used:.0%} of the {side**2:,} experts are retrieved by anybody, where a random router would use {even:.0%}: raise "
         "the balance weight, or make the memory smaller (√K)."
     )
 

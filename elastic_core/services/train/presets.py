@@ -74,7 +74,7 @@ def sizes(config: RunConfig) -> str:
     """How large the model is, in one line: the time that is chosen decides it, too."""
     model, parts = config.model, list[str]()
     if hasattr(model, "side") and hasattr(model, "k"):
-        parts.append(f"{model.side}² = {model.side**2:,} experts, {model.k} summoned")
+        parts.append(f"{model.side}² = {model.side**2:,} experts, {model.k} retrieved")
     if models.model_class(model.name).objective:
         parts.append(f"width {model.width}")
     return ", ".join([*parts, f"the latest {model.length} events read"])
