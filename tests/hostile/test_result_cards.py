@@ -66,7 +66,7 @@ CASES_OF: dict[str, Callable[[Path], Any]] = {
     **{f"beside.json: {what}": write(beside.FILE, json.dumps(card)) for what, card in ODD.items()},
     **{f"metrics.jsonl: {json.dumps(row)[:60]}": append(json.dumps(row)) for row in ENDS},
 }  # fmt: skip
-ON_SCREEN = [f"beside.json: {what}" for what in ("a pipe", "deep lists", "a system of marks", "upside down")]
+ON_SCREEN = [f"beside.json: {what}" for what in ("a pipe", "a system of marks")]
 
 
 def told(run: Run) -> list[str]:
@@ -115,10 +115,10 @@ def test_any_card(tiny_runs: Path, tmp_path_factory: pytest.TempPathFactory, whe
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("what", [*ON_SCREEN, *list(CASES_OF)[-len(ENDS) :]])
+@pytest.mark.parametrize("what", [*ON_SCREEN, *list(CASES_OF)[1 - len(ENDS) :: 4]])
 def test_the_train_screen_shows_the_card_or_says_why_not(run: Run, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
     root = run.path.parent
-    monkeypatch.setattr(Jobs, "_spawn", lambda self: None)
+    monkeypatch.setattr(Jobs, "_spawn", lambda self, job: None)
     monkeypatch.setattr(shell, "RUNS", root)
     job = Jobs(root).submit(recipes.toy(), "mine")
     shutil.copytree(run.path, job.run.path, dirs_exist_ok=True)

@@ -101,7 +101,7 @@ def test_text_of_strangers_is_text_at_every_stop_of_the_tour(evil: Path, monkeyp
 def test_an_address_asks_for_text_and_gets_text(evil: Path, monkeypatch: pytest.MonkeyPatch, page: str) -> None:
     """Single settings of the Train page among them, which take any text."""
     device = {"train_set_train.device": EVIL, "train_set_model.side": EVIL}
-    app = opened(evil, monkeypatch, page, **dict.fromkeys(controls(), EVIL), **device)
+    app = opened(evil, monkeypatch, page, **{**dict.fromkeys(controls(), EVIL), **device})
     assert not app.exception and not live(app)
 
 
