@@ -142,7 +142,7 @@ def test_memory_that_is_kept_is_not_asked_for_again() -> None:
     code = (
         "import resource, torch\nfrom elastic_core.machine import keep_memory\n"
         "def faults():\n  before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt\n"
-        "  for _ in range(2): torch.zeros(2**24).add_(1)\n  return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before\n"
+        "  for _ in range(4): torch.zeros(2**24).add_(1)\n  return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before\n"
         "first = faults()\nif keep_memory():\n  faults()\n  print(first, faults())\n"
     )
     usual = {name: value for name, value in os.environ.items() if not name.startswith("MALLOC")}
@@ -150,4 +150,4 @@ def test_memory_that_is_kept_is_not_asked_for_again() -> None:
     if not said:
         pytest.skip("no glibc here")
     first, later = map(int, said.split())
-    assert later < first / 10
+    assert later < first / 3  # one of the four may still be new
