@@ -128,7 +128,7 @@ def test_the_goal_is_worked_out_from_measured_rows() -> None:
     assert found[losses.SAMPLED] == by[losses.PLAIN] / by[losses.SAMPLED]
     assert losses.c12(rows[1:]) == {}
     peak = losses._peak(losses.PLAIN, replace(size, items=200_000))
-    assert 1.5 * 8 * 200_000 * 4 < peak < 10 * 8 * 200_000 * 4  # logits, their softmax and gradient; pieces freed before may be taken again
+    assert 1.5 * 8 * 200_000 * 4 < peak < 10 * 8 * 200_000 * 4  # logits, softmax, gradient; freed pieces may serve
 
 
 def test_people_are_drawn_once_and_validate_alone(small_world: Dataset, tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ def test_the_last_edit_is_judged_from_where_it_was_made(small_world: Dataset) ->
 def test_counts_and_ranges_are_of_the_others() -> None:
     found = Chance(pd.DataFrame({"done": list("abcde"), "places": [3.0, -3, 1, 0, 2], "replaced": [0, 1, 2, 0, 0]}))
     assert found.rows("watched")[0][1:] == ("3", "1.5 (all 0–3)", "1 of 4")
-    assert found.rows("watched")[1][1:] == ("0", "0.5 (all 0–2)", "4 of 4")
+    assert found.rows("watched")[1][1:] == ("0", "0.5 (all 0–2)", "–"), "nobody is asked how many reached nothing"
     unknown = Chance(found.table.assign(places=np.nan))
     assert len(unknown.rows("watched")) == 1
 
@@ -110,8 +110,16 @@ def test_what_experts_read_is_named_whole_and_beside_the_others(small_world: Dat
     said = trace.by_name(found)
     for expert, of in found[found["layer"] == 1].groupby("expert"):
         sums = of.groupby("title")[["weight", "others"]].sum().sort_values("weight")
-        name = inspect.split_year(str(sums.index[-1]))[0]
-        assert said[int(expert)].startswith(f"layer 1: {name} {sums['weight'].iloc[-1]:.1%} (the others ")  # type: ignore[call-overload]
+        own = sums[sums["weight"] >= trace.MORE * sums["others"]]
+        name = (
+            f"{inspect.split_year(str(own.index[-1]))[0]} {own['weight'].iloc[-1]:.1%} (the others "
+            if len(own)
+            else trace.NOTHING
+        )
+        told = said[int(expert)]  # type: ignore[call-overload]
+        assert told.removeprefix("layer 1: ").startswith(name)  # where all layers say the same, none is named
+    alike = found.assign(others=found["weight"])
+    assert set(trace.by_name(alike).values()) == {trace.NOTHING}, "what all read alike is nothing of an expert's own"
 
 
 def test_repeats_are_counted_and_stay_in_the_running(small_world: Dataset) -> None:

@@ -46,14 +46,17 @@ def test_what_only_counts_is_judged_as_everything_else_is(run: Run, tiny: tuple[
     found = beside.judge(run, data)
     beside.keep(run, found)
     assert beside.kept(run) == found and found.people == data.histories.n_users
-    mine = run.report().values("full", "NDCG@10")
+    assert found.protocol == "full-seen" == beside.fitting(data), "people of the planted world come back to items"
+    mine = run.report().values(found.protocol, "NDCG@10")
     for row, name in zip(found.rows, ("cooccurrence", "popularity"), strict=True):
         model = models.build(ModelConfig.known[name](), data.catalog)
         model.fit(data)
-        theirs = evaluate(model, data, protocols=("full",)).values("full", "NDCG@10")
+        theirs = evaluate(model, data, protocols=(found.protocol,)).values(found.protocol, "NDCG@10")
         assert (row.mean, row.difference) == (pytest.approx(theirs.mean()), pytest.approx(mine.mean() - theirs.mean()))
         assert row.low < row.mean < row.high and row.d_low < row.difference < row.d_high
-    table = outcome.outcome(run).table("mine")
+    told = outcome.outcome(run)
+    assert told.score is not None and told.score.mean == pytest.approx(mine.mean())
+    table = told.table("mine")
     assert set(table["system"]) == {"mine", "Co-occurrence", "Popularity", "a random order"}
 
 
@@ -68,9 +71,10 @@ def test_chance_is_what_random_scores_get(small_world: Dataset) -> None:
 
             return torch.from_numpy(rng.random((len(batch.items), small_world.catalog.n_items + 1)))
 
-    drawn = [evaluate(Noise(), small_world, protocols=("full",)).metrics["full"]["NDCG@10"] for _ in range(40)]
-    error = statistics.stdev(drawn) / len(drawn) ** 0.5
-    assert abs(statistics.fmean(drawn) - beside.chance(small_world)) < 4 * error < 0.03
+    for protocol in (beside.PROTOCOL, beside.SEEN):
+        drawn = [evaluate(Noise(), small_world, protocols=(protocol,)).metrics[protocol]["NDCG@10"] for _ in range(40)]
+        error = statistics.stdev(drawn) / len(drawn) ** 0.5
+        assert abs(statistics.fmean(drawn) - beside.chance(small_world, protocol)) < 4 * error < 0.03
 
 
 @pytest.mark.parametrize(

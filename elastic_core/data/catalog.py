@@ -34,11 +34,12 @@ class Catalog:
         return len(self.ids) - 1
 
     def title(self, item: int) -> str:
-        """The title, or `item <raw id>` where there is none."""
+        """The title, or the raw id where there is none; one without letters as `item <raw id>`."""
         if not 1 <= item <= self.n_items:
             raise InputError(f"there is no item number {item}: the catalogue has 1 to {self.n_items}")
         known = str(self.titles[item]) if self.titles is not None else ""
-        return known or f"item {self.ids[item]}"
+        raw = str(self.ids[item])
+        return known or (raw if any(map(str.isalpha, raw)) else f"item {raw}")
 
     def index(self, raw_id: str) -> int:
         """The dense id of a raw id. Raises InputError for one that is not in the catalogue."""

@@ -171,14 +171,14 @@ def alone_line(found: Alone | None) -> str:
 
 VERDICTS = {
     "worse": "its people need it", "better": "its people do better without it", "unclear": "no clear effect",
-    "same": "no effect at all", "few": "too few people to say",
+    "same": "no effect on NDCG@10", "few": "too few people to say",
 }  # fmt: skip
 
 
 def effect_line(row: Mapping[Hashable, Any]) -> tuple[str, str]:
     """What removing it does: a verdict and its numbers."""
     word = ablation.verdict(row)
-    others = f"**{row['replaced']:.1f} of 10** suggestions are others"
+    others = f"**{row['replaced']:.1f} of 10** suggestions differ"
     if word == "few":
         return VERDICTS[word], f"Only {row['n']} {'retrieves' if row['n'] == 1 else 'retrieve'} it; without it {others}"
     if word == "same":

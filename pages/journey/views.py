@@ -97,7 +97,7 @@ def by_chance(now: Context, tree: Tree, stay: bool) -> None:
     """Would the same edit elsewhere have done the same?"""
     found = answers.chance(now.run, now.model, now.dataset, tree, stay)
     if found is not None:
-        person.by_chance(found, now, "elsewhere")
+        person.by_chance(found, now, "such edits elsewhere")
         view.remember("chance", found.table)
 
 

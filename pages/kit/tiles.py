@@ -87,7 +87,7 @@ def ranking(tiles: Iterable[Tile], colours: Colours, label: str) -> str:
 def beside_chance(rows: Iterable[tuple[str, str, str, str]], title: str, others: str, palette: Palette) -> str:
     """A small table: what is compared, this act, `others`, and how many of them reach it."""
     cell = f"padding:.1rem .3rem;border:0;border-top:1px solid {palette.line}"
-    head = "".join(f'<th style="{cell};text-align:right">{escape(name)}</th>' for name in ("this", others, "as far"))
+    head = "".join(f'<th style="{cell};text-align:right">{escape(name)}</th>' for name in ("this", others, "of them as far"))
     body = "".join(
         f'<tr><th scope="row" style="{cell};text-align:left;font-weight:400">{escape(name)}</th>'
         f'<td style="{cell};text-align:right;font-weight:700">{escape(own)}</td>'

@@ -162,7 +162,8 @@ def explained(now: Traffic, band: Chance, table: pd.DataFrame, sides: pd.DataFra
     inside, dead = table["row"].isin(rows) | table["column"].isin(columns), table["state"] == "dead"
     if not dead.any():
         return text + " No expert is dead."
+    there = int((dead & inside).sum())
     return (
-        f"{text} **{(dead & inside).sum()} of the {dead.sum()} dead experts** lie in one of {len(cold)} rows and columns that "
-        f"are quieter than chance allows, as do {inside.mean():.0%} of all experts."
+        f"{text} **{there} of the {dead.sum()} dead experts** {'lies' if there == 1 else 'lie'} in one of {len(cold)} rows and "
+        f"columns that are quieter than chance allows, as do {inside.mean():.0%} of all experts."
     )

@@ -209,7 +209,7 @@ def _price(config: RunConfig) -> None:
         return
     waiting.info(
         f"**{about(cost.seconds).capitalize()} from start to tested**, if it does not stop early: "
-        f"{cost.fitting:.1f} epochs of {cost.epoch_seconds:.1f} s fit ({cost.steps} steps of {cost.step_seconds:.2f} s each). "
+        f"{cost.fitting:.3g} epochs of {cost.epoch_seconds:.1f} s fit ({cost.steps} steps of {cost.step_seconds:.2f} s each). "
         f"{cost.parameters:,} parameters, roughly {cost.memory_mb:,.0f} MB of memory. "
         f"Measured just now in {cost.probe_seconds:.1f} s on one core of this machine, as busy as it is.",
         icon=":material/timer:",

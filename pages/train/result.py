@@ -6,7 +6,7 @@ import streamlit as st
 from elastic_core.errors import InputError
 from elastic_core.services import public
 from elastic_core.services.person import people
-from elastic_core.services.train import outcome
+from elastic_core.services.train import beside, outcome
 from elastic_core.services.train.jobs import Job, Jobs
 from elastic_core.services.train.outcome import Outcome
 from pages.frame import shell
@@ -17,9 +17,10 @@ from pages.train.live import act
 START, JOURNEY = "start/page.py", "journey/page.py"
 ABOUT = About(
     "Is the training worth anything?",
-    "Everybody’s last item is ranked against all they have not met, by this run and by the systems that only count, fitted to "
-    "the same data. Intervals are 95% over people; “this run minus it” is taken person by person, so it is narrower than the two "
-    "intervals suggest. A random order of the same candidates is the null.",
+    "Everybody’s last item is ranked against all they have not met (against all items, where people choose again what they have "
+    "chosen), by this run and by the systems that only count, fitted to the same data. Intervals are 95% over people; “this run "
+    "minus it” is taken person by person, so it is narrower than the two intervals suggest. A random order of the same "
+    "candidates is the null.",
     "The intervals hold for another draw of people, not for another training: seeds move a result as well. And a test that is "
     "looked at again and again, to choose the next setting, is a validation.",
     r"\frac{1}{|U|}\sum_u \frac{[r_u \le 10]}{\log_2(1 + r_u)}",
@@ -53,7 +54,10 @@ def _score(found: Outcome) -> None:
     if found.score is None:
         return
     people = f", {found.beside.people:,} people" if found.beside else ""
-    st.metric("NDCG@10 (full, test)", f"{found.score.mean:.4f}")
+    protocol = found.beside.protocol if found.beside else beside.PROTOCOL
+    st.metric(f"NDCG@10 ({protocol}, test)", f"{found.score.mean:.4f}")
+    if protocol != beside.PROTOCOL:
+        st.caption("Against all items: people here choose again what they have chosen.")
     st.caption(f"95% interval {found.score.low:.4f} to {found.score.high:.4f}{people}.")
     if found.beside is None:
         st.caption("What only counts was not judged on these people.")

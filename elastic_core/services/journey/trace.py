@@ -21,6 +21,7 @@ from elastic_core.services.person.recommend import Reading, answer
 
 BINS = 48
 MOMENTS = 40
+MORE, NOTHING = 1.2, "nothing more than the others do"
 
 
 def packed(histories: Sequence[np.ndarray], length: int, times: Sequence[np.ndarray] | None = None) -> Batch:
@@ -173,18 +174,21 @@ def reads(model: Recommender, dataset: Dataset, items: np.ndarray) -> pd.DataFra
 
 
 def by_name(found: pd.DataFrame, top: int = 2) -> dict[int, str]:
-    """For every expert of the first retrieval, what it reads most: `Fargo 6% (the others 2%), Heat 5% (1%)`, layer after layer.
-    An item met twice counts together."""
+    """For every expert of the first retrieval, what it reads most, of what it reads more than this person's others do (by
+    `MORE`): `Fargo 6% (the others 2%), Heat 5% (1%)`, layer after layer. An item met twice counts together."""
     sums = found.groupby(["expert", "layer", "item"], sort=False).agg(
         place=("place", "first"), title=("title", "first"), weight=("weight", "sum"), others=("others", "sum")
     )
-    most = sums.sort_values("weight", ascending=False, kind="stable").groupby(["expert", "layer"], sort=True).head(top)
+    own = sums[sums["others"].isna() | (sums["weight"] >= MORE * sums["others"])]
+    most = own.sort_values("weight", ascending=False, kind="stable").groupby(["expert", "layer"], sort=True).head(top)
     said: dict[int, dict[int, list[str]]] = {}
+    for expert, layer in found[["expert", "layer"]].drop_duplicates().itertuples(index=False):
+        said.setdefault(int(expert), {})[int(layer)] = []
     for (expert, layer, _), row in most.iterrows():
-        known = said.setdefault(int(expert), {}).setdefault(int(layer), [])
+        known = said[int(expert)][int(layer)]
         others = "" if math.isnan(row["others"]) else f" ({'the others ' if not known else ''}{row['others']:.1%})"
         known.append(f"{split_year(row['title'])[0]} {row['weight']:.1%}{others}")
-    return {expert: _layers({layer: ", ".join(names) for layer, names in of.items()}) for expert, of in said.items()}
+    return {expert: _layers({layer: ", ".join(names) or NOTHING for layer, names in of.items()}) for expert, of in said.items()}
 
 
 def _layers(said: dict[int, str]) -> str:

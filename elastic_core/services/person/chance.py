@@ -65,8 +65,9 @@ class Chance:
         """What is compared, the act's number, the others', and how many of them reach it; `did` is what people do with items."""
         names = {"places": f"ranks that what they {did} next moved", "replaced": "of the ten replaced"}
         shown = {column: name for column, name in names.items() if self.known or column == "replaced"}
+        moved = {column: abs(self.table[column].iloc[0]) for column in shown}
         return [
-            (name, f"{abs(self.table[column].iloc[0]):.0f}", self.others(column), f"{self.as_far(column)} of {self.n}")
+            (name, f"{moved[column]:.0f}", self.others(column), f"{self.as_far(column)} of {self.n}" if moved[column] else "–")
             for column, name in shown.items()
         ]
 

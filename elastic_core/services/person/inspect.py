@@ -279,7 +279,11 @@ def others_retrieved(before: Situation, here: Situation) -> str:
         return ""
     earlier, mine = before.found.experts[0].tolist(), here.found.experts[0].tolist()
     new = [expert for expert in mine if expert not in earlier]
-    return f"{len(new)} of its {len(mine)} experts are others." if new else f"The same {len(mine)} experts."
+    return (
+        f"{len(new)} of its {len(mine)} experts {'is another' if len(new) == 1 else 'are others'}."
+        if new
+        else f"The same {len(mine)} experts."
+    )
 
 
 def even_load(traffic: Routing) -> float:

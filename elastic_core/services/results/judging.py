@@ -136,10 +136,16 @@ def summary(table: pd.DataFrame, differences: pd.DataFrame, ours: str) -> str:
     said = [f"{ours} may be called better than {_listed(ahead)}"] if ahead else []
     said += [f"worse than {_listed(behind)}"] if behind else []
     nothing = f"No difference between {ours} and any of the {len(differences)} others may be claimed"
+    if differences.empty:
+        nothing = f"{ours} is the only system here"
     first = " and ".join(said) or nothing
     rest = len(differences) - len(claimed)
     middle = f"; of the other {rest} nothing may be claimed." if said and rest else "."
-    last = f" {once} of {len(table)} systems were trained once, so nothing is claimed of them." if once > 0 else ""
+    last = (
+        f" {once} of {len(table)} systems {'was' if once == 1 else 'were'} trained once, and nothing is claimed of such."
+        if once > 0
+        else ""
+    )
     return first + middle + last
 
 

@@ -1,6 +1,6 @@
 """What a finished training stands beside: the systems that only count, fitted to the same data and judged on the same people.
 
-    checkpoints/<run>/beside.json   rows by system: mean NDCG@10 (full, test) with its interval over people, and the run minus it
+    checkpoints/<run>/beside.json   rows by system: mean NDCG@10 on the test with its interval over people, and the run minus it
 
 Fitting and ranking takes seconds to minutes, so the background process does it once, at the end of a training, and keeps it
 with the run. Chance is what a random order of the same candidates gets: the null of every number here.
@@ -23,9 +23,10 @@ from elastic_core.evaluation.evaluate import evaluate
 from elastic_core.evaluation.metrics import Ranks, expected
 from elastic_core.runs import Run
 from elastic_core.services.background.process import number
+from elastic_core.services.person import inspect
 
 FILE, MOST_BYTES, MOST_ROWS = "beside.json", 2**16, 20
-PROTOCOL, METRIC = "full", "NDCG@10"
+PROTOCOL, SEEN, METRIC = "full", "full-seen", "NDCG@10"
 
 
 @dataclass(frozen=True)
@@ -44,9 +45,12 @@ class Row:
 
 @dataclass(frozen=True)
 class Beside:
+    """`protocol`: of all numbers; where people choose again what they have met, that stays among the candidates."""
+
     people: int
     chance: float
     rows: tuple[Row, ...]
+    protocol: str = PROTOCOL
 
     @property
     def best(self) -> Row | None:
@@ -56,7 +60,7 @@ class Beside:
 
 def judge(run: Run, dataset: Dataset, tell: Callable[[str], None] = lambda name: None) -> Beside:
     """Fits and ranks; `tell` hears each system's name first. Raises InputError for a run without a test."""
-    mine, own = run.report(), run.config.model.name
+    mine, own, protocol = run.report(), run.config.model.name, fitting(dataset)
     rows = []
     for name in models.names():
         kind = ModelConfig.known[name]
@@ -66,13 +70,18 @@ def judge(run: Run, dataset: Dataset, tell: Callable[[str], None] = lambda name:
         try:
             model = models.build(kind(), dataset.catalog)
             model.fit(dataset)
-            theirs = evaluate(model, dataset, split="test", protocols=(PROTOCOL,), seed=mine.seed)
-            found = compare_many([mine], [theirs], PROTOCOL, METRIC, trained=(needs_training(run), False))
-            mean, _, low, high = theirs.interval(PROTOCOL, METRIC)
+            theirs = evaluate(model, dataset, split="test", protocols=(protocol,), seed=mine.seed)
+            found = compare_many([mine], [theirs], protocol, METRIC, trained=(needs_training(run), False))
+            mean, _, low, high = theirs.interval(protocol, METRIC)
             rows.append(Row(kind.label or name, mean, low, high, found.difference, found.low, found.high))
         except InputError as error:
             rows.append(Row(kind.label or name, fault=str(error)))
-    return Beside(len(mine.users), chance(dataset), tuple(rows))
+    return Beside(len(mine.users), chance(dataset, protocol), tuple(rows), protocol)
+
+
+def fitting(dataset: Dataset) -> str:
+    """The protocol in which these data are judged: repeats decide, as on every screen."""
+    return SEEN if inspect.repeats(dataset, "test").stay else PROTOCOL
 
 
 def keep(run: Run, found: Beside) -> None:
@@ -92,14 +101,18 @@ def kept(run: Run) -> Beside | None:
             or not number(plain.get("chance"))
         ):
             return None
-        return Beside(int(plain["people"]), float(plain["chance"]), tuple(map(_row, rows)))
+        protocol = SEEN if plain.get("protocol") == SEEN else PROTOCOL
+        return Beside(int(plain["people"]), float(plain["chance"]), tuple(map(_row, rows)), protocol)
     except InputError:
         return None
 
 
-def chance(dataset: Dataset) -> float:
-    """NDCG@10 of a random order of everybody's candidates under `full`, exactly."""
+def chance(dataset: Dataset, protocol: str = PROTOCOL) -> float:
+    """NDCG@10 of a random order of everybody's candidates, exactly."""
     histories, columns = dataset.histories, dataset.catalog.n_items + 1
+    if protocol == SEEN:
+        every = np.full(histories.n_users, dataset.catalog.n_items - 1)
+        return float(expected(Ranks(np.zeros_like(every), every))[METRIC].mean())
     owners = np.repeat(np.arange(histories.n_users), histories.lengths)
     read = np.arange(len(owners)) < dataset.ends("test")[owners]
     seen = np.unique(owners[read] * columns + histories.items[read])

@@ -49,12 +49,13 @@ class Outcome:
 def outcome(run: Run, among: Iterable[Run] = ()) -> Outcome:
     """Reads the run's files alone. `among`: where its other seeds may be found. Raises InputError for files that are none."""
     epochs, end = run.events("epoch"), run.last("end") or {}
-    score = run.report().interval(PROTOCOL, METRIC) if run.has_report else None
     found = beside.kept(run)
+    protocol = found.protocol if found is not None else PROTOCOL
+    score = run.report().interval(protocol, METRIC) if run.has_report else None
     best, config = int(end.get("best_epoch") or 0), run.config
     rising = bool(epochs) and best >= len(epochs) - 1 and not _patience(end)
     advice = [line for line in (_time(epochs, best, end), _use(run, epochs), _heart(epochs, best, end)) if line]
-    seeds, again = _seeds(run, list(among))
+    seeds, again = _seeds(run, list(among), protocol)
     return Outcome(
         score, found, _why(end, len(epochs), best), _verdict(found, needs_training(run)), tuple(advice[:2]), seeds,
         _longer(config) if rising and epochs else None, again,
@@ -141,7 +142,7 @@ def _longer(config: RunConfig) -> RunConfig | None:
         return None
 
 
-def _seeds(run: Run, among: list[Run]) -> tuple[str, RunConfig | None]:
+def _seeds(run: Run, among: list[Run], protocol: str) -> tuple[str, RunConfig | None]:
     """What is known of other seeds, and the configuration of the next one."""
     if not needs_training(run) or not run.has_report:
         return "", None
@@ -153,6 +154,6 @@ def _seeds(run: Run, among: list[Run]) -> tuple[str, RunConfig | None]:
             f"One training is not a result. On MovieLens-100K two trainings of ELASTIC that differ in nothing but their seed are "
             f"{SEED_GAP:.4f} apart (one standard deviation). Train a second seed before you believe a gap of that size."
         ), again
-    values = [other.report().interval(PROTOCOL, METRIC).mean for other in mine]
+    values = [other.report().interval(protocol, METRIC).mean for other in mine]
     listed, apart = ", ".join(f"{value:.4f}" for value in values), max(values) - min(values)
     return f"{len(values)} seeds of it are here: {listed}; mean {statistics.fmean(values):.4f}, {apart:.4f} apart.", again
