@@ -327,3 +327,16 @@ def test_every_kind_does_its_work_in_processes_that_outlive_the_app(
     assert jobs["experts"].effects(run, data.hash, "valid") is None  # type: ignore[attr-defined]
     (run.path / "model.safetensors").write_bytes(b"other weights")
     assert jobs["experts"].effects(run, data.hash, "test") is None, "what was found of other weights is no answer"  # type: ignore[attr-defined]
+
+
+def test_a_job_that_begins_while_the_list_is_read_is_no_interrupted_one(
+    root: Path, ask: Callable[..., Task[Any]], spawned: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its process takes the slot after the list asked who is in it, and before its folder is read."""
+    jobs = queue(root, "map")
+    job = ask(jobs)
+    answers = iter(["", job.id, job.id])
+    monkeypatch.setattr(Queue, "_current", lambda self: next(answers))
+    (job.path / "beat").touch()
+    (job.path / "begun.json").write_text("{}")
+    assert jobs.get(job.id).state == "running"

@@ -307,7 +307,7 @@ class Queue(Generic[Kept]):
             state = end[0]
         elif not (path / "begun.json").exists():
             state = "queued"
-        elif path.name == current():
+        elif path.name in (current(), self._current()):  # asked again: it may have begun since the list was
             state = "running" if age(path / "beat") < STALE else "not responding"
         else:
             state = "finished" if done else "interrupted"
