@@ -51,7 +51,7 @@ def looks(table: pd.DataFrame, even: float, usual: np.ndarray, p: Palette) -> go
     ):
         rows = table[part]
         figure.add_bar(
-            x=rows["position"], y=rows["change"], name=name, marker={"color": colour}, row=1 + known, col=1,
+            x=rows["position"], y=rows["change"], width=0.85, name=name, marker={"color": colour}, row=1 + known, col=1,
             customdata=[[n, t] for n, t in zip(np.array(names, dtype=object)[part.to_numpy()], rows["times"], strict=True)],
             hovertemplate="%{customdata[0]}<br>having it: ×%{customdata[1]:.2f}<extra></extra>",
         )  # fmt: skip
