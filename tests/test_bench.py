@@ -142,12 +142,12 @@ def test_memory_that_is_kept_is_not_asked_for_again() -> None:
     code = (
         "import resource, torch\nfrom elastic_core.machine import keep_memory\n"
         "def faults():\n  before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt\n"
-        "  for _ in range(4): torch.zeros(2**24).add_(1)\n  return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before\n"
-        "first = faults()\nif keep_memory():\n  faults()\n  print(first, faults())\n"
+        "  for _ in range(2): torch.zeros(2**24).add_(1)\n  return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before\n"
+        "first = faults()\nif keep_memory():\n  faults()\n  print(first, min(faults() for _ in range(4)))\n"
     )
     usual = {name: value for name, value in os.environ.items() if not name.startswith("MALLOC")}
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT, env=usual).stdout
     if not said:
         pytest.skip("no glibc here")
     first, later = map(int, said.split())
-    assert later < first / 3  # one of the four may still be new
+    assert later < first / 10, "once the heap has settled"
