@@ -22,6 +22,7 @@ from elastic_core.data import Catalog
 from elastic_core.errors import InputError
 from elastic_core.streaming import Followed, Refresh
 
+COLUMNS = ("event", "user", "rank", "item", "title", "score")
 MOST_BYTES, TOGETHER = 2**30, 256  # of a file of events; people in one step
 
 
@@ -47,15 +48,18 @@ def run(arguments: argparse.Namespace) -> int:
     there = state is not None and state.exists()
     followed = Followed.load(state, model, policy) if state and there else Followed(model, policy=policy)
     writer, met, count = csv.writer(sys.stdout, lineterminator="\n"), dict[str, None](), 0
-    writer.writerow(["event", "user", "rank", "item", "title", "score"])
     for people, items in together(events(arguments.events, dataset.catalog), 1 if arguments.each else TOGETHER):
         followed.step(people, items)
+        if arguments.each and not count:
+            writer.writerow(COLUMNS)
         count += len(people)
         met |= dict.fromkeys(people)
         if arguments.each:
             suggest(writer, followed, dataset.catalog, people[0], count, arguments)
     if not count:
         raise InputError(f"{arguments.events} holds no events")
+    if not arguments.each:
+        writer.writerow(COLUMNS)  # not before all lines were good
     for person in () if arguments.each else met:
         suggest(writer, followed, dataset.catalog, person, count, arguments)
     if state is not None:
