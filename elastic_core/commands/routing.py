@@ -61,10 +61,11 @@ def _interest_or_activity(model: Recommender, dataset: Dataset, split: Split) ->
         ("experts of odd events found again by even ones", found.halves, "people of like length", found.stranger),
         ("experts of a history found again by a quarter", found.quarter, "another's quarter", found.quarter_stranger),
         ("R² of log length, people held out", found.length, "popularity of the items alone", found.length_popularity),
+        ("R² of log length where all events are random ones", found.count, "a router of interests", 0.0),
         ("R² of genre shares, people held out", found.genres, "experts shuffled", found.genres_shuffled),
     ):
         if value == value:
-            print(f"  {words:<48} {value:.2f} ({null} {without:.2f})")
+            print(f"  {words:<50} {value:.2f} ({null} {without:.2f})")
 
 
 def _recovered(model: Recommender, dataset: Dataset) -> None:

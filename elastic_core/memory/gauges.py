@@ -7,6 +7,7 @@ of a person's experts that is found again):
     halves    experts of the odd events ~ of the even events of the same person; null: even events of somebody of like length
     quarter   experts of the whole history ~ of a random quarter of it; null: the quarter of a random other person
     length    R² of log length from which experts, on people held out; null: from the popularity of the films watched alone
+    count     the same with everybody's events drawn from all events: only how many they are is left to tell; null: 0
     genres    R² of genre shares from which experts, on people held out; null: people's experts shuffled
 """
 
@@ -36,6 +37,7 @@ class Gauges:
     quarter_stranger: float  # the null of `quarter`
     length: float
     length_popularity: float  # what the popularity of the films watched tells of log length
+    count: float  # what is left of `length` where nobody watched anything of their own; its null is 0
     genres: float
     genres_shuffled: float
     people: int
@@ -43,7 +45,7 @@ class Gauges:
 
 @torch.inference_mode()
 def gauges(model: Recommender, dataset: Dataset, split: Split = "test", people: int = 4_000, seed: int = 0) -> Gauges:
-    """The gauges over up to `people` at random with at least 8 events. Takes four retrievals of each.
+    """The gauges over up to `people` at random with at least 8 events. Takes five retrievals of each.
 
     Raises InputError where fewer than 20 have so many, or the model retrieves nothing."""
     rng = np.random.default_rng(seed)
@@ -68,6 +70,7 @@ def gauges(model: Recommender, dataset: Dataset, split: Split = "test", people: 
     taste = _popularity(items, popularity)
     shares = genre_shares(dataset, items)
     chosen = _indicator(everything)
+    anything = np.where(items > 0, np.random.default_rng([seed, 1]).choice(items[items > 0], items.shape), 0)
     return Gauges(
         halves=overlap(odd, even),
         stranger=overlap(odd[like], even[np.roll(like, -1)]),
@@ -75,6 +78,7 @@ def gauges(model: Recommender, dataset: Dataset, split: Split = "test", people: 
         quarter_stranger=overlap(everything, quarter[np.where(other == np.arange(len(users)), np.roll(other, 1), other)]),
         length=held_out_r2(chosen, log_length[:, None], rng),
         length_popularity=held_out_r2(taste, log_length[:, None], rng),
+        count=held_out_r2(_indicator(_experts(model, anything)), log_length[:, None], np.random.default_rng([seed, 2])),
         genres=held_out_r2(chosen, shares, rng) if shares is not None else float("nan"),
         genres_shuffled=held_out_r2(rng.permutation(chosen), shares, rng) if shares is not None else float("nan"),
         people=len(users),

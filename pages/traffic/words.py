@@ -135,6 +135,7 @@ def gauge_table(found: Gauges) -> pd.DataFrame:
         ("Whole history ~ a random quarter", found.quarter, found.quarter_stranger, "another person’s quarter"),
         ("Tells genres (R²)", found.genres, found.genres_shuffled, "experts shuffled among people"),
         ("Tells length (R²)", found.length, found.length_popularity, "the popularity of the items alone"),
+        ("Tells length of random events (R²)", found.count, 0.0, "a router of interests"),
     ]
     return pd.DataFrame([row for row in rows if row[1] == row[1]], columns=["gauge", "value", "null", "without"])
 
@@ -146,7 +147,8 @@ def interest_or_activity(found: Gauges) -> str:
     return (
         f"From a random quarter of a history the memory {stable} **{found.quarter:.0%}** of the person’s experts again (a "
         f"stranger’s quarter: {found.quarter_stranger:.0%}). Which experts somebody gets tells how long their history is "
-        f"{length} the popularity of what they chose does by itself."
+        f"{length} the popularity of what they chose does by itself. With everybody's events drawn at random, where their number "
+        f"alone is left to tell, R² is **{found.count:.2f}** (a router of interests: 0)."
     )
 
 
