@@ -102,6 +102,7 @@ def test_the_gauges_tell_a_router_of_interests_from_one_of_activity(world: Datas
     random = gauges(Rule(world, lambda items: rng.choice(64, 2, replace=False)), world)
     assert ours.halves > 0.7 > 0.3 > ours.stranger and ours.quarter > 0.6 > 0.3 > ours.quarter_stranger
     assert ours.genres > 0.5 and ours.length < 0.1 and abs(ours.genres_shuffled) < 0.05
+    assert ours.length_kinds == active.length_kinds < 0.1  # of the world, not of the router
     assert active.count > 0.9 and abs(ours.count) < 0.05 and abs(random.count) < 0.05
     assert active.length > 0.9 and active.genres < 0.1 and active.quarter < 0.1
     assert active.halves - active.stranger < 0.1  # who is as active gets the same experts

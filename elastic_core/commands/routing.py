@@ -66,6 +66,7 @@ def _interest_or_activity(model: Recommender, dataset: Dataset, split: Split) ->
     ):
         if value == value:
             print(f"  {words:<50} {value:.2f} ({null} {without:.2f})")
+    print(f"  what kinds of items are in a history tells log length with R² {found.length_kinds:.2f} by itself")
 
 
 def _recovered(model: Recommender, dataset: Dataset) -> None:

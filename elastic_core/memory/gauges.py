@@ -6,7 +6,8 @@ of a person's experts that is found again):
 
     halves    experts of the odd events ~ of the even events of the same person; null: even events of somebody of like length
     quarter   experts of the whole history ~ of a random quarter of it; null: the quarter of a random other person
-    length    R² of log length from which experts, on people held out; null: from the popularity of the films watched alone
+    length    R² of log length from which experts, on people held out; nulls: from the popularity of the films watched alone, and
+              from what part of the history each of 64 kinds of films has (`_kinds`): neither counts anything
     count     the same with everybody's events drawn from all events: only how many they are is left to tell; null: 0
     genres    R² of genre shares from which experts, on people held out; null: people's experts shuffled
 """
@@ -37,6 +38,7 @@ class Gauges:
     quarter_stranger: float  # the null of `quarter`
     length: float
     length_popularity: float  # what the popularity of the films watched tells of log length
+    length_kinds: float  # what the kinds of films watched tell of it
     count: float  # what is left of `length` where nobody watched anything of their own; its null is 0
     genres: float
     genres_shuffled: float
@@ -78,6 +80,7 @@ def gauges(model: Recommender, dataset: Dataset, split: Split = "test", people: 
         quarter_stranger=overlap(everything, quarter[np.where(other == np.arange(len(users)), np.roll(other, 1), other)]),
         length=held_out_r2(chosen, log_length[:, None], rng),
         length_popularity=held_out_r2(taste, log_length[:, None], rng),
+        length_kinds=held_out_r2(_kinds(items), log_length[:, None], np.random.default_rng([seed, 3])),
         count=held_out_r2(_indicator(_experts(model, anything)), log_length[:, None], np.random.default_rng([seed, 2])),
         genres=held_out_r2(chosen, shares, rng) if shares is not None else float("nan"),
         genres_shuffled=held_out_r2(rng.permutation(chosen), shares, rng) if shares is not None else float("nan"),
@@ -110,6 +113,25 @@ def _popularity(items: np.ndarray, popularity: np.ndarray) -> np.ndarray:
     """Mean, spread and quartiles of the log popularity of what was watched: `[U, 5]`."""
     rows = [popularity[row[row > 0]] for row in items]
     return np.stack([np.concatenate([[x.mean(), x.std()], np.quantile(x, (0.25, 0.5, 0.75))]) for x in rows])
+
+
+def _kinds(items: np.ndarray, kinds: int = 64) -> np.ndarray:
+    """What part of histories `items [U, N]` (0 pads) is of each kind of items, `[U, kinds]`. Items that the same people chose are of
+    one kind: k-means of the 32 first singular vectors, at unit length, of who chose what."""
+    from scipy.sparse import csr_matrix
+    from sklearn.cluster import KMeans
+    from sklearn.decomposition import TruncatedSVD
+    from sklearn.preprocessing import normalize
+
+    met, place = np.unique(items[items > 0], return_inverse=True)
+    person = np.nonzero(items)[0]
+    table = csr_matrix((np.ones(len(place)), (place, person)), (len(met), len(items)))
+    width = max(1, min(32, min(table.shape) - 1))
+    vectors = normalize(TruncatedSVD(width, random_state=0).fit_transform(normalize(table)))
+    kind = KMeans(min(kinds, len(met)), n_init=3, random_state=0).fit_predict(vectors)
+    shares = np.zeros((len(items), kind.max() + 1))
+    np.add.at(shares, (person, kind[place]), 1)
+    return shares / shares.sum(1, keepdims=True)
 
 
 def _part(items: np.ndarray, chosen: np.ndarray) -> np.ndarray:
