@@ -116,8 +116,8 @@ def _popularity(items: np.ndarray, popularity: np.ndarray) -> np.ndarray:
 
 
 def _kinds(items: np.ndarray, kinds: int = 64) -> np.ndarray:
-    """What part of histories `items [U, N]` (0 pads) is of each kind of items, `[U, kinds]`. Items that the same people chose are of
-    one kind: k-means of the 32 first singular vectors, at unit length, of who chose what."""
+    """What part of histories `items [U, N]` (0 pads) is of each kind of items, `[U, kinds]`. Items that the same people
+    chose are of one kind: k-means of the 32 first singular vectors, at unit length, of who chose what."""
     from scipy.sparse import csr_matrix
     from sklearn.cluster import KMeans
     from sklearn.decomposition import TruncatedSVD
