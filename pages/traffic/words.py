@@ -147,8 +147,9 @@ def interest_or_activity(found: Gauges) -> str:
     return (
         f"From a random quarter of a history the memory {stable} **{found.quarter:.0%}** of the person’s experts again (a "
         f"stranger’s quarter: {found.quarter_stranger:.0%}). Which experts somebody gets tells how long their history is "
-        f"{length} the popularity of what they chose does by itself (the kinds of items: R² {found.length_kinds:.2f}). With all "
-        f"events drawn at random, where their number alone is left to tell, R² is **{found.count:.2f}** (a router of interests: 0)."
+        f"{length} the popularity of what they chose does by itself (kinds of items: R² {found.length_kinds:.2f}). "
+        f"With all events drawn at random, so that only their number is left to tell, R² is **{found.count:.2f}** "
+        "(a router of interests: 0)."
     )
 
 
