@@ -1,8 +1,8 @@
 """Causal attention with dropout for training on a CPU: only what lies before is worked on, a few people at a time.
 
-torch has no kernel that drops weights there. Written out, half of the scores are of later events, and every pass over N x N numbers
-goes through memory. Here a stretch of rows i … j reads columns up to j only, so with more than a few stretches nearly half of the work
-is left out, and the scores of a few people fit a core's own cache. The same numbers up to rounding.
+torch has no kernel that drops weights there. Written out, half of the scores are of later events, and every pass over N x N
+numbers goes through memory. Here a stretch of rows i … j reads columns up to j only, which leaves out up to half of the work, and
+the scores of a few people fit a core's own cache. The same numbers up to rounding.
 
 Symbols: w the softmax's weights, m what dropout multiplies them by, o the gradient of what was read.
 """

@@ -33,7 +33,7 @@ from torch.nn import functional
 from elastic_core.layers.products import add_product, linear
 
 CAP = 30.0  # bounded logits: e^±30 needs no running maximum in float32, so a prefix never depends on what follows
-CHUNK = 32
+CHUNK = 32  # events; a history is cut into about so many at a time (`chunk_of`)
 LEAST = 1e-30  # a mass that is none: an empty history reads zeros
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -141,14 +141,23 @@ def direct(h: Tensor, maps: Maps, real: Tensor | None) -> Tensor:
 FORMS: dict[str, Callable[[Tensor, Maps, Tensor | None], Tensor]] = {"chunked": chunked, "direct": direct}
 
 
+def chunk_of(n: int) -> int:
+    """About `CHUNK`, so that chunks of it add up to n, or to little more: what is padded is copied, and worked on for nothing."""
+    if n <= CHUNK * 5 // 4:
+        return max(n, 1)
+    return min(range(CHUNK * 3 // 4, CHUNK * 5 // 4 + 1), key=lambda chunk: (-n % chunk, chunk % 8 > 0, abs(chunk - CHUNK)))
+
+
 @precise
-def read_prefixes(x: Tensor, weights: Tensor, queries: Tensor, bias: Tensor, chunk: int = CHUNK) -> tuple[Tensor, Tensor]:
+def read_prefixes(x: Tensor, weights: Tensor, queries: Tensor, bias: Tensor, chunk: int = 0) -> tuple[Tensor, Tensor]:
     """One pass over all prefixes.
 
     x `[B, N, d]` events; weights `[B, H, k, N]` e^a, zero on padding; queries `[B, H, N, d]`; bias `[B, H, k, N]`.
     Returns the slot softmax `[B, H, k, N]` and Σ_s w_s M_t[s] `[B, H, N, d]`. A prefix without events reads zeros.
+    `chunk`: so many events at a time; 0 chooses.
     """
     n = x.shape[1]
+    chunk = chunk or chunk_of(n)
     short = -n % chunk
     if short:
         x, queries = (functional.pad(y, (0, 0, 0, short)) for y in (x, queries))
