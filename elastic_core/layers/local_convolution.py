@@ -20,8 +20,10 @@ class LocalConvolution(nn.Module):
         mixed: Tensor = _Convolution.apply(x, self.taps) if exact else _convolved(x, self.taps.flip(0), 0)
         return mixed
 
-    def last(self, x: Tensor) -> Tensor:
-        """The last row of `forward`, `[B, 1, d]`."""
+    def last(self, x: Tensor, rows: int = 1) -> Tensor:
+        """The last rows of `forward`, `[B, rows, d]`."""
+        if rows > 1:
+            return self(x[:, -(rows + len(self.taps) - 1) :])[:, -rows:]
         taps = self.taps[: x.shape[1]].flip(0)
         return (x[:, -taps.shape[0] :] * taps).sum(1, keepdim=True)
 
