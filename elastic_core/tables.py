@@ -30,6 +30,7 @@ CONTROLS = {
     "lisa (soft)": "LISA-Soft",
     "lisa (mini)": "LISA-Mini",
     "sma (ctreg)": "SMA + CTReg",
+    "din (recency)": "DIN with recency",
     "din (sma)": "DIN + SMA",
     "din (sma-ctreg)": "DIN + SMA + CTReg",
     "shan (sma)": "SHAN + SMA",

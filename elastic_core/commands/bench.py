@@ -6,7 +6,8 @@ are there already for this commit and machine are not measured again, so an inte
 
 With --people one more event is timed instead, of people whose states are kept: ELASTIC, and SASRec with its keys and values.
 With --catalogue the loss over so many items, against plain cross-entropy. With --bank what 256 to 4 million experts cost. With
---operations causal slots and causal attention alone.
+--operations causal slots and causal attention alone. With --lisa what LISA claims of its own cost, the paper's figures beside
+ours.
 
   python -m elastic_core bench                                 N = 64 … 4096, forward and forward + backward
   python -m elastic_core bench --lengths 64,256 --k 8 --passes forward
@@ -15,6 +16,7 @@ With --catalogue the loss over so many items, against plain cross-entropy. With 
   python -m elastic_core bench --bank
   python -m elastic_core bench --operations --lengths 1024,4096 --passes forward+backward
   python -m elastic_core bench --people 1,64 --name streaming
+  python -m elastic_core bench --lisa                          about two minutes of one core; --lisa --list prints the table
   python -m elastic_core bench --list                          the table of what was measured
   python -m elastic_core bench --goals                         what was aimed at, and whether the shipped rows reach it
 """
@@ -27,7 +29,7 @@ from pathlib import Path
 
 import torch
 
-from elastic_core.bench import bank, events, goals
+from elastic_core.bench import bank, events, goals, lisa
 from elastic_core.bench.catalogue import DIRECTION, LOSSES, PLAIN, TARGETS, Size, c12, measure_losses
 from elastic_core.bench.latency import (
     OPS,
@@ -76,6 +78,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--bank", action="store_true", help="measure the memory of experts instead, on one thread unless --threads says other"
     )
+    parser.add_argument(
+        "--lisa", action="store_true", help="measure LISA's three claims instead, on one thread unless --threads says other"
+    )
     parser.add_argument("--catalogue", type=int, metavar="ITEMS", help="measure losses of 256 targets over so many items instead")
     parser.add_argument("--again", action="store_true", help="measure again what is there already")
     parser.add_argument("--operations", action="store_true", help="measure causal slots and causal attention alone, no models")
@@ -86,6 +91,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     if arguments.bank:
         return _run_bank(arguments)
+    if arguments.lisa:
+        return _run_lisa(arguments)
     path = CHECKPOINTS / "benchmarks" / f"{arguments.name}.csv"
     if arguments.goals:
         print(goals.as_table(path.parent, [dataclasses.replace(goal, file=_file(goal, arguments.name)) for goal in goals.GOALS]))
@@ -117,6 +124,26 @@ def _run_bank(arguments: argparse.Namespace) -> int:
                 rows += bank.measure(part, device, rounds=arguments.rounds)
                 write_kind(path, rows, bank.BankRow)
     print(bank.as_table(read_kind(path, bank.BankRow)))
+    return 0
+
+
+def _run_lisa(arguments: argparse.Namespace) -> int:
+    name = arguments.name if arguments.name != LOCAL else "lisa"
+    path, device, began = CHECKPOINTS / "benchmarks" / f"{name}.csv", find_device(arguments.device), time.monotonic()
+    if min(arguments.rounds, arguments.threads + 1) < 1:
+        raise InputError("--rounds must be at least 1 and --threads at least 0")
+    rows = read_rows(path)
+    with threads(arguments.threads or 1):
+        for what, wanted, measure_part in () if arguments.show else lisa.parts(device, min(arguments.rounds, 5)):
+            if not arguments.again and not lisa.missing(rows, wanted, device):
+                continue
+            if arguments.minutes and time.monotonic() - began > 60 * arguments.minutes:
+                say(f"{arguments.minutes:g} minutes are over; the same command goes on from here")
+                break
+            say(what)
+            rows += measure_part()
+            write_rows(path, rows)
+    print(lisa.as_markdown(read_rows(path)))
     return 0
 
 
