@@ -44,8 +44,8 @@ def grid(now: Context, here: Situation, edits: Edits = ()) -> None:
             "sub-keys, its blue half with the column sub-keys; a square’s score is the sum of its two edges. Numbered: the "
             "squares with the highest sums, 1 = strongest."
             if found.votes is None
-            else "Every event of the history asks the memory and gives its vote to the experts it finds, newer events more than "
-            f"older ones; the two strips are their mean query of {width} numbers. Numbered: those with most votes, 1 = first."
+            else "Every event of the history asks the memory and gives its vote to the experts it finds; the two strips are the "
+            f"events’ mean query of {width} numbers. Numbered: the experts with most votes, 1 = first."
         )
         st.caption(
             f"{how} Background: how many of {len(traffic.experts):,} people retrieve an expert, the hotter the more. Click a "
