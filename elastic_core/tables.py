@@ -10,7 +10,8 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from elastic_core.comparisons import average, compare_runs
+from elastic_core.bench import leak
+from elastic_core.comparisons import average, comparable, compare_runs, footing
 from elastic_core.config import ModelConfig
 from elastic_core.evaluation import verdict
 from elastic_core.evaluation.candidates import PROTOCOLS
@@ -18,6 +19,7 @@ from elastic_core.evaluation.compare import Comparison, holm
 from elastic_core.evaluation.evaluate import Report
 from elastic_core.reproduce import EXPERTS, SIDES, Row, rows, status
 from elastic_core.runs import Run
+from elastic_core.tuning import TABLE, outcomes
 
 METRICS = ("NDCG@10", "HR@10")
 NO_RANKS = "keeps no ranks of its test"
@@ -62,6 +64,16 @@ VARIANTS = {
     for name, about in variants.items()
 }
 
+# Self-modulating attention: host, and what was added, by label; NDCG@10 of both as the paper has them (Amazon, Koubei, Tmall).
+SASREC_THERE, DIN_THERE = (0.16131, 0.27070, 0.34326), (0.13443, 0.24186, 0.33855)
+MODULATED: tuple[tuple[str, str, str, tuple[float, ...], tuple[float, ...]], ...] = (
+    ("sasrec", "sma", "SASRec + SMA", SASREC_THERE, (0.16475, 0.27862, 0.35214)),
+    ("sasrec", "sma (ctreg)", "SASRec + SMA + CTReg", SASREC_THERE, (0.16529, 0.28083, 0.35811)),
+    ("din", "din (sma)", "DIN + SMA", DIN_THERE, (0.13383, 0.25444, 0.34580)),
+    ("din", "din (sma-ctreg)", "DIN + SMA + CTReg", DIN_THERE, (0.13296, 0.25411, 0.35062)),
+    ("shan", "shan (sma)", "SHAN + SMA", (), ()),
+)
+
 Systems = dict[str, list[Run]]  # by label: runs that differ only in their seed
 
 
@@ -76,11 +88,16 @@ def table(chosen: Iterable[Row], root: Path, protocol: str = "full") -> str:
 
 
 def finished(chosen: Iterable[Row], root: Path) -> dict[str, Systems]:
-    """Finished runs by data and label."""
+    """Finished runs by data and label. What was measured on other events, people or candidates than the first of its data stands
+    apart, under a name that says so."""
     groups: dict[str, Systems] = {}
+    first: dict[str, Run] = {}
     for row in chosen:
         if status(row, root) == "finished":
-            groups.setdefault(row.data, {}).setdefault(row.label, []).append(Run(row.folder(root)))
+            run = Run(row.folder(root))
+            alike = comparable(run, first.setdefault(row.data, run))
+            data = row.data if alike else f"{row.data} ({', '.join(map(str, footing(run)))})"
+            groups.setdefault(data, {}).setdefault(row.label, []).append(run)
     return groups
 
 
@@ -151,7 +168,9 @@ UNEVEN_NOTE = f"{UNEVEN} trained while a target's weight still depended on its b
 def results(root: Path) -> str:
     """All that stands in the README between `BEGIN` and `END`: systems, ELASTIC against each, and its variants, by data."""
     found = finished(rows(), root)
-    parts = [part for data in ("ml-100k", "ml-1m", "planted", "planted-64") if data in found for part in _results(found[data])]
+    order = [data for name in ("ml-100k", "ml-1m", "planted", "planted-64") for data in found if data.split(" (")[0] == name]
+    more = (_below, _modulated)
+    parts = [part for data in order for part in (*_results(found[data]), *(p for make in more for p in make(found[data], root)))]
     notes = [UNEVEN_NOTE] if any(UNEVEN in part for part in parts) else []
     return "\n\n".join([BEGIN, *parts, *notes, END])
 
@@ -181,6 +200,65 @@ def _results(systems: Systems) -> Iterable[str]:
         ]
         if parts and model in systems:
             yield _against(f"What carries it: {called(model)} minus", systems[model], parts, ("full", "full-seen"), own=True)
+
+
+def _below(systems: Systems, root: Path) -> Iterable[str]:
+    """The trained systems whose test mean is below the best baseline's, and how their training went: the means over seeds."""
+    means = {label: average(reports, "full", METRICS[0]).mean for label, runs in systems.items() if (reports := reports_of(runs))}
+    best = max((label for label in FLOORS if label in means), key=lambda label: means[label], default="")
+    low = [label for label in sorted(means, key=standing) if best and label not in FLOORS and means[label] < means[best]]
+    tried, lines = outcomes(root / TABLE), []
+    for claim in claims(systems[best], [(label, systems[label]) for label in low], "full") if low else ():
+        c, curves = claim.found, [curve for run in claim.runs if (curve := run.events("epoch"))]
+        if c is None or not curves:
+            continue
+        tops = [max(curve, key=lambda epoch: float(epoch["valid"][METRICS[0]])) for curve in curves]
+        ends = [curve[-1] for curve in curves]
+        valid, last = (statistics.fmean(e["valid"][METRICS[0]] for e in epochs) for epochs in (tops, ends))
+        loss, left = (statistics.fmean(e["loss"] for e in epochs) for epochs in (tops, ends))
+        points = [f"{each.point} {each.valid:.3f}" for each in tried if each.model == claim.name]
+        who = f"**{called(best)} is better**" if claim.who == "A" else claim.words
+        lines.append([
+            named(claim.name, claim.runs), f"{-c.difference:+.4f} ({-c.high:+.4f} to {-c.low:+.4f}), {c.p:.4f}", who,
+            ", ".join(f"{top['epoch']} of {len(curve)}" for top, curve in zip(tops, curves, strict=True)),
+            f"{valid:.4f} → {last:.4f}", f"{loss:.2f} → {left:.2f}", ", ".join(points),
+        ])  # fmt: skip
+    if lines:
+        heads = [f"Below {called(best)}, full, test", "minus it: 95%, p", "claim", "best epoch", "validation, best → end"]
+        yield "\n".join(markdown([*heads, "loss, best → end", "points of the grid tried, validation"], lines))
+
+
+def _modulated(systems: Systems, root: Path) -> Iterable[str]:
+    """Each host with and without self-modulating attention and CTReg, where any was run; what its published interval leaks."""
+    if not any(label in systems for _, label, *_ in MODULATED):
+        return
+    pairs = {name: (systems.get(host, []), systems.get(label, [])) for host, label, name, *_ in MODULATED}
+    sides = {id(of): host for host, of in pairs.values()}
+    there = [(name, of) for name, (host, of) in pairs.items() if host and of]
+    found = {
+        claim.name: claim
+        for claim in claims([], there, "full", lambda _, of, protocol: compare_runs(of, sides[id(of)], protocol))
+    }
+    heads = [
+        "Self-modulating attention, previous interval, full",
+        "host alone",
+        "with it",
+        "with − without: 95%, p",
+        "claim",
+        "paper’s gain",
+    ]
+    lines = []
+    for _, _, name, before, after in MODULATED:
+        claim, told = found.get(name), [_means(of, [("full", METRICS[0])])[0] if of else "not run" for of in pairs[name]]
+        c = claim.found if claim else None
+        better = {"A": f"**{name} is better**", "B": "**the host alone is better**"}.get(claim.who, claim.words) if claim else ""
+        gain = f"{sum(after) / sum(before) - 1:+.1%}" if before else "–"
+        lines.append([name, *told, f"{c.difference:+.4f} ({c.low:+.4f} to {c.high:+.4f}), {c.p:.4f}" if c else "", better, gain])
+    yield "\n".join(markdown(heads, lines))
+    leaks = list(leak.pairs(leak.read(root / "benchmarks" / "leak.csv")))
+    if leaks:
+        heads = ["Δt that reads when the answer happens (toy worlds)", "world", "previous interval", "as published", "leak"]
+        yield "\n".join(markdown(heads, [[p.system, p.world, *leak.told(p, "not published so")] for p in leaks]))
 
 
 def standing(label: str) -> tuple[int, str, int]:

@@ -24,7 +24,7 @@ from torch.nn import functional
 from elastic_core import models
 from elastic_core.bench.events import EVENT, ROOM, STEP, steps
 from elastic_core.bench.goals import newest
-from elastic_core.bench.latency import ITEMS, OP, Row, Setting, measured, row_of
+from elastic_core.bench.latency import ITEMS, OP, Row, Setting, measured, row_of, systems, yardsticks
 from elastic_core.bench.timing import interleaved, once, peak_bytes, summary
 from elastic_core.layers.attention import written_out
 from elastic_core.layers.codebooks import Codes
@@ -109,7 +109,7 @@ def online(device: torch.device, lengths: Sequence[int], rounds: int) -> list[Ro
     streams: dict[str, tuple[str, int, Stream]] = {}
     repeats = 50
     for n in lengths:
-        for name, model in zip(STEPPERS, ("lisa", "sasrec"), strict=True):
+        for name, model in zip(STEPPERS, ("lisa", transformer()), strict=True):
             stream = _after(model, n, device)
             label = f"{name} {n}"
             streams[label] = (name, n, stream)
@@ -120,6 +120,11 @@ def online(device: torch.device, lengths: Sequence[int], rounds: int) -> list[Ro
         setting = Setting(length=n, direction=EVENT, width=WIDTH, k=0, side=0, layers=1, histories=1)
         rows.append(row_of(setting, name, STEP, timings[label].times(1 / repeats), (0, 4 * stream.numbers()), device))
     return rows
+
+
+def transformer() -> str:
+    """The model whose attention is the paper's Transformer."""
+    return systems()[yardsticks()["S"][0]][0]
 
 
 def _after(name: str, length: int, device: torch.device) -> Stream:
@@ -244,9 +249,9 @@ def as_markdown(rows: Sequence[Row]) -> str:
         told = _figure(claim.here) + ("" if claim.paper != claim.paper else f" ({_figure(claim.paper)})")
         tables.setdefault(claim.question, {}).setdefault(claim.system, {})[claim.where] = told
     written = []
-    for question, systems in tables.items():
-        wheres = list(next(iter(systems.values())))
-        lines = [[question, *wheres], ["---"] * (1 + len(wheres)), *([name, *found.values()] for name, found in systems.items())]
+    for question, told_of in tables.items():
+        wheres = list(next(iter(told_of.values())))
+        lines = [[question, *wheres], ["---"] * (1 + len(wheres)), *([name, *found.values()] for name, found in told_of.items())]
         written.append("\n".join(f"| {' | '.join(cells)} |" for cells in lines))
     return "\n\n".join(written)
 
