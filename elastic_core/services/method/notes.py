@@ -241,6 +241,10 @@ VARIANTS = {
 
 GLOSSARY = (
     ("history", "a person’s events in the order of their times; padding on the left where it is short"),
+    ("event", "one person met one item, once"),
+    ("baseline", "a system that only counts: most popular items, or what followed what"),
+    ("training seed", "the number that random draws begin with; another one, another result"),
+    ("layer", "one pass of all events through attention and a small network; several stand on top of each other"),
     ("interest expert", "a learned vector of the memory that can stand for a kind of taste"),
     ("memory", "all K experts, in a grid of √K rows and √K columns"),
     ("sub-key", "half a key: every row has one and every column has one; an expert’s key is its row’s and its column’s"),
@@ -251,21 +255,24 @@ GLOSSARY = (
     ("dispatch", "each event reads the collected interests back (Eq. 3)"),
     ("load", "how many people retrieve an expert; traffic is the same, weighted by gate"),
     ("dead expert", "one that nobody retrieves"),
-    ("k-core", "what is left when items and people with fewer than k events are dropped until nothing changes"),
+    ("k-core", "items, then people, with fewer than k events are dropped until nothing changes"),
     ("leave-one-out", "the last event tests, the one before chooses the epoch, all earlier ones train"),
+    ("causal", "no position reads a later one, so many targets are learned from one pass; two-way: all read all"),
     ("planted world", "data drawn by a known rule, so that experts can be scored against the truth"),
 )
 METRICS = (
-    ("NDCG@10", "1 if the right item is first, less further down (1/log₂(1 + place)), 0 below place ten; mean over people"),
+    ("NDCG@10", "1 if the right item is first, then 1/log₂(1 + place), 0 below place ten; mean over people"),
     ("HR@10", "share of people whose right item is among the first ten"),
     ("MRR@10", "mean of 1/place, 0 below place ten"),
     ("full", "ranked against all items that the person has not met; the primary protocol"),
     ("full-seen", "ranked against all items, those already met included"),
-    ("pop100", "ranked against 100 draws by popularity, as RecBole does; far easier, and kind to models that ignore popularity"),
-    ("uniform100", "ranked against 100 items drawn evenly from those not met; easier still"),
+    ("pop100", "against 100 draws by popularity, as RecBole does; far easier, kind to models that ignore popularity"),
+    ("uniform100", "against 100 items drawn evenly from those not met; easier still"),
     ("± 95%", "1.96 standard errors over people; it says nothing about other training seeds"),
     ("ties", "count at their expected rank, so a constant score gets chance level"),
 )
+WORDS = dict((*GLOSSARY, *METRICS))
+AGAINST = "`full`: all unmet items; `full-seen`: all; `pop100`, `uniform100`: 100 drawn by popularity or evenly"
 LIMITS = (
     "What the tables here call not measured has no run yet. All systems of the paper’s Table 2 are here; its data XLong is not.",
     "Each person is judged by one last event. With a thousand people one standard error is as large as many published gains.",
