@@ -4,7 +4,7 @@ from pages.kit.view import About
 
 ACROSS = About(
     "Does the difference hold under other ways to rank?",
-    "A minus B on the same candidates, person by person; the line is the 95% interval over people and training seeds drawn again.",
+    "A minus B on the same candidates, person by person; the line is the 95% interval over people and training seeds.",
     "Sampled protocols are easier: never set one beside a `full` number. Hollow: a side was trained once, so training noise is "
     "not counted.",
     test="tests/test_versus.py::test_the_paired_difference_equals_a_loop",
