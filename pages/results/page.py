@@ -142,7 +142,7 @@ differences = judged.differences(group, label_of(table, ours), protocol)
 st.markdown(f"**{shell.plain(judging.summary(table, differences, ours))}**")
 chance = judged.chance(now.dataset, protocol) if now is not None and now.dataset.hash == group.hash else None
 null = f" A random order: {chance:.4f}." if chance is not None else ""
-st.caption(f"Data {shell.plain(group.hash)}, test split, {group.people:,} people, {notes.WORDS[protocol]}.{null}")
+st.caption(f"Data {shell.plain(group.hash)}, test split, {group.people:,} people, ranked {notes.WORDS[protocol]}.{null}")
 systems(table)
 lead_on(table, ours)
 against(differences, ours)

@@ -45,11 +45,10 @@ class Finding:
 
     @property
     def brief(self) -> str:
-        """`MovieLens-100K (+0.0150, 95% +0.0039 to +0.0261, n = 943)`; where it is not known, what would have been found."""
+        """`MovieLens-100K (+0.0150, 95% +0.0039 to +0.0261)`"""
         if math.isnan(self.low):
-            return f"{self.where} ({self.difference:+.4f}, n = {self.n:,}, trained once)"
-        could = f"; {power.of_interval(self.low, self.high):.4f} would have been found" if self.answer == "not known" else ""
-        return f"{self.where} ({self.difference:+.4f}, 95% {self.low:+.4f} to {self.high:+.4f}, n = {self.n:,}{could})"
+            return f"{self.where} ({self.difference:+.4f}, trained once)"
+        return f"{self.where} ({self.difference:+.4f}, 95% {self.low:+.4f} to {self.high:+.4f})"
 
 
 @dataclass(frozen=True)
