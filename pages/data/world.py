@@ -10,7 +10,7 @@ from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.runs import Run, list_runs
 from elastic_core.services.data import cards
-from pages.data import answers, charts, silence, upload
+from pages.data import answers, charts, upload
 from pages.frame import shell
 from pages.kit import cache, plot, view
 from pages.kit.control import bound, number
@@ -79,7 +79,6 @@ def part() -> None:
     upload.say()
     upload.kept()
     _scores()
-    silence.show()
 
 
 def _controls() -> PlantedConfig:

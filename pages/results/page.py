@@ -11,7 +11,7 @@ from elastic_core.services.results.systems import Group, of_run
 from pages.frame import shell
 from pages.kit import cache, forest, judged, plot, unreadable, view
 from pages.kit.control import bound, one_of
-from pages.results import words
+from pages.results import silence, words
 
 DATA, PROTOCOL, OURS, SYSTEM, TABLE, ROWS = "res_data", "res_protocol", "res_ours", "res_system", "res_table", "res_rows"
 FITTED = "res_fitted"  # for which data the protocol was last set
@@ -146,6 +146,7 @@ st.caption(f"Data {shell.plain(group.hash)}, test split, {group.people:,} people
 systems(table)
 lead_on(table, ours)
 against(differences, ours)
+silence.show()
 unreadable.lines([*faults, *unreadable_runs(shell.RUNS)], "no run", "res_fault")
 if now is not None:
     view.foot("python -m elastic_core report", "--root", "checkpoints", data=chosen, protocol=protocol, ours=ours)
