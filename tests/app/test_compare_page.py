@@ -83,7 +83,9 @@ def test_the_sidebars_second_run_goes_first_and_unknown_ones_are_said(opened: Op
     shutil.rmtree(app_runs / "twin")
     shutil.rmtree(app_runs / "tiny-peer")
     app = opened(PAGE, run="tiny")
-    assert "no second tested run" in said(app)
+    assert "no second tested run" in said(app) and app.code, "its link and its command stand below, as everywhere"
+    app = healthy(app.button(key="cmp_results").click().run())
+    assert app.title[0].value == "How good is every system, and how sure is that?"
 
 
 def test_figures_hold_everybody_and_mark_what_is_clear() -> None:

@@ -80,8 +80,8 @@ def _counting(known: dict[str, list[Beside]], like: pd.DataFrame) -> pd.DataFram
         [
             {
                 "system": row.system, "label": "", "NDCG@10": row.mean, "± 95%": (row.high - row.low) / 2, "people": card.people,
-                "beside the baseline": "the best baseline" if row == card.best else "a baseline", "device": "",
-                "trained with": "needs no training", "runs": "judged with each training",
+                "beside the baseline": "the best baseline" if row == card.best else "a baseline", "parameters": 0,
+                "device": "", "trained with": "needs no training", "runs": "judged with each training",
             }
             for row in sorted(kept, key=lambda row: row.mean)
         ]
