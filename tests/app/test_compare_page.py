@@ -31,7 +31,7 @@ def test_it_says_what_the_command_says(opened: Opened, app_runs: Path) -> None:
     found = compare(*(evaluate(run.model(data), data) for run in runs), "full", "NDCG@10")
     values = [metric.value for metric in app.metric]
     assert values[:3] == [f"{found.mean_a:.4f}", f"{found.mean_b:.4f}", f"{found.difference:+.4f}"]
-    assert values[4] == f"{found.p:.4f}" and values[3] == f"{found.low:+.4f} to {found.high:+.4f}"
+    assert values[3] == f"{found.p:.4f}" and app.metric[2].delta == f"95% {found.low:+.4f} to {found.high:+.4f}"
     assert "looks at the same people" in said(app) and "trained once" in said(app)
     assert ONE_RUN in said(app) and "is better than" not in said(app), "each was trained once"
 
@@ -43,7 +43,7 @@ def test_all_seeds_of_a_system_are_compared_together(opened: Opened, app_runs: P
         (run.path / "config.json").write_text(json.dumps(plain))
     app = opened(PAGE, run="tiny", cmp_with="tiny-peer")
     found = compare_runs(*([Run(app_runs / name), Run(app_runs / f"{name}-seed1")] for name in ("tiny", "tiny-peer")))
-    assert found.seeds_counted and app.metric[3].value == f"{found.low:+.4f} to {found.high:+.4f}"
+    assert found.seeds_counted and app.metric[2].delta == f"95% {found.low:+.4f} to {found.high:+.4f}"
     assert ONE_RUN not in said(app) and any(
         "compare tiny,tiny-seed1 tiny-peer,tiny-peer-seed1" in code.value for code in app.code
     )
