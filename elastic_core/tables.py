@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from elastic_core.bench import leak
 from elastic_core.comparisons import average, comparable, compare_runs, footing
@@ -17,6 +18,7 @@ from elastic_core.evaluation import verdict
 from elastic_core.evaluation.candidates import PROTOCOLS
 from elastic_core.evaluation.compare import Comparison, holm
 from elastic_core.evaluation.evaluate import Report
+from elastic_core.memory import recall
 from elastic_core.reproduce import EXPERTS, SIDES, Row, rows, status
 from elastic_core.runs import Run
 from elastic_core.tuning import TABLE, outcomes
@@ -172,7 +174,56 @@ def results(root: Path) -> str:
     more = (_below, _modulated)
     parts = [part for data in order for part in (*_results(found[data]), *(p for make in more for p in make(found[data], root)))]
     notes = [UNEVEN_NOTE] if any(UNEVEN in part for part in parts) else []
-    return "\n\n".join([BEGIN, *parts, *notes, END])
+    return "\n\n".join([BEGIN, *parts, *notes, *_remembered(recalled(root)), END])
+
+
+def recalled(root: Path) -> pd.DataFrame:
+    """What `recall --write` kept of the test of the world asked last, a row a system and range of silences: gap, people, system,
+    seeds, place, place_ci, found, found_ci. Seeds are averaged, and so are their half intervals over people, which is wider than
+    the interval of the average. Empty where nothing was kept."""
+    table = recall.read(root / recall.FILE)
+    table = table[table["split"] == "test"]
+    table = table[table["world"] == table["world"].iloc[-1]] if len(table) else table
+    known = {row.name: row.label for row in rows()}
+    system = table["system"].map(lambda name: _called(known[name]) if name in known else name)
+    order = {name: place for place, name in enumerate(dict.fromkeys([*recall.NULLS, *system]))}
+    table = table.assign(system=system, seeds=1, first=[low for low, _ in map(recall.range_of, table["gap"])])
+    if recall.POPULARITY in order:
+        table = table[table["system"] != called("popularity")]  # a run of it is the null itself
+    found = table.groupby(["first", "gap", "system"], as_index=False, sort=False).agg(
+        {"people": "first", "seeds": "sum", "place": "mean", "place_ci": "mean", "found": "mean", "found_ci": "mean"}
+    )
+    found = found.sort_values(["first", "system"], key=lambda column: column.map(order) if column.name == "system" else column)
+    return found[["gap", "people", "system", "seeds", "place", "place_ci", "found", "found_ci"]].reset_index(drop=True)
+
+
+def _called(label: str) -> str:
+    kind, _, rest = label.partition(" ")
+    return CONTROLS.get(label) or (
+        f"{called(kind)}: {VARIANTS[label]}" if label in VARIANTS else f"{called(kind)} {rest}".strip()
+    )
+
+
+def _remembered(table: pd.DataFrame) -> Iterable[str]:
+    """Two tables: is the place in a silent interest known, and the interest itself?"""
+    if table.empty:
+        return
+    gaps, people = list(dict.fromkeys(table["gap"])), dict(zip(table["gap"], table["people"], strict=True))
+    yield (
+        "**Which model remembers?** A planted world of long histories; columns: how many events ago the interest of what came "
+        "next last showed. Means over seeds ± 95% over people."
+    )
+    for column, head in (
+        ("place", "1 / rank within the interest"),
+        ("found", "of interests never had, given less (chance: 0.50)"),
+    ):
+        lines = []
+        for name, mine in table.groupby("system", sort=False):
+            known = mine[mine[column].notna()]
+            cells = {row["gap"]: f"{row[column]:.2f} ± {row[f'{column}_ci']:.2f}" for _, row in known.iterrows()}
+            seeds = "–" if name in recall.NULLS else str(mine["seeds"].max())
+            lines.append([str(name), seeds, *(cells.get(gap, "") for gap in gaps)])
+        yield "\n".join(markdown([head, "seeds", *(f"{gap} ({people[gap]:,} people)" for gap in gaps)], lines))
 
 
 def _results(systems: Systems) -> Iterable[str]:

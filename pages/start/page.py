@@ -91,7 +91,7 @@ def suggested() -> None:
         "model was not shown."
     )
     if now.user == cache.example(now.run, now.model, now.dataset, now.split):
-        st.caption("The page opens with this person because the list suits them unusually well. “Surprise me” is fairer.")
+        st.caption("Opened with whom the list suits best, of a few dozen people. “Surprise me” is fairer.")
     if (line := run_table.hit_line(now.run.last("test"), words, stay)) is not None:
         st.caption(line)
 
