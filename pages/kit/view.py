@@ -73,8 +73,9 @@ def _call(key: str) -> None:
     st.session_state[CALLED][key]()
 
 
-def table(key: str, frame: pd.DataFrame, about: About, alt: str, **more: Any) -> Any:
-    """The same for what is a table in the first place. Further arguments go to `st.dataframe`; returns what it returns."""
+def table(key: str, frame: pd.DataFrame, about: About | None, alt: str, **more: Any) -> Any:
+    """The same for what is a table in the first place; `about` is None where the chart beside it says it already. Further
+    arguments go to `st.dataframe`; returns what it returns."""
     answer = st.dataframe(frame, key=key, hide_index=True, alt=alt, **more)
     remember(key, frame)
     _below(key, about, frame, alt, None)
@@ -124,10 +125,11 @@ def remember(key: str, table: pd.DataFrame) -> None:
 
 
 @st.fragment
-def _below(key: str, about: About, table: pd.DataFrame, alt: str, figure: BaseFigure | None) -> None:
+def _below(key: str, about: About | None, table: pd.DataFrame, alt: str, figure: BaseFigure | None) -> None:
     """One quiet row. A fragment, so that opening a panel does not run the page again."""
     with st.container(horizontal=True, gap="small"):
-        explain(about)
+        if about is not None:
+            explain(about)
         name = "Table and files" if figure is not None else "Files"
         panel = st.popover(name, icon=":material/table:", type="tertiary", key=f"{key}_files", on_change="rerun")
     if not panel.open:

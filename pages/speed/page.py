@@ -14,10 +14,7 @@ TIMES = {"clock": "ms", "processor": "processor"}
 
 now = shell.context()
 st.title("When does linear beat quadratic, on this machine?", anchor=False)
-st.write(
-    "ELASTIC’s cost grows with the history’s length N, SASRec’s with its square. Where the lines cross depends on the "
-    "machine: measure here, or look at what came along."
-)
+st.write("ELASTIC’s cost grows with the history’s length N, SASRec’s with its square; the machine decides where they cross.")
 measurement = live.panel()
 with st.container(horizontal=True, vertical_alignment="bottom"):
     part = one_of("View", PARTS, key="spd_part")
@@ -53,8 +50,8 @@ def _drawn(table) -> None:  # type: ignore[no-untyped-def]
         usual = "processor" if curves.busy_machine(mine) else "clock"
         by = one_of(
             "Time by", list(TIMES), key="spd_time_by", default=usual,
-            help="The processor’s time is stretched less by whatever else the machine does; it has no quartiles here.",
-        )  # fmt: skip  # fmt: skip
+            help="A busy machine stretches the processor’s time less; it has no quartiles here.",
+        )  # fmt: skip
     column = TIMES[by]
     parts.headline(mine, column)
     st.caption(f"{source.capitalize()}: {shell.plain(curves.machine(mine))}")

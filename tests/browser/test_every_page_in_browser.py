@@ -25,7 +25,7 @@ PAGES = {
     "/results": ("How good is every system, and how sure is that?", "The app shows planted-elastic of this system"),
     "/speed": ("When does linear beat quadratic, on this machine?", "They cross near"),
     "/compare": ("Is A better than B, for whom?", "B: planted-sasrec"),
-    "/method": ("What is implemented, and what did the paper leave open?", "In the paper."),
+    "/method": ("What is implemented, and what did the paper leave open?", "stays as it was drawn"),
 }
 COLD = ("/", "/product-keys", "/learned")  # the way in, an address that is not its file's name, and a page without any model
 FITS = """() => [document.documentElement, document.querySelector('[data-testid=stMain]')]
