@@ -11,7 +11,7 @@ from pages.tour.steps import STEPS, Step
 
 PARAMETER, AT, ARRIVED = "tour", "tour_at", "tour_arrived"
 MEASURED, FOLDED = "tour_measured", "tour_folded"
-HEIGHT = 250  # pixels of the card; what is longer scrolls within
+HEIGHT = 176  # pixels of the card, less than a quarter of a laptop’s window; what is longer scrolls within
 
 
 def at() -> int:
@@ -63,7 +63,7 @@ def panel() -> None:
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             st.markdown(f"**Tour, {stop} of {len(STEPS)}: {step.title}{end}**", width="stretch")
             if st.session_state.get(ARRIVED) == stop:
-                st.page_link(step.page, label="Its page", icon=":material/place:")
+                st.page_link(step.page, label="There", icon=":material/place:")
             st.button("Back", key="tour_back", icon=":material/arrow_back:", on_click=_go, args=(stop - 1,), disabled=stop == 1)
             last = stop == len(STEPS)
             st.button(
@@ -75,9 +75,9 @@ def panel() -> None:
             return
         does, bets, answers = st.columns([5, 3, 3])
         done = ":material/check_circle:" if step.done(st.session_state) else ":material/radio_button_unchecked:"
-        does.markdown(f"{step.text}\n\n{done} {step.task}\n\n:material/visibility: Look at {step.look}")
+        does.markdown(f"{step.text}  \n{done} {step.task}  \n:material/visibility: {step.look[:1].upper()}{step.look[1:]}")
         with bets:
-            bet = st.radio(f"**Your bet.** {step.question}", step.options, index=None, key=f"tour_bet_{stop}")
+            bet = st.radio(f"**Bet:** {step.question}", step.options, index=None, key=f"tour_bet_{stop}", horizontal=True)
         with answers:
             _answer(stop, step, bet)
 
@@ -89,7 +89,7 @@ def _answer(stop: int, step: Step, bet: str | None) -> None:
         return
     answer = _measured(step)
     if answer is None:
-        st.info("This stop’s answer needs a run with an interest memory. Choose an ELASTIC run on the left.")
+        st.info("The answer needs a run with an interest memory: choose an ELASTIC run on the left.")
         return
     if answer.option is None:
         st.info(shell.plain(answer.reason))
