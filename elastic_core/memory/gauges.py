@@ -52,7 +52,7 @@ def gauges(
     model: Recommender, dataset: Dataset, split: Split = "test", people: int = 4_000, seed: int = 0,
     tell: Callable[[float], None] = lambda share: None,
 ) -> Gauges:  # fmt: skip
-    """The gauges over up to `people` at random with at least 8 events. Takes five retrievals of each; `tell` hears the share done.
+    """The gauges over up to `people` at random with at least 8 events. Takes five retrievals of each; tells the share done.
 
     Raises InputError where fewer than 20 have so many, or the model retrieves nothing."""
     steps = iter(range(1, STEPS + 1))

@@ -16,6 +16,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -39,7 +40,8 @@ from elastic_core.tables import VARIANTS, named
 SMALL = 0.1  # of a person's experts: a surplus over a stranger that is surely below this is called none
 T = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776}  # 97.5% of Student's t by the number of trainings; more are taken for 5
 # The model and every one in which the claim is broken, as the columns call them.
-ASKED = dict(zip((TRAINED, *NULLS, UNTRAINED), ("trained", "new_keys", "noise_values", "swapped_values", "untrained"), strict=True))
+COLUMNS = ("trained", "new_keys", "noise_values", "swapped_values", "untrained")
+ASKED = dict(zip((TRAINED, *NULLS, UNTRAINED), COLUMNS, strict=True))
 ORACLE = "who knows every event’s interest"
 NAMES = ("run", "weights", "commit")  # text, even where it looks like a number
 Tell = Callable[[float], None]
@@ -73,15 +75,16 @@ def measure(run: Run, model: Recommender, dataset: Dataset, tell: Tell) -> Row:
     tell(0.0)
     parts = len(ASKED) + 1 if dataset.truth is not None else 1
     found = gauges.gauges(model, dataset, tell=lambda share: tell(share / parts))
-    scores, events = dict.fromkeys((*ASKED.values(), *map(_strongest, ASKED.values()), "ceiling"), math.nan), 0
+    scores: dict[str, Any] = dict.fromkeys((*COLUMNS, *map(_strongest, COLUMNS), "ceiling"), math.nan) | {"events": 0}
     if dataset.truth is not None:
         for i, (name, column) in enumerate(ASKED.items(), 2):
             other = model if name == TRAINED else recovery.broken(model, dataset.catalog, name)
             score = recovery.recover(other, dataset, shuffles=1)
-            scores[column], scores[_strongest(column)], events = score.events.ami, score.strongest.ami, score.events.labelled
+            scores[column], scores[_strongest(column)] = score.events.ami, score.strongest.ami
+            scores["events"] = score.events.labelled
             tell(i / parts)
         scores["ceiling"] = recovery.ceiling(dataset, model.length)
-    return Row(**vars(found), run=run.name, weights=fingerprint(run), commit=commit(), events=events, **scores)
+    return Row(**vars(found), run=run.name, weights=fingerprint(run), commit=commit(), **scores)
 
 
 def _strongest(column: str) -> str:
