@@ -8,6 +8,8 @@ import pytest
 from driving import healthy
 from streamlit.testing.v1 import AppTest
 
+from elastic_core.services.background.process import Hand
+from elastic_core.services.learned.jobs import Questions
 from pages.frame import shell
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -19,6 +21,21 @@ def app_runs(tiny_runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     folder = shutil.copytree(tiny_runs, tmp_path / "runs")
     monkeypatch.setattr(shell, "RUNS", folder)
     return folder
+
+
+@pytest.fixture
+def work_done(app_runs: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Does what was asked of a memory, in this process; none of its own is started."""
+    monkeypatch.setattr(Questions, "_spawn", lambda self, job: None)
+
+    def work() -> None:
+        queue = Questions(app_runs)
+        (job,) = queue.all()
+        queue.work(job, Hand(job.path))
+        assert queue.get(job.id).share == 1.0, "the bar came to its end"
+        (job.path / "end.json").write_text('{"state": "finished"}')
+
+    return work
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 QUICK = 6.0  # seconds of processor time that all who read a table may take at most
 SCREENS = {
     "speed/page.py": "spd_part", "learned/page.py": "", "method/page.py": "mth_part", "compare/page.py": "cmp_part",
-    "results/page.py": "",
+    "results/page.py": "", "traffic/page.py": "trf_part",
 }  # fmt: skip
 MEMORIES = {"meaning", "measured here"}
 
