@@ -26,7 +26,7 @@ PAGES = {
     "/compare": ("Is A better than B, for whom?", "B: planted-sasrec"),
     "/method": ("What is implemented, and what did the paper leave open?", "In the paper."),
 }
-# An address that is not its file's name, and a page without any model; the way in is the first that the shared server is asked for.
+# An address that is not its file’s name, and a page without any model; the shared server was first asked for the way in.
 COLD = ("/product-keys", "/learned")
 FITS = """() => [document.documentElement, document.querySelector('[data-testid=stMain]')]
     .every(part => part.scrollWidth <= part.clientWidth + 1)"""
@@ -48,7 +48,7 @@ def test_no_page_is_forgotten() -> None:
 class Ahead:
     """Two cores, used: while a test looks at one page, the next one loads and the server after that wakes up.
 
-    The pages of `COLD` are each the first thing that a server is ever asked for; the others are on the one that all tests share."""
+    The pages of `COLD` are each the first thing that a server is ever asked for; the others are on the shared one."""
 
     def __init__(self, shared: Server, context: BrowserContext) -> None:
         self.shared, self.context = shared, context
