@@ -7,12 +7,11 @@ from pathlib import Path
 import pytest
 from driving import healthy
 from streamlit.testing.v1 import AppTest
+from visits import visit
 
 from elastic_core.services.background.process import Hand
 from elastic_core.services.learned.jobs import Questions
 from pages.frame import shell
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
@@ -42,11 +41,4 @@ def work_done(app_runs: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], N
 def opened(app_runs: Path) -> Callable[..., AppTest]:
     """`opened("experts/page.py", run="tiny", expert="3")`: a page by deep link; no page is the start page."""
 
-    def visit(page: str = "", **address: str) -> AppTest:
-        app = AppTest.from_file(str(ROOT / "pages" / "navigation.py"), default_timeout=60)
-        for key, value in address.items():
-            app.query_params[key] = value
-        healthy(app.run())
-        return healthy(app.switch_page(page).run()) if page else app
-
-    return visit
+    return lambda page="", **address: healthy(visit(page, address))

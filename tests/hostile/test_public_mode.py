@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
+from visits import visit
 
 from elastic_core import recipes
 from elastic_core.config import PlantedConfig
@@ -122,11 +123,7 @@ def test_without_the_mode_all_is_allowed(value: str, root: Path, monkeypatch: py
 
 
 def page(name: str, **address: str) -> AppTest:
-    app = AppTest.from_file(str(ROOT / "pages" / "navigation.py"), default_timeout=90)
-    for key, value in address.items():
-        app.query_params[key] = value
-    app.run()
-    app.switch_page(name).run()
+    app = visit(name, address)
     assert not app.exception, app.exception
     return app
 
