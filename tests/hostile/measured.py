@@ -6,12 +6,14 @@ said and drawn.
 
 import csv
 import io
+import math
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 from folders import NO_FILE, NO_OBJECT
+from test_learned import row as answered
 
 from elastic_core.bench.store import read_rows
 from elastic_core.errors import InputError
@@ -24,6 +26,7 @@ from elastic_core.services.speed import curves
 from elastic_core.tuning import best, outcomes
 from pages.kit import plot
 from pages.speed import charts
+from pages.traffic import run_charts, words
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLES = {
@@ -83,7 +86,7 @@ def checkout(tiny_runs: Path, place: Path) -> Path:
         text = shipped(name)
         if "meaning" in file:
             run = Run(root / "tiny")
-            text = text.splitlines()[0] + f"\ntiny,{meaning.fingerprint(run)},abc,80,0.4,0.3,0.5,0.3,,,60,0.6,0.1,0.1,0.2,0.1\n"
+            text = meaning.text([answered(run, genres=math.nan, genres_shuffled=math.nan)])
         (root / file).write_text(text)
         whole(root, name).parent.mkdir(exist_ok=True)
         whole(root, name).write_text(text)
@@ -170,6 +173,10 @@ def memories(root: Path) -> Iterator[str]:
     for verdict in meaning.verdicts(groups(runs)[0], meaning.of_runs(root, runs)):
         yield verdict.line
         yield from (finding.sentence for finding in verdict.findings)
+    for each in meaning.of_runs(root, runs).values():
+        yield words.interest_or_activity(each)
+        run_charts.gauges(words.gauge_table(each), plot.palette(False))
+        yield from meaning.recovered(each)["model"]
 
 
 def trainings(root: Path) -> Iterator[str]:
