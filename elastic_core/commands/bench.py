@@ -6,14 +6,15 @@ are there already for this commit and machine are not measured again, so an inte
 
 With --people one more event is timed instead, of people whose states are kept: ELASTIC, and SASRec with its keys and values.
 With --catalogue the loss over so many items, against plain cross-entropy. With --bank what 256 to 4 million experts cost. With
---operations causal slots and causal attention alone. With --lisa what LISA claims of its own cost, the paper's figures beside
-ours.
+--training whole steps of training, in targets a second. With --operations causal slots and causal attention alone. With --lisa
+what LISA claims of its own cost, the paper's figures beside ours.
 
   python -m elastic_core bench                                 N = 64 … 4096, forward and forward + backward
   python -m elastic_core bench --lengths 64,256 --k 8 --passes forward
   python -m elastic_core bench --lengths 1024,65536 --systems elastic --name long
   python -m elastic_core bench --catalogue 2122932
   python -m elastic_core bench --bank
+  python -m elastic_core bench --training                      one core, 64 rows of 200 events; --training ml-1m: MovieLens-1M
   python -m elastic_core bench --operations --lengths 1024,4096 --passes forward+backward
   python -m elastic_core bench --people 1,64 --name streaming
   python -m elastic_core bench --lisa                          about two minutes of one core; --lisa --list prints the table
@@ -29,7 +30,7 @@ from pathlib import Path
 
 import torch
 
-from elastic_core.bench import bank, events, goals, lisa
+from elastic_core.bench import bank, events, goals, lisa, training
 from elastic_core.bench.catalogue import DIRECTION, LOSSES, PLAIN, TARGETS, Size, c12, measure_losses
 from elastic_core.bench.latency import (
     OPS,
@@ -81,6 +82,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--lisa", action="store_true", help="measure LISA's three claims instead, on one thread unless --threads says other"
     )
+    parser.add_argument(
+        "--training", nargs="?", const="full", choices=tuple(training.WORLDS),
+        help="measure steps of training instead, of full rows or of MovieLens-1M, on one thread unless --threads says other",
+    )  # fmt: skip
     parser.add_argument("--catalogue", type=int, metavar="ITEMS", help="measure losses of 256 targets over so many items instead")
     parser.add_argument("--again", action="store_true", help="measure again what is there already")
     parser.add_argument("--operations", action="store_true", help="measure causal slots and causal attention alone, no models")
@@ -93,6 +98,8 @@ def run(arguments: argparse.Namespace) -> int:
         return _run_bank(arguments)
     if arguments.lisa:
         return _run_lisa(arguments)
+    if arguments.training:
+        return _run_training(arguments)
     path = CHECKPOINTS / "benchmarks" / f"{arguments.name}.csv"
     if arguments.goals:
         print(goals.as_table(path.parent, [dataclasses.replace(goal, file=_file(goal, arguments.name)) for goal in goals.GOALS]))
@@ -144,6 +151,21 @@ def _run_lisa(arguments: argparse.Namespace) -> int:
             rows += measure_part()
             write_rows(path, rows)
     print(lisa.as_markdown(read_rows(path)))
+    return 0
+
+
+def _run_training(arguments: argparse.Namespace) -> int:
+    name = arguments.name if arguments.name != LOCAL else "training"
+    path = CHECKPOINTS / "benchmarks" / f"{name}.csv"
+    if min(arguments.rounds, arguments.threads + 1) < 1:
+        raise InputError("--rounds must be at least 1 and --threads at least 0")
+    rows = read_kind(path, training.TrainingRow)
+    if not arguments.show:
+        with threads(arguments.threads or 1):
+            say(f"steps of training, {arguments.training}")
+            rows += training.measure_training(arguments.training, rounds=arguments.rounds)
+        write_kind(path, rows, training.TrainingRow)
+    print(training.as_table(read_kind(path, training.TrainingRow)))
     return 0
 
 

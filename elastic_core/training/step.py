@@ -15,11 +15,11 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from elastic_core.config import TrainConfig
 from elastic_core.data import Dataset
 from elastic_core.data.batches import Batch, reading_batch
-from elastic_core.layers.row_bank import load_small, small_state
+from elastic_core.layers.row_bank import LookedUp, load_small, small_state
 from elastic_core.models import Recommender
-from elastic_core.objectives import Objective
+from elastic_core.objectives import Loss, Objective
 from elastic_core.training.revival import Met
-from elastic_core.training.rows import RowLearner
+from elastic_core.training.rows import RowLearner, Summed
 
 CALIBRATE_EVERY = 10  # steps between two looks at histories as they are served
 CALIBRATE_ROWS, CALIBRATE_RATE = 256, 0.2
@@ -49,25 +49,45 @@ class Learner:
 
     def step(self, batch: Batch) -> Learned:
         """Learns from one batch, which lies on the model's device. The total is NaN if it diverged."""
+        with self.rows.recorded() as looked_up:
+            loss = self.loss(batch)
+        self.backward(loss)
+        self.update(self.clipped(looked_up))
+        self.follow()
+        auxiliary = {name: float(value.detach()) for name, value in loss.auxiliary.items()}
+        auxiliary |= {name: float(value.detach()) / max(loss.targets, 1) for name, value in loss.summed.items()}
+        return Learned(float(loss.total.detach()), loss.targets, int(batch.real.sum()), auxiliary)
+
+    # the parts of a step, which the bench times apart (bench/training.py)
+
+    def loss(self, batch: Batch) -> Loss:
+        with precision(self.device, self.train.precision):
+            return self.objective.loss(self.model, batch)
+
+    def backward(self, loss: Loss) -> None:
         weights = self.model.auxiliary_weights()
-        with precision(self.device, self.train.precision), self.rows.recorded() as looked_up:
-            loss = self.objective.loss(self.model, batch)
         self.optimizer.zero_grad(set_to_none=True)
         sides = [weights[name] * value for name, value in loss.auxiliary.items()]
         summed = [weights[name] * value for name, value in loss.summed.items()]
         ((loss.total + sum(summed)) / self.targets_per_step + sum(sides)).backward()
+
+    def clipped(self, looked_up: dict[str, list[LookedUp]]) -> dict[str, Summed]:
+        """Clips all gradients by one norm; returns those of the rows of banks."""
         touched = self.rows.summed(looked_up)
-        clipped = [*self.model.parameters(), *(found.standing_in for found in touched.values())]
-        torch.nn.utils.clip_grad_norm_(clipped, self.train.max_grad_norm)
+        every = [*self.model.parameters(), *(found.standing_in for found in touched.values())]
+        torch.nn.utils.clip_grad_norm_(every, self.train.max_grad_norm)
+        return touched
+
+    def update(self, touched: dict[str, Summed]) -> None:
         self.optimizer.step()
         self.rows.step(touched)
         if self.met is not None:
             self.met.add(touched)
+
+    def follow(self) -> None:
+        """The running average of the weights takes a step."""
         if self.average is not None:
             self.average.update_parameters(self.model)
-        auxiliary = {name: float(value.detach()) for name, value in loss.auxiliary.items()}
-        auxiliary |= {name: float(value.detach()) / max(loss.targets, 1) for name, value in loss.summed.items()}
-        return Learned(float(loss.total.detach()), loss.targets, int(batch.real.sum()), auxiliary)
 
     def calibrate(self, dataset: Dataset, epoch: int, step: int) -> None:
         """Now and then: statistics of the live model from random people's histories as serving would read them."""
