@@ -27,7 +27,7 @@ from torch import Tensor
 
 from elastic_core import disk
 from elastic_core.data.batches import Batch
-from elastic_core.errors import InputError
+from elastic_core.errors import InputError, unless_memory
 from elastic_core.models import Met, Recommender, Stream, can_retrieve, open_stream
 
 FORMAT, VERSION = "followed people", "1"
@@ -227,6 +227,7 @@ def _read(path: Path, name: str) -> tuple[dict[str, str], dict[str, Tensor]]:
         with safetensors.safe_open(path, framework="pt") as file:
             return file.metadata() or {}, {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118, it is no mapping
     except (safetensors.SafetensorError, OSError, ValueError, RuntimeError) as error:
+        unless_memory(error)
         raise InputError(f"{name} cannot be read ({disk.shown(error, 150)}); it may be cut short") from None
 
 

@@ -84,3 +84,14 @@ def check(config: RunConfig, model: Recommender, objective: Objective, dataset: 
             f"this training would take about {size(found.total)} of memory ({parts}); at most {size(most)} are allowed here: "
             f"try a smaller train.batch, model.length{', model.side' if row_banks(model) else ''} or model.width"
         )
+
+
+def ran_out(config: RunConfig, kept: bool) -> str:
+    """What to say where there was less memory than was thought: what takes it, and whether a whole epoch is `kept`."""
+    model, train, objective = config.model, config.train, config.objective
+    sizes = {"train.batch": train.batch, "model.length": model.length, "model.width": model.width, "model.layers": model.layers}
+    sizes |= {f"model.{name}": getattr(model, name) for name in ("k", "side") if hasattr(model, name)}
+    sizes |= {"objective.negatives": objective.negatives} if objective.loss == "sampled" else {}
+    reduce = ", ".join(f"{name} ({value:,})" for name, value in sizes.items())
+    rest = "the last whole epoch is kept, and the same command goes on from it where there is more memory"
+    return f"memory ran out: reduce one of {reduce}; {rest if kept else 'no epoch was done yet'}"

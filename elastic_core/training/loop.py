@@ -18,7 +18,7 @@ import torch
 from elastic_core import models, objectives
 from elastic_core.config import RunConfig
 from elastic_core.data import Dataset
-from elastic_core.errors import InputError
+from elastic_core.errors import InputError, out_of_memory
 from elastic_core.evaluation.evaluate import drawn_people, evaluate
 from elastic_core.machine import find_device
 from elastic_core.memory import whole
@@ -37,11 +37,17 @@ def train(config: RunConfig, dataset: Dataset, out: Path | str, on_event: OnEven
 
     `on_event` sees every row of metrics.jsonl and a `step` event about once a second; `stop` is asked after each step and
     ends the run early with its best weights. Raises InputError for settings that cannot work, before anything is written,
-    and for a folder that another process is training into.
+    for a folder that another process is training into, and where memory runs out: the last whole epoch is kept then.
     """
-    loop = Loop(config, dataset, Run(Path(out)), on_event or (lambda event: None), stop or (lambda: False))
-    with loop.run.lock():
-        return loop.run_all()
+    run = Run(Path(out))
+    try:
+        loop = Loop(config, dataset, run, on_event or (lambda event: None), stop or (lambda: False))
+        with run.lock():
+            return loop.run_all()
+    except (MemoryError, RuntimeError) as error:
+        if not out_of_memory(error):
+            raise
+        raise InputError(budget.ran_out(config, (run.path / RESUME).exists())) from None
 
 
 class Loop:
