@@ -10,6 +10,7 @@ All in float32, for the step that meets the longest histories. The price is an u
 training beyond half of the memory there is ends in a sentence before it begins, and not in the machine's way.
 """
 
+import dataclasses
 import math
 from dataclasses import dataclass
 
@@ -75,9 +76,15 @@ def _scored(config: RunConfig, model: Recommender, targets: int, items: int) -> 
     return TILE_ROWS * TILE_ITEMS + 2 * targets if stretched else targets * items
 
 
-def check(config: RunConfig, model: Recommender, objective: Objective, dataset: Dataset, device: torch.device) -> None:
-    """Raises InputError with the number and the bound if the training would take more than its share of the memory."""
+def check(
+    config: RunConfig, model: Recommender, objective: Objective, dataset: Dataset, device: torch.device, processes: int = 1
+) -> None:
+    """Raises InputError with the number and the bound if the training would take more than its share of the memory.
+
+    Of several `processes` each has weights of its own, on a GPU of its own or all in one memory, and a share of the step."""
     found, most = price(config, model, objective, dataset), int(SHARE * memory_bytes(device))
+    if device.type == "cpu":
+        found = dataclasses.replace(found, weights=found.weights * processes)
     if found.total > most:
         parts = f"{size(found.weights)} of weights, {size(found.step)} of a step, {size(found.scores)} of scores"
         raise InputError(
