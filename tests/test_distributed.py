@@ -88,24 +88,26 @@ def one_rank(rank: int, count: int, port: int, plain: dict[str, Any], out: str, 
     if rank:
         Run.append = Run.lock = runs.write_whole = disk.write_whole = lambda *_: os._exit(3)  # type: ignore[assignment,method-assign]
     config, said = RunConfig.from_dict(plain), Path(f"{out}-{rank}.txt")
+    steps = [0]
     if trouble and rank == count - 1:
-        _trouble(trouble)
+        _trouble(trouble, steps)
     try:
         with joined() as ranks:
-            torch.save(state_of(config, load(config.data), Path(out), ranks=ranks), f"{out}-{rank}.pt")
+            stop = (lambda: steps[0] > 3) if trouble == "asked" else None
+            torch.save(state_of(config, load(config.data), Path(out), stop=stop, ranks=ranks), f"{out}-{rank}.pt")
     except InputError as error:
         said.write_text(f"{type(error).__name__}: {error}")
         os._exit(2)
 
 
-def _trouble(kind: str) -> None:
-    usual, steps = loop.Learner.step, [0]
+def _trouble(kind: str, steps: list[int]) -> None:
+    usual = loop.Learner.step
 
     def step(self: Any, batch: Any) -> Any:
         steps[0] += 1
-        if steps[0] == self.steps + 2:
-            if kind == "killed":
-                os.kill(os.getpid(), signal.SIGKILL)
+        if steps[0] == self.steps + 2 and kind == "killed":
+            os.kill(os.getpid(), signal.SIGKILL)
+        elif steps[0] == self.steps + 2 and kind == "memory":
             raise MemoryError
         return usual(self, batch)
 
@@ -199,9 +201,14 @@ def test_two_go_on_where_one_was(context: Any, world: Dataset, tmp_path: Path) -
         train(config, world, tmp_path / "run", breaks)
     whole = train(config, world, tmp_path / "whole").events("epoch")
     assert together(context, config, tmp_path / "run") == [0, 0]
-    assert [row["loss"] for row in Run(tmp_path / "run").events("epoch")] == pytest.approx(
-        [row["loss"] for row in whole], abs=1e-5
-    )
+    went_on = Run(tmp_path / "run").events("epoch")
+    assert [row["loss"] for row in went_on] == pytest.approx([row["loss"] for row in whole], abs=1e-5)
+
+
+def test_who_is_asked_to_stop_stops_all(context: Any, tmp_path: Path) -> None:
+    assert together(context, asked(**{**SYSTEMS["sasrec-all"], "train.epochs": 500}), tmp_path / "run", trouble="asked") == [0, 0]
+    run = Run(tmp_path / "run")
+    assert (run.last("end") or {})["reason"] == "asked to stop" and len(run.events("epoch")) == 1 and run.finished
 
 
 @pytest.mark.parametrize(
@@ -210,7 +217,6 @@ def test_two_go_on_where_one_was(context: Any, world: Dataset, tmp_path: Path) -
         ({**ELASTIC, "model.bank": "rows"}, "model.bank = rows is learned by one process"),
         ({**ELASTIC, "train.batch": 1}, "a step of 1 rows cannot be shared by 2 processes; take a larger train.batch"),
         ({**ELASTIC, "train.device": "cuda:99"}, "cuda:99"),
-        ({**ELASTIC, "objective.name": "all"}, "cannot learn from the objective 'all'"),
     ],
 )
 def test_what_cannot_work_is_said_once(changes: dict[str, Any], naming: str, context: Any, tmp_path: Path) -> None:
