@@ -154,7 +154,7 @@ def test_files_are_short() -> None:
 
 def readme_commands() -> list[str]:
     text = (ROOT / "README.md").read_text(encoding="utf-8") if (ROOT / "README.md").exists() else ""
-    return [line.strip() for line in text.splitlines() if re.match(r"^\s*(\S*/)?python3? -m elastic_core\b", line)]
+    return [line.strip() for line in text.splitlines() if re.match(r"^\s*(\S*/)?(python3?|torchrun .*) -m elastic_core\b", line)]
 
 
 def test_every_command_the_readme_shows_can_be_parsed() -> None:

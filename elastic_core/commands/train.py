@@ -3,7 +3,7 @@
 Start from a recipe (data, model and training settings that go together) or from a config.json, and change single
 settings with --set. The folder then holds config.json, model.safetensors (the best weights by validation NDCG@10),
 metrics.jsonl and items.csv. The same command again goes on where an interrupted run was; a finished one is left alone.
-Ctrl-C ends the training early and keeps the best weights.
+Ctrl-C ends the training early and keeps the best weights. Below torchrun several processes share every batch.
 
   python -m elastic_core train --recipe toy
   python -m elastic_core train --recipe ml-100k --model sasrec --out checkpoints/local-sasrec
