@@ -36,7 +36,7 @@ from elastic_core import bank_files, disk, models, objectives, run_log  # noqa: 
 from elastic_core.config import RunConfig
 from elastic_core.data import Catalog, Dataset
 from elastic_core.disk import write_text, write_whole
-from elastic_core.errors import InputError
+from elastic_core.errors import InputError, unless_memory
 from elastic_core.evaluation import ranks
 from elastic_core.evaluation.evaluate import Report
 from elastic_core.layers.row_bank import row_banks
@@ -263,7 +263,8 @@ class Run:
             return None
         except InputError:
             raise
-        except Exception:  # whatever its parsers meet in a file of somebody else's
+        except Exception as error:  # whatever its parsers meet in a file of somebody else's
+            unless_memory(error)
             raise damaged from None
         if not isinstance(found, dict):
             raise damaged

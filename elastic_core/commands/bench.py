@@ -50,6 +50,7 @@ from elastic_core.bench.timing import threads
 from elastic_core.commands.finding import CHECKPOINTS, listed, say
 from elastic_core.errors import InputError
 from elastic_core.machine import commit, device_name, find_device
+from elastic_core.models.with_memory import MemoryConfig
 
 LOCAL = "local"
 LENGTHS = ("64", "128", "256", "512", "1024", "2048", "4096")
@@ -172,7 +173,9 @@ def _run_training(arguments: argparse.Namespace) -> int:
 def _measure_losses(arguments: argparse.Namespace, path: Path) -> None:
     if arguments.catalogue < 10_000 or arguments.rounds < 1:
         raise InputError("--catalogue must be at least 10,000 items (a smaller one needs no stretches), and --rounds at least 1")
-    device, rows = find_device("cpu"), read_rows(path)
+    device, rows = find_device(arguments.device), read_rows(path)
+    if device.type != "cpu":
+        raise InputError(f"losses over a catalogue are measured on the processor; leave out --device {arguments.device}")
     here = (device_name(device), torch.get_num_threads(), torch.__version__, commit(), arguments.catalogue)
     there = {r.system for r in rows if r.direction == DIRECTION and (r.device, r.threads, r.torch, r.commit, r.length) == here}
     if arguments.again or not set(LOSSES) <= there:
@@ -193,10 +196,15 @@ def _settings(arguments: argparse.Namespace) -> list[Setting]:
                 raise InputError(f"unknown {what} {name!r}; known are {', '.join(known)}")
     if not all(text.isdigit() and int(text) >= 2 for text in arguments.lengths):
         raise InputError(f"--lengths must be whole numbers of at least 2, not {','.join(arguments.lengths)}")
-    if min(arguments.tokens, arguments.rounds) < 1 or arguments.minutes < 0 or arguments.threads < 0:
-        raise InputError("--tokens and --rounds must be at least 1, --minutes and --threads at least 0")
-    shape = {name: getattr(arguments, name) for name in ("width", "k", "side", "tokens", "heads", "dropout")}
-    return [Setting(length=int(n), direction=d, **shape) for d in arguments.passes for n in arguments.lengths]
+    if min(arguments.tokens, arguments.rounds) < 1 or arguments.threads < 0:
+        raise InputError("--tokens and --rounds must be at least 1, --threads at least 0")
+    if not (arguments.minutes >= 0 and arguments.memory >= 0):
+        raise InputError("--minutes and --memory must be 0 or more")
+    shape = {name: getattr(arguments, name) for name in ("width", "k", "side", "heads", "dropout")}
+    MemoryConfig(**shape)  # raises InputError, for what is measured without a model too
+    return [
+        Setting(length=int(n), direction=d, tokens=arguments.tokens, **shape) for d in arguments.passes for n in arguments.lengths
+    ]
 
 
 def _measure_all(arguments: argparse.Namespace, settings: list[Setting], path: Path) -> None:
