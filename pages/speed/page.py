@@ -2,14 +2,14 @@
 
 import streamlit as st
 
-from elastic_core.services.speed import curves
+from elastic_core.services.speed import claims, curves
 from pages.frame import shell
 from pages.kit import view
 from pages.kit.control import bound, one_of
 from pages.speed import answers, live, parts
 
 SOURCES = (curves.SHIPPED, curves.MEASURED)
-PARTS = ("Reading a history", "One new event", "Stages", "Calculator")
+PARTS = ("Reading a history", "One new event", "Stages", "Calculator", "LISA’s claims")
 TIMES = {"clock": "ms", "processor": "processor"}
 
 now = shell.context()
@@ -19,7 +19,7 @@ measurement = live.panel()
 with st.container(horizontal=True, vertical_alignment="bottom"):
     part = one_of("View", PARTS, key="spd_part")
     source = SOURCES[0]
-    if part != "Calculator":
+    if part in PARTS[:3]:
         source = one_of("Source", SOURCES, key="spd_source")
 
 
@@ -72,6 +72,8 @@ elif part == PARTS[1]:
     parts.event(measured("events"))
 elif part == PARTS[2]:
     parts.stages(measured("stages"))
-else:
+elif part == PARTS[3]:
     parts.calculator()
+else:
+    parts.claims(claims.of_lisa(shell.RUNS))
 view.foot("nice python -m elastic_core bench --passes forward --threads 1", source=source, view=part)

@@ -143,3 +143,17 @@ def calculator() -> None:
     kept = costs.memory(shape)
     view.table("spd_bytes", kept, None, "Bytes by formula",
                column_config={"bytes": st.column_config.NumberColumn(format="bytes")})  # fmt: skip
+
+
+def claims(table: pd.DataFrame) -> None:
+    """LISA's own figures beside ours."""
+    if table.empty:
+        st.info("No rows came along.")
+        return
+    st.markdown("What its paper claims of its cost, measured again by its own protocols; the paper’s figures are from a V100.")
+    number = st.column_config.NumberColumn(format="%.2f", width=90)
+    view.table(
+        "spd_claims", table, about.CLAIMS, f"{len(table)} figures of LISA’s cost, each with what it is compared with",
+        column_config={"here": number, "the paper’s": number}, placeholder="–",
+    )  # fmt: skip
+    st.caption("In a terminal: `python -m elastic_core bench --lisa`, about two minutes of one core.")

@@ -15,6 +15,7 @@ import numpy as np
 from folders import NO_FILE, NO_OBJECT
 from test_learned import row as answered
 
+from elastic_core.bench import lisa
 from elastic_core.bench.store import read_rows
 from elastic_core.errors import InputError
 from elastic_core.runs import Run
@@ -22,7 +23,7 @@ from elastic_core.services.compare import standings
 from elastic_core.services.learned import meaning, verdicts
 from elastic_core.services.method import effects
 from elastic_core.services.results.systems import groups
-from elastic_core.services.speed import curves
+from elastic_core.services.speed import claims, curves
 from elastic_core.tuning import best, outcomes
 from pages.kit import plot
 from pages.speed import charts
@@ -31,6 +32,7 @@ from pages.traffic import run_charts, words
 ROOT = Path(__file__).resolve().parents[2]
 TABLES = {
     "latency": "benchmarks/latency.csv", "stages": "benchmarks/stages.csv", "events": "benchmarks/events.csv",
+    "lisa": "benchmarks/lisa.csv",
     "meaning": "benchmarks/meaning.csv", "measured here": "jobs/learned/meaning.csv", "tuning": "tuning.csv",
 }  # fmt: skip
 CELLS = (
@@ -168,6 +170,19 @@ def stages_and_events(root: Path) -> Iterator[str]:
         yield curves.machine(stages)
 
 
+def lisas(root: Path) -> Iterator[str]:
+    read_rows(root / TABLES["lisa"])
+    table = claims.of_lisa(root)
+    assert np.isfinite(table["here"]).all() and set(table["question"]) <= {
+        lisa.SMALLER,
+        lisa.LATER,
+        lisa.FASTER,
+        lisa.AHEAD,
+        lisa.LIGHTER,
+    }
+    yield lisa.as_markdown(read_rows(root / TABLES["lisa"]))
+
+
 def memories(root: Path) -> Iterator[str]:
     runs = [Run(root / name) for name in ("tiny", "tiny-peer")]
     for verdict in meaning.verdicts(groups(runs)[0], meaning.of_runs(root, runs)):
@@ -189,5 +204,5 @@ def trainings(root: Path) -> Iterator[str]:
 
 SAYS: dict[str, Callable[[Path], Iterator[str]]] = {
     "latency": latencies, "stages": stages_and_events, "events": stages_and_events, "meaning": memories,
-    "measured here": memories, "tuning": trainings,
+    "measured here": memories, "tuning": trainings, "lisa": lisas,
 }  # fmt: skip
