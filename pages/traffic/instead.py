@@ -37,7 +37,7 @@ USE = view.About(
 def show(now: Context) -> None:
     """The whole screen."""
     st.title("Which events and words carry the load?", anchor=False)
-    st.write("No interest memory, so no traffic of experts; this carries its answers instead.")
+    st.write("This run has no interest memory, so no traffic; this carries its answers instead.")
     palette, key = plot.palette(shell.is_dark()), (str(now.run.path), cache.stamp(now.run), now.dataset.hash)
     try:
         found = _reach(key, now.split, cache.repeats(now.dataset, now.split).stay, now.model, now.dataset)
