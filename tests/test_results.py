@@ -103,6 +103,11 @@ def test_trainings_of_ones_own_stand_beside_the_baselines_of_their_cards(root: P
     assert judging.rivals(mine, table.reset_index()) and "Popularity" not in judging.rivals(mine, table.reset_index())
     other = judging.standings(mine, "full", compare_runs)
     assert len(other) == 2 and set(other["beside the baseline"]) == {"no baseline was run here"}, "cards are of one protocol"
+    shutil.copytree(tmp_path / "planted-sasrec", tmp_path / "alone" / "planted-sasrec")
+    only = group(tmp_path / "alone")
+    alone = judging.standings(only, "full-seen", compare_runs)
+    nobody = judging.differences(only, "sasrec", "full-seen", compare_runs)
+    assert judging.summary(alone, nobody, "SASRec") == "SASRec is below Co-occurrence by 0.0500, trained once: no claim."
     shutil.copytree(root / "planted-popularity", tmp_path / "planted-popularity")
     assert "Co-occurrence" not in set(judging.standings(group(tmp_path), "full-seen", compare_runs)["system"]), "a run goes first"
 

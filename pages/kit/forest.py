@@ -43,8 +43,8 @@ def forest(table: pd.DataFrame, colours: Palette, name: str, row: str = "group",
     pixels = 30 if shown["short"].str.contains("<br>").any() else 25  # a row
     figure.update_layout(LAYOUT, height=92 + int(pixels * top), margin={"l": 8, "r": 8, "t": 26, "b": 8}, annotations=notes)
     figure.update_xaxes(
-        title=f"{name}, A − B", range=[-1.1 * span, 1.55 * span], tickformat="+.2f" if span > 0.02 else "+.3f", nticks=6,
-        zeroline=False, fixedrange=True,
+        title=f"{name}, A − B", range=[-1.1 * span, 1.55 * span], tickformat="+.2f" if span > 0.02 else "+.3f", nticks=5,
+        tickangle=0, zeroline=False, fixedrange=True,
     )  # fmt: skip
     labels = dict(zip(shown["y"], shown["short"], strict=True)) | {y: f"<b>{safe(text)}</b>" for y, text in heads.items()}
     figure.update_yaxes(

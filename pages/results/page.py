@@ -99,10 +99,9 @@ def label_of(table: pd.DataFrame, name: str) -> str:
 
 
 def against(table: pd.DataFrame, ours: str) -> None:
-    st.subheader("A minus each of the others", anchor=False)
     if table.empty:
-        st.info("There is nobody to compare it with under this protocol.")
         return
+    st.subheader("A minus each of the others", anchor=False)
     figure = cache.drawn(forest.forest, table, plot.palette(shell.is_dark()), "NDCG@10", row="short", family="family")
     claimed = "; ".join(table.loc[table["who"] != "", "claim"]) or "nothing may be claimed"
     alt = f"NDCG@10 of {ours} minus each of {len(table)} systems, with intervals. {claimed}."

@@ -16,11 +16,8 @@ now = shell.context()
 st.title("When does linear beat quadratic, on this machine?", anchor=False)
 st.write("ELASTIC’s cost grows with the history’s length N, SASRec’s with its square; the machine decides where they cross.")
 measurement = live.panel()
-with st.container(horizontal=True, vertical_alignment="bottom"):
-    part = one_of("View", PARTS, key="spd_part")
-    source = SOURCES[0]
-    if part in PARTS[:3]:
-        source = one_of("Source", SOURCES, key="spd_source")
+part = one_of("View", PARTS, key="spd_part", label_visibility="collapsed")
+source = one_of("Source", SOURCES, key="spd_source") if part in PARTS[:3] else SOURCES[0]
 
 
 def lines() -> None:
