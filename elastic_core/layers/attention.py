@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from elastic_core.layers.dropout import dropout
 from elastic_core.layers.padding import left_align, readable, right_align
 from elastic_core.layers.products import linear
 
@@ -31,16 +32,29 @@ def rows_at(x: Tensor, index: Tensor) -> Tensor:
     return x.flatten(0, 2).index_select(0, (index + first).flatten()).unflatten(0, index.shape)
 
 
-def written_out(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout: float, causal: bool) -> Tensor:
-    """softmax(q kᵀ / √d) v with every score materialised. `mask` is True where attention is allowed, somewhere in every row."""
-    scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
-    if causal:
-        n, m = scores.shape[-2:]
-        allowed = torch.ones(n, m, dtype=torch.bool, device=q.device).tril(m - n)
-        mask = allowed if mask is None else mask & allowed
-    if mask is not None:
-        scores = scores.masked_fill(~mask, -torch.inf)
-    return functional.dropout(scores.softmax(-1), dropout) @ v
+def written_out(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, p: float, causal: bool) -> Tensor:
+    """softmax(q kᵀ / √d) v with every score materialised and dropped with probability p. `mask` is True where attention is
+    allowed, somewhere in every row."""
+    n, m = q.shape[-2], k.shape[-2]
+    scale = 1 / math.sqrt(q.shape[-1])
+    if causal and mask is None:
+        later = torch.full((n, m), -torch.inf, dtype=q.dtype, device=q.device).triu(m - n + 1)
+        scores = torch.baddbmm(later, q.flatten(0, 1), k.flatten(0, 1).transpose(1, 2), alpha=scale).unflatten(0, q.shape[:2])
+    else:
+        scores = q @ k.transpose(-1, -2) * scale
+        if causal:
+            before = torch.ones(n, m, dtype=torch.bool, device=q.device).tril(m - n)
+            mask = before if mask is None else mask & before
+        if mask is not None:
+            scores = scores.masked_fill(~mask, -torch.inf)
+    return dropout(scores.softmax(-1), p) @ v
+
+
+def fused(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, p: float, causal: bool) -> Tensor:
+    """The same by torch’s fused kernels. These drop nothing on a CPU, where torch would write the scores out, more slowly."""
+    if p and q.device.type == "cpu":
+        return written_out(q, k, v, mask, p, causal)
+    return functional.scaled_dot_product_attention(q, k, v, mask, p, is_causal=causal)
 
 
 class Attention(nn.Module):
@@ -86,10 +100,7 @@ class Attention(nn.Module):
             for f, y in ((self.query, x), (self.key, keys), (self.value, keys))
         )
         p = self.p if self.training else 0.0
-        if self.fused:
-            mixed = functional.scaled_dot_product_attention(q, k, v, mask, p, is_causal=causal)
-        else:
-            mixed = written_out(q, k, v, mask, p, causal)
+        mixed = (fused if self.fused else written_out)(q, k, v, mask, p, causal)
         return linear(merge_heads(mixed), self.output.weight, self.output.bias)
 
 

@@ -27,6 +27,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from elastic_core.layers.attention import merge_heads, rows_at, split_heads
+from elastic_core.layers.dropout import dropout
 from elastic_core.layers.padding import readable
 from elastic_core.layers.prefix_slots import precise
 
@@ -64,16 +65,16 @@ def chunk_size(n: int, window: int) -> int:
     return -(-n // max(n // window, 1))
 
 
-def attend(q: Tensor, k: Tensor, v: Tensor, found: Places, window: int, dropout: float) -> Tensor:
+def attend(q: Tensor, k: Tensor, v: Tensor, found: Places, window: int, p: float) -> Tensor:
     """`[B, H, N, e]` three times → `[B, H, N, e]`."""
-    rounds = [_round(q, k, v, found, r, window, dropout) for r in range(found.order.shape[2])]
+    rounds = [_round(q, k, v, found, r, window, p) for r in range(found.order.shape[2])]
     if len(rounds) == 1:
         return rounds[0][0]
     outs, masses = (torch.stack(parts, -1) for parts in zip(*rounds, strict=True))
     return (outs * masses.softmax(-1)).sum(-1)
 
 
-def _round(q: Tensor, k: Tensor, v: Tensor, found: Places, r: int, window: int, dropout: float) -> tuple[Tensor, Tensor]:
+def _round(q: Tensor, k: Tensor, v: Tensor, found: Places, r: int, window: int, p: float) -> tuple[Tensor, Tensor]:
     """What events read in round r `[B, H, N, e]`, and the logarithm of its softmax's denominator `[B, H, N, 1]`."""
     n, rounds = q.shape[2], found.order.shape[2]
     chunk = chunk_size(n, window)
@@ -99,7 +100,7 @@ def _round(q: Tensor, k: Tensor, v: Tensor, found: Places, r: int, window: int, 
     if rounds > 1:  # whom several rounds find they share
         times = torch.stack([found_by(other)[0] for other in range(rounds)]).sum(0)
         scores = scores - times.clamp_min(1).log().to(scores.dtype)
-    mixed = functional.dropout(scores.softmax(-1), dropout) @ _with_earlier(chunks(v))
+    mixed = dropout(scores.softmax(-1), p) @ _with_earlier(chunks(v))
     mass = scores.logsumexp(-1, keepdim=True) if rounds > 1 else mixed[..., :1]
     return restored(mixed), restored(mass)
 

@@ -17,10 +17,10 @@ import math
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from elastic_core.layers.attention import Attention, merge_heads, rows_at, split_heads
 from elastic_core.layers.bucket_attention import projected
+from elastic_core.layers.dropout import dropout
 from elastic_core.layers.padding import readable
 from elastic_core.layers.prefix_slots import precise
 
@@ -88,13 +88,13 @@ class ClusteredAttention(Attention):
         shares = (mean @ k.mT * scale).masked_fill(~there[:, None, None], -torch.inf).softmax(-1)  # A^c [B, H, C, N]
         top = min(self.top, k.shape[2])
         mass, keys = shares.topk(top, dim=-1)  # [B, H, C, T]
-        others = functional.dropout(shares.scatter(-1, keys, 0.0), p) @ v
+        others = dropout(shares.scatter(-1, keys, 0.0), p) @ v
         found = rows_at(others, cluster)
         if top:
             own = rows_at(keys, cluster)  # [B, H, M, T]
             scores = (rows_at(k, own) @ q[:, :, -own.shape[2] :].unsqueeze(-1)).squeeze(-1) * scale
             known = there.unsqueeze(1).expand(-1, k.shape[1], -1).gather(2, own.flatten(2)).view_as(own)
             exact = scores.masked_fill(~known, -torch.inf).softmax(-1) * rows_at(mass.sum(-1, keepdim=True), cluster)
-            found = found + (functional.dropout(exact, p).unsqueeze(-2) @ rows_at(v, own)).squeeze(-2)
+            found = found + (dropout(exact, p).unsqueeze(-2) @ rows_at(v, own)).squeeze(-2)
         out: Tensor = self.output(merge_heads(found))
         return out

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from elastic_core.layers import prefix_slots
 from elastic_core.layers.attention import merge_heads
+from elastic_core.layers.dropout import Dropout
 from elastic_core.layers.feed_forward import FeedForward
 from elastic_core.layers.local_convolution import LocalConvolution
 from elastic_core.layers.padding import masked
@@ -30,7 +31,7 @@ class Dispatcher(nn.Module):
         self.query2, self.key2, self.value2 = (nn.Linear(width, width, bias=False) for _ in range(3))
         self.output = nn.Linear(width, width)
         self.local = LocalConvolution(width, local) if local else None
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.feed_forward = FeedForward(width, dropout, expansion)
 
     def per_head(self, projection: nn.Linear) -> Tensor:

@@ -8,6 +8,7 @@ import math
 import torch
 from torch import Tensor, nn
 
+from elastic_core.layers.dropout import Dropout
 from elastic_core.layers.padding import masked
 
 SPREAD = 0.02  # standard deviation of an item's numbers at the start
@@ -20,7 +21,7 @@ class EventEmbedding(nn.Module):
         super().__init__()
         self.items = nn.Embedding(n_items + 1, width, padding_idx=0)
         self.positions = nn.Parameter(torch.empty(length, width)) if positions else None
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.scale = math.sqrt(width)
         nn.init.normal_(self.items.weight, std=SPREAD)
         if self.positions is not None:

@@ -2,6 +2,7 @@
 
 from torch import Tensor, nn
 
+from elastic_core.layers.dropout import Dropout
 from elastic_core.layers.products import add, linear
 
 
@@ -13,7 +14,7 @@ class FeedForward(nn.Module):
         self.norm = nn.LayerNorm(width)
         self.inner = nn.Linear(width, expansion * width)
         self.outer = nn.Linear(expansion * width, width)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:
         hidden = self.dropout(linear(self.norm(x), self.inner.weight, self.inner.bias, "gelu"))

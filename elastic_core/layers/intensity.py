@@ -23,7 +23,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elastic_core.layers.attention import merge_heads, split_heads
+from elastic_core.layers.attention import fused, merge_heads, split_heads
+from elastic_core.layers.dropout import dropout
 from elastic_core.layers.padding import left_align, readable
 
 NODES = 8  # of the integral
@@ -166,7 +167,7 @@ class ModulatedAttention(nn.Module):
         h = merge_heads(functional.scaled_dot_product_attention(q, k, past, is_causal=True))
         factors = (self.intensity(h, clock.since) * clock.marks).sum(-1)
         scaled = v * factors[:, None, :, None].to(v.dtype)
-        mixed = functional.scaled_dot_product_attention(q, k, scaled, None, self.p if self.training else 0.0, is_causal=True)
+        mixed = fused(q, k, scaled, None, self.p if self.training else 0.0, True)
         return self.output(merge_heads(mixed)), h
 
     def _written_out(self, asking: Tensor, x: Tensor, allowed: Tensor | None, clock: Clock) -> tuple[Tensor, Tensor]:
@@ -176,5 +177,5 @@ class ModulatedAttention(nn.Module):
         weights = (scores if allowed is None else scores.masked_fill(~allowed, -torch.inf)).softmax(-1)
         h = merge_heads(weights @ past)
         factors = self.intensity.factors(h, clock, self.by, self.later).unsqueeze(1)
-        weights = functional.dropout(weights, self.p, self.training) * factors
+        weights = dropout(weights, self.p, self.training) * factors
         return self.output(merge_heads(weights @ v)), h

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elastic_core.layers.attention import Attention, merge_heads, split_heads
+from elastic_core.layers.attention import Attention, fused, merge_heads, split_heads
 from elastic_core.layers.padding import masked, readable
 from elastic_core.layers.prefix_slots import precise
 
@@ -69,7 +69,7 @@ class SinkhornAttention(Attention):
         other = torch.einsum("bij,bjp->bip", there.float(), known.float()) > 0
         seen = torch.cat([other.unsqueeze(2).expand_as(own), own], -1).unsqueeze(1)  # [B, 1, m, b, 2 b]
         k, v = (torch.cat([_sorted(shares, y), y], -2) for y in (keys, values))
-        mixed = functional.scaled_dot_product_attention(q, k, v, seen, self.p if self.training else 0.0)
+        mixed = fused(q, k, v, seen, self.p if self.training else 0.0, False)
         out: Tensor = self.output(merge_heads(mixed.flatten(2, 3)[:, :, -n:]))
         return out
 

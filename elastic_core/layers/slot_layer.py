@@ -7,6 +7,7 @@ Symbols: x the stream `[B, n, d]`, h the same normalised, p the retrieved expert
 import torch
 from torch import Tensor, nn
 
+from elastic_core.layers.dropout import Dropout
 from elastic_core.layers.feed_forward import FeedForward
 from elastic_core.layers.local_convolution import LocalConvolution
 
@@ -27,7 +28,7 @@ class SlotLayer(nn.Module):
         self.query, self.expert_key, self.slot_key = (nn.Linear(width, width, bias=False) for _ in range(3))
         self.expert_value, self.slot_value = nn.Linear(width, width, bias=False), nn.Linear(width, width)
         self.local = LocalConvolution(width, conv_width) if conv_width else None
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.feed_forward = FeedForward(width, dropout, expansion)
         self.other = nn.Linear(width, 1) if other else None
         self.recency = nn.Parameter(torch.zeros(2, lately)) if lately else None

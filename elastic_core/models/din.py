@@ -36,6 +36,7 @@ from elastic_core.data.batches import Batch
 from elastic_core.data.catalog import Catalog
 from elastic_core.errors import InputError
 from elastic_core.layers.activation_unit import CHUNK, ActivationUnit, chunked
+from elastic_core.layers.dropout import Dropout
 from elastic_core.layers.embedding import SPREAD
 from elastic_core.layers.intensity import Intensity
 from elastic_core.models.contract import Encoded, Judge, Scorer, Variant
@@ -86,7 +87,7 @@ class DIN(Modulated):
         self.head = Head(config.width, config.head_width) if config.head == "mlp" else None
         self.recency = nn.Parameter(torch.zeros(config.length)) if config.recency else None
         self.intensity = Intensity(config.width, self.marks.shape[1], config.channels) if self.reads_times else None
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         nn.init.normal_(self.items.weight, std=SPREAD)
         with torch.no_grad():
             self.items.weight[0] = 0

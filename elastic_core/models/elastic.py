@@ -34,6 +34,7 @@ from elastic_core.errors import InputError
 from elastic_core.layers import prefix_slots
 from elastic_core.layers.attention import Attention
 from elastic_core.layers.dispatcher import CausalDispatcher, TwoWayDispatcher
+from elastic_core.layers.dropout import Dropout
 from elastic_core.layers.embedding import EventEmbedding
 from elastic_core.layers.feed_forward import FeedForward
 from elastic_core.layers.interest_memory import InterestMemory, Retrieved, balance_penalty
@@ -62,7 +63,7 @@ class SelfAttentionLayer(nn.Module):
         super().__init__()
         self.norm = nn.LayerNorm(config.width)
         self.attend = Attention(config.width, config.heads, config.dropout, causal=not config.bidirectional)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.feed_forward = FeedForward(config.width, config.dropout, config.expansion)
 
     def forward(self, x: Tensor, p: Tensor, real: Tensor | None, last: bool = False) -> tuple[Tensor, Tensor]:

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from elastic_core.config import ModelConfig, Within
 from elastic_core.data.batches import Batch
 from elastic_core.data.catalog import Catalog
+from elastic_core.layers.dropout import Dropout
 from elastic_core.layers.embedding import SPREAD
 from elastic_core.layers.padding import masked
 from elastic_core.models.contract import Encoded, Scorer, Variant
@@ -55,7 +56,7 @@ class FPMC(Stepwise):
         self.last = _factors(self.n_items, factors, READ)  # V_li
         self.met_before = _factors(self.n_items, factors, READ) if self.personal else None  # W
         self.next = _factors(self.n_items, config.width, SPREAD)  # V_il, then V_iu
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
 
     def forward(self, batch: Batch) -> Encoded:
         real = batch.real

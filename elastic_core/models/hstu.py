@@ -32,6 +32,7 @@ from elastic_core.data.batches import Batch
 from elastic_core.data.catalog import Catalog
 from elastic_core.errors import InputError
 from elastic_core.layers.attention import merge_heads, split_heads
+from elastic_core.layers.dropout import Dropout
 from elastic_core.layers.embedding import EventEmbedding
 from elastic_core.layers.padding import masked
 from elastic_core.models.contract import Encoded, Recommender, Scorer, Variant
@@ -57,7 +58,7 @@ class TransductionUnit(nn.Module):
         self.asks = nn.Linear(width, 2 * width, bias=False)  # U and Q: of the event that reads
         self.tells = nn.Linear(width, 2 * width, bias=False)  # V and K: of the events that are read
         self.output = nn.Linear(width, width)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.distance = nn.Parameter(0.02 * torch.randn(config.length))  # b
         self.gap = nn.Parameter(0.02 * torch.randn(BUCKETS + 1)) if config.times != "none" else None  # c
 

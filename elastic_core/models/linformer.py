@@ -16,11 +16,10 @@ from typing import Annotated, ClassVar
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from elastic_core.config import Within
 from elastic_core.data.batches import Batch
-from elastic_core.layers.attention import Attention, merge_heads, split_heads
+from elastic_core.layers.attention import Attention, fused, merge_heads, split_heads
 from elastic_core.layers.padding import masked
 from elastic_core.models.blocks import Blocks, BlocksConfig
 from elastic_core.models.contract import Variant
@@ -63,7 +62,7 @@ class LowRankAttention(Attention):
         keys = self.of_keys[:, -n:] @ masked(self.key(x), real)  # [B, rank, d]
         values = self.of_values[:, -n:] @ masked(self.value(x), real)
         q, k, v = (split_heads(y, self.heads) for y in (self.query(asking), keys, values))
-        mixed = functional.scaled_dot_product_attention(q, k, v, dropout_p=self.p if self.training else 0.0)
+        mixed = fused(q, k, v, None, self.p if self.training else 0.0, False)
         out: Tensor = self.output(merge_heads(mixed))
         return out
 

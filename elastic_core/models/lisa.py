@@ -34,6 +34,7 @@ from elastic_core.config import ModelConfig, Within
 from elastic_core.data.batches import Batch
 from elastic_core.data.catalog import Catalog
 from elastic_core.layers.codebooks import Codebooks, Codes
+from elastic_core.layers.dropout import Dropout
 from elastic_core.layers.embedding import EventEmbedding
 from elastic_core.layers.feed_forward import FeedForward
 from elastic_core.layers.histogram_attention import HistogramAttention, Tables, attend, event_shares, final_counts
@@ -78,7 +79,7 @@ class Layer(nn.Module):
             None if first else Codebooks(config.width, config.books, config.words, 0.3, 1.0, config.temperature, soft)
         )
         self.attention = HistogramAttention(config.width, config.books, config.decay, config.bidirectional)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.feed_forward = FeedForward(config.width, config.dropout, config.expansion)
 
     def codes(self, x: Tensor) -> Codes:

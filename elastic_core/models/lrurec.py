@@ -22,6 +22,7 @@ from torch.nn import functional
 from elastic_core.config import ModelConfig, Within
 from elastic_core.data.batches import Batch
 from elastic_core.data.catalog import Catalog
+from elastic_core.layers.dropout import Dropout
 from elastic_core.layers.embedding import EventEmbedding
 from elastic_core.layers.linear_recurrence import LinearRecurrence
 from elastic_core.models.contract import Encoded, Scorer, Variant
@@ -47,7 +48,7 @@ class Block(nn.Module):
         self.inner = nn.Linear(width, config.expansion * width)
         self.outer = nn.Linear(config.expansion * width, width)
         self.final_norm = nn.LayerNorm(width)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         for parameter in (*self.inner.parameters(), *self.outer.parameters()):
             nn.init.trunc_normal_(parameter, std=0.02, a=-0.04, b=0.04)
 

@@ -12,6 +12,7 @@ from elastic_core.config import ModelConfig, Within
 from elastic_core.data.batches import Batch
 from elastic_core.data.catalog import Catalog
 from elastic_core.layers.attention import Attention, split_heads
+from elastic_core.layers.dropout import Dropout
 from elastic_core.layers.embedding import EventEmbedding
 from elastic_core.layers.feed_forward import FeedForward
 from elastic_core.layers.local_convolution import LocalConvolution
@@ -39,7 +40,7 @@ class Block(nn.Module):
         self.norm = nn.LayerNorm(config.width)
         self.attention = attention
         self.local = LocalConvolution(config.width, local) if local else None
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.feed_forward = FeedForward(config.width, config.dropout, expansion)
 
     def forward(self, x: Tensor, real: Tensor | None = None, last: bool = False) -> Tensor:

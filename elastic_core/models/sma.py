@@ -34,6 +34,7 @@ from elastic_core.config import Within
 from elastic_core.data.batches import Batch
 from elastic_core.data.catalog import Catalog
 from elastic_core.errors import InputError
+from elastic_core.layers.dropout import Dropout
 from elastic_core.layers.embedding import EventEmbedding
 from elastic_core.layers.feed_forward import FeedForward
 from elastic_core.layers.intensity import Clock, Intensity, ModulatedAttention
@@ -70,7 +71,7 @@ class Block(nn.Module):
             config.width, config.heads, config.dropout, marks, config.channels, by=config.intensity,
             later=config.gap == "next", fused=config.fused,
         )  # fmt: skip
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.feed_forward = FeedForward(config.width, config.dropout, config.expansion)
 
     def forward(self, x: Tensor, clock: Clock) -> tuple[Tensor, Tensor]:

@@ -100,35 +100,90 @@ def sampled_softmax(
     Every negative's logit is corrected by -log(negatives · q): the expected denominator is then the full one. Negatives
     that hit the target are masked. states `[M, D]`, targets `[M]`, proposal `[n_items + 1]`; tends to `full_softmax`.
 
-    `sparse`: of a large catalogue, the gradient of the table is a sparse tensor of the rows read, for an optimiser that takes
-    one; else it has the table's size.
+    `sparse`: the gradient of the table is a sparse tensor of the rows read, for an optimiser that takes one; else it has the
+    table's size.
     """
     drawn = torch.multinomial(proposal, negatives, replacement=True)
+    rarity = -(proposal[drawn] * negatives).log()
     vectors, shares = scorer.split(states)
-    if len(proposal) > LARGE and scorer.pairs is None:
-        right, wrong = _gathered(vectors, targets, drawn, scorer, sparse)
-    else:
-        right, wrong = scorer.at(vectors, targets).float(), scorer.among(vectors, drawn).float()  # [M, P], [M, P, negatives]
-    wrong = wrong - (proposal[drawn] * negatives).log()
-    if met is not None and scorer.again is not None:
-        n_items = len(proposal) - 1
-        right = right + scorer.again * met.at(targets, n_items)
-        wrong = wrong + (scorer.again * met.of(drawn, n_items)).unsqueeze(1)
-    wrong = wrong.masked_fill((drawn[None, :] == targets[:, None]).unsqueeze(1), -torch.inf)
-    return _surprise(right, torch.cat([right.unsqueeze(-1), wrong], dim=-1).logsumexp(-1), shares)
+    n_items = len(proposal) - 1
+    again = None if met is None else scorer.again
+    seen = None if met is None or again is None else (met.at(targets, n_items).flatten(), met.of(drawn, n_items))
+    if scorer.pairs is not None:
+        right, wrong = scorer.at(vectors, targets).float(), scorer.among(vectors, drawn).float() + rarity
+        if again is not None and seen is not None:
+            right, wrong = right + again * seen[0].unsqueeze(1), wrong + (again * seen[1]).unsqueeze(1)
+        wrong = wrong.masked_fill((drawn[None, :] == targets[:, None]).unsqueeze(1), -torch.inf)
+        return _surprise(right, torch.cat([right.unsqueeze(-1), wrong], dim=-1).logsumexp(-1), shares)
+    both = torch.cat([targets, drawn])  # the table is read once: every look at it has a gradient of its size
+    own, others = functional.embedding(both, scorer.table, sparse=sparse).split([len(targets), negatives])
+    own_bias, bias = None, rarity
+    if scorer.bias is not None:
+        own_bias, bias = functional.embedding(both, scorer.bias.unsqueeze(1)).squeeze(1).float().split([len(targets), negatives])
+        bias = bias + rarity
+    total: Tensor = _SampledSoftmax.apply(vectors, shares.float(), own, others, own_bias, bias, again, seen, targets, drawn)
+    return total
 
 
-def _gathered(vectors: Tensor, targets: Tensor, drawn: Tensor, scorer: Scorer, sparse: bool) -> tuple[Tensor, Tensor]:
-    """Logits of targets `[M, P]` and of what was drawn `[M, P, negatives]`, the table read once: every look at it has a gradient
-    of its size."""
-    both = torch.cat([targets, drawn])
-    rows = functional.embedding(both, scorer.table, sparse=sparse)
-    own, others = rows[: len(targets)].unsqueeze(1), rows[len(targets) :]
-    right, wrong = (vectors * own).sum(-1).float(), functional.linear(vectors, others).float()
-    if scorer.bias is None:
-        return right, wrong
-    bias = functional.embedding(both, scorer.bias.unsqueeze(1)).squeeze(1).float()
-    return right + bias[: len(targets)].unsqueeze(1), wrong + bias[len(targets) :]
+class _SampledSoftmax(torch.autograd.Function):
+    """-Σ_m log Σ_p e^{shares[m, p]} softmax([own[m] · v, others · v + bias], v = vectors[m, p])[0], in chunks as `_FullSoftmax`.
+
+    own `[M, d]` are the targets' rows, others `[S, d]` those of what was drawn, bias `[S]`, own_bias `[M]` or None; `seen`
+    (`[M]`, `[M, S]`) is where `again` is added. Where `drawn` is the target it takes no part.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, vectors: Tensor, shares: Tensor, own: Tensor, others: Tensor, own_bias: Tensor | None, bias: Tensor,
+        again: Tensor | None, seen: tuple[Tensor, Tensor] | None, targets: Tensor, drawn: Tensor,
+    ) -> Tensor:  # fmt: skip
+        m, parts, d = vectors.shape
+        device = vectors.device.type
+        half = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else vectors.dtype
+        flat, rest = vectors.to(half), others.to(half)
+        d_vectors, d_shares, d_own = torch.empty_like(vectors), torch.empty_like(shares), torch.empty_like(own)
+        d_others, d_bias = torch.zeros_like(others), torch.zeros_like(bias)
+        d_own_bias = None if own_bias is None else torch.empty_like(own_bias)
+        d_again, total = None if again is None else torch.zeros_like(again), shares.new_zeros(())
+        rows = max(1, CHUNK_BYTES // (4 * parts * len(others)) if device == "cpu" else m)
+        for at in range(0, m, rows):
+            part = slice(at, at + rows)
+            v, goal = flat[part], own[part].to(half)
+            right = (v * goal.unsqueeze(1)).sum(-1).to(shares.dtype)  # [R, P]
+            if own_bias is not None:
+                right += own_bias[part].unsqueeze(1)
+            logits = (v.reshape(-1, d) @ rest.T).to(shares.dtype).add_(bias).view(len(v), parts, -1)
+            if again is not None and seen is not None:
+                right += again * seen[0][part].unsqueeze(1)
+                logits += (again * seen[1][part]).unsqueeze(1)
+            logits.masked_fill_((drawn == targets[part].unsqueeze(1)).unsqueeze(1), -torch.inf)
+            top = torch.maximum(logits.amax(-1), right)
+            mass, own_mass = logits.sub_(top.unsqueeze(-1)).exp_().sum(-1), (right - top).exp()  # the logits are gone
+            mass += own_mass
+            log_p = right - top - mass.log() + shares[part]
+            found = log_p.logsumexp(1, keepdim=True)
+            total -= found.sum()
+            posterior = (log_p - found).exp()
+            d_shares[part] = -posterior
+            d_right = posterior * (own_mass / mass - 1)
+            gradient = logits.mul_((posterior / mass).unsqueeze(-1)).view(-1, len(others))
+            rough, back = gradient.to(half), d_right.to(half).unsqueeze(-1)
+            d_vectors[part] = (rough @ rest).view_as(v) + back * goal.unsqueeze(1)
+            d_others += rough.T @ v.reshape(-1, d)
+            d_own[part] = (back * v).sum(1)
+            d_bias += gradient.sum(0)
+            if d_own_bias is not None:
+                d_own_bias[part] = d_right.sum(1)
+            if d_again is not None and seen is not None:
+                met = gradient.view(len(v), parts, -1).sum(1)
+                d_again += (met * seen[1][part]).sum() + (d_right.sum(1) * seen[0][part]).sum()
+        ctx.found = (d_vectors, d_shares, d_own, d_others, d_own_bias, d_bias, d_again)
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        (scale,) = gradients
+        return (*(None if x is None else x * scale for x in ctx.found), None, None, None)
 
 
 def _surprise(right: Tensor, total: Tensor, shares: Tensor) -> Tensor:

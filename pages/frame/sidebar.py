@@ -86,13 +86,16 @@ def _asked(key: str) -> str | None:
 
 
 def _preference(run: Run) -> tuple[bool | str, ...]:
-    """Finished first, shipped before local, with a memory before without, real data before planted; unreadable last."""
+    """Finished first, shipped before local, with a memory before without, real data before planted, experts that were asked to
+    stand for items before others; unreadable last."""
     try:
-        model, source = run.config.model.name, run.config.data.source
+        model, source = run.config.model, run.config.data.source
     except InputError:
-        return True, True, True, True, True, run.name
-    local, remembers = run.name.startswith("local-"), issubclass(model_class(model), Retrieves)
-    return False, run.last("test") is None, local, not remembers, source == "planted", run.name
+        return True, True, True, True, True, True, run.name
+    local = run.name.startswith("local-")
+    remembers = issubclass(model_class(model.name), Retrieves) and getattr(model, "memory", "") != "none"
+    stand = remembers and getattr(model, "interest_weight", 0) > 0
+    return False, run.last("test") is None, local, not remembers, source == "planted", not stand, run.name
 
 
 def _open(

@@ -27,6 +27,7 @@ from elastic_core.evaluation import ranks
 from elastic_core.memory.routing import Routing, routing
 from elastic_core.models import Recommender
 from elastic_core.runs import CONFIG, EVENTS, WEIGHTS, Run, list_runs
+from elastic_core.services.experts.evidence import Evidence, of_histories
 from elastic_core.services.journey import trace
 from elastic_core.services.keys import checks, gate
 from elastic_core.services.keys.search import first_memory
@@ -266,6 +267,18 @@ def traffic(run: Run, model: Recommender, data: Dataset, split: Split = "test") 
 @st.cache_data(max_entries=6, show_spinner="Counting how many people retrieve each expert …")
 def _traffic(path: str, stamp: str, data_hash: str, split: Split, _model: Recommender, _data: Dataset) -> Routing:
     return routing(_model, _data, split)
+
+
+def evidence(run: Run, model: Recommender, data: Dataset, split: Split = "test") -> Evidence | None:
+    """Which genres the people of every expert choose more than others; None for data without genres."""
+    return _evidence(str(run.path), stamp(run), data.hash, split, data, traffic(run, model, data, split), model.length)
+
+
+@kept(6)
+def _evidence(
+    path: str, stamp: str, data_hash: str, split: Split, _data: Dataset, _traffic: Routing, length: int
+) -> Evidence | None:
+    return of_histories(_data, _traffic, split, length)
 
 
 def example(run: Run, model: Recommender, data: Dataset, split: Split = "test") -> int:

@@ -62,6 +62,9 @@ def whose(now: Context, here: Situation) -> None:
         return
     traffic = cache.traffic(now.run, now.model, now.dataset, now.split)
     retrieved = here.found.experts[0].numpy()
+    found = cache.evidence(now.run, now.model, now.dataset, now.split)
+    labels = {} if found is None else {int(expert): found.label(expert) for expert in retrieved}
+    about = {expert: shell.plain(label.genres[0]) for expert, label in labels.items() if not label.weak}
     whose, high, even = kinds(traffic, retrieved), band(traffic)[1], inspect.even_load(traffic)
     people = {EVERYONES: f"more than {high} people each", SHARED: "between the two", THEIRS: f"{even:.0f} people or fewer each"}
     for kind, many in people.items():
@@ -70,7 +73,9 @@ def whose(now: Context, here: Situation) -> None:
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             st.markdown(f"**{kind.capitalize()}** :small[:gray[({many})]]", width="content")
             for expert in retrieved[whose == kind].tolist():
-                open_expert.button(expert)
+                open_expert.button(expert, about.get(expert, ""))
+    if about:
+        st.caption(f"Genres: what an expert’s people {inspect.words(now.dataset).did} more of than others, beyond chance.")
 
 
 def _picked() -> None:
@@ -106,6 +111,8 @@ def _one(now: Context, here: Situation, table: pd.DataFrame, traffic: Routing, e
         f"**{row['load']:.0f} of {len(traffic.experts):,} people**; were all "
         f"experts equally busy, it would be {inspect.even_load(traffic):.0f}."
     )
+    if line := _meaning(now, expert):
+        st.markdown(line)
     if not row["rank"]:
         _others(expert, traffic)
     elif here.heard == [expert]:
@@ -116,6 +123,19 @@ def _one(now: Context, here: Situation, table: pd.DataFrame, traffic: Routing, e
             before = " (with all experts heard)" if here.silenced else ""
             st.markdown(f"**It reads**{before} {shell.plain(films)}.")
         _effect(now, here, expert, edits)
+
+
+def _meaning(now: Context, expert: int) -> str:
+    """The genres that its people choose more than others do, if that is beyond chance; else that it is not."""
+    found, words = cache.evidence(now.run, now.model, now.dataset, now.split), inspect.words(now.dataset)
+    label = found and found.label(expert)
+    if not label or not label.genres:
+        return ""
+    how = f"{label.lift:.1f} × everybody’s, 95% {label.low:.1f} to {label.high:.1f}"
+    first = shell.plain(label.genres[0])
+    if label.weak:
+        return f"**Stands for no genre** beyond chance: its people {words.did} most of all {first} ({how})."
+    return f"**Stands for {shell.plain(label.text)}:** {first} among what its {label.n} people {words.did} is {how}."
 
 
 def _others(expert: int, traffic: Routing) -> None:

@@ -15,10 +15,11 @@ def clicked(key: str) -> None:
         shell.look_at(int(points[0]["customdata"][0]))
 
 
-def button(expert: int) -> None:
-    """An expert's number that opens its page. A link cannot: its address would not move a box that stands already."""
+def button(expert: int, about: str = "") -> None:
+    """An expert's number, and what it is about, that opens its page. A link cannot: its address would not move a box that
+    stands already."""
     if st.button(
-        f"{expert}", key=f"open_expert_{expert}", on_click=shell.look_at, args=(expert,), type="tertiary",
+        f"{expert} {about}".rstrip(), key=f"open_expert_{expert}", on_click=shell.look_at, args=(expert,), type="tertiary",
         disabled=shell.locked("expert"),
     ):  # fmt: skip
         shell.go(PAGE)

@@ -97,13 +97,19 @@ def suggested() -> None:
 
 
 def explanation() -> None:
+    asks = (
+        "Every event asks two sets of sub-keys and votes for the experts it finds; those with most votes"
+        if here.found is not None and here.found.votes is not None
+        else "The query network compresses them into one query; two sets of sub-keys score its halves; the experts with the "
+        "largest sums"
+    )
     with st.popover("What am I looking at?", icon=":material/help:"):
         st.markdown(
             f"""
 **The question.** What does the model do between one person’s history and its list?
 
 **How it is computed.** The last {start.events_read} events are read; the very last event of this person was held back.
-The query network compresses them into one query; two sets of sub-keys score its halves; the experts with the largest sums
+{asks}
 are retrieved, weighted by their scores, and compress the history. The list ranks everything the person had not met.
 An expert is *hot for everyone* if more people retrieve it than a router that chooses at random sends to an expert in 97.5% of
 cases, *theirs* if no more do than if all experts were equally busy, and *shared* between the two.

@@ -1,6 +1,7 @@
 """The frame: expert and second run in the address, teacher's links, and what can be taken away from a page."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,11 +12,13 @@ from streamlit.testing.v1 import AppTest
 
 from elastic_core import recipes
 from elastic_core.data import load
+from elastic_core.runs import list_runs
 from elastic_core.services.experts import overview
 from elastic_core.services.traffic import load as load_of
 from elastic_core.training.loop import train
-from pages.frame import wake
+from pages.frame import sidebar, wake
 
+SHIPPED = Path(__file__).parents[2] / "checkpoints"
 Open = Callable[..., AppTest]
 KINDS = ("selectbox", "number_input", "slider", "toggle", "text_input", "button_group", "multiselect", "button")
 
@@ -139,3 +142,11 @@ def test_a_rested_server_has_worked_out_what_pages_ask_first(opened: Open, monke
     opened("experts/page.py", run="tiny")
     opened("traffic/page.py", run="tiny")
     assert not asked
+
+
+def test_runs_whose_experts_were_asked_to_stand_for_items_come_first(tmp_path: Path) -> None:
+    for name in ("planted-elastic", "planted-sasrec", "planted-64-elastic-slots", "planted-64-elastic-slots-memory-none"):
+        shutil.copytree(SHIPPED / name, tmp_path / name)
+    shutil.copytree(SHIPPED / "planted-64-elastic-slots", tmp_path / "local-mine")
+    found = [run.name for run in sorted(list_runs(tmp_path), key=sidebar._preference)]
+    assert found[:2] == ["planted-64-elastic-slots", "planted-elastic"] and found[-1] == "local-mine"

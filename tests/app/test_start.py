@@ -11,6 +11,7 @@ from driving import healthy, html, press, said
 from streamlit.testing.v1 import AppTest
 
 from elastic_core.data import load
+from elastic_core.services.experts import overview
 from pages.frame import shell
 from pages.kit import cache, person
 
@@ -67,6 +68,27 @@ def test_it_says_whose_each_retrieved_expert_is_and_leads_to_its_page(opened: Op
     chosen = int(numbers[-1].label)
     healthy(numbers[-1].click().run())
     assert f"expert {chosen} stand for" in app.title[0].value and app.number_input(key="expert").value == chosen
+
+
+def test_it_says_what_an_expert_stands_for_or_that_it_stands_for_nothing(opened: Open, app_runs: Path) -> None:
+    """As the Experts page does, from the same people; chips carry a genre only where it is beyond chance."""
+    app = opened()
+    run = next(run for run in cache.runs(app_runs) if run.name == "tiny")
+    data = load(run.config.data)
+    model = run.model(data)
+    label = overview.survey(model, data, cache.traffic(run, model, data)).of_people.label
+    for expert in (0, int(cache.traffic(run, model, data).load.argmax()), 27):
+        app.selectbox(key="grid_expert").set_value(expert).run()
+        known = label(expert)
+        if not known.genres:  # too few people
+            assert "Stands for" not in said(app)
+            continue
+        line = "Stands for no genre" if known.weak else f"Stands for {known.text}"
+        assert line in said(app) and f"{known.low:.1f} to {known.high:.1f}" in said(app)
+    chips = [button.label for button in app.button if (button.key or "").startswith("open_expert_")]
+    for chip in chips:
+        number, _, genre = chip.partition(" ")
+        assert genre == ("" if label(int(number)).weak else label(int(number)).genres[0])
 
 
 def test_people_are_found_by_title(opened: Open) -> None:

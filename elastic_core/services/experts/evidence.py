@@ -12,6 +12,13 @@ from statistics import NormalDist
 import numpy as np
 import pandas as pd
 
+from elastic_core.data import Dataset
+from elastic_core.data.batches import reading_batch
+from elastic_core.data.histories import Split
+from elastic_core.memory.gauges import genre_shares
+from elastic_core.memory.routing import Routing
+
+BATCH = 512  # people whose genres are counted together
 FEWEST = 5  # people who must have met the genre at all before anything is claimed
 RAREST = 0.005  # a genre below this share of what it is compared with is left out
 
@@ -102,3 +109,14 @@ class Evidence:
         genres = np.array(self.genres, dtype=object)[: len(share)]
         frame = pd.DataFrame({"genre": genres, "share": share, "base": base, "lift": lift, "low": low, "high": high, "n": n})
         return frame.dropna(subset=["low"]).sort_values("low", ascending=False, ignore_index=True)
+
+
+def of_histories(dataset: Dataset, traffic: Routing, split: Split, length: int) -> Evidence | None:
+    """Genres in the last `length` events of those who retrieve an expert, against everybody's; None for data without genres."""
+    genres, ends = dataset.catalog.genre_table[0], dataset.ends(split)
+    if not genres:
+        return None
+    parts = [np.arange(at, min(at + BATCH, len(ends))) for at in range(0, len(ends), BATCH)]
+    shares = [genre_shares(dataset, reading_batch(dataset, users, ends[users], length).items.numpy()) for users in parts]
+    known = np.concatenate([share for share in shares if share is not None])
+    return Evidence(genres, traffic.experts, known, known.mean(0))
