@@ -52,7 +52,6 @@ class Ranks:
             return device
         if self.local >= torch.cuda.device_count():
             raise InputError(f"each process of a machine needs a GPU, and this one has {torch.cuda.device_count()}")
-        torch.cuda.set_device(self.local)
         return torch.device("cuda", self.local)
 
     # --- what is decided once ----------------------------------------------------------------------------------------
@@ -182,13 +181,16 @@ def joined() -> Iterator[Ranks]:
     if not all(value.isdecimal() for value in known.values()) or int(known["WORLD_SIZE"]) == 1:
         yield ALONE
         return
+    ranks = Ranks(int(known["RANK"]), int(known["WORLD_SIZE"]), int(known["LOCAL_RANK"]))
+    if ranks.local < torch.cuda.device_count():
+        torch.cuda.set_device(ranks.local)
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
     try:
         dist.init_process_group(backend, timeout=PATIENCE)
     except (RuntimeError, ValueError) as error:
         reason = " ".join(str(error).split())[:150]
         raise InputError(f"the processes of this training do not find each other ({reason})") from None
-    yield Ranks(int(known["RANK"]), int(known["WORLD_SIZE"]), int(known["LOCAL_RANK"]))
+    yield ranks
     dist.destroy_process_group()  # not after an error: it could wait for somebody who has ended
 
 
@@ -202,4 +204,4 @@ def _heard() -> Iterator[None]:
             raise
         raise PeerEnded(
             "another process of this training has ended, so this one does; the same command goes on from the last whole epoch"
-        ) from None
+        ) from error

@@ -172,21 +172,32 @@ def test_dropout_is_each_process_s_own_and_learns_alike(context: Any, world: Dat
     assert one != two and one == pytest.approx(two, rel=0.02)
 
 
+@pytest.fixture(scope="module")
+def disturbed() -> RunConfig:
+    """With dropout: noise follows from the epoch and the rank, so two that go on are two that were never disturbed."""
+    return asked(**SYSTEMS["elastic-window"], **{"model.dropout": 0.2})
+
+
+@pytest.fixture(scope="module")
+def undisturbed(context: Any, disturbed: RunConfig, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    run = Run(tmp_path_factory.mktemp("two") / "whole")
+    assert together(context, disturbed, run.path) == [0, 0]
+    return run
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(("trouble", "code"), [("killed", -signal.SIGKILL), ("memory", 2)])
 def test_whoever_is_missed_ends_the_others_and_the_run_goes_on(
-    trouble: str, code: int, context: Any, world: Dataset, tmp_path: Path
+    trouble: str, code: int, context: Any, disturbed: RunConfig, undisturbed: Run, tmp_path: Path
 ) -> None:
-    """With dropout: noise follows from the epoch and the rank, so two that go on are two that were never disturbed."""
-    config = asked(**SYSTEMS["elastic-window"], **{"model.dropout": 0.2})
-    assert together(context, config, tmp_path / "whole") == [0, 0]
-    assert together(context, config, tmp_path / "run", trouble=trouble) == [2, code]
+    assert together(context, disturbed, tmp_path / "run", trouble=trouble) == [2, code]
     missed = (tmp_path / "run-0.txt").read_text()
     assert missed.startswith("PeerEnded: another process of this training has ended") and "\n" not in missed
     if trouble == "memory":
         assert (tmp_path / "run-1.txt").read_text().startswith("InputError: memory ran out: reduce one of train.batch (32)")
-    run, whole = Run(tmp_path / "run"), Run(tmp_path / "whole")
+    run, whole = Run(tmp_path / "run"), undisturbed
     assert len(run.events("epoch")) == 1 and (run.path / RESUME).exists()
-    assert together(context, config, run.path) == [0, 0]
+    assert together(context, disturbed, run.path) == [0, 0]
     assert numbers(run) == numbers(whole) and (run.path / WEIGHTS).read_bytes() == (whole.path / WEIGHTS).read_bytes()
 
 
