@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from elastic_core.distributed import one_draw
 from elastic_core.models import Met, Scorer
-from elastic_core.objectives.catalogue import StretchedSoftmax
+from elastic_core.objectives.catalogue import StretchedSoftmax, probabilities
 
 CHUNK_BYTES = 1 << 20  # logits that are worked on together: as many as a processor's cache holds
 APART = 16  # numbers between rows of logits that are worked on together
@@ -90,16 +90,6 @@ class _FullSoftmax(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         (scale,) = gradients
         return (*(None if x is None else x * scale for x in ctx.found), None, None)
-
-
-def probabilities(logits: Tensor) -> tuple[Tensor, Tensor]:
-    """Logits `[R, V]`, which are overwritten → their softmax and log-sum-exp `[R]`.
-
-    torch's softmax is two to four times as fast as its exponential (on a CPU) and keeps the normaliser to itself; but the largest
-    of V probabilities is at least 1/V, so its logarithm gives it without loss."""
-    top = logits.amax(1)
-    shown = torch.softmax(logits, 1, out=logits if logits.device.type == "cpu" else None)
-    return shown, top - shown.amax(1).log()
 
 
 def sampled_softmax(
