@@ -49,10 +49,10 @@ class Contestant(NamedTuple):
 
 
 CONTESTANTS = (
-    Contestant("sasrec", "all"),
-    Contestant("elastic", "window", 200),
-    Contestant("elastic", "window", 100),
-    Contestant("elastic", "last", 0, ("model.bidirectional=true", "model.conv_width=0")),
+    Contestant(PEER, "all"),
+    Contestant(DEFAULT, "window", 200),
+    Contestant(DEFAULT, "window", 100),
+    Contestant(DEFAULT, "last", 0, ("model.bidirectional=true", "model.conv_width=0")),
 )
 
 
