@@ -27,6 +27,7 @@ from elastic_core.config import DataConfig, PlantedConfig, RunConfig
 from elastic_core.data import Dataset, load
 from elastic_core.data.batches import Batch
 from elastic_core.machine import commit, device_name, keep_memory
+from elastic_core.recipes import DEFAULT, PEER
 from elastic_core.training.step import Learner
 
 WORLDS = {
