@@ -95,6 +95,7 @@ def one_rank(rank: int, count: int, port: int, plain: dict[str, Any], out: str, 
         with joined() as ranks:
             stop = (lambda: steps[0] > 3) if trouble == "asked" else None
             torch.save(state_of(config, load(config.data), Path(out), stop=stop, ranks=ranks), f"{out}-{rank}.pt")
+            Path(f"{out}-{rank}.seed").write_text(str(torch.initial_seed()))
     except InputError as error:
         said.write_text(f"{type(error).__name__}: {error}")
         os._exit(2)
@@ -170,6 +171,7 @@ def test_dropout_is_each_process_s_own_and_learns_alike(context: Any, world: Dat
     assert together(context, config, tmp_path / "two") == [0, 0]
     one, two = ([row["loss"] for row in Run(tmp_path / which).events("epoch")] for which in ("one", "two"))
     assert one != two and one == pytest.approx(two, rel=0.02)
+    assert (tmp_path / "two-0.seed").read_text() != (tmp_path / "two-1.seed").read_text()
 
 
 @pytest.fixture(scope="module")
