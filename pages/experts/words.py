@@ -15,63 +15,58 @@ from pages.kit.view import About
 
 TESTS = "tests/test_experts.py::"
 ALL = About(
-    "Which experts are busy, what do they stand for, and who is dead?",
-    f"{busy.MEANING} Genre of its people: its share in their histories over everybody’s, the one with the best lower limit "
-    "(limits hold for all genres of an expert together). Genre it reads: the same with its weights on the events (first layer), "
-    "over the same histories read evenly.",
-    "The most striking of hundreds is partly luck: below, how many labels chance alone would give. Numbers mean nothing across "
-    "runs.",
+    "Which experts are busy, and what do they stand for?",
+    f"Status: {busy.MEANING} Genre of its people: share in their histories over everybody’s, the one with the best lower limit "
+    "(over all its genres). Genre it reads: share under its weights (first layer) over the same histories read evenly.",
+    "The most striking of hundreds is partly luck: below, what chance alone would label. Numbers mean nothing across runs.",
     test=TESTS + "test_status_table_and_recovered_interests",
 )
 HISTOGRAM = About(
-    "Who retrieves this expert, and by how much?",
-    "Distance to each person’s own cut-off: above 0, the lead over the best expert left out; below, the gap to the weakest "
-    "taken. Top: the highest quarter of those who retrieve it; just retrieved: the lowest; just missed: as many on the other "
-    "side.",
-    "A high bar far left is normal: an expert is meant for few. Raw scores do not compare between people.",
+    "Who retrieves it, and by how much?",
+    "Above 0: the lead over the best expert left out; below: the gap to the weakest taken. Top and just retrieved: highest and "
+    "lowest quarter of its people; just missed: as many on the other side.",
+    "An expert is meant for few. Raw scores do not compare between people.",
     r"m_u(e) = s_u(e) - s_u^{(k+1)} \;\text{if } e \in \text{top-}k(u), \quad s_u(e) - s_u^{(k)} \;\text{otherwise}",
     TESTS + "test_margins_spread_and_bands_against_sorted_scores",
 )
 PEOPLE = About(
-    "Who are its people, and what does it read of them?",
-    "Two from each band, three at random of all who retrieve it (always the same). Percent: its weights over the history in the "
-    "first layer, mean over heads.",
-    "Top ones alone make any expert look clear-cut. Weights say what it reads, not what the reading changes.",
+    "What does it read of its people?",
+    "Two of each band, three at random (always the same). Weights of the first layer, mean over heads.",
+    "Top ones make any expert look clear-cut. Weights say what it reads, not what that changes.",
     test=TESTS + "test_examples_are_of_their_band_and_show_what_the_expert_reads",
 )
 GENRES = About(
-    "Which genres are over- or under-represented around it?",
-    "Histories: mean share in its people’s over everybody’s. Reading: mean share under its weights over the same people’s even "
-    "share. Normal intervals of the logarithm over people, widened so that all genres hold together (95%). Full mark: 1 is "
-    "outside; at least five people met the genre.",
-    "A genre is our word, not the model’s; genres overlap, rare ones have wide intervals.",
+    "Which genres stand out around it?",
+    "Histories: mean share in its people’s over everybody’s. Reading: share under its weights over the same people’s even "
+    "share. Normal intervals of the logarithm over people; all genres hold together (95%). Full mark: 1 is outside, five people "
+    "or more.",
+    "A genre is our word, not the model’s; genres overlap.",
     r"\text{lift}_g = \bar s_g(\text{its people}) / \bar s_g(\text{compared with})",
     TESTS + "test_lifts_are_ratios_of_means_and_a_shuffle_seldom_passes",
 )
 ITEMS = About(
     "Does the vector alone say what the expert does?",
     "Direct: the vector through every layer’s value and output projections, by how much its people read it, centred and scaled "
-    "as the last layer norm does, times the item table; no feed-forward, nothing it aggregates. Measured: scores with it less "
-    "without, each person’s mean off, mean over its people. Agreement: Spearman’s.",
-    "Agreement makes no effect large, and only what other experts’ vectors do not reach is its own.",
+    "as the last layer norm does, times the item table; no feed-forward, nothing aggregated. Measured: scores with it less "
+    "without, less each person’s mean. Spearman’s correlation.",
+    "Agreement makes no effect large; only what other vectors do not reach is its own.",
     r"d(e) = E\,\big(\gamma \odot \mathrm{centre}\textstyle\sum_{l,h} c_{lh}\, W^O_{lh} W^{V2}_{lh}\, v_e\big)",
     TESTS + "test_the_direct_road_is_what_the_layer_dispatches",
 )
 EFFECTS = About(
-    "Do its people’s lists get better or worse without it?",
-    "Taken out of everybody’s k who retrieve it (other gates stay); the true next item is ranked among all unmet ones. 95%: "
-    "paired bootstrap over people. Second line: another of the same people’s experts, at random. Third: five about as busy (of "
-    "the twenty next in load), up to 40 of their people each; n counts pairs. Fourth: another takes place and gate, where it is "
-    "new; fifth: experts as busy as that one do.",
-    "Spares among k: no change does not mean that it holds nothing. Few people make wide intervals; one in twenty leaves 0 out "
-    "by chance. The verdict needs interval and sign-flip test.",
+    "Do its people’s lists change for better or worse?",
+    "It leaves everybody’s k (other gates stay); the next item is ranked among all unmet ones. 95%: paired bootstrap over "
+    "people. As busy: five of the twenty next in load, up to 40 of their people each; n counts pairs. Replaced: another takes "
+    "place and gate, where it is new.",
+    "Spares among k: no change does not mean that it holds nothing. One in twenty intervals leaves 0 out by chance; the verdict "
+    "needs interval and sign-flip test.",
     r"\Delta = \tfrac1n \textstyle\sum_u \text{NDCG@10}_u(\text{after}) - \text{NDCG@10}_u(\text{before})",
     TESTS + "test_removing_an_expert_equals_a_loop_over_people_and_changes_no_weight",
 )
 SIBLINGS = About(
     "Is it busy by itself, or by its row or column?",
-    "Experts of a row or column share half of their score. Bars: people. Grey: 95% of a random router.",
-    "A shared sub-key means alike queries, not alike acts: the vectors are independent.",
+    "Experts of a line share half of their score. Grey: 95% of a random router.",
+    "A shared sub-key means alike queries; the vectors are independent.",
     test=TESTS + "test_rows_columns_and_like_vectors",
 )
 NEAREST = About(
@@ -94,18 +89,17 @@ EPOCHS = About(
     test=TESTS + "test_rows_columns_and_like_vectors",
 )
 KNOBS = About(
-    "Does an expert turned up bring what it stands for, and what does that cost?",
-    "The factor multiplies its gate (where experts predict one by one: its share, then all are made parts of 1). A lent expert "
-    "takes place and gate of the weakest. What it stands for: the genre its own items prefer most against the average expert’s, "
-    "or, without such items, its people’s genre beyond chance; weak: shuffled genres reach as much. Of ten, of chance: that "
-    "genre’s share. Other turns: the same factors on the person’s own experts at random, and another one lent. Cost: up to 400 "
-    "whom the turn touches, among all unmet items; 95% bootstrap over people.",
-    "One list moves in steps of 10%; only what is beyond the other turns is its doing. What costs nothing may do nothing.",
+    "Does an expert turned up bring what it stands for?",
+    "The factor multiplies its gate (where experts predict one by one: its share, then all are parts of 1). Stands for: the "
+    "genre its own items prefer most against the average expert’s, or else its people’s beyond chance; weak: shuffled genres "
+    "reach as much. Other turns: the same factors on the person’s own experts at random, another one lent. Cost: up to 400 whom "
+    "the turn touches, among all unmet items; 95% bootstrap over people.",
+    "One list moves in steps of 10%; only what other turns do not reach is its doing. What costs nothing may do nothing.",
     test="tests/test_knobs.py::test_a_turn_of_one_person_is_the_knob_and_its_null_the_same_turn_of_others",
 )
 HOT = About(
     "How busy are this person’s experts?",
-    f"{busy.MEANING} × everybody: the person’s weight over the mean of all people (0 where not retrieved).",
+    f"{busy.MEANING} × everybody: 0 counts where not retrieved.",
     "A rare expert has a large factor simply because few retrieve it.",
     test=TESTS + "test_hot_experts_of_a_person",
 )

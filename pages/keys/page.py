@@ -60,7 +60,7 @@ whose, lesson = controls()
 intro.markdown(
     f"Wanted: the best k = {lesson.k} of K = {lesson.side**2:,} experts in a grid. A score is its row’s plus its column’s, so "
     f"2√K = {2 * lesson.side} **half** comparisons find what {lesson.side**2:,} whole ones would.",
-    help=f"Interest expert: {notes.WORDS['interest expert']}. Sub-key: {notes.WORDS['sub-key']}.",
+    help=f"Sub-key: {notes.WORDS['sub-key']}.",
 )
 if now.model.retrieves and search.votes(now.model) and whose.startswith("Person"):
     st.caption(

@@ -3,7 +3,7 @@
 from pages.kit.plot import Palette
 
 WORDS = {"hot": "hot: above chance", "usual": "usual: within chance", "cold": "cold: below chance", "dead": "dead: nobody"}
-MEANING = "Hot: more people than a random router gives 95% of its experts; cold: fewer; usual: between; dead: nobody."
+MEANING = "Hot: above a random router’s 95% band; usual: within; cold: below; dead: nobody."
 
 
 def colour(state: str, colours: Palette) -> str:

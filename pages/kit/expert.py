@@ -41,12 +41,11 @@ def grid(now: Context, here: Situation, edits: Edits = ()) -> None:
             alt=f"Grid of {len(table)} experts, coloured by how many people retrieve them. Retrieved, best first: {retrieved}.",
         )  # fmt: skip
         how = (
-            "Strips: the query. Its orange half scores rows, its blue half columns; a square’s score is their sum. Numbered: "
-            "the highest."
+            "Strips: the query; orange scores rows, blue columns, a square sums both. Numbered: the highest."
             if found.votes is None
             else "Each event asks the memory and votes for the experts it finds. Strips: their mean query. Numbered: most votes."
         )
-        st.caption(f"{how} Background: load.", help=f"Sub-key: {notes.WORDS['sub-key']}. Load: {notes.WORDS['load']}.")
+        st.caption(f"{how} Background: load.", help=f"Load: {notes.WORDS['load']}.")
     with beside:
         _one(now, here, table, traffic, edits)
 

@@ -7,10 +7,9 @@ from pages.kit.view import About
 
 MAP = About(
     "Do experts form regions?",
-    "Each mark is an expert’s value vector, by direction, laid flat. PCA keeps the two directions of largest variance, UMAP "
-    "neighbourhoods (stored, fixed seed). Numbered: what this person retrieves.",
-    "On a UMAP distances between clumps, sizes and densities mean little; axes mean nothing. Marks that touch may be far apart "
-    "in truth: see the table and the numbers below.",
+    "Value vectors by direction. PCA: the two directions of largest variance; UMAP: neighbourhoods (stored, fixed seed).",
+    "Distances between clumps, sizes, densities on a UMAP and all axes mean little. Marks that touch may be far apart in truth: "
+    "see the table and the numbers below.",
     test="tests/test_projection.py::test_pca_is_centred_ordered_and_keeps_its_signs",
 )
 EPOCHS = About(
@@ -21,9 +20,9 @@ EPOCHS = About(
     test="tests/test_projection.py::test_epochs_are_turned_onto_each_other",
 )
 NEAR = About(
-    "Are its neighbours on the map its neighbours in truth?",
-    "Left: the nearest by angle between vectors, and their place on the map. Right: the nearest on the map.",
-    "Nearest need not be near: look at the cosine, close to 0 for random vectors.",
+    "Are map neighbours true neighbours?",
+    "Left: nearest by angle between vectors, and their place on the map. Right: nearest on the map.",
+    "Nearest need not be near: random vectors have cosines close to 0.",
     test="tests/test_projection.py::test_neighbours_beside_are_those_of_brute_force",
 )
 NEAR_COLUMNS = {
@@ -35,9 +34,9 @@ NEAR_COLUMNS = {
 }
 TRUST = About(
     "Can this picture be trusted?",
-    "Trustworthiness: 1 if all that is near on the map is near in truth, less the further away false neighbours rank. Overlap: "
-    "true nearest neighbours kept. Random vectors of equal number and width go through the same, three seeds.",
-    "High: neighbourhoods were kept, not that they mean anything. Hardly better than random vectors: it shows the method.",
+    "Trustworthiness: 1 if all near on the map is near in truth, less the further false neighbours rank. Overlap: true "
+    "neighbours kept. Random vectors of equal number and width, three seeds.",
+    "High: neighbourhoods were kept, not that they mean anything. Hardly above random vectors: it shows the method.",
     formula=r"T = 1 - \frac{2}{nk(2n-3k-1)} \sum_i \sum_{j \in U_k(i)} (r(i,j) - k)",
     test="tests/test_projection.py::test_trust_of_the_identity_is_one_and_agrees_with_scikit_learn",
 )
@@ -76,7 +75,7 @@ def trusted(panel: pd.DataFrame, method: str, agreement: float | None) -> str:
     word = "clearly better than" if gain > 0.3 else "somewhat better than" if gain > 0.1 else "hardly better than"
     said = (
         f"This {method} keeps **{best:.0%}** of an expert’s {near} nearest (random vectors: {noise:.0%}), trustworthiness "
-        f"**{mine['trust'].mean():.2f}** ({null['trust'].mean():.2f}): {word} a map of nothing."
+        f"**{mine['trust'].mean():.2f}** (random: {null['trust'].mean():.2f}): {word} a map of nothing."
     )
     if agreement is not None and method == "UMAP":
         said += f" Maps of three seeds agree on {agreement:.0%} of neighbours."

@@ -7,7 +7,7 @@ from elastic_core.services.person import inspect
 from elastic_core.services.person.recommend import Moved, moved
 from elastic_core.services.train import run_table
 from pages.frame import shell
-from pages.kit import busy, cache, expert, person, view
+from pages.kit import cache, expert, person, view
 from pages.start import edits
 
 
@@ -87,8 +87,7 @@ def by_chance() -> None:
 
 def suggested() -> None:
     """What the list is, and how often such a list is right."""
-    unmet = "" if stay else f" not {words.done}"
-    lines = [f"Of {here.answer.running:,} {words.many}{unmet}. Gold: really {words.did} next, not shown to the model."]
+    lines = [f"Of {here.answer.running:,} {'' if stay else 'unmet '}{words.many}; gold: really {words.did} next."]
     if now.user == cache.example(now.run, now.model, now.dataset, now.split):
         lines.append("Opened with whom the list suits best, of a few dozen people. “Surprise me” is fairer.")
     st.caption(" ".join(filter(None, [*lines, run_table.hit_line(now.run.last("test"), words, stay)])))
@@ -103,10 +102,9 @@ def explanation() -> None:
     view.explain(
         view.About(
             "What lies between a history and its list?",
-            f"The last {start.events_read} events are read. {asks} are retrieved, weighted by their scores, and compress the "
-            f"history. {busy.MEANING}",
-            "An expert is a vector, not a genre: what it does is measured by taking it away, for this person only. Load is how "
-            "often it is retrieved, not how good it is. One good list proves little: see the share of people it works for.",
+            f"{asks} are retrieved, weighted by their scores, and compress the history.",
+            "An expert is a vector, not a genre: taking it away measures what it does, for this person only. Load is not "
+            "quality. One good list proves little: see the share of people it works for.",
         )
     )
 

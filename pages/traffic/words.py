@@ -9,23 +9,23 @@ from pages.kit.view import About
 BAND = "tests/test_traffic.py::test_the_band_covers_a_simulated_random_router"
 RANDOM = "Random router: k different experts a person, drawn for this page’s people."
 LOAD = About(
-    "Who carries the traffic, and is that more than chance?",
-    f"Load: how many people retrieve it, or their gates, scaled to the same total. {RANDOM} Grey: 95% of its experts.",
-    "About 5 in 100 lie outside by chance alone; and hot says often used, not good.",
+    "Who carries the traffic?",
+    f"Load: people who retrieve it, or their gates, scaled to the same total. {RANDOM} Grey: 95% of its experts.",
+    "About 5 in 100 lie outside by chance alone; hot says often used, not good.",
     test=BAND,
 )
 SHARE = About(
-    "Are the same experts hot in every batch of people?",
-    "Twelve batches in the order of the data; stripes are shares of a batch’s traffic of the seven busiest over everybody. "
-    "Dashed: the seven busiest of a random router.",
-    "Picked because they are busy: compare with the dashed line, which is picked alike.",
+    "Are the same experts hot in every batch?",
+    "Twelve batches in the order of the data; shares of the seven busiest over everybody. Dashed: the seven busiest of a random "
+    "router.",
+    "Picked because busy: compare with the dashed line, picked alike.",
     test="tests/test_traffic.py::test_tables_add_up_to_people_times_k",
 )
 GRID = About(
-    "Is an expert dead by itself, or with its row or column?",
-    "Bars: sums over a row or column, with a random router’s band. The share: squared correlation of load with row load times "
+    "Is an expert dead by itself, or by its row or column?",
+    "Bars: sums over a row or column, with a random router’s band. Share: squared correlation of load with row load times "
     "column load.",
-    "Neighbouring rows are not alike. A random router’s share is above zero, too.",
+    "Neighbouring rows are not alike.",
     test="tests/test_traffic.py::test_a_collapsed_router_stands_out",
 )
 HEALTH = About(
@@ -50,11 +50,11 @@ SIZE = About(
     test="tests/test_traffic.py::test_figure_five_compares_only_runs_that_differ_in_nothing_else",
 )
 GAUGES = About(
-    "Do the experts follow what somebody watched, or how much?",
-    "Overlap: experts of one part of a history found again by another (1 = all). R²: ridge regression from somebody’s experts to "
-    "the logarithm of their length, and to their genres, on people held out (1 exactly, 0 nothing).",
-    "A router of interests may tell length a little, because active people watch rarer items: the cross is what their popularity "
-    "tells. Overlap counts only where strangers’ is low.",
+    "Do experts follow what somebody watched, or how much?",
+    "Overlap: experts of one part of a history found again by another (1 = all). R²: ridge regression from experts to "
+    "log-length and genres, on people held out (1 exactly, 0 nothing).",
+    "Active people watch rarer items, so even interests tell length a little: the cross is what popularity tells. Overlap "
+    "counts only where strangers’ is low.",
     test="tests/test_routing.py::test_the_gauges_tell_a_router_of_interests_from_one_of_activity",
 )
 EPOCHS = About(

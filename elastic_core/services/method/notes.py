@@ -242,7 +242,7 @@ GLOSSARY = (
     ("event", "one person met one item, once"),
     ("interest expert", "a learned vector of the memory that can stand for a kind of taste"),
     ("memory", "all K experts, in a grid of √K rows and √K columns"),
-    ("sub-key", "half a key, one for every row and column; an expert’s key is its row’s and its column’s"),
+    ("sub-key", "half a key, of a row or a column; an expert’s key is both"),
     ("query", "what a history becomes before it is compared with the keys"),
     ("retrieve", "find the k experts whose keys fit the query best"),
     ("gate", "an expert’s weight by its score; through it gradient reaches keys and query"),

@@ -69,7 +69,7 @@ def hit_line(test: Mapping[str, Any] | None, words: Words, stay: bool = False) -
     error = test.get("errors", {}).get(protocol, {}).get("HR@10")
     interval = f", 95% {max(rate - 1.96 * error, 0):.0%} to {rate + 1.96 * error:.0%}" if error is not None else ""
     return (
-        f"What came next is among their ten for {rate:.0%} of {test.get('users', 0):,} people (test, against all "
+        f"The ten hold it for {rate:.0%} of {test.get('users', 0):,} people (test, against all "
         f"{'' if stay else 'unmet '}{words.many}{interval})."
     )
 
