@@ -17,9 +17,9 @@ some N d + 80 d multiplications: on a processor, learn from few sampled candidat
 a history (`last`), as the paper does, which samples one candidate a time. The paper has profiles and contexts besides, of which
 histories say nothing, and the log loss of clicks.
 
-The paper's events are a bag: it does not see their order, and in a sum over a long history the old drown the new. That
-is what it lacks on MovieLens-100K, as far as was tried (checkpoints/LOG.md): counting pairs without order does no better. `recency`
-(ours) gives w_j = exp r[how many events ago], learned, and begins at r[n] = -0.1 n.
+The paper's events are a bag: it does not see their order, and in a sum over a long history the old drown the new. That is
+what it lacks on MovieLens-100K, as far as was tried (checkpoints/LOG.md): counting pairs without order does no better.
+`recency` (ours) gives w_j = exp r[how many events ago], learned, and begins at r[n] = -0.1 n.
 
 `intensity` (SMA): w_j is the intensity of event j's mark, in what DIN finds in the history up to j with j itself as the
 candidate (a mean here, or long histories would drown the clock): the reading `event` of models/sma.py. The paper does not say
