@@ -314,9 +314,7 @@ def test_hot_experts_of_a_person(world: World) -> None:
             gates = [float(retrieved.gates[u][retrieved.experts[u] == row.expert].sum()) for u in range(found.people)]
             assert row.times == pytest.approx(row.gate / np.mean(gates), rel=1e-4)
             assert row.load_rank == (retrieved.load > row.load).sum() + 1 and row.share == row.load / found.people
-            even = retrieved.experts.size / len(retrieved.load)
-            hot = found.status()[row.expert] == "hot"
-            assert row.kind == ("hot for everyone" if hot else "theirs" if row.load <= even else "shared")
+            assert row.kind == found.status()[row.expert]
     with pytest.raises(InputError):
         overview.hot_experts(retrieved, found.people)
 

@@ -291,16 +291,15 @@ def test_aggregation_keeps_every_weight(small_world: Dataset, model: Recommender
         journey_trace.aggregation(models.build(SASRecConfig(), small_world.catalog.n_items), items)
 
 
-def test_hot_is_more_than_chance_and_theirs_is_no_more_than_even(small_world: Dataset, model: Recommender) -> None:
+def test_the_status_of_a_retrieved_expert_is_that_of_the_experts_page(small_world: Dataset, model: Recommender) -> None:
     traffic = routing(model, small_world, "test")
-    limit, kinds = band(traffic)[1], set()
+    (low, high), kinds = band(traffic), set()
     for user in range(20):
         found = situation(model, small_world, user).found
         assert found is not None
         for row in journey_trace.cards(found, traffic).to_dict("records"):
             people = int((traffic.experts == row["expert"]).any(1).sum())
-            even = traffic.experts.size / len(traffic.load)
-            expected = "hot for everyone" if people > limit else "theirs" if people <= even else "shared"
+            expected = "hot" if people > high else "cold" if people < low else "usual"
             assert row["kind"] == expected and row["share"] == pytest.approx(people / len(traffic.experts))
             assert row["times"] == pytest.approx(row["gate"] / row["typical"], rel=1e-4)
             kinds.add(row["kind"])

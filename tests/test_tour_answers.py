@@ -52,10 +52,10 @@ def test_strongest_expert_and_load(asked: Asked) -> None:
     assert asked.traffic is not None
     expert = int(asked.traffic.experts[3, 0])
     load = int((asked.traffic.experts == expert).sum())
-    found, (_, high) = answers.whose(asked), band(asked.traffic)
-    assert f"Expert {expert} is retrieved by {load} of {len(asked.traffic.experts)} people" in found.reason
-    even = asked.traffic.experts.size / len(asked.traffic.load)
-    assert found.option == (0 if load > high else 2 if load <= even else 1)
+    found, (low, high) = answers.whose(asked), band(asked.traffic)
+    assert f"{load} of {len(asked.traffic.experts)} people retrieve expert {expert}" in found.reason
+    assert f"sends {low} to {high}" in found.reason
+    assert found.option == (0 if load > high else 2 if load < low else 1)
 
 
 def test_seeds_are_compared_by_name(asked: Asked, tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from elastic_core.config import DataConfig, PlantedConfig, RunConfig
 from elastic_core.data import Dataset, load
 from elastic_core.data.batches import Batch
 from elastic_core.machine import commit, device_name, keep_memory
+from elastic_core.recipes import DEFAULT, PEER
 from elastic_core.training.step import Learner
 
 WORLDS = {
@@ -49,10 +50,10 @@ class Contestant(NamedTuple):
 
 
 CONTESTANTS = (
-    Contestant("sasrec", "all"),
-    Contestant("elastic", "window", 200),
-    Contestant("elastic", "window", 100),
-    Contestant("elastic", "last", 0, ("model.bidirectional=true", "model.conv_width=0")),
+    Contestant(PEER, "all"),
+    Contestant(DEFAULT, "window", 200),
+    Contestant(DEFAULT, "window", 100),
+    Contestant(DEFAULT, "last", 0, ("model.bidirectional=true", "model.conv_width=0")),
 )
 
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from elastic_core.distributed import one_draw
 from elastic_core.models import Met, Scorer
 from elastic_core.objectives.catalogue import StretchedSoftmax, probabilities
 
@@ -103,7 +104,7 @@ def sampled_softmax(
     `sparse`: the gradient of the table is a sparse tensor of the rows read, for an optimiser that takes one; else it has the
     table's size.
     """
-    drawn = torch.multinomial(proposal, negatives, replacement=True)
+    drawn = one_draw(torch.multinomial(proposal, negatives, replacement=True))
     rarity = -(proposal[drawn] * negatives).log()
     vectors, shares = scorer.split(states)
     n_items = len(proposal) - 1

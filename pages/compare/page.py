@@ -9,6 +9,7 @@ from elastic_core.evaluation.candidates import PROTOCOLS
 from elastic_core.evaluation.metrics import NAMES
 from elastic_core.runs import Run, list_runs
 from elastic_core.services.compare import slices, standings, versus
+from elastic_core.services.method import notes
 from elastic_core.services.person import inspect
 from elastic_core.services.train.run_table import system
 from pages.compare import answers, charts
@@ -18,7 +19,7 @@ from pages.kit import cache, forest, judged, plot, view
 from pages.kit.control import bound, one_of
 
 WITH, PROTOCOL, METRIC, PERSON, ACROSS, UP = "cmp_with", "cmp_protocol", "cmp_metric", "cmp_person", "cmp_x", "cmp_y"
-JOURNEY = "journey/page.py"
+JOURNEY, TRAIN, RESULTS = "journey/page.py", "train/page.py", "results/page.py"
 SEEN = {
     "full": "all unseen items",
     "full-seen": "all items",
@@ -27,20 +28,25 @@ SEEN = {
 }
 
 
+def nobody() -> None:
+    """Where two cannot be compared: where one gets another."""
+    with st.container(horizontal=True):
+        if st.button("Train another model", icon=":material/model_training:", type="primary", key="cmp_train"):
+            shell.go(TRAIN)
+        if st.button("All that was tested", icon=":material/leaderboard:", key="cmp_results"):
+            shell.go(RESULTS)
+    view.foot("python -m elastic_core train --help")
+    st.stop()
+
+
 def controls() -> Run:
     """B, protocol and metric. B is the sidebar's second run, or chosen here."""
     names = [run.name for run in runs if run.name != now.run.name]
     with st.container(horizontal=True, vertical_alignment="bottom"):
         other = now.other.name if now.other else _box(names)
-        bound(
-            st.selectbox,
-            "Protocol",
-            PROTOCOLS,
-            key=PROTOCOL,
-            width=160,
-            help=f"Against what the {words.one} kept back is ranked. " + "; ".join(map(": ".join, SEEN.items())) + ".",
-        )
-        bound(st.selectbox, "Metric", NAMES, index=NAMES.index("NDCG@10"), key=METRIC, width=140)
+        bound(st.selectbox, "Protocol", PROTOCOLS, key=PROTOCOL, width=160, help=notes.AGAINST)
+        at = NAMES.index("NDCG@10")
+        bound(st.selectbox, "Metric", NAMES, index=at, key=METRIC, width=140, help=notes.WORDS["NDCG@10"])
     return now.other or next(run for run in runs if run.name == other)
 
 
@@ -60,7 +66,7 @@ def _box(names: list[str]) -> str:
             index=first,
             key=WITH,
             width=260,
-            help="Any tested run on the same data. “Compare with” in the sidebar goes before this box.",
+            help="“Compare with” in the sidebar goes before this box.",
         )
     )
 
@@ -81,40 +87,36 @@ def verdict() -> None:
     with st.container(horizontal=True):
         for side, run, runs_of, mean in (("A", now.run, ours, main.mean_a), ("B", other, theirs, main.mean_b)):
             seeds = f" and {len(runs_of)} training seeds" if len(runs_of) > 1 else ""
-            st.metric(f"{side}: {shell.plain(run.name)}", f"{mean:.4f}", help=f"{metric}, mean over {main.users:,} people{seeds}")
-        st.metric("A − B", f"{main.difference:+.4f}", help="Mean of the paired differences")
+            st.metric(f"{side}: {shell.plain(run.name)}", f"{mean:.4f}", help=f"Mean over {main.users:,} people{seeds}")
         st.metric(
-            "95% interval of A − B", f"{main.low:+.4f} to {main.high:+.4f}", help=f"{over.capitalize()} drawn again 10,000 times"
-        )
-        st.metric("p", f"{main.p:.4f}", help=f"Two-sided, from the same draws of {over}")
+            "A − B", f"{main.difference:+.4f}", f"95% {main.low:+.4f} to {main.high:+.4f}", delta_color="off", delta_arrow="off",
+            help=f"Paired; {over} drawn again 10,000 times",
+        )  # fmt: skip
+        st.metric("p", f"{main.p:.4f}", help="Two-sided, from the same draws")
     against = SEEN[protocol].replace("items", words.many)
-    note = "" if main.seeds_counted else f"**{said.ONE_RUN.capitalize()}**: the interval is over people only. "
+    note = "" if main.seeds_counted else f"**{said.ONE_RUN.capitalize()}**. "
     st.caption(
-        f"{metric}, test split, {main.users:,} people, the {words.one} kept back ranked against {against}. {note}"
+        f"{metric} of the {words.one} kept back, ranked against {against}. {note}"
         + shell.plain(" ".join(standings.seeds(runs, run, protocol, metric) for run in (now.run, other)))
-        + " This pair alone was asked; asked together with all others (Results), p is adjusted for their number."
+        + " p is of this pair alone; Results adjusts it for all others."
     )
 
 
 def pair() -> None:
     left, right = st.columns(2, gap="medium")
     with left:
-        st.subheader("The same question under each protocol", anchor=False)
+        st.subheader("Under each protocol", anchor=False)
         found = [judged.compared(ours, theirs, p, metric) for p in PROTOCOLS if p in a.ranks and p in b.ranks]
         table = standings.across(found)
         figure = cache.drawn(forest.forest, table, palette, metric, row="protocol")
         alt = "A minus B: " + "; ".join(f"{c.protocol} {said.numbers(c)}" for c in found)
         view.chart("cmp_across", figure, table, about.ACROSS, alt)
     with right:
-        st.subheader(f"Who has the true next {words.one} higher up?", anchor=False)
+        st.subheader(f"Who has the next {words.one} higher up?", anchor=False)
         counts = versus.duel(a, b)
         figure = cache.drawn(charts.duel, counts, palette)
         alt = f"Higher with A for {counts['a']} people, with B for {counts['b']}, the same place for {counts['same']}."
         view.chart("cmp_duel", figure, standings.counted(counts), about.DUEL, alt)
-        st.markdown(
-            f"**{counts['a']:,}** of {sum(counts.values()):,} people find it higher with {shell.plain(now.run.name)}, "
-            f"**{counts['b']:,}** with {shell.plain(other.name)}."
-        )
 
 
 def people() -> None:
@@ -145,10 +147,10 @@ def extremes() -> None:
     with right:
         table = versus.extremes(a, b, now.dataset, protocol, metric)
         shown = standings.people(table)
-        view.table(
-            "cmp_extremes", shown, about.PLACES, f"The {len(table)} people with the largest differences between A and B",
-            height=330,
-        )  # fmt: skip
+        alt = f"The {len(table)} people with the largest differences between A and B"
+        widths = {"better": 55, "person": 60, "came next": 150, "place with A": 85, "place with B": 85}
+        narrow = {name: st.column_config.Column(width=width) for name, width in widths.items()}
+        view.table("cmp_extremes", shown, None, alt, height=330, column_config=narrow)
         _journey(table)
 
 
@@ -156,7 +158,7 @@ def _journey(table) -> None:  # type: ignore[no-untyped-def]
     """The keyboard's way: choose one of them, then look at the reason."""
     options = [int(user) for user in table["user"]]
     said = {
-        int(row.user): f"Person {row.user + 1}: {row.title}, place {row.place_a:,.0f} with A, {row.place_b:,.0f} with B"
+        int(row.user): f"Person {row.user + 1}: place {row.place_a:,.0f} with A, {row.place_b:,.0f} with B"
         for row in table.itertuples()
     }
     with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -165,7 +167,7 @@ def _journey(table) -> None:  # type: ignore[no-untyped-def]
             "Choose this person", on_click=shell.meet, args=(person, False), disabled=person is None or shell.locked("user")
         )
     if st.button(
-        f"Why? Person {now.user + 1} in Journey, with both runs", icon=":material/route:", type="tertiary", key="cmp_why",
+        f"Why? Person {now.user + 1} on Journey", icon=":material/route:", type="tertiary", key="cmp_why",
         on_click=shell.beside, args=(other.name,),
     ):  # fmt: skip
         shell.go(JOURNEY)
@@ -179,7 +181,6 @@ def closer() -> None:
 
 def all_runs() -> None:
     table = standings.metrics(runs, metric)
-    st.markdown(f"{metric} on the test split ± 95%, best first. Columns are different questions: read down, not across.")
     view.table("cmp_runs", standings.wide(table), about.RUNS, f"{metric} of {len(runs)} runs under four protocols")
 
 
@@ -190,7 +191,7 @@ def tradeoffs() -> None:
         y = bound(st.selectbox, "Up", list(names), key=UP, width=200)
         missing = [run for run in runs if answers.known(run, now.dataset) is None]
         more = (
-            st.button(f"List everybody’s ten with {len(missing)} runs", help="For coverage, popularity and scoring time.")
+            st.button(f"List everybody’s ten with {len(missing)} runs", help="For coverage, popularity and scoring time")
             if missing
             else False
         )
@@ -204,7 +205,7 @@ def tradeoffs() -> None:
     table = standings.quantities(runs, protocol, known, now.dataset, standings.shipped_latencies(shell.RUNS))
     shown = table[table[x].notna() & table[y].notna()]
     if len(shown) < len(table):
-        st.caption(f"{len(table) - len(shown)} of {len(table)} runs have no number for one of the two and are left out.")
+        st.caption(f"{len(table) - len(shown)} of {len(table)} runs lack one of the two.")
     figure = cache.drawn(charts.tradeoff, table, palette, x, y, names, {now.run.name: "A", other.name: "B"})
     alt = f"{names[y]} against {names[x]} of {len(shown)} runs, bubbles by parameters."
     view.chart("cmp_trade", figure, table, about.TRADE, alt)
@@ -215,7 +216,7 @@ def lists() -> None:
     table = standings.list_properties(mine, other_lists, now.dataset)
     view.table("cmp_lists", table, about.LISTS, "Coverage and popularity of the lists of A and B, and of what people chose")
     same = versus.overlap(mine, other_lists)
-    st.caption(f"A’s and B’s lists of ten share {same.mean():.2f} {words.many} on average (0 to 10; {len(same):,} people).")
+    st.caption(f"A’s and B’s tens share {same.mean():.2f} {words.many} on average ({len(same):,} people).")
 
 
 now = shell.context()
@@ -223,12 +224,8 @@ words = inspect.words(now.dataset)
 st.title("Is A better than B, for whom?", anchor=False)
 runs = answers.comparable(list_runs(shell.RUNS), now.dataset)
 if now.other is None and not [run for run in runs if run.name != now.run.name]:
-    st.info("There is no second tested run on this data. Train another model on it first (page Train).")
-    st.stop()
-st.write(
-    f"A is the run in the sidebar, B another one on the same data. Both are asked what each person {words.did} next, and both "
-    f"rank the same {words.many} for the same people."
-)
+    st.info("There is no second tested run on this data to compare with.")
+    nobody()
 other = controls()
 protocol, metric, palette = st.session_state[PROTOCOL], st.session_state[METRIC], plot.palette(shell.is_dark())
 try:
@@ -237,7 +234,7 @@ try:
     main = judged.compared(ours, theirs, protocol, metric)
 except InputError as problem:
     st.error(f"{shell.plain(str(problem))}.")
-    st.stop()
+    nobody()
 verdict()
 pair()
 people()

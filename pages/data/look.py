@@ -10,6 +10,7 @@ from elastic_core.errors import InputError
 from elastic_core.services.data import cards as data_cards
 from elastic_core.services.data.cards import Card
 from elastic_core.services.data.shelf import Shelf
+from elastic_core.services.method import notes
 from elastic_core.services.person import inspect
 from elastic_core.services.person.inspect import Words
 from pages.data import answers, charts
@@ -19,29 +20,27 @@ from pages.kit.control import bound
 
 SPLIT = view.About(
     "Which of a person’s events may a model learn from?",
-    "A person’s events in the order of their times. The last one is the test, the one before it chooses the best epoch; every "
-    "earlier one is for learning. No model sees its own answer: what is read ends before what is asked.",
-    "A dot is an event, not a liking: a low rating counts like a high one here. Each person is judged by a single last event, so "
-    "only the mean over many people says anything.",
+    "Events in the order of their times. What a model reads ends before what it is asked.",
+    "A dot is an event, not a liking: low ratings count like high ones. One last event a person: only means over many say "
+    "anything.",
     test="tests/test_data_cards.py::test_the_split_picture_holds_out_the_last_two",
 )
 LENGTHS = view.About(
     "How much is known about each person?",
-    "People are counted by the length of their whole history, after the k-core. The bins grow like powers.",
-    "Equal widths on the page are not equal ranges: a bar on the right covers many more lengths. Most lie below the mean.",
+    "People by the length of their whole history, after the k-core.",
+    "The bins grow like powers: a bar on the right covers many more lengths. Most lie below the mean.",
     test="tests/test_data_cards.py::test_histograms_lose_nobody",
 )
 ITEMS = view.About(
     "Do a few items carry most of the events?",
-    "Items are counted by how many events they have, in all parts of the split. The bins grow like powers.",
-    "Few bars on the right can hold most of the events: popular items are few, but they are met again and again. A model that "
-    "only knows popularity already gets those right.",
+    "Items by how many events they have, in all parts of the split; the bins grow like powers.",
+    "The few items on the right can hold most of the events, and a model that only knows popularity gets those right.",
     test="tests/test_data_cards.py::test_histograms_lose_nobody",
 )
 OVERVIEW = view.About(
     "How do the datasets differ?",
-    "Each is read from this machine, repeats and rare items dropped, and counted.",
-    "Results on different datasets cannot be compared with each other: a longer list of items is a harder task.",
+    "Counted on this machine, repeats and rare items dropped.",
+    "Results on different data cannot be compared: a longer list of items is a harder task.",
     test="tests/test_data_cards.py::test_a_card_counts_what_a_loop_counts",
 )
 
@@ -55,7 +54,7 @@ def part() -> None:
         "Data",
         list(choices),
         key="dat_source",
-        help="Everything on this machine: nothing is downloaded to be shown here.",
+        help="All that is on this machine; nothing is downloaded",
     )
     place = st.empty()
     try:
@@ -75,15 +74,15 @@ def part() -> None:
 def _facts(card: Card, words: Words) -> None:
     with st.container(horizontal=True):
         for label, value, help in (
-            ("People", f"{card.people:,}", "Everybody with a history."),
-            (words.many.capitalize(), f"{card.items:,}", f"Different {words.many} that anybody {words.did}."),
-            ("Events", f"{card.events:,}", f"One person {words.did} one {words.one} once."),
-            ("Density", f"{card.density:.2%}", f"Events, of all pairs of a person and a {words.one}."),
-            ("Median length", f"{card.median:,.0f}", "Events of a history: half of the people have at most so many."),
+            ("People", f"{card.people:,}", ""),
+            (words.many.capitalize(), f"{card.items:,}", ""),
+            ("Events", f"{card.events:,}", f"One person {words.did} one {words.one} once"),
+            ("Density", f"{card.density:.2%}", f"Events, of all pairs of a person and a {words.one}"),
+            ("Median length", f"{card.median:,.0f}", "Half of the people have at most so many events"),
         ):
-            st.metric(label, value, border=True, width=148, help=help)
-    core = f"after the {card.k_core}-core: {words.many}, then people, with fewer than {card.k_core} events are left out"
-    st.caption(f"{shell.plain(card.label)}, {card.span}; {core}. Fingerprint of the split: `{card.hash}`.")
+            st.metric(label, value, border=True, width=148, help=help or None)
+    core = f"{card.k_core}-core" if card.k_core else "no k-core"
+    st.caption(f"{shell.plain(card.label)}, {card.span}, {core}, split `{card.hash}`.", help=f"k-core: {notes.WORDS['k-core']}.")
 
 
 def _terms(card: Card) -> None:
@@ -91,13 +90,13 @@ def _terms(card: Card) -> None:
     st.markdown(f"**How exact is the copy?** {shell.plain(card.exact)}")
     st.markdown(f"**Licence.** {shell.plain(card.licence)}")
     if card.official:
-        st.caption(f"Official address: `{card.official}`")
+        st.caption(f"`{card.official}`")
     for note in card.notes:
         st.caption(f"Note: {shell.plain(note)}")
 
 
 def _split(data: Dataset, source: DataConfig, chosen: int | None) -> None:
-    st.subheader("One real person, and what is kept from the model", anchor=False)
+    st.subheader("One person, and what is kept from the model", anchor=False)
     user = chosen
     if user is None:
         people, key = data.histories.n_users, f"dat_person_{data.hash}"
@@ -112,8 +111,8 @@ def _split(data: Dataset, source: DataConfig, chosen: int | None) -> None:
     length = int(data.histories.lengths[user])
     cut = f" Only the latest {len(table)} are drawn." if len(table) < length else ""
     st.write(
-        f"{name[:1].upper()}{name[1:]} has {length:,} events. A model learns from all but the last two; it is judged by whether "
-        f"it would have put **{shell.plain(last)}** on top.{cut}"
+        f"{name[:1].upper()}{name[1:]} has {length:,} events. A model learns from all but the last two, and is judged by where "
+        f"it puts **{shell.plain(last)}**.{cut}"
     )
     alt = f"The {len(table)} latest events of person {user + 1}: two held out, the last is {last}"
     view.chart("dat_split", cache.drawn(charts.split, table, plot.palette(shell.is_dark())), table, SPLIT, alt)
@@ -128,7 +127,7 @@ def _shapes(data: Dataset, card: Card, words: Words) -> None:
     left, right = st.columns(2)
     with left:
         st.subheader("How long histories are", anchor=False)
-        st.caption(f"{card.shortest:,} to {card.longest:,} events; half of the people have at most {card.median:,.0f}.")
+        st.caption(f"{card.shortest:,} to {card.longest:,} events.")
         frame = data_cards.length_histogram(data)
         alt = f"People by length of history: {card.shortest} to {card.longest} events, median {card.median:.0f}"
         figure = cache.drawn(charts.histogram, frame, "people", "events in the history", colours)
@@ -147,7 +146,7 @@ def _all(choices: dict[str, DataConfig]) -> None:
     """Every dataset side by side; reading the large ones takes a while, so only when asked for."""
     st.subheader("All data on this machine", anchor=False)
     st.write(", ".join(shell.plain(name) for name in choices) + ".")
-    if st.button("Count them all", key="dat_count", help="Reads every dataset once; a few seconds for the large ones."):
+    if st.button("Count them all", key="dat_count", help="A few seconds for the large ones"):
         st.session_state["dat_counted"] = True
     if st.session_state.get("dat_counted"):
         cards, bar = [], st.progress(0.0, "Reading …")

@@ -22,22 +22,20 @@ NONE, ROW_ORDER, SAID = "– none –", "– order of rows –", "dat_said"
 ROLES = {"user": "Person (user)", "item": "Item", "time": "Time", "title": "Title (optional)", "genres": "Genres (optional)"}
 PREVIEWED = view.About(
     "Has the file been understood?",
-    "The first rows as they stand in the file, under the names of its first line.",
-    "An apostrophe in front of =, +, - or @ is ours: it keeps a spreadsheet from running the cell.",
+    "The first rows, under the names of the first line.",
+    "An apostrophe before =, +, - or @ is ours: it keeps a spreadsheet from running the cell.",
     test="tests/hostile/test_hostile_uploads.py::test_accepted_with_the_oddity_reported",
 )
 FAULTS = view.About(
     "Which rows cannot be used, and why?",
-    "Every row is looked at: a person, an item and, unless the rows are in order, a time are needed. Rows with something wrong "
-    "are left out, the others stay.",
-    "Only the first are listed; the count below is of all of them.",
+    "Every row needs a person, an item and, unless the rows are in order, a time.",
+    "Only the first are listed; the count is of all.",
     test="tests/test_uploads.py::test_faults_are_those_of_a_loop_over_lines",
 )
 STEPS = view.About(
     "What is left of the file, and why?",
-    "Each line is a rule; events, people and items are those left after it. The k-core drops items and people that are too rare "
-    "to learn from or to be judged by, until nothing changes.",
-    "What the k-core drops is not wrong, only rare. Results hold for the people and items that are left.",
+    "Each line is a rule, and what it leaves.",
+    "What the k-core drops is not wrong, only rare. Results hold for who and what is left.",
     test="tests/test_uploads.py::test_steps_say_what_every_rule_leaves",
 )
 
@@ -47,14 +45,11 @@ def shelf() -> Shelf:
 
 
 def part() -> None:
-    st.write(
-        "Who met what, and when (or in which order): one event a line. Nothing leaves this machine, and nothing is kept until "
-        "you say so at the end."
-    )
+    st.write("One event a line: who, what, when. Nothing leaves this machine; nothing is kept until you say so.")
     with st.container(horizontal=True, vertical_alignment="center"):
         st.download_button(
             "Template (CSV)", uploads.TEMPLATE, "template.csv", "text/csv", key="dat_template", on_click="ignore",
-            icon=":material/download:", help="Six lines that show the layout: put your own rows in their place.",
+            icon=":material/download:", help="Put your own rows in place of its six",
         )  # fmt: skip
         st.caption(f"{ACCEPTED}; at most {megabytes(MOST_BYTES)}, {MOST_ROWS:,} rows, {MOST_COLUMNS} columns.")
     if not shell.off("upload"):
@@ -83,7 +78,7 @@ def _upload(name: str, data: bytes) -> None:
         _report(found)
         k_core = number(
             "Fewest events of an item and a person (k-core)", 0, 50, 5, key="dat_core", width=320,
-            help="5 is what the papers use. People need at least 3 in any case.",
+            help="Rarer ones are dropped; papers use 5, and people need 3",
         )  # fmt: skip
         _keep(answers.folded(digest, mapping, found, int(k_core), dates), digest)
     except InputError as error:
@@ -153,7 +148,7 @@ def _keep(outcome: Outcome, digest: str) -> None:
     label = st.text_input("Name", outcome.checked.shown.split(".")[0], max_chars=40, key=f"dat_name_{digest[:8]}", width=320)
     st.button(
         "Keep these data", type="primary", icon=":material/save:", key="dat_keep", on_click=_store, args=(outcome, label),
-        help="Stored in the project's folder, ignored by git. Titles stay here: no shipped run ever holds them.",
+        help="In the project’s folder, ignored by git; no shipped run holds titles",
     )  # fmt: skip
 
 
@@ -185,7 +180,7 @@ def kept() -> None:
     mine = shelf().all()
     st.subheader("Kept on this machine", anchor=False)
     if not mine:
-        st.caption("Nothing yet. Files and planted worlds that you keep appear here and on the Train page.")
+        st.caption("Nothing yet.")
     faults = shelf().unreadable()
     if mine or faults:
         shell.off("deletion")

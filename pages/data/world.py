@@ -8,66 +8,61 @@ import streamlit as st
 from elastic_core.config import PlantedConfig
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
+from elastic_core.memory.recovery import PEOPLE
 from elastic_core.runs import Run, list_runs
 from elastic_core.services.data import cards
-from pages.data import answers, charts, silence, upload
+from elastic_core.services.learned import meaning
+from pages.data import answers, charts, upload
 from pages.frame import shell
-from pages.kit import cache, plot, view
+from pages.kit import asked, cache, plot, view
 from pages.kit.control import bound, number
 
 START = PlantedConfig(users=1_000, items=400, interests=12, mean_length=60)
 WHOLE = (
     ("users", "People", 50, 5_000, 50, ""),
-    ("items", "Items", 40, 2_000, 20, "At least four for each interest."),
-    ("interests", "Interests", 2, 32, 1, "Groups of items with an order of their own."),
-    ("interests_per_user", "Interests a person", 1, 8, 1, "Overlap: the more each person has, the more two people share."),
-    ("mean_length", "Mean length", 8, 200, 4, "Events of a history, on average; a few are much longer."),
-    ("seed", "Seed", 0, 10_000, 1, "Another seed, another world of the same kind."),
+    ("items", "Items", 40, 2_000, 20, "At least four for each interest"),
+    ("interests", "Interests", 2, 32, 1, "Groups of items with an order of their own"),
+    ("interests_per_user", "Interests a person", 1, 8, 1, "The more, the more two people share"),
+    ("mean_length", "Mean length", 8, 200, 4, "Of a history; a few are much longer"),
+    ("seed", "Seed", 0, 10_000, 1, "Another one, another world of the same kind"),
 )
 SHARES = (
-    ("popularity", "Skew of popularity", 2.0, "0: every item as likely as another; 1: Zipf’s law."),
-    ("noise", "Noise", 1.0, "Share of events that follow no interest at all."),
-    ("determinism", "Order", 1.0, "How often the next event of an interest is one of three known successors."),
-    ("drift", "Drift", 1.0, "Chance, at each event, that a person’s tastes change."),
+    ("popularity", "Skew of popularity", 2.0, "0: all items alike; 1: Zipf’s law"),
+    ("noise", "Noise", 1.0, "Share of events that follow no interest"),
+    ("determinism", "Order", 1.0, "How often an interest goes on with one of three known successors"),
+    ("drift", "Drift", 1.0, "Chance, at each event, that tastes change"),
 )
 BLOCKS = view.About(
     "What is the truth that a model should find?",
-    "Every event was drawn by a rule: moved by one of the person’s interests, or by noise. Each square counts the events that an "
-    "interest (row) moved to a group of items (column), on a logarithmic scale. Items stand next to others of their interest.",
-    "A model never sees this picture, only who met what. Off the diagonal, an item that would have come twice in a row "
-    "made way for its successor.",
+    "Every event is moved by an interest of the person, or by noise. A square counts, logarithmically, the events that an "
+    "interest (row) moved to a group of items (column).",
+    "No model sees this, only who met what. Off the diagonal an item that would have come twice in a row made way.",
     test="tests/test_data_cards.py::test_interest_blocks_hold_every_event_once",
 )
 PATH = view.About(
     "How does one person move between interests?",
-    "Each mark is an event of this person, in the row of the interest that truly moved it; crosses are noise. With drift, "
-    "weights change and interests are swapped on the way.",
-    "Runs of one interest need no reason: a heavy interest comes up again by chance.",
+    "Each mark is an event in the row of the interest that moved it; crosses are noise. With drift interests are swapped.",
+    "Runs of one interest need no reason: a heavy one comes up again by chance.",
     test="tests/test_data_cards.py::test_a_persons_path_is_the_truth_of_their_events",
 )
 SCORE = view.About(
     "Do the experts of a trained model stand for the planted interests?",
-    f"Adjusted mutual information (AMI) for at most {answers.PEOPLE:,} people: 0 is chance, 1 the same grouping. People: a "
-    "person’s strongest expert against their heaviest interest. Events: the expert that takes an event most against the event’s "
-    "interest. The rows below the first are the same model with its claim broken.",
-    "What the keys do is read against keys drawn anew, what the values do against noise and swapped values; shuffled truth would "
-    "flatter both. Interests drift, so nobody can tell the heaviest exactly: the last row is the most there is.",
+    f"Adjusted mutual information (AMI), at most {PEOPLE:,} people: 0 is chance, 1 the same grouping. People: strongest "
+    "expert against heaviest interest. Events: the expert that takes an event most against its interest.",
+    "Read keys against keys drawn anew, values against noise and swapped ones; shuffled truth would flatter both. Interests "
+    "drift: the last row is the most there is.",
     test="tests/test_routing.py::test_recovery_stands_beside_models_with_broken_keys_and_values",
 )
 GAPS = view.About(
     "How far back does a model remember where a person was?",
-    "NDCG@10 on the test events, seen items kept, as a share of the oracle’s, by how many events ago the interest of what came "
-    "next last showed. The oracle knows every interest and its rules.",
-    "At gap 1 the last event alone is enough. A high first point and a steep fall is a model of local order, not of interests.",
+    "NDCG@10, seen items kept, as a share of the oracle’s, who knows every interest and its rules.",
+    "At gap 1 the last event is enough. A high first point and a steep fall is local order, not interests.",
     test="tests/test_routing.py::test_what_is_remembered_is_a_share_of_the_oracle_by_gap",
 )
 
 
 def part() -> None:
-    st.write(
-        "In a planted world you know why everybody met everything: people follow a few interests each. Set the rules, look at "
-        "the truth, train on it, and see whether the experts of the memory find the interests."
-    )
+    st.write("Here the truth is known: people follow a few interests each. Keep a world, train on it, and score the experts.")
     config = _controls()
     try:
         data = answers.world(config)
@@ -79,14 +74,13 @@ def part() -> None:
             if not shell.off("upload"):
                 st.button(
                     "Keep this world", type="primary", icon=":material/save:", key="dat_plant", on_click=_keep, args=(config,),
-                    help="The Train page offers it as data.",
+                    help="The Train page offers it as data",
                 )  # fmt: skip
             text = json.dumps(asdict(config), indent=1)
             st.download_button("Rules (JSON)", text, "planted.json", "application/json", key="dat_rules", on_click="ignore")
     upload.say()
     upload.kept()
     _scores()
-    silence.show()
 
 
 def _controls() -> PlantedConfig:
@@ -114,9 +108,9 @@ def _truth(data: Dataset) -> None:
     found, colours = cards.measured_truth(data), plot.palette(shell.is_dark())
     st.caption(
         f"Drawn: {data.histories.n_users:,} people, {data.catalog.n_items:,} items, {int(data.histories.lengths.sum()):,} events "
-        f"(mean length {found['mean length']:.0f}); {found['noise']:.0%} noise; a person shows {found['interests a person']:.1f} "
-        f"interests over time; two people share {found['shared by two people']:.1f} at their last event; the most popular tenth "
-        f"of the items has {found['top tenth']:.0%} of the events."
+        f"(mean length {found['mean length']:.0f}), {found['noise']:.0%} noise, {found['interests a person']:.1f} interests a "
+        f"person over time; at last two people share {found['shared by two people']:.1f}; the most popular tenth has "
+        f"{found['top tenth']:.0%} of the events."
     )
     left, right = st.columns(2)
     with left:
@@ -148,20 +142,16 @@ def _scores() -> None:
     if not runs:
         st.caption("No run on a planted world with a memory yet. Keep a world, train ELASTIC on it, and come back.")
         return
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        run = runs[st.selectbox("Run on a planted world", list(runs), key="dat_scored", width=320)]
-        asked = st.button("Score its experts", key="dat_score", icon=":material/target:", help="Takes about ten seconds.")
-    if asked:
-        st.session_state["dat_asked"] = run.name
-    if st.session_state.get("dat_asked") != run.name:
+    run = runs[st.selectbox("Run on a planted world", list(runs), key="dat_scored", width=320)]
+    row = asked.row(run, "dat_score")
+    if row is None:
         return
     try:
-        data = cache.dataset(run.config.data, lambda sentence: None)
-        table = answers.recovered(run, cache.opened(run, data), data)
-        curves = answers.remembered(list_runs(shell.RUNS), data)
+        curves = answers.remembered(list_runs(shell.RUNS), cache.dataset(run.config.data, lambda sentence: None))
     except InputError as error:
         st.error(f"{shell.plain(str(error))}.")
         return
+    table = meaning.recovered(row)
     own, nulls = table.iloc[0], table.set_index("model").iloc[1:-1]
     st.write(
         f"The expert that takes an event tells the event’s interest with AMI **{own['events']:.3f}**; with keys or values broken "

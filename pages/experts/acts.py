@@ -16,19 +16,19 @@ RANKS = {
     "change": "What was done", "n": Number("n", help="People"),
     "rank_before": Number("Rank before", format="%.0f", help="Median"),
     "rank_after": Number("Rank after", format="%.0f", help="Median"),
-    "d_rank_median": Number("Δ rank, median", format="%+.1f", help="Positive: what came next fell in the list"),
+    "d_rank_median": Number("Δ rank, median", format="%+.1f", help="Positive: what came next fell"),
     "d_rank_mean": Number("Δ rank, mean", format="%+.2f"),
     "ndcg_before": Number("NDCG@10 before", format="%.4f"), "ndcg_after": Number("NDCG@10 after", format="%.4f"),
     "d_ndcg": Number("ΔNDCG@10", format="%+.4f"), "low": Number("from", format="%+.4f"), "high": Number("to", format="%+.4f"),
     "p": Number("p", format="%.3f", help="Two-sided sign-flip test"),
-    "replaced": Number("Of 10 replaced", format="%.2f", help="Mean number of suggestions that are others"),
+    "replaced": Number("Of 10 replaced", format="%.2f", help="Mean number of other suggestions"),
 }  # fmt: skip
 
 
 def remove(of: Subject, expert: int) -> None:
     traffic = of.survey.traffic
     if not traffic.load[expert] or traffic.experts.shape[1] < 2:
-        st.write("Nobody retrieves this expert (or it is their only one), so there is nothing to remove or replace.")
+        st.write("Nobody retrieves it (or it is their only one): nothing to remove or replace.")
         return
     some = ablation.random_used(traffic, expert)
     chart, ask = st.columns([5, 3], gap="medium")
@@ -42,7 +42,7 @@ def remove(of: Subject, expert: int) -> None:
         )  # fmt: skip
         replacement = some if other is None else int(other)
         if replacement == expert:
-            st.info(f"Expert {expert} in its own place changes nothing. Choose another number.")
+            st.info(f"Expert {expert} in its own place changes nothing.")
     table = answers.effects(of, expert, replacement)
     figure = charts.effects(table.assign(name=table["change"].map(words.short)), plot.palette(shell.is_dark()))
     row = table.iloc[0]
@@ -59,8 +59,8 @@ def _sentence(table: pd.DataFrame) -> str:
     busy = next((row for row in rest if row["change"].startswith("without")), None)
     verdict, numbers = words.effect_line(first)
     return (
-        f"**{verdict.capitalize()}.** {numbers}; taking another of their experts replaces {control['replaced']:.1f}. What they "
-        f"really chose next moves by {first['d_rank_mean']:+.2f} ranks in the mean and {first['d_rank_median']:+g} in the median."
+        f"**{verdict.capitalize()}.** {numbers} (another of theirs removed: {control['replaced']:.1f}). What came next moves by "
+        f"{first['d_rank_mean']:+.2f} ranks (mean; median {first['d_rank_median']:+g})."
         f"{words.as_busy(busy)}"
     )
 
@@ -78,18 +78,18 @@ def neighbours(of: Subject, expert: int) -> None:
     columns = st.columns(2, gap="medium")
     for place, line, number in zip(columns, ("row", "column"), (row, column), strict=True):
         with place:
-            st.markdown(f"##### Its {line} {number}: retrieved {lines[line]:,.0f} times ({lines['even']:,.0f} if even)")
+            st.markdown(f"##### {line.capitalize()} {number}: retrieved {lines[line]:,.0f} times (even: {lines['even']:,.0f})")
             part, key = frame[frame["line"] == line], f"exp_line_{line}"
             figure = charts.siblings(part, palette, expert, found.band, line)
             busiest = part.loc[part["load"].idxmax()]
             most = f"{busiest['expert']} with {busiest['load']} people"
             alt = f"Load of the {len(part)} experts in {line} {number}; the busiest is {most}."
-            view.chart(key, figure, part, words.SIBLINGS, alt, on_select=lambda key=key: _clicked(key))
+            view.chart(key, figure, part, words.SIBLINGS if line == "row" else None, alt, on_select=lambda key=key: _clicked(key))
     left, right = st.columns(2, gap="medium")
     with left:
         usual, high = relations.usual_cosine(of.model, expert)
         st.markdown("##### Most similar vectors")
-        st.caption(f"Its cosine with any other expert is {usual:.2f} on average and above {high:.2f} for 2.5%.")
+        st.caption(f"Cosine with any other: {usual:.2f} on average, above {high:.2f} for 2.5%.")
         near = relations.nearest(found, of.model, expert)
         _table(
             "exp_near",
@@ -100,10 +100,10 @@ def neighbours(of: Subject, expert: int) -> None:
         )
     with right:
         st.markdown("##### Most often retrieved together")
-        st.caption(f"Among the {found.traffic.load[expert]} people who retrieve it. Lift 1 = as often as chance.")
+        st.caption(f"By its {found.traffic.load[expert]} people. Lift 1: as chance.")
         together = relations.retrieved_together(found.traffic, expert)
         if together.empty:
-            st.write("Nobody retrieves it, so nobody retrieves it together with another.")
+            st.write("Nobody retrieves it.")
             return
         formats: dict[str, object] = {"together": "Together", "expected": Number("By chance", format="%.1f")}
         formats |= {name: Number(title, format="%.1f") for name, title in (("lift", "Lift"), ("low", "from"), ("high", "to"))}
@@ -138,8 +138,7 @@ def training(of: Subject, expert: int) -> None:
         st.write(f"The snapshots of this run cannot be read: {shell.plain(str(error))}.")
         return
     if frame.empty:
-        st.write("This run kept no snapshots of its memory while it trained, so the way here cannot be shown.")
-        st.caption("A run trained with `train.snapshots=true` keeps every epoch’s loads; then this part draws them.")
+        st.write("This run kept no snapshots of its memory (`train.snapshots=true` does).")
         return
     figure = charts.epochs(frame, plot.palette(shell.is_dark()), expert, of.survey.band)
     first, last = frame.iloc[0], frame.iloc[-1]

@@ -3,6 +3,7 @@
 import streamlit as st
 
 from elastic_core.services.experts import ablation, overview, people, relations
+from elastic_core.services.method import notes
 from pages.experts import answers, words
 from pages.experts.answers import Subject
 from pages.frame import shell
@@ -15,9 +16,9 @@ def walk(of: Subject, expert: int, user: int, why: str) -> None:
     size, held = of.survey.size, shell.locked("expert")
     strongest = int(of.survey.traffic.experts[user, 0])
     ways = (
-        ("Previous", ":material/chevron_left:", (expert - 1) % size, "The expert before this one."),
-        ("Next", ":material/chevron_right:", (expert + 1) % size, "The expert after this one."),
-        ("Person’s strongest", ":material/person:", strongest, f"Expert {strongest}: person {user + 1} retrieves it first."),
+        ("Previous", ":material/chevron_left:", (expert - 1) % size, None),
+        ("Next", ":material/chevron_right:", (expert + 1) % size, None),
+        ("Person’s strongest", ":material/person:", strongest, f"Expert {strongest}."),
     )
     with st.container(horizontal=True, vertical_alignment="center"):
         for name, icon, number, help in ways:
@@ -27,10 +28,13 @@ def walk(of: Subject, expert: int, user: int, why: str) -> None:
             )  # fmt: skip
         st.button(
             "Lucky", icon=":material/casino:", key="exp_go_lucky", on_click=_lucky, args=(of, expert), disabled=held,
-            help="Some expert that somebody retrieves.",
+            help="Any that somebody retrieves.",
         )  # fmt: skip
         (row, column), side = of.survey.place(expert), of.survey.side
-        st.caption(f"One of {size:,} experts in this run’s memory: row {row}, column {column} of {side} × {side}.{why}")
+        st.caption(
+            f"Of {size:,} experts: row {row}, column {column} of {side} × {side}.{why}",
+            help=f"Interest expert: {notes.WORDS['interest expert']}.",
+        )
 
 
 def _lucky(of: Subject, expert: int) -> None:
@@ -48,8 +52,8 @@ def cards(of: Subject, expert: int, user: int) -> None:
         colour = {"hot": "orange", "dead": "red", "cold": "blue"}.get(str(status), "gray")
         st.markdown(f"**Who retrieves it?** :{colour}-badge[{status}]\n\n#### {load} of {found.people:,} people")
         st.caption(
-            f"Expert {expert} is {busy.WORDS[str(status)]}: a router that picks at random gives an expert {low} to "
-            f"{high} people in 95% of cases. {standing(of, expert, user)}"
+            f"A random router: {low} to {high} (95%). {standing(of, expert, user)}",
+            help=busy.MEANING,
         )
     with meaning:
         label = overview.label(found, expert)
@@ -64,15 +68,15 @@ def cards(of: Subject, expert: int, user: int) -> None:
 def _matter(of: Subject, expert: int, load: int) -> None:
     if not load:
         st.markdown("**Does it matter?**\n\n#### to nobody")
-        st.caption("Nobody retrieves it, so nothing changes without it.")
+        st.caption("Nobody retrieves it.")
     elif of.survey.traffic.experts.shape[1] < 2:
         st.markdown("**Does it matter?**\n\n#### it is the only one")
-        st.caption("Each person retrieves one expert; without it nothing is left to read the history through.")
+        st.caption("Each person retrieves one expert; without it nothing reads the history.")
     else:
         verdict, numbers = words.effect_line(answers.removal(of, expert))
         null = words.as_busy(answers.removal_alike(of, expert))
         st.markdown(f"**Does it matter?** :gray-badge[by removal]\n\n#### {verdict}")
-        st.caption(f"{numbers}.{null}")
+        st.caption(f"{numbers}.{null}", help=f"NDCG@10: {notes.WORDS['NDCG@10']}.")
 
 
 def standing(of: Subject, expert: int, user: int) -> str:
@@ -88,7 +92,7 @@ def _planted(of: Subject, expert: int) -> str:
         return ""
     row = answers.table(of).iloc[expert]
     if not row["events"]:
-        return "It reads no event most, so it recovers no planted interest."
+        return "It reads no event most: no planted interest."
     return (
         f"Planted truth: of {row['events']:,} events it reads most, {row['purity']:.0%} belong to "
         f"**{shell.plain(row['interest'])}** (by chance {row['purity_chance']:.0%})."
@@ -100,10 +104,9 @@ def dead(of: Subject, expert: int) -> bool:
     found = of.survey
     (row, column), lines = found.place(expert), relations.lines(found, expert)
     st.warning(
-        f"**Expert {expert} is dead: nobody in this data retrieves it.** Its row {row} is retrieved {lines['row']:.0f} times and "
-        f"its column {column} {lines['column']:.0f} times; {lines['even']:.0f} would be an even share. A key needs both of its "
-        "halves: where one sub-key is weak, or both win only for different people, nobody comes. Its vector is still in the "
-        "memory; what is left of it is a random start or an earlier life in training.",
+        f"**Expert {expert} is dead: nobody in this data retrieves it.** Row {row} is retrieved {lines['row']:.0f} times, column "
+        f"{column} {lines['column']:.0f} (even: {lines['even']:.0f}): one sub-key is weak, or both win only for different "
+        "people. Its vector is a random start, or what an earlier life in training left.",
         icon=":material/hide_source:",
     )
     return bound(st.toggle, "Show anyway", key="exp_anyway")

@@ -44,22 +44,20 @@ def items(of: Subject, expert: int) -> None:
     words, found = inspect.words(of.data), answers.pushes(of, expert)
     direct, measured = st.columns(2, gap="medium")
     with direct:
-        st.markdown("##### By its vector alone (direct)")
+        st.markdown("##### By its vector alone")
         if found.direct is None:
-            st.write(
-                "This run has no dispatcher: experts are extra keys of a self-attention, and no straight road leads to the items."
-            )
+            st.write("No dispatcher: experts are extra keys of a self-attention, and no straight road leads to the items.")
         else:
-            st.caption("Relative order only. What its vector adds if nothing else reacted.")
+            st.caption("What its vector adds if nothing else reacted; relative order only.")
             _two(*expert_items.pushed(found, of.data, "direct"), words.many)
     with measured:
-        st.markdown(f"##### Measured by removal, over {found.people} people")
+        st.markdown(f"##### By removal, {found.people} people")
         if found.measured is None:
-            st.write("Nobody retrieves it (or it is their only expert), so there is nothing to take away.")
+            st.write("Nobody retrieves it (or it is their only one): nothing to take away.")
         else:
             st.caption(
-                f"Chance of being next, with it over without it. {words.many.capitalize()} among the {expert_items.NEAR} "
-                f"likeliest of at least {expert_items.FEWEST} of them; brackets: 95%."
+                f"Chance with it over without it; among the {expert_items.NEAR} likeliest of {expert_items.FEWEST} people or "
+                "more; brackets: 95%."
             )
             _two(*expert_items.pushed(found, of.data, "measured"), words.many)
     _agree(of, expert, found)
@@ -88,9 +86,9 @@ def _agree(of: Subject, expert: int, found: Pushes) -> None:
     count = of.data.catalog.n_items
     beyond = "more than" if found.agreement > found.control_high else "no more than"
     st.markdown(
-        f"**Do the two agree?** Rank correlation {found.agreement:+.2f} over {count:,} {inspect.words(of.data).many}. "
-        f"Other experts’ vectors reach {found.control:+.2f} on average against the same measurement, {found.control_high:+.2f} "
-        f"at their best 2.5%: this vector explains the effect {beyond} theirs do."
+        f"**Do the two agree?** Rank correlation {found.agreement:+.2f} over {count:,} {inspect.words(of.data).many}; other "
+        f"experts’ vectors: {found.control:+.2f} on average, {found.control_high:+.2f} at their best 2.5%, so this one explains "
+        f"the effect {beyond} theirs."
     )
     frame = expert_items.both(found, of.data)
     figure = charts.agreement(frame, plot.palette(shell.is_dark()))

@@ -16,8 +16,7 @@ from pages.kit.control import one_of
 
 ALONG = {"margin": "Distance to the cut-off", "score": "Raw score"}
 GROUPS = {
-    "top": "Top: the clearest cases", "middle": "Middle", "just in": "Just retrieved",
-    "just out": "Just missed: they do not retrieve it", "random": "At random among all who retrieve it",
+    "top": "Top", "middle": "Middle", "just in": "Just retrieved", "just out": "Just missed", "random": "At random of all",
 }  # fmt: skip
 
 
@@ -33,8 +32,8 @@ def show(of: Subject, expert: int, user: int) -> None:
     view.chart("exp_histogram", figure, bars, expert_words.HISTOGRAM, alt)
     found = people.moments(of.survey, expert, along)
     st.caption(
-        f"Retrieved by {found['density']:.1%} of {of.survey.people:,} people. Over all: mean {found['mean']:+.2f}, standard "
-        f"deviation {found['spread']:.2f}, skewness {found['skew']:+.2f} (positive: a long tail towards those who retrieve it)."
+        f"Retrieved by {found['density']:.1%} of {of.survey.people:,} people. Mean {found['mean']:+.2f}, standard deviation "
+        f"{found['spread']:.2f}, skewness {found['skew']:+.2f}."
     )
     _examples(of, expert)
     _own(of, user)
@@ -44,10 +43,9 @@ def _examples(of: Subject, expert: int) -> None:
     words, found = inspect.words(of.data), answers.examples(of, expert)
     st.subheader(f"Its people, and the {words.many} it reads", anchor=False)
     st.caption(
-        f"Percent: how much of the expert’s reading of that history falls on the {words.one}; ×: against reading all evenly, "
-        "because few events make large percentages."
+        f"Percent of its reading; ×: against reading evenly, because few {words.many} make large percentages; ±: to the cut-off."
         if found.traced
-        else f"This run has no dispatcher, so what an expert reads is not known; shown are the last {words.many}."
+        else f"This run has no dispatcher, so what an expert reads is not known: the last {words.many}."
     )
     for group, name in GROUPS.items():
         rows = found.people[found.people["group"] == group]
@@ -62,32 +60,31 @@ def _person(of: Subject, row: dict[str, Any], words: Words, group: str) -> None:
     left, right = st.columns([1, 4], vertical_alignment="center")
     number = row["user"] + 1
     left.button(
-        f"Meet person {number}", key=f"exp_meet_{group}_{number}", on_click=shell.meet, args=(int(row["user"]),), width="stretch",
-        disabled=shell.locked("user"), help=f"Makes person {number} the chosen one; the expert stays.",
+        f"Person {number}", key=f"exp_meet_{group}_{number}", on_click=shell.meet, args=(int(row["user"]),), width="stretch",
+        disabled=shell.locked("user"), help="The expert stays.",
     )  # fmt: skip
     titles = [shell.plain(inspect.split_year(of.data.catalog.title(item))[0]) for item in row["items"]]
     if row["shares"]:
         parts = zip(titles, row["shares"], row["times"], strict=True)
-        read = "reads " + ", ".join(f"{title} **{share:.0%}** (× {times:.1f})" for title, share, times in parts)
-        more = f"rank {row['rank']}, {row['margin']:.3f} above the cut-off; {row['events']} {words.many}, "
-        more += f"evenly {row['even']:.1%} each"
+        read = ", ".join(f"{title} **{share:.0%}** (× {times:.1f})" for title, share, times in parts)
+        more = f"rank {row['rank']}, {row['margin']:+.3f}; {row['events']} {words.many}, even {row['even']:.1%}"
     else:
         read = f"last {words.many}: " + ", ".join(titles)
-        more = f"{-row['margin']:.3f} below the cut-off; {row['events']} {words.many}"
+        more = f"{row['margin']:+.3f}; {row['events']} {words.many}"
     right.markdown(f"{read}  \n:small[:gray[{more}]]")
 
 
 def _own(of: Subject, user: int) -> None:
-    """The chosen person's experts: everybody's or theirs?"""
-    st.subheader(f"The experts of person {user + 1}: hot for everyone, shared, or theirs?", anchor=False)
+    """How busy the chosen person's experts are."""
+    st.subheader(f"Person {user + 1}’s experts: hot, usual or cold?", anchor=False)
     frame = overview.hot_experts(of.survey.traffic, user)
     number = st.column_config.NumberColumn
     view.table(
-        "exp_own", frame, expert_words.HOT, f"The experts of person {user + 1} with weight, load and whose they are",
+        "exp_own", frame, expert_words.HOT, f"The experts of person {user + 1} with weight, load and status",
         column_config={
             "expert": "Expert", "rank": "Rank", "gate": number("Weight", format="%.2f", help="Its gate"), "load": "People",
             "share": number("Of everybody", format="percent"),
-            "load_rank": number("Busiest number", help="1 = the busiest expert"),
-            "times": number("× everybody", format="%.1f", help="This weight over everybody’s mean weight"), "kind": "Whose",
+            "load_rank": number("Load rank", help="1 = the busiest expert"),
+            "times": number("× everybody", format="%.1f", help="This weight over everybody’s mean"), "kind": "Status",
         },
     )  # fmt: skip

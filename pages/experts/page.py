@@ -46,10 +46,10 @@ of = answers.subject(now.run, now.model, now.dataset, now.split)
 number = int(of.survey.traffic.experts[now.user, 0]) if now.expert is None else now.expert
 turned = st.session_state.get(PART, st.query_params.get(PART)) == KNOBS
 if turned:  # is about a person: sliders and list stand in one view, without the head of the chosen expert
-    st.title(f"What do the experts of person {now.user + 1} do, turned up or down?", anchor=False)
+    st.title(f"What do person {now.user + 1}’s experts do, turned up or down?", anchor=False)
 else:
     st.title(f"What does expert {number} stand for, and does it matter?", anchor=False)
-    why = f" It is here because person {now.user + 1} retrieves it first." if now.expert is None else ""
+    why = f" Person {now.user + 1} retrieves it first." if now.expert is None else ""
     head.walk(of, number, now.user, why)
     head.cards(of, number, now.user)
 alive = turned or of.survey.traffic.load[number] > 0 or head.dead(of, number)

@@ -21,13 +21,13 @@ def _columns() -> dict[str, object]:
     return {
         "expert": Number("Expert", pinned=True, width=60),
         "row": Number("Row", width=50), "column": Number("Column", width=60),
-        "load": Number("People", help="In how many people’s experts it is", width=70),
-        "status": st.column_config.TextColumn("Status", help="Against a uniformly random router", width=70),
+        "load": Number("People", help="Who retrieve it", width=70),
+        "status": st.column_config.TextColumn("Status", help="Against a random router", width=70),
         "people_genre": st.column_config.TextColumn("Genre of its people", help="Most over-represented in their histories"),
-        "people_lift": Number("× everybody", format="%.2f", help="Its share there over its share in everybody’s histories"),
+        "people_lift": Number("× everybody", format="%.2f", help="Share there over everybody’s"),
         "people_low": Number("from", format="%.2f", help="Lower limit: above 1 it is not weak"),
         "people_high": Number("to", format="%.2f"),
-        "d_ndcg": Number("ΔNDCG@10 without", format="%+.4f", help="Mean over its people, full ranking; negative: they need it"),
+        "d_ndcg": Number("ΔNDCG@10 without", format="%+.4f", help="Mean over its people, full; negative: they need it"),
         "d_low": Number("Δ from", format="%+.4f"), "d_high": Number("Δ to", format="%+.4f"),
         "interest": st.column_config.TextColumn("True interest", help="Of most events it reads most (planted truth)"),
         "purity": Number("Purity", format="percent", help="Share of those events with that interest"),
@@ -72,25 +72,21 @@ def _picked() -> None:
 
 def _below(of: Subject, effects: pd.DataFrame | None) -> None:
     counts = answers.table(of)["status"].value_counts()
-    words = "Click a column’s name to sort, the left edge of a row to open that expert above. "
-    words += ", ".join(f"{counts.get(name, 0)} {name}" for name in GROUPS[1:]) + "."
+    words = "A row’s left edge opens it. " + ", ".join(f"{counts.get(name, 0)} {name}" for name in GROUPS[1:]) + "."
     if of.survey.genres:
         labelled, chance = answers.by_chance(of)
-        words += (
-            f" {labelled} of {of.survey.size:,} experts have a genre beyond chance; with people shuffled among experts it is "
-            f"{chance:.0f}."
-        )
+        words += f" {labelled} of {of.survey.size:,} have a genre beyond chance; with people shuffled: {chance:.0f}."
     if effects is not None:
         worse, better, chance = ablation.apart(effects)
         words += (
-            f" Removed one at a time, with a 95% interval that leaves 0 out: without {worse} of {len(effects)} experts their "
-            f"people are worse off, without {better} better; chance alone would give up to {chance:.0f}."
+            f" Removed one at a time (95% leaves 0 out): people are worse off without {worse} of {len(effects)}, better without "
+            f"{better}; chance alone would give up to {chance:.0f}."
         )
     st.caption(words)
     if effects is None and of.survey.traffic.experts.shape[1] > 1:
         passes, asked = Passes(shell.RUNS), (of.run, of.data.hash, of.split)
         waiting.offer(
             passes, passes.latest(**passes.about(*asked)), asked, "exp_all",
-            "What each expert does for its people is not measured yet.", "Remove every expert in turn and measure",
-            "Adds a column with the change of NDCG@10. Passes over everybody, in the background; kept for all visitors.",
+            "What each does for its people is not measured yet.", "Remove every expert in turn and measure",
+            "Adds a column: change of NDCG@10. In the background; kept for all.",
         )  # fmt: skip

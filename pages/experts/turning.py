@@ -36,7 +36,7 @@ def show(of: Subject, user: int) -> None:
 
 def _knobs(of: Subject, user: int) -> Turn:
     own = of.survey.traffic.experts[user].tolist()
-    st.markdown(f"**Turn the experts of person {user + 1}** :small[1 = as it is, 0 = off]")
+    st.markdown("**Factors** :small[1 = as it is, 0 = off]")
     place, factors = st.columns(2, gap="small"), []
     lent = _lent(of, own)
     for rank, expert in enumerate(own):
@@ -56,12 +56,12 @@ def _lent(of: Subject, own: list[int]) -> int | None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         lent = control.number(
             "Lend them expert", 0, of.survey.size - 1, None, key=LEND, placeholder="nobody", width=200,
-            help="By its number. It takes place and gate of their weakest.",
+            help="Takes place and gate of their weakest.",
         )  # fmt: skip
         st.button("Reset", icon=":material/restart_alt:", key="exp_turn_reset", on_click=_reset, args=(own,))
     if lent is None or int(lent) not in own:
         return None if lent is None else int(lent)
-    st.caption(f"They retrieve expert {lent} already, so nothing is lent.")
+    st.caption(f"They retrieve expert {lent} already.")
     return None
 
 
@@ -75,7 +75,7 @@ def _left_out(own: list[int]) -> None:
     asked = [name.removeprefix(KNOB) for name in st.query_params if name.startswith(KNOB)]
     gone = [number for number in asked if whole(number) not in (None, *own)]
     if gone:
-        st.caption(f"Expert {shell.plain(', '.join(gone[:8]))} is turned in the address, but this person does not retrieve it.")
+        st.caption(f"Expert {shell.plain(', '.join(gone[:8]))} is turned in the address, but not retrieved by this person.")
 
 
 def _reset(own: list[int]) -> None:
@@ -87,12 +87,12 @@ def _reset(own: list[int]) -> None:
 def _list(of: Subject, found: Steered, said: Words, turn: Turn) -> None:
     middle, low, high = found.limits
     if turn.still:
-        st.markdown(f"**Their ten {said.many}, as they are.** Move a slider and the list answers here.")
+        st.markdown(f"**Their ten {said.many}, as they are**")
     else:
         null = (
             f"other experts turned alike: {middle:.0f} ({low:.0f} to {high:.0f}, {len(found.chance)} tries)"
             if len(found.chance)
-            else "all are turned alike, so there is no other way to compare with"
+            else "all are turned alike: nothing to compare with"
         )
         st.markdown(
             f"**{found.fresh} of {len(found.change.table)} {said.many} {'is' if found.fresh == 1 else 'are'} new** "
@@ -131,10 +131,10 @@ def _cost(of: Subject, turn: Turn) -> None:
         with st.container(horizontal=True, vertical_alignment="center"):
             pressed = st.button(
                 "What does it cost everybody?", icon=":material/science:", key="exp_turn_cost", disabled=not touched,
-                help="Two passes, kept for all visitors. Any other control ends them.",
+                help="Two passes, kept; any other control ends them.",
             )  # fmt: skip
             place = st.empty()
-            place.caption(f"The same turn for {some} people whom it touches.")
+            place.caption(f"For {some} people whom it touches.")
         if not pressed:
             return
         bar = place.progress(0.0)

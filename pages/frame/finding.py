@@ -26,8 +26,8 @@ def box(data: Dataset, source: DataConfig, key: str, meet: Meet, disabled: bool 
         "Find a person",
         key=key,
         max_chars=80,
-        placeholder="an id in the data, or a title",
-        help=f"Their id in the data (such as {shell.quoted(example(data))}), or part of the title of what they {words.did}.",
+        placeholder="id or title",
+        help=f"Such as {shell.quoted(example(data))}, or part of a title they {words.did}.",
         on_change=_typed,
         args=(source, key, meet),
         disabled=disabled,
@@ -76,7 +76,7 @@ def _listed(data: Dataset, text: str, key: str, meet: Meet, split: Split) -> Non
     titles = dict(zip(items["item"], items["title"], strict=True))
     item = int(st.selectbox(f"Who {words.did}", list(titles), format_func=titles.__getitem__, key=f"{key}_item"))
     found = inspect.people_with(data, item, split)
-    st.caption(f"{len(found):,} people {words.did} it before their last event." + (" The latest:" if len(found) else ""))
+    st.caption(f"{len(found):,} people {words.did} it before their last event" + ("; the latest:" if len(found) else "."))
     for user in found["user"].head(PEOPLE).tolist():
         if user not in by_id:
             _person(data, user, key, meet, None)

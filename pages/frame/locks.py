@@ -37,11 +37,11 @@ def builder(address: str) -> None:
     """Choose what to hold, take the link."""
     names: dict[str, str] = st.session_state.get(NAMES, FRAME)
     with st.popover("Teacher link", icon=":material/school:", key="lock_builder", width="stretch"):
-        st.write("Choose what the class should not change on this page; the link opens this view with those controls held.")
+        st.write("What should the class not change? The link opens this view with that held.")
         chosen = st.multiselect("Held controls", list(names), format_func=names.__getitem__, key="lock_chosen")
         joint = "&" if "?" in address else "?"
         st.code(f"{address}{joint}{PARAMETER}={','.join(chosen)}" if chosen else address, language=None, wrap_lines=True)
-        st.caption("A help for lessons, not a protection: without `lock` in the address everything is free again.")
+        st.caption("No protection: without `lock` in the address all is free.")
 
 
 def notice() -> None:

@@ -27,7 +27,7 @@ def switch() -> None:
     st.session_state[SWITCH] = on()
     st.toggle(
         "Presenter mode", key=SWITCH, on_change=_turn,
-        help="Larger type and figures, and the sidebar folded away; » at the upper left brings it back.",
+        help="Larger type, the sidebar folded away; » at the upper left brings it back.",
     )  # fmt: skip
 
 

@@ -59,7 +59,7 @@ def context() -> Context:
     """What the sidebar says. A page that cannot have it says why and stops."""
     chosen: Context | None = st.session_state.get(CONTEXT)
     if chosen is None:
-        st.info("This page needs a trained run, and none could be opened. Train one first, or open the start page.")
+        st.info("This page needs a trained run, and none could be opened. Train one first, or open Start.")
         st.stop()
     return chosen
 
@@ -121,8 +121,8 @@ def describe(run: Run, data: Dataset) -> str:
     if not test or protocol not in test.get("protocols", {}):
         return f"{name}; not tested yet"
     score = test["protocols"][protocol]["NDCG@10"]
-    among = inspect.words(data).many + ("" if stay else " a person has not met")
-    return f"{name}; test NDCG@10 {score:.3f}, ranked against all {among}"
+    among = ("" if stay else "unmet ") + inspect.words(data).many
+    return f"{name}; test NDCG@10 {score:.3f} against all {among}"
 
 
 def off(act: public.Act) -> bool:

@@ -12,6 +12,7 @@ from elastic_core.data.sources import at_hand
 from elastic_core.errors import InputError
 from elastic_core.models import Recommender, Retrieves, model_class
 from elastic_core.runs import Run, unreadable_runs
+from elastic_core.services.method import notes
 from elastic_core.services.person import inspect
 from elastic_core.services.person.people import by_id, is_id, own_id
 from elastic_core.text import number as whole
@@ -157,7 +158,7 @@ def _run_box(runs: dict[str, Run], run: Run) -> None:
     names, help = list(runs), "A model with its settings and weights."
     st.selectbox("Trained run", names, key="run", bind="query-params", help=help, disabled=locked("run"))
     data = cache.dataset(run.config.data, lambda sentence: None)
-    st.caption(shell.describe(run, data))
+    st.caption(shell.describe(run, data), help=f"NDCG@10: {notes.WORDS['NDCG@10']}.")
     for note in data.notes:
         st.caption(plain(note))
 
@@ -174,7 +175,7 @@ def _user_box(run: Run, data: Dataset, model: Recommender, asked: str | None, pr
         if "user" in st.session_state:
             st.session_state["user"] = default
     value = number(
-        "Person", 1, people, default, key="user", help=f"Any of the {people:,} people in the data.",
+        "Person", 1, people, default, key="user", help=f"1 to {people:,}.",
         on_change=shell.look_at, args=(None,),
     )  # fmt: skip
     if st.session_state.get(MEANT, value) != value:
@@ -223,7 +224,7 @@ def _expert_box(model: Recommender, asked: str | None, problems: list[str]) -> i
         None,
         key="expert",
         placeholder="the person’s strongest",
-        help=f"One of the {size:,} interest experts in this run’s memory, the same on every page.",
+        help=f"One of {size:,} in this run’s memory, the same on every page.",
     )
     return None if value is None else int(value)
 
@@ -244,7 +245,7 @@ def _other_box(runs: dict[str, Run], run: Run, data: Dataset, asked: str | None,
         st.session_state["vs"] = None
     value = st.selectbox(
         "Compare with", names, index=None, key="vs", bind="query-params", placeholder="no second run",
-        help="A second run on the same data, for the pages that show two.", disabled=locked("vs"),
+        help="A second run on the same data.", disabled=locked("vs"),
     )  # fmt: skip
     if not value:
         return None

@@ -42,7 +42,7 @@ def versions(now: Context, tree: Tree) -> None:
     st.selectbox(
         "Version", list(names), key=VERSION, format_func=names.__getitem__, on_change=_went,
         disabled=shell.locked(state.CODE), width=220,
-        help="Every edit is kept. Choose any version to go back or on.",
+        help="Every edit is kept.",
     )  # fmt: skip
 
 
@@ -55,7 +55,6 @@ def _went() -> None:
 def _add(now: Context, tree: Tree, words: Words) -> None:
     text = st.text_input("Part of a title", key=TEXT, max_chars=80)
     if not text.strip():
-        st.caption(f"Type a word of a title, then choose the {words.one} and where it goes.")
         return
     found = inspect.find_items(now.dataset, text)
     if found.empty:
@@ -86,8 +85,7 @@ def _change(now: Context, tree: Tree, words: Words) -> None:
             st.button(name, icon=f":material/{icon}:", on_click=_move, args=(at, to), disabled=not able, key=f"jrn_move_{icon}")
         st.button("Remove it", icon=":material/delete:", on_click=state.do, args=(Cut(at, at + 1),), key="jrn_cut_one")
     if last:
-        st.caption("Or a whole stretch:")
-        first, end = st.slider("Events from … to", 1, last + 1, (last, last + 1), key=f"jrn_stretch_{last}")
+        first, end = st.slider("A stretch", 1, last + 1, (last, last + 1), key=f"jrn_stretch_{last}")
         st.button("Remove the stretch", on_click=state.do, args=(Cut(first - 1, end),), key="jrn_cut_many")
 
 
@@ -97,7 +95,7 @@ def _move(at: int, to: int) -> None:
 
 
 def _paste(now: Context, words: Words) -> None:
-    st.write(f"One {words.one} per line, oldest first: a title, or a raw id of the data.")
+    st.write(f"One {words.one} per line, oldest first: title or raw id.")
     text = st.text_area("Your list", key=LIST, height=180, max_chars=20_000, placeholder="\n".join(_samples(now)))
     if not text.strip():
         st.button("Start from nothing", on_click=state.do, args=(Replace(()),), key="jrn_nothing", help=f"No {words.many} yet.")

@@ -11,9 +11,9 @@ from pages.kit import view
 
 FILE = "jrn_file"
 ABOUT = view.About(
-    "Which versions of this history have been made, and from which?",
-    "Every edit adds a version below the one it was made in. Undo goes to the version above; nothing is overwritten.",
-    "A version’s number says when it was made, not how good it is.",
+    "Which versions have been made, and from which?",
+    "Every edit adds one below the one it was made in; undo goes above, nothing is overwritten.",
+    "Numbers say when, not how good.",
     test="tests/test_journey.py::test_undo_takes_back_and_nothing_is_lost",
 )
 
@@ -23,17 +23,17 @@ def versions(now: Context, tree: Tree) -> None:
     view.table("jrn_versions", versions_table(now.dataset, tree), ABOUT, "All versions: what each follows and what was done")
     if tree.versions and short(tree) != encode(tree):
         if short(tree):
-            st.caption("The whole tree is too large for an address: the link carries only what leads to this version.")
+            st.caption("Too large for an address: the link carries only what leads to this version.")
         else:
-            st.caption("This version is too large for an address: the link shows the original. Save the file to share it.")
+            st.caption("Too large for an address: the link shows the original. Save the file to share it.")
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.download_button(
-            "Save the versions", lambda: to_json(now.dataset, tree), f"journey-{now.user + 1}.json", "application/json",
+            "Save versions", lambda: to_json(now.dataset, tree), f"journey-{now.user + 1}.json", "application/json",
             on_click="ignore", icon=":material/download:", key="jrn_save",
         )  # fmt: skip
         if not shell.off("upload"):
             st.file_uploader(
-                "Load saved versions", "json", key=FILE, on_change=_loaded, args=(now,), max_upload_size=1,
+                "Load versions", "json", key=FILE, on_change=_loaded, args=(now,), max_upload_size=1,
                 disabled=shell.locked(state.CODE), width="stretch",
             )  # fmt: skip
 

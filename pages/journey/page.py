@@ -19,13 +19,11 @@ WITH, SECOND = "jrn_with", "the second run"
 def opening() -> None:
     st.title("Which experts does this history retrieve?", anchor=False)
     with st.container(horizontal=True, vertical_alignment="center"):
-        about = f"Person **{now.user + 1}** {words.did} **{last + 1}** {words.many}; the last one is the test."
+        about = f"Person **{now.user + 1}** {words.did} **{last + 1}** {words.many}; the last is the test."
         st.markdown(about, width="content")
         people.finders(now)
     if not now.model.retrieves:
-        st.info(
-            "This run has no interest memory, so there are no experts to show. Edits, lists and removal tests work all the same."
-        )
+        st.info("This run has no interest memory, so no experts; edits, lists and removal work all the same.")
 
 
 def scrubber() -> int:
@@ -33,13 +31,13 @@ def scrubber() -> int:
     return int(
         bound(
             st.slider,
-            f"Read the first … of these {words.many}",
+            "Read the original up to event …",
             1,
             last,
             last,
             key=state.MOMENT,
             called="How much is read",
-            help=f"The model reads up to here; what they {words.did} next is held back and marked gold.",
+            help=f"What they {words.did} next is held back and marked gold.",
         )
     )
 
@@ -96,13 +94,13 @@ with left:
     moment = scrubber()
     if moment < last:
         part = "used to choose the model" if moment == last - 1 else "part of training"
-        st.caption(f"What came after this moment was {part}, so its rank flatters the model; only the last moment is a test.")
+        st.caption(f"What came next was {part}, so its rank flatters the model.")
     drawn, said, chance, choosing = st.container(), st.container(), st.container(), st.container(horizontal=True)
 with right:
     list_place = st.container()
     stay = person.staying(now, "jrn_ranked")
 with below:  # first, because the box says which versions there are
-    reasoned, kept = st.container(), st.expander("Versions: keep, share, load", icon=":material/account_tree:", key="jrn_kept")
+    reasoned, kept = st.container(), st.expander("Versions", icon=":material/account_tree:", key="jrn_kept")
     with kept:
         tree = state.code_box(now, moment)
         files.versions(now, tree)
@@ -121,7 +119,7 @@ with reasoned:
         if now.model.retrieves:
             reasons.reading(now, here)
     else:
-        list_place.info(f"Nothing has been read yet. Add {words.a}, or paste a list.")
+        list_place.info(f"Nothing has been read yet: add {words.a}, or paste a list.")
     reasons.along(now, moment, stay)
 with below:
     ids = raw_ids(now.dataset, tree.here)

@@ -31,7 +31,7 @@ def _finder(now: Context) -> None:
         _table(now)
         return
     if now.other is None:
-        st.caption("Choose a second run on the left to find those for whom one run does much better than the other.")
+        st.caption("With a second run (left): those for whom one does much better.")
     if by == GENRE:
         genre = st.selectbox("Genre", genres, key="jrn_by_genre")
         found = people.by_genre(now.dataset, genre, now.split)
@@ -60,7 +60,7 @@ def _table(now: Context) -> None:
         "rank": number(f"rank of what they {words.did} next", format="%.0f"),
         "share": number(f"share of expert {expert}", format="percent"),
     }
-    st.caption(f"{len(frame):,} people; press a name of a column to sort, the box before a row to open that person.")
+    st.caption(f"{len(frame):,} people; the box before a row opens that person.")
     st.dataframe(
         frame, key=TABLE, hide_index=True, height=320, on_select=_opened, selection_mode="single-row", column_config=columns,
         alt=f"Everybody: how many {words.many} they have, where what came next stood, and the share of one expert",
@@ -81,8 +81,8 @@ def _gains(now: Context, losses: bool) -> tuple[pd.DataFrame, list[str]]:
     theirs = answers.target_ranks(now.other, other, now.dataset, now.split)
     many, stay = inspect.words(now.dataset).many, cache.repeats(now.dataset, now.split).stay
     st.caption(
-        f"Rank of what came next among all {many}{'' if stay else ' not met before'}, over all {len(mine):,} people of the test: "
-        f"{shell.plain(now.run.name)} against {shell.plain(now.other.name)}. These are the most extreme people, not typical ones."
+        f"Rank of what came next among all {many}{'' if stay else ' not met before'}, {len(mine):,} people of the test: "
+        f"{shell.plain(now.run.name)} against {shell.plain(now.other.name)}. The most extreme people, not typical ones."
     )
     found = people.gains(mine, theirs, losses)
     return found, [f"rank {row.rank:.0f} against {row.other:.0f}" for row in found.itertuples()]

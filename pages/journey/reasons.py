@@ -6,6 +6,7 @@ import streamlit as st
 
 from elastic_core.errors import InputError
 from elastic_core.services.journey.shown import span_titles, strongest
+from elastic_core.services.method import notes
 from elastic_core.services.person import inspect
 from elastic_core.services.person.influence import LAST
 from elastic_core.services.person.inspect import Situation, Words
@@ -18,37 +19,33 @@ from pages.kit.control import one_of
 NEXT, TOP = "what came next", "the top suggestion"
 FEW, ALL = "12 strongest", "all, latest first"
 INFLUENCE = view.About(
-    "Which events of this history speak for the item, and does attention tell?",
-    f"Each of the last {LAST} events is taken away once and the model reads the rest anew. Bars: how much the item’s log-chance "
-    "falls without the event; ×2 means that having it doubles the chance. The removed item does not come back into the ranking, "
-    "so only the reading changes. Attention: which part of its reading the last event gives each event (in ELASTIC through the "
-    "experts), mean over heads and layers. The correlation is Spearman’s, of attention with the size of the change.",
-    "Events can stand in for each other: two similar films may both show little, though together they matter. The interval "
-    "treats the events of one history as independent, which they are not quite; it is a rough one.",
+    "Which events speak for the item, and does attention tell?",
+    f"Each of the last {LAST} events is taken away once and stays out of the ranking. Bars: the fall of log-chance; ×2: having "
+    "it doubles the chance. Attention: the last event’s (in ELASTIC through the experts), mean over heads and layers. "
+    "Spearman’s correlation with the effect’s size.",
+    "Attention says where the model looked, not what would change. Two alike may both show little, though together they matter. "
+    "The interval takes events as independent: rough.",
     r"\Delta_i = \log p(y \mid x) - \log p(y \mid x \setminus x_i)",
     "tests/test_influence.py::test_the_batch_equals_one_by_one",
 )
 READING = view.About(
-    "Which part of the history does each retrieved expert aggregate, and which experts does the last event then read?",
-    "Softmax weights inside the model, averaged over heads, for one layer. The hotter a cell, the more of that expert’s reading "
-    "falls on those events, compared with reading all events evenly. Long histories are shown in spans of several events; the "
-    "table names every event in every layer, beside what the other experts give it.",
-    "Where an expert looks is not why an item is recommended: the removal test above is what tests that.",
+    "What does each expert read, and the last event of them?",
+    "Softmax weights of one layer, mean over heads; hotter: more than even. The table names every event in every layer, beside "
+    "what the other experts give it.",
+    "Where an expert looks is not why an item is recommended: the removal above tests that.",
     test="tests/test_journey.py::test_aggregation_keeps_every_weight",
 )
 ALONG = view.About(
-    "How did the retrieved experts and the rank of what came next change as this history grew?",
-    "At up to 40 evenly spaced moments the model reads only the events before, and the item that came next is ranked among all "
-    "items not met until then. Circles: events the model was trained on. Diamond: the validation event. Star: the test event.",
-    "Ranks at circles flatter the model, because it has learned from those very events. Only the star is a fair test, and it is "
-    "one event of one person.",
+    "How did experts and rank change as this history grew?",
+    "At up to 40 even moments the model reads the events before; ranked among all items not met until then. Diamond: validation.",
+    "Circles flatter the model: it has learned from them. The star is a fair test, of one event of one person.",
     test="tests/test_journey.py::test_along_time_equals_moment_after_moment",
 )
 
 
 def influence(now: Context, here: Situation, words: Words) -> None:
     """Removal of each event, next to attention."""
-    st.subheader(f"Which {words.many} are behind it? Taken away one by one", anchor=False)
+    st.subheader(f"Which {words.many} are behind it?", anchor=False)
     truth, top = here.answer.truth, int(here.answer.table["item"].iloc[0])
     with st.container(horizontal=True):
         options = [NEXT, TOP] if truth is not None else [TOP]
@@ -62,11 +59,11 @@ def influence(now: Context, here: Situation, words: Words) -> None:
         return
     name = inspect.split_year(now.dataset.catalog.title(target))[0]
     st.markdown(
-        f"For **{shell.plain(name)}**, rank {found.rank} of {found.running:,}. Orange: having the {words.one} makes it likelier; "
-        f"blue: less likely. {found.sentence}"
+        f"**{shell.plain(name)}**, rank {found.rank} of {found.running:,}. Orange: the {words.one} makes it likelier; blue: less "
+        f"likely. {found.sentence}"
     )
     if found.nothing:
-        st.markdown(f"Taking any single {words.one} away changes nothing here: this model does not read the history that way.")
+        st.markdown(f"Taking any single {words.one} away changes nothing: this model does not read the history that way.")
         return
     rows = strongest(found.table, 12 if show != ALL else None)
     labels = [_label(row.position, row.title) for row in rows.itertuples()]
@@ -86,21 +83,16 @@ def reading(now: Context, here: Situation) -> None:
     layer = 1
     if now.model.config.layers > 1:
         layers = list(range(1, now.model.config.layers + 1))
-        layer = one_of("Layer", layers, key="jrn_layer", default=1) or 1  # fmt: skip
+        layer = one_of("Layer", layers, key="jrn_layer", default=1, help=notes.WORDS["layer"]) or 1  # fmt: skip
     try:
         found = answers.reading(now.run, now.model, now.dataset, here.read.items, layer - 1)
     except InputError as error:
         st.write(state.sentence(error))
         return
-    st.caption(
-        "Left: the hotter a cell, the more of that expert’s reading falls there, compared with reading everything evenly; "
-        "earliest events left. Right: how much the last event then takes from each expert."
-    )
     if not math.isnan(found.alike):
         st.markdown(
-            f"**Do they divide the work?** Two experts’ weights over the events correlate by {found.alike:+.2f} on average "
-            f"({len(found.slots)} experts, layer {layer}, this history): near 1 all look at the same events, near 0 each has "
-            "its own."
+            f"**Do they divide the work?** Two experts’ weights correlate by {found.alike:+.2f} on average "
+            f"({len(found.slots)} experts, layer {layer}): 1 = all look at the same events, 0 = each has its own."
         )
     titles = [title.replace("<", "‹").replace(">", "›") for title in span_titles(now.dataset, here.read.items, found.cells)]
     figure = cache.drawn(charts.aggregation, found.cells, found.slots, titles, plot.palette(shell.is_dark()))
@@ -114,12 +106,9 @@ def along(now: Context, moment: int, stay: bool) -> None:
     """The way so far: rank and experts at many moments; a click goes there."""
     st.subheader("The whole journey", anchor=False)
     figure, mine, other, drawn, count = answers.way(now, moment, shell.is_dark(), stay)
-    some = f" The {drawn} experts of now and of most of the way, out of {count} retrieved in all." if drawn < count else ""
+    some = f" {drawn} of {count} experts: now’s and the most frequent." if drawn < count else ""
     dotted = f" Dotted: {shell.plain(now.other.name)}." if now.other else ""
-    st.caption(
-        "The history as it was, without your edits. Gold line: where you are; click a mark to go there, or use the slider "
-        f"above. Circles were part of training, the star is the test.{some}{dotted}"
-    )
+    st.caption(f"Without your edits. Gold line: now; click a mark to go there. Circles: trained on; star: test.{some}{dotted}")
     last = mine.ranks.iloc[-1]
     alt = f"Rank of the next item at {len(mine.ranks)} moments; at the last, the test, rank {last['rank']} of {last['running']}."
     table = mine.ranks
@@ -128,7 +117,7 @@ def along(now: Context, moment: int, stay: bool) -> None:
     there = mine.ranks[mine.ranks["event"] <= max(moment, mine.ranks["event"].min())].iloc[-1]
     st.markdown(
         f"After **{there['event']}** {inspect.words(now.dataset).many}: {shell.plain(str(there['title']))} came next, at rank "
-        f"**{there['rank']:,}** of {there['running']:,} (shuffled: {(there['running'] + 1) / 2:,.0f} on average)."
+        f"**{there['rank']:,}** of {there['running']:,} (shuffled: {(there['running'] + 1) / 2:,.0f})."
     )
     view.chart("jrn_along", figure, table, ALONG, alt, on_select=None if shell.locked(state.MOMENT) else _picked)
 

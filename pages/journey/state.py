@@ -27,7 +27,7 @@ def settle(now: Context) -> int:
     known = st.session_state.get(OF)
     asked = st.session_state[MOMENT] if MOMENT in st.session_state else st.query_params.get(MOMENT)
     fits = asked is None or 1 <= (whole(asked) or 0) <= last
-    if handed.waiting(now):
+    if handed.waiting(now, handed.JOURNEY):
         st.session_state[MOMENT] = last
     elif known not in (None, person):
         st.session_state[MOMENT] = st.session_state.pop("jrn_wanted_t", last)
@@ -44,18 +44,18 @@ def code_box(now: Context, moment: int) -> Tree:
     kept: Tree | None = trees.get(fresh.base)
     if st.session_state.get(BASE) not in (None, fresh.base):
         st.session_state[CODE] = short(kept) if kept else ""
-    if (found := handed.take(now)) is not None:
+    if (found := handed.take(now, handed.JOURNEY)) is not None:
         kept = _handed(kept or fresh, found)
         trees[fresh.base] = kept
         st.session_state[CODE] = short(kept)
     st.session_state[BASE] = fresh.base
     code = bound(
         st.text_input,
-        "The edits as a short code",
+        "Edits as a code",
         key=CODE,
         called="Edits",
         max_chars=LONGEST_CODE,
-        help="What the address carries. Paste a code for this person and moment to see its versions.",
+        help="In the address, too. A pasted code shows its versions.",
     ).strip()
     if kept is None or short(kept) != code:
         try:
@@ -63,6 +63,8 @@ def code_box(now: Context, moment: int) -> Tree:
         except InputError as error:
             say(f"The edits in the address cannot be used: {shell.plain(str(error))}. You see the history as it was.")
             kept = fresh
+        if kept.current and handed.last(now) is None:
+            _give(kept)  # an address brought them
         trees[fresh.base] = kept
         while len(trees) > MOST_TREES:
             trees.pop(next(iter(trees)))
@@ -75,11 +77,18 @@ def _handed(tree: Tree, found: handed.Edited) -> Tree:
     count = len(tree.original)
     if found.silenced:
         numbers = ", ".join(map(str, found.silenced))
-        say(
-            f"On the start page you silenced {'expert' if len(found.silenced) == 1 else 'experts'} {numbers}; here all are heard."
-        )
-    removed = min(found.removed, count - 1)
-    return tree.go(0).then(Cut(count - removed, count)) if removed else tree
+        say(f"Silenced on Start: {'expert' if len(found.silenced) == 1 else 'experts'} {numbers}; here all are heard.")
+    removed = min(found.removed or 0, count - 1)
+    return tree.go(0).then(Cut(count - removed, count)) if removed else tree.go(0)
+
+
+def _give(tree: Tree) -> None:
+    """Tells Start what this version took off the end of the whole history; None where it is another version."""
+    now, left = shell.context(), tree.here.items
+    whole_history = tree.base.events == len(now.dataset.histories.of(now.user)) - 1
+    tail = bool(left) and left == tree.original[: len(left)] and whole_history
+    if whole_history or tree.current:
+        handed.give(now, handed.JOURNEY, len(tree.original) - len(left) if tail else None)
 
 
 def say(sentence: str) -> None:
@@ -145,3 +154,4 @@ def _keep(tree: Tree) -> None:
     trees: dict[Base, Tree] = st.session_state.setdefault(TREES, {})
     trees[tree.base] = tree
     st.session_state[CODE] = short(tree)
+    _give(tree)

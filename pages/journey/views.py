@@ -3,7 +3,6 @@
 import pandas as pd
 import streamlit as st
 
-from elastic_core.services.experts.overview import EVERYONES, THEIRS
 from elastic_core.services.journey.shown import ADDED, MOVED, REMOVED, ribbon_rows
 from elastic_core.services.journey.trace import cards
 from elastic_core.services.journey.versions import Tree
@@ -14,7 +13,7 @@ from elastic_core.text import html as escape
 from pages.frame import shell
 from pages.frame.shell import Context
 from pages.journey import answers
-from pages.kit import cache, open_expert, person, plot, view
+from pages.kit import busy, cache, open_expert, person, plot, view
 from pages.kit.control import picked
 from pages.kit.tiles import Tile
 
@@ -23,23 +22,16 @@ GRID = "display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,18rem
 SIGNS = {ADDED: "+ ", MOVED: "↔ ", REMOVED: "− "}
 NOTES = {ADDED: "added here", MOVED: "moved here", REMOVED: "removed"}
 EXPERTS = view.About(
-    "Which experts does this history retrieve, and are they this person’s own or everybody’s?",
-    "The history becomes one query; the experts with the highest scores are retrieved and weighted. “Hot for everyone”: "
-    "retrieved by more people than a router that chooses at random sends to an expert in 97.5% of cases (the status “hot” "
-    "of the Experts page). “Theirs”: retrieved by no more people than if all experts were equally busy. “Shared” lies "
-    "between. The factor compares the weight here with the mean over everybody, counting 0 for people who do not retrieve "
-    "the expert. Genres: what the model reads of an expert’s people against what it reads of everybody, as a lift with its "
-    "95% interval (widened for the number of genres). “Reads”: the items that take most of an expert’s reading, and in "
-    "brackets what this person’s others give the same items on average: where the two are alike, the reading is nothing of "
-    "its own.",
-    "A rare expert is not an important one. What an expert changes is found by taking it away (start page, Experts page).",
-    test="tests/test_journey.py::test_hot_is_more_than_chance_and_theirs_is_no_more_than_even",
+    "Which experts does this history retrieve?",
+    f"{busy.MEANING} Genres: its people’s histories over everybody’s, 95% widened for the number of genres. Reads: most of its "
+    "reading; in brackets what the others give the same. Mean weight: over everybody, 0 where not retrieved.",
+    "Alike readings are nothing of its own. Rare is not important: taking it away (Start, Experts) tells.",
+    test="tests/test_journey.py::test_the_status_of_a_retrieved_expert_is_that_of_the_experts_page",
 )
 LISTS = view.About(
     "What would be recommended after this history, and what moved?",
-    "The model scores every item after the history; what the history holds is out of the running, except for what really came "
-    "next. Arrows compare with the version (or the run) named above the list.",
-    "One list of one person shows what happens, not whether a model is good. A place far down means little: scores lie close.",
+    "What the history holds is out of the running, except for what really came next. Arrows: against the version or run chosen.",
+    "One list says not whether a model is good. A place far down means little: scores lie close.",
     test="tests/test_journey.py::test_the_original_version_is_the_evaluation_s_reading",
 )
 
@@ -49,9 +41,10 @@ def ribbon(now: Context, tree: Tree, words: Words) -> None:
     table, count = ribbon_rows(now.dataset, tree), len(tree.here.items)
     shown = int((table["state"] != REMOVED).sum())
     read = min(count, now.model.length)
-    parts = [f"The last {shown} of {count} {words.many}, oldest first." if shown < count else "Oldest first."]
+    before = f" ({len(tree.original)} before your edits)" if tree.current and count != len(tree.original) else ""
+    parts = [f"The last {shown} of {count}{before}, oldest first." if shown < count or before else "Oldest first."]
     trained = now.model.trained
-    parts += [f"This run reads the last {read} only." if read < count and trained else ""]
+    parts += [f"Read: the last {read}." if read < count and trained else ""]
     signs = {SIGNS[state] + state for state in table["state"] if state in SIGNS}
     parts += [f"{', '.join(sorted(signs))}." if signs else ""]
     cells = []
@@ -72,7 +65,7 @@ def lists(now: Context, here: Situation, before: Situation | None, peer: str) ->
         person.suggestions(now, before, moved(before.answer, before.answer), changed=False)
     else:
         person.suggestions(now, here, change, changed=before is not None)
-    panel = st.expander("Show as a table", icon=":material/table:", key="jrn_lists", on_change="rerun")
+    panel = st.expander("As a table", icon=":material/table:", key="jrn_lists", on_change="rerun")
     if panel.open:
         with panel:
             view.table("jrn_list", change.table, LISTS, "The ten likeliest with score, rank before and change")
@@ -81,10 +74,10 @@ def lists(now: Context, here: Situation, before: Situation | None, peer: str) ->
 def verdict(here: Situation, earlier: Situation, before: str, peer: str, words: Words) -> None:
     """One or two sentences: what moved."""
     change = moved(earlier.answer, here.answer)
-    truth = f" What they really {words.did} next {change.truth_moved}." if here.answer.truth is not None else ""
+    truth = f" What they {words.did} next {change.truth_moved}." if here.answer.truth is not None else ""
     if peer:
         same = len(change.table) - change.counts["new"]
-        where = f" What they really {words.did} next is at rank {change.truth_after} here and {change.truth_before} there."
+        where = f" What they {words.did} next: rank {change.truth_after} here, {change.truth_before} there."
         truth = where if here.answer.truth is not None else ""
         text = f"**Beside {shell.plain(peer)}:** the two runs share {same} of their ten {words.many}.{truth}"
         st.info(text, icon=":material/compare_arrows:")
@@ -113,7 +106,7 @@ def experts(now: Context, here: Situation, before: Situation | None) -> None:
     st.html(_rows(table, earlier is not None, len(traffic.experts), plot.palette(shell.is_dark())))
     gone = [str(expert) for expert in earlier or [] if expert not in here.heard]
     if gone:
-        st.caption(f"No longer retrieved: {', '.join(f'expert {number}' for number in gone)}.")
+        st.caption(f"No longer retrieved: {', '.join(gone)}.")
     view.explain(EXPERTS)
     _one(now, table)
 
@@ -124,9 +117,9 @@ def _label(now: Context, expert: int) -> str:
         return ""
     found = answers.label(now.run, now.model, now.dataset, now.split, expert)
     if found.weak:
-        return "its people: no clear genre"
+        return "no clear genre"
     more = f", also {', '.join(found.genres[1:])}" if found.genres[1:] else ""
-    return f"its people: {found.genres[0]} ×{found.lift:.1f} ({found.low:.1f}–{found.high:.1f}){more}"
+    return f"{found.genres[0]} ×{found.lift:.1f} ({found.low:.1f}–{found.high:.1f}){more}"
 
 
 def _one(now: Context, table: pd.DataFrame) -> None:
@@ -134,10 +127,10 @@ def _one(now: Context, table: pd.DataFrame) -> None:
     retrieved = table["expert"].tolist()
     st.session_state[EXPERT] = now.expert if now.expert in retrieved else retrieved[0]
     expert = st.selectbox(
-        "Look at one of them", retrieved, key=EXPERT, format_func=lambda e: f"Expert {e}", on_change=_looked,
+        "Expert", retrieved, key=EXPERT, format_func=lambda e: f"Expert {e}", on_change=_looked,
         disabled=shell.locked("expert"),
     )  # fmt: skip
-    open_expert.card(f"**Expert {expert}** has a page of its own: who retrieves it, and what changes without it.")
+    open_expert.card(f"**Expert {expert}**: who retrieves it, and what changes without it.")
 
 
 def _looked() -> None:
@@ -152,11 +145,10 @@ def _place(earlier: list[int] | None, expert: int) -> int:
 
 def _rows(table: pd.DataFrame, compared: bool, people: int, colours: plot.Palette) -> str:
     """Cards as one list; every number stands beside its bar, every colour beside its word."""
-    kinds = {EVERYONES: colours.load[-1], THEIRS: colours.picked}
     largest = max(float(table["gate"].max()), 1e-9)
     cells = []
     for row in table.to_dict("records"):
-        colour = kinds.get(row["kind"], colours.muted)
+        colour = busy.colour(row["kind"], colours)
         change = (
             ""
             if not compared
@@ -174,7 +166,7 @@ def _rows(table: pd.DataFrame, compared: bool, people: int, colours: plot.Palett
             f'white-space:nowrap">{escape(row["kind"])}</span> <b style="font-size:.75rem">{change}</b><br>'
             f'<span style="font-size:.75rem;opacity:.85">{escape(row["label"])}{"<br>" if row["label"] else ""}'
             f"{'reads ' * bool(row['reads'])}{escape(row['reads'])}{'<br>' * bool(row['reads'])}"
-            f"{row['load']:,} of {people:,} people ({row['share']:.1%}); weight here ×{row['times']:.0f} the mean</span></span>"
+            f"{row['load']:,} of {people:,} people ({row['share']:.1%}); ×{row['times']:.0f} the mean weight</span></span>"
             f'<span style="flex:none;width:4.6rem;text-align:right;font-size:.75rem">weight {row["gate"]:.2f}'
             f'<span style="display:block;height:.4rem;background:{colours.line};border-radius:.2rem">'
             f'<span style="display:block;height:100%;width:{100 * row["gate"] / largest:.0f}%;background:{colour};'

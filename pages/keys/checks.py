@@ -6,11 +6,13 @@ from elastic_core.services.keys import checks
 from elastic_core.services.keys.checks import Check, Printed
 from elastic_core.services.keys.gate import ToyConfig, trained
 from elastic_core.services.keys.search import Lesson
+from elastic_core.services.method import notes
 from pages.frame import shell
 from pages.keys import check_charts
 from pages.keys.steps import Scene, shown
 from pages.kit import cache
 from pages.kit.control import bound, one_of
+from pages.kit.kept import kept
 
 CHECKED, MORE = "keys_checked", 1000
 PART = "keys_part"
@@ -23,8 +25,8 @@ def counter(step: int, lesson: Lesson) -> None:
     so_far = checks.spent(step, lesson.side, lesson.width, lesson.k)
     sums = checks.summed(step, lesson.side, lesson.k)
     with st.container(horizontal=True):
-        st.metric("Multiplications so far", f"{so_far:,}", help="All of them fall in step 2: 2 · √K half keys of d/2 numbers.")
-        st.metric("Candidate sums so far", f"{sums:,}", help="Additions of two half scores, all in step 4.")
+        st.metric("Multiplications so far", f"{so_far:,}", help="All in step 2: 2√K half keys of d/2 numbers.")
+        st.metric("Sums so far", f"{sums:,}", help="Of two half scores, all in step 4: the staircase alone.")
         st.metric("Comparing every key", f"{flat['multiplications']:,}", help="K keys of d numbers.")
         times = checks.saving(lesson.side, lesson.width, lesson.k)
         st.metric("Fewer by", f"{times:,.0f} ×", help=f"{flat['multiplications']:,} against {product['multiplications']:,}.")
@@ -32,7 +34,7 @@ def counter(step: int, lesson: Lesson) -> None:
 
 def part(scene: Scene, now: shell.Context, own: bool) -> None:
     """One of the four parts; only the chosen one is computed."""
-    chosen = one_of("Look closer", PARTS, key=PART, label_visibility="collapsed")
+    chosen = one_of("Look closer", PARTS, key=PART)
     if chosen == "Exactness":
         _exactness(scene)
     elif chosen == "Gate":
@@ -48,18 +50,17 @@ def _cost(scene: Scene) -> None:
     table = checks.operations_by_side(lesson.width, lesson.k)
     largest = table.iloc[-1]
     st.markdown(
-        f"Product keys need √K times fewer multiplications than comparing every key. At √K = {largest['side']:,} "
-        f"({largest['experts']:,} experts of {lesson.width} numbers) that is {largest['multiplications']:,} instead of "
-        f"{table.iloc[-2]['multiplications']:,}."
+        f"√K times fewer multiplications: at K = {largest['experts']:,} (width {lesson.width}) {largest['multiplications']:,} "
+        f"instead of {table.iloc[-2]['multiplications']:,}."
     )
     shown(
         check_charts.cost(table, scene.palette, lesson.side), table,
         f"Two rising lines over √K, both axes in powers. Comparing every key rises twice as steeply; at √K = {largest['side']} "
         f"it needs "
         f"{largest['saving']:,.0f} times as many multiplications.",
-        "**Question:** what does a search cost as the memory grows? **Computed:** counted, not timed: K·d against 2·√K·d/2 "
-        "multiplications; the table has the additions. Sorting is left out of both. **Misread:** fewer operations are not "
-        "automatically less time; for small memories one large product is faster (see *Exactness*, which times both).",
+        "**Question:** What does a search cost as the memory grows? **Computed:** Counted: K·d against 2·√K·d/2 multiplications; "
+        "additions in the table, sorting left out. **Misread:** Fewer operations need not take less time: *Exactness* times "
+        "both.",
         "keys_fig_cost",
     )  # fmt: skip
 
@@ -71,31 +72,28 @@ def _exactness(scene: Scene) -> None:
         before = checks.check(lesson.keys, lesson.k, lesson.query[None])
         before += checks.check(lesson.keys, lesson.k, checks.random_queries(lesson.width, MORE, seed=0))
     st.markdown(
-        f"The shortcut is not an approximation. Each query below was searched twice with these sub-keys: by halves, and "
-        f"against all "
-        f"{lesson.side**2:,} full keys. The first query is the one above, the others are random."
+        f"No approximation: the query above and random ones, searched by halves and against all {lesson.side**2:,} full keys."
     )
     if st.button(f"Run {MORE:,} more", icon=":material/refresh:"):
         queries = checks.random_queries(lesson.width, MORE, seed=before.queries)
         before += checks.check(lesson.keys, lesson.k, queries)
     st.session_state[CHECKED] = (scene.name, before)
     (st.error if before.wrong else st.success)(before.sentence, icon=":material/rule:")
-    st.caption(
-        "Both in double precision. Agreement means the same experts; where two experts score exactly the same, either is "
-        "right, and it "
-        "is counted as a tie. On a memory this small the long way can be quicker on the clock: one large product suits the "
-        "machine, and "
-        "the saving shows as the memory grows."
-    )
+    st.caption(f"{_turned(lesson.width, lesson.k)} Double precision, processor time; equal scores count as ties.")
+
+
+@kept(8)
+def _turned(width: int, k: int) -> str:
+    """Why the clock does not show what the counter does, and from where on it begins to."""
+    return checks.turned(checks.turning(width, k))
 
 
 def _gate(scene: Scene, now: shell.Context) -> None:
     st.markdown(
-        "The paper's Algorithm 1 finds the best experts and then drops their scores. But *which* experts were found is a "
-        "choice among whole "
-        "numbers, and no gradient passes through a choice. Multiply the experts by their scores, and it does."
+        "Algorithm 1 of the paper drops the scores of the experts it finds. No gradient passes through the choice itself; "
+        "multiply the experts by their scores, and it does."
     )
-    gated = bound(st.toggle, "Gate on", value=True, key="keys_gate")
+    gated = bound(st.toggle, "Gate", value=True, key="keys_gate", help=notes.WORDS["gate"])
     column = "with_gate" if gated else "without_gate"
     if now.model.retrieves:
         table = cache.gradients(now.run, now.model, now.dataset, now.user)
@@ -104,43 +102,34 @@ def _gate(scene: Scene, now: shell.Context) -> None:
         numbers = view.style.format({"parameters": "{:,}", "gradient norm": "{:.4f}"})
         st.table(numbers, hide_index=True, alt="Gradient norm by group of parameters")
         st.caption(
-            f"One real backward pass through a copy of {shell.plain(now.run.name)}, "
-            f"gate {table['gate'].iloc[0] if gated else 'none'}: next-item loss of this person and a few others. "
-            "The load-balance term is left out."
+            f"One backward pass through a copy of the run, gate {table['gate'].iloc[0] if gated else 'none'}: next-item loss of "
+            "this person and a few others, without the load-balance term."
         )
     else:
-        st.info("This run has no interest memory; choose an ELASTIC run to see its gradients.")
+        st.info("No interest memory; choose an ELASTIC run to see gradients.")
     if said := trained(shell.RUNS):
         st.info(said, icon=":material/straighten:")
     config = ToyConfig()
     curve, moved = cache.gate_toy(config)
     ends = moved.set_index("gate")
     st.markdown(
-        f"**A world small enough to watch:** {config.kinds} kinds of people, {config.side**2} experts, {config.steps} steps. "
-        f"With the gate the "
-        f"sub-keys moved by {ends.at['softmax', 'keys_moved']:.0%} of their length and the loss ends at "
-        f"{ends.at['softmax', 'loss']:.2f}; "
-        f"without it they moved by {ends.at['none', 'keys_moved']:.0%} and it ends at {ends.at['none', 'loss']:.2f}."
+        f"**A tiny world** ({config.kinds} kinds of people, {config.side**2} experts, {config.steps} steps): with the gate "
+        f"sub-keys move by {ends.at['softmax', 'keys_moved']:.0%} of their length, loss {ends.at['softmax', 'loss']:.2f}; "
+        f"without by {ends.at['none', 'keys_moved']:.0%}, loss {ends.at['none', 'loss']:.2f}."
     )
     shown(
         check_charts.learning(curve, scene.palette),
         curve,
         "Loss against training step. With the gate it falls far, without it it hardly moves.",
-        "**Question:** can the keys learn? **Computed:** now, on this machine: the same tiny router from the same start on the "
-        "same "
-        "samples, once with a softmax gate and once without (a fixed seed). **Misread:** it shows *that* keys learn, not how "
-        "much a gate "
-        "helps a real recommender; experts still learn without it, behind a random router.",
+        "**Question:** Can the keys learn? **Computed:** Now, here: one tiny router, start and samples the same, with a softmax "
+        "gate and without (fixed seed). **Misread:** It shows *that* keys learn, not how much a gate helps a real recommender; "
+        "experts learn without it, too, behind a random router.",
         "keys_fig_learning",
     )
 
 
 def _printed(scene: Scene, now: shell.Context, own: bool) -> None:
-    st.markdown(
-        "Equation 7 prints q₁ for *both* halves. Taken at its word, q₂ is never read: rows and columns are chosen by the same "
-        "half, and "
-        "two people who differ only in q₂ get the same experts."
-    )
+    st.markdown("Equation 7 prints q₁ for *both* halves: at its word, two people who differ only in q₂ get the same experts.")
     if own:
         found = cache.printed(now.run, now.model, now.dataset, now.split, now.user, scene.lesson.k)
         who = "people"
@@ -149,11 +138,10 @@ def _printed(scene: Scene, now: shell.Context, own: bool) -> None:
         found, who = checks.as_printed(scene.lesson.keys, scene.lesson.k, queries), "random queries"
     on = bound(st.toggle, "Eq. 7 as printed", value=True, key="keys_printed")
     st.markdown(
-        f"- {scene.whose}: **{found.kept} of {found.k}** experts survive the misprint.\n"
-        f"- Over {found.queries:,} {who}, on average **{found.shared:.1f} of {found.k}** survive.\n"
-        f"- First places go to **{found.used_printed}** different experts as printed, **{found.used}** as meant.\n"
-        f"- Exchange q₂ for somebody else’s: as meant {found.deaf:,} of {found.queries:,} keep all their experts, as printed "
-        f"all do."
+        f"- {scene.whose}: **{found.kept} of {found.k}** experts survive the misprint; {found.queries:,} {who}: on average "
+        f"**{found.shared:.1f}**.\n"
+        f"- First places: **{found.used_printed}** experts as printed, **{found.used}** as meant.\n"
+        f"- With somebody else’s q₂, {found.deaf:,} of {found.queries:,} keep all their experts as meant, as printed all."
     )
     _traffic(scene, found, on, who)
 
@@ -167,11 +155,9 @@ def _traffic(scene: Scene, found: Printed, on: bool, who: str) -> None:
             check_charts.traffic(found.load, scene.palette, way, found.busiest), found.load,
             f"Grid of experts coloured by how many {who} have each as their best, Eq. 7 as {way}; {used} of {len(found.load)} "
             f"are used.",
-            f"**Question:** which experts come first, as {way}? **Computed:** the first place of {found.queries:,} {who}; pale "
-            f"= none, deep = "
-            "many. **Misread:** sub-keys were trained with q₂; a model trained with the misprint would have other keys, but it "
-            "could still "
-            "never tell two people apart by q₂.",
+            f"**Question:** Which experts come first, as {way}? **Computed:** First places of {found.queries:,} {who}; pale: "
+            "none, deep: many. **Misread:** These sub-keys were trained with q₂; trained with the misprint they would differ, "
+            "but could not tell people apart by q₂ either.",
             "keys_fig_traffic",
         )  # fmt: skip
     with table:

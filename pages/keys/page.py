@@ -4,6 +4,7 @@ import streamlit as st
 
 from elastic_core.services.keys import search
 from elastic_core.services.keys.search import Lesson
+from elastic_core.services.method import notes
 from elastic_core.services.person import inspect
 from pages.frame import shell
 from pages.keys import checks, steps
@@ -51,22 +52,19 @@ def controls() -> tuple[str, Lesson]:
 
 st.title("How can a few comparisons find the best experts, exactly?")
 if not now.model.retrieves:
-    st.info(
-        f"This run has no interest memory, so query and keys below are random. {search.instead(now.model, now.dataset, now.user)}"
-    )
+    st.info(f"This run has no interest memory: query and keys are random. {search.instead(now.model, now.dataset, now.user)}")
 if reason := inspect.too_many(now.model):
     st.info(f"{reason} Here, query and keys below are random.")
 intro = st.empty()
 whose, lesson = controls()
 intro.markdown(
-    f"The memory holds K = {lesson.side**2:,} experts in a grid of {lesson.side} × {lesson.side}; wanted: the best "
-    f"k = {lesson.k}. An expert’s score is its row’s plus its column’s, so 2√K = {2 * lesson.side} **half** comparisons find "
-    f"what {lesson.side**2:,} whole ones would. In seven steps:"
+    f"Wanted: the best k = {lesson.k} of K = {lesson.side**2:,} experts in a grid. A score is its row’s plus its column’s, so "
+    f"2√K = {2 * lesson.side} **half** comparisons find what {lesson.side**2:,} whole ones would.",
+    help=f"Sub-key: {notes.WORDS['sub-key']}.",
 )
 if now.model.retrieves and search.votes(now.model) and whose.startswith("Person"):
     st.caption(
-        "In this run every event of a history asks the memory like this and gives its vote to the experts it finds; those with "
-        "most votes are retrieved for the person. Below: what the newest event asks."
+        "In this run every event asks so and votes for the experts it finds; most votes are retrieved. Below: the newest event."
     )
 scene = Scene(lesson, plot.palette(shell.is_dark()), whose, f"{now.run.name}/{whose}/{lesson.side}/{lesson.k}")
 if lesson.width == 2:
@@ -75,6 +73,5 @@ step = steps.chooser()
 checks.counter(step, lesson)
 with st.container(border=True):
     steps.page(step, scene)
-st.subheader("Look closer", anchor=False)
 checks.part(scene, now, whose.startswith("Person"))
 view.foot("python -m pytest tests/test_product_keys.py tests/test_retrieval_lesson.py")

@@ -43,15 +43,15 @@ def toy(scene: Scene) -> None:
     lesson, table = scene.lesson, search.points(scene.lesson)
     first, second = lesson.query.tolist()
     st.markdown(
-        "With one number a half, a sub-key is a point on a line and its score is q times its place. Move q₁ or q₂ **across 0** "
-        "and the order of that line turns round; make one **small** and its line hardly matters for who wins."
+        "A sub-key is a point on a line, its score q times its place. Move q₁ or q₂ **across 0**: that order turns round; make "
+        "one **small**: its line hardly matters."
     )
     shown(
         charts.lines(table, first, second, scene.palette), table,
         f"Two lines with {lesson.side} points each, numbered by rank; q₁ stands at {first:.2f}, q₂ at {second:.2f}.",
-        "**Question:** how does a query order the sub-keys? **Computed:** the products of Eq. 7 with d = 2, on sub-keys drawn at "
-        "random (a fixed seed); the numbers are ranks. **Misread:** nearness to q does not count here, only the product: the "
-        "point farthest out on q’s side of 0 is first. Real halves have many numbers, and there the angle decides.",
+        "**Question:** How does a query order the sub-keys? **Computed:** Eq. 7 with d = 2, random sub-keys (fixed seed); "
+        "numbers are ranks. **Misread:** Nearness to q does not count, only the product: farthest out on q’s side is first. With "
+        "many numbers the angle decides.",
         "keys_fig_lines",
     )  # fmt: skip
 
@@ -86,16 +86,14 @@ def page(step: int, scene: Scene) -> None:
 def _split(scene: Scene) -> None:
     table = search.split(scene.lesson)
     st.markdown(
-        f"**1. Split.** {scene.whose} is one query of {scene.lesson.width} numbers. Cut it in the middle: the first half, "
-        "q₁, will choose rows of the memory, the second half, q₂, columns."
+        f"**1. Split.** {scene.whose} is one query of {scene.lesson.width} numbers: the first half, q₁, chooses rows, the "
+        "second, q₂, columns."
     )
     shown(
         charts.query(table, scene.palette), table,
         f"Bars of the query's {scene.lesson.width} numbers; the first half is orange (rows), the second blue (columns).",
-        "**Question:** what is searched for? **Computed:** the run's query network turns the history into these numbers (or "
-        "they are "
-        "random, if you chose that). **Misread:** a single number has no meaning of its own; only the match with the keys "
-        "counts.",
+        "**Question:** What is searched for? **Computed:** By the run’s query network from the history, or random. "
+        "**Misread:** A single number means nothing; the match with the keys counts.",
         "keys_fig_split",
     )  # fmt: skip
 
@@ -103,8 +101,8 @@ def _split(scene: Scene) -> None:
 def _score(scene: Scene) -> None:
     table, lesson = search.half_scores(scene.lesson), scene.lesson
     st.markdown(
-        f"**2. Score each half.** q₁ is compared with {lesson.side} row sub-keys, q₂ with {lesson.side} column sub-keys: "
-        f"{len(table)} short comparisons. An expert is a row *and* a column, so they stand for all {lesson.side**2:,} experts."
+        f"**2. Score each half.** q₁ meets {lesson.side} row sub-keys, q₂ {lesson.side} column sub-keys: {len(table)} short "
+        f"comparisons stand for all {lesson.side**2:,} experts."
     )
     _strips(scene, table, keep=False)
 
@@ -113,8 +111,8 @@ def _keep(scene: Scene) -> None:
     table, lesson = search.half_scores(scene.lesson), scene.lesson
     kept = int(table["kept"].sum()) // 2
     st.markdown(
-        f"**3. Keep the best {kept} of each half.** The rest (outlines) can be forgotten: whatever pair a weak row is in, "
-        f"{kept} better rows with the same column beat it."
+        f"**3. Keep the best {kept} of each half.** The rest (outlines) cannot win: {kept} better rows with the same column beat "
+        "any weak row."
         if kept < lesson.side
         else f"**3. Keep the best of each half.** With k = {lesson.k} and {lesson.side} sub-keys nothing can be forgotten yet."
     )
@@ -127,11 +125,8 @@ def _strips(scene: Scene, table: pd.DataFrame, keep: bool) -> None:
         charts.strips(table, scene.palette, keep), table,
         f"Two strips of bars: the scores of the row and of the column sub-keys. Best row {best['row']}, best column "
         f"{best['column']}.",
-        "**Question:** which rows and columns match the query? **Computed:** inner product of a half of the query with each "
-        "sub-key "
-        "(both at unit length, times a learned temperature, where the run says so). **Misread:** a high row alone wins "
-        "nothing; the sum "
-        "of a row and a column does.",
+        "**Question:** Which rows and columns match the query? **Computed:** Inner product of half query and sub-key (both at "
+        "unit length, times a learned temperature, where the run says so). **Misread:** A high row alone wins nothing; sums win.",
         "keys_fig_strips",
     )  # fmt: skip
 
@@ -140,21 +135,16 @@ def _pair(scene: Scene) -> None:
     table, k = search.candidates(scene.lesson), scene.lesson.k
     able = int(table["can_win"].sum())
     st.markdown(
-        f"**4. Pair them.** The kept rows and columns make {len(table)} candidate sums. Each square shows i·j, the rank of its "
-        f"row "
-        f"times the rank of its column. All i·j squares up and to the left of it score at least as much, itself included, so "
-        f"it can "
-        f"be among the best {k} only if **i·j ≤ {k}**: a staircase of {able}."
+        f"**4. Pair them.** {len(table)} pairs, each with i·j, the ranks of its row and column. The i·j squares up and left "
+        f"score at least as much, so only **i·j ≤ {k}** can be among the best {k}: a staircase of {able} sums."
     )
     staircase = bound(st.toggle, "Only the staircase", value=True, key=STAIRCASE)
     shown(
         charts.candidates(table, scene.palette, staircase),
         table.drop(columns="place"),
         f"A square of {len(table)} rank pairs; {able} of them form a staircase in the upper left and can win.",
-        "**Question:** which sums must be looked at? **Computed:** both halves sorted, then the rule i·j ≤ k. Point at a "
-        "square for its "
-        "sum. **Misread:** the picture is in order of *rank*, not in the memory's own order of rows and columns (that is the "
-        "next step).",
+        "**Question:** Which sums must be looked at? **Computed:** Both halves sorted, then i·j ≤ k. **Misread:** Squares are in "
+        "order of *rank*, not of the memory’s rows and columns (next step).",
         "keys_fig_pairs",
     )
 
@@ -162,16 +152,16 @@ def _pair(scene: Scene) -> None:
 def _win(scene: Scene) -> None:
     lesson, table = scene.lesson, search.grid(scene.lesson)
     revealed = st.session_state.get(REVEALED) == scene.name
-    st.markdown(f"**5. Win.** Back in the memory: {lesson.side} × {lesson.side} experts, the strips along its edges.")
+    st.markdown(f"**5. Win.** Back in the memory: {lesson.side} × {lesson.side} experts, scores along the edges.")
     order = search.guesses(lesson)
     if st.session_state.get(SQUARE) not in table["expert"].array:
         st.session_state[SQUARE] = None
     chart, ask = st.columns([3, 2], gap="medium")
     with ask:
-        st.markdown("**Which square wins?** Click one, or choose it here. Then look.")
+        st.markdown("**Which square wins?**")
         name = partial(search.square, lesson)
         picked = st.selectbox(
-            "Your square", order, key=SQUARE, index=None, format_func=name, placeholder="Choose a square", persist_state="page"
+            "Your square", order, key=SQUARE, index=None, format_func=name, placeholder="click, or choose", persist_state="page"
         )
         st.button("Reveal", type="primary", on_click=_reveal, args=(scene.name,), disabled=picked is None or revealed)
         if revealed and picked is not None:
@@ -185,10 +175,8 @@ def _win(scene: Scene) -> None:
             charts.grid(table, scene.palette, revealed, picked),
             table if revealed else table.drop(columns=["place", "score"]),
             f"Grid of {len(table)} experts, candidates tinted. " + (f"Winners, best first: {winners}." if revealed else ""),
-            "**Question:** where in the memory are the k best? **Computed:** the top k of the candidate sums; their number is "
-            "row · √K + column. **Misread:** neighbouring squares share a row or a column sub-key, nothing else; distance on "
-            "this grid "
-            "means nothing.",
+            "**Question:** Where in the memory are the k best? **Computed:** The top k of the sums; number = row · √K + column. "
+            "**Misread:** Neighbouring squares share a sub-key, nothing else; distance means nothing.",
             GRID, on_select=_clicked, selection_mode="points",
         )  # fmt: skip
 
@@ -208,28 +196,26 @@ def _gather(scene: Scene) -> None:
     table = search.expert_values(scene.lesson)
     winners = search.gathered(scene.lesson).drop(columns=["share", "weight", "gated_length"])
     st.markdown(
-        f"**6. Gather.** Each winner's number is an address in the memory. There lies its expert: a learned vector of "
-        f"{scene.lesson.width} numbers. Only these {scene.lesson.k} of {scene.lesson.side**2:,} are read."
+        f"**6. Gather.** A winner’s number is the address of its expert, a learned vector of {scene.lesson.width} numbers. Only "
+        f"{scene.lesson.k} of {scene.lesson.side**2:,} are read."
     )
     shown(
         charts.vectors(table, scene.palette), winners,
         f"{scene.lesson.k} rows of coloured cells, one row for each gathered expert.",
-        "**Question:** what was retrieved? **Computed:** rows of the memory table, as learned, not yet weighted. **Misread:** "
-        "colours "
-        "show signs and sizes of numbers; alike rows are alike experts, but a single column means nothing.",
+        "**Question:** What was retrieved? **Computed:** Rows of the memory table, not yet weighted. **Misread:** Alike rows are "
+        "alike experts; a single column means nothing.",
         "keys_fig_vectors",
     )  # fmt: skip
 
 
 def _weigh(scene: Scene) -> None:
     lesson, table = scene.lesson, search.gathered(scene.lesson)
-    st.markdown(f"**7. Weigh.** {search.gate_sentence(lesson)} The weighted experts are what reads the history next.")
+    st.markdown(f"**7. Weigh.** {search.gate_sentence(lesson)} So weighted, the experts read the history.")
     shown(
         charts.weights(table, scene.palette), table,
         f"Bars: the weights of the {lesson.k} winners, best first, from {table['weight'].max():.2f} to "
         f"{table['weight'].min():.2f}.",
-        "**Question:** does a better match count more? **Computed:** the run's gate on the winners' scores. **Misread:** the "
-        "weight is no "
-        "measure of how much an expert changes the suggestions; take it away on the start page to measure that.",
+        "**Question:** Does a better match count more? **Computed:** The run’s gate on the winners’ scores. **Misread:** A "
+        "weight does not measure how much an expert changes the list; taking it away on Start does.",
         "keys_fig_weights",
     )  # fmt: skip

@@ -6,12 +6,13 @@ import pandas as pd
 import streamlit as st
 
 from elastic_core.memory.routing import Routing, band
-from elastic_core.services.experts.overview import EVERYONES, SHARED, THEIRS, kinds
+from elastic_core.services.experts.overview import busyness
+from elastic_core.services.method import notes
 from elastic_core.services.person import inspect
 from elastic_core.services.person.inspect import Situation
 from pages.frame import shell
 from pages.frame.shell import Context
-from pages.kit import cache, open_expert, person, plot, squares, tiles
+from pages.kit import busy, cache, open_expert, person, plot, squares, tiles
 from pages.kit.control import picked
 
 EXPERT, GRID = "grid_expert", "grid_chart"
@@ -40,23 +41,17 @@ def grid(now: Context, here: Situation, edits: Edits = ()) -> None:
             alt=f"Grid of {len(table)} experts, coloured by how many people retrieve them. Retrieved, best first: {retrieved}.",
         )  # fmt: skip
         how = (
-            f"The history becomes a query of {width} numbers (the two strips). Its orange half is compared with the row "
-            "sub-keys, its blue half with the column sub-keys; a square’s score is the sum of its two edges. Numbered: the "
-            "squares with the highest sums, 1 = strongest."
+            "Strips: the query; orange scores rows, blue columns, a square sums both. Numbered: the highest."
             if found.votes is None
-            else "Every event of the history asks the memory and gives its vote to the experts it finds; the two strips are the "
-            f"events’ mean query of {width} numbers. Numbered: the experts with most votes, 1 = first."
+            else "Each event asks the memory and votes for the experts it finds. Strips: their mean query. Numbered: most votes."
         )
-        st.caption(
-            f"{how} Background: how many of {len(traffic.experts):,} people retrieve an expert, the hotter the more. Click a "
-            "square, or choose beside it."
-        )
+        st.caption(f"{how} Background: load.", help=f"Load: {notes.WORDS['load']}.")
     with beside:
         _one(now, here, table, traffic, edits)
 
 
 def whose(now: Context, here: Situation) -> None:
-    """Which of the retrieved experts are everybody's and which are this person's own, each with the way to its page."""
+    """How busy each of the retrieved experts is, what it stands for, and the way to its page."""
     if here.found is None:
         st.write("This run has no memory, so there are none.")
         return
@@ -65,17 +60,17 @@ def whose(now: Context, here: Situation) -> None:
     found = cache.evidence(now.run, now.model, now.dataset, now.split)
     labels = {} if found is None else {int(expert): found.label(expert) for expert in retrieved}
     about = {expert: shell.plain(label.genres[0]) for expert, label in labels.items() if not label.weak}
-    whose, high, even = kinds(traffic, retrieved), band(traffic)[1], inspect.even_load(traffic)
-    people = {EVERYONES: f"more than {high} people each", SHARED: "between the two", THEIRS: f"{even:.0f} people or fewer each"}
-    for kind, many in people.items():
-        if not (whose == kind).any():
+    states, hint = busyness(traffic, retrieved), busy.MEANING
+    for state, many in busy.people(*band(traffic)).items():
+        if not (states == state).any():
             continue
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            st.markdown(f"**{kind.capitalize()}** :small[:gray[({many})]]", width="content")
-            for expert in retrieved[whose == kind].tolist():
+            st.markdown(f"**{state.capitalize()}** :small[:gray[({many})]]", width="content", help=hint)
+            hint = ""
+            for expert in retrieved[states == state].tolist():
                 open_expert.button(expert, about.get(expert, ""))
     if about:
-        st.caption(f"Genres: what an expert’s people {inspect.words(now.dataset).did} more of than others, beyond chance.")
+        st.caption(f"Genres its people {inspect.words(now.dataset).did} beyond chance.")
 
 
 def _picked() -> None:
@@ -94,12 +89,12 @@ def _one(now: Context, here: Situation, table: pd.DataFrame, traffic: Routing, e
     order = table.query("rank > 0").sort_values("rank")["expert"].tolist() + table.query("rank == 0")["expert"].tolist()
     # Streamlit remembers a choice by its label, so a label must not change with the person.
     expert = st.selectbox(
-        "Look at an expert (the retrieved ones first)", order, key=EXPERT, format_func=lambda e: f"Expert {e}",
+        "Expert", order, key=EXPERT, format_func=lambda e: f"Expert {e}",
         on_change=_chosen, disabled=shell.locked("expert"),
     )  # fmt: skip
     row = table.iloc[expert]
-    quiet = " and silenced by you" if expert in here.silenced else f", weight {row['gate']:.2f}"
-    place = f"**Retrieved here with rank {row['rank']:.0f}{quiet}.**" if row["rank"] else "**Not retrieved here.**"
+    quiet = ", silenced by you" if expert in here.silenced else f", weight {row['gate']:.2f}"
+    place = f"**Retrieved here, rank {row['rank']:.0f}{quiet}.**" if row["rank"] else "**Not retrieved here.**"
     found = here.found
     score = (
         f"{found.votes[0, expert]:.1%} of the votes"
@@ -107,16 +102,15 @@ def _one(now: Context, here: Situation, table: pd.DataFrame, traffic: Routing, e
         else f"Score {row['score']:.2f} = {row['row_score']:.2f} (row) + {row['column_score']:.2f} (column)"
     )
     st.markdown(
-        f"{place} Row {row['row']:.0f}, column {row['column']:.0f}. {score}. Retrieved for "
-        f"**{row['load']:.0f} of {len(traffic.experts):,} people**; were all "
-        f"experts equally busy, it would be {inspect.even_load(traffic):.0f}."
+        f"{place} Row {row['row']:.0f}, column {row['column']:.0f}. {score}. **{row['load']:.0f} of "
+        f"{len(traffic.experts):,} people** retrieve it (an even share: {inspect.even_load(traffic):.0f})."
     )
     if line := _meaning(now, expert):
         st.markdown(line)
     if not row["rank"]:
         _others(expert, traffic)
     elif here.heard == [expert]:
-        st.markdown("It is the only expert left, so there is no list without it to compare with.")
+        st.markdown("The only expert left: there is no list without it.")
     else:
         films = cache.named(now.run, now.model, now.dataset, here.read.items).get(expert)
         if films:
@@ -134,16 +128,16 @@ def _meaning(now: Context, expert: int) -> str:
     how = f"{label.lift:.1f} × everybody’s, 95% {label.low:.1f} to {label.high:.1f}"
     first = shell.plain(label.genres[0])
     if label.weak:
-        return f"**Stands for no genre** beyond chance: its people {words.did} most of all {first} ({how})."
-    return f"**Stands for {shell.plain(label.text)}:** {first} among what its {label.n} people {words.did} is {how}."
+        return f"**Stands for no genre** beyond chance; most {words.did}: {first} ({how})."
+    return f"**Stands for {shell.plain(label.text)}:** its {label.n} people {words.did} {first} {how}."
 
 
 def _others(expert: int, traffic: Routing) -> None:
     people = inspect.people_of(traffic, expert, top=3)
     if people.empty:
-        st.markdown("Nobody in this data retrieves this expert: it is **dead** and takes no part in any list.")
+        st.markdown("It is **dead**: nobody retrieves it.")
         return
-    st.markdown("It changes nothing in this list. It speaks loudest for:")
+    st.markdown("It changes nothing in this list; loudest for:")
     with st.container(horizontal=True):
         for user in people["user"]:
             st.button(
@@ -155,9 +149,8 @@ def _others(expert: int, traffic: Routing) -> None:
 def _effect(now: Context, here: Situation, expert: int, edits: Edits) -> None:
     found = inspect.effect(now.model, now.dataset, here, expert, top=4)
     up, down = st.columns(2)
-    up.markdown(f"**Makes likelier for this person**\n{_lines(found.promotes)}")
-    down.markdown(f"**Holds back for this person**\n{_lines(found.holds_back)}")
-    st.caption("Measured by taking this expert away: the chance with it, divided by the chance without it.")
+    up.markdown(f"**Makes likelier**\n{_lines(found.promotes)}", help="For this person: chance with it over chance without it.")
+    down.markdown(f"**Holds back**\n{_lines(found.holds_back)}")
     if expert in here.heard:
         away = cache.chance(now.run, now.model, now.dataset, now.user, now.split, [*edits, expert], here.stay)
         person.by_chance(away, now, "other experts")
@@ -170,7 +163,7 @@ def _lines(table: pd.DataFrame) -> str:
 
 def table_twin(now: Context, here: Situation) -> None:
     """The grid as a table."""
-    panel = st.expander("Show the experts as a table", icon=":material/table:", on_change="rerun")
+    panel = st.expander("Experts as a table", icon=":material/table:", on_change="rerun")
     if panel.open and here.found is not None and here.found.halves.shape[2]:
         traffic = cache.traffic(now.run, now.model, now.dataset, now.split)
         frame = inspect.experts_table(here.found, traffic.load)

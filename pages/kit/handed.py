@@ -1,9 +1,9 @@
-"""What one screen hands to the next: the events that were taken off the end of a history, and the experts that were silenced.
+"""One person's edits, followed from Start to Journey and back: the screen edited last speaks, the other takes it over.
 
-An address moves no widget that stands already, and rooms do not know each other; so it waits in the visit, to be taken once.
+An address moves no widget that stands already, and rooms do not know each other; so an edit waits in the visit, to be taken
+once. Start knows only what was taken off the end of a history; for any other edit of Journey's `removed` is None.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import streamlit as st
@@ -11,33 +11,38 @@ import streamlit as st
 from pages.frame.shell import Context
 
 HANDED, TAKEN = "handed_edits", "handed_taken"
+START, JOURNEY = "start", "journey"
 
 
 @dataclass(frozen=True)
 class Edited:
+    by: str
     data: str
     user: int
-    removed: int
-    silenced: tuple[int, ...]
+    removed: int | None
+    silenced: tuple[int, ...] = ()
 
 
-def give(now: Context, edits: Sequence[int | None]) -> None:
-    """These are the edits now: None takes the last event away, a number silences that expert."""
-    silenced = tuple(edit for edit in edits if edit is not None)
-    st.session_state[HANDED] = Edited(now.dataset.hash, now.user, list(edits).count(None), silenced)
+def give(now: Context, by: str, removed: int | None, silenced: tuple[int, ...] = ()) -> None:
+    """These are the edits now, made on the screen `by`."""
+    st.session_state[HANDED] = Edited(by, now.dataset.hash, now.user, removed, silenced)
 
 
-def waiting(now: Context) -> Edited | None:
-    """What is there for this person and has not been taken."""
+def last(now: Context) -> Edited | None:
+    """The latest edits of this person, made on either screen."""
     found: Edited | None = st.session_state.get(HANDED)
-    if found is None or found == st.session_state.get(TAKEN) or (found.data, found.user) != (now.dataset.hash, now.user):
-        return None
-    return found if found.removed or found.silenced else None
+    return found if found is not None and (found.data, found.user) == (now.dataset.hash, now.user) else None
 
 
-def take(now: Context) -> Edited | None:
+def waiting(now: Context, here: str) -> Edited | None:
+    """What another screen than `here` left for this person and has not been taken."""
+    found = last(now)
+    return found if found is not None and found.by != here and found != st.session_state.get(TAKEN) else None
+
+
+def take(now: Context, here: str) -> Edited | None:
     """The same, once."""
-    found = waiting(now)
+    found = waiting(now, here)
     if found is not None:
         st.session_state[TAKEN] = found
     return found

@@ -9,13 +9,17 @@ from pathlib import Path
 import pandas as pd
 import streamlit as st
 
+from elastic_core import tables
 from elastic_core.comparisons import compare_runs
+from elastic_core.data import Dataset
 from elastic_core.disk import Unreadable
 from elastic_core.errors import InputError
 from elastic_core.evaluation.compare import Comparison
+from elastic_core.memory import recall
 from elastic_core.runs import Run, list_runs
 from elastic_core.services.results import judging, systems
 from elastic_core.services.results.systems import Group
+from elastic_core.services.train import beside
 from pages.kit.cache import Stamped, stamped
 from pages.kit.kept import kept
 
@@ -31,12 +35,28 @@ def _groups(runs: Stamped) -> tuple[list[Group], list[Unreadable]]:
 
 
 def standings(group: Group, protocol: str) -> pd.DataFrame:
-    return _standings(_of(group), protocol, group)
+    return _standings(_of(group), _cards(group), protocol, group)
 
 
 @st.cache_data(max_entries=32, show_spinner="Holding every system against the baseline …")
-def _standings(runs: Stamped, protocol: str, _group: Group) -> pd.DataFrame:
+def _standings(runs: Stamped, cards: tuple[int, ...], protocol: str, _group: Group) -> pd.DataFrame:
     return judging.standings(_group, protocol, compare)
+
+
+def fitting(group: Group) -> str:
+    """The protocol in which these data are judged."""
+    return _fitting(_of(group), _cards(group), group)
+
+
+@st.cache_data(max_entries=32, show_spinner=False)
+def _fitting(runs: Stamped, cards: tuple[int, ...], _group: Group) -> str:
+    return judging.fitting(_group)
+
+
+def _cards(group: Group) -> tuple[int, ...]:
+    """What tells the result cards of these runs from others: they come after the ranks."""
+    files = [run.path / beside.FILE for runs in group.systems.values() for run in runs]
+    return tuple(file.stat().st_mtime_ns for file in files if file.is_file())
 
 
 def differences(group: Group, ours: str, protocol: str) -> pd.DataFrame:
@@ -77,3 +97,24 @@ def _of(group: Group) -> Stamped:
 
 def _runs(stamped: Stamped) -> list[Run]:
     return [Run(Path(path)) for path, _ in stamped]
+
+
+def recalled(root: Path) -> pd.DataFrame:
+    """What systems recall by silence, as `tables.recalled`; read again when the file changes."""
+    file = root / recall.FILE
+    return _recalled(str(root), file.stat().st_mtime_ns if file.is_file() else 0)
+
+
+@st.cache_data(max_entries=4, show_spinner=False)
+def _recalled(root: str, stamp: int) -> pd.DataFrame:
+    return tables.recalled(Path(root))
+
+
+def chance(data: Dataset, protocol: str) -> float | None:
+    """NDCG@10 of a random order of everybody's candidates, where it is known exactly."""
+    return _chance(data.hash, protocol, data) if protocol in (beside.PROTOCOL, beside.SEEN) else None
+
+
+@st.cache_data(max_entries=16, show_spinner=False)
+def _chance(data_hash: str, protocol: str, _data: Dataset) -> float:
+    return beside.chance(_data, protocol)

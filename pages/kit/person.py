@@ -32,7 +32,7 @@ def staying(now: Context, key: str) -> bool:
     words = inspect.words(now.dataset)
     asked = one_of("Ranked here", [EVERYTHING, UNMET], key=key, default=EVERYTHING if found.stay else UNMET)
     many = f"{found.again:,} of {found.people:,} people ({found.share:.0%})"
-    alone = "" if asked == EVERYTHING else ": it stands among new ones only then, which flatters its rank"
+    alone = "" if asked == EVERYTHING else "; among new ones only, which flatters its rank"
     st.caption(f"{many} {words.did} next what they had {words.done} before{alone}.")
     return asked == EVERYTHING
 
@@ -46,14 +46,14 @@ def history(now: Context, start: Situation, here: Situation) -> None:
     for row in table.to_dict("records"):
         name, year = inspect.split_year(row["title"])
         cells.append(Tile(name, year, row["genres"], faded=row["position"] > here.events))
-    note = f"After {earlier:,} earlier ones, oldest first." if earlier else "Oldest first."
+    note = f"Oldest first, after {earlier:,} earlier." if earlier else "Oldest first."
     ribbon(now, cells, f"The last {len(table)} {words.many} of person {now.user + 1}", note)
 
 
 def ribbon(now: Context, cells: list[Tile], label: str, note: str) -> None:
     """A history as covers; below them a note, and what their colours mean."""
     shades = colours(now)
-    st.html(tiles.ribbon(cells, shades, label) + tiles.legend(cells, shades, note))
+    st.html(tiles.ribbon(cells, shades, label) + tiles.legend(shades, note))
 
 
 def suggestions(now: Context, here: Situation, change: Moved, changed: bool) -> None:
@@ -102,7 +102,7 @@ def by_chance(found: Chance | None, now: Context, others: str) -> None:
 def tables(now: Context, start: Situation, change: Moved) -> None:
     """The same as plain tables, to read out, sort, search and download."""
     words = inspect.words(now.dataset)
-    panel = st.expander("Show as tables", icon=":material/table:", on_change="rerun")
+    panel = st.expander("As tables", icon=":material/table:", on_change="rerun")
     if not panel.open:
         return
     with panel:

@@ -61,12 +61,9 @@ def ribbon(tiles: Iterable[Tile], colours: Colours, label: str) -> str:
     )
 
 
-def legend(tiles: Iterable[Tile], colours: Colours, note: str) -> str:
-    """A note, and what the colours of these covers mean, where items have genres."""
-    firsts = {tile.genres[0] if tile.genres else "" for tile in tiles}
-    named = [(genre, colour) for genre, colour in colours.by_genre.items() if genre in firsts]
-    if firsts - {genre for genre, _ in named} and named:
-        named.append(("other", colours.palette.categories[-1]))
+def legend(colours: Colours, note: str) -> str:
+    """A note, and what the colours of all covers on the screen mean, where items have genres."""
+    named = [*colours.by_genre.items(), *([("other", colours.palette.categories[-1])] if colours.by_genre else [])]
     chips = "".join(
         f'<li style="display:flex;align-items:center;gap:.25rem"><span aria-hidden="true" style="width:.7rem;height:.7rem;'
         f'border-radius:.15rem;background:{colour}"></span>{escape(genre)}</li>'

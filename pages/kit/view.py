@@ -38,13 +38,14 @@ def chart(
     key: str,
     figure: BaseFigure,
     table: pd.DataFrame,
-    about: About,
+    about: About | None,
     alt: str,
     *,
     on_select: Callable[[], None] | None = None,
     selection_mode: Mode | tuple[Mode, ...] = "points",
 ) -> None:
-    """A figure with its explanation, its table and its files. With `on_select`, read `st.session_state[key]` there."""
+    """A figure with its explanation (None where the chart beside it says it already), its table and its files. With
+    `on_select`, read `st.session_state[key]` there."""
     chosen: dict[str, Any] = {"on_select": _later(key, on_select), "selection_mode": selection_mode} if on_select else {}
     shown = _larger(figure) if present.on() else figure
     st.plotly_chart(shown, key=key, config=plot.CONFIG, alt=alt, **chosen)
@@ -73,8 +74,9 @@ def _call(key: str) -> None:
     st.session_state[CALLED][key]()
 
 
-def table(key: str, frame: pd.DataFrame, about: About, alt: str, **more: Any) -> Any:
-    """The same for what is a table in the first place. Further arguments go to `st.dataframe`; returns what it returns."""
+def table(key: str, frame: pd.DataFrame, about: About | None, alt: str, **more: Any) -> Any:
+    """The same for what is a table in the first place; `about` is None where the chart beside it says it already. Further
+    arguments go to `st.dataframe`; returns what it returns."""
     answer = st.dataframe(frame, key=key, hide_index=True, alt=alt, **more)
     remember(key, frame)
     _below(key, about, frame, alt, None)
@@ -91,31 +93,31 @@ def foot(command: str, *words: object, **settings: Any) -> None:
     st.divider()
     with st.container(horizontal=True):
         with st.popover("Copy link", icon=":material/link:", key="foot_link"):
-            st.write("This address opens the same view, on this or a restarted server.")
+            st.write("Opens the same view, after a restart too.")
             st.code(shell.link(), language=None, wrap_lines=True)
         panel = st.popover("Download this view", icon=":material/download:", key="foot_view", on_change="rerun")
         if panel.open:
             shown = dict(st.session_state[SHOWN])
-            panel.write(f"The settings and the {len(shown)} tables behind this page, as JSON.")
+            panel.write(f"Settings and {len(shown)} tables, as JSON.")
             link = shell.link()
             panel.download_button(
                 "JSON", lambda: exports.to_json(shown, {**now, "address": link, "command": command}), "view.json",
                 "application/json", key="foot_json", on_click="ignore", icon=":material/data_object:",
             )  # fmt: skip
         with st.popover("Reproduce", icon=":material/terminal:", key="foot_command"):
-            st.write("In a terminal, in the folder of the project:")
+            st.write("In the project’s folder:")
             st.code(command, language="bash", wrap_lines=True)
 
 
 def explain(about: About) -> None:
     """The popover that every chart has; on its own where something other than a chart needs it."""
-    with st.popover("What am I looking at?", icon=":material/help:", type="tertiary"):
-        st.markdown(f"**The question.** {about.question}\n\n**How it is computed.** {about.computed}")
+    with st.popover("Explain", icon=":material/help:", type="tertiary"):
+        st.markdown(f"**{about.question}** {about.computed}")
         if about.formula:
             st.latex(about.formula)
-        st.markdown(f"**How it is misread.** {about.misread}")
+        st.markdown(f"**Misread:** {about.misread}")
         if about.test:
-            st.caption(f"Guarded by `{about.test}`.")
+            st.caption(f"Test: `{about.test}`")
 
 
 def remember(key: str, table: pd.DataFrame) -> None:
@@ -124,11 +126,12 @@ def remember(key: str, table: pd.DataFrame) -> None:
 
 
 @st.fragment
-def _below(key: str, about: About, table: pd.DataFrame, alt: str, figure: BaseFigure | None) -> None:
+def _below(key: str, about: About | None, table: pd.DataFrame, alt: str, figure: BaseFigure | None) -> None:
     """One quiet row. A fragment, so that opening a panel does not run the page again."""
     with st.container(horizontal=True, gap="small"):
-        explain(about)
-        name = "Table and files" if figure is not None else "Files"
+        if about is not None:
+            explain(about)
+        name = "Table" if figure is not None else "Files"
         panel = st.popover(name, icon=":material/table:", type="tertiary", key=f"{key}_files", on_change="rerun")
     if not panel.open:
         return
@@ -141,7 +144,7 @@ def _below(key: str, about: About, table: pd.DataFrame, alt: str, figure: BaseFi
             if figure is not None:
                 _file(key, "HTML", lambda: figure.to_html(include_plotlyjs=True), f"{key}.html", "text/html")
         if figure is not None:
-            st.caption("HTML works without a network. For a PNG, point at the chart and press the camera in its corner.")
+            st.caption("HTML works without a network. PNG: the camera in the chart’s corner.")
 
 
 def _file(key: str, label: str, data: Callable[[], str], name: str, mime: str) -> None:

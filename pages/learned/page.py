@@ -4,11 +4,11 @@ import pandas as pd
 import streamlit as st
 
 from elastic_core.services.learned import meaning, verdicts
-from elastic_core.services.learned.jobs import Questions
 from elastic_core.services.learned.verdicts import Finding, Verdict
+from elastic_core.services.method import notes
 from pages.frame import shell
-from pages.kit import judged, view, waiting
-from pages.learned import answers, words
+from pages.kit import asked, judged, view
+from pages.learned import words
 
 COLOURS = {"yes": "green", "in part": "green", "it depends": "orange", "no": "red", "not known": "gray"}
 ICONS = {
@@ -27,7 +27,7 @@ def card(each: Verdict) -> None:
         st.markdown(shell.plain(each.line))
         with st.container(horizontal=True, vertical_alignment="center"):
             first = each.findings[0] if each.findings else None
-            panel = st.expander("All its numbers, and what would change our mind", key=f"lrn_more_{each.key}", width="stretch")
+            panel = st.expander("All numbers, and what would change our mind", key=f"lrn_more_{each.key}", width="stretch")
             if st.button("What it stands on", icon=":material/arrow_forward:", key=f"lrn_go_{each.key}", type="tertiary",
                          on_click=lead, args=(each.screen, first)):  # fmt: skip
                 shell.go(SCREENS[each.screen])
@@ -35,15 +35,18 @@ def card(each: Verdict) -> None:
             lines = [f"{ICONS[finding.answer]} {shell.plain(finding.sentence)}" for finding in each.findings]
             lines += [f"{ICONS['not known']} {shell.plain(each.absent)}"] if each.absent else []
             st.markdown("\n".join(f"- {line}" for line in lines))
+            if each.note:
+                st.caption(shell.plain(each.note))
             st.markdown(f"**What would change our mind:** {each.change}")
             if each.command:
-                st.caption("This would measure what is missing:")
+                st.caption("Measures what is missing:")
                 st.code(each.command, language="bash", wrap_lines=True)
 
 
 def lead(screen: str, first: Finding | None) -> None:
     """Sets the other page to what the verdict is about."""
     if screen == "results" and first is not None:
+        st.session_state["res_fitted"] = first.data  # its protocol is chosen here
         for key, value in (("res_data", first.data), ("res_protocol", verdicts.PROTOCOL), ("res_ours", first.system)):
             if not shell.locked(key):
                 st.session_state[key] = value
@@ -51,24 +54,18 @@ def lead(screen: str, first: Finding | None) -> None:
 
 def measure() -> None:
     """What the experts of the chosen run stand for: asked in the background, kept for everybody."""
-    if now is None or not now.model.retrieves or now.run.name in rows:
-        return
-    asked = Questions(shell.RUNS)
-    waiting.offer(
-        asked, asked.latest(**asked.about(now.run)), (now.run,), "lrn_measure",
-        f"The memory of {shell.plain(now.run.name)} has not been asked yet.", "Measure it now",
-        "In the background, ten seconds to a minute; kept for everybody. You may leave the page.",
-    )  # fmt: skip
+    if now is not None and now.model.retrieves:
+        asked.row(now.run, "lrn_measure")
 
 
 now = st.session_state.get(shell.CONTEXT)  # none where no run opens: kept ranks can be read all the same
 st.title("What did we learn?", anchor=False)
-st.write(
-    "What the runs in this folder show, and what they do not; every sentence is written from their numbers as you read it. "
-    "Differences are of NDCG@10 on the test, ranked against all items that a person has not met."
+st.caption(
+    "Written from the runs at hand as you read. Differences are of NDCG@10 on the test, against all unmet items.",
+    help=f"NDCG@10: {notes.WORDS['NDCG@10']}.",
 )
 groups, _ = judged.groups(shell.RUNS)
-rows = answers.meaning(shell.RUNS)
+rows = asked.rows(shell.RUNS)
 head = st.empty()
 head.caption("Drawing people and training seeds again, ten thousand times for each difference …")
 found = list[Verdict]()
@@ -81,8 +78,6 @@ for each in (*meaning.verdicts(groups, rows), verdicts.faster(shell.RUNS)):
     if each.key == "interest":
         measure()
 head.markdown(f"**{verdicts.counted(found)}**")
-st.subheader("What is not known", anchor=False)
-st.markdown("\n".join(f"- {shell.plain(line)}" for line in verdicts.unknown(found)) or "Nothing that was asked.")
 table = pd.DataFrame(verdicts.table(found), columns=list(verdicts.COLUMNS))
 view.table("lrn_findings", table, words.FINDINGS, f"{len(table)} findings with their numbers and runs", height=220)
 if now is not None:

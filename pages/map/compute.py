@@ -16,7 +16,7 @@ def watch() -> None:
     active = [job for job in maps.all() if job.active]
     waiting.watch(maps, active, "map_watch", _title)
     if any(not job.share for job in active):
-        st.caption("The first layout takes longest, because its code is compiled first.")
+        st.caption("The first takes longest: its code is compiled.")
 
 
 def offer(now: Context, settings: Settings, experts: np.ndarray, *, aligned: bool = False) -> None:
@@ -28,11 +28,11 @@ def offer(now: Context, settings: Settings, experts: np.ndarray, *, aligned: boo
         st.info("PCA is shown until it is there.")
         return
     what = f"UMAP with {settings.neighbours} neighbours and least distance {settings.distance:g}"
-    st.info(f"{'This aligned layout' if aligned else what} is not stored for this run yet, so PCA is shown.")
+    st.info(f"{'This aligned layout' if aligned else what} is not stored for this run yet; PCA is shown.")
     waiting.offer(
         maps, last, (now.run, settings, experts, aligned), "map_compute",
-        "Computing it takes about a minute; nothing here waits for it.", "Compute it",
-        "In the background, with three seeds and a control of random vectors. You may leave the page.",
+        "It takes about a minute; nothing waits for it.", "Compute it",
+        "In the background, three seeds and a control of random vectors.",
     )  # fmt: skip
 
 

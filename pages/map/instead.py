@@ -19,10 +19,9 @@ from pages.map import instead_charts as charts
 ITEMS, WORDS, OF = "Items", "Codewords", "map_of"
 ABOUT = view.About(
     "Do items (or codewords) of one kind lie together, and where is this history?",
-    "Each mark is one vector, compared by direction and laid along the two directions of largest variance (PCA). Items: the "
-    "vectors that score them. Of a kind: the genre that is listed first, or the codebook. Rings: this person’s last events; "
-    "star: what came next. The sentence below is about the original space, with the null of kinds shuffled.",
-    "Two axes hold a small part of the variance: marks that touch here may be far apart.",
+    "Vectors that score the items, by direction, along the two axes of largest variance (PCA). Kind: first listed genre, or the "
+    "codebook. Rings: this person’s last events; star: what came next.",
+    "Two axes hold a small part of the variance: marks that touch may be far apart.",
     test="tests/test_reach.py::test_planted_kinds_lie_together_and_shuffled_ones_do_not",
 )
 
@@ -31,7 +30,7 @@ def show(now: Context) -> None:
     """The whole screen."""
     coded = isinstance(now.model, Quantises)
     st.title("Where do items lie for this run?" if not coded else "Where do items and codewords lie for this run?", anchor=False)
-    st.write("This run has no interest memory, so there are no experts to lay flat. It has a vector for each item instead.")
+    st.write("No interest memory, so no experts to lay flat; it has a vector for each item.")
     chosen = one_of("Of", [ITEMS, WORDS], key=OF, label_visibility="collapsed") if coded else ITEMS
     key, palette = (str(now.run.path), cache.stamp(now.run), now.dataset.hash), plot.palette(shell.is_dark())
     try:
@@ -47,7 +46,7 @@ def show(now: Context) -> None:
     view.chart("map_items", figure, found.table, ABOUT, alt)
     st.caption(
         f"{len(found.table):,} of {found.total:,} {chosen.lower()}; the two axes hold {sum(found.shares):.0%} of the variance."
-        + (f" Rings: the {what.many} of person {now.user + 1}; star: what came next." if chosen == ITEMS else "")
+        + (f" Rings: person {now.user + 1}’s {what.many}; star: what came next." if chosen == ITEMS else "")
     )
     share, low, high = found.alike
     told = "more than chance" if share > high else "less than chance" if share < low else "no more than chance"

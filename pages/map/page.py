@@ -60,10 +60,7 @@ def drawn_map() -> tuple[Map, str, float | None]:
 def over_epochs() -> tuple[Map, str, float] | None:
     numbers, layouts = answers.epochs(now.run) if len(values) <= LAID_OUT and now.run.snapshots() else ([], np.zeros((0, 0, 2)))
     if len(numbers) < 2 or layouts.shape[1] != len(values):
-        st.info(
-            "This run kept no snapshots of its experts, so only the end of training can be shown. Newer runs keep them when they "
-            "are trained with `--set train.snapshots=true`."
-        )
+        st.info("This run kept no snapshots (`--set train.snapshots=true` does), so only the end of training can be shown.")
         return None
     kinds = {"pca": "Aligned PCA", "umap": "Aligned UMAP"}
     _choice("Aligned by", kinds, "map_aligned", "pca")
@@ -119,20 +116,15 @@ def picture() -> None:
     sampled = ""
     if len(drawn.laid) < len(values):
         sampled = f" A sample of {len(drawn.laid):,} by load, {int(drawn.placed.sum())} more placed beside their nearest."
-    st.caption(
-        f"Numbered: what person {now.user + 1} retrieves. Click a mark to look at it, or take Lasso or Box for a set.{sampled}"
-    )
+    st.caption(f"Numbered: what person {now.user + 1} retrieves. Lasso and Box choose a set.{sampled}")
 
 
 def neighbours() -> None:
     row = table.iloc[focus]
-    genre = f", its people like {shell.plain(str(label))} more than others do" if (label := _genre()) else ""
+    genre = f" · its people’s genre: {shell.plain(str(label))}" if (label := _genre()) else ""
     open_expert.card(f"**Expert {focus}** · row {row['row']}, column {row['column']} · {row['load']:,} people{genre}.")
     near = projection_trust.beside(values, drawn.experts, drawn.xy, focus)
-    st.markdown(
-        f"**{int(near['in both'].sum())} of its {len(near)} nearest** on the map are among its {len(near)} nearest in the "
-        "original space."
-    )
+    st.markdown(f"**{int(near['in both'].sum())} of its {len(near)} nearest** on the map are so in the original space.")
     shown = near.drop(columns="rank").rename(columns={"original": "in truth", "rank on map": "map place", "in both": "true?"})
     view.table(
         "map_near_table", shown.round(2), words.NEAR, f"Nearest experts of expert {focus} in truth and on the map",
@@ -180,8 +172,8 @@ if reason := inspect.too_many(now.model):
     view.foot("python -m elastic_core evaluate", now.run.name)
     st.stop()
 st.write(
-    f"Each mark is one of the {inspect.memory_size(now.model):,} experts, a row of {now.model.config.width} numbers laid flat. "
-    "Marks that lie together hold similar numbers, as far as two dimensions can show it."
+    f"{inspect.memory_size(now.model):,} experts, each {now.model.config.width} numbers laid flat: marks that lie together are "
+    "alike, as far as two dimensions can show it."
 )
 values, store, table = answers.values(now.run, now.model), answers.store(now.run, now.model), answers.table(now)
 load, palette = table["load"].to_numpy(), plot.palette(shell.is_dark())

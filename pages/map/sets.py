@@ -37,14 +37,14 @@ def bar(now: Context, experts: list[int], unknown: list[str], values: np.ndarray
             st.text_input,
             "Choose experts",
             key=TEXT,
-            placeholder="draw on the map, or type: 12, 40-47, row 3, Comedy",
+            placeholder="draw, or type: 12, 40-47, row 3, Comedy",
             width=420,
             max_chars=4_000,
-            help="Numbers, ranges, a row, a column, “dead”, or a genre that stands out among the people of an expert.",
+            help="Numbers, ranges, row, column, “dead”, or a genre that stands out.",
         )
         st.button("Clear", on_click=choose, args=([],), disabled=not experts, icon=":material/close:")
         with st.popover("Keep as", icon=":material/bookmark:", disabled=not experts):
-            st.text_input("Name", key=NAME, max_chars=40, placeholder="for example: night owls")
+            st.text_input("Name", key=NAME, max_chars=40, placeholder="night owls")
             st.button("Keep", on_click=_keep, args=(kept, experts), key="map_keep")
         with st.popover("File", icon=":material/folder_open:", key="map_files"):
             _files(now, kept, values)
@@ -63,19 +63,17 @@ def summary(experts: list[int], table: pd.DataFrame, values: np.ndarray) -> None
     """What a set has in common."""
     part = table.iloc[experts]
     share = part["load"].sum() / max(table["load"].sum(), 1)
-    said = (
-        f"**{len(part)} experts chosen.** They carry {share:.1%} of the traffic with {len(part) / len(table):.1%} of the experts."
-    )
+    said = f"**{len(part)} experts chosen**, {len(part) / len(table):.1%} of all: they carry {share:.1%} of the traffic."
     if "people_genre" in table and (names := picture.commonest(picture.labels(part, "genre"), 3)):
-        said += f" Genres that stand out among their people: {', '.join(map(shell.plain, names))}."
+        said += f" Their people’s genres: {', '.join(map(shell.plain, names))}."
     if 1 < len(part) < len(table):
         tight, low, high = trust.tightness(values, np.array(experts))
-        said += f" Mean cosine among them, in the original space: **{tight:.2f}** (random sets: {low:.2f} to {high:.2f})."
+        said += f" Mean cosine in the original space: **{tight:.2f}** (random sets: {low:.2f} to {high:.2f})."
     st.markdown(said)
     shown = part[
         [name for name in ("expert", "row", "column", "load", "people_genre", "people_lift", "interest") if name in part]
     ]
-    with st.expander("The chosen experts as a table", on_change="rerun", key="map_members") as panel:
+    with st.expander("As a table", on_change="rerun", key="map_members") as panel:
         if panel.open:
             view.table("map_members_table", shown, words.SET, "The chosen experts: place, load and genre", height=240)
 
@@ -92,7 +90,7 @@ def _files(now: Context, kept: dict[str, list[int]], values: np.ndarray) -> None
     mark = layouts.fingerprint(values)
     text = picture.to_file(now.run.name, mark, kept)
     st.download_button(
-        "Download the kept sets",
+        "Download",
         text,
         f"{now.run.name}-sets.json",
         "application/json",
@@ -102,7 +100,7 @@ def _files(now: Context, kept: dict[str, list[int]], values: np.ndarray) -> None
     )
     if not shell.off("upload"):
         given = (kept, len(values), mark)
-        st.file_uploader("Open sets from a file", type="json", key=FILE, max_upload_size=1, on_change=_open, args=given)
+        st.file_uploader("Open a file", type="json", key=FILE, max_upload_size=1, on_change=_open, args=given)
 
 
 def _open(kept: dict[str, list[int]], size: int, mark: str) -> None:

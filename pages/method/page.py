@@ -17,24 +17,22 @@ PARTS = ("Left open", "Ablations", "Equations and tests", "Words and metrics", "
 DATA = {"ml-100k": "MovieLens-100K", "ml-1m": "MovieLens-1M"}
 ABLATIONS = view.About(
     "What does each part of ELASTIC buy?",
-    "Each row is a setting of the same model, trained by the same recipe; the number is from the ranks that finished runs keep "
-    "of their test, a mean over seeds, with a 95% interval over people. Differences draw people and training seeds again; where "
-    "a side was trained once, its training noise is not counted and nothing is claimed. The last column is the paper’s Table 3, "
-    "as printed.",
-    "Never compare a number with the paper’s column: other data, another protocol. Two of our rows whose intervals overlap may "
-    "still differ, and the other way round; the Compare page tests pairs of runs person by person.",
+    "One recipe, one setting changed: mean over seeds ± 95% over people. Differences draw people and training seeds again; what "
+    "was trained once claims nothing. Last column: the paper’s Table 3.",
+    "Never compare with the paper’s column: other data, another protocol. Rows whose intervals overlap may still differ; the "
+    "Compare page tests pairs.",
     test="tests/test_method_notes.py::test_numbers_are_those_of_the_runs",
 )
 EQUATIONS = view.About(
     "Which line of the paper is which line of code, and what guards it?",
-    "Every module and test in this table is looked up by a test, so none of them can be gone.",
-    "A test that passes shows that the code does what we say it should, not that the paper meant it.",
+    "A test looks up every module and test named here.",
+    "A passing test shows that the code does what we say, not that the paper meant it.",
     test="tests/test_method_notes.py::test_every_module_and_every_test_that_is_named_exists",
 )
 TERMS = view.About(
     "Under which terms may the data be used?",
-    "As their publishers state them. Nothing of them is part of this project.",
-    "That a file can be downloaded does not mean that it may be passed on.",
+    "As their publishers state them; no data are part of this project.",
+    "What can be downloaded may not be passed on.",
     test="tests/test_method_notes.py::test_the_nine_questions_and_the_variants_are_complete",
 )
 
@@ -65,51 +63,39 @@ def effect(question: Question, run: Run) -> Effect:
 
 
 def left_open() -> None:
-    st.write(
-        "Nine places where the paper is silent, contradicts itself, or cannot be taken at its word. For each: what stands there, "
-        "what would follow, what we do, and what it costs, **measured on this machine’s runs** or checked while you read."
-    )
+    st.write("Nine places where the paper is silent, contradicts itself, or cannot be taken at its word, and what each costs.")
     for question in notes.OPEN:
         with st.container(border=True):
             st.markdown(f"#### {question.key}. {question.title}")
-            for column, (name, text) in zip(
-                st.columns(3),
-                (("In the paper", question.paper), ("What follows", question.consequence), ("Here", question.here)),
-                strict=True,
-            ):
-                column.markdown(f"**{name}.** {text}")
+            st.markdown(f"{question.paper} **Here:** {question.here}")
             run = shell.context().run
             found = answers.effect(question.key, run, lambda asked=question, run=run: effect(asked, run))
-            st.info(f"**Measured.** {found.text}", icon=":material/straighten:")
+            source = f" :small[{shell.plain(found.source)}]" if found.source and not found.command else ""
+            st.info(f"**Measured.** {found.text}{source}", icon=":material/straighten:")
             if found.command:
-                st.caption("This would measure it:")
+                st.caption("Measures it:")
                 st.code(found.command, language="bash")
-            elif found.source:
-                st.caption(f"From: {shell.plain(found.source)}.")
 
 
 def ablations() -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         data = one_of("Data", list(DATA), key="mth_data", default="ml-100k", named=DATA.__getitem__)
-        protocol = one_of("Protocol", list(PROTOCOLS), key="mth_protocol", default="full")
+        protocol = one_of("Protocol", list(PROTOCOLS), key="mth_protocol", default="full", help=notes.AGAINST)
     table = effects.table_3(shell.RUNS, data, protocol)
     measured = int((table["seeds"] > 0).sum())
     meaning = dict(notes.METRICS)[protocol]
-    st.write(
-        f"{measured} of {len(table)} variants have a finished run on {DATA[data]}; the command for the others "
-        f"stands below. Test split, protocol `{protocol}`: {meaning}."
-    )
+    st.write(f"{measured} of {len(table)} variants have a finished run. Test split, `{protocol}`: {meaning}.")
     alt = "Variants of Table 3: ours with interval, the paper’s beside it"
-    narrow = {"variant": st.column_config.Column(width=175), "NDCG@10 here ± 95%": st.column_config.Column(width=140)}
+    widths = {"variant": 185, "NDCG@10 here ± 95%": 140, "people": 60, "seeds": 50, "ELASTIC − variant": 220}
+    narrow = {name: st.column_config.Column(width=width) for name, width in widths.items()}
     shown = effects.spoken(table)
     view.table("mth_ablations", shown, ABLATIONS, alt, row_height=72, height="content", column_config=narrow)
     if measured < len(table):
-        st.caption("This would measure the missing ones, one after the other; it can be stopped and goes on later:")
+        st.caption("Measures the missing ones; it can be stopped and goes on later:")
         st.code(f'python -m elastic_core reproduce --only "{data}-elastic*"', language="bash")
 
 
 def equations() -> None:
-    st.write("Each equation of the paper, the place in the code that holds it, and the test that would fail if it were wrong.")
     frame = notes.equations()
     widths = {name: st.column_config.Column(width=width) for name, width in zip(frame.columns, (105, 180, 235, 300), strict=True)}
     alt = "Equations with their modules and tests"
@@ -124,7 +110,6 @@ def words() -> None:
     with right:
         st.subheader("Metrics and protocols", anchor=False)
         st.markdown("\n".join(f"- **{word}**: {meaning}" for word, meaning in notes.METRICS))
-        st.caption("Numbers under different protocols cannot be compared with each other.")
 
 
 def limits() -> None:

@@ -25,8 +25,8 @@ def plan() -> Plan | None:
         batch = bound(st.selectbox, "Histories at a time", (1, 8, 32, 128), index=1, key="spd_batch", width=150)
         threads = number("Threads", 1, jobs.cores(), usual.threads, key="spd_threads", width=130)
         repeats = number("Repeats", 3, 50, usual.repeats, key="spd_repeats", width=130)
-        k = bound(st.selectbox, "k", (2, 4, 8, 16, 32), index=2, key="spd_k", width=110)
-        side = bound(st.selectbox, "√K", (8, 16, 32, 64, 128), index=1, key="spd_side", width=110)
+        k = bound(st.selectbox, "k", (2, 4, 8, 16, 32), index=2, key="spd_k", width=110, help="Experts retrieved")
+        side = bound(st.selectbox, "√K", (8, 16, 32, 64, 128), index=1, key="spd_side", width=110, help="Side of the memory")
     try:
         made = Plan(
             lengths=tuple(sorted(lengths)), systems=tuple(systems), histories=batch, threads=int(threads), repeats=int(repeats),
@@ -58,11 +58,9 @@ def panel() -> Measurement | None:
         st.button(
             "Start measuring", type="primary", key="spd_start", icon=":material/play_arrow:", on_click=act,
             args=("submit", wanted), disabled=wanted is None or active or held,
-            help="Runs in a process of its own; you may reload or leave the page.",
+            help="You may reload or leave the page meanwhile",
         )  # fmt: skip
-        st.caption(
-            "About one to three minutes with these defaults. Leave the machine alone meanwhile, or the numbers are of both."
-        )
+        st.caption("One to three minutes as set here. Leave the machine alone, or the numbers are of both.")
     waiting.refused(all_of_them)
     state, share = (found.state, found.share) if found else ("", 0.0)
     st.fragment(_progress, run_every=EVERY if active else None, key="spd_live")(state, share)

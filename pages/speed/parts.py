@@ -3,6 +3,7 @@
 import pandas as pd
 import streamlit as st
 
+from elastic_core.services.method import notes
 from elastic_core.services.speed import costs, curves
 from pages.frame import shell
 from pages.kit import cache, plot, view
@@ -23,9 +24,11 @@ def headline(table: pd.DataFrame, column: str) -> None:
     ours = next((name for name in FORMS if name in set(table["system"])), "")
     for peer in [name for name in PEERS if name in set(table["system"])]:
         st.markdown(f"- {shell.plain(curves.words(table, ours, peer, column))}")
+    if memory := curves.memory_words(table):
+        st.markdown(f"- {shell.plain(memory)}")
     st.caption(
-        "Fused: attention that never writes its N × N scores down. Eager: written out, as in the paper. Causal: the form of the "
-        "shipped runs. Two-way: the paper’s encoder. All of them, SASRec too, compute only the last event in the last layer."
+        "Eager attention writes N × N scores down, as in the paper; fused never does. Causal: shipped runs; two-way: the paper.",
+        help=notes.WORDS["causal"],
     )
 
 
@@ -42,17 +45,14 @@ def reading(table: pd.DataFrame, column: str) -> None:
         index=lengths.index(default),
         key="spd_from",
         width=200,
-        help="Fixed costs flatten the curves at small N.",
     )
     left, right = st.columns(2, gap="medium")
     with left:
         st.subheader("Time", anchor=False)
-        st.markdown("Median per history; wide dots: the fitted lines, over the lengths they cover.")
         crossings = curves.crossings(curves.versus(table, "elastic", "sasrec-fused", column))
         _curves("spd_time", table, column, "milliseconds per history", start, about.TIME, crossings)
     with right:
         st.subheader("Peak memory", anchor=False)
-        st.markdown(shell.plain(curves.memory_words(table)))
         _curves("spd_memory", table, "memory", "megabytes per history", start, about.MEMORY, [])
 
 
@@ -76,13 +76,8 @@ def _curves(
 def reported() -> None:
     """The paper's own numbers, apart from ours."""
     with st.container(border=True):
-        st.markdown(f"**{curves.REPORTED.capitalize()}** (not measured here, never drawn into the charts)")
-        for each in curves.PAPER:
-            st.markdown(f"- {each.what}: **{each.value}** ({each.where})")
-        st.caption(
-            "Its SASRec keeps all N × N scores in memory: compare with SASRec (eager). Fused attention, the usual one today, "
-            "does not."
-        )
+        told = "; ".join(f"{each.what}: **{each.value}** ({each.where})" for each in curves.PAPER)
+        st.markdown(f"**{curves.REPORTED.capitalize()}**, never drawn into the charts. {told}. Its SASRec is the eager one.")
 
 
 def event(table: pd.DataFrame) -> None:
@@ -136,13 +131,29 @@ def calculator() -> None:
     view.table(
         "spd_terms",
         terms,
-        about.CALCULATOR,
+        None,
         f"Operations of {which} by stage, with formulas",
         column_config={
-            "operations": st.column_config.NumberColumn(format="compact"),
-            "formula": st.column_config.TextColumn(width="large"),
+            "stage": st.column_config.TextColumn(width=125),
+            "operations": st.column_config.NumberColumn(format="compact", width=80),
+            "formula": st.column_config.TextColumn(width=500),
+            "grows": st.column_config.TextColumn(width=75),
         },
     )
     kept = costs.memory(shape)
-    view.table("spd_bytes", kept, about.CALCULATOR, "Bytes by formula",
+    view.table("spd_bytes", kept, None, "Bytes by formula",
                column_config={"bytes": st.column_config.NumberColumn(format="bytes")})  # fmt: skip
+
+
+def claims(table: pd.DataFrame) -> None:
+    """LISA's own figures beside ours."""
+    if table.empty:
+        st.info("No rows came along.")
+        return
+    st.markdown("What its paper claims of its cost, measured again by its own protocols; the paper’s figures are from a V100.")
+    number = st.column_config.NumberColumn(format="%.2f", width=90)
+    view.table(
+        "spd_claims", table, about.CLAIMS, f"{len(table)} figures of LISA’s cost, each with what it is compared with",
+        column_config={"here": number, "the paper’s": number}, placeholder="–",
+    )  # fmt: skip
+    st.caption("In a terminal: `python -m elastic_core bench --lisa`, about two minutes of one core.")

@@ -29,20 +29,44 @@ def parse(asked: str, run: str, user: int, experts: int) -> Edits | None:
 
 
 def current(now: Context) -> Edits:
-    """What is broken in this view; the address speaks first, then the visit. Says so where the address cannot be read."""
-    asked = st.query_params.get(PARAMETER)
-    if asked is None:
-        asked = st.session_state.get(KEPT, "")
-    done = parse(asked, now.run.name, now.user, memory_size(now.model)) if asked else []
-    if done is None:
-        st.warning("The edits in this address cannot be read, so you see the unchanged history.", icon=":material/info:")
-    keep(now, done or [])
+    """What is broken in this view: what Journey did last, then the address, then the visit. Says what cannot be shown here."""
+    done: Edits | None
+    if (found := handed.take(now, handed.START)) is not None and found.removed in range(MOST):
+        done = [*[None] * (found.removed or 0), *(edit for edit in _asked(now) or [] if edit is not None)]
+    else:
+        done = _asked(now)
+        if done is None:
+            st.warning("The edits in this address cannot be read, so you see the unchanged history.", icon=":material/info:")
+        elif done and handed.last(now) is None:
+            _give(now, done)  # an address brought them
+    _write(now, done or [])
+    latest = handed.last(now)
+    if latest is not None and latest.by == handed.JOURNEY and latest.removed not in range(MOST):
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.caption("Edited otherwise than at its end on Journey; here without that.", width="content")
+            st.page_link("journey/page.py", label="The edited history", icon=":material/route:")
     return done or []
 
 
 def keep(now: Context, done: Edits) -> None:
-    """For callbacks, too: these are the edits now."""
-    handed.give(now, done[:MOST])
+    """For callbacks: these are the edits now, here and on Journey."""
+    _give(now, done[:MOST])
+    _write(now, done)
+
+
+def _asked(now: Context) -> Edits | None:
+    """None for a text that is no edits."""
+    asked = st.query_params.get(PARAMETER)
+    if asked is None:
+        asked = st.session_state.get(KEPT, "")
+    return parse(asked, now.run.name, now.user, memory_size(now.model)) if asked else []
+
+
+def _give(now: Context, done: Edits) -> None:
+    handed.give(now, handed.START, done.count(None), tuple(edit for edit in done if edit is not None))
+
+
+def _write(now: Context, done: Edits) -> None:
     kept = st.session_state[KEPT] = text(now.run.name, now.user, done[:MOST])
     if kept:
         st.query_params[PARAMETER] = kept

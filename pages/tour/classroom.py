@@ -67,25 +67,25 @@ def panel() -> None:
         st.warning(f"{shell.quoted(wrong)} is no code of a class: a code has {classes.LENGTH} letters or digits.")
     with st.popover(f"{name} {inside}" if inside else name, icon=":material/groups:", key="class_panel", width="stretch"):
         if not inside:
-            st.write("Open a class: everybody with its link bets on the tour’s questions together; you show the answers.")
+            st.write("Everybody with its link bets on the tour’s questions; you show the answers.")
             st.button("Open a class", key="class_open", icon=":material/add:", on_click=_open)
         else:
             here = _classes().come(inside, _me())
             st.write(f"**{inside}** · {here} {'visitor' if here == 1 else 'visitors'} so far. The link for everybody:")
             st.code(_link(inside), language=None, wrap_lines=True)
             if teaches():
-                st.caption("Only your own address can show the answers: keep it, and give away the link above.")
+                st.caption("Only your own address can show the answers: keep it to yourself.")
             if "//127.0.0.1" in _link(inside) or "//localhost" in _link(inside):
                 st.caption("This server answers this machine only; README, “For a class”, says how thirty others reach it.")
             st.button("Leave the class", key="class_leave", icon=":material/logout:", on_click=_leave)
         present.switch()
         st.download_button(
             "Worksheet to print", worksheet.html, "elastic-worksheet.html", "text/html", key="class_sheet", on_click="ignore",
-            icon=":material/print:", help="The tour’s stops, tasks and questions on paper. Opens and prints in any browser.",
+            icon=":material/print:", help="The tour on paper; prints in any browser.",
         )  # fmt: skip
         st.button(
             "Start over", key="class_over", icon=":material/restart_alt:", on_click=_over,
-            help="Forgets everything this visit chose, edited, bet and named, as for the next pupil.",
+            help="Forgets all of this visit, for the next pupil.",
         )  # fmt: skip
 
 

@@ -11,7 +11,14 @@ from pages.tour.steps import STEPS, Step
 
 PARAMETER, AT, ARRIVED = "tour", "tour_at", "tour_arrived"
 MEASURED, FOLDED = "tour_measured", "tour_folded"
-HEIGHT = 250  # pixels of the card; what is longer scrolls within
+HEIGHT = 168  # pixels of the card: with what is around it a quarter of a window of 800; what is longer scrolls within
+COMPACT = """<style>
+[data-testid="stBottomBlockContainer"] { padding-top: .5rem; padding-bottom: .75rem }
+.st-key-tour_panel { padding: .4rem .8rem }
+.st-key-tour_panel :is(p, label, [data-testid="stAlertContainer"]) { font-size: .875rem; line-height: 1.35 }
+.st-key-tour_panel button { min-height: 1.9rem; padding-block: 0 }
+.st-key-tour_panel [data-testid="stAlertContainer"] { padding: .5rem .7rem }
+</style>"""
 
 
 def at() -> int:
@@ -59,11 +66,12 @@ def panel() -> None:
     step = STEPS[stop - 1]
     end = "" if step.title.endswith("?") else "."
     folded = bool(st.session_state.get(FOLDED))
+    st.html(COMPACT)
     with st.bottom, st.container(border=True, key="tour_panel", height="content" if folded else HEIGHT, gap="small"):
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             st.markdown(f"**Tour, {stop} of {len(STEPS)}: {step.title}{end}**", width="stretch")
             if st.session_state.get(ARRIVED) == stop:
-                st.page_link(step.page, label="Its page", icon=":material/place:")
+                st.page_link(step.page, label="There", icon=":material/place:")
             st.button("Back", key="tour_back", icon=":material/arrow_back:", on_click=_go, args=(stop - 1,), disabled=stop == 1)
             last = stop == len(STEPS)
             st.button(
@@ -73,11 +81,11 @@ def panel() -> None:
             st.button("Unfold" if folded else "Fold", key="tour_fold", on_click=_fold, type="tertiary")
         if folded:
             return
-        does, bets, answers = st.columns([5, 3, 3])
+        does, bets, answers = st.columns([4, 3, 3] if st.session_state.get(f"tour_bet_{stop}") or classroom.code() else [4, 5, 1])
         done = ":material/check_circle:" if step.done(st.session_state) else ":material/radio_button_unchecked:"
-        does.markdown(f"{step.text}\n\n{done} {step.task}\n\n:material/visibility: Look at {step.look}")
+        does.markdown(f"{step.text}  \n{done} {step.task}  \n:material/visibility: {step.look[:1].upper()}{step.look[1:]}")
         with bets:
-            bet = st.radio(f"**Your bet.** {step.question}", step.options, index=None, key=f"tour_bet_{stop}")
+            bet = st.radio(f"**Bet:** {step.question}", step.options, index=None, key=f"tour_bet_{stop}", horizontal=True)
         with answers:
             _answer(stop, step, bet)
 
@@ -89,7 +97,7 @@ def _answer(stop: int, step: Step, bet: str | None) -> None:
         return
     answer = _measured(step)
     if answer is None:
-        st.info("This stop’s answer needs a run with an interest memory. Choose an ELASTIC run on the left.")
+        st.info("The answer needs a run with an interest memory: choose an ELASTIC run on the left.")
         return
     if answer.option is None:
         st.info(shell.plain(answer.reason))

@@ -17,10 +17,6 @@ LAYOUT = {
 }  # fmt: skip
 
 
-def colour(state: str, colours: Palette) -> str:
-    return {"hot": colours.load[-1], "usual": colours.muted, "cold": colours.cool[1], "dead": colours.text}[state]
-
-
 def load_bars(
     table: pd.DataFrame, each: tuple[float, float], limits: np.ndarray, even: float, colours: Palette, *,
     ordered: bool, selected: int | None, unit: str, top: float | None = None,
@@ -39,7 +35,7 @@ def load_bars(
         part = shown[shown["state"] == state]
         line = {"width": np.where(part["expert"] == selected, 3, 0), "color": colours.picked}
         figure.add_bar(
-            x=part["x"], y=part["load"], name=busy.WORDS[state], marker={"color": colour(state, colours), "line": line},
+            x=part["x"], y=part["load"], name=busy.WORDS[state], marker={"color": busy.colour(state, colours), "line": line},
             width=0.9 * step, customdata=_details(part), hovertemplate=_hover(unit), unselected={"marker": {"opacity": 1}},
         )  # fmt: skip
     dead = shown[shown["state"] == "dead"]
@@ -84,7 +80,7 @@ def grid(
         )  # fmt: skip
     for half, place in (("column", {"row": 1, "col": 1}), ("row", {"row": 2, "col": 2})):
         part = sides[sides["half"] == half]
-        shades = [colour(state, colours) for state in part["state"]]
+        shades = [busy.colour(state, colours) for state in part["state"]]
         axes = (
             {"x": part["key"], "y": part["load"]}
             if half == "column"

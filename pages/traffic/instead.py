@@ -20,18 +20,16 @@ from pages.traffic import instead_charts as charts
 TESTS = "tests/test_reach.py::"
 REACH = view.About(
     "How far back does this model look, and how far back does its answer depend?",
-    "Weight: which part of its reading the last event gives to events so long ago, mean over heads and layers. Effect: which "
-    "part of the summed size of effects falls there when each event is taken away once. Both are shares of the last 50 events, "
-    "means over people. Dotted: were all events alike.",
-    "A small effect far back can mean that the model forgets, or that old events say little about what comes next. A large "
-    "weight is no effect.",
+    "Weight: the last event’s reading of events so long ago, mean over heads and layers. Effect: share of the summed effects "
+    "when each is taken away once. Of the last 50 events, means over people. Dotted: all alike.",
+    "Little effect far back: the model forgets, or old events say little. A large weight is no effect.",
     test=TESTS + "test_who_reads_only_the_last_events_has_no_reach",
 )
 USE = view.About(
     "Are the codewords used evenly, and is that chance?",
-    "Bars: the share of all training events on each word of a codebook, the busiest first, mean over codebooks. Band: 95% of "
-    "random assignments, in which every item draws its word anew; few popular items make even those uneven.",
-    "A word may be busy because its items are alike, or because one of them is popular.",
+    "Bars: share of training events on each word, the busiest first, mean over codebooks. Band: 95% of random assignments of "
+    "items to words; few popular items make even those uneven.",
+    "A word is busy because its items are alike, or because one is popular.",
     test=TESTS + "test_a_random_assignment_is_within_its_own_band",
 )
 
@@ -39,7 +37,7 @@ USE = view.About(
 def show(now: Context) -> None:
     """The whole screen."""
     st.title("Which events and words carry the load?", anchor=False)
-    st.write("This run has no interest memory, so no expert has traffic. Here is what carries its answers instead.")
+    st.write("This run has no interest memory, so no traffic; this carries its answers instead.")
     palette, key = plot.palette(shell.is_dark()), (str(now.run.path), cache.stamp(now.run), now.dataset.hash)
     try:
         found = _reach(key, now.split, cache.repeats(now.dataset, now.split).stay, now.model, now.dataset)
@@ -58,8 +56,8 @@ def show(now: Context) -> None:
         low, high = used.chance
         told = "more evenly than" if used.even > high else "less evenly than" if used.even < low else "as evenly as"
         st.markdown(
-            f"Events are spread over **{used.even:.1f} of {used.size} words** of a codebook, as if evenly; with words drawn at "
-            f"random for every item it would be {low:.1f} to {high:.1f}: {told} chance has it."
+            f"Events lie as if evenly on **{used.even:.1f} of {used.size} words** of a codebook; with words drawn at random "
+            f"{low:.1f} to {high:.1f}: {told} chance has it."
         )
         alt = f"Share of events on the {used.size} words of a codebook, the busiest first, beside a random assignment."
         view.chart("trf_use", _drawn(charts.use, used.table, palette), used.table, USE, alt)

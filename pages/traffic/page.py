@@ -4,11 +4,10 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from elastic_core.errors import InputError
 from elastic_core.services.person import inspect
 from elastic_core.services.traffic import load, over_time
 from pages.frame import shell
-from pages.kit import busy, cache, open_expert, plot, view
+from pages.kit import asked, busy, cache, open_expert, plot, view
 from pages.kit.control import bound, one_of
 from pages.traffic import answers, charts, instead, run_charts, words
 
@@ -36,7 +35,7 @@ def flows() -> dict[str, tuple[load.Traffic, load.Chance]]:
         if inspect.memory_size(model):
             found[now.other.name] = answers.flow(now.other, model, now.dataset, *settings)
         else:
-            st.caption(f"The second run, {shell.plain(now.other.name)}, has no interest memory, so only one is shown.")
+            st.caption(f"The second run, {shell.plain(now.other.name)}, has no interest memory.")
     return found
 
 
@@ -90,26 +89,24 @@ def grids(name: str, place: int) -> None:
 def chosen_expert() -> None:
     flow, band = found[now.run.name]
     if chosen is None:
-        st.caption("Click a bar, a stripe or a square, or type a number under “Expert” on the left, to choose an expert.")
+        st.caption("A click on a bar, stripe or square chooses an expert.")
         return
     row = load.experts_table(flow, band).iloc[chosen]
     open_expert.card(
-        f"**Expert {chosen}** (row {row['row']}, column {row['column']}): {row['load']:.0f} {unit}, {row['times']:.2f} × an even "
-        f"load, {busy.WORDS[row['state']]}."
+        f"**Expert {chosen}** (row {row['row']}, column {row['column']}): {row['load']:.0f} {unit}, {row['times']:.2f} × even, "
+        f"{row['state']}."
     )
 
 
 def interest() -> None:
-    try:
-        gauges = answers.gauges(now.run, now.model, now.dataset, st.session_state["trf_split"])
-    except InputError as error:
-        st.write(f"Not known here: {shell.plain(str(error))}.")
+    gauges = asked.row(now.run, "trf_ask")
+    if gauges is None:
         return
     table = words.gauge_table(gauges)
     st.markdown(words.interest_or_activity(gauges))
     alt = "; ".join(f"{row['gauge']}: {row['value']:.2f}, {row['without']} {row['null']:.2f}" for row in table.to_dict("records"))
     view.chart("trf_gauges", cache.drawn(run_charts.gauges, table, palette), table, words.GAUGES, alt)
-    st.caption(f"{gauges.people:,} people with 8 events or more.")
+    st.caption(f"{gauges.people:,} people with 8 events or more, read without their last.")
 
 
 def inequality() -> None:
@@ -124,7 +121,7 @@ def inequality() -> None:
     with right:
         table = words.health_table(found)
         view.table("trf_health", table, words.HEALTH, "Health of the memory in numbers, beside a random router")
-        st.caption(f"Random router: limits that 95% of {first[1].draws} simulations keep to.")
+        st.caption(f"Random router: 95% of {first[1].draws} simulations.")
 
 
 def size() -> None:
@@ -136,10 +133,10 @@ def size() -> None:
         alt = f"Test NDCG@10 and share of experts used of {len(figure5.table)} finished runs against √K and k."
         view.chart("trf_size", figure, figure5.table, words.SIZE, alt)
     st.info(
-        f"{figure5.sentence} Train one with **Train → Change one thing**, or in a terminal: `--set model.side=32`.",
+        f"{figure5.sentence} Train one: **Train → Change one thing**, or `--set model.side=32`.",
         icon=":material/data_alert:",
     )
-    st.caption(f"Apart from these runs: {over_time.PAPER}")
+    st.caption(over_time.PAPER)
 
 
 def learning() -> None:
@@ -172,29 +169,23 @@ if reason := inspect.too_many(now.model):
     st.info(reason)
     view.foot("python -m elastic_core evaluate", now.run.name)
     st.stop()
-st.write(
-    f"Every history retrieves a few of the {memory:,} experts. Here everybody’s are counted: who is hot, who is dead, and what a "
-    "router that picks at random would give."
-)
 controls()
 palette, chosen = plot.palette(shell.is_dark()), now.expert
 unit = "people" if st.session_state["trf_measure"] == "people" else "people, gate-weighted"
 found = flows()
 main, band = found[now.run.name]
-st.markdown(words.verdict(main, band, load.experts_table(main, band)))
+st.markdown(words.verdict(main, band, load.experts_table(main, band)), help=busy.MEANING)
 st.subheader("Load of every expert", anchor=False)
 beside(loads)
 chosen_expert()
 columns = st.columns(2, gap="medium") if len(found) == 1 else [st.container(), st.container()]
 with columns[0]:
-    st.subheader("Rows, columns and dead squares", anchor=False)
+    st.subheader("Rows and columns", anchor=False)
     beside(grids)
 with columns[1]:
-    st.subheader("The busiest, batch by batch", anchor=False)
+    st.subheader("The busiest, by batch", anchor=False)
     if len(found) == 1:
-        st.markdown(
-            f"Colours are experts, batches about {main.people // 12 or 1} people. Dashed: the seven busiest of a random router."
-        )
+        st.caption(f"Batches of about {main.people // 12 or 1} people. Dashed: a random router.")
     beside(shares)
 part = one_of("Closer look", PARTS, key="trf_part")
 {PARTS[0]: interest, PARTS[1]: inequality, PARTS[2]: size, PARTS[3]: learning}[part]()

@@ -12,6 +12,7 @@ from elastic_core.services import public
 from elastic_core.services.background.durations import about
 from elastic_core.services.data.cards import at_hand_choices
 from elastic_core.services.data.shelf import Shelf
+from elastic_core.services.method import notes
 from elastic_core.services.train import presets, run_table
 from elastic_core.services.train.presets import Setting
 from pages.frame import shell
@@ -25,24 +26,26 @@ OWN = "train_set_"  # begins the keys of single settings
 SHOWN, TOLD = "train_shown", "train_told"  # the preset's values as last drawn; which values the browser must be told
 SYSTEM = "system (the variants of Table 3, SASRec, …)"
 HELP = {
-    "model.side": "√K: the memory has side × side experts.",
-    "model.k": "How many experts a person's history retrieves.",
-    "model.length": "How many of the latest events are read (N).",
-    "model.width": "Numbers per item and expert (d).",
-    "model.window": "Attention window of the query network; 0 = all.",
-    "model.repeats": "One more learned number: what it adds to an item's score that the person has met it before.",
-    "model.half_life": "After so many events a vote for experts counts half; 0 = learned (query votes).",
-    "model.interest_weight": "Weight of the loss that asks experts to stand for items; 0 = none.",
-    "objective.span": "Targets that share one retrieval (objective window).",
-    "objective.name": "What the model learns from: events after a cut, every position, the last event, or masked ones.",
-    "objective.prefixes_per_user": "Random prefixes a person and epoch (objective last); 0 = every prefix.",
-    "objective.negatives": "Items a step is held against, if not all of them (loss sampled).",
-    "train.minutes": "Wall-clock budget; 0 = none.",
-    "model.bank": "How experts are kept: dense, or by rows, where a step touches only those it retrieved (from some 30,000 on).",
-    "model.bank_rate": "Learning rate of experts kept by rows; 0 = the training's.",
-    "model.revive": "After an epoch, sub-keys that nobody met move to what somebody asks (experts kept by rows).",
-    "model.balance_weight": "Weight of the term that keeps the memory evenly used.",
-    "train.patience": "Stops after so many epochs without a better validation.",
+    "model.side": "The memory has side × side experts",
+    "model.k": "Experts that a history retrieves",
+    "model.length": "N: the latest events that are read",
+    "model.width": "d: numbers per item and expert",
+    "model.layers": notes.WORDS["layer"],
+    "model.window": "Of the query network’s attention; 0 = all",
+    "model.repeats": "A learned number for items that the person has met before",
+    "model.half_life": "After so many events a vote counts half; 0 = learned (query votes)",
+    "model.interest_weight": "Of the loss that asks experts to stand for items; 0 = none",
+    "model.gate": notes.WORDS["gate"],
+    "objective.span": "Targets that share one retrieval (window)",
+    "objective.name": "Learned from: events after a cut, every position, the last event, or masked ones",
+    "objective.prefixes_per_user": "Random prefixes a person and epoch (last); 0 = every prefix",
+    "objective.negatives": "Items a step is held against (loss sampled)",
+    "train.minutes": "By the clock; 0 = no limit",
+    "model.bank": "By rows, a step touches only experts it retrieved (from some 30,000 on)",
+    "model.bank_rate": "Learning rate of experts kept by rows; 0 = the training’s",
+    "model.revive": "Sub-keys that nobody met move to what somebody asks (by rows)",
+    "model.balance_weight": "Of the term that keeps the memory evenly used",
+    "train.patience": "Epochs without a better validation, then it stops",
 }
 
 
@@ -83,7 +86,7 @@ def _preset() -> RunConfig:
     model = bound(middle.selectbox, "Model", [v.label for v in presets.variants()], key="train_model", on_change=_forget)
     times = [b.name for b in presets.BUDGETS]
     time = one_of("Time", times, key="train_time", default=times[1], place=right, on_change=_resize)
-    seed = number("Seed", 0, 10_000, 0, key="train_seed", place=last)
+    seed = number("Seed", 0, 10_000, 0, key="train_seed", place=last, help=notes.WORDS["training seed"])
     chosen = presets.variant(model)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption(chosen.about)
@@ -91,7 +94,7 @@ def _preset() -> RunConfig:
             st.switch_page(DATA, query_params={"dat_part": BRING})
     sized = st.empty()
     config = _advanced(presets.preset(choices[data], chosen, presets.budget(time), int(seed)))
-    sized.caption(f"In {time} this trains a model made for that time: {presets.sizes(config)}. More time, a larger model.")
+    sized.caption(f"Made for {time}: {presets.sizes(config)}. More time, a larger model.")
     return config
 
 
@@ -209,13 +212,12 @@ def _price(config: RunConfig) -> None:
         return
     waiting.info(
         f"**{about(cost.seconds).capitalize()} from start to tested**, if it does not stop early: "
-        f"{cost.fitting:.3g} epochs of {cost.epoch_seconds:.1f} s fit ({cost.steps} steps of {cost.step_seconds:.2f} s each). "
-        f"{cost.parameters:,} parameters, roughly {cost.memory_mb:,.0f} MB of memory. "
-        f"Measured just now in {cost.probe_seconds:.1f} s on one core of this machine, as busy as it is.",
+        f"{cost.fitting:.3g} epochs of {cost.epoch_seconds:.1f} s ({cost.steps} steps of {cost.step_seconds:.2f} s), "
+        f"{cost.parameters:,} parameters, roughly {cost.memory_mb:,.0f} MB; measured just now on one core, as busy as it is.",
         icon=":material/timer:",
     )
     if cost.tight:
-        st.warning("Hardly any whole epoch fits, so this run would learn little: give it more time, or fewer events or layers.")
+        st.warning("Hardly an epoch fits, so it would learn little: give it more time, or fewer events or layers.")
 
 
 def take_away(config: RunConfig | None) -> None:
@@ -223,7 +225,7 @@ def take_away(config: RunConfig | None) -> None:
     if config is None:
         return
     with st.expander("Take it elsewhere"):
-        st.write("Save this configuration, then train the same run in a terminal:")
+        st.caption("Save the configuration, then, in a terminal:")
         st.code(presets.command("config.json", "checkpoints/local-mine"), language="bash")
         text = json.dumps(config.to_dict(), indent=1)
         st.download_button("Configuration (JSON)", text, "config.json", "application/json", key="train_config", on_click="ignore")

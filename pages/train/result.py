@@ -17,12 +17,11 @@ from pages.train.live import act
 START, JOURNEY = "start/page.py", "journey/page.py"
 ABOUT = About(
     "Is the training worth anything?",
-    "Everybody’s last item is ranked against all they have not met (against all items, where people choose again what they have "
-    "chosen), by this run and by the systems that only count, fitted to the same data. Intervals are 95% over people; “this run "
-    "minus it” is taken person by person, so it is narrower than the two intervals suggest. A random order of the same "
-    "candidates is the null.",
-    "The intervals hold for another draw of people, not for another training: seeds move a result as well. And a test that is "
-    "looked at again and again, to choose the next setting, is a validation.",
+    "Everybody’s last item against all they have not met (against all, where people choose again what they chose), by this run "
+    "and by systems that only count, fitted to the same data. 95% over people; differences are paired, hence narrower. Null: a "
+    "random order.",
+    "The intervals hold for another draw of people, not for another training. A test that is looked at again and again to "
+    "choose the next setting is a validation.",
     r"\frac{1}{|U|}\sum_u \frac{[r_u \le 10]}{\log_2(1 + r_u)}",
     "tests/test_outcome.py::test_what_only_counts_is_judged_as_everything_else_is",
 )
@@ -57,7 +56,7 @@ def _score(found: Outcome) -> None:
     protocol = found.beside.protocol if found.beside else beside.PROTOCOL
     st.metric(f"NDCG@10 ({protocol}, test)", f"{found.score.mean:.4f}")
     if protocol != beside.PROTOCOL:
-        st.caption("Against all items: people here choose again what they have chosen.")
+        st.caption("Against all items: people here choose again what they chose.")
     st.caption(f"95% interval {found.score.low:.4f} to {found.score.high:.4f}{people}.")
     if found.beside is None:
         st.caption("What only counts was not judged on these people.")
@@ -98,18 +97,18 @@ def _acts(job: Job, found: Outcome) -> None:
         if found.longer is not None:
             st.button(
                 "Again, twice as long", icon=":material/more_time:", key=f"train_longer_{key}", on_click=act, disabled=off,
-                args=("submit", found.longer), help="The same settings with twice the time or epochs, as a new run.",
+                args=("submit", found.longer), help="A new run with the same settings",
             )  # fmt: skip
         if found.again is not None:
             st.button(
                 "Train a second seed", icon=":material/casino:", key=f"train_again_{key}", on_click=act, disabled=off,
-                args=("submit", found.again), help="The same settings from other random numbers, as a new run.",
+                args=("submit", found.again), help="A new run: the same settings, other random numbers",
             )  # fmt: skip
         if found.beside is None:
             st.button("Judge what only counts", key=f"train_judge_{key}", on_click=act, args=("resume", key), disabled=off)
         st.button(
             "Put away", icon=":material/close:", key=f"train_away_{key}", on_click=act, args=("discard", key), disabled=off,
-            help="The card goes; the run stays in the table and in the list on the left.",
+            help="The run itself stays",
         )  # fmt: skip
     _follow()
 

@@ -5,6 +5,7 @@ import json
 import streamlit as st
 
 from elastic_core.runs import EVENTS, Run, unreadable_runs
+from elastic_core.services.method import notes
 from elastic_core.services.train import presets, run_table
 from pages.frame import shell
 from pages.kit import cache, plot, unreadable, view
@@ -13,30 +14,25 @@ from pages.kit.view import About
 from pages.train import charts
 
 FORMATS = {"NDCG@10": "%.4f", "best valid": "%.4f", "used experts": "percent", "parameters": "localized", "seconds": "%.0f"}
-
-SEED = "Two runs of the same settings with other seeds differ as well: train a second seed before you believe a small gap."
 ABOUT = {
     "loss": About(
         "How fast does the model learn to tell the next one from the others?",
-        "After every epoch, the mean loss over its training batches: softmax over the catalogue, or over drawn rivals where the "
-        "run says so. Terms that keep the memory alive are not part of it.",
-        "Losses of runs with other objectives or other numbers of rivals are not comparable. A lower loss can rank worse.",
+        "Mean over an epoch’s batches: softmax over the catalogue, or over drawn rivals; without terms for the memory.",
+        "Losses of other objectives or numbers of rivals are not comparable. A lower loss can rank worse.",
         r"-\log \frac{e^{s_\text{next}}}{\sum_j e^{s_j}}",
         "tests/test_trainer.py::test_sampled_softmax_tends_to_the_full_one",
     ),
     "NDCG@10": About(
         "Which run ranks what came next higher, and when did it stop getting better?",
-        "After every epoch everybody’s validation item, the last but one, is ranked against all unseen items. One person gives "
-        "1 / log₂(1 + rank) within the first ten, else 0; the curve is the mean. The best epoch’s weights are kept.",
-        "The best of many epochs looks better than it is: the test is the number to quote. " + SEED,
+        "Everybody’s validation item against all unmet ones, mean over people; weights of the best epoch are kept.",
+        "The best of many epochs looks better than it is: quote the test.",
         r"\frac{1}{|U|}\sum_u \frac{[r_u \le 10]}{\log_2(1 + r_u)}",
         "tests/test_evaluate.py::test_metrics_match_a_loop_over_people",
     ),
     "used": About(
         "Does the memory stay alive while it trains?",
-        "After every epoch: the share of experts that anybody’s history retrieves (solid), and the entropy of their loads as a "
-        "share of the entropy of even loads (dotted).",
-        "All used is not all useful: what an expert changes is measured on the Experts page. " + SEED,
+        "Solid: share of experts that anybody retrieves. Dotted: entropy of their loads, 100% if all carry the same.",
+        "Used is not useful: what an expert changes is on the Experts page.",
         r"H = -\frac{1}{\log K}\sum_e p_e \log p_e",
         "tests/test_routing.py::test_a_random_router_lies_in_its_own_chance_band_and_a_collapsed_one_does_not",
     ),
@@ -49,11 +45,8 @@ def table(runs: list[Run]) -> None:
     if not runs:
         st.info("No run yet. The first one that you train appears here.")
         return
-    st.caption(
-        "NDCG@10 is of the test item, ranked against all unseen items, as a mean over the people in the next column. "
-        "Differences of a few thousandths are within chance for about a thousand people."
-    )
-    formats = {name: st.column_config.NumberColumn(format=form) for name, form in FORMATS.items()}
+    st.caption("Test, against all unmet items. A few thousandths are within chance for about a thousand people.")
+    formats = {name: st.column_config.NumberColumn(format=form, help=notes.WORDS.get(name)) for name, form in FORMATS.items()}
     alt = "All runs: model, data, test result with the number of people, use of the experts, seconds and how each ended"
     st.dataframe(cache.runs_table(runs), hide_index=True, column_config=formats, alt=alt, key="train_table")
 
@@ -89,9 +82,7 @@ def take_away(runs: list[Run]) -> None:
     first = list(by_name).index(now.run.name) if now and now.run.name in by_name else 0
     left, right = st.columns([4, 1], vertical_alignment="bottom")
     run = by_name[left.selectbox("Run", list(by_name), first, key="train_pick")]
-    right.button(
-        "Use this run", key="train_use", on_click=shell.choose, args=(run.name,), help="Shows it on every page.", width="stretch"
-    )
+    right.button("Use this run", key="train_use", on_click=shell.choose, args=(run.name,), help="On every page", width="stretch")
     config, events = json.dumps(run.config.to_dict(), indent=1), run.path / EVENTS
     with st.container(horizontal=True):
         st.download_button(
@@ -101,5 +92,6 @@ def take_away(runs: list[Run]) -> None:
         st.download_button("Metrics (JSON lines)", metrics, f"{run.name}-metrics.jsonl", key="train_rows", on_click="ignore")
         table = run_table.metrics_csv([run])
         st.download_button("Curves (CSV)", table, f"{run.name}-curves.csv", "text/csv", key="train_csv", on_click="ignore")
-    st.write("The command that trains it again, from the saved configuration:")
-    st.code(presets.command(f"{run.name}.json", f"checkpoints/local-again-{run.name.removeprefix('local-')}"), language="bash")
+    st.caption("Trains it again, from the saved configuration:")
+    command = presets.command(f"{run.name}.json", f"checkpoints/local-again-{run.name.removeprefix('local-')}")
+    st.code(command, language="bash", wrap_lines=True)

@@ -42,6 +42,13 @@ def test_the_counter_follows_the_step(page: Page) -> None:
     assert start["Comparing every key"] == "2,048" and start["Fewer by"] == "8 ×"
 
 
+def test_the_counter_sums_what_the_staircase_keeps(page: Page) -> None:
+    for step, sums in (("Keep", 0), ("Pair", 8)):
+        app = page(keys_step=step)
+        assert {metric.label: metric.value for metric in app.metric}["Sums so far"] == str(sums)
+    assert "a staircase of 8 sums" in said(app) and "16 pairs" in said(app)
+
+
 def test_two_sliders_are_the_query_and_live_in_the_address(page: Page) -> None:
     app = page(keys_query="Two sliders", keys_q1="-0.5", keys_part="Exactness")
     assert app.slider(key="keys_q1").value == -0.5 and "Your query (-0.50, -0.30) is one query of 2 numbers" in said(app)
@@ -70,6 +77,7 @@ def test_the_winner_is_shown_only_after_a_bet(page: Page) -> None:
 def test_brute_force_is_run_again_on_request(page: Page) -> None:
     app = page(keys_part="Exactness")
     assert "Brute force agrees: **1,001 of 1,001**" in app.success[0].value
+    assert "K = " in said(app) or "no such K" in said(app)  # from where on halves win, measured here
     app = press(app, "Run 1,000 more")
     assert "Brute force agrees: **2,001 of 2,001**" in app.success[0].value
     app.session_state["user"] = 6
@@ -79,7 +87,7 @@ def test_brute_force_is_run_again_on_request(page: Page) -> None:
 def test_the_gate_decides_what_learns(page: Page) -> None:
     app = page(keys_part="Gate")
     assert app.table[0].value["learns"].eq("✓ yes").all()
-    app = healthy(next(toggle for toggle in app.toggle if toggle.label == "Gate on").set_value(False).run())
+    app = healthy(next(toggle for toggle in app.toggle if toggle.label == "Gate").set_value(False).run())
     learns = app.table[0].value.set_index("group")["learns"]
     assert learns[learns.eq("✗ never")].index.tolist() == ["sub-keys", "query network"]
 

@@ -64,8 +64,8 @@ def test_every_expert_can_be_looked_at(opened: Open) -> None:
 def test_it_says_whose_each_retrieved_expert_is_and_leads_to_its_page(opened: Open) -> None:
     app = opened()
     numbers = [button for button in app.button if str(button.key).startswith("open_expert_")]
-    assert len(numbers) == 4 and any(word in said(app) for word in ("**Hot for everyone**", "**Shared**", "**Theirs**"))
-    chosen = int(numbers[-1].label)
+    assert len(numbers) == 4 and any(word in said(app) for word in ("**Hot**", "**Usual**", "**Cold**"))
+    chosen = int(numbers[-1].label.split()[0])
     healthy(numbers[-1].click().run())
     assert f"expert {chosen} stand for" in app.title[0].value and app.number_input(key="expert").value == chosen
 
@@ -134,13 +134,32 @@ def test_what_was_removed_goes_along_to_journey(opened: Open) -> None:
     assert not app.info and not app.warning  # taken once
 
 
+def test_one_person_s_edits_follow_from_journey_to_start_and_back(opened: Open) -> None:
+    """What was taken off the end is the same edit on both screens; of any other Start says so, and does not touch it."""
+    app = press(press(opened("journey/page.py", user="5"), "Remove the last item"), "Remove the last item")
+    app = healthy(app.switch_page("start/page.py").run())
+    assert "Without the last 2 items" in app.info[0].value and "tiny~5~r.r" in app.query_params["edits"]
+    app = healthy(press(app, "Undo").switch_page("journey/page.py").run())
+    assert "tiny~5~r" not in app.text_input(key="jrn_edits").value and "removed 1 event" in said(app) + html(app)
+    app = healthy(press(app, "Undo").switch_page("start/page.py").run())
+    assert not app.info and "edits" not in app.query_params
+    app = healthy(app.switch_page("journey/page.py").run())
+    app = press(app, "Start from nothing")
+    app = healthy(app.switch_page("start/page.py").run())
+    assert "Edited otherwise" in said(app) and not app.info
+    app = healthy(app.switch_page("journey/page.py").run())
+    assert "Nothing has been read yet" in said(app)  # Start did not undo it
+    app = healthy(app.number_input(key="user").set_value(6).run())
+    assert "Edited otherwise" not in said(healthy(app.switch_page("start/page.py").run()))
+
+
 def test_where_people_choose_again_the_data_decide_and_people_may_say_otherwise(opened: Open) -> None:
     app = opened(user="5")
     again = re.search(r"(\d+) of 80 people", said(app))
     assert again and int(again[1]) >= 8 and app.segmented_control(key="start_ranked").value == person.EVERYTHING
-    assert "The ten likeliest of 60 items." in said(app)
+    assert "Of 60 items;" in said(app)
     healthy(app.segmented_control(key="start_ranked").set_value(person.UNMET).run())
-    assert "flatters its rank" in said(app) and "items they had not chosen" in said(app)
+    assert "flatters its rank" in said(app) and "unmet items" in said(app)
 
 
 def test_a_model_without_memory_is_shown_without_a_grid(opened: Open) -> None:

@@ -95,11 +95,11 @@ def forest(
 
 def remaining(table: pd.DataFrame) -> str:
     """What is left after the adjustment, in one sentence."""
-    start = f"These are {len(table)} looks at the same people, so treat single groups as hints"
+    start = f"{len(table)} looks at the same people"
     if not table["seeds_counted"].all():
-        return f"{start}, and claim none ({verdict.ONE_RUN})."
+        return f"{start}: hints, no claims ({verdict.ONE_RUN})."
     left = table[table["who"] != ""]
     if left.empty:
-        return f"{start}. After Holm’s adjustment no group shows a difference."
+        return f"{start}; after Holm’s adjustment no group differs."
     names = "; ".join(f"{row.group} ({row.difference:+.3f})" for row in left.itertuples())
-    return f"{start}. After Holm’s adjustment a difference is left for: {names}."
+    return f"{start}; after Holm’s adjustment these differ: {names}."

@@ -27,7 +27,6 @@ from elastic_core.models import Recommender, memory_of, tracing
 from elastic_core.services.experts.evidence import Evidence, Label
 
 BATCH = 128
-EVERYONES, SHARED, THEIRS = "hot for everyone", "shared", "theirs"
 SHUFFLES = 5
 
 
@@ -226,19 +225,16 @@ def label(found: Survey, expert: int) -> Label | None:
     return found.of_people.label(expert) if found.genres else None
 
 
-def kinds(traffic: Routing, experts: np.ndarray) -> np.ndarray:
-    """Whose are these experts? Hot for everyone: retrieved by more people than a random router would send (see `band`);
-    theirs: by no more than if all experts were equally busy; shared: between the two."""
-    load = traffic.load[experts]
-    even = traffic.experts.size / len(traffic.load)
-    return np.select([load > band(traffic)[1], load <= even], [EVERYONES, THEIRS], SHARED)
+def busyness(traffic: Routing, experts: np.ndarray) -> np.ndarray:
+    """How busy each of these is against the random router: `status` within `band`."""
+    return status(traffic.load[experts], band(traffic))
 
 
 def hot_experts(traffic: Routing, user: int) -> pd.DataFrame:
-    """The experts a person retrieves, strongest first: theirs, or everybody's?
+    """The experts a person retrieves, strongest first, and how busy each is.
 
     `share` of people who retrieve it, `load_rank` (1 = busiest), `times` this person's gate over the mean gate of everybody
-    (0 for those who do not retrieve it): large = theirs more than others'. `kind`: see `kinds`.
+    (0 for those who do not retrieve it). `kind`: see `busyness`.
     """
     if not 0 <= user < len(traffic.experts):
         raise InputError(f"there is no user number {user}: there are 0 to {len(traffic.experts) - 1}")
@@ -247,5 +243,5 @@ def hot_experts(traffic: Routing, user: int) -> pd.DataFrame:
     ranks = pd.Series(-traffic.load).rank(method="min").to_numpy(dtype=np.int64)[experts]
     return pd.DataFrame({
         "expert": experts, "rank": np.arange(1, len(experts) + 1), "gate": gates, "load": load, "share": load / people,
-        "load_rank": ranks, "times": gates * people / traffic.traffic[experts], "kind": kinds(traffic, experts),
+        "load_rank": ranks, "times": gates * people / traffic.traffic[experts], "kind": busyness(traffic, experts),
     })  # fmt: skip

@@ -15,7 +15,7 @@ from elastic_core.errors import InputError
 from elastic_core.layers.interest_memory import Retrieved
 from elastic_core.memory.routing import Routing
 from elastic_core.models import Attends, Recommender, memory_of, tracing
-from elastic_core.services.experts.overview import kinds
+from elastic_core.services.experts.overview import busyness
 from elastic_core.services.person.inspect import Situation, split_year
 from elastic_core.services.person.recommend import Reading, answer
 
@@ -250,7 +250,7 @@ def cards(found: Retrieved, traffic: Routing) -> pd.DataFrame:
     kind.
 
     `share`: the part of all people who retrieve it. `typical`: its mean weight over everybody, 0 for those who do not.
-    `times`: the weight here against that. `kind`: hot for everyone, shared or theirs, see `experts.kinds`.
+    `times`: the weight here against that. `kind`: see `overview.busyness`.
     """
     people, experts = len(traffic.experts), found.experts[0].numpy()
     load = traffic.load[experts]
@@ -259,5 +259,5 @@ def cards(found: Retrieved, traffic: Routing) -> pd.DataFrame:
     table["load"], table["share"] = load, load / people
     table["typical"] = traffic.traffic[experts] / people
     table["times"] = table["gate"] / np.maximum(table["typical"], 1 / people)
-    table["kind"] = kinds(traffic, experts)
+    table["kind"] = busyness(traffic, experts)
     return table

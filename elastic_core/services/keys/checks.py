@@ -2,7 +2,9 @@
 
 import copy
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import pandas as pd
@@ -13,11 +15,12 @@ from torch.nn import functional
 from elastic_core.data import Dataset
 from elastic_core.data.batches import reading_batch
 from elastic_core.data.histories import Split
-from elastic_core.layers.product_keys import ProductKeys, candidate_ranks, top_pairs
+from elastic_core.layers.product_keys import Keys, ProductKeys, candidate_ranks, top_pairs
 from elastic_core.models import Recommender
-from elastic_core.services.keys.search import Lesson, queries
+from elastic_core.services.keys.search import Lesson, of_chance, queries
 
 TIE = 1e-9  # scores in double precision that differ by less, in proportion, are equal
+TURN_SIDES, TURN_QUERIES = (8, 16, 32, 64), 128
 
 
 # --- how much work ---------------------------------------------------------------------------------------------------
@@ -81,7 +84,7 @@ class Check:
         """The count, ties and errors named, and the time both took."""
         tied = f" ({self.ties:,} of them by a tie: other experts, exactly equal scores)" if self.ties else ""
         right = f"Brute force agrees: **{self.queries - self.wrong:,} of {self.queries:,}**{tied}."
-        clock = f"Product keys took {self.product_seconds * 1e3:.1f} ms, every key {self.flat_seconds * 1e3:.1f} ms."
+        clock = f"Halves took {self.product_seconds * 1e3:.1f} ms, every key {self.flat_seconds * 1e3:.1f} ms."
         return f"{right} {clock}"
 
     def __add__(self, other: "Check") -> "Check":
@@ -93,17 +96,49 @@ def check(keys: ProductKeys, k: int, queries: Tensor) -> Check:
     """Queries `[n, d]`, each searched twice: by halves, and against all side² full keys of width d, in double precision."""
     twin, queries = copy.deepcopy(keys).double(), queries.double()
     full = _full_keys(twin)
-    began = time.perf_counter()
-    fast = top_pairs(twin(queries), k)
-    middle = time.perf_counter()
-    every = _comparable(twin, queries) @ full.T
-    scores, indices = every.topk(k, dim=-1)
-    ended = time.perf_counter()
+
+    def by_halves() -> Keys:
+        return top_pairs(twin(queries), k)
+
+    def by_all() -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        every = _comparable(twin, queries) @ full.T
+        return every, every.topk(k, dim=-1)
+
+    (fast, product_seconds), ((every, (scores, indices)), flat_seconds) = _timed(by_halves), _timed(by_all)
     found = fast.indices.sort(-1).values
     same = (found == indices.sort(-1).values).all(-1)
     reached = every.gather(-1, fast.indices)  # what the experts found by halves really score
     equal = ((reached - scores).abs() < TIE * (1 + scores.abs())).all(-1) & (found.diff(dim=-1) > 0).all(-1)
-    return Check(len(queries), int((same & equal).sum()), int((~same & equal).sum()), middle - began, ended - middle)
+    return Check(len(queries), int((same & equal).sum()), int((~same & equal).sum()), product_seconds, flat_seconds)
+
+
+Result = TypeVar("Result")
+
+
+def _timed(act: Callable[[], Result]) -> tuple[Result, float]:
+    """What it gives and this thread's processor seconds; a first time, in which memory is asked for, does not count."""
+    act()
+    began = time.thread_time()
+    return act(), time.thread_time() - began
+
+
+def turning(width: int, k: int) -> list[tuple[int, float, float]]:
+    """Where the halves begin to save time here: K, and seconds for `TURN_QUERIES` queries by halves and by every key."""
+    rows, queries = [], random_queries(width, TURN_QUERIES, seed=0)
+    for side in TURN_SIDES:
+        if side >= k:
+            keys = of_chance(side, width, k, seed=0).keys
+            found = [check(keys, k, queries) for _ in range(3)]
+            rows.append((side * side, min(f.product_seconds for f in found), min(f.flat_seconds for f in found)))
+    return rows
+
+
+def turned(rows: Sequence[tuple[int, float, float]]) -> str:
+    """The same as a sentence."""
+    times = "; ".join(f"{size:,}: {1e3 * halves:.2f} and {1e3 * flat:.2f} ms" for size, halves, flat in rows)
+    first = next((size for n, (size, *_) in enumerate(rows) if all(halves < flat for _, halves, flat in rows[n:])), None)
+    where = f"here they win from K = {first:,} on" if first else "here they win at no such K"
+    return f"Sorting and gathering cost halves a fixed part; {where} ({times})."
 
 
 def random_queries(width: int, n: int, seed: int) -> Tensor:

@@ -13,7 +13,7 @@ import pandas as pd
 import torch
 
 from elastic_core import models
-from elastic_core.comparisons import average, compare_runs
+from elastic_core.comparisons import average, comparable, compare_runs
 from elastic_core.config import ModelConfig
 from elastic_core.data.batches import Batch
 from elastic_core.errors import InputError
@@ -29,7 +29,7 @@ from elastic_core.services.speed import curves
 
 REPRODUCE = "python -m elastic_core reproduce --only {name}"
 MISSING = "Not measured yet."
-NEEDS = "Choose a run with a memory to see {what} checked live. "
+NEEDS = "Choose a run with a memory to see {what} live. "
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,7 @@ def measured(root: Path, data: str, variant: str, protocol: str = "full", metric
     """What the ranks of a row's finished runs say; None if there are none."""
     found = _runs(root, data, variant)
     try:
+        found = [run for run in found if comparable(found[0], run)]
         reports = [run.report() for run in found]
         if not reports:
             return None
@@ -140,27 +141,32 @@ def of_gate(root: Path, data: str, gradients: pd.DataFrame | None) -> Effect:
     if gradients is not None:
         starved = gradients.loc[gradients["without_gate"] == 0, "group"].tolist()
         norms = gradients.set_index("group")["with_gate"]
-        kept = ", ".join(f"{group} {norms[group]:.2g}" for group in starved)
-        text = f"One backward pass of the chosen model: without a gate {_listed(starved)} get exactly 0; with it {kept} (norms). "
+        kept = _listed([f"{norms[group]:.2g}" for group in starved])
+        text = f"One backward pass of the chosen run: without a gate {_listed(starved)} get exactly 0, with it {kept} (norms). "
     base, without = (measured(root, data, name) for name in ("elastic", "gate-none"))
     if base is None or without is None:
         name = _name(data, "gate-none" if base else "elastic")
-        return Effect(text + f"After training: {MISSING.lower()}", "live check", REPRODUCE.format(name=name))
-    text += f"After training: NDCG@10 {without} without it, {base} with it (full, test, {base.people:,} people on {data})"
+        return Effect(text + f"Trained: {MISSING.lower()}", "", REPRODUCE.format(name=name))
+    text += f"Trained: NDCG@10 {base} with, {without} without (full, test, {base.people:,} people on {data})"
     found = against(root, data, "gate-none")
     text += f", with − without {verdict.numbers(found)}." if found else "."
-    return Effect(text, ", ".join((*base.runs, *without.runs)))
+    return Effect(text, ", ".join(map(_seeded, (base.runs, without.runs))))
+
+
+def _seeded(runs: tuple[str, ...]) -> str:
+    """`ml-100k-elastic (3 seeds)`"""
+    return f"{runs[0]} ({len(runs)} seeds)" if len(runs) > 1 else runs[0]
 
 
 def of_printed(printed: Printed | None) -> Effect:
     """b: Eq. 7 as printed, on the chosen run's own people."""
     if printed is None:
-        return Effect(NEEDS.format(what="it"), "live check")
+        return Effect(NEEDS.format(what="it"), "")
     text = (
-        f"As printed, {printed.queries:,} people keep {printed.shared:.1f} of their {printed.k} experts on average, and their "
-        f"best experts are {printed.used_printed} different ones instead of {printed.used}. q₂ makes no difference at all."
+        f"As printed, {printed.queries:,} people keep {printed.shared:.1f} of their {printed.k} experts on average; their best "
+        f"are {printed.used_printed} different ones instead of {printed.used}. q₂ makes no difference at all."
     )
-    return Effect(text, "live check on the chosen run")
+    return Effect(text, "live, the chosen run")
 
 
 def of_loss() -> Effect:
@@ -168,18 +174,18 @@ def of_loss() -> Effect:
     sure, wrong = 0.9, 0.1
     printed, proper = ({p: sign * math.log(p) for p in (sure, wrong)} for sign in (1, -1))
     text = (
-        f"For the right item with ŷ = {sure}, Eq. 10 is {printed[sure]:.2f}; with ŷ = {wrong} it is {printed[wrong]:.2f}, "
-        f"which is lower: minimising it unlearns the answer. Cross-entropy is {proper[sure]:.2f} and {proper[wrong]:.2f}."
+        f"For the right item Eq. 10 is {printed[sure]:.2f} where ŷ = {sure} and {printed[wrong]:.2f} where ŷ = {wrong}: "
+        f"minimising it unlearns the answer. Cross-entropy: {proper[sure]:.2f} and {proper[wrong]:.2f}."
     )
-    return Effect(text, "computed live")
+    return Effect(text, "live")
 
 
 def of_peeking() -> Effect:
     """d: change the last event of a history; do states before it move?"""
     moved = {form: _moved(form == "two-way") for form in ("two-way", "causal")}
-    text = f"Another last event moves the states of earlier positions by up to {moved['two-way']:.2g} in the two-way encoder and "
-    text += f"by {moved['causal']:.1g} in the causal one (untrained, 16 events, states are of size 1)."
-    return Effect(text, "live check; tests/test_contracts.py::test_no_peeking")
+    text = f"Another last event moves earlier states by up to {moved['two-way']:.2g} in the two-way encoder and by "
+    text += f"{moved['causal']:.1g} in the causal one (untrained, 16 events, states of size 1)."
+    return Effect(text, "live; tests/test_contracts.py::test_no_peeking")
 
 
 @torch.inference_mode()
@@ -207,8 +213,8 @@ def of_protocols(root: Path, data: str) -> Effect:
     full, easy = found["full"], found["pop100"]
     assert full is not None and easy is not None
     ratio = easy.mean / full.mean
-    text = f"The same SASRec on {data}: NDCG@10 {shown} ({full.people:,} people). pop100 is {ratio:.1f} times full."
-    return Effect(text, ", ".join(full.runs))
+    text = f"SASRec, NDCG@10: {shown} ({full.people:,} people). pop100 is {ratio:.1f} times full."
+    return Effect(text, _seeded(full.runs))
 
 
 def of_speed(checkpoints: Path, length: int = 1_024) -> Effect:
@@ -221,13 +227,12 @@ def of_speed(checkpoints: Path, length: int = 1_024) -> Effect:
     if causal is None or any(value is None for value in (*ratio.values(), *room.values())):
         return Effect(MISSING, "", f"python -m elastic_core bench --name latency --lengths {length}")
     text = (
-        f"At {length:,} events the paper’s two-way encoder takes 1/{ratio[peers[0]]:.1f} of the time of SASRec with attention "
-        f"written out and 1/{ratio[peers[1]]:.1f} of that with fused attention; the causal form of the shipped runs "
-        f"1/{causal:.1f} of fused. All of them, SASRec too, compute only the last event in the last layer. Peak memory of the "
-        f"two-way encoder: {_less(1 - 1 / room[peers[0]])} written out, {_less(1 - 1 / room[peers[1]])} fused. "
-        f"Time {curves.TIMES[column]}, forward; {curves.machine(table)}"
+        f"At {length:,} events the two-way encoder takes 1/{ratio[peers[0]]:.1f} of the time of eager SASRec and "
+        f"1/{ratio[peers[1]]:.1f} of fused; the causal form 1/{causal:.1f} of fused. Peak memory, two-way: "
+        f"{_less(1 - 1 / room[peers[0]])} eager, {_less(1 - 1 / room[peers[1]])} fused. Time {curves.TIMES[column]}, forward, "
+        f"all with the last event alone in the last layer; {curves.shape_name(curves.shapes(table)[0])}."
     )
-    return Effect(text, "benchmarks/latency.csv, the rows that the Speed screen opens with")
+    return Effect(text, "benchmarks/latency.csv, the rows of the Speed screen")
 
 
 def _less(share: float) -> str:
@@ -241,7 +246,7 @@ def of_averages() -> Effect:
         drops = [1 - without / full for full, without in zip(PAPER["elastic"], PAPER[variant], strict=True)]
         says = " and ".join(f"{value:.2f}%" for value in said)
         shown.append(f"{VARIANTS[variant].split(':')[0]}: {statistics.fmean(drops):.2%} (the text says {says})")
-    return Effect(f"From Table 3 itself, mean of {len(PAPER_METRICS)} metrics: {'; '.join(shown)}.", "computed from Table 3")
+    return Effect(f"From Table 3 itself, mean of {len(PAPER_METRICS)} metrics: {'; '.join(shown)}.", "")
 
 
 def of_settings(run: Run) -> Effect:
@@ -256,16 +261,16 @@ def of_settings(run: Run) -> Effect:
 def of_balance(routing: Routing | None) -> Effect:
     """i: load beside a random router."""
     if routing is None:
-        return Effect(NEEDS.format(what="its load beside chance"), "live check")
+        return Effect(NEEDS.format(what="its load beside chance"), "")
     low, high, used = routing.chance(draws=100)
     load = sorted(routing.load)
     outside = sum(not a <= value <= b for value, a, b in zip(load, low, high, strict=True)) / len(load)
     text = (
-        f"The busiest expert of the chosen run serves {max(load):,} of {len(routing.experts):,} people; a random router’s "
-        f"busiest serves at most {high[-1]:.0f} (97.5%). Used: {routing.used:.0%} of the experts, by chance {used:.0%}. "
-        f"{outside:.0%} of the sorted loads lie outside the random band."
+        f"The busiest expert of the chosen run serves {max(load):,} of {len(routing.experts):,} people, a random router’s at "
+        f"most {high[-1]:.0f} (97.5%). Used: {routing.used:.0%}, by chance {used:.0%}. {outside:.0%} of the loads lie outside "
+        "the random band."
     )
-    return Effect(text, "live check on the chosen run; test split")
+    return Effect(text, "live, test split")
 
 
 def _listed(names: list[str]) -> str:

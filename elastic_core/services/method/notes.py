@@ -162,56 +162,54 @@ EQUATIONS = (
 class Question(NamedTuple):
     key: str
     title: str
-    paper: str
-    consequence: str
+    paper: str  # what stands there, and what would follow
     here: str
 
 
 OPEN = (
     Question(
         "a", "The scores are dropped after the search",
-        "Algorithm 1 returns the experts at the found places and forgets their scores.",
-        "Sub-keys and query network get no gradient at all: the router stays as it was drawn.",
-        "Experts are weighted by their scores (`gate`: softmax, sigmoid; `none` is the paper’s text).",
+        "Algorithm 1 forgets them, so sub-keys and query network get no gradient: the router stays as it was drawn.",
+        "Scores weigh the experts (`gate`: softmax, sigmoid; `none` is the paper’s text).",
     ),
     Question(
-        "b", "Eq. 7 prints q₁ for both halves", "Both searches compare q₁, the first half of the query.",
-        "The second half would never be read, and rows and columns of the memory would follow the same numbers.",
-        "q₂ for the second half.",
+        "b", "Eq. 7 prints q₁ for both halves",
+        "The second half would never be read: rows and columns would follow the same numbers.", "q₂ for the second half.",
     ),
     Question(
-        "c", "Eq. 10 is not a cross-entropy", "L = y log ŷ + (1 − y)(1 − log ŷ), to be minimised.",
-        "For the right item (y = 1) it is log ŷ: it falls as the model becomes surer that the right item is wrong.",
+        "c", "Eq. 10 is not a cross-entropy",
+        "L = y log ŷ + (1 − y)(1 − log ŷ), minimised, falls as the model becomes surer that the right item is wrong.",
         "Softmax cross-entropy over all items, as Eq. 9 suggests.",
     ),
     Question(
-        "d", "Aggregation and query read all positions", "Every position of the history takes part in Eq. 2 and Eq. 4.",
-        "A loss at every position would see its own answer.",
-        "Two objectives that cannot peek: `last` (one target a sample) and `window` (a causal form of Eq. 2-3).",
+        "d", "Aggregation and query read all positions", "A loss at every position would see its own answer (Eq. 2, Eq. 4).",
+        "`last` (one target a sample) and `window` (a causal Eq. 2-3) cannot peek.",
     ),
     Question(
         "e", "Which items is the answer ranked against?",
-        "“Against the entire candidate items”; SASRec at NDCG@10 0.419 on ML-1M.",
-        "No published full ranking is above 0.20 there. The figures fit 100 sampled rivals (about 90% sure).",
-        "Four protocols, and every number carries its own.",
+        "“The entire candidate items”, SASRec at NDCG@10 0.419 on ML-1M. No published full ranking is above 0.20 there; 100 "
+        "sampled rivals fit (about 90% sure).",
+        "Four protocols, always named.",
     ),
     Question(
-        "f", "Faster than which SASRec?", "×2.68 faster, about 90% less memory than SASRec at 1,024 events.",
-        "Fused attention never writes the N × N scores down: much of the gap is the peer’s implementation.",
-        "Both SASRecs, eager and fused, with the same tricks; never only the slower.",
+        "f", "Faster than which SASRec?",
+        "×2.68, about 90% less memory at 1,024 events. Fused attention never writes N × N scores: much of the gap is the peer’s "
+        "implementation.",
+        "Eager and fused, with the same tricks.",
     ),
     Question(
-        "g", "Two averages for the same ablation", "The text on Table 3 says removing the memory costs 3.36%, then 2.51%.",
-        "The text cannot both be right.", "The table is quoted, not the text; its average is computed here.",
+        "g", "Two averages for the same ablation", "The text on Table 3 says two things; not both can be right.",
+        "The table is quoted, not the text.",
     ),
     Question(
         "h", "No widths, depths, dropout, initialisation",
-        "K, k, learning rate and batch are given; d, L, H, stride, dropout are not.",
-        "The paper’s numbers cannot be repeated, only its method.", "Ours are in the recipe and in each run’s config.json.",
+        "K, k, learning rate and batch are given; d, L, H, stride are not: the method can be repeated, its numbers cannot.",
+        "In the recipe and each run’s config.json.",
     ),
     Question(
-        "i", "“Relatively balanced”, with “hot experts”", "Figure 4 shows the load of the experts without a baseline.",
-        "A random router has busier and quieter experts, too.", "The band of a uniform random router is drawn behind the load.",
+        "i", "“Relatively balanced”, with “hot experts”",
+        "Figure 4 has no baseline; a random router has busier and quieter experts, too.",
+        "The band of a random router behind the load.",
     ),
 )  # fmt: skip
 
@@ -240,74 +238,77 @@ VARIANTS = {
 }
 
 GLOSSARY = (
-    ("history", "a person’s events in the order of their times; padding on the left where it is short"),
+    ("history", "a person’s events in the order of their times, padded on the left"),
+    ("event", "one person met one item, once"),
     ("interest expert", "a learned vector of the memory that can stand for a kind of taste"),
     ("memory", "all K experts, in a grid of √K rows and √K columns"),
-    ("sub-key", "half a key: every row has one and every column has one; an expert’s key is its row’s and its column’s"),
+    ("sub-key", "half a key, of a row or a column; an expert’s key is both"),
     ("query", "what a history becomes before it is compared with the keys"),
     ("retrieve", "find the k experts whose keys fit the query best"),
-    ("gate", "the weight that an expert’s score gives it; through it gradient reaches keys and query"),
+    ("gate", "an expert’s weight by its score; through it gradient reaches keys and query"),
     ("aggregate", "each retrieved expert collects what it attends to in the history (Eq. 2)"),
     ("dispatch", "each event reads the collected interests back (Eq. 3)"),
-    ("load", "how many people retrieve an expert; traffic is the same, weighted by gate"),
+    ("load", "how many people retrieve an expert; traffic weighs them by gate"),
     ("dead expert", "one that nobody retrieves"),
-    ("k-core", "what is left when items and people with fewer than k events are dropped until nothing changes"),
-    ("leave-one-out", "the last event tests, the one before chooses the epoch, all earlier ones train"),
-    ("planted world", "data drawn by a known rule, so that experts can be scored against the truth"),
+    ("layer", "one pass of all events through attention and a small network; layers stack"),
+    ("causal", "no position reads a later one; two-way: all read all"),
+    ("k-core", "items, then people, with fewer than k events are dropped until nothing changes"),
+    ("leave-one-out", "the last event tests, the one before chooses the epoch, earlier ones train"),
+    ("training seed", "what random draws begin with; another seed, another result"),
+    ("baseline", "only counts: the most popular items, or what followed what"),
+    ("planted world", "drawn by a known rule, so experts can be scored against the truth"),
 )
 METRICS = (
-    ("NDCG@10", "1 if the right item is first, less further down (1/log₂(1 + place)), 0 below place ten; mean over people"),
+    ("NDCG@10", "1 if the right item is first, then 1/log₂(1 + place), 0 below place ten"),
     ("HR@10", "share of people whose right item is among the first ten"),
-    ("MRR@10", "mean of 1/place, 0 below place ten"),
-    ("full", "ranked against all items that the person has not met; the primary protocol"),
-    ("full-seen", "ranked against all items, those already met included"),
-    ("pop100", "ranked against 100 draws by popularity, as RecBole does; far easier, and kind to models that ignore popularity"),
-    ("uniform100", "ranked against 100 items drawn evenly from those not met; easier still"),
-    ("± 95%", "1.96 standard errors over people; it says nothing about other training seeds"),
+    ("MRR@10", "1/place, 0 below place ten"),
+    ("full", "against all items that the person has not met; the primary protocol"),
+    ("full-seen", "against all items, those already met included"),
+    ("pop100", "against 100 draws by popularity, as RecBole does; far easier, kind to models that ignore popularity"),
+    ("uniform100", "against 100 items drawn evenly from those not met; easier still"),
+    ("± 95%", "1.96 standard errors over people; says nothing about other training seeds"),
     ("ties", "count at their expected rank, so a constant score gets chance level"),
 )
+WORDS = dict((*GLOSSARY, *METRICS))
+AGAINST = "`full`: all unmet items; `full-seen`: all; `pop100`, `uniform100`: 100 drawn by popularity or evenly"
 LIMITS = (
-    "What the tables here call not measured has no run yet. All systems of the paper’s Table 2 are here; its data XLong is not.",
-    "Each person is judged by one last event. With a thousand people one standard error is as large as many published gains.",
-    "The causal form, the whitening of the query, the balance term and the local convolution are ours, not the paper’s.",
-    "PKM-ACT in the causal form: all its memories are asked with the same events, not with each layer’s input; only the two-way "
-    "form asks with the layer’s input, as PKM-ACT prints it.",
-    "In the causal form a retrieval serves a whole window of targets, so late targets use experts that are up to a window old.",
-    "Ratings are read as events: a low rating counts as having met the film.",
-    "Speed was measured on shared processor cores. Compare systems within one measurement, not seconds across machines.",
+    "What is not measured here has no run yet; of the paper’s Table 2 the data XLong is missing.",
+    "One last event judges a person. With a thousand people one standard error is as large as many published gains.",
+    "Causal form, whitening of the query, balance term and local convolution are ours.",
+    "Causal PKM-ACT asks all its memories with the same events; only the two-way form asks with each layer’s input, as printed.",
+    "In the causal form late targets use experts that are up to a window old.",
+    "A low rating counts as having met the film.",
+    "Speed is of shared processor cores: compare within one measurement, not seconds across machines.",
     "What an expert stands for is evidence from people who retrieve it, never proof of what it computes.",
 )
 ACCESSIBILITY = (
-    "Every chart has a text for screen readers and the same numbers as a table; every click has a box or button beside it.",
-    "Colours are from a palette that colour-blind people can tell apart, and nothing is said by colour alone.",
-    "Light and dark follow your system. Nothing moves unless you ask for it.",
-    "Charts themselves cannot be walked through by keyboard; their tables can.",
-    "The app sends nothing anywhere. Data are fetched only when they are missing, and only from their official address.",
+    "Every chart has a text for screen readers and its numbers as a table; every click a box or button. Charts cannot be walked "
+    "through by keyboard, their tables can.",
+    "Nothing is said by colour alone, and colour-blind people can tell ours apart.",
+    "Light and dark follow your system; nothing moves unless asked.",
+    "The app sends nothing anywhere; missing data are fetched from their official address only.",
 )
 PAPERS = (
-    ("ELASTIC", "Efficient linear attention for sequential interest compression; PKM-ACT is its first version."),
-    ("Product keys", "G. Lample et al., Large Memory Layers with Product Keys, NeurIPS 2019."),
-    ("SASRec", "W.-C. Kang and J. McAuley, Self-Attentive Sequential Recommendation, ICDM 2018."),
-    ("FPMC", "S. Rendle, C. Freudenthaler and L. Schmidt-Thieme, Factorizing Personalized Markov Chains, WWW 2010."),
-    ("GRU4Rec", "B. Hidasi et al., Session-based Recommendations with Recurrent Neural Networks, ICLR 2016."),
-    ("BERT4Rec", "F. Sun et al., BERT4Rec, CIKM 2019."),
-    ("LISA", "Y. Wu et al., Linear-Time Self Attention with Codeword Histogram for Efficient Recommendation, WWW 2021."),
-    ("SMA", "C. Chen et al., Self-Modulating Attention in Continuous Time Space, ICML 2021."),
-    ("LinRec", "L. Liu et al., LinRec: Linear Attention Mechanism for Long-term Sequential Recommender Systems, SIGIR 2023."),
-    ("LRURec", "Z. Yue et al., Linear Recurrent Units for Sequential Recommendation, WSDM 2024."),
-    ("HSTU", "J. Zhai et al., Actions Speak Louder than Words, ICML 2024."),
-    ("DIN", "G. Zhou et al., Deep Interest Network for Click-Through Rate Prediction, KDD 2018."),
-    ("SHAN", "H. Ying et al., Sequential Recommender System based on Hierarchical Attention Network, IJCAI 2018."),
-    ("Linformer", "S. Wang et al., Linformer: Self-Attention with Linear Complexity, 2020."),
-    ("Reformer", "N. Kitaev, Ł. Kaiser and A. Levskaya, Reformer: The Efficient Transformer, ICLR 2020."),
-    ("Sinkhorn Transformer", "Y. Tay et al., Sparse Sinkhorn Attention, ICML 2020."),
-    ("Routing Transformer", "A. Roy et al., Efficient Content-Based Sparse Attention with Routing Transformers, TACL 2021."),
-    (
-        "Clustered attention",
-        "A. Vyas, A. Katharopoulos and F. Fleuret, Fast Transformers with Clustered Attention, NeurIPS 2020.",
-    ),
-    ("RecBole", "W. X. Zhao et al., RecBole: towards a unified framework for recommendation algorithms, CIKM 2021."),
-    ("Adjusted mutual information", "N. X. Vinh, J. Epps and J. Bailey, JMLR 11, 2010."),
+    ("ELASTIC", "Efficient linear attention for sequential interest compression; PKM-ACT is its first version"),
+    ("Product keys", "G. Lample et al., Large Memory Layers with Product Keys, NeurIPS 2019"),
+    ("SASRec", "W.-C. Kang and J. McAuley, ICDM 2018"),
+    ("FPMC", "S. Rendle, C. Freudenthaler and L. Schmidt-Thieme, WWW 2010"),
+    ("GRU4Rec", "B. Hidasi et al., ICLR 2016"),
+    ("BERT4Rec", "F. Sun et al., CIKM 2019"),
+    ("LISA", "Y. Wu et al., WWW 2021"),
+    ("SMA, self-modulating attention", "C. Chen et al., ICML 2021"),
+    ("LinRec", "L. Liu et al., SIGIR 2023"),
+    ("LRURec", "Z. Yue et al., WSDM 2024"),
+    ("HSTU, Actions Speak Louder than Words", "J. Zhai et al., ICML 2024"),
+    ("DIN", "G. Zhou et al., KDD 2018"),
+    ("SHAN", "H. Ying et al., IJCAI 2018"),
+    ("Linformer", "S. Wang et al., 2020"),
+    ("Reformer", "N. Kitaev, Ł. Kaiser and A. Levskaya, ICLR 2020"),
+    ("Sparse Sinkhorn Attention", "Y. Tay et al., ICML 2020"),
+    ("Routing Transformer", "A. Roy et al., TACL 2021"),
+    ("Fast Transformers with Clustered Attention", "A. Vyas, A. Katharopoulos and F. Fleuret, NeurIPS 2020"),
+    ("RecBole", "W. X. Zhao et al., CIKM 2021"),
+    ("Adjusted mutual information", "N. X. Vinh, J. Epps and J. Bailey, JMLR 11, 2010"),
 )
 
 

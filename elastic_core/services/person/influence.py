@@ -50,11 +50,10 @@ class Influence:
         """What the comparison with attention found."""
         found = self.agreement
         if found is None:
-            return "This model shows no attention to compare with; removal works for any model."
+            return "This model shows no attention to compare with."
         return (
-            f"Rank correlation of attention with the size of the effect: {found.correlation:+.2f} "
-            f"(95% interval {found.low:+.2f} to {found.high:+.2f}, n = {found.n} events of this one history). "
-            "Attention alone is no reason: it says where the model looked, not what would change."
+            f"Rank correlation of attention with the effect: {found.correlation:+.2f} (95% {found.low:+.2f} to "
+            f"{found.high:+.2f}, n = {found.n} events). Attention alone is no reason."
         )
 
 

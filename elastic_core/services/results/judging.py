@@ -2,6 +2,7 @@
 each of the others. The numbers are those of `python -m elastic_core report`."""
 
 import math
+import statistics
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,9 +10,12 @@ import pandas as pd
 
 from elastic_core import report
 from elastic_core.comparisons import needs_training
+from elastic_core.data import load
 from elastic_core.report import PAPER_COLUMN
 from elastic_core.runs import WEIGHTS, Run
 from elastic_core.services.results.systems import OWN, Group
+from elastic_core.services.train import beside
+from elastic_core.services.train.beside import Beside
 from elastic_core.tables import FLOORS, Asked, Claim, Systems, named
 
 PAPER = "the paper’s NDCG@10"
@@ -33,16 +37,64 @@ def standings(group: Group, protocol: str, compare: Asked) -> pd.DataFrame:
     found = report.measured(ranked, protocol)
     if found.empty:
         return pd.DataFrame(columns=list(SYSTEMS))
-    beside = baseline(ranked, protocol, compare)
+    known = cards(ranked, protocol)
+    told = carded(ranked, known) if known else baseline(ranked, protocol, compare)
     found = found.rename(columns={PAPER_COLUMN: PAPER}) if PAPER_COLUMN in found else found.assign(**{PAPER: math.nan})
     labels = list(ranked)
-    return found.assign(**{
+    table = found.assign(**{
         "label": labels, "seeds": pd.array([_trainings(ranked[label]) for label in labels], dtype="Int64"),
-        "beside the baseline": [beside[label] for label in labels],
+        "beside the baseline": [told[label] for label in labels],
         "weights MB": [_megabytes(ranked[label][0]) for label in labels],
         "trained with": [settings(ranked[label]) for label in labels],
         "spread": found["spread"].astype(float), PAPER: found[PAPER].astype(float),
     })[list(SYSTEMS)]  # fmt: skip
+    return pd.concat([_counting(known, table), table], ignore_index=True).astype(table.dtypes) if known else table
+
+
+def cards(systems: Systems, protocol: str) -> dict[str, list[Beside]]:
+    """What trainings were judged beside (`beside.json`), by label, where no baseline was run on these data."""
+    if any(_floor(label) for label in systems):
+        return {}
+    found = {label: [card for run in runs if (card := beside.kept(run)) and card.protocol == protocol and card.best]
+             for label, runs in systems.items()}  # fmt: skip
+    return {label: kept for label, kept in found.items() if kept}
+
+
+def carded(systems: Systems, known: dict[str, list[Beside]]) -> dict[str, str]:
+    """How every system stands beside the best baseline of its own cards, whose intervals hold people only: no claim."""
+    told = dict.fromkeys(systems, "no baseline was run here")
+    for label, mine in known.items():
+        best = mine[0].best
+        assert best is not None
+        ahead = statistics.fmean(row.difference for card in mine for row in card.rows if row.system == best.system)
+        why = "trained once: no claim" if len(systems[label]) == 1 else "no claim"
+        told[label] = f"{_side(ahead)} {best.system} by {abs(ahead):.4f}, {why}"
+    return told
+
+
+def _counting(known: dict[str, list[Beside]], like: pd.DataFrame) -> pd.DataFrame:
+    """The baselines of the cards as rows; fitted to the same data, so any card has the same."""
+    card = next(iter(known.values()))[0]
+    kept = [row for row in card.rows if not row.fault]
+    return pd.DataFrame(
+        [
+            {
+                "system": row.system, "label": "", "NDCG@10": row.mean, "± 95%": (row.high - row.low) / 2, "people": card.people,
+                "beside the baseline": "the best baseline" if row == card.best else "a baseline", "parameters": 0,
+                "device": "", "trained with": "needs no training", "runs": "judged with each training",
+            }
+            for row in sorted(kept, key=lambda row: row.mean)
+        ]
+    ).reindex(columns=like.columns)  # fmt: skip
+
+
+def fitting(group: Group) -> str:
+    """The protocol in which these data are judged, as result cards are: do people choose again what they have met? Planted
+    worlds are drawn to know it; of other data a card says it, and where there is none the primary protocol stays."""
+    runs = [run for of in group.systems.values() for run in of]
+    if runs and runs[0].config.data.source == "planted":
+        return beside.fitting(load(runs[0].config.data))
+    return next((card.protocol for run in runs if (card := beside.kept(run))), beside.PROTOCOL)
 
 
 def under(systems: Systems, protocol: str) -> Systems:
@@ -52,30 +104,37 @@ def under(systems: Systems, protocol: str) -> Systems:
 
 def baseline(systems: Systems, protocol: str, compare: Asked) -> dict[str, str]:
     """How every system stands beside the better of the baselines that need no training, in words; adjusted for them all."""
-    means = {label: systems[label][0].report().metrics[protocol]["NDCG@10"] for label in FLOORS if label in systems}
+    means = {label: systems[label][0].report().metrics[protocol]["NDCG@10"] for label in systems if _floor(label)}
     if not means:
         return dict.fromkeys(systems, "no baseline was run here")
     best = max(means, key=lambda label: means[label])
-    name, others = named(best, systems[best]), [label for label in systems if label not in FLOORS]
-    told = {label: "the best baseline" if label == best else "a baseline" for label in systems if label in FLOORS}
+    name, others = named(best, systems[best]), [label for label in systems if label not in means]
+    told = {label: "the best baseline" if label == best else "a baseline" for label in means}
     return told | {label: _beside(name, claim) for label, claim in report.against(systems, best, others, protocol, compare)}
+
+
+def _floor(label: str) -> bool:
+    return label.partition(" ")[0] in FLOORS
+
+
+def _side(ahead: float) -> str:
+    return "above" if ahead > 0 else "below" if ahead < 0 else "level with"
 
 
 def _beside(name: str, claim: Claim) -> str:
     if claim.found is None:
         return "not compared: measured on other people or candidates"
     ahead = -claim.found.difference
-    side = "above" if ahead > 0 else "below" if ahead < 0 else "level with"
     if claim.who:
-        return f"{side} {name} by {abs(ahead):.4f}"
+        return f"{_side(ahead)} {name} by {abs(ahead):.4f}"
     why = "may be chance" if claim.found.seeds_counted else "trained once: no claim"
-    return f"{side} {name} by {abs(ahead):.4f}, {why}"
+    return f"{_side(ahead)} {name} by {abs(ahead):.4f}, {why}"
 
 
 def rivals(group: Group, table: pd.DataFrame) -> list[str]:
     """The names in `standings` of the systems that the others can be held against: each ELASTIC; where there is none, any."""
     ours = report.references(group.systems)
-    return table.loc[table["label"].isin(ours), "system"].tolist() or table["system"].tolist()
+    return table.loc[table["label"].isin(ours), "system"].tolist() or table.loc[table["label"] != "", "system"].tolist()
 
 
 def differences(group: Group, ours: str, protocol: str, compare: Asked) -> pd.DataFrame:
@@ -137,15 +196,12 @@ def summary(table: pd.DataFrame, differences: pd.DataFrame, ours: str) -> str:
     said += [f"worse than {_listed(behind)}"] if behind else []
     nothing = f"No difference between {ours} and any of the {len(differences)} others may be claimed"
     if differences.empty:
-        nothing = f"{ours} is the only system here"
+        beside = table.loc[table["system"] == ours, "beside the baseline"].iloc[0]
+        nothing = f"{ours} is the only system here" if (table["label"] != "").all() else f"{ours} is {beside}"
     first = " and ".join(said) or nothing
     rest = len(differences) - len(claimed)
     middle = f"; of the other {rest} nothing may be claimed." if said and rest else "."
-    last = (
-        f" {once} of {len(table)} systems {'was' if once == 1 else 'were'} trained once, and nothing is claimed of such."
-        if once > 0
-        else ""
-    )
+    last = f" {once} of {len(table)} systems {'was' if once == 1 else 'were'} trained once: no claim." if once and rest else ""
     return first + middle + last
 
 

@@ -82,8 +82,7 @@ def words(shape: Shape) -> str:
     ours, fused, eager = (table[LABELS[name]] for name in ("elastic", "sasrec-fused", "sasrec-eager"))
     return (
         f"At N = {shape.n:,} ELASTIC (causal) needs {ours / 1e6:,.1f} million operations, SASRec (fused) "
-        f"{fused / ours:.1f} times and SASRec (eager) {eager / ours:.1f} times as many, "
-        f"scoring of {shape.items:,} items included."
+        f"{fused / ours:.1f} and SASRec (eager) {eager / ours:.1f} times as many, {shape.items:,} items scored."
     )
 
 

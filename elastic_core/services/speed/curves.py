@@ -38,8 +38,8 @@ class Reported(NamedTuple):
 
 
 PAPER = (
-    Reported("Inference, ELASTIC against SASRec", "2.68 times as fast", "N = 1,024, the XLong data; the GPU is not named"),
-    Reported("GPU memory, ELASTIC against SASRec", "about 90% less", "N = 1,024, the XLong data; the GPU is not named"),
+    Reported("Inference", "2.68 times as fast as SASRec", "N = 1,024, XLong; the GPU is not named"),
+    Reported("GPU memory", "about 90% less", "likewise"),
 )
 
 
@@ -198,16 +198,23 @@ def words(table: pd.DataFrame, ours: str, peer: str, column: str = "ms") -> str:
     losses, wins = ratio[ratio < 1], ratio[ratio >= 1]
     parts = []
     if len(losses):
-        parts.append(f"{them} is faster at N = {_listed(losses.index)} (up to {1 / losses.min():.1f} times)")
+        parts.append(f"{them} is faster at N = {_listed(losses.index, ratio.index)} (up to {1 / losses.min():.1f} times)")
     if len(wins):
-        parts.append(f"{us} is faster at N = {_listed(wins.index)} (up to {wins.max():.1f} times)")
+        parts.append(f"{us} at N = {_listed(wins.index, ratio.index)} (up to {wins.max():.1f} times)")
     crossed = " and ".join(f"{rounded(n):,.0f}" for n in crossings(ratio))
     end = f" They cross near N = {crossed}." if crossed else " They do not cross in this range."
     return "; ".join(parts) + "." + end
 
 
-def _listed(lengths: Sequence[int] | pd.Index) -> str:
-    return ", ".join(f"{n:,}" for n in sorted(int(n) for n in lengths))
+def _listed(lengths: pd.Index, among: pd.Index) -> str:
+    """`64 to 256, 1,024`: three and more that were measured one after the other are a range."""
+    places = sorted(among.get_indexer(lengths))
+    starts = [i for i, place in enumerate(places) if i == 0 or place != places[i - 1] + 1]
+    parts = list[str]()
+    for start, end in zip(starts, [*starts[1:], len(places)], strict=True):
+        names = [f"{int(among[place]):,}" for place in places[start:end]]
+        parts += [f"{names[0]} to {names[-1]}"] if len(names) > 2 else names
+    return ", ".join(parts)
 
 
 def stage_words(mine: pd.DataFrame) -> str:
@@ -217,8 +224,8 @@ def stage_words(mine: pd.DataFrame) -> str:
         return ""
     whole = passes.iloc[0]
     return (
-        f"One pass over **N = {whole['length']:,}** events up to the scores of all items takes "
-        f"**{whole['ms']:.2f} ms** per history; the stages by themselves add up to {parts['ms'].sum() / whole['ms']:.0%} of that."
+        f"One pass over **N = {whole['length']:,}** events takes **{whole['ms']:.2f} ms** per history, scores of all items "
+        f"included; the stages add up to {parts['ms'].sum() / whole['ms']:.0%}."
     )
 
 
@@ -230,8 +237,8 @@ def memory_words(table: pd.DataFrame) -> str:
         if len(ratio):
             length, times = int(ratio.index[-1]), float(ratio.iloc[-1])
             amount = f"{times:.1f}" if times >= 2 else f"{times:.2f}"
-            said.append(f"At N = {length:,} {LABELS[peer]} needs {amount} times the memory of ELASTIC (causal).")
-    return " ".join(said)
+            said.append(f"{LABELS[peer]} {amount} times at N = {length:,}")
+    return f"Peak memory beside ELASTIC (causal): {', '.join(said)}." if said else ""
 
 
 def event_words(wide: pd.DataFrame) -> str:
@@ -240,15 +247,15 @@ def event_words(wide: pd.DataFrame) -> str:
         return "The kept state was not measured."
     step = wide["elastic-stream"]
     start, end = step.index[[0, -1]]
-    said = f"A step of the kept state takes {step.min():.2f} to {step.max():.2f} ms from N = {start:,} to {end:,}."
+    said = f"Kept state: {step.min():.2f} to {step.max():.2f} ms a step from N = {start:,} to {end:,}."
     if "elastic-refresh" in wide:
         mean = (step + wide["elastic-refresh"] / ROOM).iloc[-1]
-        said += f" With a refresh every {ROOM} events the mean at the longest is {mean:.2f} ms."
-    for peer, name in (("elastic", "ELASTIC, reading again"), ("sasrec-fused", "SASRec (fused), reading again")):
+        said += f" With a refresh every {ROOM} events: {mean:.2f} ms in the mean at the longest."
+    for peer, name in (("elastic", "Reading again, ELASTIC"), ("sasrec-fused", "reading again, SASRec (fused)")):
         ratio = (wide[peer] / step).dropna() if peer in wide else pd.Series(dtype=float)
         if len(ratio):
             first, last = ratio.iloc[[0, -1]]
-            said += f" {name}, takes {first:.1f} times that at the shortest and {last:.1f} times at the longest history."
+            said += f" {name[:1].upper()}{name[1:]} takes {first:.1f} times a step at the shortest, {last:.1f} at the longest."
     return said
 
 

@@ -15,11 +15,11 @@ from elastic_core.data.histories import Split
 from elastic_core.evaluation import verdict
 from elastic_core.evaluation.compare import Comparison
 from elastic_core.memory import whole
-from elastic_core.memory.routing import Routing, band
+from elastic_core.memory.routing import COLD, HOT, USUAL, Routing, band
 from elastic_core.models import Recommender, memory_of
 from elastic_core.runs import Run, list_runs
 from elastic_core.services.experts import ablation
-from elastic_core.services.experts.overview import EVERYONES, SHARED, THEIRS, hot_experts
+from elastic_core.services.experts.overview import hot_experts
 from elastic_core.services.keys import gate
 from elastic_core.services.map import layouts, trust
 from elastic_core.services.person import inspect
@@ -70,14 +70,14 @@ def starved(asked: Asked) -> Answer:
 
 
 def whose(asked: Asked) -> Answer:
-    """Is the person's strongest expert hot for everyone, shared, or theirs?"""
+    """Is the person's strongest expert hot, usual or cold?"""
     assert asked.traffic is not None
-    first, even = hot_experts(asked.traffic, asked.user).iloc[0], inspect.even_load(asked.traffic)
+    first, (low, high) = hot_experts(asked.traffic, asked.user).iloc[0], band(asked.traffic)
     text = (
-        f"Expert {first['expert']:.0f} is retrieved by {first['load']:.0f} of {len(asked.traffic.experts):,} people. Hot for "
-        f"everyone means more than {band(asked.traffic)[1]}, which chance seldom gives; theirs at most {even:.0f}, an even share."
+        f"{first['load']:.0f} of {len(asked.traffic.experts):,} people retrieve expert {first['expert']:.0f}; a random router "
+        f"sends {low} to {high} (95%)."
     )
-    return Answer((EVERYONES, SHARED, THEIRS).index(first["kind"]), text)
+    return Answer((HOT, USUAL, COLD).index(first["kind"]), text)
 
 
 def looked_at_or_decisive(asked: Asked) -> Answer:

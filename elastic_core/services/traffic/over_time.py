@@ -65,7 +65,7 @@ class Sensitivity:
         absent = " and ".join(f"{name} = {', '.join(values)}" for name, values in parts if values)
         said = f"No finished run here for {absent}." if absent else "Every setting of the paper’s figure has a run."
         if self.different:
-            said += f" {self.different} more on the same data differ in other settings, too, and are left out."
+            said += f" {self.different} that differ in other settings, too, are left out."
         return said
 
 

@@ -91,9 +91,7 @@ def _verdict(found: Beside | None, trained: bool) -> str:
     if row.d_high < 0:
         return f"**Worse than {only}** ({gap}). As it is, counting is the better recommender here."
     if row.d_low > 0:
-        moved = (
-            " Another draw of people would say so too; another seed of the training is not in this interval." if trained else ""
-        )
+        moved = " Another seed of the training is not in this interval." if trained else ""
         return f"**Better than {only}** ({gap}).{moved}"
     return f"**Cannot be told from {only}** ({gap})."
 
@@ -151,8 +149,8 @@ def _seeds(run: Run, among: list[Run], protocol: str) -> tuple[str, RunConfig | 
     again = presets.changed(run.config, {"train.seed": next(seed for seed in range(len(taken) + 1) if seed not in taken)})
     if len(mine) < 2:
         return (
-            f"One training is not a result. On MovieLens-100K two trainings of ELASTIC that differ in nothing but their seed are "
-            f"{SEED_GAP:.4f} apart (one standard deviation). Train a second seed before you believe a gap of that size."
+            f"One training is not a result: on MovieLens-100K two seeds of ELASTIC are {SEED_GAP:.4f} apart (one standard "
+            "deviation). Train a second before you believe a gap of that size."
         ), again
     values = [other.report().interval(protocol, METRIC).mean for other in mine]
     listed, apart = ", ".join(f"{value:.4f}" for value in values), max(values) - min(values)

@@ -67,10 +67,10 @@ def hit_line(test: Mapping[str, Any] | None, words: Words, stay: bool = False) -
     if test is None or rate is None:
         return None
     error = test.get("errors", {}).get(protocol, {}).get("HR@10")
-    interval = f", 95% interval {max(rate - 1.96 * error, 0):.0%} to {rate + 1.96 * error:.0%}" if error is not None else ""
+    interval = f", 95% {max(rate - 1.96 * error, 0):.0%} to {rate + 1.96 * error:.0%}" if error is not None else ""
     return (
-        f"Over all {test.get('users', 0):,} people of the test, what came next is among their own ten for {rate:.0%} of people "
-        f"(ranked against all {words.many}{'' if stay else f' they had not {words.done}'}{interval})."
+        f"The ten hold it for {rate:.0%} of {test.get('users', 0):,} people (test, against all "
+        f"{'' if stay else 'unmet '}{words.many}{interval})."
     )
 
 
