@@ -93,8 +93,7 @@ def beside_chance(rows: Iterable[tuple[str, str, str, str]], title: str, others:
     )
     return (
         f'<table aria-label="Compared with chance" style="width:100%;border-collapse:collapse;font-size:.75rem;line-height:1.25">'
-        f'<tr><th style="{cell};text-align:left;max-width:0;width:55%;white-space:nowrap;overflow:hidden;text-overflow:ellipsis" '
-        f'title="{escape(title)}">{escape(title)}</th>{head}</tr>{body}</table>'
+        f'<tr><th style="{cell};text-align:left;width:55%;overflow-wrap:anywhere">{escape(title)}</th>{head}</tr>{body}</table>'
     )
 
 

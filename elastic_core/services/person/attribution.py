@@ -35,7 +35,7 @@ class Reason:
 
     def sentence(self, dataset: Dataset) -> str:
         """`expert 147 (62%), after Alien`."""
-        who = "no expert: what was just chosen" if self.expert is None else f"expert {self.expert}"
+        who = "just chosen" if self.expert is None else f"expert {self.expert}"
         after = f", after {dataset.catalog.title(self.after)}" if self.after is not None else ""
         return f"{who} ({self.share:.0%}){after}"
 

@@ -88,7 +88,7 @@ def looked_at_or_decisive(asked: Asked) -> Answer:
     table = found.table
     seen, decisive = int(table["attention"].idxmax()), int(table["change"].abs().idxmax())
     titles = [f"{table.loc[row, 'position']}. {inspect.split_year(str(table.loc[row, 'title']))[0]}" for row in (seen, decisive)]
-    text = f"Read the most: “{titles[0]}”. Its removal changes the most: “{titles[1]}”. {found.sentence}"
+    text = f"Read the most: “{titles[0]}”; decisive: “{titles[1]}”. {found.sentence}"
     return Answer(0 if seen == decisive else 1, text)
 
 

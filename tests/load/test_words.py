@@ -1,0 +1,45 @@
+"""How many words the screens that explain the model may show, and how long a tooltip may be; measured on a small world.
+
+`checkpoints/benchmarks/words.csv` has the numbers of a real run. A limit is a tenth above what was measured.
+"""
+
+from pathlib import Path
+
+import pytest
+import words
+
+from pages.frame import shell
+
+# Shown as the screen opens, and in panels.
+MOST = {"frame": (39, 53), "start": (264, 89), "keys": (120, 79), "journey": (228, 402), "experts": (205, 101),
+        "traffic": (202, 230), "map": (171, 176), "tour": (711, 0)}  # fmt: skip
+TOOLTIP = 18  # words: a name from the glossary and fifteen
+
+
+@pytest.fixture(scope="module")
+def found(tiny_runs: Path) -> dict[str, list[words.Found]]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shell, "RUNS", tiny_runs)
+        return dict(words.screens(list(MOST), "tiny", 5))
+
+
+def test_no_screen_says_more_than_it_may(found: dict[str, list[words.Found]]) -> None:
+    told = {screen: words.total(found[screen]) for screen in MOST}
+    print({name: tuple(count.values()) for name, count in told.items()})
+    over = {
+        name: told[name] for name, (shown, panels) in MOST.items() if told[name]["shown"] > shown or told[name]["panels"] > panels
+    }
+    assert not over, over
+
+
+def test_tooltips_are_short(found: dict[str, list[words.Found]]) -> None:
+    long = {text for texts in found.values() for where, _, text in texts if where == "help" and words.words(text) > TOOLTIP}
+    assert not long
+
+
+def test_words_are_counted_where_they_stand() -> None:
+    assert words.words("**Two** :small[words] `no code` 42 × 1.5 :material/help:") == 2
+    assert words.words("[a link](https://example.org/not-counted)") == 2
+    assert words.total([("shown", "markdown", "one two"), ("panels", "caption", "three"), ("help", "slider", "")]) == {
+        "shown": 2, "panels": 1, "help": 0
+    }  # fmt: skip
