@@ -16,7 +16,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, int64, nn
 
 from elastic_core.disk import shown
-from elastic_core.errors import InputError
+from elastic_core.errors import InputError, unless_memory
 from elastic_core.layers.row_bank import RowBank, row_banks, small_state
 
 FILE = "bank.safetensors"
@@ -35,6 +35,7 @@ def map_tables(model: nn.Module, path: Path, name: str) -> None:
     try:
         found = load_file(path)
     except (safetensors.SafetensorError, OSError, ValueError, KeyError, RuntimeError) as error:
+        unless_memory(error)
         raise InputError(f"{name} cannot be read ({shown(error, 150)}); it may be cut short") from None
     banks = row_banks(model)
     if set(found) != set(banks):

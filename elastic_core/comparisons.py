@@ -26,13 +26,27 @@ def essence(run: Run) -> str:
     return f"{run.setup} {(run.last('start') or {}).get('data_hash')}"
 
 
+def footing(run: Run) -> tuple[object, ...]:
+    """What all numbers of one table must share: the events and, of a run that keeps ranks, the draw of candidates and how many
+    people there are. Raises InputError for ranks that cannot be read."""
+    if not run.has_report:
+        return ((run.last("start") or {}).get("data_hash"),)
+    report = run.report()
+    return report.data_hash, report.seed, len(report.users)
+
+
+def comparable(a: Run, b: Run) -> bool:
+    """Whether their numbers may stand in one table: as far as both say."""
+    return all(mine == theirs for mine, theirs in zip(footing(a), footing(b), strict=False))
+
+
 def system(run: Run, among: Iterable[Run]) -> list[Run]:
     """The run, and those of its other seeds `among` these that keep ranks: one run a seed, in the order of the seeds."""
     if not needs_training(run):
         return [run]
     mine, found = essence(run), {run.config.train.seed: run}
     for other in among:
-        if other.has_report and other.path != run.path and _readable(other) and essence(other) == mine:
+        if other.has_report and other.path != run.path and _readable(other) and essence(other) == mine and _alike(run, other):
             found.setdefault(other.config.train.seed, other)
     return [found[seed] for seed in sorted(found)]
 
@@ -79,6 +93,13 @@ def average(reports: Sequence[Report], protocol: str, metric: str) -> Interval:
     """A system's mean over its seeds, with the standard error over people of each person's average."""
     values = np.stack([report.values(protocol, metric) for report in reports]).mean(0)
     return Interval.of(values)
+
+
+def _alike(a: Run, b: Run) -> bool:
+    try:
+        return comparable(a, b)
+    except InputError:
+        return True  # whoever asks for its ranks hears why they cannot be read
 
 
 def _readable(run: Run) -> bool:

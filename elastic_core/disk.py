@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from elastic_core.errors import InputError
+from elastic_core.errors import InputError, unless_memory
 
 LONGEST_NAME = 100  # characters of a folder's name that a list shows
 
@@ -225,7 +225,8 @@ def said(path: Path) -> Iterator[None]:
         raise
     except OSError as error:
         raise InputError(f"{path} cannot be written ({reason(error)})") from None
-    except RuntimeError:  # torch's and safetensors' own way of saying that a stream took nothing
+    except RuntimeError as error:  # torch's and safetensors' own way of saying that a stream took nothing
+        unless_memory(error)
         raise InputError(f"{path} cannot be written; is the disk full?") from None
     except Exception as error:
         if type(error).__name__ != "SafetensorError":

@@ -1,5 +1,22 @@
-"""One exception for everything a person can put right: its message is one clear sentence."""
+"""One exception for everything a person can put right: its message is one clear sentence. And what an allocator says."""
+
+NO_MEMORY = "this needs more memory than the machine has; give it less data or a smaller model"
+REFUSALS = ("can't allocate memory", "not enough memory", "out of memory", "bad_alloc", "ALLOC_FAILED")  # of torch's allocators
 
 
 class InputError(ValueError):
     """Bad input from outside (a file, a flag, a run folder, a link). Shown as it is; the command line exits with 2."""
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Did an allocator refuse? Python and NumPy raise MemoryError, torch a RuntimeError, of a class of its own for GPUs alone."""
+    if not isinstance(error, RuntimeError):
+        return isinstance(error, MemoryError)
+    said = str(error)
+    return type(error).__name__ == "OutOfMemoryError" or any(words in said for words in REFUSALS)
+
+
+def unless_memory(error: BaseException) -> None:
+    """For an `except` that means something else: what an allocator refused goes on to who can say what to reduce."""
+    if out_of_memory(error):
+        raise error

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import torch
 
-from elastic_core.errors import InputError
+from elastic_core.errors import InputError, out_of_memory
 
 
 def find_device(name: str) -> torch.device:
@@ -18,7 +18,9 @@ def find_device(name: str) -> torch.device:
     try:
         device = torch.device(name if name != "auto" else "cuda" if torch.cuda.is_available() else "cpu")
         torch.empty(1, device=device).sum().item()
-    except (RuntimeError, AssertionError, NotImplementedError):
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        if out_of_memory(error):
+            raise InputError(f"the device {name!r} has no memory left; end what uses it, or try cpu") from None
         raise InputError(f"the device {name!r} is not available on this machine; try cpu") from None
     return device
 

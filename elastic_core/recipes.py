@@ -124,6 +124,7 @@ def ml_1m_cpu(model: str = "elastic") -> RunConfig:
 
 
 DEFAULT = "elastic"
+PEER = "sasrec"  # what it is timed against
 RECIPES: dict[str, Callable[[str], RunConfig]] = {
     "toy": toy,
     "planted": planted,

@@ -55,7 +55,11 @@ PEERS: dict[str, dict[str, tuple[str, ...]]] = {
     "hstu": {"time": ("model.times=previous",)},
     "lisa": {"soft": ("model.form=soft", "model.words=16"), "mini": ("model.form=mini", "model.words=32")},
     "sma": {"ctreg": ("model.ctreg_weight=0.1",)},
-    "din": {"sma": ("model.intensity=event",), "sma-ctreg": ("model.intensity=event", "model.ctreg_weight=0.1")},
+    "din": {
+        "recency": ("model.recency=true",),
+        "sma": ("model.intensity=event",),
+        "sma-ctreg": ("model.intensity=event", "model.ctreg_weight=0.1"),
+    },
     "shan": {"sma": ("model.intensity=state",)},
     "linformer": {},
     "reformer": {},

@@ -36,7 +36,7 @@ from elastic_core import bank_files, disk, models, objectives, run_log  # noqa: 
 from elastic_core.config import RunConfig
 from elastic_core.data import Catalog, Dataset
 from elastic_core.disk import write_text, write_whole
-from elastic_core.errors import InputError
+from elastic_core.errors import InputError, unless_memory
 from elastic_core.evaluation import ranks
 from elastic_core.evaluation.evaluate import Report
 from elastic_core.layers.row_bank import row_banks
@@ -45,6 +45,7 @@ from elastic_core.weights import model_from, tensors
 CONFIG, WEIGHTS, EVENTS, ITEMS, RESUME = "config.json", "model.safetensors", "metrics.jsonl", "items.csv", "resume.pt"
 SNAPSHOTS, LOCK = "epochs", ".lock"
 MOST_CONFIG, MOST_ITEMS, MOST_WEIGHTS, MOST_RESUME = 2**18, 2**28, 2**30, 2**32  # bytes that are read at most
+SAME = "NDCG@10"  # by which ranks are known again
 MOST_SNAPSHOT, MOST_BANK = 2**30, 4 * models.MOST_BANK + 2**20
 
 
@@ -133,7 +134,8 @@ class Run:
     def report(self) -> Report:
         """Everybody's ranks in the run's test, as they were stored then.
 
-        Raises InputError if none are stored (it says how), the file is damaged, or it is of other data than the run's.
+        Raises InputError if none are stored (it says how), the file is damaged, or it is of other data than the run's or of
+        another test than its log tells of.
         """
         if not self.has_report:
             raise InputError(
@@ -143,6 +145,8 @@ class Run:
         found = _report(path, self._called(ranks.FILE), disk.stamp(path))
         if found.data_hash != (self.last("start") or {}).get("data_hash", found.data_hash):
             raise InputError(f"{self._called(ranks.FILE)} is of other data ({found.data_hash}) than the run")
+        if protocol := _other_test(found, self.last("test") or {}):
+            raise InputError(f"{self._called(ranks.FILE)} holds other ranks as {protocol} than the test in the run's log had")
         return found
 
     def snapshots(self) -> list[tuple[int, Path]]:
@@ -259,7 +263,8 @@ class Run:
             return None
         except InputError:
             raise
-        except Exception:  # whatever its parsers meet in a file of somebody else's
+        except Exception as error:  # whatever its parsers meet in a file of somebody else's
+            unless_memory(error)
             raise damaged from None
         if not isinstance(found, dict):
             raise damaged
@@ -309,6 +314,16 @@ def open_run(path: Path | str) -> Run:
 def _report(path: Path, called: str, stamp: tuple[int, ...]) -> Report:
     """A page asks for the same ranks dozens of times. Shared: never change it."""
     return ranks.read(path, called)
+
+
+def _other_test(found: Report, logged: Mapping[str, Any]) -> str:
+    """The protocol whose ranks do not give what the log's row of the same test says, "" for none: names may have been swapped."""
+    protocols = logged.get("protocols")
+    for protocol, told in protocols.items() if isinstance(protocols, dict) else ():
+        value = told.get(SAME) if isinstance(told, dict) else None
+        if protocol in found.ranks and isinstance(value, int | float) and not abs(found.metrics[protocol][SAME] - value) < 1e-6:
+            return str(protocol)
+    return ""
 
 
 def list_runs(root: Path | str = "checkpoints") -> list[Run]:

@@ -27,7 +27,7 @@ from torch import Tensor
 
 from elastic_core import disk
 from elastic_core.data.batches import Batch
-from elastic_core.errors import InputError
+from elastic_core.errors import InputError, unless_memory
 from elastic_core.models import Met, Recommender, Stream, can_retrieve, open_stream
 
 FORMAT, VERSION = "followed people", "1"
@@ -151,12 +151,16 @@ class Followed:
     # --- a file ------------------------------------------------------------------------------------------------------
 
     def save(self, path: Path) -> None:
-        """Everybody's state, whole or not at all (safetensors). Raises InputError if the disk does not take it."""
+        """Everybody's state, whole or not at all (safetensors). Raises InputError for numbers that are none, and if the disk does
+        not take it; what was there stays."""
         own = {"used": self.stream.used, "histories": self.histories, "states": self.states, "experts": self.experts}
         tensors = {**own, **{f"kept/{name}": part for name, part in self.stream.stored().items()}}
         told = {"format": FORMAT, "version": VERSION, "model": self.model.config.name, "weights": fingerprint(self.model)}
         told |= {"room": str(self.stream.room), "people": json.dumps(list(self.row))}
         tensors = {name: part.detach().cpu() for name, part in tensors.items() if part.numel()}
+        for name, part in tensors.items():
+            if not bool(part.isfinite().all()):
+                raise InputError(f"states with numbers in {name} that are none are not kept in {disk.shown(path.name)}")
         disk.write_whole(path, lambda beside: save_file(tensors, beside, told))
 
     @classmethod
@@ -223,6 +227,7 @@ def _read(path: Path, name: str) -> tuple[dict[str, str], dict[str, Tensor]]:
         with safetensors.safe_open(path, framework="pt") as file:
             return file.metadata() or {}, {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118, it is no mapping
     except (safetensors.SafetensorError, OSError, ValueError, RuntimeError) as error:
+        unless_memory(error)
         raise InputError(f"{name} cannot be read ({disk.shown(error, 150)}); it may be cut short") from None
 
 

@@ -9,15 +9,19 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 import numpy as np
+import pandas as pd
 
-from elastic_core.comparisons import average, compare_runs
+from elastic_core.bench import leak
+from elastic_core.comparisons import average, comparable, compare_runs, footing
 from elastic_core.config import ModelConfig
 from elastic_core.evaluation import verdict
 from elastic_core.evaluation.candidates import PROTOCOLS
 from elastic_core.evaluation.compare import Comparison, holm
 from elastic_core.evaluation.evaluate import Report
+from elastic_core.memory import recall
 from elastic_core.reproduce import EXPERTS, SIDES, Row, rows, status
 from elastic_core.runs import Run
+from elastic_core.tuning import TABLE, outcomes
 
 METRICS = ("NDCG@10", "HR@10")
 NO_RANKS = "keeps no ranks of its test"
@@ -30,6 +34,7 @@ CONTROLS = {
     "lisa (soft)": "LISA-Soft",
     "lisa (mini)": "LISA-Mini",
     "sma (ctreg)": "SMA + CTReg",
+    "din (recency)": "DIN with recency",
     "din (sma)": "DIN + SMA",
     "din (sma-ctreg)": "DIN + SMA + CTReg",
     "shan (sma)": "SHAN + SMA",
@@ -61,6 +66,16 @@ VARIANTS = {
     for name, about in variants.items()
 }
 
+# Self-modulating attention: host, and what was added, by label; NDCG@10 of both as the paper has them (Amazon, Koubei, Tmall).
+SASREC_THERE, DIN_THERE = (0.16131, 0.27070, 0.34326), (0.13443, 0.24186, 0.33855)
+MODULATED: tuple[tuple[str, str, str, tuple[float, ...], tuple[float, ...]], ...] = (
+    ("sasrec", "sma", "SASRec + SMA", SASREC_THERE, (0.16475, 0.27862, 0.35214)),
+    ("sasrec", "sma (ctreg)", "SASRec + SMA + CTReg", SASREC_THERE, (0.16529, 0.28083, 0.35811)),
+    ("din", "din (sma)", "DIN + SMA", DIN_THERE, (0.13383, 0.25444, 0.34580)),
+    ("din", "din (sma-ctreg)", "DIN + SMA + CTReg", DIN_THERE, (0.13296, 0.25411, 0.35062)),
+    ("shan", "shan (sma)", "SHAN + SMA", (), ()),
+)
+
 Systems = dict[str, list[Run]]  # by label: runs that differ only in their seed
 
 
@@ -75,11 +90,16 @@ def table(chosen: Iterable[Row], root: Path, protocol: str = "full") -> str:
 
 
 def finished(chosen: Iterable[Row], root: Path) -> dict[str, Systems]:
-    """Finished runs by data and label."""
+    """Finished runs by data and label. What was measured on other events, people or candidates than the first of its data stands
+    apart, under a name that says so."""
     groups: dict[str, Systems] = {}
+    first: dict[str, Run] = {}
     for row in chosen:
         if status(row, root) == "finished":
-            groups.setdefault(row.data, {}).setdefault(row.label, []).append(Run(row.folder(root)))
+            run = Run(row.folder(root))
+            alike = comparable(run, first.setdefault(row.data, run))
+            data = row.data if alike else f"{row.data} ({', '.join(map(str, footing(run)))})"
+            groups.setdefault(data, {}).setdefault(row.label, []).append(run)
     return groups
 
 
@@ -150,9 +170,60 @@ UNEVEN_NOTE = f"{UNEVEN} trained while a target's weight still depended on its b
 def results(root: Path) -> str:
     """All that stands in the README between `BEGIN` and `END`: systems, ELASTIC against each, and its variants, by data."""
     found = finished(rows(), root)
-    parts = [part for data in ("ml-100k", "ml-1m", "planted", "planted-64") if data in found for part in _results(found[data])]
+    order = [data for name in ("ml-100k", "ml-1m", "planted", "planted-64") for data in found if data.split(" (")[0] == name]
+    more = (_below, _modulated)
+    parts = [part for data in order for part in (*_results(found[data]), *(p for make in more for p in make(found[data], root)))]
     notes = [UNEVEN_NOTE] if any(UNEVEN in part for part in parts) else []
-    return "\n\n".join([BEGIN, *parts, *notes, END])
+    return "\n\n".join([BEGIN, *parts, *notes, *_remembered(recalled(root)), END])
+
+
+def recalled(root: Path) -> pd.DataFrame:
+    """What `recall --write` kept of the test of the world asked last, a row a system and range of silences: gap, people, system,
+    seeds, place, place_ci, found, found_ci. Seeds are averaged, and so are their half intervals over people, which is wider than
+    the interval of the average. Empty where nothing was kept."""
+    table = recall.read(root / recall.FILE)
+    table = table[table["split"] == "test"]
+    table = table[table["world"] == table["world"].iloc[-1]] if len(table) else table
+    known = {row.name: row.label for row in rows()}
+    system = table["system"].map(lambda name: _called(known[name]) if name in known else name)
+    order = {name: place for place, name in enumerate(dict.fromkeys([*recall.NULLS, *system]))}
+    table = table.assign(system=system, seeds=1, first=[low for low, _ in map(recall.range_of, table["gap"])])
+    if recall.POPULARITY in order:
+        table = table[table["system"] != called("popularity")]  # a run of it is the null itself
+    found = table.groupby(["first", "gap", "system"], as_index=False, sort=False).agg(
+        {"people": "first", "seeds": "sum", "place": "mean", "place_ci": "mean", "found": "mean", "found_ci": "mean"}
+    )
+    found = found.sort_values(["first", "system"], key=lambda column: column.map(order) if column.name == "system" else column)
+    return found[["gap", "people", "system", "seeds", "place", "place_ci", "found", "found_ci"]].reset_index(drop=True)
+
+
+def _called(label: str) -> str:
+    kind, _, rest = label.partition(" ")
+    return CONTROLS.get(label) or (
+        f"{called(kind)}: {VARIANTS[label]}" if label in VARIANTS else f"{called(kind)} {rest}".strip()
+    )
+
+
+def _remembered(table: pd.DataFrame) -> Iterable[str]:
+    """Two tables: is the place in a silent interest known, and the interest itself?"""
+    if table.empty:
+        return
+    gaps, people = list(dict.fromkeys(table["gap"])), dict(zip(table["gap"], table["people"], strict=True))
+    yield (
+        "**Which model remembers?** A planted world of long histories; columns: how many events ago the interest of what came "
+        "next last showed. Means over seeds ± 95% over people."
+    )
+    for column, head in (
+        ("place", "1 / rank within the interest"),
+        ("found", "of interests never had, given less (chance: 0.50)"),
+    ):
+        lines = []
+        for name, mine in table.groupby("system", sort=False):
+            known = mine[mine[column].notna()]
+            cells = {row["gap"]: f"{row[column]:.2f} ± {row[f'{column}_ci']:.2f}" for _, row in known.iterrows()}
+            seeds = "–" if name in recall.NULLS else str(mine["seeds"].max())
+            lines.append([str(name), seeds, *(cells.get(gap, "") for gap in gaps)])
+        yield "\n".join(markdown([head, "seeds", *(f"{gap} ({people[gap]:,} people)" for gap in gaps)], lines))
 
 
 def _results(systems: Systems) -> Iterable[str]:
@@ -180,6 +251,65 @@ def _results(systems: Systems) -> Iterable[str]:
         ]
         if parts and model in systems:
             yield _against(f"What carries it: {called(model)} minus", systems[model], parts, ("full", "full-seen"), own=True)
+
+
+def _below(systems: Systems, root: Path) -> Iterable[str]:
+    """The trained systems whose test mean is below the best baseline's, and how their training went: the means over seeds."""
+    means = {label: average(reports, "full", METRICS[0]).mean for label, runs in systems.items() if (reports := reports_of(runs))}
+    best = max((label for label in FLOORS if label in means), key=lambda label: means[label], default="")
+    low = [label for label in sorted(means, key=standing) if best and label not in FLOORS and means[label] < means[best]]
+    tried, lines = outcomes(root / TABLE), []
+    for claim in claims(systems[best], [(label, systems[label]) for label in low], "full") if low else ():
+        c, curves = claim.found, [curve for run in claim.runs if (curve := run.events("epoch"))]
+        if c is None or not curves:
+            continue
+        tops = [max(curve, key=lambda epoch: float(epoch["valid"][METRICS[0]])) for curve in curves]
+        ends = [curve[-1] for curve in curves]
+        valid, last = (statistics.fmean(e["valid"][METRICS[0]] for e in epochs) for epochs in (tops, ends))
+        loss, left = (statistics.fmean(e["loss"] for e in epochs) for epochs in (tops, ends))
+        points = [f"{each.point} {each.valid:.3f}" for each in tried if each.model == claim.name]
+        who = f"**{called(best)} is better**" if claim.who == "A" else claim.words
+        lines.append([
+            named(claim.name, claim.runs), f"{-c.difference:+.4f} ({-c.high:+.4f} to {-c.low:+.4f}), {c.p:.4f}", who,
+            ", ".join(f"{top['epoch']} of {len(curve)}" for top, curve in zip(tops, curves, strict=True)),
+            f"{valid:.4f} → {last:.4f}", f"{loss:.2f} → {left:.2f}", ", ".join(points),
+        ])  # fmt: skip
+    if lines:
+        heads = [f"Below {called(best)}, full, test", "minus it: 95%, p", "claim", "best epoch", "validation, best → end"]
+        yield "\n".join(markdown([*heads, "loss, best → end", "points of the grid tried, validation"], lines))
+
+
+def _modulated(systems: Systems, root: Path) -> Iterable[str]:
+    """Each host with and without self-modulating attention and CTReg, where any was run; what its published interval leaks."""
+    if not any(label in systems for _, label, *_ in MODULATED):
+        return
+    pairs = {name: (systems.get(host, []), systems.get(label, [])) for host, label, name, *_ in MODULATED}
+    sides = {id(of): host for host, of in pairs.values()}
+    there = [(name, of) for name, (host, of) in pairs.items() if host and of]
+    found = {
+        claim.name: claim
+        for claim in claims([], there, "full", lambda _, of, protocol: compare_runs(of, sides[id(of)], protocol))
+    }
+    heads = [
+        "Self-modulating attention, previous interval, full",
+        "host alone",
+        "with it",
+        "with − without: 95%, p",
+        "claim",
+        "paper’s gain",
+    ]
+    lines = []
+    for _, _, name, before, after in MODULATED:
+        claim, told = found.get(name), [_means(of, [("full", METRICS[0])])[0] if of else "not run" for of in pairs[name]]
+        c = claim.found if claim else None
+        better = {"A": f"**{name} is better**", "B": "**the host alone is better**"}.get(claim.who, claim.words) if claim else ""
+        gain = f"{sum(after) / sum(before) - 1:+.1%}" if before else "–"
+        lines.append([name, *told, f"{c.difference:+.4f} ({c.low:+.4f} to {c.high:+.4f}), {c.p:.4f}" if c else "", better, gain])
+    yield "\n".join(markdown(heads, lines))
+    leaks = list(leak.pairs(leak.read(root / "benchmarks" / "leak.csv")))
+    if leaks:
+        heads = ["Δt that reads when the answer happens (toy worlds)", "world", "previous interval", "as published", "leak"]
+        yield "\n".join(markdown(heads, [[p.system, p.world, *leak.told(p, "not published so")] for p in leaks]))
 
 
 def standing(label: str) -> tuple[int, str, int]:

@@ -111,6 +111,10 @@ def keep(path: Path, found: Outcome) -> None:
 
 
 def best(found: list[Outcome], model: str) -> Outcome | None:
-    """The point of the grid that validation chooses for a model: the highest mean, ties to the first of the grid."""
+    """The point of the grid that validation chooses for a model: the highest mean, ties to the first of the grid.
+
+    Raises InputError where it was tried on different data."""
     mine = [each for each in found if each.model == model and each.point in GRID]
+    if len({each.data_hash for each in mine}) > 1:
+        raise InputError(f"the trainings of {model} were judged on different data; no best of them can be named")
     return max(mine, key=lambda each: (each.valid, -list(GRID).index(each.point))) if mine else None

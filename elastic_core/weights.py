@@ -14,7 +14,7 @@ from elastic_core.config import ModelConfig
 from elastic_core.data.batches import Batch
 from elastic_core.data.catalog import Catalog
 from elastic_core.disk import shown
-from elastic_core.errors import InputError
+from elastic_core.errors import InputError, unless_memory
 from elastic_core.layers.row_bank import row_banks, small_state
 
 PROBE = 8  # events of the history that is read to see whether scores come out
@@ -39,6 +39,7 @@ def model_from(
     except InputError as error:
         raise _unfit(name, str(error)) from None
     except RuntimeError as error:
+        unless_memory(error)
         raise _unfit(name, " ".join(str(error).split())[:200]) from None
     _check_scores(model.eval(), name)
     return model
@@ -49,6 +50,7 @@ def tensors(path: Path, name: str) -> dict[str, Tensor]:
     try:
         found = load_file(path)
     except (safetensors.SafetensorError, OSError, ValueError, KeyError, RuntimeError) as error:
+        unless_memory(error)
         raise InputError(f"{name} cannot be read ({shown(error, 150)}); it may be cut short") from None
     for key, values in found.items():
         if values.is_floating_point() and not bool((values.abs() <= LARGEST).all()):  # NaN compares false
@@ -65,6 +67,7 @@ def _check_shapes(path: Path, config: ModelConfig, catalog: Catalog, name: str) 
         with safetensors.safe_open(path, framework="pt") as file:
             shapes = {key: file.get_slice(key).get_shape() for key in file.keys()}  # noqa: SIM118, it is no mapping
     except (safetensors.SafetensorError, OSError, ValueError, RuntimeError) as error:
+        unless_memory(error)
         raise InputError(f"{name} cannot be read ({shown(error, 150)}); it may be cut short") from None
     for key, values in small_state(outline).items():
         if shapes.get(key) != list(values.shape):
@@ -78,7 +81,8 @@ def _check_scores(model: models.Recommender, name: str) -> None:
     try:
         with torch.inference_mode():
             fine = bool(model.score(Batch(items, items, padded=False))[:, 1:].isfinite().all())
-    except RuntimeError:  # such as an eigenvalue that does not converge
+    except RuntimeError as error:  # such as an eigenvalue that does not converge
+        unless_memory(error)
         fine = False
     if not fine:
         raise InputError(f"{name} holds weights under which no item gets a score that is a number")

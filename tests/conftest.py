@@ -2,6 +2,7 @@
 
 import logging
 import os
+import sys
 from pathlib import Path
 
 import install_browser
@@ -23,6 +24,9 @@ SHARED = ROOT.parent / "shared" / "data"
 
 if SHARED.is_dir():
     os.environ.setdefault("ELASTIC_DATA_DIR", str(SHARED))
+# A machine where Python keeps no compiled code would compile all of it anew in every process that is started here.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 torch.set_num_threads(1)  # the tensors here are tiny: a second thread would only wait for the first
 settings.register_profile("shared machine", deadline=None)  # how long one example takes is up to whoever else works here
 settings.load_profile("shared machine")

@@ -223,13 +223,10 @@ def test_bad_files(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, c
 @pytest.mark.parametrize(
     ("words", "naming"),
     [
-        (["train", "--recipe=toy", "--device=cuda:99"], "cuda:99"),
-        (["train", "--recipe=toy", "--device=abacus"], "abacus"),
         (["train", "--recipe=toi"], "toi"),
         (["train", "--recipe=toy", "--model=gpt"], "gpt"),
         (["train", "--recipe=toy", "--set=model.widht=8"], "model.widht"),
         (["train", "--recipe=toy", "--set=model.width=wide"], "model.width"),
-        (["train", "--recipe=toy", "--set=model.k=65"], "model.k"),
         (["train", "--recipe=toy", "--set=objective.name=all"], "all"),
         (["train", "--recipe=toy", "--set=train.learning_rate=nan"], "learning_rate"),
         (["train", "--recipe=toy", "--minutes=-1"], "minutes"),
@@ -248,7 +245,6 @@ def test_bad_files(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, c
         (["recommend", "nobody", "--user=1"], "nobody"),
         (["bench", "--lengths=short"], "short"),
         (["bench", "--systems=rnn"], "rnn"),
-        (["bench", "--device=abacus"], "abacus"),
         (["reproduce", "--only=nothing-like-it"], "nothing-like-it"),
         (["reproduce", "--list", "--protocol=half"], "half"),
         (["frobnicate"], "frobnicate"),

@@ -79,7 +79,7 @@ def test_sources_are_not_mixed_and_batches_become_histories() -> None:
     line = table.set_index("system").loc["elastic"]
     assert line["ms"] == pytest.approx(1e3 * mine.median / 4) and line["memory"] == pytest.approx(mine.peak / 4e6)
     assert curves.of_shape(table, curves.shapes(pd.concat([table, table.assign(length=32)]))[0]).equals(table)
-    assert curves.memory_words(table).startswith("Beside ELASTIC (causal): SASRec (fused) needs")
+    assert curves.memory_words(table).startswith("Peak memory beside ELASTIC (causal): SASRec (fused)")
     calm, busy = table.assign(load=0.1), table.assign(load=5.0)
     assert curves.trusted(calm)[0].equals(calm) and curves.trusted(busy)[0]["ms"].equals(table["processor"])
     assert "torch" in curves.machine(table) and curves.machine(table[:0]) == "Nothing measured yet."

@@ -55,6 +55,8 @@ def built(name: str, form: dict[str, Any], catalog: Any = CATALOG, spread: float
         table[0] = 0
         table *= 0.05 if name == "din" else 0.2
         model.usual.fill_(2.5)
+        if model.met is not None:
+            model.met.fill_(-0.25)  # what was met is counted in float32, where 30 of these are no rounded number
     return model
 
 

@@ -18,7 +18,7 @@ CORE = ROOT / "elastic_core"
 FLOORS = (
     ("disk", "errors", "plugins", "text"),
     ("config",),
-    ("data", "machine"),
+    ("data", "distributed", "machine"),
     ("layers",),
     ("bank_files", "models", "weights"),
     ("evaluation", "memory", "objectives", "recipes", "run_log", "runs", "streaming"),
@@ -155,7 +155,7 @@ def test_files_are_short() -> None:
 
 def readme_commands() -> list[str]:
     text = (ROOT / "README.md").read_text(encoding="utf-8") if (ROOT / "README.md").exists() else ""
-    return [line.strip() for line in text.splitlines() if re.match(r"^\s*(\S*/)?python3? -m elastic_core\b", line)]
+    return [line.strip() for line in text.splitlines() if re.match(r"^\s*(\S*/)?(python3?|torchrun .*) -m elastic_core\b", line)]
 
 
 def test_every_command_the_readme_shows_can_be_parsed() -> None:

@@ -14,7 +14,7 @@ from elastic_core.comparisons import compare_runs
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.evaluation import power
-from elastic_core.memory import gauges
+from elastic_core.memory import gauges, recovery
 from elastic_core.models import Recommender
 from elastic_core.reproduce import rows
 from elastic_core.runs import CONFIG, Run
@@ -112,7 +112,10 @@ def test_a_measurement_counts_for_the_weights_it_was_made_on(
     shares: list[float] = []
     monkeypatch.setattr(gauges, "held_out_r2", lambda x, y, rng: 0.5)  # ridge regressions, tested elsewhere
     found = meaning.measure(run, model, dataset, shares.append)
-    assert found.quarter == gauges.gauges(model, dataset).quarter and 0 <= found.trained <= 1 and shares == sorted(shares)
+    assert found.quarter == gauges.gauges(model, dataset).quarter and shares == sorted(shares) and shares[-1] == 1.0
+    told = meaning.recovered(found).set_index("model")
+    for name, score in recovery.beside_nulls(model, dataset, shuffles=1).items():
+        assert tuple(told.loc[name]) == pytest.approx((score.strongest.ami, score.events.ami), abs=5e-4), name
     meaning.keep(tmp_path, found)
     meaning.keep(tmp_path, found)
     (back,) = meaning.read(meaning.files(tmp_path)[1])

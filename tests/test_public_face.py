@@ -21,6 +21,15 @@ def test_every_name_is_there_and_nothing_is_imported_before_it_is_used() -> None
         _ = elastic_core.nonsense
     code = "import sys, elastic_core; assert not {'torch', 'pandas', 'numpy'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+    code = """if True:
+        import sys
+        from elastic_core import models
+        from elastic_core.config import ModelConfig
+        for name in models.names():
+            models.outline(ModelConfig.known[name](), 50)
+        assert not {'torch._dynamo', 'sympy'} & set(sys.modules), 'seconds of imports, for shapes alone'
+    """
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
 def test_the_readme_s_lines_of_python_run(

@@ -1,10 +1,15 @@
 """What the README claims is what the runs in checkpoints/ measured: its tables are written from the ranks they keep."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
+import pytest
 
+from elastic_core import tables
+from elastic_core.bench import leak
 from elastic_core.data import load
 from elastic_core.evaluation import verdict
 from elastic_core.evaluation.candidates import PROTOCOLS
@@ -13,6 +18,7 @@ from elastic_core.evaluation.metrics import Ranks
 from elastic_core.reproduce import Row, rows
 from elastic_core.runs import Run
 from elastic_core.tables import BEGIN, END, NO_RANKS, results
+from elastic_core.tuning import TABLE, Outcome, keep
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -62,6 +68,50 @@ def test_one_run_claims_nothing_and_several_seeds_may(tmp_path: Path) -> None:
     assert re.search(r"^\| SASRec \| \+.*\*\*ELASTIC is better\*\* \|$", results(tmp_path), re.MULTILINE)
     (tmp_path / "planted-sasrec" / "ranks.safetensors").unlink()
     assert NO_RANKS in results(tmp_path)
+
+
+def test_who_is_below_the_baseline_is_said_with_its_curve_and_what_was_tried(tmp_path: Path) -> None:
+    named = {row.name: row for row in rows()}
+    made_up = {
+        "planted-popularity": 0.15,
+        "planted-cooccurrence": 0.1,
+        "planted-sasrec": 0.03,
+        "planted-sasrec-seed1": 0.03,
+        "planted-elastic": 0.4,
+    }
+    for seed, (name, good) in enumerate(made_up.items()):
+        kept(tmp_path, named[name], good, seed)
+        for epoch, (valid, loss) in enumerate(((0.1, 6.0), (0.3, 5.0), (0.2, 4.0)) if "sasrec" in name else (), 1):
+            Run(tmp_path / name).append(
+                {"event": "epoch", "epoch": epoch, "valid": {"NDCG@10": valid}, "loss": loss, "seconds": 1, "targets": 9}
+            )
+    point = Outcome("planted", "a" * 16, "sasrec", "plain-0.2", 0, 0.25, 1, 2, 3.0, 4, "")
+    keep(tmp_path / TABLE, point)
+    keep(tmp_path / TABLE, replace(point, model="elastic"))
+    found = results(tmp_path).splitlines()
+    at = next(i for i, line in enumerate(found) if line.startswith("| Below Popularity"))
+    (line,) = [line for line in found[at + 2 :] if line.startswith("| ")]
+    told = "**Popularity is better** | 2 of 3, 2 of 3 | 0.3000 → 0.2000 | 5.00 → 4.00 | plain-0.2 0.250 |"
+    assert re.match(r"\| SASRec \| -0\.\d+ \(-0\.\d+ to -0\.\d+\), 0\.0001 \| ", line) and line.endswith(told)
+
+
+def test_a_host_stands_beside_itself_modulated_and_beside_the_leak(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    named, one = {row.name: row for row in rows()}, (0.2, 0.2)
+    for seed, (name, good) in enumerate({"sasrec": 0.05, "sasrec-seed1": 0.05, "elastic": 0.2, "elastic-seed1": 0.2}.items()):
+        kept(tmp_path, named[f"planted-{name}"], good, seed)
+    missing = ("sasrec", "sma (ctreg)", "SASRec + SMA + CTReg", one, one)
+    monkeypatch.setattr(tables, "MODULATED", (("sasrec", "elastic", "SASRec + SMA", one, (0.3, 0.3)), missing))
+    (tmp_path / "benchmarks").mkdir()
+    told = [("SMA", leak.HONEST, 0.3), ("SMA", leak.PEEKING, 0.35), ("SMA, after events", leak.HONEST, 0.3)]
+    leaks = [leak.Row("times tell", system, times, 0, 1, 0.1, test, 0.01) for system, times, test in told]
+    pd.DataFrame(leaks).to_csv(tmp_path / "benchmarks" / "leak.csv", index=False)
+    text = results(tmp_path)
+    assert re.search(
+        r"^\| SASRec \+ SMA \| 0\.1\d+ ± .* \| \+0\.\d+ .* \| \*\*SASRec \+ SMA is better\*\* \| \+50\.0% \|$", text, re.MULTILINE
+    )
+    assert re.search(r"^\| SASRec \+ SMA \+ CTReg \| 0\.1\d+ ± [\d.]+ \| not run \|  \|  \| \+0\.0% \|$", text, re.MULTILINE)
+    assert "| SMA | times tell | 0.3000 ± 0.0100 | 0.3500 ± 0.0100 | +0.0500 |" in text
+    assert "| SMA, after events | times tell | 0.3000 ± 0.0100 | not published so | – |" in text
 
 
 def test_every_picture_and_file_it_names_is_there() -> None:

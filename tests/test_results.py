@@ -1,5 +1,6 @@
 """The Results screen's tables: those of the report, one protocol each, and a claim only where the one rule allows it."""
 
+import dataclasses
 import json
 import shutil
 from pathlib import Path
@@ -15,6 +16,7 @@ from elastic_core.evaluation.compare import Contrast
 from elastic_core.reproduce import rows
 from elastic_core.runs import CONFIG, Run, list_runs
 from elastic_core.services.results import judging, systems
+from elastic_core.services.train import beside
 
 MADE_UP = {
     "planted-popularity": 0.02, "planted-cooccurrence": 0.05, "planted-sasrec": 0.05, "planted-sasrec-seed1": 0.051,
@@ -76,6 +78,38 @@ def test_runs_of_somebodys_own_stand_beside_and_change_no_claim_of_the_report(ro
     assert after["family"].tolist()[-1] == "other runs here" and systems.of_run([mine], folder / "local-b") == (mine, "elastic")
     own = judging.differences(mine, "elastic (own: local-a)", "full", compare_runs)
     assert len(own) == len(mine.systems) - 1
+
+
+def test_trainings_of_ones_own_stand_beside_the_baselines_of_their_cards(root: Path, tmp_path: Path) -> None:
+    """Where no baseline was run; in the protocol in which the data are judged, and without a claim."""
+    for name in ("planted-sasrec", "planted-sasrec-seed1", "planted-elastic"):
+        shutil.copytree(root / name, tmp_path / name)
+    alone = judging.standings(group(tmp_path), "full-seen", compare_runs)
+    assert set(alone["beside the baseline"]) == {"no baseline was run here"}
+    counts = (beside.Row("Co-occurrence", 0.2, 0.1, 0.3, -0.05, -0.08, -0.02), beside.Row("Popularity", 0.1, 0.08, 0.12, 0.05))
+    again = (dataclasses.replace(counts[0], difference=0.03), counts[1])
+    for name, rows_of in (("planted-sasrec", counts), ("planted-sasrec-seed1", again)):
+        beside.keep(
+            Run(tmp_path / name), beside.Beside(2_000, 0.01, (*rows_of, beside.Row("Vast", fault="too large")), "full-seen")
+        )
+    mine = group(tmp_path)
+    assert judging.fitting(mine) == "full-seen"
+    table = judging.standings(mine, "full-seen", compare_runs).set_index("system")
+    assert table.index.tolist()[:2] == ["Popularity", "Co-occurrence"] and len(table) == 4
+    assert table.loc["Co-occurrence", "NDCG@10"] == 0.2 and table.loc["Co-occurrence", "± 95%"] == pytest.approx(0.1)
+    words = table["beside the baseline"]
+    assert words["Co-occurrence"] == "the best baseline" and words["Popularity"] == "a baseline"
+    assert words["SASRec"] == "below Co-occurrence by 0.0100, no claim"
+    assert judging.rivals(mine, table.reset_index()) and "Popularity" not in judging.rivals(mine, table.reset_index())
+    other = judging.standings(mine, "full", compare_runs)
+    assert len(other) == 2 and set(other["beside the baseline"]) == {"no baseline was run here"}, "cards are of one protocol"
+    shutil.copytree(tmp_path / "planted-sasrec", tmp_path / "alone" / "planted-sasrec")
+    only = group(tmp_path / "alone")
+    alone = judging.standings(only, "full-seen", compare_runs)
+    nobody = judging.differences(only, "sasrec", "full-seen", compare_runs)
+    assert judging.summary(alone, nobody, "SASRec") == "SASRec is below Co-occurrence by 0.0500, trained once: no claim."
+    shutil.copytree(root / "planted-popularity", tmp_path / "planted-popularity")
+    assert "Co-occurrence" not in set(judging.standings(group(tmp_path), "full-seen", compare_runs)["system"]), "a run goes first"
 
 
 def test_what_cannot_be_read_is_named_and_the_rest_stands(root: Path, tmp_path: Path) -> None:

@@ -160,7 +160,7 @@ def children() -> Any:
     if "forkserver" not in multiprocessing.get_all_start_methods():
         pytest.skip("this system cannot fork")
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["elastic_core.training.loop", __name__])
+    context.set_forkserver_preload(["elastic_core.training.loop", "torch._dynamo", __name__])  # which an optimiser imports
     return context
 
 

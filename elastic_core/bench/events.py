@@ -81,7 +81,7 @@ def measure_steps(
             stream.merge(one.at([0] * people))
             label = f"{system} {length}"
             found[label] = (system, setting, stream)
-            jobs[label] = partial(_steps, stream, torch.randint(1, ITEMS + 1, (people,), device=device), repeats)
+            jobs[label] = partial(steps, stream, torch.randint(1, ITEMS + 1, (people,), device=device), repeats)
     timings = interleaved(jobs, device, **harness)
     rows = []
     for label, (system, setting, stream) in found.items():
@@ -123,7 +123,7 @@ def _events(stream: Stream, items: torch.Tensor) -> None:
         stream.step(items[:, -1 - i % items.shape[1]])
 
 
-def _steps(stream: Stream, items: torch.Tensor, repeats: int) -> None:
+def steps(stream: Stream, items: torch.Tensor, repeats: int) -> None:
     """So many events; where they run out of room the window is taken as if just read: every step then costs what one after
     `length` to `length + ROOM` events does."""
     for _ in range(repeats):

@@ -11,14 +11,18 @@ numbers alone.
 
 import copy
 import dataclasses
+import io
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 import torch
 
-from elastic_core import models, objectives
+from elastic_core import disk, models, objectives
 from elastic_core.config import RunConfig
 from elastic_core.data.histories import Dataset
 from elastic_core.errors import InputError
@@ -107,3 +111,36 @@ def measure(world: str, system: str, times: str, seed: int, dataset: Dataset, te
     values = evaluate(kept, data, split="test", protocols=("full",)).values("full", METRIC)
     half = 1.96 * float(values.std(ddof=1)) / math.sqrt(len(values))
     return Row(world, system, times, seed, epoch + 1, round(best, 6), round(float(values.mean()), 6), round(half, 6))
+
+
+class Pair(NamedTuple):
+    """NDCG@10 on test and half its interval with honest times and with published ones; None where it was not trained so."""
+
+    world: str
+    system: str
+    seed: int
+    honest: tuple[float, float] | None
+    published: tuple[float, float] | None
+
+
+def read(file: Path) -> pd.DataFrame:
+    """The rows that are there; none of a file that is missing or of another form."""
+    names = [field.name for field in dataclasses.fields(Row)]
+    try:
+        return pd.read_csv(io.BytesIO(disk.read_bytes(file, 2**20, file.parent)))[names]
+    except (ValueError, KeyError, OverflowError):  # what is not found, no file, no table
+        return pd.DataFrame(columns=names)
+
+
+def pairs(table: pd.DataFrame) -> Iterator[Pair]:
+    """What stands beside each other: the same world, system and seed."""
+    for (world, system, seed), rows in table.groupby(["world", "system", "seed"], sort=False):
+        found = {str(row.times): (float(row.test), float(row.test_ci)) for row in rows.itertuples()}
+        yield Pair(str(world), str(system), int(seed), found.get(HONEST), found.get(PEEKING))
+
+
+def told(pair: Pair, never: str) -> tuple[str, str, str]:
+    """Honest, as published (`never` where it was not published so) and the leak, in words."""
+    honest, published = ("" if found is None else "{:.4f} ± {:.4f}".format(*found) for found in pair[-2:])
+    worth = f"{pair.published[0] - pair.honest[0]:+.4f}" if pair.honest and pair.published else "–"
+    return honest or "–", published or never, worth

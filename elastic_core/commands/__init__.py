@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from elastic_core.errors import InputError
+from elastic_core.errors import NO_MEMORY, InputError, out_of_memory
 
 COMMANDS = {
     "data": "look at a source or a file of your own before training on it",
@@ -50,8 +50,10 @@ def main(words: Sequence[str] | None = None) -> int:
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    except MemoryError:
-        print("error: this needs more memory than the machine has; give it less data or a smaller model", file=sys.stderr)
+    except (MemoryError, RuntimeError) as error:
+        if not out_of_memory(error):
+            raise
+        print(f"error: {NO_MEMORY}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)

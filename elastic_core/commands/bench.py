@@ -6,15 +6,18 @@ are there already for this commit and machine are not measured again, so an inte
 
 With --people one more event is timed instead, of people whose states are kept: ELASTIC, and SASRec with its keys and values.
 With --catalogue the loss over so many items, against plain cross-entropy. With --bank what 256 to 4 million experts cost. With
---operations causal slots and causal attention alone.
+--training whole steps of training, in targets a second. With --operations causal slots and causal attention alone. With --lisa
+what LISA claims of its own cost, the paper's figures beside ours.
 
   python -m elastic_core bench                                 N = 64 … 4096, forward and forward + backward
   python -m elastic_core bench --lengths 64,256 --k 8 --passes forward
   python -m elastic_core bench --lengths 1024,65536 --systems elastic --name long
   python -m elastic_core bench --catalogue 2122932
   python -m elastic_core bench --bank
+  python -m elastic_core bench --training                      one core, 64 rows of 200 events; --training ml-1m: MovieLens-1M
   python -m elastic_core bench --operations --lengths 1024,4096 --passes forward+backward
   python -m elastic_core bench --people 1,64 --name streaming
+  python -m elastic_core bench --lisa                          about two minutes of one core; --lisa --list prints the table
   python -m elastic_core bench --list                          the table of what was measured
   python -m elastic_core bench --goals                         what was aimed at, and whether the shipped rows reach it
 """
@@ -27,7 +30,7 @@ from pathlib import Path
 
 import torch
 
-from elastic_core.bench import bank, events, goals
+from elastic_core.bench import bank, events, goals, lisa, training
 from elastic_core.bench.catalogue import DIRECTION, LOSSES, PLAIN, TARGETS, Size, c12, measure_losses
 from elastic_core.bench.latency import (
     OPS,
@@ -47,6 +50,7 @@ from elastic_core.bench.timing import threads
 from elastic_core.commands.finding import CHECKPOINTS, listed, say
 from elastic_core.errors import InputError
 from elastic_core.machine import commit, device_name, find_device
+from elastic_core.models.with_memory import MemoryConfig
 
 LOCAL = "local"
 LENGTHS = ("64", "128", "256", "512", "1024", "2048", "4096")
@@ -76,6 +80,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--bank", action="store_true", help="measure the memory of experts instead, on one thread unless --threads says other"
     )
+    parser.add_argument(
+        "--lisa", action="store_true", help="measure LISA's three claims instead, on one thread unless --threads says other"
+    )
+    parser.add_argument(
+        "--training", nargs="?", const="full", choices=tuple(training.WORLDS),
+        help="measure steps of training instead, of full rows or of MovieLens-1M, on one thread unless --threads says other",
+    )  # fmt: skip
     parser.add_argument("--catalogue", type=int, metavar="ITEMS", help="measure losses of 256 targets over so many items instead")
     parser.add_argument("--again", action="store_true", help="measure again what is there already")
     parser.add_argument("--operations", action="store_true", help="measure causal slots and causal attention alone, no models")
@@ -86,6 +97,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     if arguments.bank:
         return _run_bank(arguments)
+    if arguments.lisa:
+        return _run_lisa(arguments)
+    if arguments.training:
+        return _run_training(arguments)
     path = CHECKPOINTS / "benchmarks" / f"{arguments.name}.csv"
     if arguments.goals:
         print(goals.as_table(path.parent, [dataclasses.replace(goal, file=_file(goal, arguments.name)) for goal in goals.GOALS]))
@@ -120,10 +135,47 @@ def _run_bank(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _run_lisa(arguments: argparse.Namespace) -> int:
+    name = arguments.name if arguments.name != LOCAL else "lisa"
+    path, device, began = CHECKPOINTS / "benchmarks" / f"{name}.csv", find_device(arguments.device), time.monotonic()
+    if min(arguments.rounds, arguments.threads + 1) < 1:
+        raise InputError("--rounds must be at least 1 and --threads at least 0")
+    rows = read_rows(path)
+    with threads(arguments.threads or 1):
+        for what, wanted, measure_part in () if arguments.show else lisa.parts(device, min(arguments.rounds, 5)):
+            if not arguments.again and not lisa.missing(rows, wanted, device):
+                continue
+            if arguments.minutes and time.monotonic() - began > 60 * arguments.minutes:
+                say(f"{arguments.minutes:g} minutes are over; the same command goes on from here")
+                break
+            say(what)
+            rows += measure_part()
+            write_rows(path, rows)
+    print(lisa.as_markdown(read_rows(path)))
+    return 0
+
+
+def _run_training(arguments: argparse.Namespace) -> int:
+    name = arguments.name if arguments.name != LOCAL else "training"
+    path = CHECKPOINTS / "benchmarks" / f"{name}.csv"
+    if min(arguments.rounds, arguments.threads + 1) < 1:
+        raise InputError("--rounds must be at least 1 and --threads at least 0")
+    rows = read_kind(path, training.TrainingRow)
+    if not arguments.show:
+        with threads(arguments.threads or 1):
+            say(f"steps of training, {arguments.training}")
+            rows += training.measure_training(arguments.training, rounds=arguments.rounds)
+        write_kind(path, rows, training.TrainingRow)
+    print(training.as_table(read_kind(path, training.TrainingRow)))
+    return 0
+
+
 def _measure_losses(arguments: argparse.Namespace, path: Path) -> None:
     if arguments.catalogue < 10_000 or arguments.rounds < 1:
         raise InputError("--catalogue must be at least 10,000 items (a smaller one needs no stretches), and --rounds at least 1")
-    device, rows = find_device("cpu"), read_rows(path)
+    device, rows = find_device(arguments.device), read_rows(path)
+    if device.type != "cpu":
+        raise InputError(f"losses over a catalogue are measured on the processor; leave out --device {arguments.device}")
     here = (device_name(device), torch.get_num_threads(), torch.__version__, commit(), arguments.catalogue)
     there = {r.system for r in rows if r.direction == DIRECTION and (r.device, r.threads, r.torch, r.commit, r.length) == here}
     if arguments.again or not set(LOSSES) <= there:
@@ -144,10 +196,15 @@ def _settings(arguments: argparse.Namespace) -> list[Setting]:
                 raise InputError(f"unknown {what} {name!r}; known are {', '.join(known)}")
     if not all(text.isdigit() and int(text) >= 2 for text in arguments.lengths):
         raise InputError(f"--lengths must be whole numbers of at least 2, not {','.join(arguments.lengths)}")
-    if min(arguments.tokens, arguments.rounds) < 1 or arguments.minutes < 0 or arguments.threads < 0:
-        raise InputError("--tokens and --rounds must be at least 1, --minutes and --threads at least 0")
-    shape = {name: getattr(arguments, name) for name in ("width", "k", "side", "tokens", "heads", "dropout")}
-    return [Setting(length=int(n), direction=d, **shape) for d in arguments.passes for n in arguments.lengths]
+    if min(arguments.tokens, arguments.rounds) < 1 or arguments.threads < 0:
+        raise InputError("--tokens and --rounds must be at least 1, --threads at least 0")
+    if not (arguments.minutes >= 0 and arguments.memory >= 0):
+        raise InputError("--minutes and --memory must be 0 or more")
+    shape = {name: getattr(arguments, name) for name in ("width", "k", "side", "heads", "dropout")}
+    MemoryConfig(**shape)  # raises InputError, for what is measured without a model too
+    return [
+        Setting(length=int(n), direction=d, tokens=arguments.tokens, **shape) for d in arguments.passes for n in arguments.lengths
+    ]
 
 
 def _measure_all(arguments: argparse.Namespace, settings: list[Setting], path: Path) -> None:

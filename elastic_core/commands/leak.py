@@ -11,9 +11,7 @@ such times. Rows grow in checkpoints/benchmarks/leak.csv; those that are there a
 
 import argparse
 import dataclasses
-import io
 import time
-from pathlib import Path
 
 import pandas as pd
 
@@ -34,7 +32,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    began, table = time.monotonic(), read(FILE)
+    began, table = time.monotonic(), leak.read(FILE)
     for world, system, times, seed in () if arguments.list else leak.wanted(tuple(range(arguments.seeds))):
         if len(table) and ((table[KEY] == [world, system, times, seed]).all(axis=1)).any():
             continue
@@ -50,24 +48,10 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def read(file: Path) -> pd.DataFrame:
-    """The rows that are there; none of a file that is missing or of another form."""
-    names = [field.name for field in dataclasses.fields(leak.Row)]
-    try:
-        return pd.read_csv(io.BytesIO(disk.read_bytes(file, 2**20, file.parent)))[names]
-    except (ValueError, KeyError, OverflowError):  # what is not found, no file, no table
-        return pd.DataFrame(columns=names)
-
-
 def as_text(table: pd.DataFrame) -> str:
     """NDCG@10 on test, honest and as published, and what the difference is."""
     lines = [f"{'world':<20}{'system':<28}{'seed':>5}{'honest':>18}{'as published':>18}{'leak':>9}"]
-    for (world, system, seed), rows in table.groupby(["world", "system", "seed"], sort=False):
-        by = rows.set_index("times")
-        told = {name: f"{by.loc[name, 'test']:.4f} ± {by.loc[name, 'test_ci']:.4f}" for name in by.index}
-        both = {leak.HONEST, leak.PEEKING} <= set(by.index)
-        worth = f"{by.loc[leak.PEEKING, 'test'] - by.loc[leak.HONEST, 'test']:+.4f}" if both else "–"
-        lines.append(
-            f"{world:<20}{system:<28}{seed:>5}{told.get(leak.HONEST, '–'):>18}{told.get(leak.PEEKING, 'not so'):>18}{worth:>9}"
-        )
+    for pair in leak.pairs(table):
+        honest, published, worth = leak.told(pair, "not so")
+        lines.append(f"{pair.world:<20}{pair.system:<28}{pair.seed:>5}{honest:>18}{published:>18}{worth:>9}")
     return "\n".join(lines)

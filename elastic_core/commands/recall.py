@@ -3,7 +3,8 @@
 Prints, for runs on one planted world, by how many events ago the interest of what came next last showed: 1 / rank of what came
 next among the items of its interest, and to which share of the interests that the person never had less is given. Beside them
 the planted oracle, and popularity. The world for it is planted-long: 1,200 events each, silences of hundreds.
---write keeps the rows in checkpoints/benchmarks/recall.csv, which Data › Plant a world shows; rows of the same run are replaced.
+--write keeps the rows in checkpoints/benchmarks/recall.csv, which the Results page and the README show; rows of the same run are
+replaced.
 
   python -m elastic_core recall planted-long-elastic
   python -m elastic_core recall planted-long-sasrec planted-long-gru4rec
@@ -23,11 +24,10 @@ from elastic_core.errors import InputError
 from elastic_core.machine import commit
 from elastic_core.memory import recall
 from elastic_core.memory.gaps import gaps
-from elastic_core.memory.recall import read
+from elastic_core.memory.recall import ORACLE, POPULARITY, read
 from elastic_core.runs import list_runs
 
-FILE = CHECKPOINTS / "benchmarks" / "recall.csv"
-ORACLE, POPULARITY = "planted oracle", "popularity"
+FILE = CHECKPOINTS / recall.FILE
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

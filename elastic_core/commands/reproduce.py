@@ -42,8 +42,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     if arguments.protocol not in ("all", *PROTOCOLS):
         raise InputError(f"unknown protocol {arguments.protocol!r}; known are all, {', '.join(PROTOCOLS)}")
-    if arguments.minutes < 0:
-        raise InputError(f"--minutes must not be negative, not {arguments.minutes:g}")
+    if not arguments.minutes >= 0:
+        raise InputError(f"--minutes must be 0 or more, not {arguments.minutes:g}")
     chosen = select(arguments.only)
     if arguments.list:
         print("\n".join(f"{status(row, arguments.root):<16}{row.name}" for row in chosen))

@@ -3,7 +3,7 @@
 Start from a recipe (data, model and training settings that go together) or from a config.json, and change single
 settings with --set. The folder then holds config.json, model.safetensors (the best weights by validation NDCG@10),
 metrics.jsonl and items.csv. The same command again goes on where an interrupted run was; a finished one is left alone.
-Ctrl-C ends the training early and keeps the best weights.
+Ctrl-C ends the training early and keeps the best weights. Below torchrun several processes share every batch.
 
   python -m elastic_core train --recipe toy
   python -m elastic_core train --recipe ml-100k --model sasrec --out checkpoints/local-sasrec
@@ -21,8 +21,9 @@ from elastic_core import disk, models
 from elastic_core.commands.finding import CHECKPOINTS, COLUMNS, listed, mapped, say
 from elastic_core.commands.progress import Progress, stop_on_signals
 from elastic_core.config import RunConfig
-from elastic_core.data import load
+from elastic_core.data import Dataset, load
 from elastic_core.data.events import ORDERS
+from elastic_core.distributed import Elsewhere, Ranks, joined
 from elastic_core.errors import InputError
 from elastic_core.machine import find_device
 from elastic_core.recipes import RECIPES, recipe
@@ -46,19 +47,41 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    config = resolve(arguments)
-    out = arguments.out or default_folder(arguments, config)
-    dataset = load(config.data, say)
-    fresh = not out.exists()
-    with stop_on_signals() as asked:
-        try:
-            finished = train(config, dataset, out, Progress(config.train.epochs), asked)
-        except InputError:
-            if fresh and out.exists() and not (out / WEIGHTS).exists():
-                shutil.rmtree(out, ignore_errors=True)  # nothing was learned: leave no half of a run behind
-            raise
-    print(finished.path)
+    try:
+        with joined() as ranks, stop_on_signals() as asked:
+            config = ranks.together(lambda: resolve(arguments))
+            out = arguments.out or default_folder(arguments, config)
+            dataset = loaded(config, ranks)
+            fresh = not ranks.rank and not out.exists()
+            try:
+                finished = train(config, dataset, out, Progress(config.train.epochs), asked, ranks)
+            except InputError:
+                if fresh and out.exists() and not (out / WEIGHTS).exists():
+                    shutil.rmtree(out, ignore_errors=True)  # nothing was learned: leave no half of a run behind
+                raise
+            if not ranks.rank:
+                print(finished.path)
+    except Elsewhere:
+        return 2
     return 0
+
+
+def loaded(config: RunConfig, ranks: Ranks) -> Dataset:
+    """Rank 0 fetches what is not there, the others find it. Raises InputError if they find something else."""
+    found: list[Dataset] = []
+
+    def fetch() -> str:
+        found.append(load(config.data, say))
+        return found[0].hash
+
+    def same() -> Dataset:
+        dataset = found[0] if found else load(config.data)
+        if dataset.hash != data_hash:
+            raise InputError(f"{dataset.label} is not the same to all processes of this training")
+        return dataset
+
+    data_hash = ranks.first(fetch)
+    return ranks.together(same)
 
 
 def resolve(arguments: argparse.Namespace) -> RunConfig:

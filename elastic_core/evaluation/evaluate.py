@@ -21,7 +21,7 @@ from elastic_core.data import Dataset
 from elastic_core.data.batches import Batch, reading_batch
 from elastic_core.data.histories import Split
 from elastic_core.errors import InputError
-from elastic_core.evaluation.candidates import PROTOCOLS, Candidates
+from elastic_core.evaluation.candidates import PROTOCOLS, SEED, Candidates
 from elastic_core.evaluation.metrics import Ranks, expected, rank
 from elastic_core.evaluation.stretches import Stretches, rank_stretched
 from elastic_core.models import Met
@@ -116,7 +116,7 @@ def evaluate(
     protocols: Sequence[str] = PROTOCOLS,
     batch: int = 256,
     device: str | torch.device = "cpu",
-    seed: int = 0,
+    seed: int = SEED,
     users: np.ndarray | None = None,
 ) -> Report:
     """Score each person's target after the history that `split` lets a model read.

@@ -47,10 +47,11 @@ class Dispatcher(nn.Module):
         asked = self.per_head(self.key2).transpose(1, 2) @ (self.per_head(self.query2) * self.scale)
         return asked, self.per_head(self.value2).transpose(1, 2) @ self._out()
 
-    def finish(self, x: Tensor, mixed: Tensor, h: Tensor, last: bool) -> Tensor:
-        """Residual, local order, feed-forward. `mixed [B, n, d]`, what was dispatched, is overwritten."""
+    def finish(self, x: Tensor, mixed: Tensor, h: Tensor, last: int) -> Tensor:
+        """Residual, local order, feed-forward, of the last rows or, at 0, of all. `mixed [B, n, d]`, what was dispatched, is
+        overwritten."""
         if self.local is not None:
-            mixed = add(mixed, self.local.last(h) if last else self.local(h))
+            mixed = add(mixed, self.local.last(h, last) if last else self.local(h))
         return self.feed_forward(add(self.dropout(mixed), x))
 
     def _out(self) -> Tensor:
@@ -66,11 +67,11 @@ class TwoWayDispatcher(Dispatcher):
         self.interest_feed_forward = FeedForward(width, dropout, expansion)
         self.interest_norm = nn.LayerNorm(width)
 
-    def forward(self, x: Tensor, p: Tensor, real: Tensor | None, last: bool = False) -> tuple[Tensor, Tensor]:
-        """x `[B, N, d]`, p `[B, k, d]`, real `[B, N]` or None → the next x (only its last row if `last`) and p."""
+    def forward(self, x: Tensor, p: Tensor, real: Tensor | None, last: int = 0) -> tuple[Tensor, Tensor]:
+        """x `[B, N, d]`, p `[B, k, d]`, real `[B, N]` or None → the next x (only its `last` rows, 0: all) and p."""
         h = masked(self.norm(x), real)
         p = self.carry(p, *self.aggregate(p, h, real))
-        rows, x = (h[:, -1:], x[:, -1:]) if last else (h, x)
+        rows, x = (h[:, -last:], x[:, -last:]) if last else (h, x)
         return self.finish(x, self.dispatch(rows, p), h, last), p
 
     def attention(self, x: Tensor, p: Tensor, real: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -115,12 +116,12 @@ class CausalDispatcher(Dispatcher):
     that the operation needs, for all rows, for the last, for one new event and for people.
     """
 
-    def forward(self, x: Tensor, p: Tensor, real: Tensor | None, last: bool = False) -> tuple[Tensor, Tensor]:
-        """x `[B, N, d]`, p `[B, k, d]`, real `[B, N]` or None → the next x (only its last row if `last`) and the same p."""
+    def forward(self, x: Tensor, p: Tensor, real: Tensor | None, last: int = 0) -> tuple[Tensor, Tensor]:
+        """x `[B, N, d]`, p `[B, k, d]`, real `[B, N]` or None → the next x (only its `last` rows, 0: all) and the same p."""
         h, maps = masked(self.norm(x), real), self.fold(p)
-        if last:
-            return self.finish(x[:, -1:], prefix_slots.last(h, maps, real), h, True), p
-        return self.finish(x, prefix_slots.prefixes(h, maps, real), h, False), p
+        if last == 1:
+            return self.finish(x[:, -1:], prefix_slots.last(h, maps, real), h, 1), p
+        return self.finish(x[:, -last:], prefix_slots.prefixes(h, maps, real, last=last), h, last), p
 
     @precise
     def fold(self, p: Tensor) -> Maps:

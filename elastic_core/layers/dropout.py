@@ -17,15 +17,21 @@ def dropout(x: Tensor, p: float, training: bool = True) -> Tensor:
     The noise comes from torch's generator. Raises ValueError unless 0 ≤ p ≤ 1."""
     if not 0 <= p <= 1:
         raise ValueError(f"p must lie in 0 … 1, not {p}")
-    dropped = round(p * LEVELS)
-    if not training or dropped == 0:
+    if not training or round(p * LEVELS) == 0:
         return x
-    if x.device.type != "cpu" or dropped == LEVELS:
-        return functional.dropout(x, p)
+    kept = noise(x, p)
+    return functional.dropout(x, p) if kept is None else x * kept
+
+
+def noise(x: Tensor, p: float) -> Tensor | None:
+    """What `dropout` multiplies `x` by, on a CPU; None where nothing or everything is dropped, and on other devices."""
+    dropped = round(p * LEVELS)
+    if x.device.type != "cpu" or dropped in (0, LEVELS):
+        return None
     bits = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(1 << 63), None).view(torch.int16)
     kept = torch.empty(x.shape, dtype=x.dtype)
     torch.ge(bits[: x.numel()].view(x.shape), dropped - LEVELS // 2, out=kept)
-    return x * kept.mul_(LEVELS / (LEVELS - dropped))
+    return kept.mul_(LEVELS / (LEVELS - dropped))
 
 
 class Dropout(nn.Module):

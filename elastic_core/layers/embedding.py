@@ -8,6 +8,7 @@ import math
 import torch
 from torch import Tensor, nn
 
+from elastic_core.errors import InputError
 from elastic_core.layers.dropout import Dropout
 from elastic_core.layers.padding import masked
 
@@ -33,7 +34,9 @@ class EventEmbedding(nn.Module):
         return self.place(self.content(items), items > 0 if padded else None)
 
     def place(self, content: Tensor, real: Tensor | None) -> Tensor:
-        """What the events are and where they stand: `[B, N, d]`, zero on padding."""
+        """What the events are and where they stand: `[B, N, d]`, zero on padding. Raises InputError for too many."""
+        if self.positions is not None and content.shape[1] > len(self.positions):
+            raise InputError(f"this model reads {len(self.positions)} events, not {content.shape[1]}")
         return masked(self.dropout(content + self.where(slice(-content.shape[1], None))), real)
 
     def where(self, columns: slice | int) -> Tensor | float:

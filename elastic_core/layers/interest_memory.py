@@ -10,6 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from elastic_core.distributed import batch_mean
 from elastic_core.layers.product_keys import ProductKeys, top_pairs
 from elastic_core.layers.query_network import MeanQuery, QueryNetwork, Scaling, Whitening, query_norm
 from elastic_core.layers.row_bank import RowBank
@@ -152,5 +153,5 @@ def balance_penalty(found: Retrieved) -> Tensor:
     """
     if found.halves.shape[-1] == 0:
         return found.halves.new_zeros(())
-    use = found.halves.softmax(-1).mean(0) if found.votes is None else found.votes.mean(0, keepdim=True)
+    use = batch_mean(found.halves.softmax(-1) if found.votes is None else found.votes.unsqueeze(1))
     return (use * (use.clamp_min(1e-12).log() + math.log(use.shape[-1]))).sum(-1).mean()

@@ -33,7 +33,7 @@ from torch.nn import functional
 from elastic_core.layers.products import add_product, linear
 
 CAP = 30.0  # bounded logits: e^±30 needs no running maximum in float32, so a prefix never depends on what follows
-CHUNK = 32
+CHUNK = 32  # events; a history is cut into about so many at a time (`chunk_of`)
 LEAST = 1e-30  # a mass that is none: an empty history reads zeros
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -77,11 +77,11 @@ def precise(function: Callable[P, R]) -> Callable[P, R]:
 # --- the operation ---------------------------------------------------------------------------------------------------
 
 
-def prefixes(h: Tensor, maps: Maps, real: Tensor | None, form: str = "chunked") -> Tensor:
+def prefixes(h: Tensor, maps: Maps, real: Tensor | None, form: str = "chunked", last: int = 0) -> Tensor:
     """Events `h [B, N, d]`, zero on padding, and their mask `[B, N]` or None → what every event is given, `[B, N, d]`.
 
-    `form`: a name in `FORMS`; they give the same numbers."""
-    return FORMS[form](h, maps, real)
+    `form`: a name in `FORMS`; they give the same numbers. `last`: only so many rows, 0: all."""
+    return FORMS[form](h, maps, real, last)
 
 
 @precise
@@ -121,34 +121,50 @@ def weigh(logits: Tensor) -> Tensor:
 
 
 @precise
-def chunked(h: Tensor, maps: Maps, real: Tensor | None) -> Tensor:
-    """`prefixes` in chunks of events."""
+def chunked(h: Tensor, maps: Maps, real: Tensor | None, last: int = 0) -> Tensor:
+    """`prefixes` in chunks of events. What comes before the last rows is summed, no more."""
     logits, bias = _logits(h, torch.cat([maps.asks, maps.bias], 1)).tensor_split(2, dim=1)
-    return _given(*read_prefixes(h, _heard(weigh(logits), real), _asked(h, maps), bias), maps)
+    weights, before = _heard(weigh(logits), real), None
+    early = h.shape[1] - last if last else 0
+    if early:
+        before = _sums(h[:, :early], weights[..., :early])
+        h, weights, bias = h[:, early:], weights[..., early:], bias[..., early:]
+    return _given(*read_prefixes(h, weights, _asked(h, maps), bias, start=before), maps)
 
 
 @precise
-def direct(h: Tensor, maps: Maps, real: Tensor | None) -> Tensor:
+def direct(h: Tensor, maps: Maps, real: Tensor | None, last: int = 0) -> Tensor:
     """`prefixes` as its equations are written, with N x k x d numbers a head: slow, for comparison."""
     weights = weigh_events(h, maps, real).transpose(-1, -2)
     memory = (weights.unsqueeze(-1) * h[:, None, :, None, :]).cumsum(2) / weights.cumsum(2).clamp_min(LEAST).unsqueeze(-1)
     asked = torch.einsum("hji,bni->bhnj", maps.query, h)
     slots = (torch.einsum("bhnj,bhnkj->bhnk", asked, memory) + torch.einsum("bhkd,bnd->bhnk", maps.bias, h)).softmax(-1)
     through = maps.given.unsqueeze(2) + torch.einsum("bhnkj,hje->bhnke", memory, maps.carried)
-    return torch.einsum("bhnk,bhnke->bne", slots, through)
+    return torch.einsum("bhnk,bhnke->bne", slots, through)[:, -last:]
 
 
-FORMS: dict[str, Callable[[Tensor, Maps, Tensor | None], Tensor]] = {"chunked": chunked, "direct": direct}
+FORMS: dict[str, Callable[[Tensor, Maps, Tensor | None, int], Tensor]] = {"chunked": chunked, "direct": direct}
+
+
+def chunk_of(n: int) -> int:
+    """About `CHUNK`, so that chunks of it add up to n, or to little more: what is padded is copied, and worked on for nothing."""
+    if n <= CHUNK * 3 // 2:
+        return max(n, 1)
+    return min(range(CHUNK * 3 // 4, CHUNK * 3 // 2 + 1), key=lambda chunk: (-n % chunk, chunk % 8 > 0, abs(chunk - CHUNK)))
 
 
 @precise
-def read_prefixes(x: Tensor, weights: Tensor, queries: Tensor, bias: Tensor, chunk: int = CHUNK) -> tuple[Tensor, Tensor]:
+def read_prefixes(
+    x: Tensor, weights: Tensor, queries: Tensor, bias: Tensor, chunk: int = 0, start: Sums | None = None
+) -> tuple[Tensor, Tensor]:
     """One pass over all prefixes.
 
     x `[B, N, d]` events; weights `[B, H, k, N]` e^a, zero on padding; queries `[B, H, N, d]`; bias `[B, H, k, N]`.
     Returns the slot softmax `[B, H, k, N]` and Σ_s w_s M_t[s] `[B, H, N, d]`. A prefix without events reads zeros.
+    `chunk`: so many events at a time; 0 chooses. `start`: what events before these have left in the slots.
     """
     n = x.shape[1]
+    chunk = chunk or chunk_of(n)
     short = -n % chunk
     if short:
         x, queries = (functional.pad(y, (0, 0, 0, short)) for y in (x, queries))
@@ -162,6 +178,8 @@ def read_prefixes(x: Tensor, weights: Tensor, queries: Tensor, bias: Tensor, chu
     before = _earlier(weights @ x)  # [B, H, c, k, d]
     mass = weights.cumsum(-1)
     mass = mass + _earlier(mass[..., -1:])  # Z_t
+    if start is not None:
+        before, mass = before + start.total.unsqueeze(2), mass + start.mass[:, :, None, :, None]
     mass = mass + (mass == 0)  # a prefix without events reads zeros, and must not divide by next to nothing
 
     # inside a chunk, event j (rows) to t: masked products (cut, not multiplied: what lies ahead may be too large for a float)

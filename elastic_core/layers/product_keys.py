@@ -12,6 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from elastic_core.errors import InputError
+
 
 class Keys(NamedTuple):
     """The k best keys of each query, best first: their number `row · side + column` and score, both `[B, k]`."""
@@ -30,7 +32,7 @@ def top_pairs(halves: Tensor, k: int) -> Keys:
     """Half scores `[B, 2, side]` → the k best sums. Exact: equals `exhaustive` up to the order of equal scores."""
     side = halves.shape[-1]
     if not 1 <= k <= side * side:
-        raise ValueError(f"k must lie in 1 … {side * side}, not {k}")
+        raise InputError(f"k must lie in 1 … side² = {side * side}, not {k}")
     best, where = halves.topk(min(k, side), dim=-1)
     ranks = torch.tensor(candidate_ranks(k, side), device=halves.device)
     sums = best[:, 0, ranks[:, 0]] + best[:, 1, ranks[:, 1]]

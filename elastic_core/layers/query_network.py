@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from elastic_core.errors import InputError
 from elastic_core.layers.attention import Attention
 from elastic_core.layers.padding import masked
 from elastic_core.layers.products import linear
@@ -49,10 +50,17 @@ class PoolingLevel(nn.Module):
 
 
 class QueryNetwork(nn.Module):
-    """A history's content `[B, N, d]` and its mask `[B, N]` or None → one query `[B, d]` (N up to `length`)."""
+    """A history's content `[B, N, d]` and its mask `[B, N]` or None → one query `[B, d]`.
+
+    The levels are as many as `length` events need. Raises InputError for a stride or window that covers nothing, and for more
+    events than that: they would be left out of the query, and nobody would see it.
+    """
 
     def __init__(self, length: int, width: int, heads: int, stride: int = 8, window: int | None = 64) -> None:
         super().__init__()
+        if stride < 2 or (window is not None and window < 1):
+            raise InputError(f"a query network needs a stride of 2 or more and a window of 1 or more, not {stride} and {window}")
+        self.length = length
         levels, n = [], length
         while n > 1:
             n = -(-n // stride)
@@ -60,6 +68,8 @@ class QueryNetwork(nn.Module):
         self.levels = nn.ModuleList(levels)
 
     def forward(self, x: Tensor, real: Tensor | None) -> Tensor:
+        if x.shape[1] > self.length:
+            raise InputError(f"the strides of this query network cover {self.length} events, not {x.shape[1]}")
         for level in self.levels:
             x, real = level(x, real)
         return x[:, 0]

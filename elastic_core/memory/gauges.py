@@ -12,6 +12,7 @@ of a person's experts that is found again):
     genres    R² of genre shares from which experts, on people held out; null: people's experts shuffled
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +27,7 @@ FOLDS = 5
 ALPHAS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 FEWEST = 20  # people
 SHORTEST = 8  # events from which halves and quarters are taken
+STEPS = 7  # that are told of: the retrievals, then each of six regressions
 
 
 @dataclass(frozen=True)
@@ -46,10 +48,20 @@ class Gauges:
 
 
 @torch.inference_mode()
-def gauges(model: Recommender, dataset: Dataset, split: Split = "test", people: int = 4_000, seed: int = 0) -> Gauges:
-    """The gauges over up to `people` at random with at least 8 events. Takes five retrievals of each.
+def gauges(
+    model: Recommender, dataset: Dataset, split: Split = "test", people: int = 4_000, seed: int = 0,
+    tell: Callable[[float], None] = lambda share: None,
+) -> Gauges:  # fmt: skip
+    """The gauges over up to `people` at random with at least 8 events. Takes five retrievals of each; tells the share done.
 
     Raises InputError where fewer than 20 have so many, or the model retrieves nothing."""
+    steps = iter(range(1, STEPS + 1))
+
+    def told(x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> float:
+        found = held_out_r2(x, y, rng)
+        tell(next(steps) / STEPS)
+        return found
+
     rng = np.random.default_rng(seed)
     ends = dataset.ends(split)
     lengths = np.minimum(ends - dataset.histories.offsets[:-1], model.length)
@@ -72,18 +84,19 @@ def gauges(model: Recommender, dataset: Dataset, split: Split = "test", people: 
     taste = _popularity(items, popularity)
     shares = genre_shares(dataset, items)
     chosen = _indicator(everything)
+    tell(next(steps) / STEPS)
     anything = np.where(items > 0, np.random.default_rng([seed, 1]).choice(items[items > 0], items.shape), 0)
     return Gauges(
         halves=overlap(odd, even),
         stranger=overlap(odd[like], even[np.roll(like, -1)]),
         quarter=overlap(everything, quarter),
         quarter_stranger=overlap(everything, quarter[np.where(other == np.arange(len(users)), np.roll(other, 1), other)]),
-        length=held_out_r2(chosen, log_length[:, None], rng),
-        length_popularity=held_out_r2(taste, log_length[:, None], rng),
-        length_kinds=held_out_r2(_kinds(items), log_length[:, None], np.random.default_rng([seed, 3])),
-        count=held_out_r2(_indicator(_experts(model, anything)), log_length[:, None], np.random.default_rng([seed, 2])),
-        genres=held_out_r2(chosen, shares, rng) if shares is not None else float("nan"),
-        genres_shuffled=held_out_r2(rng.permutation(chosen), shares, rng) if shares is not None else float("nan"),
+        length=told(chosen, log_length[:, None], rng),
+        length_popularity=told(taste, log_length[:, None], rng),
+        length_kinds=told(_kinds(items), log_length[:, None], np.random.default_rng([seed, 3])),
+        count=told(_indicator(_experts(model, anything)), log_length[:, None], np.random.default_rng([seed, 2])),
+        genres=told(chosen, shares, rng) if shares is not None else float("nan"),
+        genres_shuffled=told(rng.permutation(chosen), shares, rng) if shares is not None else float("nan"),
         people=len(users),
     )
 

@@ -30,6 +30,9 @@ from elastic_core.models import Recommender
 
 BINS = ((1, 1), (2, 10), (11, 50), (51, 100), (101, 200), (201, 500), (501, 10**9))
 BATCH = 16
+FILE = Path("benchmarks") / "recall.csv"  # below the runs
+ORACLE, POPULARITY = NULLS = ("planted oracle", "popularity")  # all there is to know, and nothing of the person
+CHANCE = 0.5  # of `found`
 Scores = Callable[[np.ndarray], np.ndarray]  # of these people, float64 [B, n_items + 1]
 
 
@@ -108,12 +111,22 @@ def by_gap(named: dict[str, Recall], gap: np.ndarray) -> pd.DataFrame:
     rows = []
     for low, high in BINS:
         here = (gap >= low) & (gap <= high)
-        name = str(low) if low == high else f"{low}-{high}" if high < 10**9 else f"> {low - 1}"
+        name = name_of(low, high)
         for system, of in named.items():
             place, found = _mean(of.place[here]), _mean(of.found[here])
             if here.any():
                 rows.append((name, int(here.sum()), system, *place, *found))
     return pd.DataFrame(rows, columns=["gap", "people", "system", "place", "place_ci", "found", "found_ci"])
+
+
+def name_of(low: int, high: int) -> str:
+    """`1`, `2-10`, `> 500`"""
+    return str(low) if low == high else f"{low}-{high}" if high < 10**9 else f"> {low - 1}"
+
+
+def range_of(name: str) -> tuple[int, int]:
+    """The other way round; what is none of ours stands last."""
+    return next((each for each in BINS if name_of(*each) == name), BINS[-1])
 
 
 COLUMNS = {

@@ -66,6 +66,7 @@ NULLS: dict[str, Callable[[Tensor, Tensor], None]] = {
     "values swapped among keys": _swapped,
 }
 TRAINED, UNTRAINED = "as trained", "never trained"
+PEOPLE = 2_000  # who are asked at most
 
 
 @torch.no_grad()
@@ -84,7 +85,7 @@ def broken(model: Recommender, catalog: Catalog, null: str, seed: int = 0) -> Re
         return other
 
 
-def beside_nulls(model: Recommender, dataset: Dataset, people: int = 2_000, shuffles: int = 5) -> dict[str, Recovery]:
+def beside_nulls(model: Recommender, dataset: Dataset, people: int = PEOPLE, shuffles: int = 5) -> dict[str, Recovery]:
     """The scores of the model (`TRAINED`) and of every null, by name."""
     asked = {TRAINED: model} | {name: broken(model, dataset.catalog, name) for name in (*NULLS, UNTRAINED)}
     return {name: recover(one, dataset, people, shuffles) for name, one in asked.items()}
@@ -108,7 +109,7 @@ def ceiling(dataset: Dataset, length: int, half_lives: tuple[float, ...] = (4.0,
 
 
 @torch.inference_mode()
-def recover(model: Recommender, dataset: Dataset, people: int = 2_000, shuffles: int = 50, seed: int = 0) -> Recovery:
+def recover(model: Recommender, dataset: Dataset, people: int = PEOPLE, shuffles: int = 50, seed: int = 0) -> Recovery:
     """Scores a model that retrieves on a planted world (test split). Raises InputError where there is no truth or memory."""
     if dataset.truth is None or not model.retrieves:
         raise InputError("recovery needs a planted world (its truth is known) and a model that retrieves experts")

@@ -19,7 +19,8 @@ from elastic_core.models.streaming import Stream
 
 
 class Encoded(NamedTuple):
-    """States `[B, N, D]` (D: what the scorer reads, mostly d), and named auxiliary losses, not yet weighted
+    """States `[B, N, D]` (D: what the scorer reads, mostly d; of a batch with targets a model may leave zeros in columns before
+    every target), and named auxiliary losses, not yet weighted
     (`Recommender.auxiliary_weights`): scalars of the batch, and sums over its targets, which are then divided as the loss is."""
 
     states: Tensor

@@ -17,7 +17,9 @@ some N d + 80 d multiplications: on a processor, learn from few sampled candidat
 a history (`last`), as the paper does, which samples one candidate a time. The paper has profiles and contexts besides, of which
 histories say nothing, and the log loss of clicks.
 
-The paper's events are a bag: it does not see their order. `recency` (ours) gives w_j = exp r[how many events ago], learned.
+The paper's events are a bag: it does not see their order, and in a sum over a long history the old drown the new. That is
+what it lacks on MovieLens-100K, as far as was tried (checkpoints/LOG.md): counting pairs without order does no better.
+`recency` (ours) gives w_j = exp r[how many events ago], learned, and begins at r[n] = -0.1 n.
 
 `intensity` (SMA): w_j is the intensity of event j's mark, in what DIN finds in the history up to j with j itself as the
 candidate (a mean here, or long histories would drown the clock): the reading `event` of models/sma.py. The paper does not say
@@ -44,6 +46,7 @@ from elastic_core.models.modulated import Modulated, ModulatedConfig
 from elastic_core.models.registry import register
 
 MOST_PAIRS = 2**26  # of a table that is kept while many are judged: 256 MiB
+FADING = 0.1  # an event, in nats, at the start of `recency`: from a bag of hundreds, steps of a thousandth take long to get there
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +88,7 @@ class DIN(Modulated):
         self.bias = nn.Parameter(torch.zeros(self.n_items + 1))
         self.unit = ActivationUnit(config.width, config.unit_width)
         self.head = Head(config.width, config.head_width) if config.head == "mlp" else None
-        self.recency = nn.Parameter(torch.zeros(config.length)) if config.recency else None
+        self.recency = nn.Parameter(-FADING * torch.arange(config.length)) if config.recency else None
         self.intensity = Intensity(config.width, self.marks.shape[1], config.channels) if self.reads_times else None
         self.dropout = Dropout(config.dropout)
         nn.init.normal_(self.items.weight, std=SPREAD)

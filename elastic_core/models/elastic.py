@@ -66,11 +66,19 @@ class SelfAttentionLayer(nn.Module):
         self.dropout = Dropout(config.dropout)
         self.feed_forward = FeedForward(config.width, config.dropout, config.expansion)
 
-    def forward(self, x: Tensor, p: Tensor, real: Tensor | None, last: bool = False) -> tuple[Tensor, Tensor]:
+    def forward(self, x: Tensor, p: Tensor, real: Tensor | None, last: int = 0) -> tuple[Tensor, Tensor]:
         h = self.norm(x)
-        if last:
+        if last == 1:  # of more rows all are computed
             return self.feed_forward(x[:, -1:] + self.attend.last(h, real, p)), p
         return self.feed_forward(x + self.dropout(self.attend(h, real, p))), p
+
+
+def _asked_for(batch: Batch) -> int:
+    """How many of the last columns hold all targets; 0 where nothing is said of them."""
+    if batch.targets is None:
+        return 0
+    columns = (batch.targets > 0).any(0).nonzero()
+    return batch.targets.shape[1] - int(columns[0]) if len(columns) else 0
 
 
 def _layer(config: ElasticConfig) -> nn.Module:
@@ -121,7 +129,7 @@ class Elastic(WithMemory, Streams, Traces):
         self.standing = Standing(config.width) if config.interest_weight and self.retrieves else None
 
     def forward(self, batch: Batch) -> Encoded:
-        x, retrieved = self._encode(batch)
+        x, retrieved = self._encode(batch, last=_asked_for(batch))
         auxiliary, summed = {}, {}
         if self.retrieves and self.config.balance_weight:
             auxiliary["balance"] = torch.stack([balance_penalty(r) for r in retrieved]).mean()
@@ -130,14 +138,15 @@ class Elastic(WithMemory, Streams, Traces):
             masses = self._masses(found)
             assert masses is not None
             summed["interest"] = self.standing.surprise(found, batch.targets, self._values(found), table, masses)
-        return Encoded(self.norm(x), auxiliary, summed)
+        states = self.norm(x)
+        return Encoded(functional.pad(states, (0, 0, batch.items.shape[1] - states.shape[1], 0)), auxiliary, summed)
 
     def auxiliary_weights(self) -> dict[str, float]:
         weights = {"balance": self.config.balance_weight, "interest": self.config.interest_weight}
         return {name: weight for name, weight in weights.items() if weight and self.retrieves}
 
     def last_state(self, batch: Batch, edit: Edit | None = None) -> Tensor:
-        return self.norm(self._encode(batch, last=True, edit=edit)[0][:, -1])
+        return self.norm(self._encode(batch, last=1, edit=edit)[0][:, -1])
 
     def scorer(self) -> Scorer:
         return Scorer(self.events.items.weight, again=self.again)
@@ -190,7 +199,7 @@ class Elastic(WithMemory, Streams, Traces):
         return found._replace(interests=found.interests * found.turned.unsqueeze(-1), gates=found.gates * found.turned)
 
     def _encode(
-        self, batch: Batch, last: bool = False, edit: Edit | None = None, trace: Trace | None = None
+        self, batch: Batch, last: int = 0, edit: Edit | None = None, trace: Trace | None = None
     ) -> tuple[Tensor, list[Retrieved]]:
         content, real = self.events.content(batch.items), batch.real if batch.padded else None
         x = self.events.place(content, real)
@@ -209,7 +218,7 @@ class Elastic(WithMemory, Streams, Traces):
                 trace.retrieved.append(retrieved[-1])
                 trace.reading.append(reading)
                 trace.slots.append(slots)
-            x, p = layer(x, p, real, last=last and i == len(self.layers) - 1)
+            x, p = layer(x, p, real, last=last if i == len(self.layers) - 1 else 0)
         return x, retrieved
 
     def open_stream(self, room: int) -> "ElasticStream":

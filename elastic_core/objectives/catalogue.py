@@ -18,6 +18,16 @@ TILE_ROWS, TILE_ITEMS = 256, 2_048  # of logits worked on together: 2 MiB, which
 TILE_ITEMS_GPU = 1 << 16
 
 
+def probabilities(logits: Tensor) -> tuple[Tensor, Tensor]:
+    """Logits `[R, V]`, which are overwritten → their softmax and log-sum-exp `[R]`.
+
+    torch's softmax is two to four times as fast as its exponential (on a CPU) and keeps the normaliser to itself; but the largest
+    of V probabilities is at least 1/V, so its logarithm gives it without loss."""
+    top = logits.amax(1)
+    shown = torch.softmax(logits, 1, out=logits if logits.device.type == "cpu" else None)
+    return shown, top - shown.amax(1).log()
+
+
 class StretchedSoftmax(torch.autograd.Function):
     """-Σ_m log Σ_p e^{shares[m, p]} softmax(table · vectors[m, p] + bias)[targets[m]], without M x V numbers at any time.
 
@@ -34,9 +44,7 @@ class StretchedSoftmax(torch.autograd.Function):
         tiles = _Tiles(vectors, table, bias, again, met, half)
         norm = torch.full((len(tiles.flat),), -torch.inf, device=vectors.device)
         for rows, _items, logits, _ in tiles:
-            top = logits.amax(1, keepdim=True)
-            mass = logits.sub_(top).exp_().sum(1).log_().add_(top.squeeze(1))
-            norm[rows] = torch.logaddexp(norm[rows], mass)
+            norm[rows] = torch.logaddexp(norm[rows], probabilities(logits)[1])
         right = tiles.at(targets)
         log_p = (right - norm).view(shares.shape) + shares  # [M, P]
         found = log_p.logsumexp(1, keepdim=True)
@@ -57,7 +65,8 @@ class StretchedSoftmax(torch.autograd.Function):
         d_bias = None if bias is None else torch.zeros_like(bias, dtype=torch.float32)
         d_again = None if again is None else torch.zeros((), device=vectors.device)
         for rows, items, logits, seen in tiles:
-            gradient = logits.sub_(shift[rows].unsqueeze(1)).exp_().mul_(sign)
+            shown, mass = probabilities(logits)
+            gradient = shown.mul_((sign * (mass - shift[rows]).exp()).unsqueeze(1))
             own = goal[rows] - items.start
             inside = ((own >= 0) & (own < gradient.shape[1])).nonzero().squeeze(1)
             gradient[inside, own[inside]] -= weight[rows][inside]

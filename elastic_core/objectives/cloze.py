@@ -51,7 +51,7 @@ class Cloze(Objective):
             times = times.masked_fill(masked, 0)  # when it happened belongs to the answer
         return Batch(asked, asked, items * masked, times, padded=bool((items[:, 0] == 0).any()))
 
-    def size(self, batch: int, ranks: int = 1) -> tuple[int, float]:
-        steps, own = super().size(batch, ranks)
-        rows = max(len(self.rows(np.random.default_rng(0)).users) / (steps * ranks), 1.0)
+    def size(self, batch: int) -> tuple[int, float]:
+        steps, own = super().size(batch)
+        rows = max(len(self.rows(np.random.default_rng(0)).users) / steps, 1.0)
         return steps, self.config.last_share * rows + (1 - self.config.last_share) * self.config.mask_share * own

@@ -96,27 +96,31 @@ class Objective:
     # --- one epoch, the same for every objective ---------------------------------------------------------------------
 
     def epoch(self, number: int, seed: int, batch: int, rank: int = 0, ranks: int = 1) -> Iterator[Batch]:
-        """The batches of one epoch, of about `batch` rows of like lengths. All ranks together see every row once."""
+        """The batches of one epoch, of about `batch` rows of like lengths; of each batch, a rank's share.
+
+        However many ranks there are, together they see the batches that one would. Raises InputError for a batch of fewer rows
+        than ranks."""
         rows = self.rows(np.random.default_rng([seed, number]))
         if not len(rows.users):
             return
-        rng = np.random.default_rng([seed, number, rank, ranks])
-        for chosen in self._alike(rows, np.random.default_rng([seed, number, ranks]), batch, rank, ranks):
-            yield self.batch(Rows(*(column[chosen] for column in rows)), rng)
+        rng = np.random.default_rng([seed, number, 0, 1])
+        for chosen in self._alike(rows, np.random.default_rng([seed, number, 1]), batch):
+            if len(chosen) < ranks:
+                raise InputError(f"a step of {len(chosen)} rows cannot be shared by {ranks} processes; take a larger train.batch")
+            found = self.batch(Rows(*(column[chosen] for column in rows)), rng)
+            yield found if ranks == 1 else found.rows(slice(rank, None, ranks))
 
-    def size(self, batch: int, ranks: int = 1) -> tuple[int, float]:
-        """Steps of an epoch, and targets per step and rank: what a step's sum is divided by, the same for every step."""
+    def size(self, batch: int) -> tuple[int, float]:
+        """Steps of an epoch, and targets per step: what a step's sum is divided by, the same for every step."""
         rows = self.rows(np.random.default_rng(0))
-        steps = _steps(len(rows.users), batch, ranks)
-        return steps, max(float(rows.wide.sum()) / (steps * ranks), 1.0)
+        steps = _steps(len(rows.users), batch)
+        return steps, max(float(rows.wide.sum()) / steps, 1.0)
 
-    def _alike(self, rows: Rows, rng: np.random.Generator, size: int, rank: int, ranks: int) -> list[np.ndarray]:
-        """Shuffled batches of rows with like lengths (sorted inside random pools), so that little is spent on padding.
-
-        Every rank has as many as any other."""
+    def _alike(self, rows: Rows, rng: np.random.Generator, size: int) -> list[np.ndarray]:
+        """Shuffled batches of rows with like lengths (sorted inside random pools), so that little is spent on padding."""
         lengths = np.minimum(rows.last - self.starts[rows.users], self.length)
-        steps = _steps(len(lengths), size, ranks)
-        order = rng.permutation(len(lengths))[rank::ranks]
+        steps = _steps(len(lengths), size)
+        order = rng.permutation(len(lengths))
         borders = np.linspace(0, len(order), steps + 1).round().astype(int)
         batches = []
         for first in range(0, steps, POOL):
@@ -126,9 +130,8 @@ class Objective:
         return [batches[i] for i in rng.permutation(steps)]
 
 
-def _steps(rows: int, batch: int, ranks: int) -> int:
-    """At least one row for every rank's every step, if there are as many rows as ranks."""
-    return max(1, min(-(-rows // (batch * ranks)), rows // ranks))
+def _steps(rows: int, batch: int) -> int:
+    return max(1, -(-rows // batch))
 
 
 def tiles(

@@ -9,10 +9,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from elastic_core.distributed import one_draw
 from elastic_core.models import Met, Scorer
-from elastic_core.objectives.catalogue import StretchedSoftmax
+from elastic_core.objectives.catalogue import StretchedSoftmax, probabilities
 
 CHUNK_BYTES = 1 << 20  # logits that are worked on together: as many as a processor's cache holds
+APART = 16  # numbers between rows of logits that are worked on together
 LARGE = 10_000  # items: a larger catalogue is gone through in stretches, for its table no longer lies in a cache
 
 
@@ -65,16 +67,15 @@ class _FullSoftmax(torch.autograd.Function):
                 logits += again.float() * seen
             goal = (targets[part] - 1).repeat_interleave(parts).unsqueeze(1)  # [R P, 1]
             right = logits.gather(1, goal).view(-1, parts)
-            top = logits.amax(1, keepdim=True)
-            mass = logits.sub_(top).exp_().sum(1, keepdim=True)  # the logits are gone
-            log_p = right - (top + mass.log()).view(-1, parts) + shares[part]
+            shown, norm = probabilities(logits)  # the logits are gone
+            log_p = right - norm.view(-1, parts) + shares[part]
             found = log_p.logsumexp(1, keepdim=True)
             total -= found.sum()
             if needs:
                 posterior = (log_p - found).exp()
                 d_shares[part] = -posterior
                 weight = posterior.view(-1, 1)
-                gradient = logits.mul_(weight / mass).scatter_add_(1, goal, -weight)
+                gradient = (shown if parts == 1 else shown.mul_(weight)).scatter_add_(1, goal, -weight)
                 rough = gradient.to(half)
                 d_vectors[part] = (rough @ items).view(-1, parts, d)
                 d_table[1:] += rough.T @ v
@@ -103,7 +104,7 @@ def sampled_softmax(
     `sparse`: the gradient of the table is a sparse tensor of the rows read, for an optimiser that takes one; else it has the
     table's size.
     """
-    drawn = torch.multinomial(proposal, negatives, replacement=True)
+    drawn = one_draw(torch.multinomial(proposal, negatives, replacement=True))
     rarity = -(proposal[drawn] * negatives).log()
     vectors, shares = scorer.split(states)
     n_items = len(proposal) - 1
@@ -142,36 +143,52 @@ class _SampledSoftmax(torch.autograd.Function):
         half = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else vectors.dtype
         flat, rest = vectors.to(half), others.to(half)
         d_vectors, d_shares, d_own = torch.empty_like(vectors), torch.empty_like(shares), torch.empty_like(own)
-        d_others, d_bias = torch.zeros_like(others), torch.zeros_like(bias)
+        d_others, d_bias = torch.zeros_like(others), torch.zeros_like(bias) if bias.requires_grad else None
         d_own_bias = None if own_bias is None else torch.empty_like(own_bias)
         d_again, total = None if again is None else torch.zeros_like(again), shares.new_zeros(())
         rows = max(1, CHUNK_BYTES // (4 * parts * len(others)) if device == "cpu" else m)
-        for at in range(0, m, rows):
+        # a column for the target, and more: rows that lie a power of two apart would share their places in a cache
+        room, width = vectors.new_empty(min(rows, m) * parts, len(others) + APART, dtype=shares.dtype), len(others)
+        hit, column, until = _hits(targets, drawn, rows)
+        for i, at in enumerate(range(0, m, rows)):
             part = slice(at, at + rows)
             v, goal = flat[part], own[part].to(half)
             right = (v * goal.unsqueeze(1)).sum(-1).to(shares.dtype)  # [R, P]
             if own_bias is not None:
                 right += own_bias[part].unsqueeze(1)
-            logits = (v.reshape(-1, d) @ rest.T).to(shares.dtype).add_(bias).view(len(v), parts, -1)
+            every = room[: right.numel()]
+            logits = every[:, :width]
+            if half == shares.dtype:
+                torch.addmm(bias, v.reshape(-1, d), rest.T, out=logits)
+            else:
+                torch.add(v.reshape(-1, d) @ rest.T, bias, out=logits)
+            by_part = every.view(len(v), parts, -1)
             if again is not None and seen is not None:
                 right += again * seen[0][part].unsqueeze(1)
-                logits += (again * seen[1][part]).unsqueeze(1)
-            logits.masked_fill_((drawn == targets[part].unsqueeze(1)).unsqueeze(1), -torch.inf)
-            top = torch.maximum(logits.amax(-1), right)
-            mass, own_mass = logits.sub_(top.unsqueeze(-1)).exp_().sum(-1), (right - top).exp()  # the logits are gone
-            mass += own_mass
-            log_p = right - top - mass.log() + shares[part]
+                by_part[..., :width] += (again * seen[1][part]).unsqueeze(1)
+            where = slice(until[i], until[i + 1])
+            by_part[hit[where] - at, :, column[where]] = -torch.inf
+            every[:, width:] = -torch.inf
+            by_part[..., width] = right
+            shown, norm = probabilities(every)  # the logits are gone
+            log_p = right - norm.view_as(right) + shares[part]
             found = log_p.logsumexp(1, keepdim=True)
             total -= found.sum()
             posterior = (log_p - found).exp()
             d_shares[part] = -posterior
-            d_right = posterior * (own_mass / mass - 1)
-            gradient = logits.mul_((posterior / mass).unsqueeze(-1)).view(-1, len(others))
+            d_right = posterior * (shown[:, width].view_as(right) - 1)
+            gradient = shown[:, :width]
+            if parts > 1:
+                gradient.mul_(posterior.view(-1, 1))
             rough, back = gradient.to(half), d_right.to(half).unsqueeze(-1)
             d_vectors[part] = (rough @ rest).view_as(v) + back * goal.unsqueeze(1)
-            d_others += rough.T @ v.reshape(-1, d)
+            if half == d_others.dtype:
+                d_others.addmm_(rough.T, v.reshape(-1, d))
+            else:
+                d_others += rough.T @ v.reshape(-1, d)
             d_own[part] = (back * v).sum(1)
-            d_bias += gradient.sum(0)
+            if d_bias is not None:
+                d_bias += gradient.sum(0)
             if d_own_bias is not None:
                 d_own_bias[part] = d_right.sum(1)
             if d_again is not None and seen is not None:
@@ -184,6 +201,17 @@ class _SampledSoftmax(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         (scale,) = gradients
         return (*(None if x is None else x * scale for x in ctx.found), None, None, None)
+
+
+def _hits(targets: Tensor, drawn: Tensor, rows: int) -> tuple[Tensor, Tensor, list[int]]:
+    """Where what was drawn is the target: rows `[E]` ascending, columns `[E]`, and where in them every chunk of `rows` begins."""
+    known, order = drawn.sort()
+    first = torch.searchsorted(known, targets)
+    count = torch.searchsorted(known, targets, right=True) - first
+    row = torch.repeat_interleave(count)
+    before = functional.pad(count.cumsum(0), (1, 0))
+    place = first[row] + torch.arange(len(row), device=row.device) - before[row]
+    return row, order[place], [*before[::rows].tolist(), len(row)]
 
 
 def _surprise(right: Tensor, total: Tensor, shares: Tensor) -> Tensor:

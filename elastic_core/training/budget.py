@@ -10,6 +10,7 @@ All in float32, for the step that meets the longest histories. The price is an u
 training beyond half of the memory there is ends in a sentence before it begins, and not in the machine's way.
 """
 
+import dataclasses
 import math
 from dataclasses import dataclass
 
@@ -75,12 +76,29 @@ def _scored(config: RunConfig, model: Recommender, targets: int, items: int) -> 
     return TILE_ROWS * TILE_ITEMS + 2 * targets if stretched else targets * items
 
 
-def check(config: RunConfig, model: Recommender, objective: Objective, dataset: Dataset, device: torch.device) -> None:
-    """Raises InputError with the number and the bound if the training would take more than its share of the memory."""
+def check(
+    config: RunConfig, model: Recommender, objective: Objective, dataset: Dataset, device: torch.device, processes: int = 1
+) -> None:
+    """Raises InputError with the number and the bound if the training would take more than its share of the memory.
+
+    Of several `processes` each has weights of its own, on a GPU of its own or all in one memory, and a share of the step."""
     found, most = price(config, model, objective, dataset), int(SHARE * memory_bytes(device))
+    if device.type == "cpu":
+        found = dataclasses.replace(found, weights=found.weights * processes)
     if found.total > most:
         parts = f"{size(found.weights)} of weights, {size(found.step)} of a step, {size(found.scores)} of scores"
         raise InputError(
             f"this training would take about {size(found.total)} of memory ({parts}); at most {size(most)} are allowed here: "
             f"try a smaller train.batch, model.length{', model.side' if row_banks(model) else ''} or model.width"
         )
+
+
+def ran_out(config: RunConfig, kept: bool) -> str:
+    """What to say where there was less memory than was thought: what takes it, and whether a whole epoch is `kept`."""
+    model, train, objective = config.model, config.train, config.objective
+    sizes = {"train.batch": train.batch, "model.length": model.length, "model.width": model.width, "model.layers": model.layers}
+    sizes |= {f"model.{name}": getattr(model, name) for name in ("k", "side") if hasattr(model, name)}
+    sizes |= {"objective.negatives": objective.negatives} if objective.loss == "sampled" else {}
+    reduce = ", ".join(f"{name} ({value:,})" for name, value in sizes.items())
+    rest = "the last whole epoch is kept, and the same command goes on from it where there is more memory"
+    return f"memory ran out: reduce one of {reduce}; {rest if kept else 'no epoch was done yet'}"

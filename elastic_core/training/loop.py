@@ -4,6 +4,7 @@ All randomness of an epoch follows from (seed, epoch), so a run that was killed 
 as if nothing had happened (bit for bit on the CPU, if the number of threads stays the same).
 """
 
+import contextlib
 import math
 import random
 import time
@@ -18,10 +19,12 @@ import torch
 from elastic_core import models, objectives
 from elastic_core.config import RunConfig
 from elastic_core.data import Dataset
-from elastic_core.errors import InputError
+from elastic_core.distributed import ALONE, Ranks
+from elastic_core.errors import InputError, out_of_memory
 from elastic_core.evaluation.evaluate import drawn_people, evaluate
 from elastic_core.machine import find_device
 from elastic_core.memory import whole
+from elastic_core.models import Recommender
 from elastic_core.runs import RESUME, Run
 from elastic_core.training import budget, resuming
 from elastic_core.training.recorder import OnEvent, Recorder
@@ -32,25 +35,46 @@ SELECTION = "NDCG@10"
 Stop = Callable[[], bool]
 
 
-def train(config: RunConfig, dataset: Dataset, out: Path | str, on_event: OnEvent | None = None, stop: Stop | None = None) -> Run:
+def train(
+    config: RunConfig,
+    dataset: Dataset,
+    out: Path | str,
+    on_event: OnEvent | None = None,
+    stop: Stop | None = None,
+    ranks: Ranks = ALONE,
+) -> Run:
     """Trains into the folder `out`, or goes on with what is there. Returns the finished run.
 
     `on_event` sees every row of metrics.jsonl and a `step` event about once a second; `stop` is asked after each step and
     ends the run early with its best weights. Raises InputError for settings that cannot work, before anything is written,
-    and for a folder that another process is training into.
+    for a folder that another process is training into, and where memory runs out: the last whole epoch is kept then.
+
+    With `ranks` this is one of several processes (distributed.py): rank 0 writes, locks, validates and tells; `stop` of any.
     """
-    loop = Loop(config, dataset, Run(Path(out)), on_event or (lambda event: None), stop or (lambda: False))
-    with loop.run.lock():
-        return loop.run_all()
+    run = Run(Path(out))
+    try:
+        loop = ranks.together(
+            lambda: Loop(
+                config, dataset, run, (not ranks.rank and on_event) or (lambda event: None), stop or (lambda: False), ranks
+            )
+        )
+        with contextlib.ExitStack() as held:
+            ranks.first(lambda: held.enter_context(run.lock()))
+            return loop.run_all()
+    except (MemoryError, RuntimeError) as error:
+        if not out_of_memory(error):
+            raise
+        raise InputError(budget.ran_out(config, (run.path / RESUME).exists())) from None
 
 
 class Loop:
-    def __init__(self, config: RunConfig, dataset: Dataset, run: Run, on_event: OnEvent, stop: Stop) -> None:
+    def __init__(self, config: RunConfig, dataset: Dataset, run: Run, on_event: OnEvent, stop: Stop, ranks: Ranks) -> None:
         if dataset.peeks:
             raise InputError(f"{dataset.label}: these times tell of what is to be predicted, so nothing learned here is a run")
         self.config, self.dataset, self.run, self.on_event, self.stop = config, dataset, run, on_event, stop
+        self.ranks = ranks
         self.recorder = Recorder(run, config, dataset, on_event)
-        self.device = find_device(config.train.device)
+        self.device = ranks.place(find_device(config.train.device))
         _seed(config.train.seed, 0)
         self.model = models.build(config.model, dataset.catalog)
         if self.model.trained:
@@ -64,57 +88,70 @@ class Loop:
         self.stopped = ""
 
     def run_all(self) -> Run:
-        if self.recorder.finished:
-            self.run.forget_resume()  # left over if the process ended right after the last row
+        first = self.ranks.first
+        if first(lambda: self.recorder.finished):
+            first(self.run.forget_resume)  # left over if the process ended right after the last row
             return self.run
-        resume = self.recorder.resume()
+        resume = first(self.recorder.resume)
         if resume is not None:
-            self._check(resume, None)
-        if self.run.has_report:  # it ended between the test's ranks and the last row: what was judged must stay as it is
+            self.ranks.alike(lambda: self._check(resume, None))
+        if first(
+            lambda: self.run.has_report
+        ):  # it ended between the test's ranks and the last row: what was judged stays as it is
             for name in PROGRESS:
                 setattr(self, name, (resume or {}).get(name, getattr(self, name)))
         elif not self.model.trained:  # it is fitted when the run is opened for its test
-            self.recorder.start(self.model, self.device)
-            self.run.save_weights(self.model)
+            first(self.recorder.start, self.model, self.device, self.ranks.count)
+            first(self.run.save_weights, self.model)
             self.stopped = "needs no training"
         else:
             self._learn(resume)
-        self.recorder.test(self.device)
-        self.recorder.end(self.stopped or "all epochs done", self.best_epoch, self.seconds)
+        first(self.recorder.test, self.device)
+        first(self.recorder.end, self.stopped or "all epochs done", self.best_epoch, self.seconds)
         return self.run
 
     def _learn(self, resume: dict[str, Any] | None) -> None:
-        objective = objectives.build(self.config.objective, self.dataset, self.config.model.length)
-        budget.check(self.config, self.model, objective, self.dataset, self.device)
+        first = self.ranks.first
+        self.learner = self.ranks.together(lambda: self._prepared(resume))
         if resume is not None:
-            self.run.load_bank(self.model)
-        self.learner = Learner(self.model, objective, self.config.train, self.device)
-        if resume is not None:
-            self._check(resume, self.learner)
-            self.learner.restore(resume)
             for name in PROGRESS:
                 setattr(self, name, resume[name])
         else:
-            self.recorder.start(self.model, self.device)
+            first(self.recorder.start, self.model, self.device, self.ranks.count)
         while not self.stopped and self.epoch < self.config.train.epochs:
-            began, row = time.monotonic(), self._epoch()
+            began, row = time.monotonic(), self.ranks.alike(self._epoch)
             if self.stopped == "asked to stop" and self.epoch > 0:
                 break
             self.epoch += 1
-            judged, protocol = self.learner.judged(self.dataset), self.config.train.judged_by
-            some = drawn_people(self.dataset, self.config.train.judged_people)
-            valid = evaluate(judged, self.dataset, "valid", (protocol,), device=str(self.device), users=some).metrics[protocol]
+            judged = self.learner.judged(self.dataset)
+            valid = first(self._valid, judged)
             if valid[SELECTION] > self.best:
                 self.best, self.best_epoch = valid[SELECTION], self.epoch
-                self.run.save_weights(judged, self.learner.rows.known())
+                first(self.run.save_weights, judged, self.learner.rows.known())
             self.seconds += time.monotonic() - began
             scores = {name: round(value, 6) for name, value in valid.items()}
             row = {"epoch": self.epoch, "step": self.step} | row | {"seconds": round(self.seconds, 2), "valid": scores}
-            self.recorder.epoch(row | self.learner.usage(), judged)
+            first(self.recorder.epoch, row | self.learner.usage(), judged)
             self.learner.revive(self.dataset, self.epoch)
             if self.epoch - self.best_epoch >= self.config.train.patience:
                 self.stopped = f"no better validation {SELECTION} in {self.config.train.patience} epochs"
-            self.run.save_resume({name: getattr(self, name) for name in PROGRESS} | self.learner.state())
+            first(lambda: self.run.save_resume({name: getattr(self, name) for name in PROGRESS} | self.learner.state()))
+
+    def _prepared(self, resume: dict[str, Any] | None) -> Learner:
+        """A learner as it was when the run broke off, or a fresh one."""
+        objective = objectives.build(self.config.objective, self.dataset, self.config.model.length)
+        budget.check(self.config, self.model, objective, self.dataset, self.device, self.ranks.count)
+        if resume is not None:
+            self.run.load_bank(self.model)
+        learner = Learner(self.model, objective, self.config.train, self.device, self.ranks)
+        if resume is not None:
+            self._check(resume, learner)
+            learner.restore(resume)
+        return learner
+
+    def _valid(self, judged: Recommender) -> dict[str, float]:
+        protocol, some = self.config.train.judged_by, drawn_people(self.dataset, self.config.train.judged_people)
+        return evaluate(judged, self.dataset, "valid", (protocol,), device=str(self.device), users=some).metrics[protocol]
 
     def _check(self, resume: dict[str, Any], learner: Learner | None) -> None:
         resuming.check(resume, learner, self.config.train.epochs, f"{self.run.name}/{RESUME}")
@@ -122,11 +159,12 @@ class Loop:
     def _epoch(self) -> dict[str, Any]:
         """One pass over the targets; returns the loss per target (nats), the side losses, the targets and the events read."""
         seed, batch_size = self.config.train.seed, self.config.train.batch
-        _seed(seed, self.epoch + 1)
+        _seed(seed, self.epoch + 1, self.ranks.rank)
         self.model.train()
         total, targets, events, sides = 0.0, 0, 0, Counter[str]()
         began, told, done = time.monotonic(), 0.0, 0
-        for done, batch in enumerate(self.learner.objective.epoch(self.epoch, seed, batch_size), start=1):
+        shares = self.learner.objective.epoch(self.epoch, seed, batch_size, self.ranks.rank, self.ranks.count)
+        for done, batch in enumerate(shares, start=1):
             try:
                 self.learner.calibrate(self.dataset, self.epoch, done - 1)
                 learned = self.learner.step(batch.to(self.device))
@@ -148,14 +186,17 @@ class Loop:
         return {"loss": round(total / max(targets, 1), 6), "auxiliary": shown, "targets": targets, "events": events}
 
     def _out_of_time(self, seconds: float) -> bool:
-        if self.stop():
-            self.stopped = "asked to stop"
-        elif self.config.train.minutes and self.seconds + seconds > self.config.train.minutes * 60:
-            self.stopped = f"budget of {self.config.train.minutes:g} minutes spent"
+        """Any process may be asked to stop; the clock is rank 0's."""
+        minutes, asked, spent = self.config.train.minutes, 2, 1
+        late = minutes and not self.ranks.rank and self.seconds + seconds > minutes * 60
+        decided = self.ranks.largest(asked if self.stop() else spent if late else 0)
+        if decided:
+            self.stopped = "asked to stop" if decided == asked else f"budget of {minutes:g} minutes spent"
         return bool(self.stopped)
 
 
-def _seed(seed: int, epoch: int) -> None:
-    mixed = int(np.random.SeedSequence([seed, epoch]).generate_state(1)[0])
+def _seed(seed: int, epoch: int, rank: int = 0) -> None:
+    """Each rank has noise of its own; rank 0 that of a process alone."""
+    mixed = int(np.random.SeedSequence([seed, epoch, rank][: 3 if rank else 2]).generate_state(1)[0])
     random.seed(mixed)
     torch.manual_seed(mixed)

@@ -44,7 +44,7 @@ class Recorder:
             raise InputError(f"{self.dataset.label} has changed since {self.run.name} began; choose another folder")
         return self.run.load_resume()
 
-    def start(self, model: Recommender, device: torch.device) -> None:
+    def start(self, model: Recommender, device: torch.device, processes: int = 1) -> None:
         """A fresh attempt: what an earlier one left half-done does not count."""
         self.run.start(self.config, self.dataset)
         self.run.save_bank(model)
@@ -61,6 +61,7 @@ class Recorder:
                 "data_hash": self.dataset.hash,
                 "parameters": learned_numbers(model),
             }
+            | ({"processes": processes} if processes > 1 else {})
         )
 
     def epoch(self, row: dict[str, Any], judged: Recommender) -> None:

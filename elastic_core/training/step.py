@@ -10,16 +10,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from torch import Tensor
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from elastic_core.config import TrainConfig
 from elastic_core.data import Dataset
 from elastic_core.data.batches import Batch, reading_batch
-from elastic_core.layers.row_bank import load_small, small_state
+from elastic_core.distributed import ALONE, Ranks
+from elastic_core.errors import InputError
+from elastic_core.layers.row_bank import LookedUp, load_small, row_banks, small_state
 from elastic_core.models import Recommender
-from elastic_core.objectives import Objective
+from elastic_core.objectives import Loss, Objective
 from elastic_core.training.revival import Met
-from elastic_core.training.rows import RowLearner
+from elastic_core.training.rows import RowLearner, Summed
 
 CALIBRATE_EVERY = 10  # steps between two looks at histories as they are served
 CALIBRATE_ROWS, CALIBRATE_RATE = 256, 0.2
@@ -38,7 +41,12 @@ class Learned(NamedTuple):
 class Learner:
     """A model, its optimiser and its averaged weights."""
 
-    def __init__(self, model: Recommender, objective: Objective, train: TrainConfig, device: torch.device) -> None:
+    def __init__(
+        self, model: Recommender, objective: Objective, train: TrainConfig, device: torch.device, ranks: Ranks = ALONE
+    ) -> None:
+        if ranks.count > 1 and row_banks(model):
+            raise InputError("model.bank = rows is learned by one process: leave out torchrun, or take model.bank=dense")
+        self.ranks = ranks
         self.model, self.objective, self.train, self.device = model, objective, train, device
         self.steps, self.targets_per_step = objective.size(train.batch)
         kind = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[train.optimizer]
@@ -48,26 +56,52 @@ class Learner:
         self.met = Met(model) if getattr(model.config, "revive", False) else None
 
     def step(self, batch: Batch) -> Learned:
-        """Learns from one batch, which lies on the model's device. The total is NaN if it diverged."""
+        """Learns from one batch, or from a rank's share of it, which lies on the model's device; what is returned is of the whole
+        batch. The total is NaN if it diverged."""
+        with self.rows.recorded() as looked_up:
+            loss = self.loss(batch)
+        self.backward(loss)
+        self.update(self.clipped(looked_up))
+        self.follow()
+        total, targets, events, *rest = self.ranks.sums(
+            [float(loss.total.detach()), loss.targets, int(batch.real.sum()), *_numbers(loss.auxiliary), *_numbers(loss.summed)]
+        )
+        by = [*[self.ranks.count] * len(loss.auxiliary), *[max(targets, 1)] * len(loss.summed)]
+        names = (*loss.auxiliary, *loss.summed)
+        return Learned(total, int(targets), int(events), {n: r / b for n, r, b in zip(names, rest, by, strict=True)})
+
+    # the parts of a step, which the bench times apart (bench/training.py)
+
+    def loss(self, batch: Batch) -> Loss:
+        with precision(self.device, self.train.precision), self.ranks.sharing():
+            return self.objective.loss(self.model, batch)
+
+    def backward(self, loss: Loss) -> None:
+        """Leaves the gradients of the whole batch, those of all ranks added up."""
         weights = self.model.auxiliary_weights()
-        with precision(self.device, self.train.precision), self.rows.recorded() as looked_up:
-            loss = self.objective.loss(self.model, batch)
         self.optimizer.zero_grad(set_to_none=True)
         sides = [weights[name] * value for name, value in loss.auxiliary.items()]
         summed = [weights[name] * value for name, value in loss.summed.items()]
-        ((loss.total + sum(summed)) / self.targets_per_step + sum(sides)).backward()
+        ((loss.total + sum(summed)) / self.targets_per_step + sum(sides) / self.ranks.count).backward()
+        self.ranks.add_gradients(self.model)
+
+    def clipped(self, looked_up: dict[str, list[LookedUp]]) -> dict[str, Summed]:
+        """Clips all gradients by one norm; returns those of the rows of banks."""
         touched = self.rows.summed(looked_up)
-        clipped = [*self.model.parameters(), *(found.standing_in for found in touched.values())]
-        torch.nn.utils.clip_grad_norm_(clipped, self.train.max_grad_norm)
+        every = [*self.model.parameters(), *(found.standing_in for found in touched.values())]
+        torch.nn.utils.clip_grad_norm_(every, self.train.max_grad_norm)
+        return touched
+
+    def update(self, touched: dict[str, Summed]) -> None:
         self.optimizer.step()
         self.rows.step(touched)
         if self.met is not None:
             self.met.add(touched)
+
+    def follow(self) -> None:
+        """The running average of the weights takes a step."""
         if self.average is not None:
             self.average.update_parameters(self.model)
-        auxiliary = {name: float(value.detach()) for name, value in loss.auxiliary.items()}
-        auxiliary |= {name: float(value.detach()) / max(loss.targets, 1) for name, value in loss.summed.items()}
-        return Learned(float(loss.total.detach()), loss.targets, int(batch.real.sum()), auxiliary)
 
     def calibrate(self, dataset: Dataset, epoch: int, step: int) -> None:
         """Now and then: statistics of the live model from random people's histories as serving would read them."""
@@ -77,6 +111,7 @@ class Learner:
         users = rng.choice(dataset.histories.n_users, min(CALIBRATE_ROWS, dataset.histories.n_users), replace=False)
         first = epoch == 0 and step == 0
         self.model.calibrate(_served(dataset, users, self.model.length).to(self.device), 1.0 if first else CALIBRATE_RATE)
+        self.ranks.even_out(self.model.buffers())
 
     def judged(self, dataset: Dataset) -> Recommender:
         """The weights that validation sees and the run keeps, with statistics of their own: the average, where there is one."""
@@ -89,6 +124,7 @@ class Learner:
             chunk = users[at : at + 512]
             rate = len(chunk) / (number * 512 + len(chunk))  # pooled: exactly everybody's statistics in the end
             model.calibrate(_served(dataset, chunk, model.length).to(self.device), rate)
+        self.ranks.even_out(model.buffers())
         return model
 
     def usage(self) -> dict[str, int]:
@@ -123,6 +159,10 @@ class Learner:
 def precision(device: torch.device, name: str) -> contextlib.AbstractContextManager[Any]:
     """bfloat16 autocast, on any device, or nothing."""
     return torch.autocast(device.type, dtype=torch.bfloat16) if name == "bfloat16" else contextlib.nullcontext()
+
+
+def _numbers(values: Mapping[str, Tensor]) -> list[float]:
+    return [float(value.detach()) for value in values.values()]
 
 
 def _served(dataset: Dataset, users: np.ndarray, length: int) -> Batch:

@@ -88,8 +88,10 @@ def verdict() -> None:
         for side, run, runs_of, mean in (("A", now.run, ours, main.mean_a), ("B", other, theirs, main.mean_b)):
             seeds = f" and {len(runs_of)} training seeds" if len(runs_of) > 1 else ""
             st.metric(f"{side}: {shell.plain(run.name)}", f"{mean:.4f}", help=f"Mean over {main.users:,} people{seeds}")
-        st.metric("A − B", f"{main.difference:+.4f}", help="Paired, person by person")
-        st.metric("95% interval", f"{main.low:+.4f} to {main.high:+.4f}", help=f"{over.capitalize()} drawn again 10,000 times")
+        st.metric(
+            "A − B", f"{main.difference:+.4f}", f"95% {main.low:+.4f} to {main.high:+.4f}", delta_color="off", delta_arrow="off",
+            help=f"Paired; {over} drawn again 10,000 times",
+        )  # fmt: skip
         st.metric("p", f"{main.p:.4f}", help="Two-sided, from the same draws")
     against = SEEN[protocol].replace("items", words.many)
     note = "" if main.seeds_counted else f"**{said.ONE_RUN.capitalize()}**. "
@@ -146,7 +148,9 @@ def extremes() -> None:
         table = versus.extremes(a, b, now.dataset, protocol, metric)
         shown = standings.people(table)
         alt = f"The {len(table)} people with the largest differences between A and B"
-        view.table("cmp_extremes", shown, None, alt, height=330)
+        widths = {"better": 55, "person": 60, "came next": 150, "place with A": 85, "place with B": 85}
+        narrow = {name: st.column_config.Column(width=width) for name, width in widths.items()}
+        view.table("cmp_extremes", shown, None, alt, height=330, column_config=narrow)
         _journey(table)
 
 
@@ -154,7 +158,7 @@ def _journey(table) -> None:  # type: ignore[no-untyped-def]
     """The keyboard's way: choose one of them, then look at the reason."""
     options = [int(user) for user in table["user"]]
     said = {
-        int(row.user): f"Person {row.user + 1}: {row.title}, place {row.place_a:,.0f} with A, {row.place_b:,.0f} with B"
+        int(row.user): f"Person {row.user + 1}: place {row.place_a:,.0f} with A, {row.place_b:,.0f} with B"
         for row in table.itertuples()
     }
     with st.container(horizontal=True, vertical_alignment="bottom"):

@@ -1,4 +1,4 @@
-"""What the Data page keeps between reruns: cards, opened uploads, drawn worlds, scores that take a while."""
+"""What the Data page keeps between reruns: cards, opened uploads, drawn worlds."""
 
 import json
 from collections.abc import Callable
@@ -11,8 +11,6 @@ import streamlit as st
 from elastic_core.config import DataConfig, PlantedConfig
 from elastic_core.data import Dataset, load, planted
 from elastic_core.data.events import Dates
-from elastic_core.memory.recovery import beside_nulls, ceiling
-from elastic_core.models import Recommender
 from elastic_core.runs import Run
 from elastic_core.services.data import cards, shelf
 from elastic_core.services.data.cards import Card
@@ -20,8 +18,6 @@ from elastic_core.services.data.rows import Checked, check
 from elastic_core.services.data.sheets import Sheet
 from pages.kit import cache
 from pages.kit.kept import kept
-
-PEOPLE = 1_000  # of the recovery score on the Data page; the command line takes more
 
 
 def card(config: DataConfig, tell: Callable[[str], None]) -> tuple[Dataset, Card]:
@@ -81,18 +77,6 @@ def _folded(digest: str, mapping: tuple[tuple[str, str], ...], k_core: int, date
 def world(config: PlantedConfig) -> Dataset:
     """A planted world. Shared and read-only. Raises InputError if it cannot be drawn."""
     return planted(config)
-
-
-def recovered(run: Run, model: Recommender, data: Dataset) -> pd.DataFrame:
-    """How well the experts of a run tell the planted interests, beside its nulls. Takes seconds: call it when asked for."""
-    return _recovered(str(run.path), cache.stamp(run), data.hash, model, data)
-
-
-@st.cache_data(
-    max_entries=8, show_spinner="Asking every expert which interest it stands for, and models with broken keys and values …"
-)
-def _recovered(path: str, stamp: str, data_hash: str, _model: Recommender, _data: Dataset) -> pd.DataFrame:
-    return cards.recovery_table(beside_nulls(_model, _data, PEOPLE, shuffles=1), ceiling(_data, _model.length))
 
 
 def remembered(runs: list[Run], data: Dataset) -> pd.DataFrame:

@@ -8,11 +8,13 @@ import streamlit as st
 from elastic_core.config import PlantedConfig
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
+from elastic_core.memory.recovery import PEOPLE
 from elastic_core.runs import Run, list_runs
 from elastic_core.services.data import cards
-from pages.data import answers, charts, silence, upload
+from elastic_core.services.learned import meaning
+from pages.data import answers, charts, upload
 from pages.frame import shell
-from pages.kit import cache, plot, view
+from pages.kit import asked, cache, plot, view
 from pages.kit.control import bound, number
 
 START = PlantedConfig(users=1_000, items=400, interests=12, mean_length=60)
@@ -45,7 +47,7 @@ PATH = view.About(
 )
 SCORE = view.About(
     "Do the experts of a trained model stand for the planted interests?",
-    f"Adjusted mutual information (AMI), at most {answers.PEOPLE:,} people: 0 is chance, 1 the same grouping. People: strongest "
+    f"Adjusted mutual information (AMI), at most {PEOPLE:,} people: 0 is chance, 1 the same grouping. People: strongest "
     "expert against heaviest interest. Events: the expert that takes an event most against its interest.",
     "Read keys against keys drawn anew, values against noise and swapped ones; shuffled truth would flatter both. Interests "
     "drift: the last row is the most there is.",
@@ -79,7 +81,6 @@ def part() -> None:
     upload.say()
     upload.kept()
     _scores()
-    silence.show()
 
 
 def _controls() -> PlantedConfig:
@@ -141,20 +142,16 @@ def _scores() -> None:
     if not runs:
         st.caption("No run on a planted world with a memory yet. Keep a world, train ELASTIC on it, and come back.")
         return
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        run = runs[st.selectbox("Run on a planted world", list(runs), key="dat_scored", width=320)]
-        asked = st.button("Score its experts", key="dat_score", icon=":material/target:", help="About ten seconds")
-    if asked:
-        st.session_state["dat_asked"] = run.name
-    if st.session_state.get("dat_asked") != run.name:
+    run = runs[st.selectbox("Run on a planted world", list(runs), key="dat_scored", width=320)]
+    row = asked.row(run, "dat_score")
+    if row is None:
         return
     try:
-        data = cache.dataset(run.config.data, lambda sentence: None)
-        table = answers.recovered(run, cache.opened(run, data), data)
-        curves = answers.remembered(list_runs(shell.RUNS), data)
+        curves = answers.remembered(list_runs(shell.RUNS), cache.dataset(run.config.data, lambda sentence: None))
     except InputError as error:
         st.error(f"{shell.plain(str(error))}.")
         return
+    table = meaning.recovered(row)
     own, nulls = table.iloc[0], table.set_index("model").iloc[1:-1]
     st.write(
         f"The expert that takes an event tells the event’s interest with AMI **{own['events']:.3f}**; with keys or values broken "

@@ -40,10 +40,11 @@ def forest(table: pd.DataFrame, colours: Palette, name: str, row: str = "group",
     span, top = float(max(shown["high"].max(), -shown["low"].min(), 1e-4)), float(shown["y"].max()) + (1.6 if heads else 0.7)
     for text, anchor, shift in (("◀ B ahead", "right", -6), ("A ahead ▶", "left", 6)):
         notes.append(quiet | {"x": 0, "y": top, "yanchor": "bottom", "xanchor": anchor, "text": text, "xshift": shift})
-    figure.update_layout(LAYOUT, height=92 + int(25 * top), margin={"l": 8, "r": 8, "t": 26, "b": 8}, annotations=notes)
+    pixels = 30 if shown["short"].str.contains("<br>").any() else 25  # a row
+    figure.update_layout(LAYOUT, height=92 + int(pixels * top), margin={"l": 8, "r": 8, "t": 26, "b": 8}, annotations=notes)
     figure.update_xaxes(
-        title=f"{name}, A − B", range=[-1.1 * span, 1.55 * span], tickformat="+.2f" if span > 0.02 else "+.3f", nticks=6,
-        zeroline=False, fixedrange=True,
+        title=f"{name}, A − B", range=[-1.1 * span, 1.55 * span], tickformat="+.2f" if span > 0.02 else "+.3f", nticks=5,
+        tickangle=0, zeroline=False, fixedrange=True,
     )  # fmt: skip
     labels = dict(zip(shown["y"], shown["short"], strict=True)) | {y: f"<b>{safe(text)}</b>" for y, text in heads.items()}
     figure.update_yaxes(
@@ -64,5 +65,5 @@ def _placed(table: pd.DataFrame, family: str | None) -> tuple[pd.DataFrame, dict
 
 
 def _short(name: str) -> str:
-    """One line that leaves room for the interval; the whole name is in the hover."""
-    return safe(textwrap.shorten(str(name), 44, placeholder=" …"))
+    """Two lines at most, that leave room for the interval; the whole name is in the hover."""
+    return "<br>".join(safe(line) for line in textwrap.wrap(str(name), 36, max_lines=2, placeholder=" …"))

@@ -9,11 +9,13 @@ from pathlib import Path
 import pandas as pd
 import streamlit as st
 
+from elastic_core import tables
 from elastic_core.comparisons import compare_runs
 from elastic_core.data import Dataset
 from elastic_core.disk import Unreadable
 from elastic_core.errors import InputError
 from elastic_core.evaluation.compare import Comparison
+from elastic_core.memory import recall
 from elastic_core.runs import Run, list_runs
 from elastic_core.services.results import judging, systems
 from elastic_core.services.results.systems import Group
@@ -95,6 +97,17 @@ def _of(group: Group) -> Stamped:
 
 def _runs(stamped: Stamped) -> list[Run]:
     return [Run(Path(path)) for path, _ in stamped]
+
+
+def recalled(root: Path) -> pd.DataFrame:
+    """What systems recall by silence, as `tables.recalled`; read again when the file changes."""
+    file = root / recall.FILE
+    return _recalled(str(root), file.stat().st_mtime_ns if file.is_file() else 0)
+
+
+@st.cache_data(max_entries=4, show_spinner=False)
+def _recalled(root: str, stamp: int) -> pd.DataFrame:
+    return tables.recalled(Path(root))
 
 
 def chance(data: Dataset, protocol: str) -> float | None:

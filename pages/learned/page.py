@@ -4,12 +4,11 @@ import pandas as pd
 import streamlit as st
 
 from elastic_core.services.learned import meaning, verdicts
-from elastic_core.services.learned.jobs import Questions
 from elastic_core.services.learned.verdicts import Finding, Verdict
 from elastic_core.services.method import notes
 from pages.frame import shell
-from pages.kit import judged, view, waiting
-from pages.learned import answers, words
+from pages.kit import asked, judged, view
+from pages.learned import words
 
 COLOURS = {"yes": "green", "in part": "green", "it depends": "orange", "no": "red", "not known": "gray"}
 ICONS = {
@@ -55,14 +54,8 @@ def lead(screen: str, first: Finding | None) -> None:
 
 def measure() -> None:
     """What the experts of the chosen run stand for: asked in the background, kept for everybody."""
-    if now is None or not now.model.retrieves or now.run.name in rows:
-        return
-    asked = Questions(shell.RUNS)
-    waiting.offer(
-        asked, asked.latest(**asked.about(now.run)), (now.run,), "lrn_measure",
-        f"The memory of {shell.plain(now.run.name)} has not been asked yet.", "Measure it now",
-        "Ten seconds to a minute, kept for everybody; you may leave",
-    )  # fmt: skip
+    if now is not None and now.model.retrieves:
+        asked.row(now.run, "lrn_measure")
 
 
 now = st.session_state.get(shell.CONTEXT)  # none where no run opens: kept ranks can be read all the same
@@ -72,7 +65,7 @@ st.caption(
     help=f"NDCG@10: {notes.WORDS['NDCG@10']}.",
 )
 groups, _ = judged.groups(shell.RUNS)
-rows = answers.meaning(shell.RUNS)
+rows = asked.rows(shell.RUNS)
 head = st.empty()
 head.caption("Drawing people and training seeds again, ten thousand times for each difference …")
 found = list[Verdict]()

@@ -86,7 +86,8 @@ def ablations() -> None:
     meaning = dict(notes.METRICS)[protocol]
     st.write(f"{measured} of {len(table)} variants have a finished run. Test split, `{protocol}`: {meaning}.")
     alt = "Variants of Table 3: ours with interval, the paper’s beside it"
-    narrow = {"variant": st.column_config.Column(width=175), "NDCG@10 here ± 95%": st.column_config.Column(width=140)}
+    widths = {"variant": 185, "NDCG@10 here ± 95%": 140, "people": 60, "seeds": 50, "ELASTIC − variant": 220}
+    narrow = {name: st.column_config.Column(width=width) for name, width in widths.items()}
     shown = effects.spoken(table)
     view.table("mth_ablations", shown, ABLATIONS, alt, row_height=72, height="content", column_config=narrow)
     if measured < len(table):

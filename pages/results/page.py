@@ -11,7 +11,7 @@ from elastic_core.services.results.systems import Group, of_run
 from pages.frame import shell
 from pages.kit import cache, forest, judged, plot, unreadable, view
 from pages.kit.control import bound, one_of
-from pages.results import words
+from pages.results import silence, words
 
 DATA, PROTOCOL, OURS, SYSTEM, TABLE, ROWS = "res_data", "res_protocol", "res_ours", "res_system", "res_table", "res_rows"
 FITTED = "res_fitted"  # for which data the protocol was last set
@@ -99,10 +99,9 @@ def label_of(table: pd.DataFrame, name: str) -> str:
 
 
 def against(table: pd.DataFrame, ours: str) -> None:
-    st.subheader("A minus each of the others", anchor=False)
     if table.empty:
-        st.info("There is nobody to compare it with under this protocol.")
         return
+    st.subheader("A minus each of the others", anchor=False)
     figure = cache.drawn(forest.forest, table, plot.palette(shell.is_dark()), "NDCG@10", row="short", family="family")
     claimed = "; ".join(table.loc[table["who"] != "", "claim"]) or "nothing may be claimed"
     alt = f"NDCG@10 of {ours} minus each of {len(table)} systems, with intervals. {claimed}."
@@ -146,6 +145,7 @@ st.caption(f"Data {shell.plain(group.hash)}, test split, {group.people:,} people
 systems(table)
 lead_on(table, ours)
 against(differences, ours)
+silence.show()
 unreadable.lines([*faults, *unreadable_runs(shell.RUNS)], "no run", "res_fault")
 if now is not None:
     view.foot("python -m elastic_core report", "--root", "checkpoints", data=chosen, protocol=protocol, ours=ours)

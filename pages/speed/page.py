@@ -2,25 +2,22 @@
 
 import streamlit as st
 
-from elastic_core.services.speed import curves
+from elastic_core.services.speed import claims, curves
 from pages.frame import shell
 from pages.kit import view
 from pages.kit.control import bound, one_of
 from pages.speed import answers, live, parts
 
 SOURCES = (curves.SHIPPED, curves.MEASURED)
-PARTS = ("Reading a history", "One new event", "Stages", "Calculator")
+PARTS = ("Reading a history", "One new event", "Stages", "Calculator", "LISA’s claims")
 TIMES = {"clock": "ms", "processor": "processor"}
 
 now = shell.context()
 st.title("When does linear beat quadratic, on this machine?", anchor=False)
 st.write("ELASTIC’s cost grows with the history’s length N, SASRec’s with its square; the machine decides where they cross.")
 measurement = live.panel()
-with st.container(horizontal=True, vertical_alignment="bottom"):
-    part = one_of("View", PARTS, key="spd_part")
-    source = SOURCES[0]
-    if part != "Calculator":
-        source = one_of("Source", SOURCES, key="spd_source")
+part = one_of("View", PARTS, key="spd_part", label_visibility="collapsed")
+source = one_of("Source", SOURCES, key="spd_source") if part in PARTS[:3] else SOURCES[0]
 
 
 def lines() -> None:
@@ -72,6 +69,8 @@ elif part == PARTS[1]:
     parts.event(measured("events"))
 elif part == PARTS[2]:
     parts.stages(measured("stages"))
-else:
+elif part == PARTS[3]:
     parts.calculator()
+else:
+    parts.claims(claims.of_lisa(shell.RUNS))
 view.foot("nice python -m elastic_core bench --passes forward --threads 1", source=source, view=part)

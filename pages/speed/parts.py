@@ -24,6 +24,8 @@ def headline(table: pd.DataFrame, column: str) -> None:
     ours = next((name for name in FORMS if name in set(table["system"])), "")
     for peer in [name for name in PEERS if name in set(table["system"])]:
         st.markdown(f"- {shell.plain(curves.words(table, ours, peer, column))}")
+    if memory := curves.memory_words(table):
+        st.markdown(f"- {shell.plain(memory)}")
     st.caption(
         "Eager attention writes N × N scores down, as in the paper; fused never does. Causal: shipped runs; two-way: the paper.",
         help=notes.WORDS["causal"],
@@ -51,7 +53,6 @@ def reading(table: pd.DataFrame, column: str) -> None:
         _curves("spd_time", table, column, "milliseconds per history", start, about.TIME, crossings)
     with right:
         st.subheader("Peak memory", anchor=False)
-        st.markdown(shell.plain(curves.memory_words(table)))
         _curves("spd_memory", table, "memory", "megabytes per history", start, about.MEMORY, [])
 
 
@@ -133,10 +134,26 @@ def calculator() -> None:
         None,
         f"Operations of {which} by stage, with formulas",
         column_config={
-            "operations": st.column_config.NumberColumn(format="compact"),
-            "formula": st.column_config.TextColumn(width="large"),
+            "stage": st.column_config.TextColumn(width=125),
+            "operations": st.column_config.NumberColumn(format="compact", width=80),
+            "formula": st.column_config.TextColumn(width=500),
+            "grows": st.column_config.TextColumn(width=75),
         },
     )
     kept = costs.memory(shape)
     view.table("spd_bytes", kept, None, "Bytes by formula",
                column_config={"bytes": st.column_config.NumberColumn(format="bytes")})  # fmt: skip
+
+
+def claims(table: pd.DataFrame) -> None:
+    """LISA's own figures beside ours."""
+    if table.empty:
+        st.info("No rows came along.")
+        return
+    st.markdown("What its paper claims of its cost, measured again by its own protocols; the paper’s figures are from a V100.")
+    number = st.column_config.NumberColumn(format="%.2f", width=90)
+    view.table(
+        "spd_claims", table, about.CLAIMS, f"{len(table)} figures of LISA’s cost, each with what it is compared with",
+        column_config={"here": number, "the paper’s": number}, placeholder="–",
+    )  # fmt: skip
+    st.caption("In a terminal: `python -m elastic_core bench --lisa`, about two minutes of one core.")

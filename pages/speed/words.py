@@ -41,3 +41,12 @@ CALCULATOR = About(
     "traffic and the number of operations decide.",
     test="tests/test_efficiency.py::test_the_calculator_agrees_with_torchs_counter",
 )
+CLAIMS = About(
+    "Is LISA as small, as steady and as fast as its paper says?",
+    "Bytes: a file of the item table against one of its codebooks and codes. One more event: whole layers; LISA keeps counts, "
+    "the Transformer keys and values. Attention alone: 16,384 events a batch, the Transformer’s projections included, LISA’s "
+    "tables looked up; processor time, and the most bytes of tensors alive. Untrained: none of it depends on what was learned.",
+    "“Written out” keeps N × N scores, as the paper’s Transformer does; fused attention is the usual one today and is not in the "
+    "paper. A processor is not a V100: the shape may be compared, the size of a figure not.",
+    test="tests/test_lisa_costs.py::test_a_figure_is_a_ratio_of_one_measurement",
+)

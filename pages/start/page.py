@@ -89,7 +89,7 @@ def suggested() -> None:
     """What the list is, and how often such a list is right."""
     lines = [f"Of {here.answer.running:,} {'' if stay else 'unmet '}{words.many}; gold: really {words.did} next."]
     if now.user == cache.example(now.run, now.model, now.dataset, now.split):
-        lines.append("Chosen because this list is unusually good; “Surprise me” is fairer.")
+        lines.append("Opened with whom the list suits best, of a few dozen people. “Surprise me” is fairer.")
     st.caption(" ".join(filter(None, [*lines, run_table.hit_line(now.run.last("test"), words, stay)])))
 
 

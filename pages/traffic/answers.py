@@ -4,8 +4,6 @@ import streamlit as st
 
 from elastic_core.data import Dataset
 from elastic_core.data.histories import Split
-from elastic_core.memory import gauges as memory_gauges
-from elastic_core.memory.gauges import Gauges
 from elastic_core.memory.routing import Routing
 from elastic_core.models import Recommender
 from elastic_core.runs import Run
@@ -20,20 +18,9 @@ def flow(run: Run, model: Recommender, data: Dataset, split: Split, group: str, 
     return _flow(str(run.path), cache.stamp(run), data.hash, split, group, measure, data, routing)
 
 
-def gauges(run: Run, model: Recommender, data: Dataset, split: Split) -> Gauges:
-    """Do this run's experts speak of interests or of activity? Raises InputError for data with too few people."""
-    return _gauges(str(run.path), cache.stamp(run), data.hash, split, model, data)
-
-
 def warm(run: Run, model: Recommender, data: Dataset) -> None:
     """What the first visitor of the page would wait for."""
     flow(run, model, data, "test", load.EVERYBODY, "people")
-    gauges(run, model, data, "test")
-
-
-@st.cache_data(max_entries=24, show_spinner="Retrieving from parts of every history …")
-def _gauges(path: str, stamp: str, data_hash: str, split: Split, _model: Recommender, _data: Dataset) -> Gauges:
-    return memory_gauges.gauges(_model, _data, split)
 
 
 @st.cache_data(max_entries=24, show_spinner="Asking a random router a few hundred times …")

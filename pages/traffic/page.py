@@ -4,11 +4,10 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from elastic_core.errors import InputError
 from elastic_core.services.person import inspect
 from elastic_core.services.traffic import load, over_time
 from pages.frame import shell
-from pages.kit import busy, cache, open_expert, plot, view
+from pages.kit import asked, busy, cache, open_expert, plot, view
 from pages.kit.control import bound, one_of
 from pages.traffic import answers, charts, instead, run_charts, words
 
@@ -100,16 +99,14 @@ def chosen_expert() -> None:
 
 
 def interest() -> None:
-    try:
-        gauges = answers.gauges(now.run, now.model, now.dataset, st.session_state["trf_split"])
-    except InputError as error:
-        st.write(f"Not known here: {shell.plain(str(error))}.")
+    gauges = asked.row(now.run, "trf_ask")
+    if gauges is None:
         return
     table = words.gauge_table(gauges)
     st.markdown(words.interest_or_activity(gauges))
     alt = "; ".join(f"{row['gauge']}: {row['value']:.2f}, {row['without']} {row['null']:.2f}" for row in table.to_dict("records"))
     view.chart("trf_gauges", cache.drawn(run_charts.gauges, table, palette), table, words.GAUGES, alt)
-    st.caption(f"{gauges.people:,} people with 8 events or more.")
+    st.caption(f"{gauges.people:,} people with 8 events or more, read without their last.")
 
 
 def inequality() -> None:

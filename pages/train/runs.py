@@ -93,4 +93,5 @@ def take_away(runs: list[Run]) -> None:
         table = run_table.metrics_csv([run])
         st.download_button("Curves (CSV)", table, f"{run.name}-curves.csv", "text/csv", key="train_csv", on_click="ignore")
     st.caption("Trains it again, from the saved configuration:")
-    st.code(presets.command(f"{run.name}.json", f"checkpoints/local-again-{run.name.removeprefix('local-')}"), language="bash")
+    command = presets.command(f"{run.name}.json", f"checkpoints/local-again-{run.name.removeprefix('local-')}")
+    st.code(command, language="bash", wrap_lines=True)

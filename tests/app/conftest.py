@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 from driving import healthy
 from streamlit.testing.v1 import AppTest
+from visits import visit
 
+from elastic_core.services.background.process import Hand
+from elastic_core.services.learned.jobs import Questions
 from pages.frame import shell
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
@@ -22,14 +23,22 @@ def app_runs(tiny_runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.fixture
+def work_done(app_runs: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Does what was asked of a memory, in this process; none of its own is started."""
+    monkeypatch.setattr(Questions, "_spawn", lambda self, job: None)
+
+    def work() -> None:
+        queue = Questions(app_runs)
+        (job,) = queue.all()
+        queue.work(job, Hand(job.path))
+        assert queue.get(job.id).share == 1.0, "the bar came to its end"
+        (job.path / "end.json").write_text('{"state": "finished"}')
+
+    return work
+
+
+@pytest.fixture
 def opened(app_runs: Path) -> Callable[..., AppTest]:
     """`opened("experts/page.py", run="tiny", expert="3")`: a page by deep link; no page is the start page."""
 
-    def visit(page: str = "", **address: str) -> AppTest:
-        app = AppTest.from_file(str(ROOT / "pages" / "navigation.py"), default_timeout=60)
-        for key, value in address.items():
-            app.query_params[key] = value
-        healthy(app.run())
-        return healthy(app.switch_page(page).run()) if page else app
-
-    return visit
+    return lambda page="", **address: healthy(visit(page, address))

@@ -31,7 +31,7 @@ def test_it_says_what_the_command_says(opened: Opened, app_runs: Path) -> None:
     found = compare(*(evaluate(run.model(data), data) for run in runs), "full", "NDCG@10")
     values = [metric.value for metric in app.metric]
     assert values[:3] == [f"{found.mean_a:.4f}", f"{found.mean_b:.4f}", f"{found.difference:+.4f}"]
-    assert values[4] == f"{found.p:.4f}" and values[3] == f"{found.low:+.4f} to {found.high:+.4f}"
+    assert values[3] == f"{found.p:.4f}" and app.metric[2].delta == f"95% {found.low:+.4f} to {found.high:+.4f}"
     assert "looks at the same people" in said(app) and "trained once" in said(app)
     assert ONE_RUN in said(app) and "is better than" not in said(app), "each was trained once"
 
@@ -43,7 +43,7 @@ def test_all_seeds_of_a_system_are_compared_together(opened: Opened, app_runs: P
         (run.path / "config.json").write_text(json.dumps(plain))
     app = opened(PAGE, run="tiny", cmp_with="tiny-peer")
     found = compare_runs(*([Run(app_runs / name), Run(app_runs / f"{name}-seed1")] for name in ("tiny", "tiny-peer")))
-    assert found.seeds_counted and app.metric[3].value == f"{found.low:+.4f} to {found.high:+.4f}"
+    assert found.seeds_counted and app.metric[2].delta == f"95% {found.low:+.4f} to {found.high:+.4f}"
     assert ONE_RUN not in said(app) and any(
         "compare tiny,tiny-seed1 tiny-peer,tiny-peer-seed1" in code.value for code in app.code
     )
@@ -83,7 +83,9 @@ def test_the_sidebars_second_run_goes_first_and_unknown_ones_are_said(opened: Op
     shutil.rmtree(app_runs / "twin")
     shutil.rmtree(app_runs / "tiny-peer")
     app = opened(PAGE, run="tiny")
-    assert "no second tested run" in said(app)
+    assert "no second tested run" in said(app) and app.code, "its link and its command stand below, as everywhere"
+    app = healthy(app.button(key="cmp_results").click().run())
+    assert app.title[0].value == "How good is every system, and how sure is that?"
 
 
 def test_figures_hold_everybody_and_mark_what_is_clear() -> None:

@@ -106,10 +106,12 @@ def test_a_world_that_cannot_be_drawn_says_so(opened: Visit) -> None:
     assert "cannot be drawn" in app.error[0].value and "4 x interests" in app.error[0].value
 
 
-def test_experts_are_scored_only_when_asked(opened: Visit) -> None:
+def test_experts_are_scored_in_the_background_when_asked(opened: Visit, work_done: Callable[[], None]) -> None:
     app = opened(PAGE, dat_part="Plant a world", dat_users="100")
+    press(app, "Measure it now")
     assert not [f for f in app.dataframe if "events" in f.value.columns and "model" in f.value.columns]
-    press(app, "Score its experts")
+    work_done()
+    healthy(app.run())
     table = next(f.value for f in app.dataframe if {"model", "people", "events"} <= set(f.value.columns))
     assert table["model"].tolist() == [TRAINED, *NULLS, UNTRAINED, "who knows every event’s interest"]
     assert table[["people", "events"]].stack().between(-1, 1).all()

@@ -12,7 +12,6 @@ from streamlit.testing.v1 import AppTest
 
 from elastic_core import recipes
 from elastic_core.data import load
-from elastic_core.memory import gauges
 from elastic_core.runs import list_runs
 from elastic_core.services.experts import overview
 from elastic_core.services.traffic import load as load_of
@@ -135,10 +134,10 @@ def test_a_rested_server_has_worked_out_what_pages_ask_first(opened: Open, monke
     st.cache_data.clear()
     st.cache_resource.clear()
     monkeypatch.setattr(wake, "QUIET", 0.0)
-    for module, name in ((overview, "survey"), (gauges, "gauges"), (load_of, "chance")):
+    for module, name in ((overview, "survey"), (load_of, "chance")):
         monkeypatch.setattr(module, name, counted(name, getattr(module, name)))
     wake._begin()
-    assert set(asked) == {"survey", "gauges", "chance"}
+    assert set(asked) == {"survey", "chance"}
     asked.clear()
     opened("experts/page.py", run="tiny")
     opened("traffic/page.py", run="tiny")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from driving import healthy, said
 from streamlit.testing.v1 import AppTest
+from test_learned import row
 
 from elastic_core.runs import Run
 from elastic_core.services.background.process import Hand
@@ -35,8 +36,7 @@ def test_a_verdict_leads_to_what_it_stands_on(opened: Opened) -> None:
 def test_the_memory_is_measured_on_demand_and_never_in_public(
     opened: Opened, app_runs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    weights = meaning.fingerprint(Run(app_runs / "tiny"))
-    made = meaning.Row("tiny", weights, "c", 70, 0.5, 0.1, 0.1, 0.1, 0.1, 0.0, 900, 0.8, 0.1, 0.1, 0.1, 0.1)
+    made = row(Run(app_runs / "tiny"), quarter=0.5)
     monkeypatch.setattr(meaning, "measure", lambda run, model, dataset, tell: made)
     monkeypatch.setattr(Questions, "_spawn", lambda self, job: None)
     asked = Questions(app_runs)

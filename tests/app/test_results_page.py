@@ -5,13 +5,17 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import pandas as pd
 from driving import healthy, said
 from streamlit.testing.v1 import AppTest
 
 from elastic_core.comparisons import compare_runs
+from elastic_core.data import load
 from elastic_core.evaluation import ranks
 from elastic_core.evaluation.verdict import ONE_RUN
+from elastic_core.memory import recall
 from elastic_core.runs import Run
+from elastic_core.services.train import beside
 
 PAGE = "results/page.py"
 Opened = Callable[..., AppTest]
@@ -35,6 +39,40 @@ def test_it_says_what_the_ranks_say_and_nothing_of_one_training(opened: Opened, 
     assert "No difference between" in words and "2 of 2 systems were trained once" in words
     assert "those already met included" in words and "The app shows tiny of this system" in words
     assert ONE_RUN.replace(":", "") not in words and "is better" not in words
+
+
+def test_the_protocol_is_that_of_the_data_until_somebody_takes_another(opened: Opened, app_runs: Path) -> None:
+    app = opened(PAGE, run="tiny")
+    data = load(Run(app_runs / "tiny").config.data)
+    protocol = app.segmented_control(key="res_protocol")
+    assert protocol.value == "full-seen" == beside.fitting(data), "people of the planted world come back to items"
+    assert f"A random order: {beside.chance(data, 'full-seen'):.4f}" in said(app)
+    app = healthy(protocol.set_value("full").run())
+    assert f"A random order: {beside.chance(data, 'full'):.4f}" in said(app)
+    assert opened(PAGE, run="tiny", res_protocol="pop100").segmented_control(key="res_protocol").value == "pop100"
+    row = beside.Row("Co-occurrence", 0.2, 0.1, 0.3, -0.05, -0.08, -0.02)
+    beside.keep(Run(app_runs / "tiny"), beside.Beside(70, 0.05, (row,), "full-seen"))
+    app = opened(PAGE, run="tiny")
+    table = app.dataframe[0].value.set_index("system")
+    assert table.loc["Co-occurrence", "beside the baseline"] == "the best baseline"
+    assert "below Co-occurrence by 0.0500, trained once: no claim" in table["beside the baseline"].tolist()
+    assert "Co-occurrence" not in app.selectbox(key="res_system").options, "there is no run of it to open"
+
+
+def test_which_model_remembers_is_asked_where_it_was_measured(opened: Opened, app_runs: Path) -> None:
+    title = "Which model remembers after hundreds of events?"
+    assert title not in said(opened(PAGE, run="tiny"))
+    rows = [(gap, people, system, value, 0.05, value, 0.02, "w", "test", "c") for gap, people in (("1", 40), ("> 500", 7))
+            for system, value in ((recall.ORACLE, 0.9), (recall.POPULARITY, 0.2), ("planted-long-sasrec", 0.4))]  # fmt: skip
+    file = app_runs / recall.FILE
+    file.parent.mkdir()
+    pd.DataFrame(rows, columns=list(recall.COLUMNS)).to_csv(file, index=False)
+    app = opened(PAGE, run="tiny")
+    words = said(app).replace("\\", "")
+    assert title in words and "Silent for > 500 events (7 people): SASRec 0.40 ± 0.05, planted oracle 0.90" in words
+    assert "popularity 0.20 ± 0.05." in words
+    app = healthy(app.segmented_control(key="res_silence").set_value("That they have it").run())
+    assert "popularity 0.20 ± 0.02, by chance 0.50." in said(app).replace("\\", "")
 
 
 def test_a_row_leads_to_its_run_and_to_both(opened: Opened, app_runs: Path) -> None:

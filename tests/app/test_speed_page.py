@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import torch
 from driving import healthy, press, said
 from streamlit.testing.v1 import AppTest
 
+from elastic_core.bench import lisa
 from elastic_core.bench.latency import Setting, measure
 from elastic_core.bench.store import write_rows
 from elastic_core.services.speed import curves
@@ -24,8 +26,6 @@ Opened = Callable[..., AppTest]
 @pytest.fixture
 def rows(app_runs: Path) -> pd.DataFrame:
     """A few real rows as the shipped measurement."""
-    import torch
-
     small = {"width": 8, "k": 2, "side": 4, "histories": 2}
     systems = ("elastic", "sasrec-fused", "sasrec-eager")
     found = [
@@ -87,9 +87,19 @@ def test_impossible_settings_are_one_sentence(opened: Opened) -> None:
 def test_every_view_works(opened: Opened) -> None:
     app = opened(PAGE, spd_part="Calculator", spd_n="4096", spd_formulas="SASRec (eager)")
     assert "At N = 4,096 ELASTIC" in said(app) and app.dataframe[0].value["grows"].tolist().count("quadratic") == 1
-    for part in ("One new event", "Stages", "Reading a history"):
+    for part in ("One new event", "Stages", "Reading a history", "LISA’s claims"):
         app.session_state["spd_part"] = part
         healthy(app.run())
+    assert "No rows came along" in said(app)
+
+
+def test_lisas_claims_are_those_of_the_rows(opened: Opened, app_runs: Path) -> None:
+    found = lisa.codes(torch.device("cpu"), "ML-1M", "base")
+    write_rows(app_runs / "benchmarks" / "lisa.csv", found)
+    (told,) = opened(PAGE, spd_part="LISA’s claims").dataframe[0].value.to_numpy().tolist()
+    assert told == [lisa.SMALLER, "LISA-Base", "ML-1M", found[0].peak / found[0].saved, 3.19]
+    (app_runs / "benchmarks" / "lisa.csv").write_text("a,b\n1,2\n")
+    assert "No rows came along" in said(opened(PAGE, spd_part="LISA’s claims"))
 
 
 def test_curves_keep_colours_and_draw_fits_over_their_range_only(rows: pd.DataFrame) -> None:

@@ -5,9 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from driving import healthy, said
+from driving import healthy, press, said
 from streamlit.testing.v1 import AppTest
 
+from elastic_core.memory import gauges
+from elastic_core.runs import Run
+from elastic_core.services.learned import meaning
 from elastic_core.services.traffic import load
 from pages.kit import plot
 from pages.traffic import charts
@@ -33,6 +36,23 @@ def test_every_control_and_part_works_and_comes_from_the_address(opened: Opened)
     for part, expected in (("Size of the memory", "No finished run here"), ("While it learned", "kept")):
         app.session_state["trf_part"] = part
         assert expected in said(healthy(app.run())) or part == "While it learned"
+
+
+def test_the_page_stands_while_its_memory_is_asked_and_what_it_answers_stays(
+    opened: Opened, app_runs: Path, work_done: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as nobody:
+        nobody.setattr(gauges, "gauges", lambda *given, **more: pytest.fail("asked while somebody waits"))
+        app = opened(PAGE, run="tiny")
+        assert "of 64 experts are in use" in said(app) and "has not been asked yet" in said(app)
+        press(app, "Measure it now")
+        assert "of 64 experts are in use" in said(app)
+        assert "Measure it now" not in [button.label for button in app.button]
+    work_done()
+    found = meaning.of_runs(app_runs, [Run(app_runs / "tiny")])["tiny"]
+    for seen in (app.run(), opened(PAGE, run="tiny", trf_split="All but the last two")):  # who asked, and who comes later
+        assert f"finds only **{found.quarter:.0%}**" in said(healthy(seen)) and f"{found.people:,} people with 8" in said(seen)
+        assert "Measure it now" not in [button.label for button in seen.button]
 
 
 def test_two_runs_stand_side_by_side_only_where_both_have_a_memory(opened: Opened, app_runs: Path) -> None:

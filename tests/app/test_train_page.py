@@ -10,6 +10,7 @@ from typing import Any
 import plotly.graph_objects as go
 import pytest
 from streamlit.testing.v1 import AppTest
+from visits import visit
 
 from elastic_core import recipes
 from elastic_core.data import load
@@ -43,12 +44,7 @@ def root(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
 
 
 def page(**query: str) -> AppTest:
-    at = AppTest.from_file(str(ROOT / "pages" / "navigation.py"), default_timeout=120)
-    for key, value in {"train_data": "Planted interests", "train_time": "30 s", **query}.items():
-        at.query_params[key] = value
-    at.run()
-    at.switch_page("train/page.py").run()
-    return well(at)
+    return well(visit("train/page.py", {"train_data": "Planted interests", "train_time": "30 s", **query}, timeout=120))
 
 
 def well(at: AppTest) -> AppTest:

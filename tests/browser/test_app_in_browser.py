@@ -2,12 +2,11 @@
 
 import re
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, expect
-from visiting import LIST, SAID, Server, Visit, copy_app, free_port
+from playwright.sync_api import expect
+from visiting import LIST, SAID
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 PLANTED = "run=planted-elastic"
@@ -125,15 +124,11 @@ def test_a_training_survives_reload_and_restart_and_stops(visit: Any) -> None:
     assert (run / "model.safetensors").is_file() and '"end"' in (run / "metrics.jsonl").read_text()
 
 
-def test_what_nobody_foresaw_is_one_sentence_and_a_way_on(tmp_path: Path, browser: Browser) -> None:
+def test_what_nobody_foresaw_is_one_sentence_and_a_way_on(visit: Any) -> None:
     """A page that breaks at something in the address: what it says is nobody's business, and the link leads to it without."""
-    folder = copy_app(tmp_path)
-    page = folder / "pages" / "method" / "page.py"
+    page = visit.server.folder / "pages" / "method" / "page.py"
     breaks = "import streamlit as st\nif 'odd' in st.query_params:\n    raise OverflowError('a secret')\n"
-    page.write_text(breaks + page.read_text())
-    running, context = Server(folder, free_port()), browser.new_context()
-    running.start()
-    visit = Visit(context.new_page(), running)
+    page.write_text(breaks + page.read_text())  # before anybody has asked for it
     visit.begin("/method?run=planted-elastic&user=12&odd=1")
     said = visit.page.locator(".st-key-failure")
     expect(said).to_contain_text("This page met something that it was not made for (OverflowError)")
@@ -142,5 +137,3 @@ def test_what_nobody_foresaw_is_one_sentence_and_a_way_on(tmp_path: Path, browse
     assert address is not None
     visit.open(address)
     expect(visit.main.get_by_role("heading", level=1)).to_contain_text("What is implemented")
-    context.close()
-    running.stop()

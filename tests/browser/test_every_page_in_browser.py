@@ -2,12 +2,11 @@
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import BrowserContext, expect
-from visiting import ROOT, Server, Visit, copy_app, free_port
+from visiting import ROOT, Server, Visit, free_port
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 ADDRESS = "run=planted-elastic&user=11&expert=3&vs=planted-sasrec"
@@ -27,7 +26,8 @@ PAGES = {
     "/compare": ("Is A better than B, for whom?", "B: planted-sasrec"),
     "/method": ("What is implemented, and what did the paper leave open?", "stays as it was drawn"),
 }
-COLD = ("/", "/product-keys", "/learned")  # the way in, an address that is not its file's name, and a page without any model
+# An address that is not its file’s name, and a page without any model; the shared server was first asked for the way in.
+COLD = ("/product-keys", "/learned")
 FITS = """() => [document.documentElement, document.querySelector('[data-testid=stMain]')]
     .every(part => part.scrollWidth <= part.clientWidth + 1)"""
 CONTROLS = "button|link|textbox|spinbutton|combobox|slider|radio|checkbox|tab|switch|figure|table"
@@ -48,18 +48,19 @@ def test_no_page_is_forgotten() -> None:
 class Ahead:
     """Two cores, used: while a test looks at one page, the next one loads and the server after that wakes up.
 
-    The pages of `COLD` are each the first thing that a server is ever asked for; the others share one."""
+    The pages of `COLD` are each the first thing that a server is ever asked for; the others are on the shared one."""
 
-    def __init__(self, folder: Path, context: BrowserContext) -> None:
-        self.folder, self.context = folder, context
+    def __init__(self, shared: Server, context: BrowserContext) -> None:
+        self.shared, self.context = shared, context
         self.servers, self.visits = dict[str, Server](), dict[str, Visit]()
 
     def launch(self, path: str) -> Server:
-        name = path if path in COLD else ""
-        if name not in self.servers:
-            self.servers[name] = Server(self.folder, free_port())
-            self.servers[name].launch()
-        return self.servers[name]
+        if path not in COLD:
+            return self.shared
+        if path not in self.servers:
+            self.servers[path] = Server(self.shared.folder, free_port())
+            self.servers[path].launch()
+        return self.servers[path]
 
     def begin(self, path: str) -> Visit:
         """This page by deep link, with a whole context."""
@@ -87,8 +88,8 @@ class Ahead:
 
 
 @pytest.fixture(scope="module")
-def ahead(tmp_path_factory: pytest.TempPathFactory, context: BrowserContext) -> Iterator[Ahead]:
-    line = Ahead(copy_app(tmp_path_factory.mktemp("cold")), context)
+def ahead(server: Server, context: BrowserContext) -> Iterator[Ahead]:
+    line = Ahead(server, context)
     yield line
     for left in line.visits.values():
         left.page.close()

@@ -55,7 +55,7 @@ def test_experts_by_next_and_by_row_one_swapped(visit: Any, elsewhere: Any) -> N
 @pytest.mark.opens(f"/compare?{PLANTED}&user=12")
 def test_compare_with_another_run(visit: Any, elsewhere: Any) -> None:
     visit.choose("cmp_with", "planted-popularity")
-    visit.says("B: planted-popularity", "95% interval of A − B")
+    visit.says("B: planted-popularity", "A − B", "95% ")
     visit.choose("vs", "planted-cooccurrence")
     visit.says("B: planted-cooccurrence")
     visit.shares(elsewhere, "vs=planted-cooccurrence")

@@ -6,13 +6,16 @@ said and drawn.
 
 import csv
 import io
+import math
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 from folders import NO_FILE, NO_OBJECT
+from test_learned import row as answered
 
+from elastic_core.bench import lisa
 from elastic_core.bench.store import read_rows
 from elastic_core.errors import InputError
 from elastic_core.runs import Run
@@ -20,14 +23,16 @@ from elastic_core.services.compare import standings
 from elastic_core.services.learned import meaning, verdicts
 from elastic_core.services.method import effects
 from elastic_core.services.results.systems import groups
-from elastic_core.services.speed import curves
+from elastic_core.services.speed import claims, curves
 from elastic_core.tuning import best, outcomes
 from pages.kit import plot
 from pages.speed import charts
+from pages.traffic import run_charts, words
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLES = {
     "latency": "benchmarks/latency.csv", "stages": "benchmarks/stages.csv", "events": "benchmarks/events.csv",
+    "lisa": "benchmarks/lisa.csv",
     "meaning": "benchmarks/meaning.csv", "measured here": "jobs/learned/meaning.csv", "tuning": "tuning.csv",
 }  # fmt: skip
 CELLS = (
@@ -83,7 +88,7 @@ def checkout(tiny_runs: Path, place: Path) -> Path:
         text = shipped(name)
         if "meaning" in file:
             run = Run(root / "tiny")
-            text = text.splitlines()[0] + f"\ntiny,{meaning.fingerprint(run)},abc,80,0.4,0.3,0.5,0.3,,,60,0.6,0.1,0.1,0.2,0.1\n"
+            text = meaning.text([answered(run, genres=math.nan, genres_shuffled=math.nan)])
         (root / file).write_text(text)
         whole(root, name).parent.mkdir(exist_ok=True)
         whole(root, name).write_text(text)
@@ -165,11 +170,28 @@ def stages_and_events(root: Path) -> Iterator[str]:
         yield curves.machine(stages)
 
 
+def lisas(root: Path) -> Iterator[str]:
+    read_rows(root / TABLES["lisa"])
+    table = claims.of_lisa(root)
+    assert np.isfinite(table["here"]).all() and set(table["question"]) <= {
+        lisa.SMALLER,
+        lisa.LATER,
+        lisa.FASTER,
+        lisa.AHEAD,
+        lisa.LIGHTER,
+    }
+    yield lisa.as_markdown(read_rows(root / TABLES["lisa"]))
+
+
 def memories(root: Path) -> Iterator[str]:
     runs = [Run(root / name) for name in ("tiny", "tiny-peer")]
     for verdict in meaning.verdicts(groups(runs)[0], meaning.of_runs(root, runs)):
         yield verdict.line
         yield from (finding.sentence for finding in verdict.findings)
+    for each in meaning.of_runs(root, runs).values():
+        yield words.interest_or_activity(each)
+        run_charts.gauges(words.gauge_table(each), plot.palette(False))
+        yield from meaning.recovered(each)["model"]
 
 
 def trainings(root: Path) -> Iterator[str]:
@@ -182,5 +204,5 @@ def trainings(root: Path) -> Iterator[str]:
 
 SAYS: dict[str, Callable[[Path], Iterator[str]]] = {
     "latency": latencies, "stages": stages_and_events, "events": stages_and_events, "meaning": memories,
-    "measured here": memories, "tuning": trainings,
+    "measured here": memories, "tuning": trainings, "lisa": lisas,
 }  # fmt: skip

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from streamlit.testing.v1 import AppTest
+from visits import visit
 
 from pages.frame import shell
 
@@ -42,13 +42,8 @@ def test_the_controls_are_found() -> None:
 @pytest.mark.parametrize("turn", range(ROUNDS))
 def test_nonsense_in_every_parameter(tiny_runs: Path, monkeypatch: pytest.MonkeyPatch, page: str, turn: int) -> None:
     monkeypatch.setattr(shell, "RUNS", tiny_runs)
-    app = AppTest.from_file(str(ROOT / "pages" / "navigation.py"), default_timeout=90)
     words, start = [word for kind in NONSENSE.values() for word in kind], ROUNDS * PAGES.index(page) + turn
-    for i, key in enumerate(controls()):
-        app.query_params[key] = words[(start + 7 * i) % len(words)]
-    app.run()
-    assert not app.exception, app.exception
-    app.switch_page(page).run()
+    app = visit(page, {key: words[(start + 7 * i) % len(words)] for i, key in enumerate(controls())})
     assert not app.exception, app.exception
     assert app.title or app.header
     assert app.warning and "Showing the run tiny" in app.warning[0].value
@@ -81,11 +76,7 @@ FOUND = {  # what once broke a page, or may be thought to
 def test_an_address_that_broke_a_page(tiny_runs: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setattr(shell, "RUNS", tiny_runs)
     page, address = FOUND[name]
-    app = AppTest.from_file(str(ROOT / "pages" / "navigation.py"), default_timeout=90)
-    app.query_params.update({"run": "tiny", **address})
-    app.run()
-    assert not app.exception, app.exception
-    app.switch_page(f"{page}/page.py").run()
+    app = visit(f"{page}/page.py", {"run": "tiny", **address})
     assert not app.exception and app.title, app.exception
     assert app.selectbox(key="run").value == "tiny"
     assert "<script>alert" not in " ".join(block.proto.body for block in app.get("html"))

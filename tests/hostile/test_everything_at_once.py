@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import visits
 from folders import JOBS, NO_FOLDER, ODD_NAMES, RUNS, SECRET, UPLOADS, Bomb
 from streamlit.testing.v1 import AppTest
 
@@ -64,12 +65,7 @@ def visit(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., AppT
     monkeypatch.setattr(Jobs, "_spawn", lambda self, job: None)
 
     def page(name: str, **address: str) -> AppTest:
-        app = AppTest.from_file(str(ROOT / "pages" / "navigation.py"), default_timeout=120)
-        for key, value in address.items():
-            app.query_params[key] = value
-        app.run()
-        assert not app.exception, app.exception
-        app.switch_page(name).run()
+        app = visits.visit(name, address, timeout=120)
         assert not app.exception, app.exception
         return app
 

@@ -14,7 +14,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import seed as reproducibly
 from hypothesis import strategies as st
 from streamlit.testing.v1 import AppTest
-from test_addresses import NONSENSE, PAGES, ROOT, controls
+from test_addresses import NONSENSE, PAGES, controls
+from visits import visit
 
 from elastic_core.config import DataConfig, PlantedConfig
 from elastic_core.data import load
@@ -48,8 +49,7 @@ class Page:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self.first = AppTest.from_file(str(ROOT / "pages" / "navigation.py"), default_timeout=90).run()
-        app = self.first.switch_page(path).run()
+        app = visit(path)
         self.hash = app._finished_page_script_hash
         self.able: dict[str, list[str]] = {key: list(values) for key, values in SEEDED.items()}
         for kind in KINDS:
@@ -59,12 +59,7 @@ class Page:
                 self.able[str(each.key)] = seen + self.able.get(str(each.key), [])
 
     def open(self, address: dict[str, str]) -> AppTest:
-        app = AppTest.from_file(str(ROOT / "pages" / "navigation.py"), default_timeout=90)
-        # a visit knows its pages only after its first run, and looks for installed components, which takes longer than a page
-        app._registered_pages, app._bidi_component_manager = self.first._registered_pages, self.first._bidi_component_manager
-        for key, value in address.items():
-            app.query_params[key] = value
-        return app.switch_page(self.path).run()
+        return visit(self.path, address)
 
     def addresses(self) -> st.SearchStrategy[dict[str, str]]:
         """A value for every parameter of the app: half of the time what the control offers, else something else, or none."""

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
+from visits import visit
 
 from elastic_core import recipes
 from elastic_core.config import PlantedConfig
@@ -122,11 +123,7 @@ def test_without_the_mode_all_is_allowed(value: str, root: Path, monkeypatch: py
 
 
 def page(name: str, **address: str) -> AppTest:
-    app = AppTest.from_file(str(ROOT / "pages" / "navigation.py"), default_timeout=90)
-    for key, value in address.items():
-        app.query_params[key] = value
-    app.run()
-    app.switch_page(name).run()
+    app = visit(name, address)
     assert not app.exception, app.exception
     return app
 
@@ -142,6 +139,7 @@ OFF = [
     ("data/page.py", {"dat_part": "Bring your own"}, "Deleting is off here", ("dat_ask",)),
     ("data/page.py", {"dat_part": "Plant a world"}, "Bringing or keeping data of your own is off here", ("dat_plant",)),
     ("speed/page.py", {}, "Measuring on this machine is off here", ("spd_start",)),
+    ("traffic/page.py", {}, "Measuring on this machine is off here", ("trf_ask",)),
     ("learned/page.py", {}, "Measuring on this machine is off here", ("lrn_measure",)),
     ("experts/page.py", {}, "Measuring on this machine is off here", ("exp_all",)),
     ("map/page.py", {"map_layout": "UMAP"}, "Measuring on this machine is off here", ("map_compute",)),
@@ -168,7 +166,7 @@ def test_pages_say_why_and_have_no_such_control(
 @pytest.mark.parametrize("name", ["start/page.py", "keys/page.py", "experts/page.py", "traffic/page.py"])
 def test_everything_else_works(name: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(public.VARIABLE, "1")
-    app = page(name, run="tiny", user="5", exp_part="People")
+    app = page(name, run="tiny", user="5", exp_part="People", trf_part="Inequality")
     assert app.number_input(key="user").value == 5 and "off here" not in said(app)
 
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from folders import NO_FILE, NO_OBJECT, SECRET, append, instead, write
 from hypothesis import HealthCheck, given, settings
-from streamlit.testing.v1 import AppTest
 from test_readers_fuzzed import CASES, PICK, altered, dumped, values
+from visits import visit
 
 from elastic_core import recipes
 from elastic_core.disk import showable
@@ -124,10 +124,7 @@ def test_the_train_screen_shows_the_card_or_says_why_not(run: Run, monkeypatch: 
     shutil.copytree(run.path, job.run.path, dirs_exist_ok=True)
     CASES_OF[what](job.run.path)
     (job.path / "end.json").write_text(json.dumps({"state": "finished", "reason": "all epochs done"}))
-    app = AppTest.from_file(str(ROOT / "pages" / "navigation.py"), default_timeout=90)
-    app.query_params["run"] = "tiny"
-    app.run()
-    app.switch_page("train/page.py").run()
+    app = visit("train/page.py", {"run": "tiny"})
     assert not app.exception, app.exception
     shown = " ".join(str(each.value) for each in (*app.subheader, *app.markdown, *app.caption, *app.error))
     assert "mine" in shown and SECRET not in shown and not re.search(r"(?<!\\)(<img|!\[x)", shown)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import visits
 from safetensors.torch import load_file, save_file
 from streamlit.testing.v1 import AppTest
 
@@ -147,9 +148,7 @@ def broken(tiny_runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     def visit(tamper: Break) -> AppTest:
         shutil.copytree(folder / "tiny", folder / "broken")
         tamper(folder / "broken")
-        app = AppTest.from_file(str(ROOT / "pages" / "navigation.py"), default_timeout=60)
-        app.query_params["run"], app.query_params["user"] = "broken", "3"
-        return app.run()
+        return visits.visit("", {"run": "broken", "user": "3"})
 
     return visit
 
@@ -167,9 +166,7 @@ def test_a_run_that_cannot_be_shown_is_one_sentence_and_another_run(broken: Call
 
 def test_a_second_run_that_cannot_be_shown_is_one_sentence(broken: Callable[[Break], AppTest]) -> None:
     broken(UNREADABLE["weights: cut short"])
-    app = AppTest.from_file(str(ROOT / "pages" / "navigation.py"), default_timeout=60)
-    app.query_params["run"], app.query_params["vs"] = "tiny", "broken"
-    app.run()
+    app = visits.visit("", {"run": "tiny", "vs": "broken"})
     assert not app.exception
     (warning,) = app.warning
     assert "second run broken cannot be shown" in warning.value

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from strangers import EVIL, FOLDER, PEER, TRAP, world
 from streamlit.testing.v1 import AppTest
 from test_addresses import PAGES, ROOT, controls
+from visits import visit
 
 from elastic_core import text
 from elastic_core.runs import Run
@@ -70,11 +71,7 @@ def live(app: AppTest) -> list[str]:
 
 def opened(evil: Path, monkeypatch: pytest.MonkeyPatch, page: str, **address: str) -> AppTest:
     monkeypatch.setattr(shell, "RUNS", evil)
-    app = AppTest.from_file(str(ROOT / "pages" / "navigation.py"), default_timeout=90)
-    for key, value in address.items():
-        app.query_params[key] = value
-    app.run()
-    return app.switch_page(page).run()
+    return visit(page, address)
 
 
 @pytest.mark.parametrize("page", PAGES)

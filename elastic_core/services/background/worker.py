@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from elastic_core.disk import write_text
-from elastic_core.errors import InputError
+from elastic_core.errors import NO_MEMORY, InputError, out_of_memory
 from elastic_core.machine import keep_memory
 from elastic_core.services.background.process import Hand
 from elastic_core.services.background.queue import STOPPED, Queue, Task, queue
@@ -67,7 +67,8 @@ def _work(jobs: Queue[Any], job: Task[Any]) -> None:
         _end(job, "failed", str(error))
     except Exception as error:  # whatever it was belongs on the page, and the next job must start
         traceback.print_exc()
-        _end(job, "failed", f"{type(error).__name__}: {' '.join(str(error).split())[:300]}")
+        said = NO_MEMORY if out_of_memory(error) else f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+        _end(job, "failed", said)
     else:
         _end(job, "stopped" if reason == STOPPED else "finished", reason)
 

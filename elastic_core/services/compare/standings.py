@@ -10,11 +10,11 @@ import pandas as pd
 from elastic_core import models
 from elastic_core.bench.latency import Row
 from elastic_core.bench.store import read_rows
-from elastic_core.comparisons import needs_training, system
+from elastic_core.comparisons import footing, needs_training, system
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.evaluation import verdict
-from elastic_core.evaluation.candidates import PROTOCOLS
+from elastic_core.evaluation.candidates import PROTOCOLS, SEED
 from elastic_core.evaluation.compare import Comparison
 from elastic_core.evaluation.metrics import NAMES
 from elastic_core.runs import Run
@@ -37,7 +37,7 @@ QUANTITIES = {
 
 
 def comparable(runs: list[Run], dataset: Dataset) -> list[Run]:
-    """Runs that keep the ranks of a test on exactly this data, the one with the best NDCG@10 first."""
+    """Runs that keep the ranks of a test on exactly this data and the usual candidates, the one with the best NDCG@10 first."""
     found = [(run, mean) for run in runs if (mean := _full(run, dataset)) is not None]
     return [run for run, _ in sorted(found, key=lambda pair: (-pair[1], pair[0].name))]
 
@@ -45,9 +45,9 @@ def comparable(runs: list[Run], dataset: Dataset) -> list[Run]:
 def _full(run: Run, dataset: Dataset) -> float | None:
     """Full NDCG@10, None for a run that cannot be compared on this data."""
     try:
-        if not run.config or not run.has_report or (report := run.report()).data_hash != dataset.hash:
+        if not run.config or not run.has_report or footing(run) != (dataset.hash, SEED, dataset.histories.n_users):
             return None
-        return report.interval("full", "NDCG@10").mean
+        return run.report().interval("full", "NDCG@10").mean
     except InputError:
         return None
 

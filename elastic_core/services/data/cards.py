@@ -13,7 +13,6 @@ from elastic_core.data.origins import CITATION, SOURCES
 from elastic_core.data.sources import PLANTED, at_hand
 from elastic_core.errors import InputError
 from elastic_core.memory import gaps
-from elastic_core.memory.recovery import Recovery
 from elastic_core.runs import Run
 
 PLANTED_LABEL = "Planted interests"
@@ -216,15 +215,6 @@ def measured_truth(data: Dataset) -> dict[str, float]:
         "top tenth": top_share(data),
         "mean length": float(histories.lengths.mean()),
     }
-
-
-def recovery_table(found: Mapping[str, Recovery], ceiling: float) -> pd.DataFrame:
-    """Adjusted mutual information of two questions, a row for the run and for each model in which the claim is broken.
-
-    Columns: model, people (strongest expert ~ heaviest interest), events (the expert that takes an event ~ its interest)."""
-    rows = [(name, scores.strongest.ami, scores.events.ami) for name, scores in found.items()]
-    rows.append(("who knows every event’s interest", ceiling, 1.0))
-    return pd.DataFrame(rows, columns=["model", "people", "events"]).round(3).replace(-0.0, 0.0)
 
 
 def remembered(runs: Iterable[Run], data: Dataset) -> pd.DataFrame:

@@ -16,6 +16,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -26,6 +27,7 @@ from elastic_core.disk import write_text
 from elastic_core.errors import InputError
 from elastic_core.machine import commit
 from elastic_core.memory import gauges, recovery
+from elastic_core.memory.gauges import Gauges
 from elastic_core.memory.recovery import NULLS, TRAINED, UNTRAINED
 from elastic_core.models import Recommender
 from elastic_core.runs import Run
@@ -37,30 +39,33 @@ from elastic_core.tables import VARIANTS, named
 
 SMALL = 0.1  # of a person's experts: a surplus over a stranger that is surely below this is called none
 T = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776}  # 97.5% of Student's t by the number of trainings; more are taken for 5
+# The model and every one in which the claim is broken, as the columns call them.
+COLUMNS = ("trained", "new_keys", "noise_values", "swapped_values", "untrained")
+ASKED = dict(zip((TRAINED, *NULLS, UNTRAINED), COLUMNS, strict=True))
+ORACLE = "who knows every event’s interest"
 NAMES = ("run", "weights", "commit")  # text, even where it looks like a number
 Tell = Callable[[float], None]
 
 
 @dataclass(frozen=True)
-class Row:
-    """One run. Scores of events are adjusted mutual information; NaN where the truth is not known."""
+class Row(Gauges):
+    """One run, asked on the test split. Scores are adjusted mutual information; NaN where the truth is not known."""
 
     run: str
     weights: str
     commit: str
-    people: int
-    quarter: float
-    quarter_stranger: float
-    length: float
-    length_popularity: float
-    genres: float
-    genres_shuffled: float
-    events: int
+    events: int  # whose interest is compared with the expert that reads them, as in the next five
     trained: float
     new_keys: float
     noise_values: float
     swapped_values: float
     untrained: float
+    strongest_trained: float  # a person's strongest expert against their heaviest interest, as in the next five
+    strongest_new_keys: float
+    strongest_noise_values: float
+    strongest_swapped_values: float
+    strongest_untrained: float
+    ceiling: float
 
 
 def measure(run: Run, model: Recommender, dataset: Dataset, tell: Tell) -> Row:
@@ -68,16 +73,31 @@ def measure(run: Run, model: Recommender, dataset: Dataset, tell: Tell) -> Row:
     if not model.retrieves:
         raise InputError(f"{run.name} has no memory, so its experts cannot be asked")
     tell(0.0)
-    found = gauges.gauges(model, dataset)
-    steps = (TRAINED, *NULLS, UNTRAINED)
-    scores, labelled = [math.nan] * len(steps), 0
-    for i, name in enumerate(steps if dataset.truth is not None else ()):
-        tell((i + 1) / (len(steps) + 1))
-        asked = model if name == TRAINED else recovery.broken(model, dataset.catalog, name)
-        score = recovery.recover(asked, dataset, shuffles=1).events
-        scores[i], labelled = score.ami, score.labelled
-    told = (found.quarter, found.quarter_stranger, found.length, found.length_popularity, found.genres, found.genres_shuffled)
-    return Row(run.name, fingerprint(run), commit(), found.people, *told, labelled, *scores)
+    parts = len(ASKED) + 1 if dataset.truth is not None else 1
+    found = gauges.gauges(model, dataset, tell=lambda share: tell(share / parts))
+    scores: dict[str, Any] = dict.fromkeys((*COLUMNS, *map(_strongest, COLUMNS), "ceiling"), math.nan) | {"events": 0}
+    if dataset.truth is not None:
+        for i, (name, column) in enumerate(ASKED.items(), 2):
+            other = model if name == TRAINED else recovery.broken(model, dataset.catalog, name)
+            score = recovery.recover(other, dataset, shuffles=1)
+            scores[column], scores[_strongest(column)] = score.events.ami, score.strongest.ami
+            scores["events"] = score.events.labelled
+            tell(i / parts)
+        scores["ceiling"] = recovery.ceiling(dataset, model.length)
+    return Row(**vars(found), run=run.name, weights=fingerprint(run), commit=commit(), **scores)
+
+
+def _strongest(column: str) -> str:
+    return f"strongest_{column}"
+
+
+def recovered(row: Row) -> pd.DataFrame:
+    """What the experts tell of the planted interests, a row for the run and for each model in which the claim is broken.
+
+    Columns: model, people (strongest expert ~ heaviest interest), events (the expert that takes an event ~ its interest)."""
+    scores = [(name, getattr(row, _strongest(column)), getattr(row, column)) for name, column in ASKED.items()]
+    table = pd.DataFrame([*scores, (ORACLE, row.ceiling, 1.0)], columns=["model", "people", "events"])
+    return table.round(3).replace(-0.0, 0.0)
 
 
 def files(root: Path) -> tuple[Path, Path]:
@@ -96,13 +116,14 @@ def read(file: Path) -> list[Row]:
 
 
 def _measured(row: Row) -> bool:
-    """Somebody was asked, shares are shares, and of the rest each is a number, or NaN where the truth is not known."""
+    """Somebody was asked, shares are shares, and of the rest each is a number, or NaN where genres or the truth are not known."""
+    known = (row.length, row.length_popularity, row.length_kinds, row.count)
     rest = [getattr(row, field.name) for field in fields(Row) if field.type is float]
     return (
         row.people >= 1
         and row.events >= 0
-        and 0 <= row.quarter <= 1
-        and 0 <= row.quarter_stranger <= 1
+        and all(0 <= share <= 1 for share in (row.halves, row.stranger, row.quarter, row.quarter_stranger))
+        and not any(map(math.isnan, known))
         and all(math.isnan(value) or abs(value) < 1e6 for value in rest)
     )
 
@@ -159,8 +180,7 @@ def verdicts(groups: Sequence[Group], rows: dict[str, Row]) -> list[Verdict]:
 
 
 def _recovered(group: Group, system: str, rows: list[Row]) -> Finding:
-    nulls = {"keys drawn anew": "new_keys", "values replaced by noise": "noise_values", "values swapped": "swapped_values",
-             "never trained": "untrained"}  # fmt: skip
+    nulls = {name: column for name, column in ASKED.items() if name != TRAINED}
     means = {name: statistics.fmean(getattr(row, key) for row in rows) for name, key in nulls.items()}
     ahead = [row.trained - max(getattr(row, key) for key in nulls.values()) for row in rows]
     n, mine = rows[0].events, statistics.fmean(row.trained for row in rows)

@@ -13,7 +13,7 @@ import pandas as pd
 import torch
 
 from elastic_core import models
-from elastic_core.comparisons import average, compare_runs
+from elastic_core.comparisons import average, comparable, compare_runs
 from elastic_core.config import ModelConfig
 from elastic_core.data.batches import Batch
 from elastic_core.errors import InputError
@@ -58,6 +58,7 @@ def measured(root: Path, data: str, variant: str, protocol: str = "full", metric
     """What the ranks of a row's finished runs say; None if there are none."""
     found = _runs(root, data, variant)
     try:
+        found = [run for run in found if comparable(found[0], run)]
         reports = [run.report() for run in found]
         if not reports:
             return None

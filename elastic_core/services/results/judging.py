@@ -80,8 +80,8 @@ def _counting(known: dict[str, list[Beside]], like: pd.DataFrame) -> pd.DataFram
         [
             {
                 "system": row.system, "label": "", "NDCG@10": row.mean, "± 95%": (row.high - row.low) / 2, "people": card.people,
-                "beside the baseline": "the best baseline" if row == card.best else "a baseline", "device": "",
-                "trained with": "needs no training", "runs": "judged with each training",
+                "beside the baseline": "the best baseline" if row == card.best else "a baseline", "parameters": 0,
+                "device": "", "trained with": "needs no training", "runs": "judged with each training",
             }
             for row in sorted(kept, key=lambda row: row.mean)
         ]
@@ -196,11 +196,12 @@ def summary(table: pd.DataFrame, differences: pd.DataFrame, ours: str) -> str:
     said += [f"worse than {_listed(behind)}"] if behind else []
     nothing = f"No difference between {ours} and any of the {len(differences)} others may be claimed"
     if differences.empty:
-        nothing = f"{ours} is the only system here"
+        beside = table.loc[table["system"] == ours, "beside the baseline"].iloc[0]
+        nothing = f"{ours} is the only system here" if (table["label"] != "").all() else f"{ours} is {beside}"
     first = " and ".join(said) or nothing
     rest = len(differences) - len(claimed)
     middle = f"; of the other {rest} nothing may be claimed." if said and rest else "."
-    last = f" {once} of {len(table)} systems {'was' if once == 1 else 'were'} trained once: no claim." if once > 0 else ""
+    last = f" {once} of {len(table)} systems {'was' if once == 1 else 'were'} trained once: no claim." if once and rest else ""
     return first + middle + last
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from elastic_core.comparisons import essence, needs_training
+from elastic_core.comparisons import essence, footing, needs_training
 from elastic_core.disk import Unreadable
 from elastic_core.errors import InputError
 from elastic_core.reproduce import Row, rows, status
@@ -32,7 +32,7 @@ class Group:
 def groups(runs: Sequence[Run]) -> tuple[list[Group], list[Unreadable]]:
     """Data sets with their systems in the order of the tables, the one with most systems first; and runs whose ranks cannot be
     read. Runs that keep no ranks are in neither."""
-    found, faults = dict[str, Group](), list[Unreadable]()
+    found, faults = dict[tuple[object, ...], Group](), list[Unreadable]()
     known = {row.name: row for row in rows()}
     for run in sorted(runs, key=lambda run: (run.name not in known, run.name)):
         if not run.has_report:
@@ -40,7 +40,7 @@ def groups(runs: Sequence[Run]) -> tuple[list[Group], list[Unreadable]]:
         try:
             report, row = run.report(), known.get(run.name)
             row = row if row is not None and status(row, run.path.parent) == "finished" else None
-            group = found.setdefault(report.data_hash, Group("", "", report.data_hash))
+            group = found.setdefault(footing(run), Group("", "", report.data_hash))
             _place(group, run, row)
         except InputError as error:
             faults.append(Unreadable(run.path, str(error)))
@@ -49,6 +49,8 @@ def groups(runs: Sequence[Run]) -> tuple[list[Group], list[Unreadable]]:
         if not group.title:
             group.title = str((run.last("start") or {}).get("data") or run.config.data.source)
             group.key = row.data if row is not None else report.data_hash
+            if group.key in [other.key for other in found.values() if other is not group]:
+                group.key = "-".join(map(str, footing(run)))  # the same name, other events, people or candidates
     for group in found.values():
         group.systems = {label: group.systems[label] for label in sorted(group.systems, key=standing)}
     titles = [group.title for group in found.values()]

@@ -237,8 +237,8 @@ def memory_words(table: pd.DataFrame) -> str:
         if len(ratio):
             length, times = int(ratio.index[-1]), float(ratio.iloc[-1])
             amount = f"{times:.1f}" if times >= 2 else f"{times:.2f}"
-            said.append(f"{LABELS[peer]} needs {amount} times as much at N = {length:,}")
-    return f"Beside ELASTIC (causal): {', '.join(said)}." if said else ""
+            said.append(f"{LABELS[peer]} {amount} times at N = {length:,}")
+    return f"Peak memory beside ELASTIC (causal): {', '.join(said)}." if said else ""
 
 
 def event_words(wide: pd.DataFrame) -> str:

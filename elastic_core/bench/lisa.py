@@ -1,0 +1,289 @@
+"""LISA's three claims of cost (Wu et al., WWW 2021), measured by its own protocols; the paper's figures stand beside ours.
+
+    codes    Table 2: a file that holds the item table against one that holds its codebooks and codes. Untrained, as bytes do not
+             depend on what was learned; d = 128, 8 books. A `Row` has items as `length`, words of a book as `side`, the bytes of
+             the plain file as `peak` and of the codes' as `saved`; its time is that of the export
+    step     Figure 6: one more event of one person after N; LISA-256 keeps its counts, the Transformer (SASRec of one layer) its
+             keys and values. Whole layers, scores of the catalogue left out
+    op       4.5 and Table 5: attention alone, a fixed number of events a batch. LISA-W attends to W words in 8 books from codes
+             (its tables are looked up); the others from vectors, projections to queries, keys and values included, nothing
+             behind the mixture. Linformer's rank is 128 and it reads both ways, as in the paper; the others are causal
+
+What the paper calls Transformer keeps N x N scores: that is `WRITTEN`. `FUSED` is the null that it does not have.
+"""
+
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from elastic_core import models
+from elastic_core.bench.events import EVENT, ROOM, STEP, steps
+from elastic_core.bench.goals import newest
+from elastic_core.bench.latency import ITEMS, OP, Row, Setting, measured, row_of, systems, yardsticks
+from elastic_core.bench.timing import interleaved, once, peak_bytes, summary
+from elastic_core.layers.attention import written_out
+from elastic_core.layers.codebooks import Codes
+from elastic_core.layers.histogram_attention import HistogramAttention
+from elastic_core.machine import commit, device_name
+from elastic_core.memory.compression import compress
+from elastic_core.models import Stream, open_stream
+from elastic_core.models.linformer import LowRankAttention
+from elastic_core.recipes import model_settings
+
+WIDTH, WIDE, BOOKS, RANK = 128, 1_024, 8, 128
+CODES, BYTES = "codes", "bytes"  # rows and direction
+WRITTEN, FUSED, LINFORMER = "Transformer, written out", "Transformer, fused", "Linformer"
+LISAS = {"LISA-128": 16, "LISA-256": 32}  # words of each of the eight books
+STEPPERS = ("LISA-256", "Transformer")
+# Table 2: items and words of each data set, and how many times smaller it is by LISA-Base and by LISA-Mini.
+TABLE_2 = {
+    "Alibaba": (80_000, 256, {"base": 24.26, "mini": 18.45}),
+    "ML-1M": (3_416, 128, {"base": 3.19, "mini": 2.51}),
+    "Video Games": (33_487, 256, {"base": 13.02, "mini": 10.62}),
+    "ML-25M": (32_720, 256, {"base": 12.78, "mini": 10.44}),
+}
+READ = (256, 2_048, 16_384, 65_536)  # events before the step
+TABLE_5 = {
+    512: {LINFORMER: 2.46, "LISA-128": 2.94, "LISA-256": 1.50},
+    1_024: {LINFORMER: 4.48, "LISA-128": 5.14, "LISA-256": 2.62},
+    2_048: {LINFORMER: 8.49, "LISA-128": 9.55, "LISA-256": 4.87},
+    4_096: {LINFORMER: 16.51, "LISA-128": 18.45, "LISA-256": 9.40},
+    8_192: {LINFORMER: 32.65, "LISA-128": 36.86, "LISA-256": 18.78},
+    16_384: {LINFORMER: 65.53, "LISA-128": 78.26, "LISA-256": 39.93},
+}
+# In words: 0.11 ms a step whatever the length, a Transformer 0.98 after 2K and 1.50 after 64K; 57x; "almost identical speed".
+FIGURE_6: dict[str, dict[int, float]] = {
+    "LISA-256": dict.fromkeys(READ, 1.0),
+    "Transformer": {},
+    "both": {2_048: 0.98 / 0.11, 65_536: 1.50 / 0.11},
+}
+SPEED: dict[tuple[str, int, int], float] = {(WRITTEN, 16_384, WIDE): 57.0, (LINFORMER, 16_384, WIDTH): 1.0}
+LENGTHS = (128, *TABLE_5)
+SHOWN = (512, 2_048, 16_384)  # of Table 5, in ours
+
+
+Part = tuple[str, list[tuple[Any, ...]], Callable[[], list[Row]]]
+
+
+# --- what is measured ------------------------------------------------------------------------------------------------
+
+
+def parts(device: torch.device, rounds: int = 5) -> Iterator[Part]:
+    """What there is to measure, the quick ones first: words for it, the (system, rows, width, length) it gives, and how."""
+    for data, (items, _, ratios) in TABLE_2.items():
+        for form in ratios:
+            yield f"codes of {items:,} items", [(_named(form), CODES, WIDTH, items)], partial(codes, device, data, form)
+    yield "one more event", [(name, STEP, WIDTH, n) for name in STEPPERS for n in READ], partial(online, device, READ, rounds)
+    for width in (WIDTH, WIDE):
+        for n in LENGTHS if width == WIDTH else (SHOWN[-1],):
+            names = attentions(Setting(length=2, width=8))
+            few = 1 if n >= 8_192 else rounds  # seconds each, and nearly all of it plain products
+            yield (
+                f"attention alone, d = {width}, N = {n:,}",
+                [(name, OP, width, n) for name in names],
+                partial(alone, device, Setting(length=n, width=width, k=0, side=0, layers=1), few),
+            )
+
+
+def codes(device: torch.device, data: str, form: str) -> list[Row]:
+    """The export of one data set's item table."""
+    items, words, _ = TABLE_2[data]
+    own = {"words": words} if form == "base" else {"form": form, "words": LISAS["LISA-256"], "target_words": words}
+    torch.manual_seed(0)
+    model = models.build(model_settings("lisa", width=WIDTH, length=2, books=BOOKS, **own), items).to(device)
+    found = []
+    timing = summary([once(lambda: found.append(compress(model)), device)])
+    shape = {"length": items, "batch": 1, "width": WIDTH, "k": BOOKS, "side": words, "heads": 1, "layers": 1}
+    return [measured(_named(form), CODES, BYTES, shape, timing, (found[0].plain, len(found[0].packed)), device)]
+
+
+def online(device: torch.device, lengths: Sequence[int], rounds: int) -> list[Row]:
+    """One more event of one person; `saved` are the bytes kept of them."""
+    torch.manual_seed(0)
+    jobs: dict[str, Callable[[], Any]] = {}
+    streams: dict[str, tuple[str, int, Stream]] = {}
+    repeats = 50
+    for n in lengths:
+        for name, model in zip(STEPPERS, ("lisa", transformer()), strict=True):
+            stream = _after(model, n, device)
+            label = f"{name} {n}"
+            streams[label] = (name, n, stream)
+            jobs[label] = partial(steps, stream, torch.randint(1, ITEMS + 1, (1,), device=device), repeats)
+    timings = interleaved(jobs, device, rounds=rounds, warmup=1)
+    rows = []
+    for label, (name, n, stream) in streams.items():
+        setting = Setting(length=n, direction=EVENT, width=WIDTH, k=0, side=0, layers=1, histories=1)
+        rows.append(row_of(setting, name, STEP, timings[label].times(1 / repeats), (0, 4 * stream.numbers()), device))
+    return rows
+
+
+def transformer() -> str:
+    """The model whose attention is the paper's Transformer."""
+    return systems()[yardsticks()["S"][0]][0]
+
+
+def _after(name: str, length: int, device: torch.device) -> Stream:
+    """Somebody of whom `length` events were read. Who keeps all of them, and would read them in quadratic time, is given as many
+    drawn keys and values: a step's time does not depend on what they are."""
+    settings = {"form": "mini", "words": LISAS["LISA-256"]} if name == "lisa" else {}
+    model = models.build(model_settings(name, length=length + ROOM, width=WIDTH, layers=1, dropout=0.0, **settings), ITEMS)
+    stream = open_stream(model.to(device).eval(), ROOM)
+    stream.refresh(torch.randint(1, ITEMS + 1, (1, 2 if stream.grows else length), device=device))
+    if stream.grows:
+        kept = stream.stored()
+        drawn = {part: torch.randn_like(x) if x.is_floating_point() else torch.zeros_like(x) for part, x in kept.items()}
+        stream.restore(drawn, torch.zeros(1, dtype=torch.int64))
+    return stream
+
+
+def attentions(setting: Setting, device: torch.device | None = None) -> dict[str, Callable[[], Tensor]]:
+    """Every attention on the batch of one setting, what it is given made before: `[B, N, d]` each."""
+    torch.manual_seed(0)
+    b, n, d = setting.batch, setting.length, setting.width
+    x, project = torch.randn(b, n, d, device=device), nn.Linear(d, 3 * d, bias=False, device=device)
+    low = LowRankAttention(d, 1, 0.0, n, RANK).to(device)
+
+    def heads() -> tuple[Tensor, Tensor, Tensor]:
+        q, k, v = project(x).unsqueeze(1).chunk(3, -1)
+        return q, k, v
+
+    def linformer() -> Tensor:
+        q, k, v = heads()
+        return functional.scaled_dot_product_attention(q, low.of_keys @ k, low.of_values @ v)[:, 0]
+
+    def lisa(words: int) -> Callable[[], Tensor]:
+        attention = HistogramAttention(d, BOOKS, decay=0.1).to(device)
+        tables = attention.tables(torch.randn(BOOKS, words, d, device=device))
+        chosen = Codes(torch.randint(words, (b, n, BOOKS), device=device), None, x)
+        return lambda: attention(chosen.chosen, chosen.counted(words), tables)
+
+    def fused() -> Tensor:
+        q, k, v = heads()
+        return functional.scaled_dot_product_attention(q, k, v, is_causal=True)[:, 0]
+
+    return {
+        **{name: lisa(words) for name, words in LISAS.items()},
+        WRITTEN: lambda: written_out(*heads(), None, 0.0, True)[:, 0],
+        FUSED: fused,
+        LINFORMER: linformer,
+    }
+
+
+@torch.inference_mode()
+def alone(device: torch.device, setting: Setting, rounds: int) -> list[Row]:
+    """Time and, at the paper's width, peak memory of every attention on the same number of events; one round is one pass each."""
+    jobs = attentions(setting, device)
+    if setting.width == WIDTH:
+        peaks = {name: peak_bytes(job, device) for name, job in jobs.items()}  # and warmed up
+    else:
+        peaks = dict.fromkeys(jobs, 0)
+        for name in set(jobs) - {WRITTEN, FUSED}:
+            jobs[name]()
+    if rounds == 1:
+        timings = {name: summary([once(job, device)]) for name, job in jobs.items()}
+    else:
+        timings = interleaved(jobs, device, rounds=rounds, warmup=0, seconds=1.0)
+    return [row_of(setting, name, OP, timings[name], (peaks[name], 0), device) for name in jobs]
+
+
+# --- what it says ----------------------------------------------------------------------------------------------------
+
+
+class Claim(NamedTuple):
+    """A figure of ours beside the paper's; NaN: not measured, and not in the paper as a number."""
+
+    question: str  # what is compared, and with what
+    system: str
+    where: str
+    here: float
+    paper: float
+
+
+NONE = float("nan")
+SMALLER = "Item table: times smaller than in float32"
+LATER = "One more event: its time over that after 256"
+FASTER = "One more event: times faster than the Transformer with kept keys and values"
+AHEAD = "Attention alone: times faster is LISA-128 than"
+LIGHTER = "Attention alone: times less memory than the Transformer, written out"
+
+
+def claims(rows: Sequence[Row]) -> list[Claim]:
+    """Every claim from the rows; both sides of a ratio from one machine, number of threads and code, by processor time."""
+    lisa, peer = STEPPERS
+    step, op = partial(_step, rows), partial(_op, rows)
+    wide = ((WIDTH, LENGTHS[0]), (WIDTH, SHOWN[1]), (WIDTH, SHOWN[2]), (WIDE, SHOWN[2]))
+    return [
+        *(
+            Claim(SMALLER, _named(form), data, _ratio(rows, form, items), ratios[form])
+            for form in ("base", "mini")
+            for data, (items, _, ratios) in TABLE_2.items()
+        ),
+        *(
+            Claim(LATER, system, f"{n:,}", step((system, n), (system, READ[0])), FIGURE_6[system].get(n, NONE))
+            for system in STEPPERS
+            for n in READ[1:]
+        ),
+        *(Claim(FASTER, lisa, f"{n:,}", step((peer, n), (lisa, n)), FIGURE_6["both"].get(n, NONE)) for n in READ),
+        *(
+            Claim(AHEAD, other, f"N = {n:,}, d = {d:,}", op("LISA-128", other, "processor", n, d), SPEED.get((other, n, d), NONE))
+            for other in (WRITTEN, FUSED, LINFORMER)
+            for d, n in wide
+        ),
+        *(
+            Claim(LIGHTER, name, f"N = {n:,}, d = {WIDTH}", op(name, WRITTEN, "peak", n, WIDTH), TABLE_5[n].get(name, NONE))
+            for name in (*LISAS, LINFORMER, FUSED)
+            for n in SHOWN
+        ),
+    ]
+
+
+def as_markdown(rows: Sequence[Row]) -> str:
+    """A small table a question: ours, and in brackets the paper's."""
+    tables: dict[str, dict[str, dict[str, str]]] = {}
+    for claim in claims(rows):
+        told = _figure(claim.here) + ("" if claim.paper != claim.paper else f" ({_figure(claim.paper)})")
+        tables.setdefault(claim.question, {}).setdefault(claim.system, {})[claim.where] = told
+    written = []
+    for question, told_of in tables.items():
+        wheres = list(next(iter(told_of.values())))
+        lines = [[question, *wheres], ["---"] * (1 + len(wheres)), *([name, *found.values()] for name, found in told_of.items())]
+        written.append("\n".join(f"| {' | '.join(cells)} |" for cells in lines))
+    return "\n\n".join(written)
+
+
+def missing(rows: Sequence[Row], wanted: Sequence[tuple[Any, ...]], device: torch.device) -> bool:
+    """Whether one of these (system, rows, width, length) was not measured by this code on this machine."""
+    here = (device_name(device), torch.get_num_threads(), torch.__version__, commit())
+    mine = [row for row in rows if (row.device, row.threads, row.torch, row.commit) == here]
+    return bool(set(wanted) - {(row.system, row.rows, row.width, row.length) for row in mine})
+
+
+def _named(form: str) -> str:
+    return f"LISA-{form.capitalize()}"
+
+
+def _figure(value: float) -> str:
+    return "–" if value != value else f"{value:.2f}" if value < 100 else f"{value:.0f}"
+
+
+def _ratio(rows: Sequence[Row], form: str, items: int) -> float:
+    found = newest(rows, (_named(form), CODES), direction=BYTES, width=WIDTH, k=BOOKS, layers=1, length=items)
+    return found[0].peak / found[0].saved if found and found[0].saved else NONE
+
+
+def _op(rows: Sequence[Row], ours: str, other: str, what: str, length: int, width: int) -> float:
+    found = newest(rows, (ours, OP), (other, OP), width=width, k=0, layers=1, length=length)
+    return getattr(found[1], what) / getattr(found[0], what) if found and getattr(found[0], what) else NONE
+
+
+def _step(rows: Sequence[Row], above: tuple[str, int], below: tuple[str, int]) -> float:
+    """Processor time of one step over that of another, after so many events each."""
+    told = [dataclasses.replace(row, system=f"{row.system} {row.length}", length=1) for row in rows if row.rows == STEP]
+    wanted = [(f"{name} {n}", STEP) for name, n in (above, below)]
+    found = newest(told, *wanted, direction=EVENT, width=WIDTH, k=0, layers=1)
+    return found[0].processor / found[1].processor if found else NONE

@@ -1,0 +1,42 @@
+"""What memories answered when they were asked what they stand for, for every page that shows it; it takes a pass over everybody,
+so it is asked for in the background and kept (services/learned)."""
+
+from pathlib import Path
+
+import streamlit as st
+
+from elastic_core.runs import Run, list_runs
+from elastic_core.services.learned import meaning
+from elastic_core.services.learned.jobs import Questions
+from elastic_core.services.learned.meaning import Row
+from pages.frame import shell
+from pages.kit import cache, waiting
+
+Stamps = tuple[int, ...]
+
+
+def rows(root: Path) -> dict[str, Row]:
+    """By run: rows that were measured on the weights it has now."""
+    known = {row.run for file in meaning.files(root) for row in meaning.read(file)}
+    return _rows(str(root), cache.stamped(run for run in list_runs(root) if run.name in known), _stamps(root))
+
+
+def row(run: Run, key: str) -> Row | None:
+    """The row of a run; where there is none, the button that asks for it, or the bar of who asked."""
+    if (found := _rows(str(shell.RUNS), cache.stamped([run]), _stamps(shell.RUNS)).get(run.name)) is None:
+        queue = Questions(shell.RUNS)
+        waiting.offer(
+            queue, queue.latest(**queue.about(run)), (run,), key,
+            f"The memory of {shell.plain(run.name)} has not been asked yet.", "Measure it now",
+            "In the background, ten seconds to a minute; kept for everybody. You may leave the page.",
+        )  # fmt: skip
+    return found
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def _rows(root: str, runs: cache.Stamped, stamps: Stamps) -> dict[str, Row]:
+    return meaning.of_runs(Path(root), [Run(Path(path)) for path, _ in runs])
+
+
+def _stamps(root: Path) -> Stamps:
+    return tuple(file.stat().st_mtime_ns if file.is_file() else 0 for file in meaning.files(root))

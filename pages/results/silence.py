@@ -1,0 +1,83 @@
+"""Which model remembers? What systems still know of an interest that was silent for long: the rows that `recall --write` kept."""
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+import streamlit as st
+
+from elastic_core.memory.recall import CHANCE, NULLS
+from elastic_core.text import figure as safe
+from pages.frame import shell
+from pages.kit import cache, judged, plot, view
+from pages.kit.control import one_of
+from pages.kit.plot import Palette, frame
+
+MEASURE = "res_silence"
+PLACE, FOUND = "Where in it they were", "That they have it"
+COLUMNS = {PLACE: "place", FOUND: "found"}
+TITLES = {PLACE: "1 / rank within the interest", FOUND: "of interests never had, given less"}
+SYMBOLS = ("circle", "diamond", "square", "triangle-up", "star", "cross", "hexagon", "x")
+ABOUT = view.About(
+    "Which systems still know an interest that was silent for hundreds of events?",
+    "A planted world whose people dwell in one interest while others wait; what came next is of any of them alike. Where: 1 / "
+    "rank of it among the items of its own interest. That: the share of interests never had to which the model gives less, each "
+    "against its popularity. Whiskers: 95% over people, the mean of the seeds’. Dotted: the planted oracle, who knows every "
+    "event’s interest, and popularity, which knows nothing of the person.",
+    "At short silences the last events tell all: only a curve above popularity (and above one half) at the right remembers. Few "
+    "interests were silent for longest. The highest of many is partly luck, and seeds are not in the whiskers.",
+    test="tests/test_recall.py::test_what_is_kept_is_drawn_with_its_nulls_and_intervals",
+)
+
+
+def show() -> None:
+    """Nothing where no rows were kept."""
+    table = judged.recalled(shell.RUNS)
+    if table.empty:
+        return
+    st.subheader("Which model remembers after hundreds of events?", anchor=False)
+    column = COLUMNS[one_of("Asked", [PLACE, FOUND], key=MEASURE)]
+    said = words(table, column)
+    st.markdown(shell.plain(said))
+    figure = cache.drawn(curves, table, column, plot.palette(shell.is_dark()))
+    view.chart("res_silence_chart", figure, table, ABOUT, f"{TITLES[PLACE if column == 'place' else FOUND]} by silence. {said}")
+
+
+def words(table: pd.DataFrame, column: str) -> str:
+    """Who has most at the longest silence, beside the nulls."""
+    far = table[table["gap"] == table["gap"].iloc[-1]].sort_values(column, ascending=False)
+    systems, nulls = far[~far["system"].isin(NULLS)], far[far["system"].isin(NULLS)]
+    told = [
+        f"{row['system']} {row[column]:.2f} ± {row[f'{column}_ci']:.2f}" for _, row in pd.concat([systems[:1], nulls]).iterrows()
+    ]
+    chance = f", by chance {CHANCE:.2f}" if column == "found" else ""
+    return f"Silent for {far['gap'].iloc[0]} events ({far['people'].iloc[0]:,} people): {', '.join(told)}{chance}."
+
+
+def curves(table: pd.DataFrame, column: str, p: Palette) -> go.Figure:
+    """`tables.recalled`: a line a system over the silences with its whiskers, side by side; dotted for oracle and popularity."""
+    gaps, names = list(dict.fromkeys(table["gap"])), list(dict.fromkeys(table["system"]))
+    figure, coloured = go.Figure(), [name for name in names if name not in NULLS]
+    for i, name in enumerate(names):
+        rows, quiet = table[table["system"] == name], name in NULLS
+        at = coloured.index(name) if not quiet else 0
+        aside = 0.0 if quiet or len(coloured) < 2 else 0.5 * (at / (len(coloured) - 1) - 0.5)
+        colour = p.muted if quiet else p.categories[at % len(p.categories)]
+        figure.add_scatter(
+            x=[gaps.index(gap) + aside for gap in rows["gap"]], y=rows[column], mode="lines+markers", name=safe(name),
+            customdata=rows[["gap", "people", f"{column}_ci", "seeds"]],
+            error_y={"array": np.nan_to_num(rows[f"{column}_ci"]), "thickness": 1, "width": 2},
+            line={"width": 1.5 if quiet else 2, "color": colour, "dash": "dot" if quiet else "solid"},
+            marker={"size": 6 if quiet else 8, "symbol": SYMBOLS[(i if quiet else at) % len(SYMBOLS)]},
+            hovertemplate="silent for %{customdata[0]}: %{y:.2f} ± %{customdata[2]:.2f}<br>%{customdata[1]:,} people, "
+            "trainings: %{customdata[3]}<extra>" + safe(name) + "</extra>",
+        )  # fmt: skip
+    if column == "found":
+        figure.add_hline(y=CHANCE, line={"color": p.text, "width": 1})
+    title = TITLES[PLACE if column == "place" else FOUND]
+    figure.update_xaxes(
+        title="events since the interest last showed", tickvals=list(range(len(gaps))), ticktext=gaps, showgrid=False,
+        range=[-0.5, len(gaps) - 0.5], fixedrange=True, zeroline=False,
+    )  # fmt: skip
+    figure.update_yaxes(title=title, rangemode="tozero", fixedrange=True)
+    figure = frame(figure, p, 440)
+    return figure.update_layout(showlegend=True, legend={"orientation": "h", "x": 0, "y": -0.22, "yanchor": "top"})

@@ -1,0 +1,86 @@
+"""What makes a step of training fast leaves its numbers as they were, and the bench of it counts all that a step does."""
+
+from dataclasses import asdict, replace
+from pathlib import Path
+from unittest import mock
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as some
+
+from elastic_core import models, objectives, recipes
+from elastic_core.bench import goals, training
+from elastic_core.bench.store import read_kind, write_kind
+from elastic_core.data import Dataset
+from elastic_core.layers.local_convolution import LocalConvolution
+from elastic_core.layers.prefix_slots import CHUNK, chunk_of
+from elastic_core.models import elastic
+from elastic_core.models.elastic import Elastic
+
+
+@settings(max_examples=30)
+@given(some.integers(1, 3), some.integers(1, 9), some.integers(1, 6), some.integers(0, 10**6))
+def test_the_convolution_and_its_gradients_are_those_of_shifted_products(rows: int, n: int, width: int, seed: int) -> None:
+    torch.manual_seed(seed)
+    layer, x, weight = LocalConvolution(4, width).double(), torch.randn(rows, n, 4, dtype=torch.float64), torch.rand(rows, n, 4)
+    found = []
+    for work in (layer, lambda x: sum(torch.nn.functional.pad(x, (0, 0, i, 0))[:, :n] * tap for i, tap in enumerate(layer.taps))):
+        own = x.clone().requires_grad_()
+        out = work(own)
+        found.append([out.detach(), *torch.autograd.grad((out * weight).sum(), (own, layer.taps))])
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other)
+    for last in range(1, n + 1):
+        torch.testing.assert_close(layer.last(x, last), found[0][0][:, -last:])
+
+
+def test_chunks_add_up_to_a_history_or_to_little_more() -> None:
+    for n in range(1, 2_000):
+        chunk = chunk_of(n)
+        assert 1 <= chunk <= CHUNK * 3 // 2 and -n % chunk <= (0 if n % 8 == 0 and n < 200 else 9), n
+
+
+@pytest.mark.parametrize("name", ["window", "last"])
+@pytest.mark.parametrize("variant", Elastic.variants, ids=lambda variant: variant.label)
+def test_rows_without_targets_are_left_out_of_the_last_layer_and_of_nothing_else(
+    variant: models.Variant, name: str, small_world: Dataset
+) -> None:
+    """The loss and every gradient, beside those of a pass over all rows."""
+    settings_ = {"layers": 2, "dropout": 0.0, "length": 24, "interest_weight": 0.3, **variant.settings}
+    config = recipes.toy().override(*(f"model.{key}={str(value).lower()}" for key, value in settings_.items())).model
+    torch.manual_seed(0)
+    model = models.build(config, small_world.catalog)
+    if objectives.objective_class(name).refuses(model):
+        pytest.skip("it cannot learn from this")
+    taught = objectives.build(recipes.objective_settings("elastic", name, span=5), small_world, model.length)
+    fewer = 0
+    for batch in taught.epoch(0, 0, 8):
+        found = []
+        for rows in (elastic._asked_for, lambda batch: 0):
+            with mock.patch.object(elastic, "_asked_for", rows):
+                loss = taught.loss(model, batch)
+            parts = loss.total, *loss.auxiliary.values(), *loss.summed.values()
+            gradients = torch.autograd.grad(sum(parts), list(model.parameters()), allow_unused=True)  # type: ignore[arg-type]
+            found.append([*parts, *(torch.zeros(()) if each is None else each for each in gradients)])
+        fewer += 0 < elastic._asked_for(batch) < batch.items.shape[1]
+        for one, other in zip(*found, strict=True):
+            torch.testing.assert_close(one, other, atol=2e-4, rtol=2e-4)
+    assert fewer > 3
+
+
+def test_parts_of_a_step_add_up_to_it_and_goals_are_read_from_rows(small_world: Dataset, tmp_path: Path) -> None:
+    who = (training.Contestant("sasrec", "all"), training.Contestant("elastic", "window", 200))
+    rows = training.measure_training("full", who, rounds=3, warmup=1, dataset=small_world)
+    write_kind(tmp_path / "training.csv", [*rows, *rows], training.TrainingRow)
+    assert [asdict(row) for row in read_kind(tmp_path / "training.csv", training.TrainingRow)] == [asdict(row) for row in rows]
+    for each in who:
+        whole, *parts = (row for row in rows if row.model == each.model)
+        assert [row.part for row in parts] == list(training.PARTS) and whole.rounds == 3
+        assert 0.8 * whole.median < sum(row.median for row in parts) < 1.2 * whole.median  # of medians
+        assert whole.overall == pytest.approx(whole.targets / whole.median, rel=0.5)
+    assert training.as_table(rows).count("full") == 2
+    told = training.rates([replace(row, rate=7.0, threads=1) for row in rows if row.model == "sasrec"])
+    assert told == {"sasrec all": 7.0} and not training.rates([replace(row, world="ml-1m") for row in rows])
+    assert {goal.name for goal in goals.GOALS if goal.file == "training"} == {"C13"}
+    assert not any(goal.reached(goal.value(rows[:0]) or 0) for goal in goals.GOALS if goal.file == "training")
