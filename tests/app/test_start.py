@@ -140,7 +140,7 @@ def test_one_person_s_edits_follow_from_journey_to_start_and_back(opened: Open) 
     app = healthy(app.switch_page("start/page.py").run())
     assert "Without the last 2 items" in app.info[0].value and "tiny~5~r.r" in app.query_params["edits"]
     app = healthy(press(app, "Undo").switch_page("journey/page.py").run())
-    assert "tiny~5~r" not in app.text_input(key="jrn_edits").value and "removed 1 event" in said(app) + html(app)
+    assert app.text_input(key="jrn_edits").value.endswith("~c1")  # the version with one event less
     app = healthy(press(app, "Undo").switch_page("start/page.py").run())
     assert not app.info and "edits" not in app.query_params
     app = healthy(app.switch_page("journey/page.py").run())
