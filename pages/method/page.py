@@ -110,6 +110,7 @@ def words() -> None:
     with right:
         st.subheader("Metrics and protocols", anchor=False)
         st.markdown("\n".join(f"- **{word}**: {meaning}" for word, meaning in notes.METRICS))
+        st.caption("Numbers under different protocols cannot be compared.")
 
 
 def limits() -> None:
