@@ -3,9 +3,9 @@
   python tests/load/paint.py --out checkpoints/benchmarks/paint.csv
   python tests/load/paint.py --app ../elsewhere --out ""                another checkout, printed only
 
-Three kinds of visit: `cold`, to a server that has begun to answer and had no visitor; `new`, of a browser without anything of the app
-to a server that is up; `again`, of a browser that has been there. Browser and server share the machine. Seconds are of the clock,
-so only rows of an idle machine can be read (`load`).
+Three kinds of visit: `cold`, to a server that has begun to answer and had no visitor; `new`, of a browser without anything of
+the app to a server that is up; `again`, of a browser that has been there. Browser and server share the machine. Seconds are of
+the clock, so only rows of an idle machine can be read (`load`).
 """
 
 import argparse
