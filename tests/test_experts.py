@@ -124,9 +124,10 @@ def test_the_yardstick_is_as_busy_and_taken_from_its_own_people(world: World, bu
 
 def test_a_swap_equals_a_loop_over_people_and_leaves_out_who_has_the_other_already(world: World, busy: int) -> None:
     model, dataset, found = world
-    other = int(np.argsort(-found.traffic.load)[1])
+    without = ~(found.traffic.experts == busy).any(1)
+    other = int(np.bincount(found.traffic.experts[without].ravel(), minlength=found.size).argmax())
     effect = ablation.swap(model, dataset, found.traffic, busy, other)
-    assert not (found.traffic.experts[effect.users] == other).any() and (found.traffic.experts[effect.users] == busy).any(1).all()
+    assert effect.n and not (found.traffic.experts[effect.users] == other).any() and (found.traffic.experts[effect.users] == busy).any(1).all()
     value = model.expert_values()[other]  # type: ignore[operator]
 
     def exchange(old: Retrieved) -> Retrieved:

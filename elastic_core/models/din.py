@@ -88,7 +88,7 @@ class DIN(Modulated):
         self.bias = nn.Parameter(torch.zeros(self.n_items + 1))
         self.unit = ActivationUnit(config.width, config.unit_width)
         self.head = Head(config.width, config.head_width) if config.head == "mlp" else None
-        self.recency = nn.Parameter(-FADING * torch.arange(config.length)) if config.recency else None
+        self.recency = nn.Parameter(-FADING * torch.arange(config.length, dtype=torch.float32)) if config.recency else None
         self.intensity = Intensity(config.width, self.marks.shape[1], config.channels) if self.reads_times else None
         self.dropout = Dropout(config.dropout)
         nn.init.normal_(self.items.weight, std=SPREAD)

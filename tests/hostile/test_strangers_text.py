@@ -27,7 +27,7 @@ TEXT = {
     "PageLink": {"query_string"},
 }  # fmt: skip
 MARKDOWN = re.compile(
-    r"(?<!\\)(?:!\[x|\[l|\$x|\*\*b|`c|&sol;|<img)|:material/home|:streamlit|www\.evil|me@evil|http\\?://" + re.escape(TRAP)
+    r"(?<!\\)(?:!\[x|\[l\]|\$x|\*\*b\*\*|`c|&sol;|<img)|:material/home|:streamlit|www\.evil|me@evil|http\\?://" + re.escape(TRAP)
 )
 HTML = re.compile(r"<(?:a|img)\b")
 
