@@ -27,14 +27,12 @@ if not torch.distributed.is_available():
 ELASTIC = {"model.name": "elastic", "model.side": 4, "model.k": 2, "model.balance_weight": 0.1}
 SYSTEMS: dict[str, dict[str, Any]] = {
     "elastic-window": {**ELASTIC, "objective.span": 4},
-    "elastic-two-way-last": {**ELASTIC, "model.bidirectional": True, "objective.name": "last"},
     "elastic-votes-patience": {**ELASTIC, "model.query": "votes", "objective.span": 4, "train.epochs": 9, "train.patience": 1},
     "elastic-random-sampled": {
         **ELASTIC, "objective.span": 4, "objective.retrieval": "random", "objective.loss": "sampled", "objective.negatives": 20
     },
     "slots-window": {"model.name": "elastic-slots", "model.side": 4, "model.k": 2, "model.interest_weight": 0.1},
     "sasrec-all": {"model.name": "sasrec", "objective.name": "all"},
-    "sasrec-last": {"model.name": "sasrec", "objective.name": "last"},
     "bert4rec-cloze": {"model.name": "bert4rec", "objective.name": "cloze"},
 }  # fmt: skip
 

@@ -127,7 +127,8 @@ def test_a_swap_equals_a_loop_over_people_and_leaves_out_who_has_the_other_alrea
     without = ~(found.traffic.experts == busy).any(1)
     other = int(np.bincount(found.traffic.experts[without].ravel(), minlength=found.size).argmax())
     effect = ablation.swap(model, dataset, found.traffic, busy, other)
-    assert effect.n and not (found.traffic.experts[effect.users] == other).any() and (found.traffic.experts[effect.users] == busy).any(1).all()
+    theirs = found.traffic.experts[effect.users]
+    assert effect.n and not (theirs == other).any() and (theirs == busy).any(1).all()
     value = model.expert_values()[other]  # type: ignore[operator]
 
     def exchange(old: Retrieved) -> Retrieved:
