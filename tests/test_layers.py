@@ -122,6 +122,7 @@ def _dispatched(layer: CausalDispatcher, head: int, row: Tensor, past: Tensor, p
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
+@hypothesis.example(rows=2, length=1, k=4, heads=3, padded=False, seed=4)  # no choice among one event: gradients of 0
 @hypothesis.given(
     rows=some.integers(1, 3),
     length=some.sampled_from([1, 2, 31, 32, 33, 64, 70, 97]),
@@ -154,7 +155,9 @@ def test_prefix_slots_equal_the_direct_sum(rows: int, length: int, k: int, heads
         assert (fast - exact).abs().max() <= 1e-5 * exact.abs().max().clamp_min(1)
     for way_back in (list(zip(*gradients, strict=True)), list(zip(*of_end, strict=True))):
         most = max(float(exact.abs().max()) for _, exact in way_back)  # one that is 0 is a difference of such numbers
-        assert all(float((fast - exact).abs().max()) <= 1e-5 * max(most, 1) for fast, exact in way_back)
+        for fast, exact in way_back:
+            error, own = float((fast - exact).abs().max()), float(exact.abs().max())
+            assert error <= 1e-5 * (max(own, 1) if own > 1e-9 else max(most, 1))
 
     with torch.no_grad():
         torch.testing.assert_close(prefix_slots.last(h, maps, real), found[:, -1:], atol=1e-4, rtol=1e-4)
