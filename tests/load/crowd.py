@@ -210,14 +210,14 @@ def rows(log: Log, about: dict[str, str | int | float]) -> list[dict[str, str | 
     return found
 
 
-def about(app: Path, users: int, seconds: float) -> dict[str, str | int | float]:
-    """When, what code, where, and how busy the machine was before."""
+def about(app: Path, **act: int | float) -> dict[str, str | int | float]:
+    """When, what code, where, how busy the machine was before, and the numbers of the act (users, seconds)."""
     words = ["git", "-C", str(app), "describe", "--always", "--dirty=+", "--abbrev=10"]
     commit = subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()
     device = f"cpu ({os.uname().machine}, {os.cpu_count()} cores)"
     return {
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M"), "commit": commit, "device": device,
-        "load": round(os.getloadavg()[0], 1), "users": users, "seconds": seconds,
+        "load": round(os.getloadavg()[0], 1), **act,
     }  # fmt: skip
 
 
@@ -247,7 +247,7 @@ def main() -> int:
     parser.add_argument("--log", type=Path, default=Path(os.devnull), help="where the server's own words go")
     given = parser.parse_args()
     how = {"rest": given.rest, "processes": given.processes, "think": "{:g}-{:g}".format(*given.think)}
-    before: dict[str, str | int | float] = {**about(given.app, given.users, given.seconds), **how}
+    before: dict[str, str | int | float] = {**about(given.app, users=given.users, seconds=given.seconds), **how}
     with server(given.app, given.log, processes=given.processes) as (address, process):
         time.sleep(given.rest)
         log = asyncio.run(crowd(address, process, given.users, given.seconds, tuple(given.think)))

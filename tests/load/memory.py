@@ -75,7 +75,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=ROOT / "checkpoints" / "benchmarks" / "memory.csv")
     parser.add_argument("--log", type=Path, default=Path(os.devnull), help="where the server's own words go")
     given = parser.parse_args()
-    facts = about(given.app, 1, given.reruns)
+    facts = about(given.app, users=1, seconds=given.reruns)
     with server(given.app, given.log, keep=10) as (address, process):
         start = resident(process)
         memory = asyncio.run(wander(address, process, given.reruns, every=True))

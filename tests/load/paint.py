@@ -67,7 +67,7 @@ def main() -> int:
     parser.add_argument("--times", type=int, default=TIMES)
     parser.add_argument("--out", default=str(ROOT / "checkpoints" / "benchmarks" / "paint.csv"))
     given = parser.parse_args()
-    before = {name: value for name, value in about(given.app, 1, 0).items() if name not in ("users", "seconds")}
+    before = about(given.app)
     rows = [
         {**before, "visit": visit, "what": what, "n": len(pairs), "median_s": round(statistics.median(values), 2),
          "least_s": round(min(values), 2), "most_s": round(max(values), 2)}

@@ -64,7 +64,7 @@ def main() -> int:
     parser.add_argument("--run", default="ml-100k-elastic")
     parser.add_argument("--out", default=str(ROOT / "checkpoints" / "benchmarks" / "reruns.csv"))
     given = parser.parse_args()
-    before = {name: value for name, value in about(given.app, 1, 0).items() if name not in ("users", "seconds")}
+    before = about(given.app)
     with server(given.app, Path(os.devnull)) as (address, process):
         found = [{**before, **row} for row in asyncio.run(measure(address, process, given.run))]
     if given.out:

@@ -53,7 +53,7 @@ def test_a_small_crowd_meets_no_error(app: Path, tmp_path: Path) -> None:
     said = (tmp_path / "server.log").read_text()
     assert not log.errors and "Traceback" not in said, (log.errors, said)
     for _ in range(2):
-        write(tmp_path / "crowd.csv", rows(log, about(ROOT, 3, 10)))
+        write(tmp_path / "crowd.csv", rows(log, about(ROOT, users=3, seconds=10)))
     found = {row["act"]: row for row in csv.DictReader((tmp_path / "crowd.csv").read_text().splitlines())}
     assert int(found["open"]["n"]) == 3 and int(found["all"]["n"]) == sum(int(r["n"]) for a, r in found.items() if a != "all")
     assert all(float(row["p50"]) <= float(row["p95"]) <= float(row["max"]) for row in found.values())
