@@ -87,8 +87,8 @@ def regular(path: Path, most: int, within: Path) -> Path:
 def stamp(path: Path) -> tuple[int, ...]:
     """Changes when a file does, or when a folder is another one; nothing for what is not there. Links are not followed."""
     try:
-        found = path.lstat()
-        return found.st_mode, found.st_ino, found.st_size, 0 if path.is_dir() else found.st_mtime_ns
+        found = os.lstat(path)
+        return found.st_mode, found.st_ino, found.st_size, 0 if stat.S_ISDIR(found.st_mode) else found.st_mtime_ns
     except (OSError, ValueError):
         return ()
 

@@ -96,13 +96,12 @@ def read(path: Path, within: Path) -> tuple[Row, ...]:
     """The rows from the last `start` on: an attempt that died does not count. A repeated epoch (after an interruption) counts
     once, the last time. Shared: never change them. Raises InputError for what is no regular file or too large."""
     try:
-        found = disk.regular(path, MOST_BYTES, within).stat()
+        return _read(path, within, disk.stamp(path))
     except disk.Absent:
         return ()
-    return _read(path, within, (found.st_mtime_ns, found.st_size, found.st_ino))
 
 
-@functools.lru_cache(maxsize=64)
+@functools.lru_cache(maxsize=512)
 def _read(path: Path, within: Path, stamp: tuple[int, ...]) -> tuple[Row, ...]:
     """A page asks for the same log dozens of times."""
     text = disk.read_bytes(path, MOST_BYTES, within).decode("utf-8", errors="replace")

@@ -141,13 +141,7 @@ class Run:
             raise InputError(
                 f"the run {self.name} keeps no ranks of its test; python -m elastic_core evaluate {self.path} --store keeps them"
             )
-        path = disk.regular(self.path / ranks.FILE, ranks.LARGEST, self.path)
-        found = _report(path, self._called(ranks.FILE), disk.stamp(path))
-        if found.data_hash != (self.last("start") or {}).get("data_hash", found.data_hash):
-            raise InputError(f"{self._called(ranks.FILE)} is of other data ({found.data_hash}) than the run")
-        if protocol := _other_test(found, self.last("test") or {}):
-            raise InputError(f"{self._called(ranks.FILE)} holds other ranks as {protocol} than the test in the run's log had")
-        return found
+        return _report(self, disk.stamp(self.path / ranks.FILE), disk.stamp(self.path / EVENTS))
 
     def snapshots(self) -> list[tuple[int, Path]]:
         """The epochs whose memory was kept, in order: number and file, which `snapshot` reads."""
@@ -310,10 +304,16 @@ def open_run(path: Path | str) -> Run:
     return run
 
 
-@functools.lru_cache(maxsize=96)
-def _report(path: Path, called: str, stamp: tuple[int, ...]) -> Report:
+@functools.lru_cache(maxsize=256)
+def _report(run: Run, stamp: tuple[int, ...], log: tuple[int, ...]) -> Report:
     """A page asks for the same ranks dozens of times. Shared: never change it."""
-    return ranks.read(path, called)
+    called = run._called(ranks.FILE)
+    found = ranks.read(disk.regular(run.path / ranks.FILE, ranks.LARGEST, run.path), called)
+    if found.data_hash != (run.last("start") or {}).get("data_hash", found.data_hash):
+        raise InputError(f"{called} is of other data ({found.data_hash}) than the run")
+    if protocol := _other_test(found, run.last("test") or {}):
+        raise InputError(f"{called} holds other ranks as {protocol} than the test in the run's log had")
+    return found
 
 
 def _other_test(found: Report, logged: Mapping[str, Any]) -> str:
@@ -327,7 +327,9 @@ def _other_test(found: Report, logged: Mapping[str, Any]) -> str:
 
 
 def list_runs(root: Path | str = "checkpoints") -> list[Run]:
-    """All runs below `root` that have weights and can be read, by name. Nobody else is handed out: see `unreadable_runs`."""
+    """All runs below `root` that have weights and can be read, by name. Nobody else is handed out: see `unreadable_runs`.
+
+    While a folder stays as it is, everybody gets the same run, whose configuration is read once."""
     return [run for run, fault in _looked_at(Path(root)) if not fault]
 
 
@@ -340,13 +342,19 @@ def _looked_at(root: Path) -> Iterator[tuple[Run, str]]:
     for path in disk.folders(root):
         if os.path.lexists(path / CONFIG) and os.path.lexists(path / WEIGHTS):
             files = (path, path / CONFIG, path / WEIGHTS, path / EVENTS, path / ITEMS)
-            yield Run(path), _fault(path, tuple(map(disk.stamp, files)))
+            yield _looked(path, tuple(map(disk.stamp, files)))
 
 
 @functools.lru_cache(maxsize=4096)
-def _fault(path: Path, stamps: tuple[tuple[int, ...], ...]) -> str:
-    """Why a folder is no run, or nothing. What takes longer to tell (do the weights fit?) is told when it is opened."""
+def _looked(path: Path, stamps: tuple[tuple[int, ...], ...]) -> tuple[Run, str]:
+    """The run in a folder, the same one while its files are the same, and why it is none, or nothing."""
     run = Run(path)
+    return run, _fault(run)
+
+
+def _fault(run: Run) -> str:
+    """What takes longer to tell (do the weights fit?) is told when it is opened."""
+    path = run.path
     try:
         disk.check_folder(path)
         disk.regular(path / WEIGHTS, MOST_WEIGHTS, path)

@@ -3,7 +3,6 @@
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import streamlit as st
 from pandas import DataFrame
@@ -14,7 +13,8 @@ from elastic_core.runs import Run
 from elastic_core.services.compare import slices, standings, versus
 from elastic_core.services.compare.versus import Lists
 from pages.kit import cache
-from pages.kit.cache import Stamped, stamped
+from pages.kit.cache import Stamped, stamped, unstamped
+from pages.kit.kept import kept
 
 MOST = 16  # runs
 Key = tuple[str, str, str]
@@ -27,20 +27,19 @@ def forest(a: Sequence[Run], b: Sequence[Run], data: Dataset, protocol: str, met
 
 @st.cache_data(max_entries=64, show_spinner="Drawing people again, ten thousand times for each group …")
 def _forest(a: Stamped, b: Stamped, data_hash: str, protocol: str, metric: str, _data: Dataset) -> DataFrame:
-    left, right = ([Run(Path(path)) for path, _ in side] for side in (a, b))
+    left, right = unstamped(a), unstamped(b)
     trained = (comparisons.needs_training(left[0]), comparisons.needs_training(right[0]))
     return slices.forest([run.report() for run in left], [run.report() for run in right], _data, protocol, metric, trained)
 
 
 def comparable(runs: list[Run], data: Dataset) -> list[Run]:
     """The runs that keep ranks of a test on this data; files are read again only when one changed."""
-    names = _comparable(stamped(runs), data.hash, data)
-    return [Run(Path(name)) for name in names]
+    return _comparable(stamped(runs), data.hash, runs, data)
 
 
-@st.cache_data(max_entries=16, show_spinner=False)
-def _comparable(runs: Stamped, data_hash: str, _data: Dataset) -> list[str]:
-    return [str(run.path) for run in standings.comparable([Run(Path(path)) for path, _ in runs], _data)]
+@kept(16)
+def _comparable(known: Stamped, data_hash: str, _runs: list[Run], _data: Dataset) -> list[Run]:
+    return standings.comparable(_runs, _data)
 
 
 # --- everybody's lists, which need the model -------------------------------------------------------------------------

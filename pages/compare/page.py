@@ -7,7 +7,7 @@ from elastic_core.errors import InputError
 from elastic_core.evaluation import verdict as said
 from elastic_core.evaluation.candidates import PROTOCOLS
 from elastic_core.evaluation.metrics import NAMES
-from elastic_core.runs import Run, list_runs
+from elastic_core.runs import Run
 from elastic_core.services.compare import slices, standings, versus
 from elastic_core.services.method import notes
 from elastic_core.services.person import inspect
@@ -222,7 +222,7 @@ def lists() -> None:
 now = shell.context()
 words = inspect.words(now.dataset)
 st.title("Is A better than B, for whom?", anchor=False)
-runs = answers.comparable(list_runs(shell.RUNS), now.dataset)
+runs = answers.comparable(cache.runs(shell.RUNS), now.dataset)
 if now.other is None and not [run for run in runs if run.name != now.run.name]:
     st.info("There is no second tested run on this data to compare with.")
     nobody()

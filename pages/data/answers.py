@@ -81,9 +81,9 @@ def world(config: PlantedConfig) -> Dataset:
 
 def remembered(runs: list[Run], data: Dataset) -> pd.DataFrame:
     """What the finished runs on a planted world remember."""
-    return _remembered(tuple((str(run.path), cache.stamp(run)) for run in runs), data.hash, runs, data)
+    return _remembered(cache.stamped(runs), data.hash, runs, data)
 
 
 @st.cache_data(max_entries=8, show_spinner="Asking the oracle of this world …")
-def _remembered(known: tuple[tuple[str, str], ...], data_hash: str, _runs: list[Run], _data: Dataset) -> pd.DataFrame:
+def _remembered(known: cache.Stamped, data_hash: str, _runs: list[Run], _data: Dataset) -> pd.DataFrame:
     return cards.remembered(_runs, _data)

@@ -9,7 +9,7 @@ from elastic_core.config import PlantedConfig
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.memory.recovery import PEOPLE
-from elastic_core.runs import Run, list_runs
+from elastic_core.runs import Run
 from elastic_core.services.data import cards
 from elastic_core.services.learned import meaning
 from pages.data import answers, charts, upload
@@ -138,7 +138,7 @@ def _keep(config: PlantedConfig) -> None:
 
 def _scores() -> None:
     st.subheader("Did a model find the interests?", anchor=False)
-    runs = {run.name: run for run in list_runs(shell.RUNS) if _planted(run)}
+    runs = {run.name: run for run in cache.runs(shell.RUNS) if _planted(run)}
     if not runs:
         st.caption("No run on a planted world with a memory yet. Keep a world, train ELASTIC on it, and come back.")
         return
@@ -147,7 +147,7 @@ def _scores() -> None:
     if row is None:
         return
     try:
-        curves = answers.remembered(list_runs(shell.RUNS), cache.dataset(run.config.data, lambda sentence: None))
+        curves = answers.remembered(cache.runs(shell.RUNS), cache.dataset(run.config.data, lambda sentence: None))
     except InputError as error:
         st.error(f"{shell.plain(str(error))}.")
         return

@@ -111,13 +111,13 @@ def _reading(path: str, stamp: str, data_hash: str, items: Items, layer: int, _m
 def way(now: Context, moment: int, dark: bool, stay: bool) -> tuple[cache.Drawn, Along, Along | None, int, int]:
     """The figure of the whole journey with what it shows: both runs' ranks, experts drawn, experts in all."""
     other = now.other
-    keys = tuple((str(run.path), cache.stamp(run)) for run in (now.run, other) if run)
+    keys = cache.stamped(run for run in (now.run, other) if run)
     return _way(keys, now.dataset.hash, now.user, moment, dark, stay, now)
 
 
 @kept(64)
 def _way(
-    runs: tuple[tuple[str, str], ...], data_hash: str, user: int, moment: int, dark: bool, stay: bool, _now: Context
+    runs: cache.Stamped, data_hash: str, user: int, moment: int, dark: bool, stay: bool, _now: Context
 ) -> tuple[cache.Drawn, Along, Along | None, int, int]:
     mine, other = along(_now.run, _now.model, _now.dataset, user, stay), None
     if _now.other is not None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from elastic_core.runs import Run, list_runs
+from elastic_core.runs import Run
 from elastic_core.services.learned import meaning
 from elastic_core.services.learned.jobs import Questions
 from elastic_core.services.learned.meaning import Row
@@ -18,7 +18,7 @@ Stamps = tuple[int, ...]
 def rows(root: Path) -> dict[str, Row]:
     """By run: rows that were measured on the weights it has now."""
     known = {row.run for file in meaning.files(root) for row in meaning.read(file)}
-    return _rows(str(root), cache.stamped(run for run in list_runs(root) if run.name in known), _stamps(root))
+    return _rows(str(root), cache.stamped(run for run in cache.runs(root) if run.name in known), _stamps(root))
 
 
 def row(run: Run, key: str) -> Row | None:
@@ -35,7 +35,7 @@ def row(run: Run, key: str) -> Row | None:
 
 @st.cache_data(max_entries=64, show_spinner=False)
 def _rows(root: str, runs: cache.Stamped, stamps: Stamps) -> dict[str, Row]:
-    return meaning.of_runs(Path(root), [Run(Path(path)) for path, _ in runs])
+    return meaning.of_runs(Path(root), cache.unstamped(runs))
 
 
 def _stamps(root: Path) -> Stamps:

@@ -19,6 +19,7 @@ import streamlit as st
 from pandas import DataFrame
 from plotly.basedatatypes import BaseFigure
 
+from elastic_core import disk
 from elastic_core.config import DataConfig, RunConfig
 from elastic_core.data import Dataset, load
 from elastic_core.data.histories import Split
@@ -38,25 +39,35 @@ from elastic_core.services.train import run_table
 from elastic_core.services.train.estimate import Estimate, estimate
 from pages.kit.kept import kept, size
 
-Stamped = tuple[tuple[str, str], ...]  # path and stamp of each run
+Stamped = str  # paths and stamps of runs in one text, which is told from others in one piece
 RETRY_SECONDS = 600  # how long "this data cannot be had" is believed before the network is asked again
 LIST_SECONDS = 1.0  # how long a list of runs is believed while none comes or goes
+STAMP_SECONDS = 0.1  # how long files are believed to be as they were: a rerun asks for the same ones dozens of times
 DATASETS, DATASETS_BYTES = 4, 512 * 2**20
 
 
 def stamp(run: Run) -> str:
     """Changes when the run's files do."""
-    parts = []
-    for name in (CONFIG, WEIGHTS, EVENTS, ranks.FILE):
-        path = run.path / name
-        found = path.stat() if path.is_file() else None
-        parts.append(f"{found.st_mtime_ns}-{found.st_size}" if found else "none")
-    return "/".join(parts)
+    when, known = _stamps().get(run.path, (-STAMP_SECONDS, ""))
+    if time.monotonic() - when >= STAMP_SECONDS:
+        known = "/".join("-".join(map(str, disk.stamp(run.path / name)[1:])) for name in (CONFIG, WEIGHTS, EVENTS, ranks.FILE))
+        _stamps()[run.path] = time.monotonic(), known
+    return known
+
+
+@st.cache_resource
+def _stamps() -> dict[Path, tuple[float, str]]:
+    return {}
 
 
 def stamped(runs: Iterable[Run]) -> Stamped:
     """What tells these runs, as they are now, from others: the key of what is kept of them."""
-    return tuple((str(run.path), stamp(run)) for run in runs)
+    return "\0".join(part for run in runs for part in (str(run.path), stamp(run)))
+
+
+def unstamped(known: Stamped) -> list[Run]:
+    """The runs of such a key, in its order."""
+    return [Run(Path(path)) for path in known.split("\0")[::2] if path]
 
 
 def by_name(run: Run) -> str:
@@ -69,8 +80,9 @@ class _Listed:
 
     when: float
     mark: int  # changes when a run comes or goes
+    runs: list[Run]
     known: Stamped
-    ordered: dict[str, tuple[Run, ...]] = field(default_factory=dict)
+    ordered: dict[str, list[Run]] = field(default_factory=dict)
 
 
 @kept(1)
@@ -82,12 +94,22 @@ def runs(root: Path, order: Callable[[Run], Any] = by_name) -> list[Run]:
     """All runs, in an order; files are read again only when one changed. The runs are shared, so each is read once.
 
     Every rerun of every visitor asks, and a look at each file of fifty runs takes 10 ms: for a second it is believed."""
-    name, mark, listed = f"{order.__module__}.{order.__qualname__}", _mark(root), _lists().get(root)
-    if listed is None or listed.mark != mark or time.monotonic() - listed.when > LIST_SECONDS:
-        listed = _lists()[root] = _Listed(time.monotonic(), mark, stamped(list_runs(root)))
+    listed, name = _listed(root), f"{order.__module__}.{order.__qualname__}"
     if name not in listed.ordered:
-        listed.ordered[name] = _runs(listed.known, name, order)
+        listed.ordered[name] = sorted(listed.runs, key=order)
     return list(listed.ordered[name])
+
+
+def _listed(root: Path) -> _Listed:
+    mark, listed = _mark(root), _lists().get(root)
+    if listed is not None and listed.mark == mark and time.monotonic() - listed.when < LIST_SECONDS:
+        return listed
+    found = list_runs(root)
+    known, before = stamped(found), listed
+    listed = _lists()[root] = _Listed(time.monotonic(), mark, found, known)
+    if before is not None and before.known == known:
+        listed.ordered = before.ordered
+    return listed
 
 
 def _mark(root: Path) -> int:
@@ -97,9 +119,9 @@ def _mark(root: Path) -> int:
         return 0
 
 
-@kept(8)
-def _runs(known: tuple[tuple[str, str], ...], order: str, _order: Callable[[Run], Any]) -> tuple[Run, ...]:
-    return tuple(sorted((Run(Path(path)) for path, _ in known), key=_order))
+def everyone(root: Path) -> Stamped:
+    """What tells all runs of a folder, as they are now, from what they were."""
+    return _listed(root).known
 
 
 def tested(run: Run) -> dict[str, Any] | None:
@@ -114,11 +136,11 @@ def _tested(path: str, stamp: str, _run: Run) -> dict[str, Any] | None:
 
 def runs_table(runs: list[Run]) -> DataFrame:
     """One row a run; only what changed is read again."""
-    return _runs_table(tuple((str(run.path), stamp(run)) for run in runs), runs)
+    return _runs_table(stamped(runs), runs)
 
 
 @kept(4)
-def _runs_table(known: tuple[tuple[str, str], ...], _runs: list[Run]) -> DataFrame:
+def _runs_table(known: Stamped, _runs: list[Run]) -> DataFrame:
     return run_table.runs_table(_runs, lambda run: _run_row(str(run.path), stamp(run), run))
 
 

@@ -16,22 +16,23 @@ from elastic_core.disk import Unreadable
 from elastic_core.errors import InputError
 from elastic_core.evaluation.compare import Comparison
 from elastic_core.memory import recall
-from elastic_core.runs import Run, list_runs
+from elastic_core.runs import Run
 from elastic_core.services.results import judging, systems
 from elastic_core.services.results.systems import Group
 from elastic_core.services.train import beside
-from pages.kit.cache import Stamped, stamped
+from pages.kit import cache
+from pages.kit.cache import Stamped, stamped, unstamped
 from pages.kit.kept import kept
 
 
 def groups(root: Path) -> tuple[list[Group], list[Unreadable]]:
     """Data sets with what was measured on them, and runs whose ranks cannot be read."""
-    return _groups(stamped([run for run in list_runs(root) if run.has_report]))
+    return _groups(stamped([run for run in cache.runs(root) if run.has_report]))
 
 
 @kept(8)
 def _groups(runs: Stamped) -> tuple[list[Group], list[Unreadable]]:
-    return systems.groups(_runs(runs))
+    return systems.groups(unstamped(runs))
 
 
 def standings(group: Group, protocol: str) -> pd.DataFrame:
@@ -86,17 +87,13 @@ def compare(a: Sequence[Run], b: Sequence[Run], protocol: str) -> Comparison | N
 @st.cache_data(max_entries=1024, show_spinner=False)
 def _compared(a: Stamped, b: Stamped, protocol: str, metric: str) -> Comparison | str:
     try:
-        return compare_runs(_runs(a), _runs(b), protocol, metric)
+        return compare_runs(unstamped(a), unstamped(b), protocol, metric)
     except InputError as problem:
         return str(problem)
 
 
 def _of(group: Group) -> Stamped:
     return stamped([run for runs in group.systems.values() for run in runs])
-
-
-def _runs(stamped: Stamped) -> list[Run]:
-    return [Run(Path(path)) for path, _ in stamped]
 
 
 def recalled(root: Path) -> pd.DataFrame:

@@ -13,14 +13,13 @@ from pages.kit import cache
 
 def effect(question: str, run: Run, make: Callable[[], Effect]) -> Effect:
     """What a question costs; made again when a run or a benchmark has changed."""
-    runs = tuple((each.name, cache.stamp(each)) for each in cache.runs(shell.RUNS))
     benchmarks = tuple((path.name, path.stat().st_mtime_ns) for path in sorted((shell.RUNS / "benchmarks").glob("*.csv")))
-    return _effect(question, str(run.path), runs, benchmarks, make)
+    return _effect(question, str(run.path), cache.everyone(shell.RUNS), benchmarks, make)
 
 
 @st.cache_data(max_entries=256, show_spinner=False)
 def _effect(
-    question: str, run: str, runs: tuple[tuple[str, str], ...], benchmarks: tuple[tuple[str, int], ...],
+    question: str, run: str, runs: cache.Stamped, benchmarks: tuple[tuple[str, int], ...],
     _make: Callable[[], Effect],
 ) -> Effect:  # fmt: skip
     return _make()

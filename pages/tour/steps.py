@@ -8,13 +8,13 @@ import streamlit as st
 
 from elastic_core import comparisons
 from elastic_core.errors import InputError
-from elastic_core.runs import Run, list_runs
+from elastic_core.runs import Run
 from elastic_core.services.compare import standings
 from elastic_core.services.tour import answers as tour_answers
 from elastic_core.services.tour.answers import Answer, Asked
 from elastic_core.services.traffic.load import EVERYBODY
 from pages.frame import shell
-from pages.kit import judged
+from pages.kit import cache, judged
 
 Done = Callable[[Mapping[Any, Any]], bool]
 
@@ -53,14 +53,14 @@ def _twin(asked: Asked) -> Answer:
     if other is None or other.name == asked.run.name:
         return Answer(None, "There is no other run on this data here, so nothing was compared. Choose one under “Compare with”.")
     try:
-        a, b = comparisons.systems(asked.run, other, list_runs(asked.checkpoints))
+        a, b = comparisons.systems(asked.run, other, cache.runs(asked.checkpoints))
         return tour_answers.better(asked, judged.compared(a, b, "full"), other.name)
     except InputError as problem:
         return Answer(None, f"Nothing was compared: {problem}.")
 
 
 def _tested_on_the_same_data(asked: Asked) -> list[Run]:
-    runs = [run for run in list_runs(asked.checkpoints) if run.last("test") is not None]
+    runs = [run for run in cache.runs(asked.checkpoints) if run.last("test") is not None]
     return [run for run in runs if (run.last("start") or {}).get("data_hash") == asked.dataset.hash]
 
 
