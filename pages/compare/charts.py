@@ -6,6 +6,7 @@ import plotly.graph_objects as go
 
 from elastic_core.text import figure as safe
 from pages.kit.plot import Palette
+from pages.kit.sketch import Sketch
 
 LAYOUT = {"margin": {"l": 8, "r": 8, "t": 8, "b": 8}, "dragmode": False, "hovermode": "closest", "showlegend": False}
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "star", "hexagon", "x")
@@ -29,15 +30,15 @@ def duel(counts: dict[str, int], colours: Palette) -> go.Figure:
     return figure
 
 
-def places(table: pd.DataFrame, colours: Palette, a: str, b: str, chosen: int | None) -> go.Figure:
+def places(table: pd.DataFrame, colours: Palette, a: str, b: str, chosen: int | None) -> Sketch:
     """Everybody's place of the true next item with A and with B, both axes logarithmic; below the diagonal A is better."""
-    figure = go.Figure()
+    figure = Sketch()
     last = float(max(table["place_a"].max(), table["place_b"].max(), 10))
     figure.add_scatter(
         x=[1, last], y=[1, last], mode="lines", hoverinfo="skip", line={"color": colours.muted, "width": 1, "dash": "dot"}
     )
-    figure.add_vrect(x0=0.8, x1=10.5, fillcolor=colours.warm[1], opacity=0.07, line_width=0, layer="below")
-    figure.add_hrect(y0=0.8, y1=10.5, fillcolor=colours.cool[1], opacity=0.07, line_width=0, layer="below")
+    figure.add_vrect(x0=0.8, x1=10.5, fillcolor=colours.warm[1], opacity=0.07, line={"width": 0}, layer="below")
+    figure.add_hrect(y0=0.8, y1=10.5, fillcolor=colours.cool[1], opacity=0.07, line={"width": 0}, layer="below")
     better = table["place_a"] < table["place_b"]
     tone = np.where(better, colours.cool[1], np.where(table["place_a"] > table["place_b"], colours.warm[1], colours.muted))
     figure.add_scatter(
@@ -61,8 +62,8 @@ def places(table: pd.DataFrame, colours: Palette, a: str, b: str, chosen: int | 
         "range": [np.log10(0.8), np.log10(last * 1.25)],
         "tickvals": [1, 3, 10, 30, 100, 300, 1000, 3000],
     }
-    figure.update_xaxes(axis, title=f"place with B ({safe(b)})")
-    figure.update_yaxes(axis, title=f"place with A ({safe(a)})")
+    figure.update_xaxes(axis, title={"text": f"place with B ({safe(b)})"})
+    figure.update_yaxes(axis, title={"text": f"place with A ({safe(a)})"})
     return figure
 
 

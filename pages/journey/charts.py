@@ -4,18 +4,17 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
 from elastic_core.text import figure as safe
 from pages.kit.plot import Palette
+from pages.kit.sketch import Sketch
 
 SYMBOLS = {"training": "circle", "validation": "diamond", "test": "star"}
 SIZES = {"training": 8, "validation": 10, "test": 13}
 PLAIN: dict[str, Any] = {"showgrid": False, "zeroline": False, "fixedrange": True}
 
 
-def _dress(figure: go.Figure, colours: Palette, height: int, **margin: int) -> go.Figure:
+def _dress(figure: Sketch, colours: Palette, height: int, **margin: int) -> Sketch:
     figure.update_layout(
         height=height, margin={"l": 2, "r": 8, "t": 28, "b": 4} | margin, showlegend=False, dragmode=False, hovermode="closest",
         plot_bgcolor="rgba(0,0,0,0)", paper_bgcolor="rgba(0,0,0,0)", font={"color": colours.text}, uirevision="journey",
@@ -24,11 +23,11 @@ def _dress(figure: go.Figure, colours: Palette, height: int, **margin: int) -> g
     return figure
 
 
-def influence(table: pd.DataFrame, labels: list[str], colours: Palette) -> go.Figure:
+def influence(table: pd.DataFrame, labels: list[str], colours: Palette) -> Sketch:
     """What each removal costs, and beside it how much attention the event got; `labels` name the rows, first on top."""
     known, labels = bool(table["attention"].notna().any()), list(map(safe, labels))
     titles = ("effect on the chance", "attention") if known else ("effect on the chance",)
-    figure = make_subplots(1, 1 + known, shared_yaxes=True, horizontal_spacing=0.04, subplot_titles=titles, **_widths(known))
+    figure = Sketch(1, 1 + known, shared_yaxes=True, horizontal_spacing=0.04, subplot_titles=titles, **_widths(known))
     change, rows = table["change"].to_numpy(), np.arange(len(table))
     up, down = colours.warm[1], colours.cool[1]
     largest = max(float(np.abs(change).max()), 0.05)
@@ -57,7 +56,7 @@ def _widths(two: bool) -> dict[str, list[float]]:
     return {"column_widths": [0.62, 0.38]} if two else {}
 
 
-def aggregation(cells: pd.DataFrame, slots: pd.DataFrame, titles: list[str], colours: Palette) -> go.Figure:
+def aggregation(cells: pd.DataFrame, slots: pd.DataFrame, titles: list[str], colours: Palette) -> Sketch:
     """Experts × events: how each expert spreads its reading (left), how the last event reads the experts (right).
 
     `titles`: one per span of events, for the hover text. A cell is coloured by weight against an even reading.
@@ -67,7 +66,7 @@ def aggregation(cells: pd.DataFrame, slots: pd.DataFrame, titles: list[str], col
     width = (spans["last"] - spans["first"] + 1).to_numpy()
     even = width / width.sum()
     names = [f"expert {expert}" for expert in slots["expert"]]
-    figure = make_subplots(
+    figure = Sketch(
         1, 2, shared_yaxes=True, horizontal_spacing=0.03, column_widths=[0.76, 0.24],
         subplot_titles=("where each expert looks", "last event"),
     )  # fmt: skip
@@ -99,10 +98,10 @@ def aggregation(cells: pd.DataFrame, slots: pd.DataFrame, titles: list[str], col
 
 def along(
     ranks: pd.DataFrame, experts: pd.DataFrame, here: int, colours: Palette, other: pd.DataFrame | None, names: tuple[str, str]
-) -> go.Figure:
+) -> Sketch:
     """Rank of what came next at every moment (click one to go there), and the experts retrieved then, as squares."""
     rows = 1 if experts.empty else 2
-    figure = make_subplots(
+    figure = Sketch(
         rows, 1, shared_xaxes=True, vertical_spacing=0.1, row_heights=[0.45, 0.55][:rows] if rows > 1 else None,
         subplot_titles=("rank of what came next (1 is best)", "experts retrieved")[:rows],
     )  # fmt: skip
@@ -125,7 +124,7 @@ def along(
     return figure.update_layout(clickmode="event+select")
 
 
-def _line(figure: go.Figure, ranks: pd.DataFrame, colour: str, run: str, dash: str) -> None:
+def _line(figure: Sketch, ranks: pd.DataFrame, colour: str, run: str, dash: str) -> None:
     name = safe(run)
     figure.add_scatter(
         x=ranks["event"], y=ranks["rank"], mode="lines+markers", name=name, line={"color": colour, "width": 1.5, "dash": dash},
@@ -137,7 +136,7 @@ def _line(figure: go.Figure, ranks: pd.DataFrame, colour: str, run: str, dash: s
     )  # fmt: skip
 
 
-def _strip(figure: go.Figure, experts: pd.DataFrame, colours: Palette) -> None:
+def _strip(figure: Sketch, experts: pd.DataFrame, colours: Palette) -> None:
     """A row per expert in the order of first appearance, a square where it is retrieved; darker = more weight."""
     order = list(dict.fromkeys(experts["expert"]))
     rows = experts["expert"].map({expert: row for row, expert in enumerate(order)})

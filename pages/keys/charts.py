@@ -6,31 +6,32 @@ Rows are warm and columns cool on every figure; clickable squares carry the expe
 import math
 
 import pandas as pd
-import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
 from pages.kit.plot import Palette, frame
+from pages.kit.sketch import Sketch
 
 GRID_PIXELS = 268  # side of a square grid: with margins it fits a phone
 HALVES = {"row": "q₁ chooses rows", "column": "q₂ chooses columns"}
 
 
-def query(table: pd.DataFrame, p: Palette) -> go.Figure:
+def query(table: pd.DataFrame, p: Palette) -> Sketch:
     """Step 1: the query's numbers, its two halves apart by colour and by a line."""
-    figure = go.Figure()
+    figure = Sketch()
     for half, part in table.groupby("half", sort=False):
         hover = "number %{x}: %{y:.2f}<extra></extra>"
         figure.add_bar(
-            x=part["position"], y=part["value"], name=HALVES[str(half)], marker_color=_hue(str(half), p), hovertemplate=hover
+            x=part["position"], y=part["value"], name=HALVES[str(half)], marker={"color": _hue(str(half), p)}, hovertemplate=hover
         )
-    figure.add_vline(x=len(table) / 2 - 0.5, line={"color": p.text, "width": 2, "dash": "dot"})
-    figure.update_layout(xaxis_title="number within the query", yaxis_title="value", bargap=0.15)
+    figure.add_vline(len(table) / 2 - 0.5, line={"color": p.text, "width": 2, "dash": "dot"})
+    figure.update_layout(bargap=0.15)
+    figure.update_xaxes(title={"text": "number within the query"})
+    figure.update_yaxes(title={"text": "value"})
     return frame(figure, p, 300, legend=True)
 
 
-def lines(table: pd.DataFrame, first: float, second: float, p: Palette) -> go.Figure:
+def lines(table: pd.DataFrame, first: float, second: float, p: Palette) -> Sketch:
     """A query of two numbers: every sub-key a point on the line of its half, labelled with its rank, and where q stands."""
-    figure = go.Figure()
+    figure = Sketch()
     for (half, part), q, y, name in zip(table.groupby("half", sort=False), (first, second), (1, 0), ("q₁", "q₂"), strict=True):
         hue = _hue(str(half), p)
         figure.add_scatter(
@@ -44,16 +45,14 @@ def lines(table: pd.DataFrame, first: float, second: float, p: Palette) -> go.Fi
             marker={"symbol": "diamond-open", "size": 16, "color": p.gold, "line": {"width": 3}},
             hovertemplate=name + " = %{x:.2f}<extra></extra>",
         )  # fmt: skip
-    figure.update_xaxes(range=[-1.1, 1.1], title="value", zeroline=True, zerolinecolor=p.muted, fixedrange=True)
+    figure.update_xaxes(range=[-1.1, 1.1], title={"text": "value"}, zeroline=True, zerolinecolor=p.muted, fixedrange=True)
     figure.update_yaxes(range=[-0.6, 1.6], tickvals=[1, 0], ticktext=["rows", "columns"], zeroline=False, fixedrange=True)
     return frame(figure, p, 250, legend=True)
 
 
-def strips(table: pd.DataFrame, p: Palette, keep: bool) -> go.Figure:
+def strips(table: pd.DataFrame, p: Palette, keep: bool) -> Sketch:
     """Steps 2 and 3: every sub-key's score, one strip a half; with `keep`, what is left behind is only an outline."""
-    figure = make_subplots(
-        rows=2, cols=1, vertical_spacing=0.18, subplot_titles=["row sub-keys, by q₁", "column sub-keys, by q₂"]
-    )
+    figure = Sketch(2, vertical_spacing=0.18, subplot_titles=("row sub-keys, by q₁", "column sub-keys, by q₂"))
     for number, (half, part) in enumerate(table.groupby("half", sort=False), start=1):
         hue, kept = _hue(str(half), p), part["kept"] if keep else part["kept"] | True
         figure.add_bar(
@@ -70,16 +69,16 @@ def strips(table: pd.DataFrame, p: Palette, keep: bool) -> go.Figure:
         )
     low, high = min(table["score"].min(), 0), max(table["score"].max(), 0)
     room = (high - low) * 0.15
-    figure.update_yaxes(range=[low - room, high + room], title_text="score")
+    figure.update_yaxes(range=[low - room, high + room], title={"text": "score"})
     return frame(figure, p, 300)
 
 
-def candidates(table: pd.DataFrame, p: Palette, staircase: bool) -> go.Figure:
+def candidates(table: pd.DataFrame, p: Palette, staircase: bool) -> Sketch:
     """Step 4: ranks against ranks. With the staircase, squares that cannot win are empty."""
     n = int(max(table["rank_row"].max(), table["rank_column"].max()))
     alive = table["can_win"] if staircase else table["can_win"] | True
     square = square_size(n)
-    figure = go.Figure()
+    figure = Sketch()
     for part, colour, name in ((table[alive], p.load[1], "can win"), (table[~alive], "rgba(0,0,0,0)", "cannot win")):
         figure.add_scatter(
             x=part["rank_column"],
@@ -98,11 +97,11 @@ def candidates(table: pd.DataFrame, p: Palette, staircase: bool) -> go.Figure:
     return frame(figure, p, GRID_PIXELS + 90)
 
 
-def grid(table: pd.DataFrame, p: Palette, reveal: bool, picked: int | None) -> go.Figure:
+def grid(table: pd.DataFrame, p: Palette, reveal: bool, picked: int | None) -> Sketch:
     """Step 5: all experts. Before the reveal the candidates stand out; after it the winners carry their place."""
     side = int(table["row"].max()) + 1
     square = square_size(side + 1)
-    figure = go.Figure()
+    figure = Sketch()
     _edges(figure, table, p, side, square)
     won = table["place"].notna() & reveal
     groups = (
@@ -134,35 +133,36 @@ def grid(table: pd.DataFrame, p: Palette, reveal: bool, picked: int | None) -> g
     return frame(figure, p, GRID_PIXELS + 110, legend=True)
 
 
-def vectors(table: pd.DataFrame, p: Palette) -> go.Figure:
+def vectors(table: pd.DataFrame, p: Palette) -> Sketch:
     """Steps 6 and 7: the winners' vectors, one row each."""
     wide = table.pivot(index="place", columns="position", values="value")
     names = table.drop_duplicates("place").set_index("place")["expert"].map("#{}".format)
     largest = float(table["value"].abs().max()) or 1.0
-    figure = go.Figure(
-        go.Heatmap(
-            z=wide.to_numpy(),
-            y=[f"{place}. {names[place]}" for place in wide.index],
-            zmin=-largest,
-            zmax=largest,
-            colorscale=[[0, p.cool[1]], [0.5, p.load[0]], [1, p.warm[1]]],
-            colorbar={"thickness": 10, "title": {"text": "value", "side": "right"}},
-            hovertemplate="%{y}, number %{x}: %{z:.2f}<extra></extra>",
-        )
+    figure = Sketch().add_heatmap(
+        z=wide.to_numpy(),
+        y=[f"{place}. {names[place]}" for place in wide.index],
+        zmin=-largest,
+        zmax=largest,
+        colorscale=[[0, p.cool[1]], [0.5, p.load[0]], [1, p.warm[1]]],
+        colorbar={"thickness": 10, "title": {"text": "value", "side": "right"}},
+        hovertemplate="%{y}, number %{x}: %{z:.2f}<extra></extra>",
     )
-    figure.update_layout(xaxis_title="number within the expert", yaxis={"autorange": "reversed", "type": "category"})
+    figure.update_xaxes(title={"text": "number within the expert"})
+    figure.update_yaxes(autorange="reversed", type="category")
     return frame(figure, p, 120 + 22 * len(wide))
 
 
-def weights(table: pd.DataFrame, p: Palette) -> go.Figure:
+def weights(table: pd.DataFrame, p: Palette) -> Sketch:
     """Step 7: how much of each winner is passed on; the dotted line is what no gate would give all of them."""
     names = [f"{place}. #{expert}" for place, expert in zip(table["place"], table["expert"], strict=True)]
-    figure = go.Figure(go.Bar(x=names, y=table["weight"], marker_color=p.load[2], customdata=table["score"]))
-    figure.update_traces(hovertemplate="%{x}: weight %{y:.2f} from score %{customdata:.2f}<extra></extra>")
-    figure.add_hline(
-        y=1.0, line={"color": p.text, "width": 1, "dash": "dot"}, annotation_text="no gate", annotation_position="top right"
-    )
-    figure.update_layout(xaxis_title="winner: place and expert", yaxis_title="weight")
+    figure = Sketch().add_bar(
+        x=names, y=table["weight"], marker={"color": p.load[2]}, customdata=table["score"],
+        hovertemplate="%{x}: weight %{y:.2f} from score %{customdata:.2f}<extra></extra>",
+    )  # fmt: skip
+    figure.add_hline(1.0, line={"color": p.text, "width": 1, "dash": "dot"})
+    figure.add_annotation(x=1, xref="x domain", xanchor="right", y=1.0, yanchor="bottom", text="no gate", showarrow=False)
+    figure.update_xaxes(title={"text": "winner: place and expert"})
+    figure.update_yaxes(title={"text": "weight"})
     return frame(figure, p, 300)
 
 
@@ -174,7 +174,7 @@ def square_size(n: int) -> float:
     return max(3.0, GRID_PIXELS / (n + 1) * 0.86)
 
 
-def _edges(figure: go.Figure, table: pd.DataFrame, p: Palette, side: int, square: float) -> None:
+def _edges(figure: Sketch, table: pd.DataFrame, p: Palette, side: int, square: float) -> None:
     """The two strips again, along the grid: each row's and each column's own score."""
     rows = table.drop_duplicates("row").sort_values("row")
     columns = table.drop_duplicates("column").sort_values("column")
@@ -196,9 +196,9 @@ def _edges(figure: go.Figure, table: pd.DataFrame, p: Palette, side: int, square
         )
 
 
-def square_axes(figure: go.Figure, x: str, y: str, low: float, high: float) -> None:
+def square_axes(figure: Sketch, x: str, y: str, low: float, high: float) -> None:
     first, last = max(0, math.ceil(low)), math.floor(high)
     ticks = list(range(first, last + 1, 1 + (last - first) // 10))
     plain = {"showgrid": False, "zeroline": False, "tickvals": ticks, "constrain": "domain", "fixedrange": True}
-    figure.update_xaxes(title=x, range=[low, high], tickangle=0, **plain)
-    figure.update_yaxes(title=y, range=[high, low], scaleanchor="x", **plain)
+    figure.update_xaxes(title={"text": x}, range=[low, high], tickangle=0, **plain)
+    figure.update_yaxes(title={"text": y}, range=[high, low], scaleanchor="x", **plain)

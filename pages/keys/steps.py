@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 import pandas as pd
-import plotly.graph_objects as go
 import streamlit as st
 
 from elastic_core.services.keys import search
@@ -16,6 +15,7 @@ from pages.frame import shell
 from pages.keys import charts
 from pages.kit import plot, view
 from pages.kit.control import bound, one_of
+from pages.kit.sketch import Sketch
 
 STEPS = ("Split", "Score", "Keep", "Pair", "Win", "Gather", "Weigh")
 STEP, STAIRCASE, SQUARE, GRID, REVEALED = "keys_step", "keys_staircase", "keys_square", "keys_grid", "keys_revealed"
@@ -31,7 +31,7 @@ class Scene:
     name: str
 
 
-def shown(figure: go.Figure, table: pd.DataFrame, alt: str, about: str, key: str, **chart: Any) -> None:
+def shown(figure: Sketch, table: pd.DataFrame, alt: str, about: str, key: str, **chart: Any) -> None:
     """A figure with its table twin and its explanation, a text in three parts: question, computed, misread."""
     question, computed, misread = (part.strip() for part in re.split(r"\*\*(?:Question|Computed|Misread):\*\*", about)[1:])
     table = table.rename(columns=lambda name: name.replace("_", " "))

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import plotly.graph_objects as go
 import streamlit as st
 from pandas import DataFrame
 from plotly.basedatatypes import BaseFigure
@@ -191,20 +190,20 @@ class Drawn(BaseFigure):
     to ten times as much, in places so small and many that what lives on among them keeps the memory from the system.
     """
 
-    def __init__(self, figure: go.Figure) -> None:
+    def __init__(self, figure: BaseFigure) -> None:
         self._values = pickle.dumps(figure.to_dict(), protocol=pickle.HIGHEST_PROTOCOL)
 
     def to_dict(self) -> dict[str, Any]:
         return dict(pickle.loads(self._values))
 
 
-def drawn(draw: Callable[..., go.Figure], *given: Any, **more: Any) -> Drawn:
+def drawn(draw: Callable[..., BaseFigure], *given: Any, **more: Any) -> Drawn:
     """What a pure function draws of these, drawn once: plotly checks every value of a figure, which takes longer than a model."""
     return _drawn(f"{draw.__module__}.{draw.__qualname__}", given, more, draw)
 
 
 @kept(256)
-def _drawn(name: str, given: tuple[Any, ...], more: dict[str, Any], _draw: Callable[..., go.Figure]) -> Drawn:
+def _drawn(name: str, given: tuple[Any, ...], more: dict[str, Any], _draw: Callable[..., BaseFigure]) -> Drawn:
     return Drawn(_draw(*given, **more))
 
 

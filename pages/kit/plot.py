@@ -1,11 +1,15 @@
 """Tables and arrays to plotly figures. Pure: no streamlit, no state."""
 
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import plotly.graph_objects as go
 from PIL import Image
 
+from pages.kit.sketch import Sketch
+
+Figure = TypeVar("Figure", go.Figure, Sketch)
 CONFIG = {"displaylogo": False, "modeBarButtons": [["toImage"]], "scrollZoom": False}
 
 
@@ -58,7 +62,7 @@ def palette(dark: bool) -> Palette:
     return DARK if dark else LIGHT
 
 
-def frame(figure: go.Figure, p: Palette, height: int, legend: bool = False) -> go.Figure:
+def frame(figure: Figure, p: Palette, height: int, legend: bool = False) -> Figure:
     """The same margins, letters and legend for every figure."""
     top = 46 if legend else 30
     figure.update_layout(

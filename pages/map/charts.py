@@ -1,6 +1,7 @@
 """The map of the experts. Pure: arrays in, a plotly figure out. Every expert is one mark, with its number in `customdata`."""
 
 from collections.abc import Collection, Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -9,6 +10,7 @@ import plotly.graph_objects as go
 from elastic_core.services.map.picture import COLOURS, NO_GENRE, NO_INTEREST, OTHERS, Map, commonest
 from elastic_core.text import figure as safe
 from pages.kit.plot import Palette
+from pages.kit.sketch import Sketch
 
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star", "triangle-down")
 VECTOR = 2_000  # marks up to which the figure is drawn as vectors, without WebGL
@@ -18,25 +20,26 @@ LEGEND = 9
 def memory(
     drawn: Map, table: pd.DataFrame, labels: np.ndarray, colour: str, colours: Palette, *,
     retrieved: Mapping[int, int], selected: int | None, chosen: Collection[int], tool: str, span: float | None = None,
-) -> go.Figure:  # fmt: skip
+) -> Sketch:  # fmt: skip
     """`labels [n]` as from `projection_map.labels`; `retrieved`: expert → rank for this person; the rest is greyed if some are
     `chosen`."""
-    figure = go.Figure()
-    for name, rows, marker in _groups(labels, colour, colours):
-        figure.add_trace(_marks(drawn, table, labels, name, rows, marker, colours, retrieved, selected, chosen))
+    figure, groups = Sketch(), _groups(labels, colour, colours)
+    add = figure.add_scatter if len(labels) <= VECTOR else figure.add_scattergl
+    for name, rows, marker in groups:
+        add(**_marks(drawn, table, labels, name, rows, marker, colours, retrieved, selected, chosen))
     at = np.flatnonzero(drawn.experts == selected)
     if len(at):
         x, y = drawn.xy[at[0]].tolist()
         label = {"bgcolor": colours.ground, "bordercolor": colours.picked, "arrowcolor": colours.picked, "ax": 26, "ay": -26}
         figure.add_annotation(x=x, y=y, text=f"<b>expert {selected}</b>", font={"color": colours.text}, **label)
-    shown = len(figure.data) > 1 and len(figure.data) <= LEGEND + 1
+    shown = 1 < len(groups) <= LEGEND + 1
     figure.update_layout(
         height=520, margin={"l": 4, "r": 4, "t": 28 if shown else 8, "b": 4}, dragmode=tool if tool != "click" else False,
         clickmode="event+select", hovermode="closest", uirevision="map", showlegend=shown,
         legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0, "itemsizing": "constant"},
         newselection={"line": {"color": colours.picked}},
     )  # fmt: skip
-    axis = {"showgrid": False, "zeroline": False, "showticklabels": False, "ticks": "", "title": ""}
+    axis = {"showgrid": False, "zeroline": False, "showticklabels": False, "ticks": ""}
     reach = {"range": [-span, span]} if span else {}
     figure.update_xaxes(**axis, **reach)
     figure.update_yaxes(**axis, **reach, scaleanchor="x", scaleratio=1)
@@ -80,7 +83,7 @@ def _groups(labels: np.ndarray, colour: str, colours: Palette) -> list[tuple[str
 def _marks(
     drawn: Map, table: pd.DataFrame, labels: np.ndarray, name: str, rows: np.ndarray, marker: dict[str, object],
     colours: Palette, retrieved: Mapping[int, int], selected: int | None, chosen: Collection[int],
-) -> go.Scatter | go.Scattergl:  # fmt: skip
+) -> dict[str, Any]:  # fmt: skip
     experts = drawn.experts[rows]
     ranks = np.array([retrieved.get(int(e), 0) for e in experts])
     ring = np.where(experts == selected, 4, np.where(ranks > 0, 2.5, np.where(drawn.placed[rows], 1.5, 0.6)))
@@ -91,14 +94,14 @@ def _marks(
     said = np.where(drawn.placed[rows], said.astype(object) + "; placed beside its nearest", said)
     called = [safe(label) if isinstance(label, str) else label for label in labels[rows]]
     details = np.stack([experts, about["row"], about["column"], about["load"], np.array(called, dtype=object), said], axis=1)
-    kind = go.Scatter if len(labels) <= VECTOR else go.Scattergl
     inside = np.flatnonzero(np.isin(experts, list(chosen))) if chosen else None
-    return kind(
-        x=drawn.xy[rows, 0], y=drawn.xy[rows, 1], mode="markers+text", name=safe(name), customdata=details,
-        text=[f"<b>{rank}</b>" if rank else "" for rank in ranks], textposition="top center",
-        textfont={"color": colours.text, "size": 13}, marker={**marker, "size": size, "line": {"width": ring, "color": edge}},
-        cliponaxis=False, selectedpoints=inside, selected={"marker": {"opacity": 1}},
-        unselected={"marker": {"opacity": 0.15 if chosen else 1}, "textfont": {"color": colours.text}},
-        hovertemplate="<b>expert %{customdata[0]}</b><br>row %{customdata[1]}, column %{customdata[2]}<br>"
+    return {
+        "x": drawn.xy[rows, 0], "y": drawn.xy[rows, 1], "mode": "markers+text", "name": safe(name), "customdata": details,
+        "text": [f"<b>{rank}</b>" if rank else "" for rank in ranks], "textposition": "top center",
+        "textfont": {"color": colours.text, "size": 13},
+        "marker": {**marker, "size": size, "line": {"width": ring, "color": edge}},
+        "cliponaxis": False, "selectedpoints": inside, "selected": {"marker": {"opacity": 1}},
+        "unselected": {"marker": {"opacity": 0.15 if chosen else 1}, "textfont": {"color": colours.text}},
+        "hovertemplate": "<b>expert %{customdata[0]}</b><br>row %{customdata[1]}, column %{customdata[2]}<br>"
         "%{customdata[3]} people<br>%{customdata[4]}<br>%{customdata[5]}<extra></extra>",
-    )  # fmt: skip
+    }  # fmt: skip
