@@ -232,6 +232,20 @@ def _after(
     return inspect.after(_model, _data, user, split, edits, stay)
 
 
+def effect(run: Run, model: Recommender, data: Dataset, here: inspect.Situation, expert: int) -> inspect.Effect:
+    """What one expert does in this situation, see `inspect.effect`."""
+    return _effect(str(run.path), stamp(run), data.hash, tuple(here.read.items.tolist()), tuple(sorted(here.silenced)), here.stay,
+                   expert, here, model, data)  # fmt: skip
+
+
+@kept(256)
+def _effect(
+    path: str, stamp: str, data_hash: str, items: tuple[int, ...], silenced: tuple[int, ...], stay: bool, expert: int,
+    _here: inspect.Situation, _model: Recommender, _data: Dataset,
+) -> inspect.Effect:  # fmt: skip
+    return inspect.effect(_model, _data, _here, expert, top=4)
+
+
 def reads(run: Run, model: Recommender, data: Dataset, items: np.ndarray) -> DataFrame | None:
     """What every retrieved expert reads of a history, by name; None for a model that does not say."""
     return _reads(str(run.path), stamp(run), data.hash, tuple(items.tolist()), model, data)[0]

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 import pandas as pd
 import streamlit as st
 
@@ -47,7 +48,7 @@ def grid(now: Context, here: Situation, edits: Edits = ()) -> None:
         )
         st.caption(f"{how} Background: load.", help=f"Load: {notes.WORDS['load']}.")
     with beside:
-        _one(now, here, table, traffic, edits)
+        _one(now, here, table, found.experts[0].tolist(), traffic, edits)
 
 
 def whose(now: Context, here: Situation) -> None:
@@ -85,8 +86,8 @@ def _chosen() -> None:
         shell.look_at(expert)
 
 
-def _one(now: Context, here: Situation, table: pd.DataFrame, traffic: Routing, edits: Edits) -> None:
-    order = table.query("rank > 0").sort_values("rank")["expert"].tolist() + table.query("rank == 0")["expert"].tolist()
+def _one(now: Context, here: Situation, table: pd.DataFrame, retrieved: list[int], traffic: Routing, edits: Edits) -> None:
+    order = [*retrieved, *np.setdiff1d(np.arange(len(table)), retrieved).tolist()]
     # Streamlit remembers a choice by its label, so a label must not change with the person.
     expert = st.selectbox(
         "Expert", order, key=EXPERT, format_func=lambda e: f"Expert {e}",
@@ -147,7 +148,7 @@ def _others(expert: int, traffic: Routing) -> None:
 
 
 def _effect(now: Context, here: Situation, expert: int, edits: Edits) -> None:
-    found = inspect.effect(now.model, now.dataset, here, expert, top=4)
+    found = cache.effect(now.run, now.model, now.dataset, here, expert)
     up, down = st.columns(2)
     up.markdown(f"**Makes likelier**\n{_lines(found.promotes)}", help="For this person: chance with it over chance without it.")
     down.markdown(f"**Holds back**\n{_lines(found.holds_back)}")

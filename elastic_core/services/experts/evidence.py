@@ -63,12 +63,14 @@ class Evidence:
 
     def label(self, expert: int) -> Label:
         """Up to two genres whose interval lies above 1; otherwise the best one, which is then weak."""
-        frame = self.of(expert)
-        if frame.empty:
-            return Label((), float("nan"), float("nan"), float("nan"), int((self.experts == expert).any(1).sum()))
-        first, sure = frame.iloc[0], frame[frame["low"] > 1].head(2)
-        names = tuple(sure["genre"]) or (str(first["genre"]),)
-        return Label(names, float(first["lift"]), float(first["low"]), float(first["high"]), int(first["n"]))
+        users, ranks = np.nonzero(self.experts == expert)
+        _, _, lift, low, high = self._lifts(users, ranks)
+        said = np.flatnonzero(~np.isnan(low))
+        if not len(said):
+            return Label((), float("nan"), float("nan"), float("nan"), len(users))
+        best = said[np.argsort(-low[said], kind="stable")]
+        names = tuple(self.genres[i] for i in best[:2] if low[i] > 1) or (self.genres[best[0]],)
+        return Label(names, *(float(column[best[0]]) for column in (lift, low, high)), len(users))
 
     def tops(self) -> pd.DataFrame:
         """The best genre of every expert number that occurs: index expert; genre, lift, low, high."""
@@ -108,7 +110,7 @@ class Evidence:
         share, base, lift, low, high = columns
         genres = np.array(self.genres, dtype=object)[: len(share)]
         frame = pd.DataFrame({"genre": genres, "share": share, "base": base, "lift": lift, "low": low, "high": high, "n": n})
-        return frame.dropna(subset=["low"]).sort_values("low", ascending=False, ignore_index=True)
+        return frame.dropna(subset=["low"]).sort_values("low", ascending=False, kind="stable", ignore_index=True)
 
 
 def of_histories(dataset: Dataset, traffic: Routing, split: Split, length: int) -> Evidence | None:
