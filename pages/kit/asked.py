@@ -3,22 +3,20 @@ so it is asked for in the background and kept (services/learned)."""
 
 from pathlib import Path
 
-import streamlit as st
-
 from elastic_core.runs import Run
 from elastic_core.services.learned import meaning
 from elastic_core.services.learned.jobs import Questions
 from elastic_core.services.learned.meaning import Row
 from pages.frame import shell
 from pages.kit import cache, waiting
+from pages.kit.kept import kept
 
 Stamps = tuple[int, ...]
 
 
 def rows(root: Path) -> dict[str, Row]:
     """By run: rows that were measured on the weights it has now."""
-    known = {row.run for file in meaning.files(root) for row in meaning.read(file)}
-    return _rows(str(root), cache.stamped(run for run in cache.runs(root) if run.name in known), _stamps(root))
+    return _rows(str(root), cache.everyone(root), _stamps(root))
 
 
 def row(run: Run, key: str) -> Row | None:
@@ -33,7 +31,7 @@ def row(run: Run, key: str) -> Row | None:
     return found
 
 
-@st.cache_data(max_entries=64, show_spinner=False)
+@kept(64)
 def _rows(root: str, runs: cache.Stamped, stamps: Stamps) -> dict[str, Row]:
     return meaning.of_runs(Path(root), cache.unstamped(runs))
 

@@ -8,7 +8,7 @@ from elastic_core.services.learned.verdicts import Finding, Verdict
 from elastic_core.services.method import notes
 from pages.frame import shell
 from pages.kit import asked, judged, view
-from pages.learned import words
+from pages.learned import answers, words
 
 COLOURS = {"yes": "green", "in part": "green", "it depends": "orange", "no": "red", "not known": "gray"}
 ICONS = {
@@ -72,7 +72,7 @@ found = list[Verdict]()
 for pair in verdicts.PAIRS:  # each is shown when it is known
     found.append(verdicts.compared(pair, groups, judged.differences))
     card(found[-1])
-for each in (*meaning.verdicts(groups, rows), verdicts.faster(shell.RUNS)):
+for each in (*meaning.verdicts(groups, rows), answers.faster(shell.RUNS)):
     found.append(each)
     card(each)
     if each.key == "interest":
