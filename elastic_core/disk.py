@@ -84,7 +84,7 @@ def regular(path: Path, most: int, within: Path) -> Path:
     return path
 
 
-def stamp(path: Path) -> tuple[int, ...]:
+def stamp(path: Path | str) -> tuple[int, ...]:
     """Changes when a file does, or when a folder is another one; nothing for what is not there. Links are not followed."""
     try:
         found = os.lstat(path)

@@ -41,22 +41,14 @@ from pages.kit.kept import kept, size
 Stamped = str  # paths and stamps of runs in one text, which is told from others in one piece
 RETRY_SECONDS = 600  # how long "this data cannot be had" is believed before the network is asked again
 LIST_SECONDS = 1.0  # how long a list of runs is believed while none comes or goes
-STAMP_SECONDS = 0.1  # how long files are believed to be as they were: a rerun asks for the same ones dozens of times
 DATASETS, DATASETS_BYTES = 4, 512 * 2**20
 
 
 def stamp(run: Run) -> str:
     """Changes when the run's files do."""
-    when, known = _stamps().get(run.path, (-STAMP_SECONDS, ""))
-    if time.monotonic() - when >= STAMP_SECONDS:
-        known = "/".join("-".join(map(str, disk.stamp(run.path / name)[1:])) for name in (CONFIG, WEIGHTS, EVENTS, ranks.FILE))
-        _stamps()[run.path] = time.monotonic(), known
-    return known
-
-
-@st.cache_resource
-def _stamps() -> dict[Path, tuple[float, str]]:
-    return {}
+    folder = str(run.path)
+    found = (disk.stamp(f"{folder}/{name}")[1:] for name in (CONFIG, WEIGHTS, EVENTS, ranks.FILE))
+    return "/".join("-".join(map(str, numbers)) for numbers in found)
 
 
 def stamped(runs: Iterable[Run]) -> Stamped:

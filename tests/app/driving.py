@@ -1,5 +1,8 @@
 """What tests of pages do and read: `from driving import healthy, html, press, said`."""
 
+import json
+
+import plotly.graph_objects as go
 from streamlit.testing.v1 import AppTest
 
 
@@ -7,6 +10,11 @@ def healthy(app: AppTest) -> AppTest:
     """No traceback on the page."""
     assert not app.exception, app.exception
     return app
+
+
+def charts(app: AppTest) -> list[go.Figure]:
+    """Every figure on the page, which plotly knows every word of."""
+    return [go.Figure(json.loads(chart.proto.spec)) for chart in app.get("plotly_chart")]
 
 
 def press(app: AppTest, label: str) -> AppTest:

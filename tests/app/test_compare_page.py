@@ -101,5 +101,5 @@ def test_figures_hold_everybody_and_mark_what_is_clear() -> None:
     assert list(np.diff(marks.y)) == [-1, -2.4] and "<b>y</b>" in figure.layout.yaxis.ticktext
     people = pd.DataFrame({"user": [4, 7], "title": ["T", "U"], "place_a": [1.0, 30.0], "place_b": [5.0, 2.0]})
     assert standings.everyone(people)["person"].tolist() == [5, 8], "in files people are counted from 1, as on screen"
-    places = charts.places(people, plot.DARK, "a", "b", chosen=7)
+    places = charts.places(people, plot.DARK, "a", "b", chosen=7).checked()
     assert [point[0] for point in places.data[1].customdata] == [4, 7] and places.data[2].text == ("person 8",)

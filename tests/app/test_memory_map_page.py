@@ -107,7 +107,7 @@ def test_the_figure_holds_every_expert_once_with_its_number() -> None:
             selected=9,
             chosen=[4, 5],
             tool="lasso",
-        )
+        ).checked()
         found = [int(row[0]) for trace in figure.data for row in trace.customdata]
         assert sorted(found) == numbers.tolist(), "no copies: a lasso must not count an expert twice"
         kept = [int(trace.customdata[i][0]) for trace in figure.data for i in trace.selectedpoints]

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-import plotly.graph_objects as go
 import pytest
+from driving import charts as charts_on
 from driving import healthy, press, said
 from streamlit.testing.v1 import AppTest
 
@@ -32,7 +32,7 @@ def test_next_and_back_walk_the_steps(page: Page) -> None:
     app = page()
     for step in steps.STEPS[1:]:
         app = press(app, "Next")
-        assert app.session_state[steps.STEP] == step
+        assert app.session_state[steps.STEP] == step and charts_on(app)
     assert press(app, "Back").session_state[steps.STEP] == steps.STEPS[-2]
 
 
@@ -123,6 +123,6 @@ def test_figures_of_every_size_in_both_themes(side: int, k: int, palette: plot.P
         charts.weights(search.gathered(lesson), palette),
         check_charts.cost(checks.operations_by_side(16, k), palette, side),
     ]
-    assert all(isinstance(figure, go.Figure) and figure.to_json() for figure in figures)
-    clickable = [trace for trace in figures[3].data if trace.customdata is not None and trace.name != "your pick"]
+    checked = [figure.checked() for figure in figures]
+    clickable = [trace for trace in checked[3].data if trace.customdata is not None and trace.name != "your pick"]
     assert sorted(number for trace in clickable for number in trace.customdata) == list(range(side**2))

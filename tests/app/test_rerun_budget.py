@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 
 import pytest
-from driving import healthy
+from driving import charts, healthy
 from streamlit.testing.v1 import AppTest
 
 # Milliseconds of processor: another person, the same again.
@@ -27,8 +27,9 @@ def spent(act: Callable[[], object]) -> float:
     return 1000 * (time.process_time() - began)
 
 
-def test_every_screen_keeps_to_its_budget(opened: Callable[..., AppTest]) -> None:
+def test_every_screen_keeps_to_its_budget_and_draws_what_plotly_knows(opened: Callable[..., AppTest]) -> None:
     app, person, found = opened(run="tiny", user="1"), 1, dict[str, tuple[float, float]]()
+    drawn: dict[str, int] = {}
 
     def another() -> None:
         nonlocal person
@@ -39,9 +40,10 @@ def test_every_screen_keeps_to_its_budget(opened: Callable[..., AppTest]) -> Non
         healthy(app.switch_page(f"{screen}/page.py").run())
         another()
         found[screen] = min(spent(another) for _ in range(3)), min(spent(app.run) for _ in range(3))
-        healthy(app)
+        drawn[screen] = len(charts(healthy(app)))
     over = {screen: cost for screen, cost in found.items() if any(c > most for c, most in zip(cost, BUDGET[screen], strict=True))}
     print({screen: tuple(round(c) for c in cost) for screen, cost in found.items()})
+    assert sum(drawn.values()) > 15 and drawn["journey"] == 3, drawn
     assert not over, {screen: (cost, BUDGET[screen]) for screen, cost in over.items()}
 
 

@@ -69,8 +69,9 @@ class Evidence:
         if not len(said):
             return Label((), float("nan"), float("nan"), float("nan"), len(users))
         best = said[np.argsort(-low[said], kind="stable")]
-        names = tuple(self.genres[i] for i in best[:2] if low[i] > 1) or (self.genres[best[0]],)
-        return Label(names, *(float(column[best[0]]) for column in (lift, low, high)), len(users))
+        names = tuple(self.genres[i] for i in best[:2] if low[i] > 1) or (self.genres[int(best[0])],)
+        first = best[0]
+        return Label(names, float(lift[first]), float(low[first]), float(high[first]), len(users))
 
     def tops(self) -> pd.DataFrame:
         """The best genre of every expert number that occurs: index expert; genre, lift, low, high."""
