@@ -3,14 +3,17 @@
     <protocol>.csv                       what every system reached, with its interval, seeds, parameters, seconds and device
     <data>-<protocol>-differences.csv    interval and p over people and training seeds, p after Holm's adjustment, the claim
     <data>-<protocol>.html               the differences drawn (plotly.min.js beside it serves them all)
+    <data>-<protocol>.png, .svg          the same as pictures, where they are asked for
     report.md                            all of it as one page
 
 A table has one protocol, and tables of two are not joined (`joined`). The paper's own values stand beside MovieLens-1M, labelled.
 """
 
+import importlib.util
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -37,6 +40,7 @@ from elastic_core.tables import (
     standing,
 )
 
+WIDE = 1100  # pixels of a picture
 METRICS = ("NDCG@10", "HR@10", "MRR@10")
 # Table 2 of the ELASTIC paper on MovieLens-1M: NDCG@10, HR@10, MRR@10. Most probably measured as pop100, whatever its text says.
 PAPER = {
@@ -130,12 +134,16 @@ def joined(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
     return found
 
 
-def write(root: Path, out: Path) -> list[Path]:
-    """All tables and figures into the folder `out`. Raises InputError where nothing is finished below `root`."""
+def write(root: Path, out: Path, pictures: bool = False) -> list[Path]:
+    """All tables and figures into the folder `out`; with `pictures` as PNG and SVG, too, which takes a Chromium.
+
+    Raises InputError where nothing is finished below `root`, or nothing here can make pictures."""
+    if pictures and importlib.util.find_spec("kaleido") is None:
+        raise InputError('pictures are made by kaleido: pip install -e ".[pictures]"')
     found = data_sets(root)
     if not found:
         raise InputError(f"none of the named runs is finished below {root}/")
-    page, files = ["# Results", "", _preface()], list[Path]()
+    page, files, drawn = ["# Results", "", _preface()], list[Path](), dict[Path, Any]()
     with disk.said(out):
         out.mkdir(parents=True, exist_ok=True)
     for protocol in PROTOCOLS:
@@ -149,7 +157,11 @@ def write(root: Path, out: Path) -> list[Path]:
             if not against.empty:
                 page += ["", *_markdown(against.drop(columns="protocol"))]
                 files.append(_save(out / f"{data}-{protocol}-differences.csv", against.to_csv(index=False)))
-                files.append(_draw(out / f"{data}-{protocol}.html", against, title))
+                drawn[out / f"{data}-{protocol}.html"] = _drawn(against, title)
+    for path, figure in drawn.items():
+        with disk.said(path):
+            figure.write_html(path, include_plotlyjs="directory")
+    files += [*drawn, *(_pictures(drawn) if pictures else [])]
     return [*files, _save(out / "report.md", "\n".join(page) + "\n")]
 
 
@@ -177,7 +189,21 @@ def _markdown(table: pd.DataFrame) -> list[str]:
     return markdown([str(name) for name in table], [[cell(value) for value in line] for line in table.itertuples(index=False)])
 
 
-def _draw(path: Path, table: pd.DataFrame, title: str) -> Path:
+def _pictures(drawn: Mapping[Path, Any]) -> list[Path]:
+    """Every figure as PNG and as SVG, by one Chromium."""
+    import plotly.io
+
+    files = [path.with_suffix(suffix) for suffix in (".png", ".svg") for path in drawn]
+    try:
+        with disk.said(files[0]):
+            heights = [figure.layout.height for figure in drawn.values()] * 2
+            plotly.io.write_images([*drawn.values()] * 2, files, width=WIDE, height=heights, scale=2)
+    except RuntimeError as error:  # no Chromium: it says how to get one
+        raise InputError(f"no pictures were made: {' '.join(str(error).split())}") from None
+    return files
+
+
+def _drawn(table: pd.DataFrame, title: str) -> Any:
     """Every difference with its interval, filled where something may be claimed. Needs no network."""
     import plotly.graph_objects as go
 
@@ -191,12 +217,10 @@ def _draw(path: Path, table: pd.DataFrame, title: str) -> Path:
         marker={"size": 10, "color": fill, "line": {"width": 2, "color": "#0b6e99"}},
         hovertemplate="%{y}<br>%{x:+.4f}<br>%{customdata[0]}<extra></extra>",
     )  # fmt: skip
-    figure.update_layout(title=text.figure(title), height=160 + 28 * len(table), margin={"l": 380})
+    figure.update_layout(title=text.figure(title), height=160 + 28 * len(table), margin={"l": 8, "t": 60})
     figure.update_xaxes(title="NDCG@10, 95% over people and training seeds; filled: may be claimed")
-    figure.update_yaxes(autorange="reversed")
-    with disk.said(path):
-        figure.write_html(path, include_plotlyjs="directory")
-    return path
+    figure.update_yaxes(autorange="reversed", tickmode="linear", automargin=True)
+    return figure
 
 
 def _save(path: Path, content: str) -> Path:

@@ -74,3 +74,23 @@ def test_what_cannot_be_written_is_one_sentence(root: Path, tmp_path: Path, caps
     said = capsys.readouterr().err.splitlines()
     assert len(said) == 2 and "none of the named runs is finished" in said[1]
     assert (tmp_path / "taken").read_text() == "mine" and not (tmp_path / "new").exists()
+
+
+def test_pictures_are_made_where_a_chromium_is(
+    root: Path, tmp_path: Path, chromium: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BROWSER_PATH", chromium)
+    monkeypatch.setattr("elastic_core.report.PROTOCOLS", ("full",))
+    pictures = [path for path in write(root, tmp_path / "out", pictures=True) if path.suffix in (".png", ".svg")]
+    assert [path.name for path in pictures] == ["planted-full.png", "planted-full.svg"]
+    for path in pictures:
+        assert path.read_bytes().startswith(b"\x89PNG" if path.suffix == ".png" else b"<svg")
+    assert "ELASTIC − SASRec" in (tmp_path / "out" / "planted-full.svg").read_text(encoding="utf-8")
+
+
+def test_without_anything_to_draw_with_it_says_how_to_get_it(
+    root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert main(["report", "--root", str(root), "--out", str(tmp_path / "out"), "--pictures"]) == 2
+    assert "pip install" in capsys.readouterr().err and not (tmp_path / "out").exists()
