@@ -19,6 +19,7 @@ from elastic_core.models.contract import (  # noqa: E402
     Scorer,
     Stream,
     Streams,
+    Trace,
     Traces,
     Variant,
     can_retrieve,
@@ -32,6 +33,6 @@ from elastic_core.models.registry import MOST_BANK, MOST_PARAMETERS, build, mode
 
 __all__ = [
     "MOST_BANK", "MOST_PARAMETERS", "Attends", "Codewords", "Encoded", "Met", "Modulates", "Pairs", "Quantises", "Recommender",
-    "Retrieves", "Scorer", "Stream", "Streams", "Traces", "Variant", "build", "can_retrieve", "can_stream", "check_data",
+    "Retrieves", "Scorer", "Stream", "Streams", "Trace", "Traces", "Variant", "build", "can_retrieve", "can_stream", "check_data",
     "memory_of", "model_class", "names", "open_stream", "outline", "register", "tracing",
 ]  # fmt: skip

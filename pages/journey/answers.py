@@ -9,7 +9,7 @@ import streamlit as st
 from elastic_core.data import Dataset
 from elastic_core.data.histories import Split
 from elastic_core.errors import InputError
-from elastic_core.models import Recommender
+from elastic_core.models import Recommender, Trace
 from elastic_core.runs import Run
 from elastic_core.services.experts.evidence import Evidence, Label
 from elastic_core.services.journey import shown, trace
@@ -56,14 +56,16 @@ def _chance(
 
 def influence(run: Run, model: Recommender, data: Dataset, items: Items, target: int, stay: bool) -> removal.Influence:
     """Each of the last events taken away once."""
-    return _influence(str(run.path), cache.stamp(run), data.hash, items, target, stay, model, data)
+    inside = cache.traced(run, model, items) if model.retrieves else None
+    return _influence(str(run.path), cache.stamp(run), data.hash, items, target, stay, model, data, inside)
 
 
 @kept(64)
 def _influence(
-    path: str, stamp: str, data_hash: str, items: Items, target: int, stay: bool, _model: Recommender, _data: Dataset
-) -> removal.Influence:
-    return removal.influence(_model, _data, np.array(items, dtype=np.int64), target, stay=stay)
+    path: str, stamp: str, data_hash: str, items: Items, target: int, stay: bool, _model: Recommender, _data: Dataset,
+    _inside: Trace | None,
+) -> removal.Influence:  # fmt: skip
+    return removal.influence(_model, _data, np.array(items, dtype=np.int64), target, stay=stay, trace=_inside)
 
 
 def along(run: Run, model: Recommender, data: Dataset, user: int, stay: bool) -> Along:
@@ -100,12 +102,16 @@ def _label(
 
 def reading(run: Run, model: Recommender, data: Dataset, items: np.ndarray, layer: int) -> Aggregation:
     """How the retrieved experts read a history. Raises InputError where there is nothing to read with."""
-    return _reading(str(run.path), cache.stamp(run), data.hash, tuple(items.tolist()), layer, model)
+    read = tuple(items.tolist())
+    inside = cache.traced(run, model, read) if model.retrieves else None
+    return _reading(str(run.path), cache.stamp(run), data.hash, read, layer, model, inside)
 
 
 @kept(64)
-def _reading(path: str, stamp: str, data_hash: str, items: Items, layer: int, _model: Recommender) -> Aggregation:
-    return trace.aggregation(_model, np.array(items, dtype=np.int64), layer)
+def _reading(
+    path: str, stamp: str, data_hash: str, items: Items, layer: int, _model: Recommender, _inside: Trace | None
+) -> Aggregation:
+    return trace.aggregation(_model, np.array(items, dtype=np.int64), layer, trace=_inside)
 
 
 def way(now: Context, moment: int, dark: bool, stay: bool) -> tuple[cache.Drawn, Along, Along | None, int, int]:

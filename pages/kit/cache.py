@@ -25,7 +25,7 @@ from elastic_core.data.histories import Split
 from elastic_core.errors import InputError
 from elastic_core.evaluation import ranks
 from elastic_core.memory.routing import Routing, routing
-from elastic_core.models import Recommender
+from elastic_core.models import Recommender, Trace
 from elastic_core.runs import CONFIG, EVENTS, WEIGHTS, Run, list_runs
 from elastic_core.services.experts.evidence import Evidence, of_histories
 from elastic_core.services.journey import trace
@@ -252,10 +252,22 @@ def named(run: Run, model: Recommender, data: Dataset, items: np.ndarray) -> dic
 def _reads(
     path: str, stamp: str, data_hash: str, items: tuple[int, ...], _model: Recommender, _data: Dataset
 ) -> tuple[DataFrame | None, dict[int, str]]:
-    with suppress(InputError):
-        found = trace.reads(_model, _data, np.array(items, dtype=np.int64))
+    if (inside := _traced(path, stamp, items, _model)) is not None:
+        found = trace.reads(_model, _data, np.array(items, dtype=np.int64), inside)
         return found, trace.by_name(found)
     return None, {}
+
+
+def traced(run: Run, model: Recommender, items: tuple[int, ...]) -> Trace | None:
+    """How a history was read; None where the model does not say."""
+    return _traced(str(run.path), stamp(run), items, model)
+
+
+@kept(32)
+def _traced(path: str, stamp: str, items: tuple[int, ...], _model: Recommender) -> Trace | None:
+    with suppress(InputError):
+        return trace.traced(_model, np.array(items, dtype=np.int64))
+    return None
 
 
 def chance(

@@ -14,7 +14,7 @@ from elastic_core.data.batches import Batch, history_batch
 from elastic_core.errors import InputError
 from elastic_core.layers.interest_memory import Retrieved
 from elastic_core.memory.routing import Routing
-from elastic_core.models import Attends, Recommender, memory_of, tracing
+from elastic_core.models import Attends, Recommender, Trace, memory_of, tracing
 from elastic_core.services.experts.overview import busyness
 from elastic_core.services.person.inspect import Situation, split_year
 from elastic_core.services.person.recommend import Reading, answer
@@ -125,11 +125,20 @@ class Aggregation:
 
 
 @torch.inference_mode()
-def aggregation(model: Recommender, items: np.ndarray, layer: int = 0, bins: int = BINS) -> Aggregation:
-    """How each retrieved expert reads the history, and how the last event reads them. Raises InputError without a dispatcher."""
+def traced(model: Recommender, items: np.ndarray) -> Trace:
+    """What happened inside while one history was read. Raises InputError for models that do not say."""
+    return tracing(model).trace(history_batch(items, model.length))
+
+
+@torch.inference_mode()
+def aggregation(
+    model: Recommender, items: np.ndarray, layer: int = 0, bins: int = BINS, trace: Trace | None = None
+) -> Aggregation:
+    """How each retrieved expert reads the history, and how the last event reads them; `trace` is of the same history, if it is
+    at hand. Raises InputError without a dispatcher."""
     if not model.retrieves:
         raise InputError("this run has no interest memory, so there is no aggregation to show")
-    trace = tracing(model).trace(history_batch(items, model.length))
+    trace = trace or traced(model, items)
     if not 0 <= layer < len(trace.reading):
         raise InputError(f"there is no layer {layer + 1}: this run has {len(trace.reading)}")
     count = min(len(items), model.length)
@@ -151,12 +160,12 @@ def aggregation(model: Recommender, items: np.ndarray, layer: int = 0, bins: int
 
 
 @torch.inference_mode()
-def reads(model: Recommender, dataset: Dataset, items: np.ndarray) -> pd.DataFrame:
+def reads(model: Recommender, dataset: Dataset, items: np.ndarray, trace: Trace | None = None) -> pd.DataFrame:
     """What every retrieved expert reads, by name, in every layer: layer, place, expert, event (from 1), item, title, weight (of
     this expert's reading, mean over heads), others (the mean of the person's other experts), even (were all events alike).
 
     Raises InputError for models that do not say."""
-    trace, count = tracing(model).trace(history_batch(items, model.length)), min(len(items), model.length)
+    trace, count = trace or traced(model, items), min(len(items), model.length)
     recent = np.asarray(items)[len(items) - count :]
     titles = np.array([dataset.catalog.title(int(item)) for item in recent], dtype=object)
     parts = []
@@ -176,19 +185,28 @@ def reads(model: Recommender, dataset: Dataset, items: np.ndarray) -> pd.DataFra
 def by_name(found: pd.DataFrame, top: int = 2) -> dict[int, str]:
     """For every expert of the first retrieval, what it reads most, of what it reads more than this person's others do (by
     `MORE`): `Fargo 6% (the others 2%), Heat 5% (1%)`, layer after layer. An item met twice counts together."""
-    sums = found.groupby(["expert", "layer", "item"], sort=False).agg(
-        place=("place", "first"), title=("title", "first"), weight=("weight", "sum"), others=("others", "sum")
-    )
-    own = sums[sums["others"].isna() | (sums["weight"] >= MORE * sums["others"])]
-    most = own.sort_values("weight", ascending=False, kind="stable").groupby(["expert", "layer"], sort=True).head(top)
-    said: dict[int, dict[int, list[str]]] = {}
-    for expert, layer in found[["expert", "layer"]].drop_duplicates().itertuples(index=False):
-        said.setdefault(int(expert), {})[int(layer)] = []
-    for (expert, layer, _), row in most.iterrows():
-        known = said[int(expert)][int(layer)]
-        others = "" if math.isnan(row["others"]) else f" ({'the others ' if not known else ''}{row['others']:.1%})"
-        known.append(f"{split_year(row['title'])[0]} {row['weight']:.1%}{others}")
-    return {expert: _layers({layer: ", ".join(names) or NOTHING for layer, names in of.items()}) for expert, of in said.items()}
+    columns = {name: found[name].to_numpy() for name in ("layer", "place", "expert", "item", "weight", "others")}
+    titles = dict(zip(columns["item"].tolist(), found["title"], strict=True))
+    starts = np.flatnonzero(np.diff(columns["layer"], prepend=-1) | np.diff(columns["place"], prepend=-1))
+    said: dict[int, dict[int, str]] = {}
+    for rows in np.split(np.arange(len(found)), starts[1:]):  # one expert in one layer
+        items, where = np.unique(columns["item"][rows], return_inverse=True)
+        weights, others = (np.bincount(where, columns[name][rows]) for name in ("weight", "others"))
+        own = np.flatnonzero(np.isnan(others) | (weights >= MORE * others))
+        first = np.full(len(items), len(where))
+        np.minimum.at(first, where, np.arange(len(where)))  # what was met first comes first where weights are equal
+        most = own[np.lexsort((first[own], -weights[own]))][:top]
+        names = [
+            _read(titles[int(items[i])], weights[i], others[i], of_others="" if n else "the others ") for n, i in enumerate(most)
+        ]
+        expert, layer = (int(columns[name][rows[0]]) for name in ("expert", "layer"))
+        said.setdefault(expert, {})[layer] = ", ".join(names) or NOTHING
+    return {expert: _layers(of) for expert, of in said.items()}
+
+
+def _read(title: str, weight: float, others: float, of_others: str) -> str:
+    beside = "" if math.isnan(others) else f" ({of_others}{others:.1%})"
+    return f"{split_year(title)[0]} {weight:.1%}{beside}"
 
 
 def _layers(said: dict[int, str]) -> str:
@@ -206,7 +224,9 @@ def _alike(weights: np.ndarray) -> float:
 
 
 @torch.inference_mode()
-def attention(model: Recommender, items: np.ndarray, times: np.ndarray | None = None) -> np.ndarray | None:
+def attention(
+    model: Recommender, items: np.ndarray, times: np.ndarray | None = None, trace: Trace | None = None
+) -> np.ndarray | None:
     """Which part of its reading the last event gives each event, mean over heads and layers; NaN for events not read.
 
     None for models that show no attention. Through experts, head h of the dispatch reads what head h aggregated, so the path's
@@ -216,7 +236,7 @@ def attention(model: Recommender, items: np.ndarray, times: np.ndarray | None = 
     if isinstance(model, Attends):
         found = shares(model, packed([items], model.length, None if times is None else [times]))
     else:
-        found = _through_experts(model, items)
+        found = _through_experts(model, items, trace)
     if found is None:
         return None
     weights = np.full(len(items), np.nan)
@@ -234,11 +254,11 @@ def shares(model: Attends, batch: Batch) -> np.ndarray | None:
     return np.asarray((sizes / sizes.sum(-1, keepdim=True).clamp_min(1e-30)).numpy())
 
 
-def _through_experts(model: Recommender, items: np.ndarray) -> np.ndarray | None:
+def _through_experts(model: Recommender, items: np.ndarray, trace: Trace | None) -> np.ndarray | None:
     if not model.retrieves:
         return None
     try:
-        trace = tracing(model).trace(history_batch(items, model.length))
+        trace = trace or traced(model, items)
     except InputError:
         return None
     paths = [torch.einsum("bhk,bhkn->bhn", s, r)[0].mean(0) for s, r in zip(trace.slots, trace.reading, strict=True)]

@@ -13,7 +13,7 @@ import torch
 
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
-from elastic_core.models import Recommender
+from elastic_core.models import Recommender, Trace
 from elastic_core.services.journey.trace import attention, candidates, packed, standing
 
 LAST = 50
@@ -60,10 +60,10 @@ class Influence:
 @torch.inference_mode()
 def influence(
     model: Recommender, dataset: Dataset, items: np.ndarray, target: int, last: int = LAST, stay: bool = False,
-    times: np.ndarray | None = None,
+    times: np.ndarray | None = None, trace: Trace | None = None,
 ) -> Influence:  # fmt: skip
     """Takes away each of the last `last` events once, in one batch, and asks where `target` stands then, among items that the
-    history does not hold or (`stay`) among all. `times` are of the same events.
+    history does not hold or (`stay`) among all. `times` and `trace`, if it is at hand, are of the same events.
 
     Raises InputError for an unknown target and for histories of fewer than two events.
     """
@@ -80,7 +80,7 @@ def influence(
     logs = log_chances(scores, free, target)
     ranks = [standing(row, met, target) for row in scores]
     change = logs[0] - logs[1:]
-    weights = attention(model, items, times)
+    weights = attention(model, items, times, trace)
     table = pd.DataFrame(
         {
             "position": taken + 1,
