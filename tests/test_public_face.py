@@ -25,12 +25,13 @@ def test_every_name_is_there_and_nothing_is_imported_before_it_is_used(tmp_path:
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
     code = """if True:
         import sys
-        from elastic_core import models
+        from elastic_core import models, recipes
         from elastic_core.config import ModelConfig
         for name in models.names():
             models.outline(ModelConfig.known[name](), 50)
+            for variant in models.model_class(name).variants:
+                models.outline(recipes.model_settings(name, **variant.settings), 50)
         assert not {'torch._dynamo', 'sympy'} & set(sys.modules), 'seconds of imports, for shapes alone'
-        from elastic_core import recipes
         from elastic_core.data import load
         from elastic_core.training import train
         few = (f"data.planted.{words}" for words in ("users=40", "items=40", "interests=4"))
