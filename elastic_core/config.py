@@ -312,7 +312,8 @@ def _hints(cls: type[Any]) -> dict[str, Any]:
 
 
 def _build(cls: type[T], plain: dict[str, Any], where: str) -> T:
-    hints = _hints(cls)
+    kind: type[Any] = cls
+    hints = _hints(kind)
     names = {f.name for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
     _only(names, plain, where + ".")
     values = {}
