@@ -312,8 +312,7 @@ def _hints(cls: type[Any]) -> dict[str, Any]:
 
 
 def _build(cls: type[T], plain: dict[str, Any], where: str) -> T:
-    kind: type[Any] = cls
-    hints = _hints(kind)
+    hints = _hints(cls)  # type: ignore[arg-type]
     names = {f.name for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
     _only(names, plain, where + ".")
     values = {}
