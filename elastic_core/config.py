@@ -305,8 +305,14 @@ def _only(allowed: set[str], plain: dict[str, Any], where: str) -> None:
             raise InputError(f"unknown key {told(where + key)}; known are {', '.join(sorted(allowed))}")
 
 
+@functools.cache
+def _hints(cls: type[Any]) -> dict[str, Any]:
+    """They take longer than reading the file that they are asked for."""
+    return typing.get_type_hints(cls)
+
+
 def _build(cls: type[T], plain: dict[str, Any], where: str) -> T:
-    hints = typing.get_type_hints(cls)
+    hints = _hints(cls)  # type: ignore[arg-type]
     names = {f.name for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
     _only(names, plain, where + ".")
     values = {}

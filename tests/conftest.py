@@ -1,9 +1,13 @@
 """What all tests share: where the data lies, one small world, and which tests run on this machine, where and in what order."""
 
 import logging
+import multiprocessing
 import os
+import shutil
 import sys
+from multiprocessing import forkserver
 from pathlib import Path
+from typing import Any
 
 import install_browser
 import pytest
@@ -27,6 +31,9 @@ if SHARED.is_dir():
 # A machine where Python keeps no compiled code would compile all of it anew in every process that is started here.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+# What tests write, thousands of files that are made sure of one by one, lies in memory where there is plenty.
+if os.path.ismount("/dev/shm") and shutil.disk_usage("/dev/shm").free > 2**32:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", "/dev/shm")
 torch.set_num_threads(1)  # the tensors here are tiny: a second thread would only wait for the first
 settings.register_profile("shared machine", deadline=None)  # how long one example takes is up to whoever else works here
 settings.load_profile("shared machine")
@@ -75,6 +82,20 @@ def chromium() -> str:
     if path is None:
         pytest.skip("no Chromium here")
     return path
+
+
+@pytest.fixture(scope="session")
+def children() -> Any:
+    """Processes that are forked from a fresh one with everything imported, these tests too: a start costs milliseconds."""
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        pytest.skip("this system cannot fork")
+    context = multiprocessing.get_context("forkserver")
+    together = ["test_distributed"] if torch.distributed.is_available() else []
+    context.set_forkserver_preload(["elastic_core.training.loop", "test_trainer", *together])
+    with pytest.MonkeyPatch.context() as patched:  # a fork server finds what it imports by the environment alone
+        patched.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")]))
+        forkserver.ensure_running()
+    return context
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,5 @@
 """Several processes train what one would: the same curve, the same weights; and none of them goes on without the others."""
 
-import multiprocessing
 import os
 import signal
 import socket
@@ -50,15 +49,6 @@ def asked(**changes: Any) -> RunConfig:
 @pytest.fixture(scope="module")
 def world() -> Dataset:
     return load(asked().data)
-
-
-@pytest.fixture(scope="module")
-def context() -> Any:
-    if "forkserver" not in multiprocessing.get_all_start_methods():
-        pytest.skip("this system cannot fork")
-    found = multiprocessing.get_context("forkserver")
-    found.set_forkserver_preload(["elastic_core.training.loop", __name__])
-    return found
 
 
 def state_of(config: RunConfig, dataset: Dataset, out: Path, **given: Any) -> dict[str, Any]:
@@ -113,22 +103,22 @@ def _trouble(kind: str, steps: list[int]) -> None:
     loop.Learner.step = step  # type: ignore[method-assign]
 
 
-def together(context: Any, config: RunConfig, out: Path, count: int = 2, trouble: str = "") -> list[int]:
+def together(children: Any, config: RunConfig, out: Path, count: int = 2, trouble: str = "") -> list[int]:
     """Exit codes of so many processes that train one run."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     given = (count, port, config.to_dict(), str(out), trouble)
-    children = [context.Process(target=one_rank, args=(rank, *given)) for rank in range(count)]
-    for child in children:
+    born = [children.Process(target=one_rank, args=(rank, *given)) for rank in range(count)]
+    for child in born:
         child.start()
-    for child in children:
+    for child in born:
         child.join(120)
-    late = [child for child in children if child.is_alive()]
+    late = [child for child in born if child.is_alive()]
     for child in late:
         child.kill()
     assert not late, "a process waits for one that has ended"
-    return [child.exitcode for child in children]
+    return [child.exitcode for child in born]
 
 
 def flat(state: Any, path: str = "") -> dict[str, torch.Tensor]:
@@ -141,10 +131,10 @@ def flat(state: Any, path: str = "") -> dict[str, torch.Tensor]:
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
-def test_two_processes_learn_what_one_does(name: str, context: Any, world: Dataset, tmp_path: Path) -> None:
+def test_two_processes_learn_what_one_does(name: str, children: Any, world: Dataset, tmp_path: Path) -> None:
     config = asked(**SYSTEMS[name])
     alone = flat(state_of(config, world, tmp_path / "one"))
-    assert together(context, config, tmp_path / "two") == [0, 0]
+    assert together(children, config, tmp_path / "two") == [0, 0]
     first, second = (flat(torch.load(tmp_path / f"two-{rank}.pt", weights_only=True)) for rank in range(2))
     assert first.keys() == second.keys() == alone.keys()
     assert all(torch.equal(first[key], second[key]) for key in first), "the processes hold the same, bit for bit"
@@ -163,10 +153,10 @@ def test_two_processes_learn_what_one_does(name: str, context: Any, world: Datas
     assert {file.name for file in one.path.iterdir()} == {file.name for file in two.path.iterdir()}
 
 
-def test_dropout_is_each_process_s_own_and_learns_alike(context: Any, world: Dataset, tmp_path: Path) -> None:
+def test_dropout_is_each_process_s_own_and_learns_alike(children: Any, world: Dataset, tmp_path: Path) -> None:
     config = asked(**SYSTEMS["sasrec-all"], **{"model.dropout": 0.2, "train.epochs": 4})
     train(config, world, tmp_path / "one")
-    assert together(context, config, tmp_path / "two") == [0, 0]
+    assert together(children, config, tmp_path / "two") == [0, 0]
     one, two = ([row["loss"] for row in Run(tmp_path / which).events("epoch")] for which in ("one", "two"))
     assert one != two and one == pytest.approx(two, rel=0.02)
     assert (tmp_path / "two-0.seed").read_text() != (tmp_path / "two-1.seed").read_text()
@@ -179,29 +169,29 @@ def disturbed() -> RunConfig:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(context: Any, disturbed: RunConfig, tmp_path_factory: pytest.TempPathFactory) -> Run:
+def undisturbed(children: Any, disturbed: RunConfig, tmp_path_factory: pytest.TempPathFactory) -> Run:
     run = Run(tmp_path_factory.mktemp("two") / "whole")
-    assert together(context, disturbed, run.path) == [0, 0]
+    assert together(children, disturbed, run.path) == [0, 0]
     return run
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("trouble", "code"), [("killed", -signal.SIGKILL), ("memory", 2)])
 def test_whoever_is_missed_ends_the_others_and_the_run_goes_on(
-    trouble: str, code: int, context: Any, disturbed: RunConfig, undisturbed: Run, tmp_path: Path
+    trouble: str, code: int, children: Any, disturbed: RunConfig, undisturbed: Run, tmp_path: Path
 ) -> None:
-    assert together(context, disturbed, tmp_path / "run", trouble=trouble) == [2, code]
+    assert together(children, disturbed, tmp_path / "run", trouble=trouble) == [2, code]
     missed = (tmp_path / "run-0.txt").read_text()
     assert missed.startswith("PeerEnded: another process of this training has ended") and "\n" not in missed
     if trouble == "memory":
         assert (tmp_path / "run-1.txt").read_text().startswith("InputError: memory ran out: reduce one of train.batch (32)")
     run, whole = Run(tmp_path / "run"), undisturbed
     assert len(run.events("epoch")) == 1 and (run.path / RESUME).exists()
-    assert together(context, disturbed, run.path) == [0, 0]
+    assert together(children, disturbed, run.path) == [0, 0]
     assert numbers(run) == numbers(whole) and (run.path / WEIGHTS).read_bytes() == (whole.path / WEIGHTS).read_bytes()
 
 
-def test_two_go_on_where_one_was(context: Any, world: Dataset, tmp_path: Path) -> None:
+def test_two_go_on_where_one_was(children: Any, world: Dataset, tmp_path: Path) -> None:
     config = asked(**SYSTEMS["sasrec-all"])
 
     def breaks(event: dict[str, Any]) -> None:
@@ -211,13 +201,16 @@ def test_two_go_on_where_one_was(context: Any, world: Dataset, tmp_path: Path) -
     with pytest.raises(KeyboardInterrupt):
         train(config, world, tmp_path / "run", breaks)
     whole = train(config, world, tmp_path / "whole").events("epoch")
-    assert together(context, config, tmp_path / "run") == [0, 0]
+    assert together(children, config, tmp_path / "run") == [0, 0]
     went_on = Run(tmp_path / "run").events("epoch")
     assert [row["loss"] for row in went_on] == pytest.approx([row["loss"] for row in whole], abs=1e-5)
 
 
-def test_who_is_asked_to_stop_stops_all(context: Any, tmp_path: Path) -> None:
-    assert together(context, asked(**{**SYSTEMS["sasrec-all"], "train.epochs": 500}), tmp_path / "run", trouble="asked") == [0, 0]
+def test_who_is_asked_to_stop_stops_all(children: Any, tmp_path: Path) -> None:
+    assert together(children, asked(**{**SYSTEMS["sasrec-all"], "train.epochs": 500}), tmp_path / "run", trouble="asked") == [
+        0,
+        0,
+    ]
     run = Run(tmp_path / "run")
     assert (run.last("end") or {})["reason"] == "asked to stop" and len(run.events("epoch")) == 1 and run.finished
 
@@ -230,8 +223,8 @@ def test_who_is_asked_to_stop_stops_all(context: Any, tmp_path: Path) -> None:
         ({**ELASTIC, "train.device": "cuda:99"}, "cuda:99"),
     ],
 )
-def test_what_cannot_work_is_said_once(changes: dict[str, Any], naming: str, context: Any, tmp_path: Path) -> None:
-    assert together(context, asked(**changes), tmp_path / "run") == [2, 2]
+def test_what_cannot_work_is_said_once(changes: dict[str, Any], naming: str, children: Any, tmp_path: Path) -> None:
+    assert together(children, asked(**changes), tmp_path / "run") == [2, 2]
     first, second = ((tmp_path / f"run-{rank}.txt").read_text() for rank in range(2))
     assert first.startswith("InputError: ") and second.startswith("Elsewhere: ") and naming in first and naming in second
     assert not Run(tmp_path / "run").events("epoch")

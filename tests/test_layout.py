@@ -18,7 +18,7 @@ CORE = ROOT / "elastic_core"
 FLOORS = (
     ("disk", "errors", "plugins", "text"),
     ("config",),
-    ("data", "distributed", "machine"),
+    ("data", "distributed", "eager", "machine"),
     ("layers",),
     ("bank_files", "models", "weights"),
     ("evaluation", "memory", "objectives", "recipes", "run_log", "runs", "streaming"),

@@ -169,6 +169,8 @@ def test_files_of_sets_come_back_and_others_are_one_sentence() -> None:
 
 @pytest.mark.slow
 def test_real_umap_is_seeded_and_better_than_noise(tiny: Tiny, tmp_path: Path) -> None:
+    import umap
+
     run = Run(shutil.copytree(tiny[2].path, tmp_path / "tiny"))
     store = compute.compute(run, [Settings(5, 0.1)], None, True, lambda done, of, phase: None)
     assert store.epochs.tolist() == [1, 2] and store.aligned.shape == (2, 64, 2)
@@ -177,6 +179,7 @@ def test_real_umap_is_seeded_and_better_than_noise(tiny: Tiny, tmp_path: Path) -
     again = compute.lay_out(compute.values_of(run), Settings(5, 0.1), 1)
     kept = store.layouts[Settings(5, 0.1).key(1)]
     assert np.array_equal(again, kept), "the same seed, the same map"
+    assert umap.umap_.smooth_knn_dist.stats.cache_path, "what was compiled is kept for the next process"
     found = trust.panel(compute.values_of(run), p.read_store(run, compute.values_of(run)), Settings(5, 0.1), np.arange(64))
     assert found["map"].tolist() == ["PCA", "PCA", "UMAP", "UMAP", "UMAP", "UMAP"]
     assert found.loc[found["map"] == "UMAP", "trust"].min() > 0.6

@@ -1,5 +1,6 @@
 """What `import elastic_core` offers: about ten names, imported when first used, and the README's lines that use them."""
 
+import os
 import re
 import subprocess
 import sys
@@ -10,10 +11,11 @@ import pytest
 import elastic_core
 from elastic_core import recipes
 
-README = (Path(__file__).resolve().parents[1] / "README.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).resolve().parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def test_every_name_is_there_and_nothing_is_imported_before_it_is_used() -> None:
+def test_every_name_is_there_and_nothing_is_imported_before_it_is_used(tmp_path: Path) -> None:
     assert len(elastic_core.__all__) <= 12
     for name in elastic_core.__all__:
         assert getattr(elastic_core, name).__doc__, name
@@ -23,13 +25,22 @@ def test_every_name_is_there_and_nothing_is_imported_before_it_is_used() -> None
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
     code = """if True:
         import sys
-        from elastic_core import models
+        from elastic_core import models, recipes
         from elastic_core.config import ModelConfig
         for name in models.names():
             models.outline(ModelConfig.known[name](), 50)
+            for variant in models.model_class(name).variants:
+                models.outline(recipes.model_settings(name, **variant.settings), 50)
         assert not {'torch._dynamo', 'sympy'} & set(sys.modules), 'seconds of imports, for shapes alone'
+        from elastic_core.data import load
+        from elastic_core.training import train
+        few = (f"data.planted.{words}" for words in ("users=40", "items=40", "interests=4"))
+        small = recipes.toy().override("train.epochs=1", "train.snapshots=true", *few)
+        train(small, load(small.data), "run")
+        assert not {'torch._dynamo', 'sympy'} & set(sys.modules), 'seconds of imports, for nothing'
     """
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60, cwd=tmp_path, env=environment)
 
 
 def test_the_readme_s_lines_of_python_run(

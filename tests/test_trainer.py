@@ -1,7 +1,6 @@
 """The trainer: same seed, same numbers; killed at any moment, it goes on as if nothing had happened."""
 
 import json
-import multiprocessing
 import os
 import random
 import signal
@@ -15,7 +14,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from elastic_core import disk
+from elastic_core import disk, eager
 from elastic_core.config import DataConfig, ObjectiveConfig, PlantedConfig, RunConfig, TrainConfig
 from elastic_core.data import Dataset, load
 from elastic_core.data.batches import reading_batch
@@ -124,6 +123,27 @@ def test_epochs_say_how_much_was_read_and_learned_from(world: Dataset, tmp_path:
     assert all(targets < row["events"] < 4 * targets for row in rows["window"])
 
 
+@pytest.mark.parametrize("name", ["adam", "adamw"])
+def test_an_optimiser_that_begins_at_once_is_torch_s(name: str) -> None:
+    """Bit for bit, from its own state and from the other's; and nothing of a step is differentiated."""
+    theirs, found = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[name], []
+    for first, then in ((eager.KINDS[name], theirs), (theirs, eager.KINDS[name])):
+        torch.manual_seed(0)
+        model = torch.nn.Sequential(torch.nn.Linear(5, 4), torch.nn.Tanh(), torch.nn.Linear(4, 3))
+        optimizer = first([{"params": model[0].parameters(), "lr": 0.1}, {"params": model[2].parameters()}], weight_decay=0.1)
+        for step in range(6):
+            if step == 3:
+                state = optimizer.state_dict()
+                optimizer = then([{"params": model[0].parameters()}, {"params": model[2].parameters()}])
+                optimizer.load_state_dict(state)
+            optimizer.zero_grad(set_to_none=True)
+            model(torch.randn(7, 5)).square().sum().backward()
+            optimizer.step()
+        found.append([parameter.detach().clone() for parameter in model.parameters()])
+        assert all(parameter.is_leaf and parameter.requires_grad for parameter in model.parameters())
+    assert all(torch.equal(a, b) for a, b in zip(*found, strict=True))
+
+
 # --- kill -9 ----------------------------------------------------------------------------------------------------------
 
 LONG: dict[str, Any] = {"epochs": 14, "batch": 16}
@@ -152,16 +172,6 @@ def _die_before_write(moment: int) -> None:
 
     disk.os.replace = counted(os.replace)
     Run.append = counted(Run.append)  # type: ignore[method-assign]
-
-
-@pytest.fixture(scope="module")
-def children() -> Any:
-    """Children that are forked from a fresh process with everything imported: a start costs milliseconds."""
-    if "forkserver" not in multiprocessing.get_all_start_methods():
-        pytest.skip("this system cannot fork")
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["elastic_core.training.loop", "torch._dynamo", __name__])  # which an optimiser imports
-    return context
 
 
 @pytest.mark.slow

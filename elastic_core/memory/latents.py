@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from elastic_core import eager
 from elastic_core.data import Dataset
 from elastic_core.data.batches import Batch, reading_batch
 from elastic_core.errors import InputError
@@ -144,7 +145,7 @@ def _states(model: Recommender, dataset: Dataset, users: np.ndarray, rng: np.ran
 
 
 def _learn(dictionary: Dictionary, states: Tensor, epochs: int, rng: np.random.Generator) -> None:
-    optimizer = torch.optim.Adam([p for p in dictionary.parameters() if p.requires_grad], lr=RATE)
+    optimizer = eager.KINDS["adam"]([p for p in dictionary.parameters() if p.requires_grad], lr=RATE)
     silent = torch.zeros(len(dictionary.directions), dtype=torch.long)
     for _ in range(epochs):
         for rows in np.array_split(rng.permutation(len(states)), max(1, len(states) // BATCH)):

@@ -28,6 +28,8 @@ class _Unfilled(TorchFunctionMode):
         if func in (torch.eye, torch.randn):
             sizes = (args[0], args[-1]) if func is torch.eye else args
             return torch.empty(*sizes, **{key: value for key, value in (kwargs or {}).items() if key != "generator"})
+        if func is torch.arange and all(isinstance(number, int) for number in args):
+            return torch.empty(len(range(*args)), dtype=(kwargs or {}).get("dtype") or torch.int64)
         in_place = name == "__setitem__" or (name.endswith("_") and not name.endswith("__") and name != "requires_grad_")
         tensors = [value for value in given if isinstance(value, Tensor)]
         if tensors and tensors[0].is_meta and (in_place or (name.strip("_") in SCALED and len(tensors) == 1)):

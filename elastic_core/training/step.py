@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
+from elastic_core import eager
 from elastic_core.config import TrainConfig
 from elastic_core.data import Dataset
 from elastic_core.data.batches import Batch, reading_batch
@@ -49,7 +50,7 @@ class Learner:
         self.ranks = ranks
         self.model, self.objective, self.train, self.device = model, objective, train, device
         self.steps, self.targets_per_step = objective.size(train.batch)
-        kind = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[train.optimizer]
+        kind = eager.KINDS[train.optimizer]
         self.optimizer = kind(model.parameter_groups(), lr=train.learning_rate, weight_decay=train.weight_decay)
         self.average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(train.ema_decay)) if train.ema_decay else None
         self.rows = RowLearner(model, self.average and self.average.module, train.learning_rate, train.ema_decay)

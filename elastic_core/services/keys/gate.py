@@ -15,6 +15,7 @@ import pandas as pd
 import torch
 from torch import Tensor, nn
 
+from elastic_core import eager
 from elastic_core.data import Dataset
 from elastic_core.data.batches import Batch, left_pad
 from elastic_core.evaluation.verdict import better, numbers
@@ -147,7 +148,7 @@ def _learn(router: _Router, config: ToyConfig) -> list[float]:
     clues = torch.randn(config.kinds, config.clue, generator=generator)
     answers = torch.randn(config.kinds, config.width, generator=generator)
     answers = (answers - answers.mean(0)) / answers.std(0, correction=0)
-    optimizer = torch.optim.Adam(router.parameters(), lr=config.learning_rate)
+    optimizer = eager.KINDS["adam"](router.parameters(), lr=config.learning_rate)
     losses = []
     for _ in range(config.steps):
         kinds = torch.randint(config.kinds, (config.batch,), generator=generator)

@@ -8,7 +8,9 @@ import argparse
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -22,13 +24,24 @@ from elastic_core.services.map.layouts import DISTANCES, LAID_OUT, NEIGHBOURS, S
 Tell = Callable[[int, int, str], None]
 
 
-def lay_out(values: np.ndarray, settings: Settings, seed: int) -> np.ndarray:
-    """float32 [n, 2]: seeded UMAP by angle. Fewer neighbours where there are fewer experts."""
+def _umap() -> Any:
+    """The package, told to keep what it compiles: it says so of none of its functions, and each process that lays out anything
+    would compile them for half a minute. Where nothing can be kept they are compiled as before."""
     import umap
 
+    for name, module in list(sys.modules.items()):
+        for function in list(vars(module).values()) if name.startswith("umap.") else ():
+            if hasattr(function, "enable_caching") and not function.signatures:
+                with suppress(RuntimeError):
+                    function.enable_caching()
+    return umap
+
+
+def lay_out(values: np.ndarray, settings: Settings, seed: int) -> np.ndarray:
+    """float32 [n, 2]: seeded UMAP by angle. Fewer neighbours where there are fewer experts."""
     few = min(settings.neighbours, len(values) - 1)
     return np.asarray(
-        umap.UMAP(
+        _umap().UMAP(
             n_neighbors=few, min_dist=settings.distance, metric="cosine", random_state=seed, n_jobs=1,
             init="spectral" if len(values) > 12 else "random",
         ).fit_transform(layouts.unit(values)),
@@ -38,11 +51,9 @@ def lay_out(values: np.ndarray, settings: Settings, seed: int) -> np.ndarray:
 
 def lay_out_epochs(tables: list[np.ndarray], settings: Settings) -> np.ndarray:
     """float32 [E, n, 2]: AlignedUMAP, every expert tied to itself in the epochs beside."""
-    import umap
-
     same = {i: i for i in range(len(tables[0]))}
     few = min(settings.neighbours, len(tables[0]) - 1)
-    mapper = umap.AlignedUMAP(n_neighbors=few, min_dist=settings.distance, metric="cosine", random_state=0)
+    mapper = _umap().AlignedUMAP(n_neighbors=few, min_dist=settings.distance, metric="cosine", random_state=0)
     found = mapper.fit_transform([layouts.unit(table) for table in tables], relations=[same] * (len(tables) - 1))
     return np.stack([np.asarray(xy, dtype=np.float32) for xy in found])
 
