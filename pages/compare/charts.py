@@ -88,7 +88,7 @@ def tradeoff(table: pd.DataFrame, colours: Palette, x: str, y: str, names: dict[
             text=[marked.get(run, "") for run in rows["run"]], textposition="middle center", textfont={"color": colours.ground},
             marker={
                 "size": size, "color": colours.categories[i % len(colours.categories)], "opacity": 0.8,
-                "symbol": SYMBOLS[i % len(SYMBOLS)], "line": {"color": colours.text, "width": 1},
+                "symbol": SYMBOLS[(i + i // len(colours.categories)) % len(SYMBOLS)], "line": {"color": colours.text, "width": 1},
             },
             customdata=rows[["run", "parameters", "device"]].assign(run=rows["run"].map(safe), device=rows["device"].map(safe)),
             hovertemplate="<b>%{customdata[0]}</b><br>%{y:.4g} against %{x:.4g}<br>%{customdata[1]:,} parameters<br>"
