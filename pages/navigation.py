@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from pages.frame import present, sidebar
+from pages.frame import dress, present, sidebar
 from pages.kit import plot, view
 from pages.tour import panel
 
@@ -42,6 +42,7 @@ page = st.navigation(
     expanded=True,  # else more than twelve screens hide behind a button
 )
 present.enlarge()
+dress.dress()
 sidebar.sidebar()
 view.begin()
 panel.arrive()

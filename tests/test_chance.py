@@ -31,14 +31,16 @@ def built(config: ModelConfig, data: Dataset) -> Recommender:
     return models.build(config, data.catalog.n_items).eval()
 
 
-def slow(model: Recommender, data: Dataset, before: Version, after: Version, stay: bool) -> tuple[int, int]:
+def slow(model: Recommender, data: Dataset, before: Version, after: Version, stay: bool) -> tuple[int, int, int]:
     """As the pages draw it: two lists, and what moved between them."""
     lists = []
     for read, silenced, _ in (before, after):
         edit = inspect.silence(silenced) if silenced else None
         lists.append(answer(model, data, read, edit=edit, exclude_seen=not stay))
     change = moved(*lists)
-    return int(change.truth_before or 0) - int(change.truth_after or 0), len(change.gone)
+    known = change.table[change.table["was"] > 0]
+    furthest = int((known["was"] - known["rank"]).abs().max())
+    return int(change.truth_before or 0) - int(change.truth_after or 0), furthest, len(change.gone)
 
 
 @pytest.mark.parametrize("config", [ELASTIC, SLOTS, PEER], ids=["elastic", "slots", "sasrec"])
@@ -55,8 +57,9 @@ def test_every_number_is_what_the_lists_show(small_world: Dataset, config: Model
     found = chance.beside(model, before, Version(read.without_last(), silenced), others, stay)
     assert found is not None and found.n == len(others)
     for row, version in zip(found.table.to_dict("records"), [Version(read.without_last(), silenced), *others], strict=True):
-        places, gone = slow(model, small_world, before, version, stay)
+        places, furthest, gone = slow(model, small_world, before, version, stay)
         assert abs(row["places"] - places) <= 1 and abs(row["replaced"] - gone) <= 1  # near ties in another batch shape
+        assert abs(row["furthest"] - furthest) <= 1
 
 
 def test_the_last_edit_is_judged_from_where_it_was_made(small_world: Dataset) -> None:
@@ -73,11 +76,13 @@ def test_the_last_edit_is_judged_from_where_it_was_made(small_world: Dataset) ->
 
 
 def test_counts_and_ranges_are_of_the_others() -> None:
-    found = Chance(pd.DataFrame({"done": list("abcde"), "places": [3.0, -3, 1, 0, 2], "replaced": [0, 1, 2, 0, 0]}))
+    found = Chance(pd.DataFrame({"done": list("abcde"), "places": [3.0, -3, 1, 0, 2], "furthest": [7, 2, 1, 9, 2],
+                                 "replaced": [0, 1, 2, 0, 0]}))  # fmt: skip
     assert found.rows("watched")[0][1:] == ("3", "1.5 (all 0–3)", "1 of 4")
-    assert found.rows("watched")[1][1:] == ("0", "0.5 (all 0–2)", "–"), "nobody is asked how many reached nothing"
+    assert found.rows("watched")[1][1:] == ("7", "2 (all 1–9)", "1 of 4")
+    assert found.rows("watched")[2][1:] == ("0", "0.5 (all 0–2)", "–"), "nobody is asked how many reached nothing"
     unknown = Chance(found.table.assign(places=np.nan))
-    assert len(unknown.rows("watched")) == 1
+    assert len(unknown.rows("watched")) == 2
 
 
 @pytest.mark.parametrize("edit", [Cut(3, 4), Cut(1, 4), Move(2, 0), Move(2, 3), Add(7, 2)])

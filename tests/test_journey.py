@@ -17,6 +17,7 @@ from elastic_core.errors import InputError
 from elastic_core.memory.routing import band, routing
 from elastic_core.models import Recommender
 from elastic_core.models.elastic import ElasticConfig
+from elastic_core.models.elastic_slots import ElasticSlotsConfig
 from elastic_core.models.sasrec import SASRecConfig
 from elastic_core.services.journey import shown as journey_shown
 from elastic_core.services.journey import trace as journey_trace
@@ -289,6 +290,14 @@ def test_aggregation_keeps_every_weight(small_world: Dataset, model: Recommender
         journey_trace.aggregation(model, items, 2)
     with pytest.raises(InputError, match="no interest memory"):
         journey_trace.aggregation(models.build(SASRecConfig(), small_world.catalog.n_items), items)
+
+
+def test_layers_that_share_one_reading_are_one_to_look_at(small_world: Dataset) -> None:
+    torch.manual_seed(1)
+    model = models.build(ElasticSlotsConfig(length=16, width=16, layers=2, side=6, k=4), small_world.catalog.n_items).eval()
+    items = reading(small_world, 3).items
+    first, second = (journey_trace.aggregation(model, items, layer) for layer in (0, 1))
+    assert first.layers == 1 and first.cells.equals(second.cells) and first.slots.equals(second.slots)
 
 
 def test_the_status_of_a_retrieved_expert_is_that_of_the_experts_page(small_world: Dataset, model: Recommender) -> None:

@@ -1,5 +1,6 @@
 """The lesson on product keys: its tables say what the model does, its counts are counted, its checks can fail."""
 
+import copy
 from pathlib import Path
 
 import pandas as pd
@@ -14,6 +15,7 @@ from elastic_core.models.sasrec import SASRecConfig
 from elastic_core.services.keys import checks, gate, search
 from elastic_core.services.keys.checks import Check
 from elastic_core.services.keys.search import Lesson
+from elastic_core.services.person import recommend
 
 
 @pytest.fixture(scope="module")
@@ -162,6 +164,19 @@ def test_only_the_gate_teaches_keys_and_query_network(model: Elastic, small_worl
     assert table["parameters"].sum() == sum(p.numel() for p in model.parameters())
     assert all(torch.equal(before[name], p) for name, p in model.state_dict().items())
     assert not any(p.requires_grad for p in model.parameters()) and model.memories[0].kind == "softmax"
+
+
+def test_a_list_without_its_gate_is_that_of_a_copy_that_has_none(model: Elastic, small_world: Dataset) -> None:
+    twin = copy.deepcopy(model)
+    for memory in twin.memories:
+        memory.kind = "none"
+    for user in range(8):
+        found = gate.ungated(model, small_world, user, tries=3)
+        expected = recommend.answer(twin, small_world, recommend.reading(small_world, user))
+        assert found.change.table["item"].tolist() == expected.table["item"].tolist()
+        assert found.change.truth_after == expected.truth_rank and len(found.chance) == 3
+        assert all(0 <= new <= 10 for new in found.chance)
+    assert set(gate.ungated(twin, small_world, 0, tries=3).chance) == {0}  # equal weights, however they are dealt
 
 
 def test_the_toy_learns_its_keys_only_with_the_gate() -> None:

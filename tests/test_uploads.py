@@ -159,6 +159,7 @@ def test_columns_are_guessed_by_their_usual_names() -> None:
     assert guess(named("Customer ID", "ASIN", "unixReviewTime", "Name")) == {
         "user": "Customer ID", "item": "ASIN", "time": "unixReviewTime", "title": "Name",
     }  # fmt: skip
+    assert guess(named("Kunde", "Artikel", "Datum")) == {"user": "Kunde", "item": "Artikel", "time": "Datum"}
     assert guess(named("a", "b")) == guess(named("column 1", "column 2", "rating", "when")) == {}
 
 

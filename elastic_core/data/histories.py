@@ -176,7 +176,7 @@ def _without_duplicates(table: Table) -> tuple[pd.DataFrame, tuple[str, ...]]:
     count = int(repeated.sum())
     if not count:
         return table.events, ()
-    return table.events[~repeated], (f"{count} rows that repeat user, item and time exactly were dropped",)
+    return table.events[~repeated], (f"{count:,} rows that repeat user, item and time exactly were dropped",)
 
 
 def _dense(codes: np.ndarray, ids: pd.Index) -> tuple[np.ndarray, np.ndarray]:

@@ -24,9 +24,23 @@ from elastic_core.data.titles import read_titles
 from elastic_core.errors import InputError
 
 NAMES = {
-    "user": ("user", "user_id", "userid", "uid", "reviewerid", "customer_id", "session_id"),
-    "item": ("item", "item_id", "itemid", "iid", "movieid", "movie_id", "asin", "parent_asin", "product_id", "sid"),
-    "time": ("time", "timestamp", "ts", "date", "datetime", "unixreviewtime", "created_at"),
+    "user": ("user", "user_id", "userid", "uid", "reviewerid", "customer_id", "session_id", "customer", "kunde", "nutzer"),
+    "item": (
+        "item",
+        "item_id",
+        "itemid",
+        "iid",
+        "movieid",
+        "movie_id",
+        "asin",
+        "parent_asin",
+        "product_id",
+        "sid",
+        "product",
+        "artikel",
+        "produkt",
+    ),
+    "time": ("time", "timestamp", "ts", "date", "datetime", "unixreviewtime", "created_at", "datum", "zeit"),
     "title": ("title", "name", "movie_title"),
     "genres": ("genres", "genre", "tags", "categories"),
 }

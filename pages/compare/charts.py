@@ -51,9 +51,14 @@ def places(table: pd.DataFrame, colours: Palette, a: str, b: str, chosen: int | 
     )  # fmt: skip
     mine = table[table["user"] == chosen]
     if len(mine):
+        x, y = float(mine["place_b"].iloc[0]), float(mine["place_a"].iloc[0])
         figure.add_scatter(
-            x=mine["place_b"], y=mine["place_a"], mode="markers+text", text=[f"person {chosen + 1}"], textposition="top center",
-            marker={"size": 14, "color": "rgba(0,0,0,0)", "line": {"color": colours.text, "width": 2}}, hoverinfo="skip",
+            x=[x], y=[y], mode="markers", hoverinfo="skip",
+            marker={"size": 14, "color": "rgba(0,0,0,0)", "line": {"color": colours.text, "width": 2}},
+        )  # fmt: skip
+        figure.add_annotation(  # towards the middle, where there is room for it
+            x=np.log10(x), y=np.log10(y), text=f"person {chosen + 1}", font={"color": colours.text}, bgcolor=colours.ground,
+            bordercolor=colours.text, arrowcolor=colours.text, ax=58 if x * x < last else -58, ay=-28 if y * y < last else 28,
         )  # fmt: skip
     figure.update_layout(LAYOUT, height=430, clickmode="event+select", uirevision="places")
     axis = {
@@ -84,7 +89,7 @@ def tradeoff(table: pd.DataFrame, colours: Palette, x: str, y: str, names: dict[
             text=[marked.get(run, "") for run in rows["run"]], textposition="middle center", textfont={"color": colours.ground},
             marker={
                 "size": size, "color": colours.categories[i % len(colours.categories)], "opacity": 0.8,
-                "symbol": SYMBOLS[i % len(SYMBOLS)], "line": {"color": colours.text, "width": 1},
+                "symbol": SYMBOLS[(i + i // len(colours.categories)) % len(SYMBOLS)], "line": {"color": colours.text, "width": 1},
             },
             customdata=rows[["run", "parameters", "device"]].assign(run=rows["run"].map(safe), device=rows["device"].map(safe)),
             hovertemplate="<b>%{customdata[0]}</b><br>%{y:.4g} against %{x:.4g}<br>%{customdata[1]:,} parameters<br>"

@@ -21,7 +21,7 @@ from pages.kit.control import bound, one_of
 WITH, PROTOCOL, METRIC, PERSON, ACROSS, UP = "cmp_with", "cmp_protocol", "cmp_metric", "cmp_person", "cmp_x", "cmp_y"
 JOURNEY, TRAIN, RESULTS = "journey/page.py", "train/page.py", "results/page.py"
 SEEN = {
-    "full": "all unseen items",
+    "full": "all unmet items",
     "full-seen": "all items",
     "pop100": "about 100 drawn by popularity",
     "uniform100": "100 drawn evenly",

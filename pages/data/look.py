@@ -80,9 +80,9 @@ def _facts(card: Card, words: Words) -> None:
             ("Density", f"{card.density:.2%}", f"Events, of all pairs of a person and a {words.one}"),
             ("Median length", f"{card.median:,.0f}", "Half of the people have at most so many events"),
         ):
-            st.metric(label, value, border=True, width=148, help=help or None)
+            st.metric(label, value, border=True, width=148 if len(value) < 7 else 190, help=help or None)
     core = f"{card.k_core}-core" if card.k_core else "no k-core"
-    st.caption(f"{shell.plain(card.label)}, {card.span}, {core}, split `{card.hash}`.", help=f"k-core: {notes.WORDS['k-core']}.")
+    st.caption(f"{shell.plain(card.label)}, {card.span}, {core}, split {card.hash}.", help=f"k-core: {notes.WORDS['k-core']}.")
 
 
 def _terms(card: Card) -> None:
@@ -90,7 +90,7 @@ def _terms(card: Card) -> None:
     st.markdown(f"**How exact is the copy?** {shell.plain(card.exact)}")
     st.markdown(f"**Licence.** {shell.plain(card.licence)}")
     if card.official:
-        st.caption(f"`{card.official}`")
+        st.caption(shell.plain(card.official))
     for note in card.notes:
         st.caption(f"Note: {shell.plain(note)}")
 

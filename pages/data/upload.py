@@ -1,5 +1,7 @@
 """The second part of the Data page: a visitor's own file, looked at row by row before anything is kept."""
 
+from collections.abc import Sequence
+
 import pandas as pd
 import streamlit as st
 
@@ -75,7 +77,7 @@ def _upload(name: str, data: bytes) -> None:
         if dates is None:
             return
         found = answers.checked(digest, sheet, mapping, dates)
-        _report(found)
+        _report(found, sheet.notes)
         k_core = number(
             "Fewest events of an item and a person (k-core)", 0, 50, 5, key="dat_core", width=320,
             help="Rarer ones are dropped; papers use 5, and people need 3",
@@ -90,8 +92,7 @@ def _preview(sheet: Sheet) -> None:
     more = f", of {sheet.rows:,}" if sheet.rows > PREVIEW else ""
     st.subheader(f"1. The first {len(frame)} rows{more}", anchor=False)
     view.table("dat_preview", frame, PREVIEWED, f"The first {len(frame)} rows of the uploaded file", height=280)
-    for note in sheet.notes:
-        st.caption(f":material/info: {shell.plain(note)}.")
+    _notes(sheet.notes)
 
 
 def _mapping(sheet: Sheet, guessed: dict[str, str], digest: str) -> dict[str, str]:
@@ -124,10 +125,15 @@ def _dates(sheet: Sheet, mapping: dict[str, str], digest: str) -> Dates | None:
     return ""
 
 
-def _report(found: Checked) -> None:
+def _notes(notes: Sequence[str]) -> None:
+    for note in notes:
+        st.caption(f":material/info: {shell.plain(note[:1].upper() + note[1:])}.")
+
+
+def _report(found: Checked, told: Sequence[str]) -> None:
+    """`told`: notes that stand above already."""
     st.subheader("3. What is wrong, and what is left?", anchor=False)
-    for note in found.notes:
-        st.caption(f":material/info: {shell.plain(note)}.")
+    _notes([note for note in found.notes if note not in told])
     if not found.faults.count:
         st.write(f"All {found.rows:,} rows can be read.")
         return
@@ -142,8 +148,7 @@ def _keep(outcome: Outcome, digest: str) -> None:
     counts = ["events", "people", "items"]
     spoken = outcome.steps[counts].map(lambda count: "–" if pd.isna(count) else f"{count:,}")
     view.table("dat_steps", outcome.steps.assign(**spoken), STEPS, "Events, people and items that each rule leaves")
-    for note in outcome.dataset.notes:
-        st.caption(f":material/info: {shell.plain(note)}.")
+    _notes(outcome.dataset.notes)
     st.subheader("4. Keep it", anchor=False)
     label = st.text_input("Name", outcome.checked.shown.split(".")[0], max_chars=40, key=f"dat_name_{digest[:8]}", width=320)
     st.button(

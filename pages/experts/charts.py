@@ -30,7 +30,15 @@ def histogram(bars: pd.DataFrame, p: Palette, along: str, person: float, name: s
     if along == "margin":
         figure.add_vline(x=0, line={"color": p.text, "width": 2})
         figure.add_annotation(
-            x=0, y=1, yref="paper", text="retrieved →", showarrow=False, xanchor="left", xshift=6, yanchor="top"
+            x=0,
+            y=1,
+            yref="paper",
+            text="retrieved →",
+            showarrow=False,
+            xanchor="left",
+            xshift=6,
+            yanchor="top",
+            bgcolor=p.ground,
         )
     figure.add_vline(x=person, line={"color": p.picked, "dash": "dot", "width": 2})
     figure.add_annotation(

@@ -27,7 +27,7 @@ def walk(of: Subject, expert: int, user: int, why: str) -> None:
                 disabled=held or number == expert,
             )  # fmt: skip
         st.button(
-            "Lucky", icon=":material/casino:", key="exp_go_lucky", on_click=_lucky, args=(of, expert), disabled=held,
+            "Random", icon=":material/casino:", key="exp_go_lucky", on_click=_lucky, args=(of, expert), disabled=held,
             help="Any that somebody retrieves.",
         )  # fmt: skip
         (row, column), side = of.survey.place(expert), of.survey.side

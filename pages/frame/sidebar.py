@@ -44,9 +44,9 @@ def sidebar() -> None:
     run, data, model = chosen
     with st.sidebar:
         panel.button()
-        _run_box(runs, run)
         user = _user_box(run, data, model, asked["user"], problems)
         expert = _expert_box(model, asked["expert"], problems)
+        _run_box(runs, run)
         other = _other_box(runs, run, data, asked["vs"], problems)
         st.session_state[shell.CONTEXT] = Context(run, data, model, user, expert=expert, other=other)
         locks.notice()

@@ -80,24 +80,26 @@ def _label(position: int, title: str) -> str:
 def reading(now: Context, here: Situation) -> None:
     """The aggregation map and the dispatch."""
     st.subheader("How the experts read this history", anchor=False)
-    layer = 1
-    if now.model.config.layers > 1:
-        layers = list(range(1, now.model.config.layers + 1))
-        layer = one_of("Layer", layers, key="jrn_layer", default=1, help=notes.WORDS["layer"]) or 1  # fmt: skip
+    layer, which = 1, ""
     try:
-        found = answers.reading(now.run, now.model, now.dataset, here.read.items, layer - 1)
+        found = answers.reading(now.run, now.model, now.dataset, here.read.items, 0)
+        if found.layers > 1:
+            layers = list(range(1, found.layers + 1))
+            layer = one_of("Layer", layers, key="jrn_layer", default=1, help=notes.WORDS["layer"]) or 1  # fmt: skip
+            which = f", layer {layer}"
+            found = answers.reading(now.run, now.model, now.dataset, here.read.items, layer - 1)
     except InputError as error:
         st.write(state.sentence(error))
         return
     if not math.isnan(found.alike):
         st.markdown(
             f"**Do they divide the work?** Two experts’ weights correlate by {found.alike:+.2f} on average "
-            f"({len(found.slots)} experts, layer {layer}): 1 = all look at the same events, 0 = each has its own."
+            f"({len(found.slots)} experts{which}): 1 = all look at the same events, 0 = each has its own."
         )
     titles = [title.replace("<", "‹").replace(">", "›") for title in span_titles(now.dataset, here.read.items, found.cells)]
     figure = cache.drawn(charts.aggregation, found.cells, found.slots, titles, plot.palette(shell.is_dark()))
     top = found.slots.sort_values("reads").iloc[-1]
-    alt = f"Experts by events, layer {layer}. The last event reads expert {top['expert']:.0f} most, {top['reads']:.0%}."
+    alt = f"Experts by events{which}. The last event reads expert {top['expert']:.0f} most, {top['reads']:.0%}."
     films = cache.reads(now.run, now.model, now.dataset, here.read.items)
     view.chart("jrn_reading", figure, found.cells if films is None else films, READING, alt)
 

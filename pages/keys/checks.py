@@ -2,11 +2,15 @@
 
 import streamlit as st
 
+from elastic_core.data import Dataset
+from elastic_core.data.histories import Split
+from elastic_core.models import Recommender
 from elastic_core.services.keys import checks
 from elastic_core.services.keys.checks import Check, Printed
-from elastic_core.services.keys.gate import ToyConfig, trained
-from elastic_core.services.keys.search import Lesson
+from elastic_core.services.keys.gate import ToyConfig, Ungated, trained, ungated
+from elastic_core.services.keys.search import Lesson, first_memory
 from elastic_core.services.method import notes
+from elastic_core.services.person import inspect
 from pages.frame import shell
 from pages.keys import check_charts
 from pages.keys.steps import Scene, shown
@@ -105,6 +109,7 @@ def _gate(scene: Scene, now: shell.Context) -> None:
             f"One backward pass through a copy of the run, gate {table['gate'].iloc[0] if gated else 'none'}: next-item loss of "
             "this person and a few others, without the load-balance term."
         )
+        _list(now)
     else:
         st.info("No interest memory; choose an ELASTIC run to see gradients.")
     if said := trained(shell.RUNS):
@@ -126,6 +131,26 @@ def _gate(scene: Scene, now: shell.Context) -> None:
         "experts learn without it, too, behind a random router.",
         "keys_fig_learning",
     )
+
+
+def _list(now: shell.Context) -> None:
+    """What the gate does to this person's list, in the model as it is trained."""
+    if first_memory(now.model).kind == "none":
+        return
+    stay = cache.repeats(now.dataset, now.split).stay
+    key = (str(now.run.path), cache.stamp(now.run), now.dataset.hash)
+    found, words = _ungated(key, now.user, now.split, stay, now.model, now.dataset), inspect.words(now.dataset)
+    new, low, high = found.change.counts["new"], min(found.chance), max(found.chance)
+    st.markdown(
+        f"**Person {now.user + 1}’s ten without it**, every expert weighing 1: {new} {'is' if new == 1 else 'are'} new; what "
+        f"they {words.did} next {found.change.truth_moved}. With the weights dealt to the experts at random "
+        f"{low if low == high else f'{low} to {high}'} are new ({len(found.chance)} tries)."
+    )
+
+
+@kept(64)
+def _ungated(key: tuple[str, ...], user: int, split: Split, stay: bool, _model: Recommender, _data: Dataset) -> Ungated:
+    return ungated(_model, _data, user, split, stay)
 
 
 def _printed(scene: Scene, now: shell.Context, own: bool) -> None:

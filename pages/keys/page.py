@@ -35,7 +35,7 @@ def controls() -> tuple[str, Lesson]:
             k = bound(st.slider, "k", 1, MOST, MOST // 2, key=K, width=180)
             seed = number("Seed", 0, 10**6, 0, key=SEED, width=130)
             st.button("Draw another", icon=":material/casino:", on_click=draw_another, disabled=shell.locked(SEED))
-            return f"A random query ({seed})", search.of_chance(side, now.model.config.width, k, int(seed))
+            return f"A random query (seed {seed})", search.of_chance(side, now.model.config.width, k, int(seed))
         if source == SLIDERS:
             first, second = (
                 bound(st.slider, name, -1.0, 1.0, usual, 0.05, key=key, width=150)

@@ -59,7 +59,7 @@ def toy(scene: Scene) -> None:
 def chooser() -> int:
     """Which step, from 1; the buttons, the row of names and the address agree."""
     with st.container(horizontal=True):
-        chosen = one_of("Step", STEPS, key=STEP, width="stretch", label_visibility="collapsed")
+        chosen = one_of("Step", STEPS, key=STEP, width="content", label_visibility="collapsed")
         step = STEPS.index(chosen)
         first, last = step == 0, step == len(STEPS) - 1
         st.button("Back", icon=":material/arrow_back:", on_click=_go, args=(step - 1,), disabled=first or shell.locked(STEP))

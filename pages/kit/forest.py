@@ -33,17 +33,20 @@ def forest(table: pd.DataFrame, colours: Palette, name: str, row: str = "group",
         "(%{customdata[2]:+.4f} to %{customdata[3]:+.4f})<br>%{customdata[1]:,} people<extra></extra>",
     )  # fmt: skip
     quiet = {"showarrow": False, "font": {"size": 11, "color": colours.muted}}
+    alike = len(shown) > 1 and shown["n"].nunique() == 1  # then it is said once
     notes = [
         quiet | {"x": 1, "xref": "paper", "xanchor": "right", "y": y, "text": f"n = {n:,}", "xshift": 4}
         for n, y in shown[["n", "y"]].itertuples(index=False)
+        if not alike
     ]
     span, top = float(max(shown["high"].max(), -shown["low"].min(), 1e-4)), float(shown["y"].max()) + (1.6 if heads else 0.7)
     for text, anchor, shift in (("◀ B ahead", "right", -6), ("A ahead ▶", "left", 6)):
         notes.append(quiet | {"x": 0, "y": top, "yanchor": "bottom", "xanchor": anchor, "text": text, "xshift": shift})
-    pixels = 30 if shown["short"].str.contains("<br>").any() else 25  # a row
+    pixels = 36 if shown["short"].str.contains("<br>").any() else 25  # a row
     figure.update_layout(LAYOUT, height=92 + int(pixels * top), margin={"l": 8, "r": 8, "t": 26, "b": 8}, annotations=notes)
     figure.update_xaxes(
-        title=f"{name}, A − B", range=[-1.1 * span, 1.55 * span], tickformat="+.2f" if span > 0.02 else "+.3f", nticks=5,
+        title=f"{name}, A − B" + (f", n = {shown['n'].iloc[0]:,}" if alike else ""),
+        range=[-1.1 * span, (1.1 if alike else 1.75) * span], tickformat="+.2f" if span > 0.02 else "+.3f", nticks=5,
         tickangle=0, zeroline=False, fixedrange=True,
     )  # fmt: skip
     labels = dict(zip(shown["y"], shown["short"], strict=True)) | {y: f"<b>{safe(text)}</b>" for y, text in heads.items()}

@@ -29,8 +29,7 @@ def card(text: str) -> None:
     """A line about the chosen expert and the link to its page, where there is one."""
     with st.container(horizontal=True, vertical_alignment="center", border=True):
         st.markdown(text, width="stretch")
-        if (shell.RUNS.parent / PAGE).is_file():
-            try:
-                st.page_link(PAGE, label="Open this expert", icon=":material/hub:", width="content")
-            except StreamlitAPIException:  # the page is not in the menu
-                st.caption("Its own page is not part of this app.")
+        try:
+            st.page_link(PAGE, label="Open this expert", icon=":material/hub:", width="content")
+        except StreamlitAPIException:  # the page is not in the menu
+            st.caption("Its own page is not part of this app.")

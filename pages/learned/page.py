@@ -3,6 +3,7 @@
 import pandas as pd
 import streamlit as st
 
+from elastic_core import tables
 from elastic_core.services.learned import meaning, verdicts
 from elastic_core.services.learned.verdicts import Finding, Verdict
 from elastic_core.services.method import notes
@@ -15,6 +16,7 @@ ICONS = {
     "yes": ":material/check:", "in part": ":material/rule:", "it depends": ":material/alt_route:", "no": ":material/close:",
     "not known": ":material/help:",
 }  # fmt: skip
+WIDTHS = {"question": st.column_config.Column(width=250), "data": st.column_config.Column(width=150)}
 SAID = {"in part": "Yes, in part"}
 SCREENS = {"results": "results/page.py", "speed": "speed/page.py", "experts": "experts/page.py"}
 
@@ -78,7 +80,11 @@ for each in (*meaning.verdicts(groups, rows), answers.faster(shell.RUNS)):
     if each.key == "interest":
         measure()
 head.markdown(f"**{verdicts.counted(found)}**")
+st.subheader("All findings", anchor=False)
 table = pd.DataFrame(verdicts.table(found), columns=list(verdicts.COLUMNS))
-view.table("lrn_findings", table, words.FINDINGS, f"{len(table)} findings with their numbers and runs", height=220)
+view.table("lrn_findings", table, words.FINDINGS, f"{len(table)} findings with their numbers and runs", height=220,
+           column_config=WIDTHS)  # fmt: skip
+if any(tables.UNEVEN in each.line for each in found):
+    st.caption(tables.UNEVEN_NOTE)
 if now is not None:
     view.foot("python -m elastic_core report")

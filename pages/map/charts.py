@@ -30,7 +30,7 @@ def memory(
     at = np.flatnonzero(drawn.experts == selected)
     if len(at):
         x, y = drawn.xy[at[0]].tolist()
-        label = {"bgcolor": colours.ground, "bordercolor": colours.picked, "arrowcolor": colours.picked, "ax": 26, "ay": -26}
+        label = {"bgcolor": colours.ground, "bordercolor": colours.picked, "arrowcolor": colours.picked, "ax": 52, "ay": -26}
         figure.add_annotation(x=x, y=y, text=f"<b>expert {selected}</b>", font={"color": colours.text}, **label)
     shown = 1 < len(groups) <= LEGEND + 1
     figure.update_layout(

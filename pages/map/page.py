@@ -21,7 +21,7 @@ KEY = "map_chart"
 
 
 def controls() -> None:
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    with st.container(horizontal=True, vertical_alignment="top"):
         _choice("Map", LAYOUTS, "map_layout", "pca")
         offered = projection_map.offered(table)
         first = next(name for name in ("interest", "genre", "load") if name in offered)
@@ -148,6 +148,8 @@ def trust() -> None:
     left, right = st.columns([3, 2], gap="medium")
     with left:
         shown = panel.assign(seed=panel["seed"].astype("string").fillna("")).rename(columns={"trust": "trustworthiness"}).round(3)
+        if panel["seed"].isna().all():  # PCA needs none
+            shown = shown.drop(columns="seed")
         view.table("map_trust", shown, words.TRUST, f"Trustworthiness and overlap of {len(panel)} maps")
     with right:
         noise = store.get(settings(), 0, "null") if method == "UMAP" and store is not None else None

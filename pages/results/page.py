@@ -3,6 +3,7 @@
 import pandas as pd
 import streamlit as st
 
+from elastic_core import tables
 from elastic_core.evaluation.candidates import PROTOCOLS
 from elastic_core.runs import unreadable_runs
 from elastic_core.services.method import notes
@@ -123,7 +124,7 @@ if st.session_state.get(DATA) not in keys:
     st.session_state.pop(DATA, None)
 chosen = one_of("Data", list(keys), key=DATA, default=first, named=lambda key: shell.plain(keys[key].title))
 group: Group = keys[chosen]
-row = st.container(horizontal=True, vertical_alignment="bottom")
+row = st.container(horizontal=True, vertical_alignment="top")
 fits = judged.fitting(group)
 if st.session_state.get(FITTED) not in (None, group.key) and not shell.locked(PROTOCOL):
     st.session_state[PROTOCOL] = fits  # other data, judged in their own way
@@ -136,7 +137,7 @@ if table.empty:
     st.stop()
 rivals = judging.rivals(group, table)
 with row:
-    ours = box("A", rivals, OURS, rivals[0], 400)
+    ours = box("System A", rivals, OURS, rivals[0], 400)
 differences = judged.differences(group, label_of(table, ours), protocol)
 st.markdown(f"**{shell.plain(judging.summary(table, differences, ours))}**")
 chance = judged.chance(now.dataset, protocol) if now is not None and now.dataset.hash == group.hash else None
@@ -145,6 +146,8 @@ st.caption(f"Data {shell.plain(group.hash)}, test split, {group.people:,} people
 systems(table)
 lead_on(table, ours)
 against(differences, ours)
+if table["system"].str.contains(tables.UNEVEN).any():
+    st.caption(tables.UNEVEN_NOTE)
 silence.show()
 unreadable.lines([*faults, *unreadable_runs(shell.RUNS)], "no run", "res_fault")
 if now is not None:

@@ -36,7 +36,7 @@ def lines() -> None:
 
 def _drawn(table) -> None:  # type: ignore[no-untyped-def]
     found = {curves.shape_name(shape): shape for shape in curves.shapes(table)} or {"": None}
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    with st.container(horizontal=True, vertical_alignment="top"):
         if len(found) > 1:
             if st.session_state.get("spd_shape") not in found:
                 st.session_state.pop("spd_shape", None)

@@ -96,7 +96,7 @@ def stages(table: pd.DataFrame) -> None:
     if table.empty:
         st.info("Nothing measured yet: start a measurement above.")
         return
-    system = one_of("Form", list(FORMS), key="spd_form", default="elastic")
+    system = one_of("Form", list(FORMS), key="spd_form", default="elastic", named=FORMS.__getitem__)
     mine, clock = curves.trusted(table[table["system"] == system])
     if not (words := curves.stage_words(mine)):
         st.info("Nothing measured of this form.")
@@ -154,6 +154,6 @@ def claims(table: pd.DataFrame) -> None:
     number = st.column_config.NumberColumn(format="%.2f", width=90)
     view.table(
         "spd_claims", table, about.CLAIMS, f"{len(table)} figures of LISA’s cost, each with what it is compared with",
-        column_config={"here": number, "the paper’s": number}, placeholder="–",
+        column_config={"question": st.column_config.Column(width=300), "here": number, "the paper’s": number}, placeholder="–",
     )  # fmt: skip
     st.caption("In a terminal: `python -m elastic_core bench --lisa`, about two minutes of one core.")

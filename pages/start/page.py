@@ -145,16 +145,17 @@ with acting:
     breaking()
     verdict()
 with right:
-    st.subheader("2 · What comes next", anchor=False)
+    st.subheader("3 · What comes next", anchor=False)
     person.suggestions(now, here, change, changed=bool(broken))
     suggested()
 with left:
-    st.subheader("3 · Experts in between", anchor=False)
+    st.subheader("2 · Experts in between", anchor=False)
     expert.whose(now, here)
     explanation()
     person.tables(now, start, change)
 expert.grid(now, here, broken)
-expert.table_twin(now, here)
+if here.found is not None:
+    expert.table_twin(now, here)
 by_chance()  # when all else is on the screen: it scores this history up to 64 times more
 onwards()
 view.remember("history", inspect.history_table(now.dataset, start.read, start.events, now.user))

@@ -36,7 +36,8 @@ USE = view.About(
 
 def show(now: Context) -> None:
     """The whole screen."""
-    st.title("Which events and words carry the load?", anchor=False)
+    what = "events and words" if isinstance(now.model, Quantises) else "events"
+    st.title(f"Which {what} carry the load?", anchor=False)
     st.write("This run has no interest memory, so no traffic; this carries its answers instead.")
     palette, key = plot.palette(shell.is_dark()), (str(now.run.path), cache.stamp(now.run), now.dataset.hash)
     try:
@@ -66,6 +67,8 @@ def show(now: Context) -> None:
 
 def _back(table: pd.DataFrame) -> str:
     recent = table.iloc[:3]
+    if not table["effect"].any():
+        return "No event has an effect: this model does not read the history."
     words = f"The last five events have **{recent['effect'].sum():.0%}** of the effect"
     if table["weight"].notna().all():
         words += f" and {recent['weight'].sum():.0%} of the weight"

@@ -18,7 +18,7 @@ PARTS = ("Interest or activity?", "Inequality", "Size of the memory", "While it 
 
 
 def controls() -> None:
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    with st.container(horizontal=True, vertical_alignment="top"):
         one_of("Count", list(MEASURES), key="trf_measure", default="people", named=MEASURES.__getitem__, width="content")
         one_of("Experts", list(ORDERS), key="trf_order", default="number", named=ORDERS.__getitem__, width="content")
         bound(st.selectbox, "People", load.slices(now.dataset), key="trf_group", width=250)

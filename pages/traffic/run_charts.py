@@ -28,7 +28,7 @@ def sensitivity(table: pd.DataFrame, side: int, k: int, colours: Palette) -> go.
         figure.update_xaxes(title=name, type="log", tickvals=ticks, ticktext=[f"{t:.0f}" for t in ticks], row=1, col=place)
     figure.update_yaxes(title="test NDCG@10", rangemode="tozero", row=1, col=1, secondary_y=False)
     figure.update_yaxes(rangemode="tozero", row=1, col=2, secondary_y=False)
-    figure.update_yaxes(tickformat=".0%", range=[0, 1.05], showgrid=False, secondary_y=True)
+    figure.update_yaxes(tickformat=".0%", range=[0, 1.05], dtick=0.25, showgrid=False, secondary_y=True)
     figure.update_layout(
         height=340, margin={"l": 8, "r": 8, "t": 60, "b": 8}, dragmode=False,
         legend={"orientation": "h", "y": 1.14, "yanchor": "bottom", "x": 0},

@@ -44,7 +44,7 @@ LORENZ = About(
 )
 SIZE = About(
     "How large should the memory be, and how much is used?",
-    "Finished runs on the same data that differ in √K, k and seed alone. NDCG@10, test, against all unseen items; 95% over "
+    "Finished runs on the same data that differ in √K, k and seed alone. NDCG@10, test, against all unmet items; 95% over "
     "people.",
     "Seeds differ about as much as neighbouring settings. Use falls by counting alone: people · k choices reach no more.",
     test="tests/test_traffic.py::test_figure_five_compares_only_runs_that_differ_in_nothing_else",

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pytest
 from driving import healthy, press, said
 from streamlit.testing.v1 import AppTest
 
@@ -102,4 +103,9 @@ def test_figures_hold_everybody_and_mark_what_is_clear() -> None:
     people = pd.DataFrame({"user": [4, 7], "title": ["T", "U"], "place_a": [1.0, 30.0], "place_b": [5.0, 2.0]})
     assert standings.everyone(people)["person"].tolist() == [5, 8], "in files people are counted from 1, as on screen"
     places = charts.places(people, plot.DARK, "a", "b", chosen=7).checked()
-    assert [point[0] for point in places.data[1].customdata] == [4, 7] and places.data[2].text == ("person 8",)
+    assert [point[0] for point in places.data[1].customdata] == [4, 7]
+    ring, label = places.data[2], places.layout.annotations[-1]
+    assert (ring.x, ring.y) == ((2.0,), (30.0,)) and label.text == "person 8"
+    assert (10**label.x, 10**label.y) == pytest.approx((2, 30)) and label.ax > 0, "at the left edge the label stands to the right"
+    alike = forest.forest(table.assign(n=10), plot.LIGHT, "NDCG@10")
+    assert "n = 10" in alike.layout.xaxis.title.text and not any("n =" in note.text for note in alike.layout.annotations)

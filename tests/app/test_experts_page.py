@@ -44,7 +44,7 @@ def test_walking_from_expert_to_expert(opened: Open, load: np.ndarray) -> None:
     assert "expert 1 " in press(app, "Next").title[0].value
     assert "expert 0 " in press(app, "Previous").title[0].value
     assert "expert 63 " in press(app, "Previous").title[0].value
-    press(app, "Lucky")
+    press(app, "Random")
     assert load[app.session_state["expert"]] > 0 and app.session_state["expert"] != 63
     press(app, "Person’s strongest")
     assert "rank 1" in said(app)

@@ -27,6 +27,7 @@ def test_there_is_a_real_answer_before_any_click(opened: Opened) -> None:
     assert " people (" in html(app) and "★ chose next" in html(app)
     assert "Attention alone is no reason" in said(app) and re.search(r"n = \d+ events", said(app))
     assert not app.warning and code(app) == ""
+    assert "Open this expert" in [link.proto.label for link in app.get("page_link")]
 
 
 def test_edit_undo_and_going_on_again(opened: Opened) -> None:

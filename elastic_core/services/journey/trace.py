@@ -116,7 +116,8 @@ def _retrieved(model: Recommender, batch: Batch, ends: np.ndarray) -> pd.DataFra
 class Aggregation:
     """One layer, averaged over heads. `cells`: place, expert, first, last (events from 1), weight (an expert's sum to 1).
     `slots`: place, expert, reads (how the last event reads the experts; they sum to 1). `alike`: mean correlation of two
-    experts' weights over events (not spans); NaN where it cannot be said."""
+    experts' weights over events (not spans); NaN where it cannot be said. `layers`: how many there are to look at; 1 where all
+    layers share one reading."""
 
     cells: pd.DataFrame
     slots: pd.DataFrame
@@ -156,7 +157,7 @@ def aggregation(
     reads = trace.slots[layer][0].mean(0).tolist()
     slots = pd.DataFrame({"place": range(1, len(experts) + 1), "expert": experts, "reads": reads})
     table = pd.DataFrame(cells, columns=["place", "expert", "first", "last", "weight"])
-    return Aggregation(table, slots, len(trace.reading), _alike(weights))
+    return Aggregation(table, slots, len({id(each) for each in trace.reading}), _alike(weights))
 
 
 @torch.inference_mode()

@@ -6,6 +6,7 @@ among whole numbers, and nothing can be differentiated through it: without the s
 """
 
 import copy
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -18,13 +19,15 @@ from torch import Tensor, nn
 from elastic_core import eager
 from elastic_core.data import Dataset
 from elastic_core.data.batches import Batch, left_pad
+from elastic_core.data.histories import Split
 from elastic_core.evaluation.verdict import better, numbers
-from elastic_core.layers.interest_memory import InterestMemory, gate
+from elastic_core.layers.interest_memory import InterestMemory, Retrieved, gate
 from elastic_core.layers.product_keys import ProductKeys, top_pairs
 from elastic_core.models import Recommender
 from elastic_core.objectives.softmax import full_softmax
 from elastic_core.services.keys.search import first_memory
 from elastic_core.services.method.effects import against, measured
+from elastic_core.services.person.recommend import Edit, Moved, answer, moved, reading
 
 PEOPLE = 32
 GROUPS = ("sub-keys", "query network", "experts", "items and positions", "layers")  # in the order of the data's way
@@ -45,6 +48,41 @@ def gradients(model: Recommender, dataset: Dataset, user: int) -> pd.DataFrame:
     table = _norms(model, batch, kind).merge(_norms(model, batch, "none"), on=["group", "parameters"])
     table.columns = pd.Index(["group", "parameters", "with_gate", "without_gate"])
     return table.assign(gate=kind)
+
+
+# --- one person's list -----------------------------------------------------------------------------------------------
+
+
+class Ungated(NamedTuple):
+    """`change`: one person's list when every expert weighs 1, against the list as it is; `chance`: how many items come in new
+    when the weights are dealt to the experts at random, one number a try."""
+
+    change: Moved
+    chance: list[int]
+
+
+def ungated(
+    model: Recommender, dataset: Dataset, user: int, split: Split = "test", stay: bool = False, tries: int = 20
+) -> Ungated:
+    """What the gate does to a list once the model is trained; do items that the person has met `stay` in the running?"""
+    read, rng = reading(dataset, user, split), torch.Generator().manual_seed(0)
+    usual = answer(model, dataset, read, exclude_seen=not stay)
+
+    def change(weigh: Callable[[Tensor], Tensor]) -> Moved:
+        return moved(usual, answer(model, dataset, read, edit=_weighed(weigh), exclude_seen=not stay))
+
+    dealt = [change(lambda gates: gates[:, torch.randperm(gates.shape[1], generator=rng)]) for _ in range(tries)]
+    return Ungated(change(torch.ones_like), [each.counts["new"] for each in dealt])
+
+
+def _weighed(weigh: Callable[[Tensor], Tensor]) -> Edit:
+    """Gives every retrieved expert another weight."""
+
+    def edit(found: Retrieved) -> Retrieved:
+        gates = weigh(found.gates)
+        return found._replace(interests=found.interests * (gates / found.gates).unsqueeze(-1), gates=gates)
+
+    return edit
 
 
 def _norms(model: Recommender, batch: Batch, kind: str) -> pd.DataFrame:

@@ -35,7 +35,8 @@ class Version(NamedTuple):
 @dataclass(frozen=True, eq=False)
 class Chance:
     """`table`: done (what), places (by how many ranks it moved what came next to the front; missing where nobody knows what
-    came next), replaced (how many of the ten). The first row is the act itself, the others are its null."""
+    came next), furthest (by how many ranks the one of the ten moved that moved most), replaced (how many of the ten). The first
+    row is the act itself, the others are its null."""
 
     table: pd.DataFrame
 
@@ -63,8 +64,12 @@ class Chance:
 
     def rows(self, did: str) -> list[tuple[str, str, str, str]]:
         """What is compared, the act's number, the others', and how many of them reach it; `did` is what people do with items."""
-        names = {"places": f"ranks that what they {did} next moved", "replaced": "of the ten replaced"}
-        shown = {column: name for column, name in names.items() if self.known or column == "replaced"}
+        names = {
+            "places": f"ranks that what they {did} next moved",
+            "furthest": "ranks that one of the ten moved at most",
+            "replaced": "of the ten replaced",
+        }
+        shown = {column: name for column, name in names.items() if self.known or column != "places"}
         moved = {column: abs(self.table[column].iloc[0]) for column in shown}
         return [
             (name, f"{moved[column]:.0f}", self.others(column), f"{self.as_far(column)} of {self.n}" if moved[column] else "–")
@@ -120,17 +125,23 @@ def beside(model: Recommender, before: Version, act: Version, others: Sequence[V
     if not others:
         return None
     versions = [before, act, *others]
-    ranks, tens = ranked(model, versions, stay)
+    ranks, tens, was = ranked(model, versions, stay)
     rows = [
-        (version.name, float(ranks[0] - rank) if version.read.truth else np.nan, len(tens[0] - ten))
+        (
+            version.name,
+            float(ranks[0] - rank) if version.read.truth else np.nan,
+            max((abs(int(was[item]) - place) for place, item in enumerate(ten, 1) if was[item]), default=0),
+            len(set(tens[0]) - set(ten)),
+        )
         for version, rank, ten in zip(versions[1:], ranks[1:], tens[1:], strict=True)
     ]
-    return Chance(pd.DataFrame(rows, columns=["done", "places", "replaced"]))
+    return Chance(pd.DataFrame(rows, columns=["done", "places", "furthest", "replaced"]))
 
 
-def ranked(model: Recommender, versions: Sequence[Version], stay: bool = False) -> tuple[list[int], list[set[int]]]:
-    """Where what came next stands in each version (0: unknown) and its ten likeliest, as `recommend.answer` ranks them."""
-    values, ranks, tens = scores(model, versions), [], []
+def ranked(model: Recommender, versions: Sequence[Version], stay: bool = False) -> tuple[list[int], list[list[int]], np.ndarray]:
+    """Where what came next stands in each version (0: unknown) and its ten likeliest, best first, as `recommend.answer` ranks
+    them; and where every item stands in the first version (0: not in the running)."""
+    values, ranks, tens = scores(model, versions), [], list[list[int]]()
     numbers = np.arange(values.shape[1])
     for row, (read, *_) in zip(values, versions, strict=True):
         row[0] = -np.inf
@@ -140,8 +151,12 @@ def ranked(model: Recommender, versions: Sequence[Version], stay: bool = False) 
         ranks.append(int(((row > own) | ((row == own) & (numbers < read.truth))).sum()) + 1 if read.truth else 0)
         least = np.partition(row, -TOP)[-TOP] if len(row) > TOP else -np.inf
         near = np.flatnonzero((row >= least) & np.isfinite(row))
-        tens.append(set(near[np.argsort(-row[near], kind="stable")][:TOP].tolist()))
-    return ranks, tens
+        tens.append(near[np.argsort(-row[near], kind="stable")][:TOP].tolist())
+    first = values[0]
+    order = np.argsort(-first, kind="stable")[: int(np.isfinite(first).sum())]
+    was = np.zeros(len(first), dtype=np.int64)
+    was[order] = np.arange(1, len(order) + 1)
+    return ranks, tens, was
 
 
 @torch.inference_mode()

@@ -55,7 +55,7 @@ def groups(runs: Sequence[Run]) -> tuple[list[Group], list[Unreadable]]:
         group.systems = {label: group.systems[label] for label in sorted(group.systems, key=standing)}
     titles = [group.title for group in found.values()]
     for group in found.values():
-        group.title += f", {group.key}" if titles.count(group.title) > 1 else ""
+        group.title += f" ({group.key})" if titles.count(group.title) > 1 else ""
     return sorted(found.values(), key=lambda group: (-len(group.systems), group.key)), faults
 
 

@@ -255,7 +255,7 @@ def event_words(wide: pd.DataFrame) -> str:
         ratio = (wide[peer] / step).dropna() if peer in wide else pd.Series(dtype=float)
         if len(ratio):
             first, last = ratio.iloc[[0, -1]]
-            said += f" {name[:1].upper()}{name[1:]} takes {first:.1f} times a step at the shortest, {last:.1f} at the longest."
+            said += f" {name[:1].upper()}{name[1:]} takes {first:,.1f} times a step at the shortest, {last:,.1f} at the longest."
     return said
 
 

@@ -1,0 +1,19 @@
+"""What the theme cannot say of how Streamlit's own parts look."""
+
+import streamlit as st
+
+from pages.frame import shell
+
+# On a low window the names of the pages move together, so that the tour and the person are seen without scrolling.
+LOW = """<style>@media (min-width: 768px) and (max-height: 950px) {
+  [data-testid="stSidebarHeader"] { margin-bottom: 0 }
+  [data-testid="stSidebarNavItems"] li, [data-testid="stSidebarNavLink"] { margin-block: 0 }
+  [data-testid="stSidebarNavLinkContainer"] { height: 28px }
+}</style>"""
+# On what the dark theme fills with light blue Streamlit writes in white: 2.2 : 1, hardly to be read.
+DARK = '<style>[data-testid^="stBaseButton-primary"]:enabled, [data-tag] * { color: #14161a }</style>'
+
+
+def dress() -> None:
+    """Called by navigation.py before anything is drawn."""
+    st.html(LOW + (DARK if shell.is_dark() else ""))
