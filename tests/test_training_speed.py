@@ -1,6 +1,7 @@
 """What makes a step of training fast leaves its numbers as they were, and the bench of it counts all that a step does."""
 
 from dataclasses import asdict, replace
+from itertools import islice
 from pathlib import Path
 from unittest import mock
 
@@ -55,7 +56,7 @@ def test_rows_without_targets_are_left_out_of_the_last_layer_and_of_nothing_else
         pytest.skip("it cannot learn from this")
     taught = objectives.build(recipes.objective_settings("elastic", name, span=5), small_world, model.length)
     fewer = 0
-    for batch in taught.epoch(0, 0, 8):
+    for batch in islice(taught.epoch(0, 0, 8), 8):
         found = []
         for rows in (elastic._asked_for, lambda batch: 0):
             with mock.patch.object(elastic, "_asked_for", rows):

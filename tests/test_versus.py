@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from elastic_core import comparisons, runs
+from elastic_core import comparisons, recipes, runs
 from elastic_core.comparisons import compare_runs, system, systems
 from elastic_core.config import DataConfig, PlantedConfig
 from elastic_core.data import Dataset, load
@@ -186,7 +186,7 @@ def test_list_properties_against_loops(data: Dataset, lists: list[Lists]) -> Non
 def test_shipped_runs_on_the_same_data_stand_in_one_table() -> None:
     """Reads ranks and logs only."""
     runs = list_runs(ROOT / "checkpoints")
-    planted = [run for run in runs if run.name.startswith("planted-") and not run.name.startswith("planted-64")]
+    planted = [run for run in runs if run.config.data == recipes.planted().data]
     if not planted:
         pytest.skip("no shipped runs here")
     data = load(planted[0].config.data)
