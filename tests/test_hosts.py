@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from test_contracts import learning, peeks
+from test_contracts import learning, peeks, shown
 from test_sma import CATALOG, apart, odd_times, rates
 from torch import Tensor
 
@@ -263,7 +263,7 @@ def test_even_intensities_are_none_and_no_time_of_a_target_is_read(name: str, fo
     model.intensity.base.fill_(math.log(math.e - 1))
     torch.testing.assert_close(model.score(batch), plain.score(batch))
     model = built(name, {**form, "length": 16}, small_world.catalog)
-    assert max(moved for moved, _ in peeks(model, small_world, lambda world: learning("all", world))) <= 1e-9
+    assert max(moved for moved, _ in peeks(model, shown(small_world, lambda world: learning("all", world)))) <= 1e-9
 
 
 def test_ctreg_without_intensities_is_one_sentence() -> None:

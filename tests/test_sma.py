@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from test_contracts import learning, peeks
+from test_contracts import learning, peeks, shown
 from torch import Tensor
 from torch.nn import functional
 
@@ -188,7 +188,7 @@ def test_ctreg_finds_the_rates_of_a_poisson_process() -> None:
 def test_no_form_reads_the_time_of_its_target(form: dict[str, Any], small_world: Dataset) -> None:
     model = built(small_world.catalog, spread=0.3, **{**form, "length": 16})
     for objective in ("all", "last"):
-        found = list(peeks(model, small_world, lambda world, name=objective: learning(name, world)))
+        found = list(peeks(model, shown(small_world, lambda world, name=objective: learning(name, world))))
         assert max(moved for moved, _ in found) <= 1e-5
 
 
@@ -201,7 +201,7 @@ def test_the_published_interval_would_be_caught_and_is_refused(small_world: Data
 
     torch.manual_seed(0)
     model = Published(built(small_world.catalog, length=16).config, small_world.catalog).eval()
-    assert max(moved for moved, _ in peeks(model, small_world, lambda world: learning("all", world))) > 1e-4
+    assert max(moved for moved, _ in peeks(model, shown(small_world, lambda world: learning("all", world)))) > 1e-4
     with pytest.raises(InputError, match="would read the time of the event to be predicted"):
         built(intensity="state", gap="next")
 

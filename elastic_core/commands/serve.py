@@ -44,12 +44,14 @@ defaults
     timeout http-request 30s
     option redispatch
     retries 3
+    retry-on conn-failure empty-response
 frontend visitors
     bind {address}:{port}
     default_backend processes
 backend processes
     cookie {cookie} insert indirect nocache httponly attr SameSite=Lax
     option forwardfor
+    http-request disable-l7-retry unless METH_GET
     option httpchk GET /_stcore/health
     default-server check inter 2s fall 3 rise 1
 {servers}
