@@ -1,7 +1,8 @@
 """A run is a folder (checkpoints/<name>/): what it was told, what it learned, what happened, and what its ids mean.
 
     config.json        the resolved configuration
-    model.safetensors  the best weights by validation NDCG@10; empty for training-free models, which are fitted on opening
+    model.safetensors  the best weights by validation NDCG@10; empty for training-free models, which are fitted on opening.
+                       Further seeds that are passed on for their ranks alone lack it: they are compared and not opened
     metrics.jsonl      one event a line: start, epoch, test, end; append-only, a torn last line is skipped
     ranks.safetensors  everybody's rank in the test, under every protocol; written once (evaluation/ranks.py)
     items.csv          dense id, raw id (and the title where the data's licence allows it)
@@ -106,6 +107,11 @@ class Run:
             self.check_data(dataset)
         if not models.model_class(self.config.model.name).objective:
             return self._fitted(dataset)
+        if not self.has_weights and self.has_report:
+            raise InputError(
+                f"the run {self.name} is here for its ranks alone, without {WEIGHTS}; "
+                f"python -m elastic_core train --config {self.path / CONFIG} --out FOLDER makes it again"
+            )
         path = disk.regular(self.path / WEIGHTS, MOST_WEIGHTS, self.path)
         catalog = self.catalog() if dataset is None else dataset.catalog
         return model_from(path, self.config.model, catalog, name=self._called(WEIGHTS), tables=self.load_bank).eval()
@@ -125,6 +131,10 @@ class Run:
         model = models.build(self.config.model, dataset.catalog)
         model.fit(dataset)
         return model.eval()
+
+    @property
+    def has_weights(self) -> bool:
+        return os.path.lexists(self.path / WEIGHTS)
 
     @property
     def has_report(self) -> bool:
@@ -330,6 +340,11 @@ def list_runs(root: Path | str = "checkpoints") -> list[Run]:
     """All runs below `root` that have weights and can be read, by name. Nobody else is handed out: see `unreadable_runs`.
 
     While a folder stays as it is, everybody gets the same run, whose configuration is read once."""
+    return [run for run in readable_runs(root) if run.has_weights]
+
+
+def readable_runs(root: Path | str = "checkpoints") -> list[Run]:
+    """The runs of `list_runs`, and those that keep the ranks of their test and no weights: who compares, compares these, too."""
     return [run for run, fault in _looked_at(Path(root)) if not fault]
 
 
@@ -340,7 +355,7 @@ def unreadable_runs(root: Path | str = "checkpoints") -> list[disk.Unreadable]:
 
 def _looked_at(root: Path) -> Iterator[tuple[Run, str]]:
     for path in disk.folders(root):
-        if os.path.lexists(path / CONFIG) and os.path.lexists(path / WEIGHTS):
+        if os.path.lexists(path / CONFIG) and (os.path.lexists(path / WEIGHTS) or os.path.lexists(path / ranks.FILE)):
             files = (path, path / CONFIG, path / WEIGHTS, path / EVENTS, path / ITEMS)
             yield _looked(path, tuple(map(disk.stamp, files)))
 
@@ -357,9 +372,9 @@ def _fault(run: Run) -> str:
     path = run.path
     try:
         disk.check_folder(path)
-        disk.regular(path / WEIGHTS, MOST_WEIGHTS, path)
-        with suppress(disk.Absent):  # told when it is opened
-            disk.regular(path / ITEMS, MOST_ITEMS, path)
+        for name, most in ((WEIGHTS, MOST_WEIGHTS), (ITEMS, MOST_ITEMS)):
+            with suppress(disk.Absent):  # told when it is opened
+                disk.regular(path / name, most, path)
         run.events()
         return "" if run.config else "it has no configuration"
     except InputError as error:

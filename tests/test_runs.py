@@ -13,9 +13,10 @@ import torch
 from elastic_core.config import DataConfig, PlantedConfig, RunConfig, TrainConfig
 from elastic_core.data import load
 from elastic_core.errors import InputError
+from elastic_core.evaluation import ranks
 from elastic_core.models.elastic import ElasticConfig
 from elastic_core.objectives.window import WindowConfig
-from elastic_core.runs import CONFIG, EVENTS, ITEMS, RESUME, WEIGHTS, Run, list_runs, open_run
+from elastic_core.runs import CONFIG, EVENTS, ITEMS, RESUME, WEIGHTS, Run, list_runs, open_run, readable_runs
 from elastic_core.training.loop import train
 
 PLANTED = PlantedConfig(users=40, items=50, interests=4, mean_length=14, max_length=24)
@@ -69,6 +70,20 @@ def test_a_missing_file_is_named(folder: Path, name: str) -> None:
     (folder / name).unlink()
     with pytest.raises(InputError, match=name.replace(".", r"\.")):
         use(folder)
+
+
+def test_a_run_without_weights_is_compared_and_not_opened(folder: Path) -> None:
+    twin = Run(Path(shutil.copytree(folder, folder.parent / "twin")))
+    (twin.path / WEIGHTS).unlink()
+    assert [run.name for run in list_runs(folder.parent)] == ["run"]
+    assert [run.name for run in readable_runs(folder.parent)] == ["run", "twin"]
+    assert {name: found.above.tolist() for name, found in twin.report().ranks.items()} == {
+        name: found.above.tolist() for name, found in Run(folder).report().ranks.items()
+    }
+    with pytest.raises(InputError, match=r"for its ranks alone, without model\.safetensors; python -m elastic_core train"):
+        twin.model()
+    (twin.path / ranks.FILE).unlink()  # now nothing of it is left to compare
+    assert [run.name for run in readable_runs(folder.parent)] == ["run"]
 
 
 @pytest.mark.parametrize("name", [CONFIG, WEIGHTS, ITEMS])

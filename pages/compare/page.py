@@ -97,7 +97,7 @@ def verdict() -> None:
     note = "" if main.seeds_counted else f"**{said.ONE_RUN.capitalize()}**. "
     st.caption(
         f"{metric} of the {words.one} kept back, ranked against {against}. {note}"
-        + shell.plain(" ".join(standings.seeds(runs, run, protocol, metric) for run in (now.run, other)))
+        + shell.plain(" ".join(standings.seeds(scored, run, protocol, metric) for run in (now.run, other)))
         + " p is of this pair alone; Results adjusts it for all others."
     )
 
@@ -180,8 +180,8 @@ def closer() -> None:
 
 
 def all_runs() -> None:
-    table = standings.metrics(runs, metric)
-    view.table("cmp_runs", standings.wide(table), about.RUNS, f"{metric} of {len(runs)} runs under four protocols")
+    table = standings.metrics(scored, metric)
+    view.table("cmp_runs", standings.wide(table), about.RUNS, f"{metric} of {len(scored)} runs under four protocols")
 
 
 def tradeoffs() -> None:
@@ -222,7 +222,8 @@ def lists() -> None:
 now = shell.context()
 words = inspect.words(now.dataset)
 st.title("Is A better than B, for whom?", anchor=False)
-runs = answers.comparable(cache.runs(shell.RUNS), now.dataset)
+scored = answers.comparable(cache.scored(shell.RUNS), now.dataset)
+runs = [run for run in scored if run.has_weights]
 if now.other is None and not [run for run in runs if run.name != now.run.name]:
     st.info("There is no second tested run on this data to compare with.")
     nobody()
@@ -230,7 +231,7 @@ other = controls()
 protocol, metric, palette = st.session_state[PROTOCOL], st.session_state[METRIC], plot.palette(shell.is_dark())
 try:
     a, b = now.run.report(), other.report()
-    ours, theirs = comparisons.systems(now.run, other, runs)  # all training seeds of each
+    ours, theirs = comparisons.systems(now.run, other, scored)  # all training seeds of each
     main = judged.compared(ours, theirs, protocol, metric)
 except InputError as problem:
     st.error(f"{shell.plain(str(problem))}.")

@@ -26,7 +26,7 @@ from elastic_core.errors import InputError
 from elastic_core.evaluation import ranks
 from elastic_core.memory.routing import Routing, routing
 from elastic_core.models import Recommender, Trace
-from elastic_core.runs import CONFIG, EVENTS, WEIGHTS, Run, list_runs
+from elastic_core.runs import CONFIG, EVENTS, WEIGHTS, Run, readable_runs
 from elastic_core.services.experts.evidence import Evidence, of_histories
 from elastic_core.services.journey import trace
 from elastic_core.services.keys import checks, gate
@@ -82,20 +82,28 @@ def _lists() -> dict[Path, _Listed]:
 
 
 def runs(root: Path, order: Callable[[Run], Any] = by_name) -> list[Run]:
-    """All runs, in an order; files are read again only when one changed. The runs are shared, so each is read once.
+    """All runs that can be opened, in an order; files are read again only when one changed. Shared, so each is read once.
 
     Every rerun of every visitor asks, and a look at each file of fifty runs takes 10 ms: for a second it is believed."""
     listed, name = _listed(root), f"{order.__module__}.{order.__qualname__}"
     if name not in listed.ordered:
-        listed.ordered[name] = sorted(listed.runs, key=order)
+        listed.ordered[name] = sorted((run for run in listed.runs if run.has_weights), key=order)
     return list(listed.ordered[name])
+
+
+def scored(root: Path) -> list[Run]:
+    """All runs that keep the ranks of their test, by name, also those whose weights were not passed on."""
+    listed = _listed(root)
+    if "" not in listed.ordered:
+        listed.ordered[""] = [run for run in listed.runs if run.has_report]
+    return list(listed.ordered[""])
 
 
 def _listed(root: Path) -> _Listed:
     mark, listed = _mark(root), _lists().get(root)
     if listed is not None and listed.mark == mark and time.monotonic() - listed.when < LIST_SECONDS:
         return listed
-    found = list_runs(root)
+    found = readable_runs(root)
     known, before = stamped(found), listed
     listed = _lists()[root] = _Listed(time.monotonic(), mark, found, known)
     if before is not None and before.known == known:

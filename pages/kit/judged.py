@@ -27,7 +27,7 @@ from pages.kit.kept import kept
 
 def groups(root: Path) -> tuple[list[Group], list[Unreadable]]:
     """Data sets with what was measured on them, and runs whose ranks cannot be read."""
-    return _groups(stamped([run for run in cache.runs(root) if run.has_report]))
+    return _groups(stamped(cache.scored(root)))
 
 
 @kept(8)

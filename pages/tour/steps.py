@@ -53,7 +53,7 @@ def _twin(asked: Asked) -> Answer:
     if other is None or other.name == asked.run.name:
         return Answer(None, "There is no other run on this data here, so nothing was compared. Choose one under “Compare with”.")
     try:
-        a, b = comparisons.systems(asked.run, other, cache.runs(asked.checkpoints))
+        a, b = comparisons.systems(asked.run, other, cache.scored(asked.checkpoints))
         return tour_answers.better(asked, judged.compared(a, b, "full"), other.name)
     except InputError as problem:
         return Answer(None, f"Nothing was compared: {problem}.")

@@ -17,7 +17,7 @@ from elastic_core.evaluation.compare import Comparison
 from elastic_core.memory import whole
 from elastic_core.memory.routing import COLD, HOT, USUAL, Routing, band
 from elastic_core.models import Recommender, memory_of
-from elastic_core.runs import Run, list_runs
+from elastic_core.runs import Run, readable_runs
 from elastic_core.services.experts import ablation
 from elastic_core.services.experts.overview import hot_experts
 from elastic_core.services.keys import gate
@@ -123,7 +123,7 @@ def swapped(asked: Asked) -> Answer:
 
 def seeds(asked: Asked) -> Answer:
     """Do runs that differ only in their seed score the same?"""
-    runs = system(asked.run, list_runs(asked.checkpoints))
+    runs = system(asked.run, readable_runs(asked.checkpoints))
     scores = {run.name: run.report().interval("full", "NDCG@10").mean for run in runs if run.has_report}
     if len(scores) < 2:
         return Answer(None, f"There is only one seed of {asked.run.name} here. Train a second one and see.")
