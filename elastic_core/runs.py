@@ -109,7 +109,7 @@ class Run:
             return self._fitted(dataset)
         if not self.has_weights and self.has_report:
             raise InputError(
-                f"the run {self.name} is here for its ranks alone, without {WEIGHTS}; "
+                f"the run {self.name} has no {WEIGHTS} and is here for its ranks alone; "
                 f"python -m elastic_core train --config {self.path / CONFIG} --out FOLDER makes it again"
             )
         path = disk.regular(self.path / WEIGHTS, MOST_WEIGHTS, self.path)

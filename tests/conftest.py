@@ -41,8 +41,9 @@ logging.getLogger("streamlit.runtime.caching.cache_data_api").disabled = True  #
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Two processes for folders of tests; none besides this one for single files or tests, where starting them takes longer."""
-    return 2 if all(Path(name).is_dir() for name in config.args) else 0
+    """Three processes for folders of tests, as some mostly wait, for a browser or for processes they started; none besides this
+    one for single files or tests, where starting them takes longer."""
+    return 3 if all(Path(name).is_dir() for name in config.args) else 0
 
 
 class BrowserTogether(LoadScopeScheduling):
@@ -60,7 +61,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Browser
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    # What takes long does not begin last, when the other process may have nothing left to do.
+    # What takes long does not begin last, when the other processes may have nothing left to do.
     items.sort(key=lambda item: not (item.get_closest_marker("browser") or item.get_closest_marker("slow")))
     browser = [item for item in items if item.get_closest_marker("browser")]
     if browser and not config.option.collectonly and "not browser" not in config.option.markexpr:
