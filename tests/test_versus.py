@@ -197,7 +197,8 @@ def test_shipped_runs_on_the_same_data_stand_in_one_table() -> None:
     assert len(standings.wide(table)) == len(same)
     elastic = next(run for run in same if run.name == "planted-elastic")
     other = standings.partner(same, elastic)
-    assert other is not None and other.name == elastic.name.replace("elastic", "sasrec")
+    twins = [run for run in same if run.name != elastic.name == run.name.replace(run.config.model.name, "elastic")]
+    assert other is twins[0] and {"planted-sasrec", "planted-elastic-slots"} <= {run.name for run in twins}
     assert standings.partner(same, other) is elastic and standings.partner([elastic], elastic) is None
     frame = standings.quantities(same, "full", {}, data, standings.shipped_latencies(ROOT / "checkpoints"))
     assert set(standings.QUANTITIES) <= set(frame.columns) and frame["parameters"].gt(0).any()
