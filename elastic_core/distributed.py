@@ -109,6 +109,10 @@ class Ranks:
         """Of everybody's numbers, one by one."""
         return numbers if self.count == 1 else self._reduced(torch.tensor(numbers, dtype=torch.float64)).tolist()
 
+    def summed(self, numbers: Tensor) -> Tensor:
+        """The same of numbers on a device, which stay there."""
+        return numbers if self.count == 1 else self._reduced(numbers)
+
     def largest(self, number: int) -> int:
         return number if self.count == 1 else int(self._reduced(torch.tensor(number), dist.ReduceOp.MAX))
 

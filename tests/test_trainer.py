@@ -4,6 +4,7 @@ import json
 import os
 import random
 import signal
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +27,7 @@ from elastic_core.objectives.softmax import full_softmax, negative_proposal, sam
 from elastic_core.objectives.window import WindowConfig
 from elastic_core.runs import EVENTS, RESUME, WEIGHTS, Run
 from elastic_core.training import recorder, train
+from elastic_core.training.ahead import drawn_ahead
 
 PLANTED = PlantedConfig(users=40, items=50, interests=4, mean_length=14, max_length=24)
 MODEL = ElasticConfig(length=8, width=8, layers=1, dropout=0.2, side=4, k=2, balance_weight=0.1)
@@ -374,3 +376,20 @@ def test_metrics_file_is_plain_json_lines(world: Dataset, tmp_path: Path) -> Non
     rows = [json.loads(line) for line in (run.path / EVENTS).read_text().splitlines()]
     assert rows[0]["data_hash"] == world.hash and rows[0]["seed"] == 0
     assert {"used", "entropy", "loss", "valid", "step"} <= set(rows[1])
+
+
+def test_batches_drawn_ahead_are_the_same_and_who_stops_leaves_no_thread() -> None:
+    def drawn(most: int) -> Any:
+        for number in range(most):
+            made.append(threading.current_thread().name)
+            yield number
+        raise ValueError("no more")
+
+    made: list[str] = []
+    with pytest.raises(ValueError, match="no more"):
+        for place, number in enumerate(drawn_ahead(drawn(5))):  # type: ignore[arg-type]
+            assert place == number and len(made) <= place + 2
+    assert place == 4 and all(name.startswith("batches") for name in made)
+    for number in drawn_ahead(drawn(5)):  # type: ignore[arg-type]
+        break
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("batches")]

@@ -1,12 +1,37 @@
 """From flat histories to the tensors a model reads."""
 
+import functools
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from elastic_core.data.histories import Dataset, Histories
+
+
+class Places(NamedTuple):
+    """Where a batch has its targets, counted before it goes to a device: whoever asks one waits until it has done all else."""
+
+    rows: Tensor  # [T] int64 the histories of the targets, ascending
+    columns: Tensor  # [T] int64 their positions
+    items: Tensor  # [T] int64 what they are
+    first: int  # column of the first target of all; 0 without any
+    events: int  # events of the whole batch
+
+    @property
+    def asked(self) -> tuple[Tensor, Tensor]:
+        """The histories of the targets and the targets, `[T]` each."""
+        return self.rows, self.items
+
+    def of(self, x: Tensor) -> Tensor:
+        """What `x [B, N, …]` has at the targets, `[T, …]`."""
+        return x.flatten(0, 1).index_select(0, self.rows * x.shape[1] + self.columns)
+
+    def each(self, moved: Callable[[Tensor], Tensor]) -> "Places":
+        return Places(moved(self.rows), moved(self.columns), moved(self.items), self.first, self.events)
 
 
 @dataclass(frozen=True)
@@ -18,6 +43,18 @@ class Batch:
     targets: Tensor | None = None  # [B, N] int64, 0 where a position is not a target
     times: Tensor | None = None  # [B, N] int64 seconds, of the events in `items`
     padded: bool = True  # False promises that no row has padding
+    counted: Places | None = None  # what `places` says, where that was found before
+
+    @functools.cached_property
+    def places(self) -> Places:
+        """Where the targets are. Raises ValueError where there are none to be learned from."""
+        if self.counted is not None:
+            return self.counted
+        if self.targets is None:
+            raise ValueError("a training batch needs targets")
+        rows, columns = (self.targets > 0).nonzero(as_tuple=True)
+        first = int(columns.min()) if len(columns) else 0
+        return Places(rows, columns, self.targets[rows, columns], first, int(self.real.sum()))
 
     @property
     def real(self) -> Tensor:
@@ -25,12 +62,20 @@ class Batch:
         return self.items > 0
 
     def to(self, device: str | torch.device) -> "Batch":
-        def move(x: Tensor | None) -> Tensor | None:
-            return None if x is None else x.to(device, non_blocking=True)
+        return self._each(lambda x: x.to(device, non_blocking=True))
 
-        items = self.items.to(device, non_blocking=True)
-        retrieval = items if self.retrieval_items is self.items else self.retrieval_items.to(device, non_blocking=True)
-        return Batch(items, retrieval, move(self.targets), move(self.times), self.padded)
+    def pinned(self) -> "Batch":
+        """In memory that a GPU reads without the processor."""
+        return self._each(Tensor.pin_memory)
+
+    def _each(self, moved: Callable[[Tensor], Tensor]) -> "Batch":
+        def move(x: Tensor | None) -> Tensor | None:
+            return None if x is None else moved(x)
+
+        items = moved(self.items)
+        retrieval = items if self.retrieval_items is self.items else moved(self.retrieval_items)
+        counted = None if self.targets is None else self.places.each(moved)
+        return Batch(items, retrieval, move(self.targets), move(self.times), self.padded, counted)
 
     def rows(self, chosen: slice | Tensor) -> "Batch":
         """Some of the histories."""

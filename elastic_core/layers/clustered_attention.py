@@ -36,8 +36,8 @@ def clustered(q: Tensor, real: Tensor, directions: Tensor, clusters: int, iterat
     for _ in range(iterations):
         member = _members((code @ centres.mT).argmax(-1), real, clusters, code)
         moved = torch.where(member.sum(2).unsqueeze(-1) > 0, _signs(member.mT @ code), centres)
-        if torch.equal(moved, centres):
-            break  # more would change nothing
+        if moved.device.type == "cpu" and torch.equal(moved, centres):
+            break  # more would change nothing, but to ask another device costs more
         centres = moved
     return (code @ centres.mT).argmax(-1)
 

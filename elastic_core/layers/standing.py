@@ -35,13 +35,11 @@ class Standing(nn.Module):
         """log Σ_items e^logit of experts `[..., d]` for the item table `[n_items + 1, d]`: `[...]`; a product with all items."""
         return (self.norm(values) @ table[1:].T).float().logsumexp(-1)
 
-    def surprise(self, found: Retrieved, targets: Tensor, experts: Tensor, table: Tensor, masses: Tensor) -> Tensor:
-        """-log p of the targets `[B, N]` (0: none) under what was retrieved for their histories, summed.
+    def surprise(self, found: Retrieved, rows: Tensor, targets: Tensor, experts: Tensor, table: Tensor, masses: Tensor) -> Tensor:
+        """-log p of the targets `[M]` under what was retrieved for their histories, `rows [M]` of the batch, summed.
 
         `experts [B, k, d]` are the retrieved ones as they are in the memory, `masses [B, k]` theirs."""
-        chosen = targets > 0
-        rows = chosen.nonzero()[:, 0]
         vectors = self(experts)[rows]  # [M, k, d]
-        logits = (vectors * table[targets[chosen]].unsqueeze(1)).sum(-1).float()
+        logits = (vectors * table[targets].unsqueeze(1)).sum(-1).float()
         shares = (found.gates / found.gates.sum(-1, keepdim=True)).clamp_min(1e-9).log()[rows]
         return -(logits - masses[rows] + shares).logsumexp(-1).sum()

@@ -38,6 +38,7 @@ from elastic_core.data.batches import Batch
 from elastic_core.data.catalog import Catalog
 from elastic_core.errors import InputError
 from elastic_core.layers.activation_unit import CHUNK, ActivationUnit, chunked
+from elastic_core.layers.distinct import distinct
 from elastic_core.layers.dropout import Dropout
 from elastic_core.layers.embedding import SPREAD
 from elastic_core.layers.intensity import Intensity
@@ -145,7 +146,7 @@ class DIN(Modulated):
 
     def _found(self, batch: Batch) -> Tensor:
         """What each event finds in the history up to itself, a mean: `[B, N, d]`."""
-        items, where = batch.items.unique(return_inverse=True)
+        items, where = distinct(batch.items, len(self.bias))
         content = self.content()[items]
         pairs = self.unit(content, content)[where.unsqueeze(1), where.unsqueeze(2)]  # [B, N, N]: column j for row t
         pairs = (pairs * batch.real.unsqueeze(1)).tril()
@@ -184,7 +185,7 @@ class TargetAttention:
         self.content: Tensor = model.dropout(model.content())
 
     def among(self, states: Tensor, items: Tensor) -> Tensor:
-        there, where, weights = _history(states)
+        there, where, weights = self._history(states)
         unit, e, c = self._unit(there, items), self.content[there], self.content[items]
         head = self.model.head
         if head is None:
@@ -199,8 +200,8 @@ class TargetAttention:
         return chunked(some, CHUNK // each, where, weights) + self.model.bias[items]
 
     def at(self, states: Tensor, items: Tensor) -> Tensor:
-        there, where, weights = _history(states)
-        asked, which = items.unique(return_inverse=True)
+        there, where, weights = self._history(states)
+        asked, which = distinct(items, len(self.content))
         unit, head = self._unit(there, asked), self.model.head
         if head is None:
             gains = (unit * self._alike(there, asked))[where, which.unsqueeze(1)]
@@ -208,6 +209,11 @@ class TargetAttention:
         pairs = weights * unit[where, which.unsqueeze(1)]
         found = functional.embedding_bag(where, self.content[there], per_sample_weights=pairs.to(self.content.dtype), mode="sum")
         return head(found, self.content[items]) + self.model.bias[items]
+
+    def _history(self, states: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """States `[M, 2N]` → the items they hold `[U]`, which of them every event is `[M, N]`, and its weight `[M, N]`."""
+        items, weights = states.chunk(2, -1)
+        return *distinct(items.long(), len(self.content)), weights
 
     def _unit(self, events: Tensor, candidates: Tensor) -> Tensor:
         if self.known is not None:
@@ -218,10 +224,3 @@ class TargetAttention:
     def _alike(self, events: Tensor, candidates: Tensor) -> Tensor:
         """<e_x, e_c>, of which the second is as small as every model's item table is."""
         return self.content[events] @ self.model.items.weight[candidates].T
-
-
-def _history(states: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """States `[M, 2N]` → the items they hold `[U]`, which of them every event is `[M, N]`, and its weight `[M, N]`."""
-    items, weights = states.chunk(2, -1)
-    there, where = items.long().unique(return_inverse=True)
-    return there, where, weights

@@ -75,10 +75,9 @@ class SelfAttentionLayer(nn.Module):
 
 def _asked_for(batch: Batch) -> int:
     """How many of the last columns hold all targets; 0 where nothing is said of them."""
-    if batch.targets is None:
+    if batch.targets is None or not len(batch.places.columns):
         return 0
-    columns = (batch.targets > 0).any(0).nonzero()
-    return batch.targets.shape[1] - int(columns[0]) if len(columns) else 0
+    return batch.targets.shape[1] - batch.places.first
 
 
 def _layer(config: ElasticConfig) -> nn.Module:
@@ -137,7 +136,7 @@ class Elastic(WithMemory, Streams, Traces):
             found, table = retrieved[0], self.events.items.weight
             masses = self._masses(found)
             assert masses is not None
-            summed["interest"] = self.standing.surprise(found, batch.targets, self._values(found), table, masses)
+            summed["interest"] = self.standing.surprise(found, *batch.places.asked, self._values(found), table, masses)
         states = self.norm(x)
         return Encoded(functional.pad(states, (0, 0, batch.items.shape[1] - states.shape[1], 0)), auxiliary, summed)
 

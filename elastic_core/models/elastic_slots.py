@@ -111,7 +111,7 @@ class ElasticSlots(WithMemory, Streams, Traces):
 
     def forward(self, batch: Batch) -> Encoded:
         """States at every position; with targets, at positions before the first of them nothing is worked out (zeros)."""
-        asked = 0 if batch.targets is None else int((batch.targets > 0).any(0).int().argmax())
+        asked = 0 if batch.targets is None else batch.places.first
         found = self.retrieve(batch)
         masses = self._masses(found)
         states = functional.pad(self._encode(batch, found, masses, asked), (0, 0, asked, 0))
@@ -123,7 +123,7 @@ class ElasticSlots(WithMemory, Streams, Traces):
         if batch.targets is None or masses is None or self.standing is None or not self.config.interest_weight:
             return Encoded(states, auxiliary)
         experts = self._values(found) if self.retrieves else found.interests[0][found.experts]
-        surprise = self.standing.surprise(found, batch.targets, experts, self.events.items.weight, masses)
+        surprise = self.standing.surprise(found, *batch.places.asked, experts, self.events.items.weight, masses)
         return Encoded(states, auxiliary, {"interest": surprise})
 
     def auxiliary_weights(self) -> dict[str, float]:

@@ -34,6 +34,7 @@ from elastic_core.config import ModelConfig, Within
 from elastic_core.data.batches import Batch
 from elastic_core.data.catalog import Catalog
 from elastic_core.layers.codebooks import Codebooks, Codes
+from elastic_core.layers.distinct import distinct
 from elastic_core.layers.dropout import Dropout
 from elastic_core.layers.embedding import EventEmbedding
 from elastic_core.layers.feed_forward import FeedForward
@@ -210,7 +211,7 @@ class Lisa(Streams):
     def _codes(self, items: Tensor, known: Codes | None) -> Codes:
         if known is not None:
             return known.at(items)
-        there, where = items.unique(return_inverse=True)
+        there, where = distinct(items, len(self.events.items.weight))
         found: Codes = self.codebooks(self.events.content(there))
         return found.at(where)
 

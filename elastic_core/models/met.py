@@ -29,11 +29,12 @@ class Met(NamedTuple):
 
     def of(self, chosen: Tensor, n_items: int) -> Tensor:
         """The columns `chosen [C]` (none of them 0) of `among`, without the others: `[M, C]`."""
-        different, places = chosen.unique(return_inverse=True)
-        column = torch.full((n_items + 1,), len(different), device=chosen.device)
-        column[different] = torch.arange(len(different), device=chosen.device)
+        ordered = chosen.sort().values
+        column = torch.full((n_items + 1,), len(chosen), device=chosen.device)
+        column[ordered] = torch.searchsorted(ordered, ordered)  # equal ones have one column: nobody asks how many
         items = column[self._known(n_items)]
-        return torch.zeros(len(items), len(different) + 1, device=items.device).scatter_(1, items, 1.0)[:, places]
+        found = torch.zeros(len(items), len(chosen) + 1, device=items.device).scatter_(1, items, 1.0)
+        return found[:, column[chosen]]
 
     def at(self, own: Tensor, n_items: int) -> Tensor:
         """Whether every row has met its own item: `[M]` → float `[M, 1]`."""

@@ -129,11 +129,12 @@ class Modulated(Recommender):
     def _surprise(self, intensity: Intensity, h: Tensor, clock: Clock) -> Tensor:
         """CTReg, the mean over intervals, from what histories say after every event, h `[B, N, d]`."""
         began = clock.ended[:, :-1]
-        took, next_marks = clock.until[:, :-1][began], clock.marks[:, 1:][began]
-        return intensity.surprise(h[:, :-1][began], took, next_marks).sum() / max(len(took), 1)
+        parts = (x.flatten(0, 1) for x in (h[:, :-1], clock.until[:, :-1], clock.marks[:, 1:]))
+        each = intensity.surprise(*parts).where(began.flatten(), 0.0)  # picked out, a device would have to be asked how many
+        return each.sum() / began.sum().clamp_min(1)
 
     def _summed(self, batch: Batch, surprise: Tensor | None) -> dict[str, Tensor]:
         """CTReg as a batch's share of it: a batch counts as its targets do."""
         if surprise is None or batch.targets is None:
             return {}
-        return {"ctreg": surprise * (batch.targets > 0).sum()}
+        return {"ctreg": surprise * len(batch.places.items)}

@@ -77,15 +77,12 @@ class Objective:
 
     def loss(self, model: Recommender, batch: Batch) -> Loss:
         """Softmax cross-entropy of every target of the batch."""
-        if batch.targets is None:
-            raise ValueError("a training batch needs targets")
+        places = batch.places
         encoded, scorer = model(batch), model.scorer()
-        chosen = batch.targets > 0
-        states, targets = encoded.states[chosen], batch.targets[chosen]
+        states, targets = places.of(encoded.states), places.items
         met = None
         if scorer.again is not None:
-            rows, columns = chosen.nonzero(as_tuple=True)
-            met = Met(batch.items, rows, columns if self.shows == "past" else None)
+            met = Met(batch.items, places.rows, places.columns if self.shows == "past" else None)
         if self.proposal is None:
             total = full_softmax(states, targets, scorer, met)
         else:

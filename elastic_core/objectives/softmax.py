@@ -149,7 +149,7 @@ class _SampledSoftmax(torch.autograd.Function):
         rows = max(1, CHUNK_BYTES // (4 * parts * len(others)) if device == "cpu" else m)
         # a column for the target, and more: rows that lie a power of two apart would share their places in a cache
         room, width = vectors.new_empty(min(rows, m) * parts, len(others) + APART, dtype=shares.dtype), len(others)
-        hit, column, until = _hits(targets, drawn, rows)
+        hit, column, until = _hits(targets, drawn, rows) if device == "cpu" else (None, None, [])
         for i, at in enumerate(range(0, m, rows)):
             part = slice(at, at + rows)
             v, goal = flat[part], own[part].to(half)
@@ -166,8 +166,11 @@ class _SampledSoftmax(torch.autograd.Function):
             if again is not None and seen is not None:
                 right += again * seen[0][part].unsqueeze(1)
                 by_part[..., :width] += (again * seen[1][part]).unsqueeze(1)
-            where = slice(until[i], until[i + 1])
-            by_part[hit[where] - at, :, column[where]] = -torch.inf
+            if hit is None or column is None:  # to ask a device how many there are is to wait for it
+                by_part[..., :width].masked_fill_((targets[part].unsqueeze(1) == drawn).unsqueeze(1), -torch.inf)
+            else:
+                where = slice(until[i], until[i + 1])
+                by_part[hit[where] - at, :, column[where]] = -torch.inf
             every[:, width:] = -torch.inf
             by_part[..., width] = right
             shown, norm = probabilities(every)  # the logits are gone

@@ -8,7 +8,6 @@ import contextlib
 import math
 import random
 import time
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,7 @@ from elastic_core.memory import whole
 from elastic_core.models import Recommender
 from elastic_core.runs import RESUME, Run
 from elastic_core.training import budget, resuming
+from elastic_core.training.ahead import ahead
 from elastic_core.training.recorder import OnEvent, Recorder
 from elastic_core.training.resuming import PROGRESS
 from elastic_core.training.step import Learner
@@ -161,29 +161,29 @@ class Loop:
         seed, batch_size = self.config.train.seed, self.config.train.batch
         _seed(seed, self.epoch + 1, self.ranks.rank)
         self.model.train()
-        total, targets, events, sides = 0.0, 0, 0, Counter[str]()
+        total, targets, events, sides = torch.zeros((), dtype=torch.float64, device=self.device), 0, 0, dict[str, torch.Tensor]()
         began, told, done = time.monotonic(), 0.0, 0
         shares = self.learner.objective.epoch(self.epoch, seed, batch_size, self.ranks.rank, self.ranks.count)
-        for done, batch in enumerate(shares, start=1):
+        for done, batch in enumerate(ahead(shares, self.device), start=1):
             try:
                 self.learner.calibrate(self.dataset, self.epoch, done - 1)
-                learned = self.learner.step(batch.to(self.device))
+                learned = self.learner.step(batch)
             except torch.linalg.LinAlgError:  # the whitening of queries that are no longer numbers
-                total = math.nan
+                total = total + math.nan
                 break
             total, targets, events = total + learned.total, targets + learned.targets, events + learned.events
-            sides.update(learned.auxiliary)
+            sides = {name: value + sides.get(name, 0.0) for name, value in learned.auxiliary.items()}
             self.step += 1
             now = time.monotonic()
             if now - told > 1:
-                told, loss = now, total / max(targets, 1)
+                told, loss = now, float(total) / max(targets, 1)
                 self.on_event({"event": "step", "epoch": self.epoch + 1, "done": done, "of": self.learner.steps, "loss": loss})
             if self._out_of_time(now - began):
                 break
-        if not math.isfinite(total):
+        if not math.isfinite(total):  # read only now, and for who watches: a device that is read from has to be waited for
             raise InputError(f"the loss is no longer a number in epoch {self.epoch + 1}; try a smaller train.learning_rate")
-        shown = {name: round(value / max(done, 1), 6) for name, value in sides.items()}
-        return {"loss": round(total / max(targets, 1), 6), "auxiliary": shown, "targets": targets, "events": events}
+        shown = {name: round(float(value) / max(done, 1), 6) for name, value in sides.items()}
+        return {"loss": round(float(total) / max(targets, 1), 6), "auxiliary": shown, "targets": targets, "events": events}
 
     def _out_of_time(self, seconds: float) -> bool:
         """Any process may be asked to stop; the clock is rank 0's."""

@@ -31,12 +31,14 @@ CALIBRATE_MOST = 4_096  # people whose histories set the statistics of the weigh
 
 
 class Learned(NamedTuple):
-    """What one step learned from: the loss summed over its targets (nats), the targets, the events read, the side losses."""
+    """What one step learned from: the loss summed over its targets (nats), the targets, the events read, the side losses.
 
-    total: float
+    Losses are numbers that lie on the device, float64: to read one is to wait for it."""
+
+    total: Tensor
     targets: int
     events: int
-    auxiliary: Mapping[str, float]
+    auxiliary: Mapping[str, Tensor]
 
 
 class Learner:
@@ -58,18 +60,18 @@ class Learner:
 
     def step(self, batch: Batch) -> Learned:
         """Learns from one batch, or from a rank's share of it, which lies on the model's device; what is returned is of the whole
-        batch. The total is NaN if it diverged."""
+        batch. The total is NaN if it diverged. Nothing here waits for a device."""
         with self.rows.recorded() as looked_up:
             loss = self.loss(batch)
         self.backward(loss)
         self.update(self.clipped(looked_up))
         self.follow()
-        total, targets, events, *rest = self.ranks.sums(
-            [float(loss.total.detach()), loss.targets, int(batch.real.sum()), *_numbers(loss.auxiliary), *_numbers(loss.summed)]
-        )
+        targets, events = (int(number) for number in self.ranks.sums([loss.targets, batch.places.events]))
+        losses = [loss.total, *loss.auxiliary.values(), *loss.summed.values()]
+        total, *rest = self.ranks.summed(torch.stack([x.detach().double() for x in losses])).unbind()
         by = [*[self.ranks.count] * len(loss.auxiliary), *[max(targets, 1)] * len(loss.summed)]
         names = (*loss.auxiliary, *loss.summed)
-        return Learned(total, int(targets), int(events), {n: r / b for n, r, b in zip(names, rest, by, strict=True)})
+        return Learned(total, targets, events, {n: r / b for n, r, b in zip(names, rest, by, strict=True)})
 
     # the parts of a step, which the bench times apart (bench/training.py)
 
@@ -160,10 +162,6 @@ class Learner:
 def precision(device: torch.device, name: str) -> contextlib.AbstractContextManager[Any]:
     """bfloat16 autocast, on any device, or nothing."""
     return torch.autocast(device.type, dtype=torch.bfloat16) if name == "bfloat16" else contextlib.nullcontext()
-
-
-def _numbers(values: Mapping[str, Tensor]) -> list[float]:
-    return [float(value.detach()) for value in values.values()]
 
 
 def _served(dataset: Dataset, users: np.ndarray, length: int) -> Batch:
