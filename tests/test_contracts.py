@@ -1,6 +1,5 @@
 """The contract, for every model in the registry and every variant of ELASTIC. A new model file is tested by being there."""
 
-import contextlib
 import dataclasses
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -20,7 +19,7 @@ from elastic_core.data import Catalog, Dataset
 from elastic_core.data.batches import Batch, reading_batch
 from elastic_core.errors import InputError
 from elastic_core.models import Encoded, Recommender, can_retrieve, open_stream
-from elastic_core.objectives import Objective
+from elastic_core.objectives import Objective, softmax
 from elastic_core.objectives.window import Window, WindowConfig
 from elastic_core.runs import Run
 from elastic_core.training.step import Learner
@@ -156,18 +155,42 @@ def test_a_step_waits_for_no_device(case: Case, small_world: Dataset, monkeypatc
     processor's own form runs. A GPU that is asked in every step idles while the next one is prepared."""
     if case.settings.get("bank") == "rows":
         pytest.skip("its rows are looked up by which experts were met: it asks")
-    auto, enabled = torch.autocast, torch.is_autocast_enabled
-    monkeypatch.setattr(torch, "autocast", lambda kind, **how: contextlib.nullcontext() if kind == "meta" else auto(kind, **how))
-    monkeypatch.setattr(torch, "is_autocast_enabled", lambda kind="cpu": kind != "meta" and enabled(kind))
-    device, train = torch.device("meta"), TrainConfig(batch=16, seed=3, ema_decay=0.9)
+    device, train, made_of = torch.device("meta"), TrainConfig(batch=16, seed=3, ema_decay=0.9), torch.tensor
+
+    def tensor(data: Any, **how: Any) -> Tensor:
+        assert how.get("device") != device, "numbers of the processor's are copied there: that is waited for, too"
+        return made_of(data, **how)
+
     model = case.build(small_world.catalog, dropout=0.1).to(device).train()
-    for loss in ("full", "sampled"):
+    for loss, large in (("full", 10_000), ("sampled", 10_000), *([] if case.settings else [("full", 1)])):
+        monkeypatch.setattr(softmax, "LARGE", large)
         made = Learner(model, learning(objectives.honest(model)[0], small_world, loss=loss, negatives=8), train, device)
         batch = next(made.objective.epoch(0, 3, 16))
         learned = made.step(batch.to(device))
         assert learned.total.device == device and learned.targets == int((batch.targets > 0).sum())
         with pytest.raises(RuntimeError, match="meta"):
             float(learned.total)
+        monkeypatch.setattr(torch, "tensor", tensor)  # what is kept is copied once
+
+
+COMPILED = [Case("elastic"), Case("elastic", {"bidirectional": True}), Case("elastic-slots"), Case("sasrec")]
+
+
+@pytest.mark.parametrize("case", COMPILED, ids=str)
+def test_compiled_it_is_one_graph_and_the_same(case: Case, small_world: Dataset) -> None:
+    """As `torch.compile` takes it apart, without the machine code that would be made of it."""
+    found = []
+    for compiled in (False, True):
+        torch._dynamo.reset()
+        model = case.build(small_world.catalog).train()
+        made = learner(model, small_world)
+        batch = next(made.objective.epoch(0, 3, 16)).to("cpu")
+        if compiled:
+            model.compile(backend="aot_eager", fullgraph=True)
+        loss = made.loss(batch)
+        made.backward(loss)
+        found.append([loss.total.detach(), *(p.grad for p in model.parameters() if p.grad is not None)])
+    torch.testing.assert_close(*found)
 
 
 # --- shapes and numbers ----------------------------------------------------------------------------------------------

@@ -390,6 +390,6 @@ def test_batches_drawn_ahead_are_the_same_and_who_stops_leaves_no_thread() -> No
         for place, number in enumerate(drawn_ahead(drawn(5))):  # type: ignore[arg-type]
             assert place == number and len(made) <= place + 2
     assert place == 4 and all(name.startswith("batches") for name in made)
-    for number in drawn_ahead(drawn(5)):  # type: ignore[arg-type]
+    for _number in drawn_ahead(drawn(5)):  # type: ignore[arg-type]
         break
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("batches")]

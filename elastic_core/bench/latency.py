@@ -72,6 +72,7 @@ class Setting:
     dropout: float = 0.0
     tokens: int = 16_384
     histories: int = 0
+    compiled: str = ""  # by `torch.compile`, in which mode
 
     @property
     def batch(self) -> int:
@@ -113,11 +114,12 @@ class Row:
     commit: str
     date: str
     dropout: float = 0.0
+    compiled: str = ""
 
     @property
     def key(self) -> tuple[Any, ...]:
         """Equal for two measurements of the same thing by the same code on the same machine."""
-        same = ("system", "rows", "direction", "length", "batch", "width", "k", "side", "heads", "layers", "dropout")
+        same = ("system", "rows", "direction", "length", "batch", "width", "k", "side", "heads", "layers", "dropout", "compiled")
         return tuple(str(getattr(self, name)) for name in (*same, "device", "threads", "dtype", "torch", "commit"))
 
 
@@ -144,7 +146,7 @@ def measure(
     times = torch.arange(setting.length, device=device).expand_as(items) * 3_600  # for models that read the clock
     batch = Batch(items, items, times=times, padded=False)
     built = {name: build(name, setting).to(device) for name in systems}
-    jobs = {(name, row): _job(model, batch, row, setting.direction) for name, model in built.items() for row in rows}
+    jobs = {(name, row): _job(model, batch, row, setting) for name, model in built.items() for row in rows}
     labelled = {f"{name} {row}": job for (name, row), job in jobs.items()}
     timings = interleaved(labelled, device, **harness)
     return [
@@ -196,10 +198,12 @@ def timed(model: models.Recommender, rows: str) -> Callable[[Batch], Tensor]:
     return states if model.scorer().pairs is None else lambda batch: model.scorer().logits(states(batch))
 
 
-def _job(model: models.Recommender, batch: Batch, rows: str, direction: str) -> Callable[[], Any]:
-    model.train(direction != "forward")
-
-    forward = partial(timed(model, rows), batch)
+def _job(model: models.Recommender, batch: Batch, rows: str, setting: Setting) -> Callable[[], Any]:
+    model.train(setting.direction != "forward")
+    work = timed(model, rows)
+    if setting.compiled:
+        work = torch.compile(work, mode=setting.compiled, dynamic=False)
+    forward = partial(work, batch)
 
     def inference() -> None:
         with torch.inference_mode():
@@ -209,7 +213,7 @@ def _job(model: models.Recommender, batch: Batch, rows: str, direction: str) -> 
         model.zero_grad(set_to_none=True)
         forward().square().mean().backward()
 
-    return inference if direction == "forward" else training
+    return inference if setting.direction == "forward" else training
 
 
 def _memory(
@@ -217,7 +221,7 @@ def _memory(
 ) -> tuple[int, int]:
     model.zero_grad(set_to_none=True)
     peak = peak_bytes(job, device)
-    if setting.direction == "forward":
+    if setting.direction == "forward" or setting.compiled:  # what compiled code keeps, hooks do not see
         return peak, 0
     return peak, saved_bytes(partial(timed(model, rows), batch), model.parameters())
 
@@ -251,10 +255,11 @@ def ratios(rows: list[Row], by: str = "median") -> Iterator[dict[str, Any]]:
     measured = {system for system, _ in peers.values()}
     groups: dict[tuple[Any, ...], dict[tuple[str, str], float]] = {}
     for row in rows:
-        shared = (row.direction, row.length, row.width, row.k, row.device, row.threads)
+        shared = (row.direction, row.length, row.width, row.k, row.device, row.threads, row.compiled)
         groups.setdefault(shared, {})[row.system, row.rows] = getattr(row, by)
-    for (direction, length, width, k, device, threads), found in groups.items():
+    for (direction, length, width, k, device, threads, compiled), found in groups.items():
         where = {"direction": direction, "length": length, "width": width, "k": k, "device": device, "threads": threads}
+        where |= {"compiled": compiled} if compiled else {}
         for ours in systems():
             if ours not in measured and (ours, "last") in found:
                 slower = {name: round(found[peer] / found[ours, "last"], 2) for name, peer in peers.items() if peer in found}

@@ -151,7 +151,7 @@ class Trainee:
 
     def step(self) -> tuple[int, int]:
         """Targets learned from, events read."""
-        batch = self.draw()
+        batch = self.draw().to("cpu")
         self.learner.calibrate(self.dataset, 0, self.steps)
         self.steps += 1
         learned = self.learner.step(batch)

@@ -16,6 +16,7 @@ what LISA claims of its own cost, the paper's figures beside ours.
   python -m elastic_core bench --bank
   python -m elastic_core bench --training                      one core, 64 rows of 200 events; --training ml-1m: MovieLens-1M
   python -m elastic_core bench --operations --lengths 1024,4096 --passes forward+backward
+  python -m elastic_core bench --compile default --lengths 1024 --passes forward    by torch.compile; on CUDA reduce-overhead
   python -m elastic_core bench --people 1,64 --name streaming
   python -m elastic_core bench --lisa                          about two minutes of one core; --lisa --list prints the table
   python -m elastic_core bench --list                          the table of what was measured
@@ -52,7 +53,8 @@ from elastic_core.errors import InputError
 from elastic_core.machine import commit, device_name, find_device
 from elastic_core.models.with_memory import MemoryConfig
 
-LOCAL = "local"
+LOCAL, COMPILED = "local", "compiled"
+MODES = ("default", "reduce-overhead", "max-autotune")
 LENGTHS = ("64", "128", "256", "512", "1024", "2048", "4096")
 
 
@@ -88,6 +90,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="measure steps of training instead, of full rows or of MovieLens-1M, on one thread unless --threads says other",
     )  # fmt: skip
     parser.add_argument("--catalogue", type=int, metavar="ITEMS", help="measure losses of 256 targets over so many items instead")
+    parser.add_argument(
+        "--compile", choices=MODES, metavar="MODE", default="",
+        help=f"compile all contestants first, by torch.compile: {', '.join(MODES)}; rows are kept in {COMPILED}",
+    )  # fmt: skip
     parser.add_argument("--again", action="store_true", help="measure again what is there already")
     parser.add_argument("--operations", action="store_true", help="measure causal slots and causal attention alone, no models")
     parser.add_argument("--goals", action="store_true", help="measure nothing, print what was aimed at beside what was measured")
@@ -101,7 +107,8 @@ def run(arguments: argparse.Namespace) -> int:
         return _run_lisa(arguments)
     if arguments.training:
         return _run_training(arguments)
-    path = CHECKPOINTS / "benchmarks" / f"{arguments.name}.csv"
+    name = COMPILED if arguments.compile and arguments.name == LOCAL else arguments.name
+    path = CHECKPOINTS / "benchmarks" / f"{name}.csv"
     if arguments.goals:
         print(goals.as_table(path.parent, [dataclasses.replace(goal, file=_file(goal, arguments.name)) for goal in goals.GOALS]))
         return 0
@@ -203,7 +210,9 @@ def _settings(arguments: argparse.Namespace) -> list[Setting]:
     shape = {name: getattr(arguments, name) for name in ("width", "k", "side", "heads", "dropout")}
     MemoryConfig(**shape)  # raises InputError, for what is measured without a model too
     return [
-        Setting(length=int(n), direction=d, tokens=arguments.tokens, **shape) for d in arguments.passes for n in arguments.lengths
+        Setting(length=int(n), direction=d, tokens=arguments.tokens, compiled=arguments.compile, **shape)
+        for d in arguments.passes
+        for n in arguments.lengths
     ]
 
 
@@ -244,7 +253,7 @@ def _systems(arguments: argparse.Namespace, setting: Setting, device: torch.devi
         say(f"N = {setting.length}: eager attention would need about {setting.scores_bytes() / 1e9:.0f} GB and is left out")
         chosen = tuple(name for name in chosen if name not in written_out)
     here = (device_name(device), torch.get_num_threads(), torch.__version__, commit())
-    names = ("direction", "length", "width", "k", "side", "batch", "heads", "dropout")
+    names = ("direction", "length", "width", "k", "side", "batch", "heads", "dropout", "compiled")
     shape = [getattr(setting, name) for name in names]
     there = {
         (row.system, row.rows)

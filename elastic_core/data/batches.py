@@ -1,6 +1,5 @@
 """From flat histories to the tensors a model reads."""
 
-import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -43,9 +42,9 @@ class Batch:
     targets: Tensor | None = None  # [B, N] int64, 0 where a position is not a target
     times: Tensor | None = None  # [B, N] int64 seconds, of the events in `items`
     padded: bool = True  # False promises that no row has padding
-    counted: Places | None = None  # what `places` says, where that was found before
+    counted: Places | None = None  # what `places` says, found before the batch went to a device
 
-    @functools.cached_property
+    @property
     def places(self) -> Places:
         """Where the targets are. Raises ValueError where there are none to be learned from."""
         if self.counted is not None:

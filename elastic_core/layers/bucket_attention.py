@@ -29,7 +29,7 @@ from torch.nn import functional
 from elastic_core.layers.attention import merge_heads, rows_at, split_heads
 from elastic_core.layers.dropout import dropout
 from elastic_core.layers.padding import readable
-from elastic_core.layers.prefix_slots import precise
+from elastic_core.layers.precision import precise
 
 SELF = -1e5  # the logit of oneself (Reformer, appendix A)
 FAR = 2**60  # a place beyond all

@@ -22,7 +22,7 @@ from elastic_core.layers.attention import Attention, merge_heads, rows_at, split
 from elastic_core.layers.bucket_attention import projected
 from elastic_core.layers.dropout import dropout
 from elastic_core.layers.padding import readable
-from elastic_core.layers.prefix_slots import precise
+from elastic_core.layers.precision import precise
 
 
 @torch.no_grad()
@@ -36,7 +36,7 @@ def clustered(q: Tensor, real: Tensor, directions: Tensor, clusters: int, iterat
     for _ in range(iterations):
         member = _members((code @ centres.mT).argmax(-1), real, clusters, code)
         moved = torch.where(member.sum(2).unsqueeze(-1) > 0, _signs(member.mT @ code), centres)
-        if moved.device.type == "cpu" and torch.equal(moved, centres):
+        if moved.device.type == "cpu" and not torch.compiler.is_compiling() and torch.equal(moved, centres):
             break  # more would change nothing, but to ask another device costs more
         centres = moved
     return (code @ centres.mT).argmax(-1)

@@ -16,7 +16,8 @@ from elastic_core.layers.dropout import Dropout
 from elastic_core.layers.feed_forward import FeedForward
 from elastic_core.layers.local_convolution import LocalConvolution
 from elastic_core.layers.padding import masked
-from elastic_core.layers.prefix_slots import Maps, precise
+from elastic_core.layers.precision import precise
+from elastic_core.layers.prefix_slots import Maps
 from elastic_core.layers.products import add, linear
 
 

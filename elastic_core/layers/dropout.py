@@ -24,9 +24,9 @@ def dropout(x: Tensor, p: float, training: bool = True) -> Tensor:
 
 
 def noise(x: Tensor, p: float) -> Tensor | None:
-    """What `dropout` multiplies `x` by, on a CPU; None where nothing or everything is dropped, and on other devices."""
+    """What `dropout` multiplies `x` by, on a CPU; None where nothing or everything is dropped, elsewhere, and if compiled."""
     dropped = round(p * LEVELS)
-    if x.device.type != "cpu" or dropped in (0, LEVELS):
+    if x.device.type != "cpu" or dropped in (0, LEVELS) or torch.compiler.is_compiling():
         return None
     bits = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(1 << 63), None).view(torch.int16)
     kept = torch.empty(x.shape, dtype=x.dtype)

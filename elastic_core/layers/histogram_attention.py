@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elastic_core.layers.prefix_slots import precise
+from elastic_core.layers.precision import precise
 
 CHUNK = 32
 CAP = 30.0  # nats

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from elastic_core.distributed import batch_mean
+from elastic_core.layers.precision import without_autocast
 from elastic_core.layers.product_keys import ProductKeys, top_pairs
 from elastic_core.layers.query_network import MeanQuery, QueryNetwork, Scaling, Whitening, query_norm
 from elastic_core.layers.row_bank import RowBank
@@ -85,7 +86,7 @@ class InterestMemory(nn.Module):
         Layer norm and none have nothing to learn.
         """
         if isinstance(self.norm, Whitening | Scaling):
-            with torch.autocast(x.device.type, enabled=False):  # a covariance of rounded queries is one of the rounding
+            with without_autocast(x.device.type):  # a covariance of rounded queries is one of the rounding
                 self.norm.learn(self.asked(x.to(self.values.weight.dtype), real), rate)
 
 
@@ -119,7 +120,7 @@ class QueriedMemory(InterestMemory):
     def search(self, pooled: Tensor) -> Retrieved:
         """The experts for what the query network made of histories, `[B, d]`."""
         pooled = pooled.to(self.values.weight.dtype)
-        with torch.autocast(pooled.device.type, enabled=False):  # the search: in bfloat16 most of close scores would be ties
+        with without_autocast(pooled.device.type):  # the search: in bfloat16 most of close scores would be ties
             query = self.norm(pooled)
             halves = self.keys(query)
             experts, scores = top_pairs(halves, self.k)

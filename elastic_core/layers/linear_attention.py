@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from elastic_core.layers.attention import merge_heads, split_heads
-from elastic_core.layers.prefix_slots import precise
+from elastic_core.layers.precision import precise
 from elastic_core.layers.products import add_product
 
 CHUNK = 64

@@ -22,21 +22,19 @@ All of it is `precise`: float32 at least, under autocast too.
 Symbols: b people, h heads, c chunks, e = d of an output, k slots.
 """
 
-import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple, ParamSpec, TypeVar
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
+from elastic_core.layers.precision import precise
 from elastic_core.layers.products import add_product, linear
 
 CAP = 30.0  # bounded logits: e^±30 needs no running maximum in float32, so a prefix never depends on what follows
 CHUNK = 32  # events; a history is cut into about so many at a time (`chunk_of`)
 LEAST = 1e-30  # a mass that is none: an empty history reads zeros
-P = ParamSpec("P")
-R = TypeVar("R")
 
 
 class Maps(NamedTuple):
@@ -54,24 +52,6 @@ class Sums(NamedTuple):
 
     total: Tensor  # [B, H, k, d] Σ_j e^{a_j} h_j
     mass: Tensor  # [B, H, k] Σ_j e^{a_j}
-
-
-def precise(function: Callable[P, R]) -> Callable[P, R]:
-    """Runs `function` without autocast and with its half-precision tensors (given by position) as float32.
-
-    A sum in bfloat16 stops growing at 256 times its terms, and a logit of 20 rounded to 8 bits is off by a factor of e^0.06.
-    """
-
-    def raised(x: Any) -> Any:
-        return x.float() if isinstance(x, Tensor) and x.dtype in (torch.bfloat16, torch.float16) else x
-
-    @functools.wraps(function)
-    def run(*args: P.args, **kwargs: P.kwargs) -> R:
-        device = next(x.device.type for x in args if isinstance(x, Tensor))
-        with torch.autocast(device, enabled=False):
-            return function(*(raised(x) for x in args), **kwargs)
-
-    return run
 
 
 # --- the operation ---------------------------------------------------------------------------------------------------

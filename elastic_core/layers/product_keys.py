@@ -28,13 +28,20 @@ def candidate_ranks(k: int, side: int) -> tuple[tuple[int, int], ...]:
     return tuple((i, j) for i in range(min(k, side)) for j in range(min(k // (i + 1), side)))
 
 
+@lru_cache(maxsize=256)
+def _ranks_on(k: int, side: int, device: torch.device) -> Tensor:
+    """`candidate_ranks` `[C, 2]`, on the device once: a copy in every step would be waited for."""
+    with torch.inference_mode(False):
+        return torch.tensor(candidate_ranks.__wrapped__(k, side), device=device)
+
+
 def top_pairs(halves: Tensor, k: int) -> Keys:
     """Half scores `[B, 2, side]` → the k best sums. Exact: equals `exhaustive` up to the order of equal scores."""
     side = halves.shape[-1]
     if not 1 <= k <= side * side:
         raise InputError(f"k must lie in 1 … side² = {side * side}, not {k}")
     best, where = halves.topk(min(k, side), dim=-1)
-    ranks = torch.tensor(candidate_ranks(k, side), device=halves.device)
+    ranks = (_ranks_on.__wrapped__ if torch.compiler.is_compiling() else _ranks_on)(k, side, halves.device)
     sums = best[:, 0, ranks[:, 0]] + best[:, 1, ranks[:, 1]]
     scores, winners = sums.topk(k, dim=-1)
     rows = where[:, 0].gather(1, ranks[winners, 0])

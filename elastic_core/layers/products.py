@@ -26,6 +26,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, activation: st
 def _one_pass(x: Tensor, weight: Tensor) -> bool:
     return (
         ONE_PASS
+        and not torch.compiler.is_compiling()  # which finds it by itself
         and x.device.type == "cpu"
         and x.dtype == weight.dtype == torch.float32
         and x.numel() >= LEAST_ROWS * x.shape[-1]
@@ -43,4 +44,4 @@ def add_product(total: Tensor, a: Tensor, b: Tensor) -> Tensor:
 
 def add(y: Tensor, x: Tensor) -> Tensor:
     """x + y, into `y` itself unless it is of the lesser precision. `y` must be the caller's own."""
-    return y.add_(x) if y.dtype == torch.result_type(x, y) else x + y
+    return y.add_(x) if y.dtype == torch.promote_types(x.dtype, y.dtype) else x + y

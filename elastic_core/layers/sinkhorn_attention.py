@@ -22,7 +22,7 @@ from torch.nn import functional
 
 from elastic_core.layers.attention import Attention, fused, merge_heads, split_heads
 from elastic_core.layers.padding import masked, readable
-from elastic_core.layers.prefix_slots import precise
+from elastic_core.layers.precision import precise
 
 NEVER = -1e9  # finite, so that a row without any block is no NaN
 

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from elastic_core.layers.interest_memory import LEAST_VOTES, InterestMemory, Retrieved, gate
+from elastic_core.layers.precision import without_autocast
 
 HALF_LIFE = 32.0  # events, before anything is learned
 TEMPERATURE = 0.1  # of the agreement of two views
@@ -33,7 +34,7 @@ class VotingMemory(InterestMemory):
     def forward(self, x: Tensor, real: Tensor | None) -> Retrieved:
         """`scores` are logarithms of parts of all votes, `halves` those of the mean softmax over each set of sub-keys; `query`
         and `raw` are weighted means of what the events ask."""
-        with torch.autocast(x.device.type, enabled=False):
+        with without_autocast(x.device.type):
             x = x.to(self.values.weight.dtype)
             query = self.norm(x)
             asked = self.keys(query.flatten(0, 1)).softmax(-1).unflatten(0, x.shape[:2])  # [B, N, 2, side]

@@ -22,6 +22,7 @@ from elastic_core.data.batches import Batch
 from elastic_core.data.catalog import Catalog
 from elastic_core.layers.embedding import SPREAD, EventEmbedding
 from elastic_core.layers.padding import left_align, masked, right_align
+from elastic_core.layers.precision import without_autocast
 from elastic_core.models.contract import Encoded, Scorer, Variant
 from elastic_core.models.registry import register
 from elastic_core.models.stepwise import Stepwise
@@ -76,8 +77,9 @@ class GRU4Rec(Stepwise):
 
     def _read(self, items: Tensor, real: Tensor | None, kept: list[Tensor] | None) -> list[Tensor]:
         """Every layer's hidden states `[B, N, expansion · d]`, rows turned until their first event is in column 0."""
-        x, every = left_align(self.events(items, real is not None), real), list[Tensor]()
-        with torch.autocast(x.device.type, enabled=False):  # what is carried from event to event stays in float32
+        x = left_align(self.events(items, real is not None), real)
+        every: list[Tensor] = []
+        with without_autocast(x.device.type):  # what is carried from event to event stays in float32
             for i, unit in enumerate(self.units):
                 x = unit(x, None if kept is None else kept[i].unsqueeze(0))[0]
                 every.append(x)

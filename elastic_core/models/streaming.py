@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from elastic_core.errors import InputError
+from elastic_core.layers.precision import autocast_to, without_autocast
 
 Kept = dict[str, Tensor]
 
@@ -88,7 +89,7 @@ class Stream:
     def refresh(self, history: Tensor) -> Tensor:
         """Begins anew with left-padded histories `[B, n]`, of which the last `reads` columns count; returns states `[B, d]`."""
         history = history[:, -self.reads :]
-        with _without_autocast(history):
+        with without_autocast(history.device.type):  # sums in bfloat16 would soon stand still
             states, kept = self._start(history, slice(self.reads - history.shape[1], self.reads))
         self._hold(kept, torch.zeros(len(history), dtype=torch.int64, device=history.device))
         return states
@@ -98,8 +99,8 @@ class Stream:
         """One new event for everybody, `[B]`, and the states `[B, d]` that score the next. Raises InputError when full."""
         if self.limited and self._most >= self.room:
             raise InputError(f"the window has no room for another event; refresh it (every {self.room} events at the latest)")
-        if torch.is_autocast_enabled(items.device.type):
-            with _without_autocast(items):
+        if autocast_to(items.device.type):
+            with without_autocast(items.device.type):
                 states = self._next(items)
         else:  # entering a context takes as long as two operations
             states = self._next(items)
@@ -178,8 +179,3 @@ class Stream:
         self._alike = not len(used) or int(used.min()) == self._most
         if kept:
             self._bind()
-
-
-def _without_autocast(x: Tensor) -> torch.autocast:
-    """Sums in bfloat16 would soon stand still."""
-    return torch.autocast(x.device.type, enabled=False)

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from elastic_core.layers.precision import autocast_to
 from elastic_core.models import Met
 
 TILE_ROWS, TILE_ITEMS = 256, 2_048  # of logits worked on together: 2 MiB, which a core's own cache nearly holds
@@ -40,7 +41,7 @@ class StretchedSoftmax(torch.autograd.Function):
         met: Met | None,
     ) -> Tensor:  # fmt: skip
         device = vectors.device.type
-        half = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else torch.float32
+        half = autocast_to(device) or torch.float32
         tiles = _Tiles(vectors, table, bias, again, met, half)
         norm = torch.full((len(tiles.flat),), -torch.inf, device=vectors.device)
         for rows, _items, logits, _ in tiles:
@@ -68,8 +69,8 @@ class StretchedSoftmax(torch.autograd.Function):
             shown, mass = probabilities(logits)
             gradient = shown.mul_((sign * (mass - shift[rows]).exp()).unsqueeze(1))
             own = goal[rows] - items.start
-            inside = ((own >= 0) & (own < gradient.shape[1])).nonzero().squeeze(1)
-            gradient[inside, own[inside]] -= weight[rows][inside]
+            here = weight[rows].where((own >= 0) & (own < gradient.shape[1]), 0.0)
+            gradient.scatter_add_(1, own.clamp(0, gradient.shape[1] - 1).unsqueeze(1), -here.unsqueeze(1))
             rough = gradient.to(ctx.half)
             d_flat[rows] += rough @ tiles.table[items].to(ctx.half)
             d_table[items] += rough.T @ tiles.flat[rows]

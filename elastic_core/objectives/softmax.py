@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from elastic_core.distributed import one_draw
+from elastic_core.layers.precision import autocast_to
 from elastic_core.models import Met, Scorer
 from elastic_core.objectives.catalogue import StretchedSoftmax, probabilities
 
@@ -48,7 +49,7 @@ class _FullSoftmax(torch.autograd.Function):
     ) -> Tensor:  # fmt: skip
         m, parts, d = vectors.shape
         device = vectors.device.type
-        half = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else torch.float32
+        half = autocast_to(device) or torch.float32
         flat, items = vectors.to(half).reshape(m, parts * d), table[1:].to(half)
         needs = any(x is not None and x.requires_grad for x in (vectors, shares, table, bias, again))
         d_vectors, d_shares = torch.empty(m, parts, d, device=flat.device), torch.empty_like(shares)
@@ -140,7 +141,7 @@ class _SampledSoftmax(torch.autograd.Function):
     ) -> Tensor:  # fmt: skip
         m, parts, d = vectors.shape
         device = vectors.device.type
-        half = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else vectors.dtype
+        half = autocast_to(device) or vectors.dtype
         flat, rest = vectors.to(half), others.to(half)
         d_vectors, d_shares, d_own = torch.empty_like(vectors), torch.empty_like(shares), torch.empty_like(own)
         d_others, d_bias = torch.zeros_like(others), torch.zeros_like(bias) if bias.requires_grad else None
