@@ -36,6 +36,7 @@ OWNERS = {
     "umap": r"services/map/.*\.py",
     "pyarrow": r"services/data/sheets\.py",
     "plotly": r"report\.py",
+    "triton": r"layers/fused_slots\.py",
 }
 
 

@@ -8,6 +8,7 @@ memory, as in the papers) and `fused` (SDPA).
 """
 
 import dataclasses
+import importlib.util
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ ITEMS = 3_416  # MovieLens-1M's catalogue
 PASSES = ("forward", "forward+backward")
 ROWS = ("last", "all")
 OP, OPS = "op", ("causal slots", "SDPA")  # rows of operations alone: ours and torch's
+FUSED = "causal slots, fused"  # a GPU's, where Triton is
 
 
 def systems() -> dict[str, tuple[str, dict[str, Any]]]:
@@ -172,20 +174,23 @@ def measure_operations(setting: Setting, device: torch.device, **harness: Any) -
         OPS[1]: lambda: functional.scaled_dot_product_attention(q, k, v, is_causal=True),
     }
     given = {OPS[0]: (x, logits, queries, bias), OPS[1]: (q, k, v)}
+    if device.type == "cuda" and importlib.util.find_spec("triton"):
+        forms[FUSED] = lambda: read_prefixes(x, weigh(logits), queries, bias, fused=True)[1]
+        given[FUSED] = given[OPS[0]]
 
     def job(name: str) -> Callable[[], Any]:
         if setting.direction == "forward":
             return forms[name]
         return lambda: torch.autograd.grad(forms[name]().square().sum(), given[name])
 
-    jobs = {name: job(name) for name in OPS}
+    jobs = {name: job(name) for name in forms}
     timings = interleaved(jobs, device, **harness)
     return [
         row_of(
             setting, name, OP, timings[name],
             (peak_bytes(jobs[name], device), saved_bytes(forms[name], iter(())) if setting.direction != "forward" else 0), device,
         )
-        for name in OPS
+        for name in forms
     ]  # fmt: skip
 
 

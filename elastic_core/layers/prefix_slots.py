@@ -22,6 +22,7 @@ All of it is `precise`: float32 at least, under autocast too.
 Symbols: b people, h heads, c chunks, e = d of an output, k slots.
 """
 
+import functools
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -101,7 +102,7 @@ def weigh(logits: Tensor) -> Tensor:
 
 
 @precise
-def chunked(h: Tensor, maps: Maps, real: Tensor | None, last: int = 0) -> Tensor:
+def chunked(h: Tensor, maps: Maps, real: Tensor | None, last: int = 0, fused: bool = False) -> Tensor:
     """`prefixes` in chunks of events. What comes before the last rows is summed, no more."""
     logits, bias = _logits(h, torch.cat([maps.asks, maps.bias], 1)).tensor_split(2, dim=1)
     weights, before = _heard(weigh(logits), real), None
@@ -109,7 +110,7 @@ def chunked(h: Tensor, maps: Maps, real: Tensor | None, last: int = 0) -> Tensor
     if early:
         before = _sums(h[:, :early], weights[..., :early])
         h, weights, bias = h[:, early:], weights[..., early:], bias[..., early:]
-    return _given(*read_prefixes(h, weights, _asked(h, maps), bias, start=before), maps)
+    return _given(*read_prefixes(h, weights, _asked(h, maps), bias, start=before, fused=fused), maps)
 
 
 @precise
@@ -123,7 +124,11 @@ def direct(h: Tensor, maps: Maps, real: Tensor | None, last: int = 0) -> Tensor:
     return torch.einsum("bhnk,bhnke->bne", slots, through)[:, -last:]
 
 
-FORMS: dict[str, Callable[[Tensor, Maps, Tensor | None, int], Tensor]] = {"chunked": chunked, "direct": direct}
+FORMS: dict[str, Callable[[Tensor, Maps, Tensor | None, int], Tensor]] = {
+    "chunked": chunked,
+    "direct": direct,
+    "fused": functools.partial(chunked, fused=True),
+}
 
 
 def chunk_of(n: int) -> int:
@@ -135,13 +140,14 @@ def chunk_of(n: int) -> int:
 
 @precise
 def read_prefixes(
-    x: Tensor, weights: Tensor, queries: Tensor, bias: Tensor, chunk: int = 0, start: Sums | None = None
+    x: Tensor, weights: Tensor, queries: Tensor, bias: Tensor, chunk: int = 0, start: Sums | None = None, fused: bool = False
 ) -> tuple[Tensor, Tensor]:
     """One pass over all prefixes.
 
     x `[B, N, d]` events; weights `[B, H, k, N]` e^a, zero on padding; queries `[B, H, N, d]`; bias `[B, H, k, N]`.
     Returns the slot softmax `[B, H, k, N]` and Σ_s w_s M_t[s] `[B, H, N, d]`. A prefix without events reads zeros.
-    `chunk`: so many events at a time; 0 chooses. `start`: what events before these have left in the slots.
+    `chunk`: so many events at a time; 0 chooses. `start`: what events before these have left in the slots. `fused`: a chunk's
+    inside in one kernel of a GPU (fused_slots.py), in float32.
     """
     n = x.shape[1]
     chunk = chunk or chunk_of(n)
@@ -161,6 +167,12 @@ def read_prefixes(
     if start is not None:
         before, mass = before + start.total.unsqueeze(2), mass + start.mass[:, :, None, :, None]
     mass = mass + (mass == 0)  # a prefix without events reads zeros, and must not divide by next to nothing
+
+    if fused:
+        from elastic_core.layers.fused_slots import InsideChunks  # Triton is an extra
+
+        slots, mixed = InsideChunks.apply(x, weights, queries.transpose(-1, -2), bias, before, mass)
+        return slots.transpose(2, 3).flatten(3)[..., :n], mixed.flatten(2, 3)[:, :, :n]
 
     # inside a chunk, event j (rows) to t: masked products (cut, not multiplied: what lies ahead may be too large for a float)
     near = (x @ queries).triu_()
