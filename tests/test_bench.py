@@ -85,6 +85,25 @@ def test_moved_bytes_count_reads_and_writes_but_no_views() -> None:
     assert moved_bytes(job) == 8_000 + 800 + 240
 
 
+def test_what_is_measured_on_a_gpu_is_what_the_goals_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """`bench --gpu`, with rows made up for what it would measure: every goal of a GPU finds its own."""
+    asked: list[Setting] = []
+    monkeypatch.setattr(bench, "CHECKPOINTS", tmp_path)
+    monkeypatch.setattr(bench, "find_device", lambda name: CPU)
+    monkeypatch.setattr(bench, "_measure_all", lambda arguments, settings, path: asked.extend(settings))
+    assert main(["bench", "--gpu"]) == 0
+    (blank,) = measure(Setting(length=8, **SMALL), CPU, ("elastic",), rows=("last",), rounds=3, warmup=1)
+    rows = [
+        replace(
+            blank, system=system, rows=which, median=1.0 + (system != "elastic-two-way"), peak=4 + (system != "elastic-two-way"),
+            **{name: getattr(one, name) for name in ("length", "batch", "direction", "width", "k", "compiled", "dtype")},
+        )
+        for one in asked for system in SYSTEMS for which in ("last", "all")
+    ]  # fmt: skip
+    found = [goal.value(rows) for goal in goals.GOALS if goal.file == "gpu"]
+    assert found == [2.0, 2.0, 2.0, 0.8, 0.8] and all(goal.value([]) is None for goal in goals.GOALS if goal.file == "gpu")
+
+
 def test_goals_are_read_from_rows_of_one_measurement() -> None:
     """The peer's time over ours, both by the same code; the newest that measured both counts; nothing is made up."""
     (blank,) = measure(Setting(length=8, **SMALL), CPU, ("elastic",), rows=("last",), rounds=3, warmup=1)

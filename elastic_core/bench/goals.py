@@ -52,7 +52,17 @@ def contender(form: str) -> str:
 def newest(rows: Iterable[Row], *wanted: tuple[str, str], **where: Any) -> list[Row] | None:
     """The last rows of these (system, rows) that were measured together: by the same code, machine and threads. None if there are
     none. `where`: other fields of `Row`, the usual shape unless said otherwise."""
-    where = {"direction": FORWARD, "width": 64, "k": 16, "heads": 1, "layers": 2, "dropout": 0.0, **where}
+    where = {
+        "direction": FORWARD,
+        "width": 64,
+        "k": 16,
+        "heads": 1,
+        "layers": 2,
+        "dropout": 0.0,
+        "compiled": "",
+        "dtype": "float32",
+        **where,
+    }
     together: dict[Any, dict[tuple[str, str], Row]] = {}
     for row in rows:
         if all(getattr(row, name) == value for name, value in where.items()):
@@ -69,6 +79,18 @@ def slower(rows: Iterable[Row], form: str, peer: str, **where: Any) -> float | N
     """How many times the processor time of ours (last row) the peer takes."""
     found = newest(rows, (contender(form), "last"), yardsticks()[peer], **where)
     return found[1].processor / found[0].processor if found else None
+
+
+def longer(rows: Iterable[Row], form: str, peer: str, **where: Any) -> float | None:
+    """The same by the clock: what a GPU works, the processor does not."""
+    found = newest(rows, (contender(form), "last"), yardsticks()[peer], **where)
+    return found[1].median / found[0].median if found else None
+
+
+def peak(rows: Iterable[Row], form: str, peer: str, **where: Any) -> float | None:
+    """The most bytes that ours (last row) has at a time in a step of training, over those of the peer."""
+    found = newest(rows, (contender(form), "last"), yardsticks()[peer], direction=BOTH, **where)
+    return found[0].peak / found[1].peak if found else None
 
 
 def per_token(rows: list[Row], form: str, long: int, short: int) -> float | None:
@@ -131,6 +153,7 @@ _losses = partial(_figure, of=c12, file="catalogue")
 _steps = partial(_figure, of=training.rates, file="training")
 PEERS = {"E": "E: SASRec eager", "S": "S: SASRec fused", "S1": "S1: SASRec fused, last row"}
 NO_LOSS = {"S1": 1.0}
+GPU: dict[str, Any] = {"length": 1_024, "dtype": "bfloat16"}  # 2^18 events a batch, or one person
 DROPOUT: dict[str, Any] = {"heads": 2, "dropout": 0.1}
 GOALS: list[Goal] = [
     *_slower("C1", "two-way", 1_024, {"E": 18, "S": 4, "S1": 2.5}),
@@ -181,6 +204,24 @@ GOALS: list[Goal] = [
     _steps("C13", "SASRec, targets a second of training, one core", "sasrec all", 55_000, ""),
     _steps("C13", "ELASTIC, the same, windows of 200 targets", "elastic window 200", 40_000, ""),
     _steps("C13", "ELASTIC, the same, windows of 100 (the recipe's)", "elastic window 100", 40_000, ""),
+    *(
+        Goal(
+            "G1", "GPU, bfloat16, compiled, two-way, N = 1,024", goal,
+            partial(longer, form="two-way", peer=peer, compiled="reduce-overhead", batch=256, **GPU), PEERS[peer], file="gpu",
+        )
+        for peer, goal in (("E", 4), ("S", 1.4))
+    ),
+    Goal(
+        "G8", "GPU, bfloat16, as it is, one person, N = 1,024", 0.33, partial(longer, form="two-way", peer="S1", batch=1, **GPU),
+        PEERS["S1"], file="gpu",
+    ),
+    *(
+        Goal(
+            "G10", "GPU, bfloat16, memory of a training step, N = 1,024", goal,
+            partial(peak, form="two-way", peer=peer, batch=256, **GPU), PEERS[peer], most=True, file="gpu",
+        )
+        for peer, goal in (("S", 0.75), ("E", 0.1))
+    ),
 ]  # fmt: skip
 
 

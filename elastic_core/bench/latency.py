@@ -26,6 +26,7 @@ from elastic_core.data.batches import Batch
 from elastic_core.layers.prefix_slots import read_prefixes, weigh
 from elastic_core.machine import commit, device_name
 from elastic_core.recipes import model_settings
+from elastic_core.training.step import precision
 
 ITEMS = 3_416  # MovieLens-1M's catalogue
 PASSES = ("forward", "forward+backward")
@@ -75,6 +76,7 @@ class Setting:
     tokens: int = 16_384
     histories: int = 0
     compiled: str = ""  # by `torch.compile`, in which mode
+    dtype: str = "float32"  # or `bfloat16`: autocast
 
     @property
     def batch(self) -> int:
@@ -208,7 +210,10 @@ def _job(model: models.Recommender, batch: Batch, rows: str, setting: Setting) -
     work = timed(model, rows)
     if setting.compiled:
         work = torch.compile(work, mode=setting.compiled, dynamic=False)
-    forward = partial(work, batch)
+
+    def forward() -> Tensor:
+        with precision(batch.items.device, setting.dtype):
+            return work(batch)
 
     def inference() -> None:
         with torch.inference_mode():
@@ -228,13 +233,15 @@ def _memory(
     peak = peak_bytes(job, device)
     if setting.direction == "forward" or setting.compiled:  # what compiled code keeps, hooks do not see
         return peak, 0
-    return peak, saved_bytes(partial(timed(model, rows), batch), model.parameters())
+    with precision(device, setting.dtype):
+        return peak, saved_bytes(partial(timed(model, rows), batch), model.parameters())
 
 
 def row_of(setting: Setting, system: str, rows: str, timing: Timing, memory: tuple[int, int], device: torch.device) -> Row:
-    left = ("tokens", "histories", "direction")
+    left = ("tokens", "histories", "direction", "dtype")
     shape = {f.name: getattr(setting, f.name) for f in dataclasses.fields(setting) if f.name not in left}
-    return measured(system, rows, setting.direction, shape | {"batch": setting.batch}, timing, memory, device)
+    made = measured(system, rows, setting.direction, shape | {"batch": setting.batch}, timing, memory, device)
+    return dataclasses.replace(made, dtype=setting.dtype)
 
 
 def measured(
@@ -260,11 +267,11 @@ def ratios(rows: list[Row], by: str = "median") -> Iterator[dict[str, Any]]:
     measured = {system for system, _ in peers.values()}
     groups: dict[tuple[Any, ...], dict[tuple[str, str], float]] = {}
     for row in rows:
-        shared = (row.direction, row.length, row.width, row.k, row.device, row.threads, row.compiled)
+        shared = (row.direction, row.length, row.width, row.k, row.device, row.threads, row.compiled, row.dtype)
         groups.setdefault(shared, {})[row.system, row.rows] = getattr(row, by)
-    for (direction, length, width, k, device, threads, compiled), found in groups.items():
+    for (direction, length, width, k, device, threads, compiled, dtype), found in groups.items():
         where = {"direction": direction, "length": length, "width": width, "k": k, "device": device, "threads": threads}
-        where |= {"compiled": compiled} if compiled else {}
+        where |= {name: is_ for name, is_ in (("compiled", compiled), ("dtype", dtype)) if is_ not in ("", "float32")}
         for ours in systems():
             if ours not in measured and (ours, "last") in found:
                 slower = {name: round(found[peer] / found[ours, "last"], 2) for name, peer in peers.items() if peer in found}

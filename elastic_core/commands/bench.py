@@ -16,6 +16,7 @@ what LISA claims of its own cost, the paper's figures beside ours.
   python -m elastic_core bench --bank
   python -m elastic_core bench --training                      one core, 64 rows of 200 events; --training ml-1m: MovieLens-1M
   python -m elastic_core bench --operations --lengths 1024,4096 --passes forward+backward
+  python -m elastic_core bench --gpu                           what the goals ask of a GPU, some minutes
   python -m elastic_core bench --compile default --lengths 1024 --passes forward    by torch.compile; on CUDA reduce-overhead
   python -m elastic_core bench --people 1,64 --name streaming
   python -m elastic_core bench --lisa                          about two minutes of one core; --lisa --list prints the table
@@ -90,10 +91,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="measure steps of training instead, of full rows or of MovieLens-1M, on one thread unless --threads says other",
     )  # fmt: skip
     parser.add_argument("--catalogue", type=int, metavar="ITEMS", help="measure losses of 256 targets over so many items instead")
+    parser.add_argument("--precision", choices=("float32", "bfloat16"), default="float32", help="bfloat16: under autocast")
     parser.add_argument(
         "--compile", choices=MODES, metavar="MODE", default="",
         help=f"compile all contestants first, by torch.compile: {', '.join(MODES)}; rows are kept in {COMPILED}",
     )  # fmt: skip
+    parser.add_argument("--gpu", action="store_true", help="measure what the goals ask of a GPU; rows are kept in gpu")
     parser.add_argument("--again", action="store_true", help="measure again what is there already")
     parser.add_argument("--operations", action="store_true", help="measure causal slots and causal attention alone, no models")
     parser.add_argument("--goals", action="store_true", help="measure nothing, print what was aimed at beside what was measured")
@@ -107,6 +110,8 @@ def run(arguments: argparse.Namespace) -> int:
         return _run_lisa(arguments)
     if arguments.training:
         return _run_training(arguments)
+    if arguments.gpu:
+        return _run_gpu(arguments)
     name = COMPILED if arguments.compile and arguments.name == LOCAL else arguments.name
     path = CHECKPOINTS / "benchmarks" / f"{name}.csv"
     if arguments.goals:
@@ -177,6 +182,21 @@ def _run_training(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _run_gpu(arguments: argparse.Namespace) -> int:
+    """One person; 2^18 events a batch, in training, and compiled; the operations alone."""
+    arguments.device, arguments.precision, arguments.lengths = "cuda", "bfloat16", ["1024"]
+    find_device(arguments.device)  # raises InputError where there is none
+    path = CHECKPOINTS / "benchmarks" / ("gpu.csv" if arguments.name == LOCAL else f"{arguments.name}.csv")
+    for tokens, passes, compiled in ((1_024, "forward", ""), (2**18, "forward+backward", ""), (2**18, "forward", MODES[1])):
+        arguments.tokens, arguments.passes, arguments.compile, arguments.memory = tokens, [passes], compiled, 60.0
+        _measure_all(arguments, _settings(arguments), path)
+    arguments.operations, arguments.precision, arguments.compile = True, "float32", ""
+    arguments.passes = list(PASSES)
+    _measure_all(arguments, _settings(arguments), path)
+    print(as_table(read_rows(path)))
+    return 0
+
+
 def _measure_losses(arguments: argparse.Namespace, path: Path) -> None:
     if arguments.catalogue < 10_000 or arguments.rounds < 1:
         raise InputError("--catalogue must be at least 10,000 items (a smaller one needs no stretches), and --rounds at least 1")
@@ -210,7 +230,9 @@ def _settings(arguments: argparse.Namespace) -> list[Setting]:
     shape = {name: getattr(arguments, name) for name in ("width", "k", "side", "heads", "dropout")}
     MemoryConfig(**shape)  # raises InputError, for what is measured without a model too
     return [
-        Setting(length=int(n), direction=d, tokens=arguments.tokens, compiled=arguments.compile, **shape)
+        Setting(
+            length=int(n), direction=d, tokens=arguments.tokens, compiled=arguments.compile, dtype=arguments.precision, **shape
+        )
         for d in arguments.passes
         for n in arguments.lengths
     ]
@@ -253,7 +275,7 @@ def _systems(arguments: argparse.Namespace, setting: Setting, device: torch.devi
         say(f"N = {setting.length}: eager attention would need about {setting.scores_bytes() / 1e9:.0f} GB and is left out")
         chosen = tuple(name for name in chosen if name not in written_out)
     here = (device_name(device), torch.get_num_threads(), torch.__version__, commit())
-    names = ("direction", "length", "width", "k", "side", "batch", "heads", "dropout", "compiled")
+    names = ("direction", "length", "width", "k", "side", "batch", "heads", "dropout", "compiled", "dtype")
     shape = [getattr(setting, name) for name in names]
     there = {
         (row.system, row.rows)
