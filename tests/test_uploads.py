@@ -46,7 +46,7 @@ def test_the_template_can_be_uploaded() -> None:
 
 
 def test_columns_called_as_the_screen_calls_them_are_known() -> None:
-    sheet, guessed = opened("mine.csv", b"person;item;date\nu1;i1;31.12.2024\n")
+    _, guessed = opened("mine.csv", b"person;item;date\nu1;i1;31.12.2024\n")
     assert [guessed[role] for role in ("user", "item", "time")] == ["person", "item", "date"]
 
 

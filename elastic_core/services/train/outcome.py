@@ -76,7 +76,7 @@ def _why(end: dict[str, Any], epochs: int, best: int) -> str:
     if reason == "asked to stop":
         return f"It was stopped by hand in epoch {epochs}; the best weights until then were tested ({where})."
     if reason == "all epochs done":
-        return f"It stopped because every epoch that was asked for is done ({where})."
+        return f"It stopped because all {epochs} epochs that were asked for are done ({where})."
     if reason.startswith("budget of"):
         return f"It stopped because its time was up: {reason} ({where}; the last may be a part of one)."
     return f"It ended: {reason or 'without a word'} ({where or 'no epoch'})."
