@@ -45,6 +45,11 @@ def test_the_template_can_be_uploaded() -> None:
     assert found.dataset.catalog.title(1) == "The First Book"
 
 
+def test_columns_called_as_the_screen_calls_them_are_known() -> None:
+    _, guessed = opened("mine.csv", b"person;item;date\nu1;i1;31.12.2024\n")
+    assert [guessed[role] for role in ("user", "item", "time")] == ["person", "item", "date"]
+
+
 def test_steps_say_what_every_rule_leaves() -> None:
     text = GOOD + "u1,rare,5,,\n" + "u1,i1,soon,,\n" + GOOD.splitlines()[1] + "\n" + "lonely,i1,5,,\n"
     steps = outcome(text).steps.set_index("step")

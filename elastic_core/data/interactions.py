@@ -24,7 +24,19 @@ from elastic_core.data.titles import read_titles
 from elastic_core.errors import InputError
 
 NAMES = {
-    "user": ("user", "user_id", "userid", "uid", "reviewerid", "customer_id", "session_id", "customer", "kunde", "nutzer"),
+    "user": (
+        "user",
+        "user_id",
+        "userid",
+        "uid",
+        "reviewerid",
+        "customer_id",
+        "session_id",
+        "customer",
+        "person",
+        "kunde",
+        "nutzer",
+    ),
     "item": (
         "item",
         "item_id",

@@ -36,7 +36,9 @@ def split(table: pd.DataFrame, colours: Palette) -> go.Figure:
         )  # fmt: skip
     rows = int(place[-1] // ACROSS) + 1
     axis = {"showgrid": False, "zeroline": False, "showticklabels": False, "ticks": "", "fixedrange": True}
-    figure.update_layout(LAYOUT, height=110 + 18 * rows, uirevision="split", legend={**LAYOUT["legend"], "font": {"size": 12}})
+    figure.update_layout(
+        LAYOUT, height=max(150, 110 + 18 * rows), uirevision="split", legend={**LAYOUT["legend"], "font": {"size": 12}}
+    )
     figure.update_xaxes(axis, range=[-1, ACROSS])
     figure.update_yaxes(axis, range=[rows - 0.4, -0.8])
     return figure

@@ -13,7 +13,7 @@ from pages.kit import control, plot, view
 SWAP = "exp_swap"
 Number = st.column_config.NumberColumn
 RANKS = {
-    "change": "What was done", "n": Number("n", help="People"),
+    "change": st.column_config.Column("What was done", width=190), "n": Number("n", help="People"),
     "rank_before": Number("Rank before", format="%.0f", help="Median"),
     "rank_after": Number("Rank after", format="%.0f", help="Median"),
     "d_rank_median": Number("Δ rank, median", format="%+.1f", help="Positive: what came next fell"),

@@ -140,7 +140,7 @@ def effects(table: pd.DataFrame, p: Palette) -> go.Figure:
         )
     )  # fmt: skip
     figure.add_vline(x=0, line={"color": p.text, "width": 1})
-    figure.update_xaxes(title="← worse · NDCG@10 · better →", tickformat="+.3f", zeroline=False, fixedrange=True, nticks=6)
+    figure.update_xaxes(title="← worse · NDCG@10 · better →", tickformat="+.3f", zeroline=False, fixedrange=True, nticks=4)
     figure.update_yaxes(fixedrange=True, automargin=True)
     return frame(figure, p, 210)
 

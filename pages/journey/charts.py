@@ -33,12 +33,12 @@ def influence(table: pd.DataFrame, labels: list[str], colours: Palette) -> Sketc
     largest = max(float(np.abs(change).max()), 0.05)
     figure.add_bar(
         x=change, y=rows, orientation="h", marker={"color": np.where(change >= 0, up, down).tolist()},
-        text=[f"×{times:.2f}" if times < 10 else f"×{times:.0f}" for times in table["times"]], textposition="auto",
+        text=[f"×{times:.2f}" if times < 10 else f"×{times:.0f}" for times in table["times"]], textposition="outside",
         constraintext="none", textangle=0, cliponaxis=False, customdata=np.stack([labels, table["places"]], axis=1),
         hovertemplate="%{customdata[0]}<br>log-chance %{x:+.3f}, %{customdata[1]} places<extra></extra>", row=1, col=1,
     )  # fmt: skip
     low, high = min(float(change.min()), -0.2 * largest), max(float(change.max()), 0.2 * largest)
-    room = {"range": [1.1 * low - 0.4 * largest, 1.1 * high + 0.4 * largest], "showticklabels": False}
+    room = {"range": [1.1 * low - 0.6 * largest, 1.1 * high + 0.6 * largest], "showticklabels": False}
     figure.update_xaxes(PLAIN | room | {"zeroline": True, "zerolinecolor": colours.muted}, row=1, col=1)
     if known:
         weights = table["attention"].fillna(0).to_numpy()

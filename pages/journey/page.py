@@ -17,7 +17,8 @@ WITH, SECOND = "jrn_with", "the second run"
 
 
 def opening() -> None:
-    st.title("Which experts does this history retrieve?", anchor=False)
+    asked = "Which experts does this history retrieve?" if now.model.retrieves else "What does this run make of this history?"
+    st.title(asked, anchor=False)
     with st.container(horizontal=True, vertical_alignment="center"):
         about = f"Person **{now.user + 1}** {words.did} **{last + 1}** {words.many}; the last is the test."
         st.markdown(about, width="content")

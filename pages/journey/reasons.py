@@ -110,7 +110,8 @@ def along(now: Context, moment: int, stay: bool) -> None:
     figure, mine, other, drawn, count = answers.way(now, moment, shell.is_dark(), stay)
     some = f" {drawn} of {count} experts: now’s and the most frequent." if drawn < count else ""
     dotted = f" Dotted: {shell.plain(now.other.name)}." if now.other else ""
-    st.caption(f"Without your edits. Gold line: now; click a mark to go there. Circles: trained on; star: test.{some}{dotted}")
+    marks = "Circles: trained on; diamond: validation; star: test."
+    st.caption(f"Without your edits. Gold line: now; click a mark to go there. {marks}{some}{dotted}")
     last = mine.ranks.iloc[-1]
     alt = f"Rank of the next item at {len(mine.ranks)} moments; at the last, the test, rank {last['rank']} of {last['running']}."
     table = mine.ranks

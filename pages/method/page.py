@@ -74,7 +74,7 @@ def left_open() -> None:
             st.info(f"**Measured.** {found.text}{source}", icon=":material/straighten:")
             if found.command:
                 st.caption("Measures it:")
-                st.code(found.command, language="bash")
+                st.code(found.command, language="bash", wrap_lines=True)
 
 
 def ablations() -> None:
@@ -92,7 +92,7 @@ def ablations() -> None:
     view.table("mth_ablations", shown, ABLATIONS, alt, row_height=72, height="content", column_config=narrow)
     if measured < len(table):
         st.caption("Measures the missing ones; it can be stopped and goes on later:")
-        st.code(f'python -m elastic_core reproduce --only "{data}-elastic*"', language="bash")
+        st.code(f'python -m elastic_core reproduce --only "{data}-elastic*"', language="bash", wrap_lines=True)
 
 
 def equations() -> None:

@@ -35,6 +35,7 @@ def show() -> None:
     if table.empty:
         return
     st.subheader("Which model remembers after hundreds of events?", anchor=False)
+    st.caption("Asked of a planted world of long histories, whatever data is chosen above.")
     column = COLUMNS[one_of("Asked", [PLACE, FOUND], key=MEASURE)]
     said = words(table, column)
     st.markdown(shell.plain(said))
@@ -79,5 +80,4 @@ def curves(table: pd.DataFrame, column: str, p: Palette) -> go.Figure:
         range=[-0.5, len(gaps) - 0.5], fixedrange=True, zeroline=False,
     )  # fmt: skip
     figure.update_yaxes(title=title, rangemode="tozero", fixedrange=True)
-    figure = frame(figure, p, 440)
-    return figure.update_layout(showlegend=True, legend={"orientation": "h", "x": 0, "y": -0.22, "yanchor": "top"})
+    return frame(figure, p, 440, legend=True)  # above: below, the axis is taller where its words are tilted

@@ -139,10 +139,14 @@ def calculator() -> None:
             "formula": st.column_config.TextColumn(width=500),
             "grows": st.column_config.TextColumn(width=75),
         },
+        column_order=["stage", "operations", "grows", "formula"],
     )
     kept = costs.memory(shape)
-    view.table("spd_bytes", kept, None, "Bytes by formula",
-               column_config={"bytes": st.column_config.NumberColumn(format="bytes")})  # fmt: skip
+    number = st.column_config.NumberColumn(format="bytes", width=85)
+    view.table(
+        "spd_bytes", kept, None, "Bytes by formula", column_config={"what": st.column_config.Column(width=190), "bytes": number},
+        column_order=["what", "bytes", "grows", "formula"], row_height=72,
+    )  # fmt: skip
 
 
 def claims(table: pd.DataFrame) -> None:
@@ -151,9 +155,10 @@ def claims(table: pd.DataFrame) -> None:
         st.info("No rows came along.")
         return
     st.markdown("What its paper claims of its cost, measured again by its own protocols; the paper’s figures are from a V100.")
-    number = st.column_config.NumberColumn(format="%.2f", width=90)
+    number = st.column_config.NumberColumn(format="%.2f", width=75)
     view.table(
         "spd_claims", table, about.CLAIMS, f"{len(table)} figures of LISA’s cost, each with what it is compared with",
-        column_config={"question": st.column_config.Column(width=300), "here": number, "the paper’s": number}, placeholder="–",
+        column_config={"question": st.column_config.Column(width=160), "here": number, "the paper’s": number}, placeholder="–",
+        column_order=["question", "system", "here", "the paper’s", "where"], row_height=72,
     )  # fmt: skip
     st.caption("In a terminal: `python -m elastic_core bench --lisa`, about two minutes of one core.")

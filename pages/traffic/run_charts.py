@@ -10,7 +10,11 @@ from pages.kit.plot import Palette
 
 def sensitivity(table: pd.DataFrame, side: int, k: int, colours: Palette) -> go.Figure:
     """NDCG@10 (dots with 95% intervals) and share of experts used (diamonds, right axis) against √K and against k."""
-    figure = make_subplots(1, 2, specs=[[{"secondary_y": True}] * 2], subplot_titles=(f"k = {k}", f"√K = {side}"))
+    titles = (f"k = {k}", f"√K = {side}")
+    specs = [[{"secondary_y": True}] * 2]
+    figure = make_subplots(1, 2, specs=specs, subplot_titles=titles, horizontal_spacing=0.08)
+    known = table.dropna(subset=["NDCG@10"])
+    top = float((known["NDCG@10"] + 1.96 * known["error"].astype(float).fillna(0)).max()) if len(known) else 1.0
     for place, (name, fixed, at) in enumerate((("√K", "k", k), ("k", "√K", side)), start=1):
         part = table[table[fixed] == at].dropna(subset=["NDCG@10"])
         figure.add_scatter(
@@ -26,9 +30,11 @@ def sensitivity(table: pd.DataFrame, side: int, k: int, colours: Palette) -> go.
         )  # fmt: skip
         ticks = sorted({8, 16, 32, 64, *part[name]} if name == "√K" else {4, 8, 16, *part[name]})
         figure.update_xaxes(title=name, type="log", tickvals=ticks, ticktext=[f"{t:.0f}" for t in ticks], row=1, col=place)
-    figure.update_yaxes(title="test NDCG@10", rangemode="tozero", row=1, col=1, secondary_y=False)
-    figure.update_yaxes(rangemode="tozero", row=1, col=2, secondary_y=False)
+    figure.update_yaxes(range=[0, 1.05 * top], secondary_y=False)  # one scale for both panels
+    figure.update_yaxes(title="test NDCG@10", row=1, col=1, secondary_y=False)
+    figure.update_yaxes(showticklabels=False, row=1, col=2, secondary_y=False)
     figure.update_yaxes(tickformat=".0%", range=[0, 1.05], dtick=0.25, showgrid=False, secondary_y=True)
+    figure.update_yaxes(showticklabels=False, row=1, col=1, secondary_y=True)
     figure.update_layout(
         height=340, margin={"l": 8, "r": 8, "t": 60, "b": 8}, dragmode=False,
         legend={"orientation": "h", "y": 1.14, "yanchor": "bottom", "x": 0},

@@ -226,6 +226,6 @@ def take_away(config: RunConfig | None) -> None:
         return
     with st.expander("Take it elsewhere"):
         st.caption("Save the configuration, then, in a terminal:")
-        st.code(presets.command("config.json", "checkpoints/local-mine"), language="bash")
+        st.code(presets.command("config.json", "checkpoints/local-mine"), language="bash", wrap_lines=True)
         text = json.dumps(config.to_dict(), indent=1)
         st.download_button("Configuration (JSON)", text, "config.json", "application/json", key="train_config", on_click="ignore")

@@ -74,7 +74,7 @@ def _why(end: dict[str, Any], epochs: int, best: int) -> str:
     if _patience(end):
         return f"It stopped by itself: {reason} ({where})."
     if reason == "asked to stop":
-        return f"It was stopped by hand after {epochs} epochs; the best weights until then were tested ({where})."
+        return f"It was stopped by hand in epoch {epochs}; the best weights until then were tested ({where})."
     if reason == "all epochs done":
         return f"It stopped because all {epochs} epochs that were asked for are done ({where})."
     if reason.startswith("budget of"):
