@@ -4,15 +4,19 @@ import json
 
 import streamlit as st
 
+from elastic_core.errors import InputError
 from elastic_core.runs import EVENTS, Run, unreadable_runs
+from elastic_core.services import public
 from elastic_core.services.method import notes
 from elastic_core.services.train import presets, run_table
+from elastic_core.services.train.jobs import PREFIX, Jobs
 from pages.frame import shell
 from pages.kit import cache, plot, unreadable, view
 from pages.kit.control import one_of
 from pages.kit.view import About
 from pages.train import charts
 
+SAID = "train_said"  # of a run that was to be deleted
 FORMATS = {"NDCG@10": "%.4f", "best valid": "%.4f", "used experts": "percent", "parameters": "localized", "seconds": "%.0f"}
 ABOUT = {
     "loss": About(
@@ -94,6 +98,25 @@ def take_away(runs: list[Run]) -> None:
         st.download_button("Metrics (JSON lines)", metrics, f"{run.name}-metrics.jsonl", key="train_rows", on_click="ignore")
         table = run_table.metrics_csv([run])
         st.download_button("Curves (CSV)", table, f"{run.name}-curves.csv", "text/csv", key="train_csv", on_click="ignore")
+        if run.name.startswith(PREFIX) and not public.on():
+            with st.popover("Delete", icon=":material/delete:", key="train_ask"):
+                st.button("Delete for good", key="train_gone", type="primary", on_click=_forget, args=(run.name, list(by_name)))
+    if SAID in st.session_state:
+        done, text = st.session_state.pop(SAID)
+        (st.success if done else st.error)(text)
     st.caption("Trains it again, from the saved configuration:")
     command = presets.command(f"{run.name}.json", f"checkpoints/local-again-{run.name.removeprefix('local-')}")
     st.code(command, language="bash", wrap_lines=True)
+
+
+def _forget(name: str, known: list[str]) -> None:
+    """Who is looking at it looks at another run next."""
+    now: shell.Context | None = st.session_state.get(shell.CONTEXT)
+    try:
+        Jobs(shell.RUNS).remove(name)
+    except InputError as error:
+        st.session_state[SAID] = (False, f"{shell.plain(str(error))}.")
+        return
+    st.session_state[SAID] = (True, f"{shell.plain(name)} is deleted.")
+    if now is not None and now.run.name == name:
+        shell.choose(next((other for other in known if other != name), ""))

@@ -14,7 +14,8 @@ from visits import visit
 
 from elastic_core import recipes
 from elastic_core.data import load
-from elastic_core.runs import CONFIG, EVENTS, list_runs
+from elastic_core.errors import InputError
+from elastic_core.runs import CONFIG, EVENTS, Run, list_runs
 from elastic_core.services.train import beside, run_table
 from elastic_core.services.train.jobs import Jobs
 from elastic_core.training.loop import train
@@ -158,6 +159,26 @@ def test_what_came_of_a_training_stays_until_it_is_put_away(root: Path) -> None:
     assert [j.config.train.seed for j in Jobs(root).all()] == [0, 1]
     well(at.button(key=f"train_away_{job.id}").click().run())
     assert "Trained and tested" not in texts(at.subheader) and job.run.finished
+
+
+def test_a_run_of_ones_own_is_deleted_and_who_looked_at_it_looks_at_another(root: Path) -> None:
+    shutil.copytree(root / DONE, root / "local-other")
+    at = page(run="local-other", train_pick="local-other")
+    assert at.session_state[shell.CONTEXT].run.name == "local-other"
+    well(at.selectbox(key="train_pick").select("local-other").run())
+    with Run(root / "local-other").lock():
+        well(at.button(key="train_gone").click().run())
+        assert "another process is training into" in texts(at.error) and (root / "local-other").is_dir()
+    well(at.button(key="train_gone").click().run())
+    assert "local-other is deleted" in texts(at.success) and not (root / "local-other").exists()
+    assert at.session_state[shell.CONTEXT].run.name == DONE
+    well(at.button(key="train_start").click().run())  # a training that waits
+    (job,) = Jobs(root).all()
+    with pytest.raises(InputError, match="only runs that were trained here"):
+        Jobs(root).remove("../" + DONE)
+    shutil.copytree(root / DONE, job.run.path)
+    with pytest.raises(InputError, match="is not over"):
+        Jobs(root).remove(job.run.name)
 
 
 def test_a_damaged_run_is_left_out_and_breaks_nothing(root: Path) -> None:

@@ -74,6 +74,7 @@ ACTS: dict[str, Callable[[Path, Any], Any]] = {
     "stop": lambda root, world: Jobs(root).stop(job(root, "queued").id),
     "resume": lambda root, world: Jobs(root).resume(job(root, "interrupted").id),
     "discard": lambda root, world: Jobs(root).discard(job(root, "interrupted").id),
+    "delete a run": lambda root, world: Jobs(root).remove("local-mine"),
     "send a file": lambda root, world: opened("mine.csv", ROWS.encode()),
     "keep a file": lambda root, world: Shelf(root / "uploads").keep(world[1]),
     "plant": lambda root, world: Shelf(root / "uploads").plant(PlantedConfig(users=60, items=60, interests=4)),

@@ -19,6 +19,7 @@ from elastic_core.data import Dataset, load
 from elastic_core.data.sources import called
 from elastic_core.errors import InputError
 from elastic_core.runs import Run
+from elastic_core.services import public
 from elastic_core.services.background.process import Hand, number, whole
 from elastic_core.services.background.queue import HEAVY, Queue, Task
 from elastic_core.services.data.shelf import same_source
@@ -111,6 +112,21 @@ class Jobs(Queue[Job]):
     def submit(self, config: RunConfig, name: str = "") -> Job:
         """Queues a training. Raises InputError for a name that is taken or unusable, and as `ask` does."""
         return self.ask(lambda: {"run": self._name(config, name), "config": config.to_dict()})
+
+    def remove(self, name: str) -> None:
+        """Deletes a run that was trained here, and what the list says of it, for good. Raises InputError for one that came along,
+        and while somebody trains it or a training of it waits to go on."""
+        public.refuse("deletion")
+        run = Run(self.root / name)
+        if not NAME.fullmatch(name) or not run.path.is_dir():
+            raise InputError(f"only runs that were trained here can be deleted, whose names begin with {PREFIX}")
+        mine = [job for job in self.all() if job.run.name == name]
+        if any(job.active or job.state == "interrupted" for job in mine):
+            raise InputError(f"the training {name} is not over; stop or discard it first")
+        with run.lock():
+            disk.remove(run.path, self.folder)
+        for job in mine:
+            self.discard(job.id)
 
     def ended(self) -> Job | None:
         """The training that was tested last, as long as it is in the list."""
