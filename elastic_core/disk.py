@@ -206,6 +206,7 @@ def remove(path: Path, parking: Path) -> None:
     """Takes a folder out of sight in one step, then away. Of a link the link goes, and what it leads to stays."""
     away = parking / f".gone-{path.name}-{time.time_ns()}"
     with said(path):
+        parking.mkdir(parents=True, exist_ok=True)  # without it nothing would go, and nobody would hear of it
         try:
             os.replace(path, away)
         except FileNotFoundError:
