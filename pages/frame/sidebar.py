@@ -33,7 +33,7 @@ def sidebar() -> None:
     locks.read()
     classroom.read()
     asked = {key: _asked(key) for key in ("run", "vs", "user", "expert")}
-    runs = {run.name: run for run in cache.runs(shell.RUNS, _preference)}
+    runs = {run.name: run for run in cache.runs(shell.RUNS, preference)}
     place = st.empty()
     chosen, problems = _open(runs, asked["run"], _teller(place))
     place.empty()
@@ -67,7 +67,7 @@ def open_first() -> tuple[Run, Recommender, Dataset] | None:
     """Opens what the first visitor will see, if its data is on this machine. A failure is theirs to read, on the page."""
     garbage.keep_short()
     machine.one_thread_each()
-    run = next(iter(cache.runs(shell.RUNS, _preference)), None)
+    run = next(iter(cache.runs(shell.RUNS, preference)), None)
     with suppress(InputError):
         if run is not None and at_hand(run.config.data.source):
             data = cache.dataset(run.config.data, lambda sentence: None)
@@ -86,7 +86,7 @@ def _asked(key: str) -> str | None:
     return st.query_params.get(key)
 
 
-def _preference(run: Run) -> tuple[bool | str, ...]:
+def preference(run: Run) -> tuple[bool | str, ...]:
     """Finished first, shipped before local, with a memory before without, real data before planted, experts that were asked to
     stand for items before others; unreadable last."""
     try:

@@ -11,6 +11,7 @@ from elastic_core.services.method import notes
 from elastic_core.services.train import presets, run_table
 from elastic_core.services.train.jobs import PREFIX, Jobs
 from pages.frame import shell
+from pages.frame.sidebar import preference
 from pages.kit import cache, plot, unreadable, view
 from pages.kit.control import one_of
 from pages.kit.view import About
@@ -100,7 +101,7 @@ def take_away(runs: list[Run]) -> None:
         st.download_button("Curves (CSV)", table, f"{run.name}-curves.csv", "text/csv", key="train_csv", on_click="ignore")
         if run.name.startswith(PREFIX) and not public.on():
             with st.popover("Delete", icon=":material/delete:", key="train_ask"):
-                st.button("Delete for good", key="train_gone", type="primary", on_click=_forget, args=(run.name, list(by_name)))
+                st.button("Delete for good", key="train_gone", type="primary", on_click=_forget, args=(run.name, runs))
     if SAID in st.session_state:
         done, text = st.session_state.pop(SAID)
         (st.success if done else st.error)(text)
@@ -109,8 +110,8 @@ def take_away(runs: list[Run]) -> None:
     st.code(command, language="bash", wrap_lines=True)
 
 
-def _forget(name: str, known: list[str]) -> None:
-    """Who is looking at it looks at another run next."""
+def _forget(name: str, known: list[Run]) -> None:
+    """Who is looking at it looks at the run next that the app would open with."""
     now: shell.Context | None = st.session_state.get(shell.CONTEXT)
     try:
         Jobs(shell.RUNS).remove(name)
@@ -119,4 +120,4 @@ def _forget(name: str, known: list[str]) -> None:
         return
     st.session_state[SAID] = (True, f"{shell.plain(name)} is deleted.")
     if now is not None and now.run.name == name:
-        shell.choose(next((other for other in known if other != name), ""))
+        shell.choose(min((other for other in known if other.name != name), key=preference).name if len(known) > 1 else "")

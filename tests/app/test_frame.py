@@ -148,5 +148,5 @@ def test_runs_whose_experts_were_asked_to_stand_for_items_come_first(tmp_path: P
     for name in ("planted-elastic", "planted-sasrec", "planted-64-elastic-slots", "planted-64-elastic-slots-memory-none"):
         shutil.copytree(SHIPPED / name, tmp_path / name)
     shutil.copytree(SHIPPED / "planted-64-elastic-slots", tmp_path / "local-mine")
-    found = [run.name for run in sorted(list_runs(tmp_path), key=sidebar._preference)]
+    found = [run.name for run in sorted(list_runs(tmp_path), key=sidebar.preference)]
     assert found[:2] == ["planted-64-elastic-slots", "planted-elastic"] and found[-1] == "local-mine"
