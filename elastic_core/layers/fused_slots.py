@@ -26,64 +26,69 @@ WARPS = 8
 
 
 @triton.jit
-def _give(
-    x, e, q, b, s, z, w, m, heads, chunks, n, k, d, BC: tl.constexpr, BK: tl.constexpr, BD: tl.constexpr
-):  # fmt: skip
-    p = tl.program_id(0)
-    row = (p // (heads * chunks)) * chunks + p % chunks  # of the events, which heads share
+def _tiles(n, k, d, BC: tl.constexpr, BK: tl.constexpr, BD: tl.constexpr):
+    """Where numbers of a chunk lie, and which of a tile are there: by event and width, slot and event, slot and width."""
     t, a, f = tl.arange(0, BC), tl.arange(0, BK), tl.arange(0, BD)
     by_event, ev = t[:, None] * d + f[None, :], (t[:, None] < n) & (f[None, :] < d)
     by_slot, sl = a[:, None] * n + t[None, :], (a[:, None] < k) & (t[None, :] < n)
     by_sum, su = a[:, None] * d + f[None, :], (a[:, None] < k) & (f[None, :] < d)
+    return by_event, ev, by_slot, sl, by_sum, su
+
+
+@triton.jit
+def _shares(
+    x, e, q, b, s, z, p, heads, chunks, n, k, d, BC: tl.constexpr, BK: tl.constexpr, BD: tl.constexpr
+):  # fmt: skip
+    """What a chunk is given, and all up to its shares: X, Q, E, Z, S, A, L, w, u, I."""
+    by_event, ev, by_slot, sl, by_sum, su = _tiles(n, k, d, BC, BK, BD)
+    row = (p // (heads * chunks)) * chunks + p % chunks  # of the events, which heads share
     X = tl.load(x + row * n * d + by_event, mask=ev, other=0.0)
     Q = tl.load(q + p * n * d + by_event, mask=ev, other=0.0)
     E = tl.load(e + p * k * n + by_slot, mask=sl, other=0.0)
     Z = tl.load(z + p * k * n + by_slot, mask=sl, other=1.0)
     S = tl.load(s + p * k * d + by_sum, mask=su, other=0.0)
     bias = tl.load(b + p * k * n + by_slot, mask=sl, other=0.0)
-    known = t[:, None] <= t[None, :]
-    A = tl.where(known, tl.dot(X, tl.trans(Q), input_precision="ieee"), 0.0)
+    A = _known(tl.dot(X, tl.trans(Q), input_precision="ieee"), BC)
     L = tl.dot(S, tl.trans(Q), input_precision="ieee") + tl.dot(E, A, input_precision="ieee")
-    G = tl.where(a[:, None] < k, bias + L / Z, float("-inf"))
+    G = tl.where(tl.arange(0, BK)[:, None] < k, bias + L / Z, float("-inf"))
     W = tl.exp(G - tl.max(G, 0)[None, :])
     W = W / tl.sum(W, 0)[None, :]
     U = W / Z
-    I = tl.where(known, tl.dot(tl.trans(E), U, input_precision="ieee"), 0.0)  # noqa: E741
+    I = _known(tl.dot(tl.trans(E), U, input_precision="ieee"), BC)  # noqa: E741
+    return X, Q, E, Z, S, A, L, W, U, I
+
+
+@triton.jit
+def _known(y, BC: tl.constexpr):
+    """Events by events: cut to what each has behind it, j <= t."""
+    t = tl.arange(0, BC)
+    return tl.where(t[:, None] <= t[None, :], y, 0.0)
+
+
+@triton.jit
+def _forward(
+    x, e, q, b, s, z, w, m, heads, chunks, n, k, d, BC: tl.constexpr, BK: tl.constexpr, BD: tl.constexpr
+):  # fmt: skip
+    p = tl.program_id(0)
+    by_event, ev, by_slot, sl, _by_sum, _su = _tiles(n, k, d, BC, BK, BD)
+    X, _Q, _E, _Z, S, _A, _L, W, U, I = _shares(x, e, q, b, s, z, p, heads, chunks, n, k, d, BC, BK, BD)  # noqa: E741
     M = tl.dot(tl.trans(U), S, input_precision="ieee") + tl.dot(tl.trans(I), X, input_precision="ieee")
     tl.store(w + p * k * n + by_slot, W, mask=sl)
     tl.store(m + p * n * d + by_event, M, mask=ev)
 
 
 @triton.jit
-def _learn(
+def _backward(
     x, e, q, b, s, z, dw, dm, dx, de, dq, db, ds, dz, heads, chunks, n, k, d,
     BC: tl.constexpr, BK: tl.constexpr, BD: tl.constexpr,
 ):  # fmt: skip
     p = tl.program_id(0)
-    row = (p // (heads * chunks)) * chunks + p % chunks
-    t, a, f = tl.arange(0, BC), tl.arange(0, BK), tl.arange(0, BD)
-    by_event, ev = t[:, None] * d + f[None, :], (t[:, None] < n) & (f[None, :] < d)
-    by_slot, sl = a[:, None] * n + t[None, :], (a[:, None] < k) & (t[None, :] < n)
-    by_sum, su = a[:, None] * d + f[None, :], (a[:, None] < k) & (f[None, :] < d)
-    X = tl.load(x + row * n * d + by_event, mask=ev, other=0.0)
-    Q = tl.load(q + p * n * d + by_event, mask=ev, other=0.0)
-    E = tl.load(e + p * k * n + by_slot, mask=sl, other=0.0)
-    Z = tl.load(z + p * k * n + by_slot, mask=sl, other=1.0)
-    S = tl.load(s + p * k * d + by_sum, mask=su, other=0.0)
-    bias = tl.load(b + p * k * n + by_slot, mask=sl, other=0.0)
+    by_event, ev, by_slot, sl, by_sum, su = _tiles(n, k, d, BC, BK, BD)
+    X, Q, E, Z, S, A, L, W, U, I = _shares(x, e, q, b, s, z, p, heads, chunks, n, k, d, BC, BK, BD)  # noqa: E741
     dW = tl.load(dw + p * k * n + by_slot, mask=sl, other=0.0)
     dM = tl.load(dm + p * n * d + by_event, mask=ev, other=0.0)
-    known = t[:, None] <= t[None, :]
-    # as on the way there
-    A = tl.where(known, tl.dot(X, tl.trans(Q), input_precision="ieee"), 0.0)
-    L = tl.dot(S, tl.trans(Q), input_precision="ieee") + tl.dot(E, A, input_precision="ieee")
-    G = tl.where(a[:, None] < k, bias + L / Z, float("-inf"))
-    W = tl.exp(G - tl.max(G, 0)[None, :])
-    W = W / tl.sum(W, 0)[None, :]
-    U = W / Z
-    I = tl.where(known, tl.dot(tl.trans(E), U, input_precision="ieee"), 0.0)  # noqa: E741
     # through the mixture: to the shares u, the events and the sums
-    D = tl.where(known, tl.dot(X, tl.trans(dM), input_precision="ieee"), 0.0)
+    D = _known(tl.dot(X, tl.trans(dM), input_precision="ieee"), BC)
     dU = tl.dot(S, tl.trans(dM), input_precision="ieee") + tl.dot(E, D, input_precision="ieee")
     dE = tl.dot(U, tl.trans(D), input_precision="ieee")
     dX = tl.dot(I, dM, input_precision="ieee")
@@ -96,7 +101,7 @@ def _learn(
     # through the questions
     dS += tl.dot(dL, Q, input_precision="ieee")
     dE += tl.dot(dL, tl.trans(A), input_precision="ieee")
-    dA = tl.where(known, tl.dot(tl.trans(E), dL, input_precision="ieee"), 0.0)
+    dA = _known(tl.dot(tl.trans(E), dL, input_precision="ieee"), BC)
     dX += tl.dot(dA, Q, input_precision="ieee")
     dQ = tl.dot(tl.trans(dL), S, input_precision="ieee") + tl.dot(tl.trans(dA), X, input_precision="ieee")
     tl.store(dx + p * n * d + by_event, dX, mask=ev)
@@ -118,7 +123,7 @@ class InsideChunks(torch.autograd.Function):
         given = tuple(y.contiguous() for y in (x, weights, queries, bias, before, mass))
         slots, mixed = torch.empty_like(given[1]), torch.empty_like(given[2])
         grid, sizes, tiles = _shape(weights, queries)
-        _give[grid](*given, slots, mixed, *sizes, **tiles, num_warps=WARPS)
+        _forward[grid](*given, slots, mixed, *sizes, **tiles, num_warps=WARPS)
         ctx.save_for_backward(*given)
         return slots, mixed
 
@@ -129,7 +134,7 @@ class InsideChunks(torch.autograd.Function):
         dx, de, dq = (torch.empty_like(y) for y in (queries, weights, queries))  # what heads share is added up after it
         db, ds, dz = (torch.empty_like(y) for y in (bias, before, mass))
         grid, sizes, tiles = _shape(weights, queries)
-        _learn[grid](
+        _backward[grid](
             x, weights, queries, bias, before, mass, d_slots, d_mixed, dx, de, dq, db, ds, dz, *sizes, **tiles, num_warps=WARPS
         )
         return dx.sum(1, keepdim=True), de, dq, db, ds, dz
