@@ -1,6 +1,7 @@
 """Layouts, their store and their trust."""
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -167,19 +168,43 @@ def test_files_of_sets_come_back_and_others_are_one_sentence() -> None:
             m.from_file(bad, 4)
 
 
-@pytest.mark.slow
-def test_real_umap_is_seeded_and_better_than_noise(tiny: Tiny, tmp_path: Path) -> None:
-    import umap
+@pytest.fixture(scope="module")
+def interpreted() -> Iterator[None]:
+    """UMAP without its compiler: the same lines of the package, run by Python. Compiling them takes forty seconds."""
+    import numba
 
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(numba.config, "DISABLE_JIT", True)  # some are compiled as umap is imported, others as it is called
+        yield
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_real_umap_is_seeded_and_better_than_noise(tiny: Tiny, tmp_path: Path) -> None:
     run = Run(shutil.copytree(tiny[2].path, tmp_path / "tiny"))
-    store = compute.compute(run, [Settings(5, 0.1)], None, True, lambda done, of, phase: None)
-    assert store.epochs.tolist() == [1, 2] and store.aligned.shape == (2, 64, 2)
+    values, drawn = compute.values_of(run), np.arange(24)
+    store = compute.compute(run, [Settings(5, 0.1)], drawn, True, lambda done, of, phase: None)
+    assert store.epochs.tolist() == [1, 2] and store.aligned.shape == (2, 24, 2)
     moved = np.linalg.norm(store.aligned[1] - store.aligned[0], axis=1).mean()
     assert moved < np.linalg.norm(store.aligned[1] - store.aligned[0][::-1], axis=1).mean() / 2, "experts stay near themselves"
-    again = compute.lay_out(compute.values_of(run), Settings(5, 0.1), 1)
+    again = compute.lay_out(values[drawn], Settings(5, 0.1), 1)
     kept = store.layouts[Settings(5, 0.1).key(1)]
     assert np.array_equal(again, kept), "the same seed, the same map"
-    assert umap.umap_.smooth_knn_dist.stats.cache_path, "what was compiled is kept for the next process"
-    found = trust.panel(compute.values_of(run), p.read_store(run, compute.values_of(run)), Settings(5, 0.1), np.arange(64))
+    found = trust.panel(values, p.read_store(run, values), Settings(5, 0.1), drawn)
     assert found["map"].tolist() == ["PCA", "PCA", "UMAP", "UMAP", "UMAP", "UMAP"]
-    assert found.loc[found["map"] == "UMAP", "trust"].min() > 0.6
+    dealt = np.random.default_rng(0)
+    chance = [trust.judge(values[drawn], dealt.permutation(kept), 11)["trust"] for _ in range(100)]
+    assert found["neighbours"].unique().tolist() == [11]
+    assert found.loc[found["map"] == "UMAP", "trust"].min() > np.quantile(chance, 0.95), "places that are anybody's do worse"
+
+
+def test_what_umap_compiles_is_kept_for_the_next_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    import numba
+    import umap
+
+    monkeypatch.setattr(numba.config, "DISABLE_JIT", False)
+    late, early = numba.njit(compute.lay_out), numba.njit("int64(int64)")(lambda x: x)
+    for name, function in (("late", late), ("early", early)):
+        monkeypatch.setattr(umap.umap_, name, function, raising=False)
+    compute._umap()
+    assert late.stats.cache_path, "not compiled yet: it will be kept"
+    assert not early.stats.cache_path, "compiled where it stands: too late"
