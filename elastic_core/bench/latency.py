@@ -10,7 +10,7 @@ memory, as in the papers) and `fused` (SDPA).
 import dataclasses
 import importlib.util
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -145,17 +145,31 @@ def measure(
     setting: Setting, device: torch.device, systems: tuple[str, ...] = SYSTEMS, rows: tuple[str, ...] = ROWS, **harness: Any
 ) -> list[Row]:
     """All contestants of one setting, interleaved."""
-    torch.manual_seed(0)
-    items = torch.randint(1, ITEMS + 1, (setting.batch, setting.length), device=device)
-    times = torch.arange(setting.length, device=device).expand_as(items) * 3_600  # for models that read the clock
-    batch = Batch(items, items, times=times, padded=False)
-    built = {name: build(name, setting).to(device) for name in systems}
-    jobs = {(name, row): _job(model, batch, row, setting) for name, model in built.items() for row in rows}
-    labelled = {f"{name} {row}": job for (name, row), job in jobs.items()}
-    timings = interleaved(labelled, device, **harness)
+    return measure_together((setting,), device, systems, rows, **harness)
+
+
+def measure_together(
+    settings: Iterable[Setting],
+    device: torch.device,
+    systems: tuple[str, ...] = SYSTEMS,
+    rows: tuple[str, ...] = ROWS,
+    **harness: Any,
+) -> list[Row]:
+    """All contestants of several settings, interleaved: to compare lengths, as a machine changes its pace."""
+    jobs: dict[str, tuple[Setting, str, str, models.Recommender, Batch, Callable[[], Any]]] = {}
+    for setting in settings:
+        torch.manual_seed(0)
+        items = torch.randint(1, ITEMS + 1, (setting.batch, setting.length), device=device)
+        times = torch.arange(setting.length, device=device).expand_as(items) * 3_600  # for models that read the clock
+        batch = Batch(items, items, times=times, padded=False)
+        for name in systems:
+            model = build(name, setting).to(device)
+            for row in rows:
+                jobs[f"{len(jobs)}"] = (setting, name, row, model, batch, _job(model, batch, row, setting))
+    timings = interleaved({label: job for label, (*_, job) in jobs.items()}, device, **harness)
     return [
-        row_of(setting, name, row, timings[f"{name} {row}"], _memory(built[name], batch, row, job, setting, device), device)
-        for (name, row), job in jobs.items()
+        row_of(setting, name, row, timings[label], _memory(model, batch, row, job, setting, device), device)
+        for label, (setting, name, row, model, batch, job) in jobs.items()
     ]
 
 

@@ -11,7 +11,7 @@ what LISA claims of its own cost, the paper's figures beside ours.
 
   python -m elastic_core bench                                 N = 64 … 4096, forward and forward + backward
   python -m elastic_core bench --lengths 64,256 --k 8 --passes forward
-  python -m elastic_core bench --lengths 1024,65536 --systems elastic --name long
+  python -m elastic_core bench --lengths 1024,65536 --systems elastic,elastic-two-way --passes forward --together --seconds 120
   python -m elastic_core bench --catalogue 2122932
   python -m elastic_core bench --bank
   python -m elastic_core bench --training                      one core, 64 rows of 200 events; --training ml-1m: MovieLens-1M
@@ -42,8 +42,8 @@ from elastic_core.bench.latency import (
     Row,
     Setting,
     contestants,
-    measure,
     measure_operations,
+    measure_together,
     ratios,
     systems,
 )
@@ -55,6 +55,7 @@ from elastic_core.machine import commit, device_name, find_device
 from elastic_core.models.with_memory import MemoryConfig
 
 LOCAL, COMPILED = "local", "compiled"
+ROUNDS, EVENTS = 15, 150  # one more event is a matter of microseconds
 MODES = ("default", "reduce-overhead", "max-autotune")
 LENGTHS = ("64", "128", "256", "512", "1024", "2048", "4096")
 
@@ -72,7 +73,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--heads", type=int, default=1, help="heads (default: 1)")
     parser.add_argument("--dropout", type=float, default=0.0, help="dropout, for forward+backward (default: 0)")
     parser.add_argument("--tokens", type=int, default=16_384, help="events per batch (default: 16384)")
-    parser.add_argument("--rounds", type=int, default=15, help="most rounds per setting (default: 15)")
+    parser.add_argument("--rounds", type=int, help=f"most rounds per setting (default: {ROUNDS}; with --people {EVENTS})")
+    parser.add_argument("--seconds", type=float, default=20.0, help="about so long per setting, lengths and passes (default: 20)")
+    parser.add_argument("--together", action="store_true", help="measure all lengths in turns, to compare them with each other")
     parser.add_argument("--memory", type=float, default=6.0, help="leave out eager attention above so many GB (default: 6)")
     parser.add_argument("--device", default="cpu", help="cpu, cuda or auto (default: cpu)")
     parser.add_argument("--threads", type=int, default=0, help="CPU threads (default: as torch chooses)")
@@ -104,6 +107,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if arguments.rounds is None:
+        arguments.rounds = EVENTS if arguments.people else ROUNDS
     if arguments.bank:
         return _run_bank(arguments)
     if arguments.lisa:
@@ -225,8 +230,8 @@ def _settings(arguments: argparse.Namespace) -> list[Setting]:
         raise InputError(f"--lengths must be whole numbers of at least 2, not {','.join(arguments.lengths)}")
     if min(arguments.tokens, arguments.rounds) < 1 or arguments.threads < 0:
         raise InputError("--tokens and --rounds must be at least 1, --threads at least 0")
-    if not (arguments.minutes >= 0 and arguments.memory >= 0):
-        raise InputError("--minutes and --memory must be 0 or more")
+    if not (arguments.minutes >= 0 and arguments.memory >= 0 and arguments.seconds >= 0):
+        raise InputError("--minutes, --memory and --seconds must be 0 or more")
     shape = {name: getattr(arguments, name) for name in ("width", "k", "side", "heads", "dropout")}
     MemoryConfig(**shape)  # raises InputError, for what is measured without a model too
     return [
@@ -240,18 +245,21 @@ def _settings(arguments: argparse.Namespace) -> list[Setting]:
 
 def _measure_all(arguments: argparse.Namespace, settings: list[Setting], path: Path) -> None:
     device, rows, began = find_device(arguments.device), read_rows(path), time.monotonic()
-    for setting in settings:
-        systems = OPS if arguments.operations else _systems(arguments, setting, device, rows)
+    alone = [[setting] for setting in settings]
+    for group in [[one for one in settings if one.direction == d] for d in arguments.passes] if arguments.together else alone:
+        systems = OPS if arguments.operations else _systems(arguments, group, device, rows)
         if not systems:
             continue
         if arguments.minutes and time.monotonic() - began > 60 * arguments.minutes:
             say(f"{arguments.minutes:g} minutes are over; the same command goes on from here")
             return
-        say(f"{setting.direction}, N = {setting.length}, {setting.batch} histories")
+        for setting in group:
+            say(f"{setting.direction}, N = {setting.length}, {setting.batch} histories")
+        harness = {"rounds": arguments.rounds, "seconds": arguments.seconds}
         if arguments.operations:
-            rows += measure_operations(setting, device, rounds=arguments.rounds)
+            rows += [row for setting in group for row in measure_operations(setting, device, **harness)]
         else:
-            rows += measure(setting, device, systems, rounds=arguments.rounds)
+            rows += measure_together(group, device, systems, **harness)
         write_rows(path, rows)
 
 
@@ -263,26 +271,28 @@ def _measure_people(arguments: argparse.Namespace, lengths: Iterable[int], path:
     shape = Setting(length=2, width=arguments.width, k=arguments.k, side=arguments.side)
     for people in map(int, arguments.people):
         say(f"one more event, {people} people")
-        rows += events.measure_steps(people, device, lengths, shape, rounds=arguments.rounds)
+        rows += events.measure_steps(people, device, lengths, shape, rounds=arguments.rounds, seconds=arguments.seconds)
         write_rows(path, rows)
 
 
-def _systems(arguments: argparse.Namespace, setting: Setting, device: torch.device, rows: list[Row]) -> tuple[str, ...]:
-    """All contestants, as they are compared with each other, unless every one of them is there already."""
+def _systems(arguments: argparse.Namespace, group: list[Setting], device: torch.device, rows: list[Row]) -> tuple[str, ...]:
+    """All contestants, as they are compared with each other, unless every one of them is there already at all these settings."""
     chosen = tuple(arguments.systems)
     written_out = [name for name in chosen if not systems()[name][1].get("fused", True)]
-    if written_out and setting.scores_bytes() > arguments.memory * 1e9:
-        say(f"N = {setting.length}: eager attention would need about {setting.scores_bytes() / 1e9:.0f} GB and is left out")
+    largest = max(group, key=Setting.scores_bytes)
+    if written_out and largest.scores_bytes() > arguments.memory * 1e9:
+        needed = largest.scores_bytes() / 1e9
+        say(f"N = {largest.length}: eager attention would need about {needed:.0f} GB and is left out")
         chosen = tuple(name for name in chosen if name not in written_out)
     here = (device_name(device), torch.get_num_threads(), torch.__version__, commit())
     names = ("direction", "length", "width", "k", "side", "batch", "heads", "dropout", "compiled", "dtype")
-    shape = [getattr(setting, name) for name in names]
     there = {
-        (row.system, row.rows)
+        (row.system, row.rows, *(getattr(row, name) for name in names))
         for row in rows
-        if (row.device, row.threads, row.torch, row.commit) == here and [getattr(row, name) for name in names] == shape
+        if (row.device, row.threads, row.torch, row.commit) == here
     }
-    missing = {(name, which) for name in chosen for which in ROWS} - there
+    shapes = [[getattr(setting, name) for name in names] for setting in group]
+    missing = {(name, which, *shape) for name in chosen for which in ROWS for shape in shapes} - there
     return chosen if missing or arguments.again else ()
 
 
