@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import shutil
 import sys
+from collections import Counter
 from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any
@@ -47,23 +48,24 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     return 3 if all(Path(name).is_dir() for name in config.args) else 0
 
 
-class BrowserTogether(LoadScopeScheduling):
-    """One process takes the tests in the browser, in their order: they share a browser and a server, and load ahead.
-
-    Every other test goes to whichever process is free. (`--dist loadgroup` knows no groups under pytest 9.2.)
-    """
+class FilesTogether(LoadScopeScheduling):
+    """One process takes all tests of a file, as they share what was trained or drawn for them; and those in the browser, which
+    share a browser and a server, and load ahead. Files in the order of the tests, see below."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return "browser" if nodeid.startswith("tests/browser/") else nodeid
+        return "browser" if nodeid.startswith("tests/browser/") else nodeid.partition("::")[0]
 
 
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> BrowserTogether:
-    return BrowserTogether(config, log)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> FilesTogether:
+    config.option.loadscopereorder = False  # not by the number of tests
+    return FilesTogether(config, log)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     # What takes long does not begin last, when the other processes may have nothing left to do.
-    items.sort(key=lambda item: not (item.get_closest_marker("browser") or item.get_closest_marker("slow")))
+    counts = Counter(item.path for item in items)
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: (not item.get_closest_marker("browser"), item.path not in slow, -counts[item.path]))
     browser = [item for item in items if item.get_closest_marker("browser")]
     if browser and not config.option.collectonly and "not browser" not in config.option.markexpr:
         chromium = install_browser.find() or install_browser.install()

@@ -183,7 +183,7 @@ def test_compiled_it_is_one_graph_and_the_same(case: Case, small_world: Dataset)
     found = []
     for compiled in (False, True):
         torch._dynamo.reset()
-        model = case.build(small_world.catalog).train()
+        model = case.build(small_world.catalog, layers=1).train()
         made = learner(model, small_world)
         batch = next(made.objective.epoch(0, 3, 16)).to("cpu")
         if compiled:
