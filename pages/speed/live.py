@@ -83,6 +83,8 @@ def _progress(drawn: str, share: float) -> None:
     gone = st.session_state.get(CANCELLED)
     if gone and all(each.id != gone for each in all_of_them.all()):  # it still waited, and leaves no trace
         st.caption("Cancelled before it began.")
+        if found is None or not found.active:  # what became of an older one was said before
+            return
     if found is None:
         return
     if found.active:
