@@ -14,7 +14,8 @@ from elastic_core.data import Dataset
 from elastic_core.evaluation.evaluate import evaluate
 from elastic_core.models import Recommender
 from elastic_core.runs import EVENTS, Run
-from elastic_core.services.train import beside, outcome
+from elastic_core.services.person.inspect import Words
+from elastic_core.services.train import beside, outcome, run_table
 from elastic_core.services.train.beside import Beside, Row
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -134,3 +135,14 @@ def test_the_gap_between_seeds_is_that_of_the_shipped_runs() -> None:
     runs = [Run(ROOT / "checkpoints" / f"ml-100k-elastic{seed}") for seed in ("", "-seed1", "-seed2")]
     values = [run.report().interval("full", "NDCG@10").mean for run in runs]
     assert abs(outcome.SEED_GAP - 2**0.5 * statistics.stdev(values)) < 5e-5
+
+
+@pytest.mark.parametrize(
+    ("hit", "said"),
+    [(58, "97% of 60 people (test, against all unmet items, 95% 89% to 99%)"), (60, "94% to 100%)"), (0, "0% to 6%)")],
+)
+def test_the_interval_of_those_who_are_hit_stays_between_none_and_all(hit: int, said: str) -> None:
+    words = Words("item", "items", "chose", "chosen", "an item")
+    line = run_table.hit_line({"users": 60, "protocols": {"full": {"HR@10": hit / 60}}}, words)
+    assert line is not None and said in line, "by hand, Wilson (1927)"
+    assert run_table.hit_line({"protocols": {"full": {"HR@10": 0.5}}}, words) is not None, "a log that counted nobody"

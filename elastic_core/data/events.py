@@ -160,18 +160,19 @@ def _dates(text: pd.Series, order: Dates, notes: list[str]) -> np.ndarray:
 def _day_first(found: list[re.Match[str]], order: Dates, notes: list[str]) -> bool:
     """Whether the day comes before the month, as most of the rows that tell have it. Raises Undecided if none does."""
     first, second = (sum(int(date[part]) > 12 for date in found) for part in (1, 3))
-    example = found[0][0]
+    either = _either([date[0] for date in found])
     if order:
         day, why = order == ORDERS[0], "as was said"
     elif first != second:
         day, why = first > second, "because other rows have a number above 12 there"
     elif first == 0 and all(date[2] == "." for date in found):
         day, why = True, "because of the dots; no row has a number above 12 that would tell"
-    elif (either := _either([date[0] for date in found])) is not None:
+    elif either is not None:
         raise Undecided(*either)
     else:
         return True
-    notes.append(f"dates such as {example} were read with the {'day' if day else 'month'} first, {why}")
+    if either is not None:  # of a date that has but one reading there is nothing to say
+        notes.append(f"dates such as {either[0]} were read with the {'day' if day else 'month'} first, {why}")
     return day
 
 

@@ -63,6 +63,11 @@ def load(config: DataConfig, progress: Progress | None = None, *, fallback: bool
     return _named(config, path, notes, tell)
 
 
+def gone(config: DataConfig) -> bool:
+    """Whether these data are of a file that is no longer there."""
+    return config.source != PLANTED and config.source not in SOURCES and _given(config.source) is None
+
+
 def _own(config: DataConfig, tell: Progress) -> Dataset:
     path = _given(config.source)
     if path is None:

@@ -34,6 +34,7 @@ FAULTS = view.About(
     "Only the first are listed; the count is of all.",
     test="tests/test_uploads.py::test_faults_are_those_of_a_loop_over_lines",
 )
+WIDTHS = {"step": 106, "events": 62, "people": 58, "items": 54, "why": 520}  # the longest reason is read whole at 1280 pixels
 STEPS = view.About(
     "What is left of the file, and why?",
     "Each line is a rule, and what it leaves.",
@@ -147,7 +148,9 @@ def _report(found: Checked, told: Sequence[str]) -> None:
 def _keep(outcome: Outcome, digest: str) -> None:
     counts = ["events", "people", "items"]
     spoken = outcome.steps[counts].map(lambda count: "–" if pd.isna(count) else f"{count:,}")
-    view.table("dat_steps", outcome.steps.assign(**spoken), STEPS, "Events, people and items that each rule leaves")
+    narrow = {name: st.column_config.Column(width=width) for name, width in WIDTHS.items()}
+    alt = "Events, people and items that each rule leaves"
+    view.table("dat_steps", outcome.steps.assign(**spoken), STEPS, alt, column_config=narrow)
     _notes(outcome.dataset.notes)
     st.subheader("4. Keep it", anchor=False)
     label = st.text_input("Name", outcome.checked.shown.split(".")[0], max_chars=40, key=f"dat_name_{digest[:8]}", width=320)

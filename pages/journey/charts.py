@@ -17,7 +17,7 @@ PLAIN: dict[str, Any] = {"showgrid": False, "zeroline": False, "fixedrange": Tru
 def _dress(figure: Sketch, colours: Palette, height: int, **margin: int) -> Sketch:
     figure.update_layout(
         height=height, margin={"l": 2, "r": 8, "t": 28, "b": 4} | margin, showlegend=False, dragmode=False, hovermode="closest",
-        plot_bgcolor="rgba(0,0,0,0)", paper_bgcolor="rgba(0,0,0,0)", font={"color": colours.text}, uirevision="journey",
+        font={"color": colours.text}, uirevision="journey",
     )  # fmt: skip
     figure.update_annotations(font={"size": 12, "color": colours.muted})
     return figure

@@ -17,6 +17,10 @@ SIDES, MOST = (4, 32), 16
 SEED, K, SIDE, SOURCE, OWN_K = "keys_seed", "keys_k", "keys_side", "keys_query", "keys_own_k"
 TOY_K = "keys_toy_k"
 FIRST, SECOND = "keys_q1", "keys_q2"
+# On a phone the counter is two rows high: there it stands below the step, else that lies below the window when Next is pressed.
+PHONE = """<style>@media (max-width: 640px) {
+  :has(> .st-key-keys_counter) { order: 1 }
+}</style>"""
 
 now = shell.context()
 
@@ -70,8 +74,11 @@ scene = Scene(lesson, plot.palette(shell.is_dark()), whose, f"{now.run.name}/{wh
 if lesson.width == 2:
     steps.toy(scene)
 step = steps.chooser()
-checks.counter(step, lesson)
-with st.container(border=True):
-    steps.page(step, scene)
+st.html(PHONE)
+with st.container():
+    with st.container(key="keys_counter"):
+        checks.counter(step, lesson)
+    with st.container(border=True):
+        steps.page(step, scene)
 checks.part(scene, now, whose.startswith("Person"))
 view.foot("python -m pytest tests/test_product_keys.py tests/test_retrieval_lesson.py")

@@ -22,6 +22,7 @@ from elastic_core import disk
 from elastic_core.config import DataConfig, RunConfig
 from elastic_core.data import Dataset, load
 from elastic_core.data.histories import Split
+from elastic_core.data.sources import gone
 from elastic_core.errors import InputError
 from elastic_core.evaluation import ranks
 from elastic_core.memory.routing import Routing, routing
@@ -166,6 +167,8 @@ def dataset(config: DataConfig, tell: Callable[[str], None]) -> Dataset:
     """The data of a configuration; `tell` hears what is done the first time. Raises InputError if it cannot be had."""
     key, shelf = json.dumps(asdict(config), sort_keys=True), _shelf()
     with shelf.lock:  # two visitors at once load once
+        if key in shelf.ready and gone(config):  # deleted, here or by another process: not shown any more
+            shelf.ready.pop(key)
         if key in shelf.ready:
             shelf.ready[key] = shelf.ready.pop(key)  # used last, goes last
             return shelf.ready[key]

@@ -22,8 +22,8 @@ NAMES = {
     "sasrec-eager": "SASRec (eager), reading again",
 }
 LAYOUT = {
-    "margin": {"l": 8, "r": 8, "t": 8, "b": 8}, "dragmode": False, "hovermode": "closest",
-    "legend": {"orientation": "h", "y": -0.2, "x": 0},
+    "margin": {"l": 8, "r": 8, "t": 30, "b": 8}, "dragmode": False, "hovermode": "closest",
+    "legend": {"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom"},  # below, it lies on the axis title of a narrow screen
 }  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from pages.frame import shell
 from pages.kit import waiting
 from pages.kit.control import bound, number
 
+CANCELLED = "spd_cancelled"  # the id of what the visitor cancelled
 EVERY = 2.0  # seconds; each redraw takes time from what is measured
 
 
@@ -43,8 +44,10 @@ def plan() -> Plan | None:
 
 def act(what: str, *arguments: object) -> None:
     """A button's callback: submit or stop."""
-    if waiting.act(Measurements(shell.RUNS), what, *arguments) and what == "submit":
-        st.session_state["spd_source"] = jobs.MEASURED
+    if waiting.act(Measurements(shell.RUNS), what, *arguments):
+        if what == "submit":
+            st.session_state["spd_source"] = jobs.MEASURED
+        st.session_state[CANCELLED] = arguments[0] if what == "stop" else None
 
 
 def panel() -> Measurement | None:
@@ -77,6 +80,11 @@ def _progress(drawn: str, share: float) -> None:
         st.rerun(scope="app")
     if problem:
         st.error(f"No measurement can begin now: {shell.plain(problem)}.")
+    gone = st.session_state.get(CANCELLED)
+    if gone and all(each.id != gone for each in all_of_them.all()):  # it still waited, and leaves no trace
+        st.caption("Cancelled before it began.")
+        if found is None or not found.active:  # what became of an older one was said before
+            return
     if found is None:
         return
     if found.active:

@@ -111,10 +111,11 @@ def explanation() -> None:
 
 def onwards() -> None:
     """Cards that lead on; run and person stay."""
-    strongest = f"expert {here.heard[0]}" if here.heard else "one expert"
+    opens = next(iter(start.heard), None) if now.expert is None else now.expert  # that page knows of no edits
+    which = "one expert" if opens is None else f"expert {opens}"
     cards = (
         ("journey", "Journey", "route", "What if the history were different?"),
-        ("experts", "Experts", "hub", f"What does {strongest} stand for?"),
+        ("experts", "Experts", "hub", f"What does {which} stand for?"),
         ("keys", "Product keys", "grid_on", "How are the best found without looking at all?"),
         ("train", "Train", "model_training", "What if there were more experts? On your own file, too."),
     )

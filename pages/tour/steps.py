@@ -8,7 +8,6 @@ import streamlit as st
 
 from elastic_core import comparisons
 from elastic_core.errors import InputError
-from elastic_core.runs import Run
 from elastic_core.services.compare import standings
 from elastic_core.services.tour import answers as tour_answers
 from elastic_core.services.tour.answers import Answer, Asked
@@ -49,7 +48,8 @@ def _second(state: Mapping[Any, Any]) -> bool:
 def _twin(asked: Asked) -> Answer:
     """Against the second run of the sidebar, or else the run that the Compare page begins with."""
     now = shell.context()
-    other = now.other or standings.partner(_tested_on_the_same_data(asked), asked.run)
+    runs = standings.comparable(cache.scored(asked.checkpoints), asked.dataset)  # in that page's order
+    other = now.other or standings.partner([run for run in runs if run.has_weights], asked.run)
     if other is None or other.name == asked.run.name:
         return Answer(None, "There is no other run on this data here, so nothing was compared. Choose one under “Compare with”.")
     try:
@@ -57,11 +57,6 @@ def _twin(asked: Asked) -> Answer:
         return tour_answers.better(asked, judged.compared(a, b, "full"), other.name)
     except InputError as problem:
         return Answer(None, f"Nothing was compared: {problem}.")
-
-
-def _tested_on_the_same_data(asked: Asked) -> list[Run]:
-    runs = [run for run in cache.runs(asked.checkpoints) if run.last("test") is not None]
-    return [run for run in runs if (run.last("start") or {}).get("data_hash") == asked.dataset.hash]
 
 
 STEPS = (
@@ -170,7 +165,7 @@ STEPS = (
         "**A − B** and its **95% interval**.",
         "Choose another **Protocol**, **Metric**, or run as **B**.",
         _second,
-        "Is this run better than its SASRec twin, beyond chance?",
+        "Is this run better than B, beyond chance?",
         ("Yes, better", "Cannot be told", "No, worse"),
         _twin,
         memory=False,

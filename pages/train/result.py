@@ -101,7 +101,7 @@ def _acts(job: Job, found: Outcome) -> None:
             )  # fmt: skip
         if found.again is not None:
             st.button(
-                "Train a second seed", icon=":material/casino:", key=f"train_again_{key}", on_click=act, disabled=off,
+                "Train another seed", icon=":material/casino:", key=f"train_again_{key}", on_click=act, disabled=off,
                 args=("submit", found.again), help="A new run: the same settings, other random numbers",
             )  # fmt: skip
         if found.beside is None:

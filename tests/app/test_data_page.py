@@ -7,11 +7,13 @@ import pytest
 from driving import healthy, press, said
 from streamlit.testing.v1 import AppTest
 
+from elastic_core.config import DataConfig
+from elastic_core.errors import InputError
 from elastic_core.memory.recovery import NULLS, TRAINED, UNTRAINED
 from elastic_core.services.data import cards
 from elastic_core.services.data.shelf import Shelf
 from pages.data import charts
-from pages.kit import plot
+from pages.kit import cache, plot
 
 PAGE = "data/page.py"
 HEAD = "reader,book,read_at,name\n"
@@ -84,6 +86,17 @@ def test_what_is_kept_can_be_looked_at_and_deleted(opened: Visit, app_runs: Path
     assert kept.label.split(" ·")[0] in said(again), "it survives a restart"
     Shelf(app_runs / "uploads").delete(kept.id)
     assert "Nothing yet" in said(opened(PAGE, dat_part="Bring your own"))
+
+
+def test_a_file_that_was_deleted_is_shown_no_more(tmp_path: Path) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_text("user,item,time\n" + "".join(f"u{user},{item},{item}\n" for user in range(6) for item in range(6)))
+    config = DataConfig(source=str(path))
+    shown = cache.dataset(config, lambda sentence: None)
+    assert cache.dataset(config, lambda sentence: None) is shown
+    path.unlink()
+    with pytest.raises(InputError, match="there is no file"):
+        cache.dataset(config, lambda sentence: None)
 
 
 @pytest.mark.parametrize(

@@ -45,6 +45,12 @@ def test_silencing_until_one_expert_is_left(opened: Open) -> None:
     assert not press(app, "Reset").info
 
 
+def test_the_way_on_names_the_expert_that_it_opens(opened: Open) -> None:
+    strongest, other = (int(opened().selectbox(key="grid_expert").options[place].split()[1]) for place in (0, 3))
+    assert f"What does expert {strongest} stand for?" in said(press(opened(), "Silence the strongest expert"))
+    assert f"What does expert {other} stand for?" in said(opened(expert=str(other)))
+
+
 def test_another_person_starts_unbroken(opened: Open) -> None:
     app = press(opened(), "Remove the last item")
     app = healthy(app.number_input(key="user").set_value(5).run())

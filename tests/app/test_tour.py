@@ -1,12 +1,15 @@
 """The tour: every stop opens its page, takes a bet and answers with something measured; it can be left, resumed and linked."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from shutil import copytree
 
 import pytest
 from driving import healthy, press, said
 from streamlit.testing.v1 import AppTest
 
+from elastic_core.runs import Run
 from pages.tour.steps import STEPS
 
 Open = Callable[..., AppTest]
@@ -27,6 +30,19 @@ def test_every_stop_takes_a_bet_and_measures_the_answer(opened: Open, stop: int)
         assert not answers and any(UNMEASURED[stop] in text for text in told), "no bet is right where nothing was measured"
         return
     assert len(answers) == 1 and (any(c.isdigit() for c in answers[0]) or "exactly zero" in answers[0])
+
+
+def test_the_bet_on_two_runs_is_about_the_b_of_the_page(opened: Open, app_runs: Path) -> None:
+    worse = Run(copytree(app_runs / "tiny-peer", app_runs / "a-peer"))  # first by name, but the page begins with the better
+    report = worse.report()
+    (worse.path / "ranks.safetensors").unlink()
+    last = {name: replace(found, above=found.above + 10) for name, found in report.ranks.items()}
+    worse.save_report(replace(report, ranks=last))
+    app = opened(run="tiny", tour="9")
+    app = healthy(app.radio(key="tour_bet_9").set_value(STEPS[8].options[0]).run())
+    assert app.selectbox(key="cmp_with").value == "tiny-peer"
+    (told,) = (block.value for block in [*app.success, *app.info] if block.value.startswith(("Right.", "Not here")))
+    assert r", tiny\-peer " in told
 
 
 ACTS = {

@@ -118,6 +118,16 @@ def test_dates_that_nothing_decides_are_asked_for_both_ways(tmp_path: Path, caps
     assert by_upload(text.replace("/", "."))[1].count == 0, "nobody writes the month first with dots"
 
 
+def test_what_is_said_of_dates_is_about_one_that_may_be_read_two_ways(tmp_path: Path) -> None:
+    row, path = "{};{};{}\n".format, tmp_path / "mine.csv"
+    clear = [row(user, item, f"{day}.02.2024") for user in range(6) for item, day in enumerate(range(13, 20))]
+    path.write_text("user;item;time\n" + "".join(clear))
+    assert not any("dates such as" in note for note in read(path).notes), "nobody could read these otherwise"
+    path.write_text("user;item;time\n" + "".join([*clear, row(1, 1, "03.04.2024")]))
+    (note,) = (note for note in read(path).notes if "dates such as" in note)
+    assert note.startswith("dates such as 03.04.2024 were read with the day first, because other rows")
+
+
 def test_the_share_is_exact_and_the_first_lines_are_named() -> None:
     found = [(line, "odd") for line in (9, 3, 7, 5)]
     assert weigh(found, 40, "t.csv").count == 4

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import torch
 
+from elastic_core.evaluation.evaluate import wilson
 from elastic_core.memory import whole
 from elastic_core.memory.routing import Routing
 from elastic_core.models import Recommender, memory_of
@@ -65,20 +66,13 @@ def retrieved_together(traffic: Routing, expert: int, top: int | None = 8) -> pd
     together[expert] = 0
     others, n = np.flatnonzero(together), len(users)
     count, share = together[others], traffic.load[others] / len(traffic.experts)
-    low, high = wilson(count, max(n, 1))
+    low, high = wilson(count / max(n, 1), max(n, 1))
     frame = pd.DataFrame(
         {"expert": others, "together": count, "expected": n * share, "lift": count / np.maximum(n * share, 1e-12)}
     )
     frame["low"], frame["high"] = low / np.maximum(share, 1e-12), high / np.maximum(share, 1e-12)
     frame = frame.sort_values(["low", "together", "expert"], ascending=[False, False, True], ignore_index=True)
     return frame if top is None else frame.head(top)
-
-
-def wilson(count: np.ndarray, n: int, z: float = 1.96) -> tuple[np.ndarray, np.ndarray]:
-    """Interval of a share: Wilson's score interval (1927)."""
-    share = count / n
-    middle, reach = share + z**2 / (2 * n), z * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
-    return (middle - reach) / (1 + z**2 / n), (middle + reach) / (1 + z**2 / n)
 
 
 def lines(found: Survey, expert: int) -> dict[str, float]:

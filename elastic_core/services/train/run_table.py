@@ -1,6 +1,7 @@
 """Runs side by side, from their logs and the ranks of their tests: one row a run, one row an epoch."""
 
 import functools
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -9,6 +10,7 @@ import pandas as pd
 from elastic_core import models
 from elastic_core.config import ModelConfig, RunConfig
 from elastic_core.errors import InputError
+from elastic_core.evaluation.evaluate import wilson
 from elastic_core.runs import Run
 from elastic_core.services.person.inspect import Words
 from elastic_core.services.train import presets
@@ -66,11 +68,11 @@ def hit_line(test: Mapping[str, Any] | None, words: Words, stay: bool = False) -
     rate = (test or {}).get("protocols", {}).get(protocol, {}).get("HR@10")
     if test is None or rate is None:
         return None
-    error = test.get("errors", {}).get(protocol, {}).get("HR@10")
-    interval = f", 95% {max(rate - 1.96 * error, 0):.0%} to {rate + 1.96 * error:.0%}" if error is not None else ""
+    people = int(test.get("users", 0))
+    low, high = wilson(rate, people) if people else (math.nan, math.nan)
     return (
-        f"The ten hold it for {rate:.0%} of {test.get('users', 0):,} people (test, against all "
-        f"{'' if stay else 'unmet '}{words.many}{interval})."
+        f"The ten hold it for {rate:.0%} of {people:,} people (test, against all {'' if stay else 'unmet '}{words.many}"
+        f"{f', 95% {low:.0%} to {high:.0%}' if people else ''})."
     )
 
 
