@@ -55,7 +55,7 @@ class Learner:
         kind = eager.KINDS[train.optimizer]
         self.optimizer = kind(model.parameter_groups(), lr=train.learning_rate, weight_decay=train.weight_decay)
         self.average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(train.ema_decay)) if train.ema_decay else None
-        self.rows = RowLearner(model, self.average and self.average.module, train.learning_rate, train.ema_decay)
+        self.rows = RowLearner(model, self.average and self.average.module, train)
         self.met = Met(model) if getattr(model.config, "revive", False) else None
 
     def step(self, batch: Batch) -> Learned:
