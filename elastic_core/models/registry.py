@@ -8,13 +8,13 @@ import torch
 from elastic_core.config import ModelConfig
 from elastic_core.data.catalog import Catalog
 from elastic_core.errors import InputError
-from elastic_core.layers.row_bank import row_banks
+from elastic_core.layers.row_bank import item_banks, row_banks
 from elastic_core.machine import memory_bytes
 from elastic_core.models.contract import Recommender
 from elastic_core.models.shapes import shapes_only
 
 MOST_PARAMETERS = 200_000_000  # and buffers: 0.8 GB of weights, 3.2 GB with gradients and the optimiser's two moments
-MOST_BANK = 2**30  # numbers in experts that are kept by rows: 16.8 million of width 64
+MOST_BANK = 2**30  # numbers in experts and items that are kept by rows: 16.8 million of width 64
 BANK_SHARE = 0.5  # of the machine's memory
 
 _models: dict[str, type[Recommender]] = {}
@@ -34,17 +34,21 @@ def register(config: type[ModelConfig]) -> Callable[[R], R]:
 def build(config: ModelConfig, catalog: Catalog | int) -> Recommender:
     """A fresh model for a catalogue; a number stands for that many items of which nothing else is known.
 
-    Raises InputError for an unknown name, listing the known ones, and for a model beyond the budget, before it is built."""
+    Raises InputError for an unknown name, listing the known ones, for a model beyond the budget, before it is built, and for one
+    that cannot keep its items as asked."""
     known = Catalog.numbered(catalog) if isinstance(catalog, int) else catalog
     outline(config, known)
-    return model_class(config.name)(config, known)
+    made = model_class(config.name)(config, known)
+    if config.items_by_rows and not item_banks(made):
+        raise InputError(f"{config.name} has no item table that is learned by rows: take model.item_bank=dense")
+    return made
 
 
 def outline(config: ModelConfig, catalog: Catalog | int) -> Recommender | None:
     """The model's shapes without its numbers, in milliseconds and no memory; None where only building it could tell.
 
     Raises InputError with the number and the bound if it would hold more than MOST_PARAMETERS, or more than MOST_BANK in experts
-    that are kept by rows."""
+    and items that are kept by rows."""
     known = Catalog.numbered(catalog) if isinstance(catalog, int) else catalog
     kind = model_class(config.name)
     if not kind.objective:
@@ -64,7 +68,8 @@ def outline(config: ModelConfig, catalog: Catalog | int) -> Recommender | None:
     bank = sum(table.weight.numel() for table in row_banks(found).values())
     most = min(MOST_BANK, int(BANK_SHARE * memory_bytes(torch.device("cpu"))) // 4)
     if bank > most:
-        raise InputError(f"this model would have {bank:,} numbers in its experts; at most {most:,} are allowed on this machine")
+        what = "items and experts" if item_banks(found) else "experts"
+        raise InputError(f"this model would have {bank:,} numbers in its {what}; at most {most:,} are allowed on this machine")
     return found
 
 

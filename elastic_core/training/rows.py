@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from elastic_core.config import TrainConfig
 from elastic_core.layers.row_bank import LookedUp, RowBank, recorded, row_banks
-from elastic_core.training.row_rules import RowAdagrad
+from elastic_core.training.row_rules import rule_of
 
 AT_ONCE = 1 << 16  # rows that are brought up to date together
 
@@ -31,11 +31,11 @@ class Summed(NamedTuple):
 
 
 class Kept:
-    """What is kept of one bank besides its rows: what its rule keeps, K numbers, and K whole ones."""
+    """What is kept of one bank besides its rows: what its rule keeps, and K whole numbers."""
 
     def __init__(self, bank: RowBank, average: RowBank | None, train: TrainConfig) -> None:
         self.bank, self.average = bank, average
-        self.rule = RowAdagrad(bank, train.learning_rate)
+        self.rule = rule_of(bank, train)
         self.counted = torch.zeros(
             len(bank.weight), dtype=torch.int32, device=bank.weight.device
         )  # the step up to which the average is; 0: never changed
@@ -85,7 +85,7 @@ class RowLearner:
         for name, (numbers, standing_in) in touched.items():
             kept, bank, gradient = self.kept[name], self.banks[name], standing_in.grad
             assert gradient is not None
-            moved = kept.rule.moves(numbers, gradient)
+            moved = kept.rule.moves(numbers, gradient, self.steps)
             if kept.average is None:
                 bank.weight.index_add_(0, numbers, moved)
             else:
@@ -133,5 +133,7 @@ def summed(bank: RowBank, looked_up: list[LookedUp]) -> Summed | None:
     gradients = torch.cat([each.rows.grad.flatten(0, -2) for each in reached if each.rows.grad is not None])
     sums = torch.zeros(len(numbers), bank.weight.shape[1], dtype=gradients.dtype, device=gradients.device)
     standing_in = sums.index_add_(0, place, gradients).detach()  # of the same memory: a gradient needs a tensor of its shape
+    if bank.padding:
+        sums[:1].mul_((numbers[:1] != 0).unsqueeze(1))
     standing_in.grad = sums
     return Summed(numbers, standing_in)
