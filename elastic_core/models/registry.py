@@ -14,7 +14,7 @@ from elastic_core.models.contract import Recommender
 from elastic_core.models.shapes import shapes_only
 
 MOST_PARAMETERS = 200_000_000  # and buffers: 0.8 GB of weights, 3.2 GB with gradients and the optimiser's two moments
-MOST_BANK = 2**30  # numbers in experts and items that are kept by rows: 16.8 million of width 64
+MOST_BANK = 2**30  # numbers in experts that are kept by rows: 16.8 million of width 64
 BANK_SHARE = 0.5  # of the machine's memory
 
 _models: dict[str, type[Recommender]] = {}
@@ -47,8 +47,8 @@ def build(config: ModelConfig, catalog: Catalog | int) -> Recommender:
 def outline(config: ModelConfig, catalog: Catalog | int) -> Recommender | None:
     """The model's shapes without its numbers, in milliseconds and no memory; None where only building it could tell.
 
-    Raises InputError with the number and the bound if it would hold more than MOST_PARAMETERS, or more than MOST_BANK in experts
-    and items that are kept by rows."""
+    Raises InputError with the number and the bound if it would hold more than MOST_PARAMETERS, items by rows among them, or more
+    than MOST_BANK in experts that are kept by rows."""
     known = Catalog.numbered(catalog) if isinstance(catalog, int) else catalog
     kind = model_class(config.name)
     if not kind.objective:
@@ -60,16 +60,16 @@ def outline(config: ModelConfig, catalog: Catalog | int) -> Recommender | None:
         raise
     except (RuntimeError, NotImplementedError, TypeError):  # it asks for a number while it is built
         return None
-    numbers = sum(tensor.numel() for tensor in (*found.parameters(), *found.buffers()))
+    items = [table.weight for table in item_banks(found).values()]  # sooner or later every row is changed, and written to disk
+    numbers = sum(tensor.numel() for tensor in (*found.parameters(), *found.buffers(), *items))
     if numbers > MOST_PARAMETERS:
         raise InputError(
             f"this model would have {numbers:,} parameters for {known.n_items:,} items; at most {MOST_PARAMETERS:,} are allowed"
         )
-    bank = sum(table.weight.numel() for table in row_banks(found).values())
+    bank = sum(table.weight.numel() for table in row_banks(found).values() if not table.padding)
     most = min(MOST_BANK, int(BANK_SHARE * memory_bytes(torch.device("cpu"))) // 4)
     if bank > most:
-        what = "items and experts" if item_banks(found) else "experts"
-        raise InputError(f"this model would have {bank:,} numbers in its {what}; at most {most:,} are allowed on this machine")
+        raise InputError(f"this model would have {bank:,} numbers in its experts; at most {most:,} are allowed on this machine")
     return found
 
 
