@@ -103,7 +103,6 @@ def test_a_row_learns_when_it_is_looked_up_and_then_as_adam_says(
     average.weight = bank.weight.clone()
     rows, mean, square, followed = bank.weight.clone(), *(torch.zeros(7, 3, dtype=torch.float64) for _ in range(2)), None
     learner = RowLearner(bank, average if ema else None, train)
-    # the only bank of a module that is a bank itself has an empty name
     for t, looks in enumerate(steps, 1):
         towards = [torch.randn(len(numbers), 3, dtype=torch.float64) for numbers in looks]
         with learner.recorded() as looked_up:

@@ -3,6 +3,8 @@
     g ← sum of the gradients of the row's look-ups, clipped with all other gradients by one global norm
     w ← w + what the bank's rule makes of g (training/row_rules.py)
 
+Which rows they were has to be asked of the device, once a step and bank: it is waited for, as without banks it never is.
+
 The running average a of the weights is kept up lazily. A row that nobody changes for n steps moves its average by the closed
 form of n steps, a ← w + decayⁿ (a - w): equal to taking them one by one, up to rounding, and nothing at all for a row that was
 never changed.
