@@ -167,6 +167,11 @@ class ModelConfig(Named):
     heads: Annotated[int, Within(1, 128)] = 1
     dropout: Annotated[float, Within(0, 0.99)] = 0.2
     repeats: bool = False  # ours: a learned number that having been met before adds to an item's score
+    item_bank: Literal["dense", "rows"] = "dense"  # ours: `rows` learns only the items a step looks up (objective.loss sampled)
+
+    @property
+    def items_by_rows(self) -> bool:
+        return self.item_bank == "rows"
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -158,6 +158,16 @@ def test_the_goal_is_worked_out_from_measured_rows() -> None:
     assert 2.9 * copy < losses._peak(losses.PLAIN, replace(size, items=200_000, targets=64)) < 4 * copy  # softmax, gradient
 
 
+def test_steps_of_training_are_measured_dense_and_by_rows_in_a_large_and_a_small_catalogue() -> None:
+    small = {"SMALL": 60, "READ": 16, "SPAN": 4, "WINDOWS": 2, "PEOPLE": 20}
+    with mock.patch.multiple(losses, **small, _peak=mock.Mock(side_effect=[900, 300, 40, 50])):
+        rows = losses.measure_steps(losses.Size(items=90, width=8, negatives=16), rounds=3)
+    assert [(row.length, row.system) for row in rows] == [(n, system) for n in (90, 60) for system in losses.STEPS]
+    found, (dense, by_rows, usual, _) = losses.c14(rows), (row.processor for row in rows)
+    assert found == {"over a small catalogue": by_rows / usual, "dense": dense / by_rows, "dense, memory": 3.0}
+    assert losses.c14(rows[1:]) == losses.c14(rows[:2]) == losses.c14([]) == {} == losses.c12(rows)
+
+
 def test_people_are_drawn_once_and_validate_alone(small_world: Dataset, tmp_path: Path) -> None:
     config = recipes.toy().override("train.epochs=1", "train.judged_people=7")
     with mock.patch.object(loop, "evaluate", side_effect=evaluate) as judge, mock.patch.object(loop.Recorder, "test"):

@@ -24,7 +24,7 @@ from elastic_core.models.elastic import ElasticConfig
 from elastic_core.runs import RESUME, WEIGHTS, Run
 from elastic_core.services.experts.overview import survey
 from elastic_core.training import budget, train
-from elastic_core.training.rows import EPS
+from elastic_core.training.row_rules import EPS
 from elastic_core.training.step import Learner
 
 WORLD = ("users=40", "items=40", "interests=4", "mean_length=12", "max_length=24")

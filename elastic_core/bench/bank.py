@@ -170,7 +170,7 @@ def _batches(experts: int, device: torch.device) -> Iterable[Tensor]:
 def _by_rows(experts: int, device: torch.device) -> Job:
     bank, asked, towards = RowBank(experts, WIDTH).to(device), _batches(experts, device), torch.randn(QUERIES, K, WIDTH)
     nn.init.normal_(bank.weight, std=WIDTH**-0.5)
-    learner = RowLearner(bank, None, 1e-2, 0.0)
+    learner = RowLearner(bank, None, TrainConfig(learning_rate=1e-2))
 
     def step() -> None:
         with learner.recorded() as looked_up:

@@ -1,33 +1,51 @@
-"""What the loss over a catalogue of millions costs: exact in stretches, and sampled, against plain cross-entropy (goal C12).
+"""What a catalogue of millions costs: its loss, and a whole step of training.
 
-All of them learn the same states and item table from the same targets; measured is one loss with its gradients. Each has a
-process of its own for memory: what its peak is above what was there before, scratch space of the operators included. Times come
-from one process in which they take turns. `sampled` has two forms: `sampled` with the table's gradient as a sparse tensor of
-rows, for an optimiser that takes one, and `sampled-dense` with one of the table's size, as Adam needs it.
+**The loss** (goal C12): exact in stretches, and sampled, against plain cross-entropy. All of them learn the same states and item
+table from the same targets; measured is one loss with its gradients. Each has a process of its own for memory: what its peak is
+above what was there before, scratch space of the operators included. Times come from one process in which they take turns.
+`sampled` has two forms: `sampled` with the table's gradient as a sparse tensor of rows, for an optimiser that takes one, and
+`sampled-dense` with one of the table's size, as Adam needs it.
+
+**The step** (goal C14): ELASTIC on histories of items drawn evenly, so that hardly any row is looked up twice, with the sampled
+softmax, AdamW and a running average; once with the item table as a parameter, once by rows (`model.item_bank`), and both in a
+small catalogue as well. Memory is all that a training takes, in a process of its own: model, moments, average, two steps.
 """
 
 import contextlib
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
 
+from elastic_core import models, objectives
 from elastic_core.bench.latency import Row, measured
 from elastic_core.bench.timing import interleaved
+from elastic_core.config import TrainConfig
+from elastic_core.data import Catalog, Dataset
+from elastic_core.data.histories import Histories
 from elastic_core.models import Scorer
 from elastic_core.objectives.softmax import full_softmax, negative_proposal, sampled_softmax
+from elastic_core.recipes import DEFAULT, model_settings, objective_settings
+from elastic_core.training.step import Learner
 
 ITEMS, TARGETS, NEGATIVES = 2_122_932, 256, 8_192  # XLong's catalogue
 PLAIN, EXACT, SAMPLED, DENSE = "plain cross-entropy", "exact in stretches", "sampled", "sampled-dense"
 LOSSES = (PLAIN, EXACT, SAMPLED, DENSE)
 DIRECTION = "loss"
+STEPS = {f"{DEFAULT} dense": "dense", f"{DEFAULT} by rows": "rows"}  # and how its item table is kept
+STEP, SMALL = "step", 10_000  # what a step of the large catalogue is held against
+SHAPE = {"k": 16, "side": 32, "heads": 1, "layers": 2}
+TRAIN = TrainConfig(batch=32, optimizer="adamw", weight_decay=0.01, ema_decay=0.99)
+READ, SPAN, WINDOWS, PEOPLE = 256, 100, 3, 160  # events that are read, targets of a row, rows of a person
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,6 +94,70 @@ def measure_losses(size: Size, losses: Sequence[str] = LOSSES, **harness: Any) -
     ]
 
 
+# --- the step --------------------------------------------------------------------------------------------------------
+
+
+def evenly(items: int) -> Dataset:
+    """Histories over a catalogue of which every item is as likely, all of the same length."""
+    rng, each = np.random.default_rng(0), WINDOWS * SPAN + 3  # one event to begin with, two held out
+    histories = Histories(
+        rng.integers(1, items + 1, PEOPLE * each).astype(np.int32),
+        np.tile(np.arange(each) * 3_600, PEOPLE),
+        np.arange(PEOPLE + 1) * each,
+        np.arange(PEOPLE).astype(str).astype(object),
+    )
+    return Dataset(name="even", label="even", catalog=Catalog.numbered(items), histories=histories, licence="")
+
+
+def step(system: str, size: Size, world: Dataset) -> Callable[[], None]:
+    """One step of training after the other; what they learn on is made here."""
+    torch.manual_seed(0)
+    settings = model_settings(DEFAULT, **SHAPE, length=READ, width=size.width, dropout=0.0, item_bank=STEPS[system])
+    learning = objective_settings(DEFAULT, span=SPAN, loss="sampled", negatives=size.negatives)
+    objective = objectives.build(learning, world, READ)
+    learner = Learner(models.build(settings, world.catalog).train(), objective, TRAIN, torch.device("cpu"))
+    batches = cycle(list(objective.epoch(0, 0, TRAIN.batch)))
+
+    def once() -> None:
+        learner.step(next(batches))
+
+    return once
+
+
+def measure_steps(size: Size, **harness: Any) -> list[Row]:
+    """A row for each of `STEPS` in the large and in the small catalogue: `length` is the catalogue's size, `batch` the rows of a
+    step (of `SPAN` targets each); `k` is the negatives."""
+    sizes = [replace(size, items=items) for items in dict.fromkeys((size.items, min(SMALL, size.items)))]
+    named = [(system, each) for each in sizes for system in STEPS]
+    peaks = [_peak(system, each) for system, each in named]
+    worlds = {each.items: evenly(each.items) for each in sizes}
+    contestants = {str(i): step(system, each, worlds[each.items]) for i, (system, each) in enumerate(named)}
+    timings = interleaved(contestants, torch.device("cpu"), warmup=1, **harness)
+    shape = {"batch": TRAIN.batch, "width": size.width, **SHAPE, "k": size.negatives}
+    return [
+        measured(system, "all", STEP, {**shape, "length": each.items}, timings[str(i)], (peaks[i], 0), torch.device("cpu"))
+        for i, (system, each) in enumerate(named)
+    ]
+
+
+def c14(rows: Sequence[Row], by: str = "processor") -> dict[str, float]:
+    """Goal C14 from measured rows: a step by rows in the largest catalogue over one that keeps its table dense in the smallest,
+    and how many times longer, and how much more memory, a dense one takes in the largest. Empty where one was not measured."""
+    found = {(row.system, row.length): row for row in rows if row.direction == STEP}
+    large, small = (of((length for _, length in found), default=0) for of in (max, min))
+    dense, ours, usual = (found.get(key) for key in zip((*STEPS, next(iter(STEPS))), (large, large, small), strict=True))
+    if dense is None or ours is None or usual is None or large == small:
+        return {}
+    return {
+        "over a small catalogue": getattr(ours, by) / getattr(usual, by),
+        "dense": getattr(dense, by) / getattr(ours, by),
+        "dense, memory": dense.peak / ours.peak,
+    }
+
+
+# --- what was aimed at, and memory -----------------------------------------------------------------------------------
+
+
 def c12(rows: Sequence[Row], by: str = "processor") -> dict[str, float]:
     """Goal C12 from measured rows of one setting: the exact loss's memory and time as shares of the plain one's, and how many
     times faster the sampled one is. Empty where one of them was not measured; of several measurements the last counts."""
@@ -88,9 +170,10 @@ def c12(rows: Sequence[Row], by: str = "processor") -> dict[str, float]:
     return ratios | faster
 
 
-def _peak(loss: str, size: Size) -> int:
-    """Bytes above what was there before, in a process of its own."""
-    code = f"from elastic_core.bench import catalogue; catalogue.tell({loss!r}, catalogue.{size!r}, {torch.get_num_threads()})"
+def _peak(name: str, size: Size) -> int:
+    """Bytes above what was there before, in a process of its own: of a loss, or of a step."""
+    tell = "tell_step" if name in STEPS else "tell"
+    code = f"from elastic_core.bench import catalogue; catalogue.{tell}({name!r}, catalogue.{size!r}, {torch.get_num_threads()})"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return int(told.stdout.splitlines()[-1])
 
@@ -99,7 +182,24 @@ def tell(loss: str, size: Size, threads: int) -> None:
     """In the process of its own (Linux). A small loss comes first: what is loaded at the first call is not the loss's."""
     torch.set_num_threads(threads)
     jobs(Size(items=20_000, targets=size.targets, width=size.width, negatives=min(size.negatives, 64)))[loss]()
-    work = jobs(size)[loss]
+    _told(jobs(size)[loss])
+
+
+def tell_step(system: str, size: Size, threads: int) -> None:
+    """The same of a training, its model included."""
+    torch.set_num_threads(threads)
+    step(system, replace(size, items=20_000, negatives=min(size.negatives, 64)), evenly(20_000))()
+    world = evenly(size.items)
+
+    def train() -> None:
+        once = step(system, size, world)
+        once()
+        once()
+
+    _told(train)
+
+
+def _told(work: Callable[[], None]) -> None:
     with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the highest mark so far is forgotten
     before = _resident("VmRSS")

@@ -1,7 +1,7 @@
 """What was aimed at, row by row: each goal is read from stored rows, names its peer, and is reached, missed or not measured.
 
-C8 and C9 are of a memory of millions (bank.py), C10 and C11 of kept states (events.py), C12 of large catalogues (catalogue.py),
-C13 of steps of training (training.py).
+C8 and C9 are of a memory of millions (bank.py), C10 and C11 of kept states (events.py), C12 and C14 of large catalogues
+(catalogue.py), C13 of steps of training (training.py).
 C1 to C7 compare ELASTIC's two forms with SASRec: `E` writes attention out, `S` is fused, `S1` is fused and computes only the
 last row of the last layer, as ELASTIC does. Both sides of a ratio come from the same machine, threads and code. Whoever measures
 something else appends to `GOALS`.
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from elastic_core.bench import bank, training
-from elastic_core.bench.catalogue import SAMPLED, c12
+from elastic_core.bench.catalogue import SAMPLED, c12, c14
 from elastic_core.bench.events import streaming_goals
 from elastic_core.bench.latency import OP, OPS, SYSTEMS, Row, Setting, build, yardsticks
 from elastic_core.bench.store import read_kind, read_rows
@@ -149,7 +149,7 @@ def _one_of(rows: Sequence[Any], of: Callable[[Any], dict[str, float]], key: str
 
 
 _bank, _kept = partial(_figure, of=bank.figures, file="bank"), partial(_figure, of=streaming_goals, file="streaming")
-_losses = partial(_figure, of=c12, file="catalogue")
+_losses, _tables = (partial(_figure, of=of, file="catalogue") for of in (c12, c14))
 _steps = partial(_figure, of=training.rates, file="training")
 PEERS = {"E": "E: SASRec eager", "S": "S: SASRec fused", "S1": "S1: SASRec fused, last row"}
 NO_LOSS = {"S1": 1.0}
@@ -201,6 +201,7 @@ GOALS: list[Goal] = [
     _losses("C12", "exact loss, 2.1 million items, memory", "memory", 0.15, "plain cross-entropy", most=True),
     _losses("C12", "exact loss, 2.1 million items, time", "time", 1.15, "plain cross-entropy", most=True),
     _losses("C12", "sampled loss, 2.1 million items", SAMPLED, 200, "plain cross-entropy"),
+    _tables("C14", "a step by rows, 2.1 million items", "over a small catalogue", 1.25, "itself: 10,000 items, dense", most=True),
     _steps("C13", "SASRec, targets a second of training, one core", "sasrec all", 55_000, ""),
     _steps("C13", "ELASTIC, the same, windows of 200 targets", "elastic window 200", 40_000, ""),
     _steps("C13", "ELASTIC, the same, windows of 100 (the recipe's)", "elastic window 100", 40_000, ""),

@@ -5,9 +5,10 @@ batch); printed is the median over rounds with its quartiles, peak memory, and w
 are there already for this commit and machine are not measured again, so an interrupted bench goes on where it was.
 
 With --people one more event is timed instead, of people whose states are kept: ELASTIC, and SASRec with its keys and values.
-With --catalogue the loss over so many items, against plain cross-entropy. With --bank what 256 to 4 million experts cost. With
---training whole steps of training, in targets a second. With --operations causal slots and causal attention alone. With --lisa
-what LISA claims of its own cost, the paper's figures beside ours.
+With --catalogue the loss over so many items, against plain cross-entropy, and steps of training with a dense item table and by
+rows. With --bank what 256 to 4 million experts cost. With --training whole steps of training, in targets a second. With
+--operations causal slots and causal attention alone. With --lisa what LISA claims of its own cost, the paper's figures beside
+ours.
 
   python -m elastic_core bench                                 N = 64 … 4096, forward and forward + backward
   python -m elastic_core bench --lengths 64,256 --k 8 --passes forward
@@ -32,8 +33,7 @@ from pathlib import Path
 
 import torch
 
-from elastic_core.bench import bank, events, goals, lisa, training
-from elastic_core.bench.catalogue import DIRECTION, LOSSES, PLAIN, TARGETS, Size, c12, measure_losses
+from elastic_core.bench import bank, catalogue, events, goals, lisa, training
 from elastic_core.bench.latency import (
     OPS,
     PASSES,
@@ -93,7 +93,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--training", nargs="?", const="full", choices=tuple(training.WORLDS),
         help="measure steps of training instead, of full rows or of MovieLens-1M, on one thread unless --threads says other",
     )  # fmt: skip
-    parser.add_argument("--catalogue", type=int, metavar="ITEMS", help="measure losses of 256 targets over so many items instead")
+    parser.add_argument("--catalogue", type=int, metavar="ITEMS", help="measure losses and steps over so many items instead")
     parser.add_argument("--precision", choices=("float32", "bfloat16"), default="float32", help="bfloat16: under autocast")
     parser.add_argument(
         "--compile", choices=MODES, metavar="MODE", default="",
@@ -209,10 +209,16 @@ def _measure_losses(arguments: argparse.Namespace, path: Path) -> None:
     if device.type != "cpu":
         raise InputError(f"losses over a catalogue are measured on the processor; leave out --device {arguments.device}")
     here = (device_name(device), torch.get_num_threads(), torch.__version__, commit(), arguments.catalogue)
-    there = {r.system for r in rows if r.direction == DIRECTION and (r.device, r.threads, r.torch, r.commit, r.length) == here}
-    if arguments.again or not set(LOSSES) <= there:
-        say(f"losses of {TARGETS} targets over {arguments.catalogue:,} items")
-        rows += measure_losses(Size(items=arguments.catalogue, width=arguments.width), rounds=arguments.rounds, seconds=240.0)
+    there = {r.system for r in rows if (r.device, r.threads, r.torch, r.commit, r.length) == here}
+    size = catalogue.Size(items=arguments.catalogue, width=arguments.width)
+    harness = {"rounds": arguments.rounds, "seconds": 240.0}
+    if arguments.again or not set(catalogue.LOSSES) <= there:
+        say(f"losses of {catalogue.TARGETS} targets over {arguments.catalogue:,} items")
+        rows += catalogue.measure_losses(size, **harness)
+        write_rows(path, rows)
+    if arguments.again or not set(catalogue.STEPS) <= there:
+        say(f"steps of training over {arguments.catalogue:,} and {catalogue.SMALL:,} items")
+        rows += catalogue.measure_steps(size, **harness)
         write_rows(path, rows)
 
 
@@ -323,11 +329,17 @@ def as_table(rows: list[Row]) -> str:
 def _losses(rows: list[Row]) -> list[str]:
     """Of every catalogue that losses were measured over: shares of the plain one's memory and time, and times faster."""
     lines = []
-    for items, targets in sorted({(row.length, row.batch) for row in rows if row.direction == DIRECTION}):
-        found = c12([row for row in rows if (row.direction, row.length, row.batch) == (DIRECTION, items, targets)])
+    for items, targets in sorted({(row.length, row.batch) for row in rows if row.direction == catalogue.DIRECTION}):
+        found = catalogue.c12(
+            [row for row in rows if (row.direction, row.length, row.batch) == (catalogue.DIRECTION, items, targets)]
+        )
         if found:
-            lines.append(f"\n{targets} targets over {items:,} items, against {PLAIN}, by processor time:")
+            lines.append(f"\n{targets} targets over {items:,} items, against {catalogue.PLAIN}, by processor time:")
             shares, faster = ("memory", "time"), [name for name in found if name not in ("memory", "time")]
             lines.append("exact in stretches: " + ", ".join(f"{found[name]:.2f} of its {name}" for name in shares))
             lines.extend(f"{name}: {found[name]:.0f} times faster" for name in faster)
+    if steps := catalogue.c14(rows):
+        lines.append("\na step of training, its item table by rows, by processor time:")
+        lines.append(f"{steps['over a small catalogue']:.2f} times one in a small catalogue; with a dense table it takes")
+        lines.append(f"{steps['dense']:.1f} times as long and {steps['dense, memory']:.1f} times the memory")
     return lines

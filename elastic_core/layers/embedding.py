@@ -11,24 +11,35 @@ from torch import Tensor, nn
 from elastic_core.errors import InputError
 from elastic_core.layers.dropout import Dropout
 from elastic_core.layers.padding import masked
+from elastic_core.layers.row_bank import RowBank
 
 SPREAD = 0.02  # standard deviation of an item's numbers at the start
 
 
-class EventEmbedding(nn.Module):
-    """Items `[B, N]` (0 pads) → `[B, N, d]`. The item table also scores candidates (Eq. 8). Positions can be left out."""
+def item_table(n_items: int, width: int, spread: float, rows: bool) -> nn.Embedding | RowBank:
+    """A row for every item, `[n_items + 1, width]`: normal with a standard deviation of `spread`, zero for padding (row 0).
 
-    def __init__(self, n_items: int, length: int, width: int, dropout: float, positions: bool = True) -> None:
+    `rows`: a step touches only the items it looks up (`ModelConfig.item_bank`)."""
+    count = n_items + 1
+    table = RowBank(count, width, rule="adam", padding=True) if rows else nn.Embedding(count, width, padding_idx=0)
+    nn.init.normal_(table.weight, std=spread)
+    with torch.no_grad():
+        table.weight[0] = 0
+    return table
+
+
+class EventEmbedding(nn.Module):
+    """Items `[B, N]` (0 pads) → `[B, N, d]`. The item table also scores candidates (Eq. 8). Positions can be left out; `rows` as
+    of `item_table`."""
+
+    def __init__(self, n_items: int, length: int, width: int, dropout: float, positions: bool = True, rows: bool = False) -> None:
         super().__init__()
-        self.items = nn.Embedding(n_items + 1, width, padding_idx=0)
+        self.items = item_table(n_items, width, SPREAD, rows)
         self.positions = nn.Parameter(torch.empty(length, width)) if positions else None
         self.dropout = Dropout(dropout)
         self.scale = math.sqrt(width)
-        nn.init.normal_(self.items.weight, std=SPREAD)
         if self.positions is not None:
             nn.init.normal_(self.positions, std=SPREAD)
-        with torch.no_grad():
-            self.items.weight[0] = 0
 
     def forward(self, items: Tensor, padded: bool = True) -> Tensor:
         return self.place(self.content(items), items > 0 if padded else None)
@@ -45,5 +56,5 @@ class EventEmbedding(nn.Module):
 
     def content(self, items: Tensor) -> Tensor:
         """What the events are, without where they stand: `[B, N, d]`, zero on padding. Input of the query network."""
-        found: Tensor = self.items(items).mul_(self.scale)
-        return found
+        found: Tensor = self.items(items)
+        return found * self.scale if isinstance(self.items, RowBank) else found.mul_(self.scale)  # of a bank it is a leaf

@@ -1,4 +1,4 @@
-"""A table of which a training step touches only the rows that were looked up: for memories of up to millions of experts.
+"""A table of which a training step touches only the rows that were looked up: for millions of experts, or of items.
 
 As a parameter, a table of K rows would have a gradient, two moments and a running average of K rows, all of which every step
 reads and writes. Here the rows of a look-up become a leaf of the step's graph, so their gradient has their size, and who takes
@@ -8,7 +8,7 @@ walks over those must not walk over millions of rows. Its key in a state is that
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import torch
 from torch import Tensor, nn
@@ -23,11 +23,14 @@ class LookedUp(NamedTuple):
 
 
 class RowBank(nn.Module):
-    """Rows `[K, d]`; numbers `[...]` → `[..., d]`. `rate`: the learning rate of its own, 0: the training's."""
+    """Rows `[K, d]`; numbers `[...]` → `[..., d]`. `rate`: the learning rate of its own, 0: the training's. `rule`: how they
+    learn (training/row_rules.py). `padding`: row 0 stays as it is, whoever looks it up."""
 
-    def __init__(self, count: int, width: int, rate: float = 0.0) -> None:
+    def __init__(
+        self, count: int, width: int, rate: float = 0.0, rule: Literal["adagrad", "adam"] = "adagrad", padding: bool = False
+    ) -> None:
         super().__init__()
-        self.rate = rate
+        self.rate, self.rule, self.padding = rate, rule, padding
         self.weight = torch.empty(count, width)
         self._record: list[LookedUp] | None = None
 
@@ -80,6 +83,11 @@ def recorded(banks: dict[str, RowBank]) -> Iterator[dict[str, list[LookedUp]]]:
     """`RowBank.recorded` of several, by name."""
     with ExitStack() as stack:
         yield {name: stack.enter_context(bank.recorded()) for name, bank in banks.items()}
+
+
+def item_banks(model: nn.Module) -> dict[str, RowBank]:
+    """Those that are tables of items."""
+    return {name: bank for name, bank in row_banks(model).items() if bank.padding}
 
 
 def learned_numbers(model: nn.Module) -> int:

@@ -36,7 +36,8 @@ class Bert4Rec(Recommender):
 
     def __init__(self, config: Bert4RecConfig, catalog: Catalog) -> None:
         super().__init__(config, catalog)
-        self.events = EventEmbedding(self.n_items + 1, config.length, config.width, config.dropout)  # the mask is the last one
+        rows = config.items_by_rows
+        self.events = EventEmbedding(self.n_items + 1, config.length, config.width, config.dropout, rows=rows)  # mask: the last
         self.blocks = nn.ModuleList(
             Block(config, config.expansion, self_attention(config, config.fused, causal=False)) for _ in range(config.layers)
         )
@@ -69,7 +70,7 @@ class Bert4Rec(Recommender):
         return super().kept_per_event(columns) + (0 if self.config.fused else 3 * self.config.heads * columns)
 
     def scorer(self) -> Scorer:
-        return Scorer(self.events.items.weight[: self.n_items + 1], again=self.again)
+        return Scorer.over(self.events.items, again=self.again)._replace(table=self.events.items.weight[: self.n_items + 1])
 
     def _encode(self, batch: Batch, last: bool) -> Tensor:
         x, real = self.events(batch.items, batch.padded), batch.real if batch.padded else None

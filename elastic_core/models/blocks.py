@@ -25,7 +25,7 @@ class Blocks(Recommender):
 
     def __init__(self, config: BlocksConfig, catalog: Catalog) -> None:
         super().__init__(config, catalog)
-        self.events = EventEmbedding(self.n_items, config.length, config.width, config.dropout)
+        self.events = EventEmbedding(self.n_items, config.length, config.width, config.dropout, rows=config.items_by_rows)
         self.blocks = nn.ModuleList(Block(config, config.expansion, self.attention()) for _ in range(config.layers))
         self.norm = nn.LayerNorm(config.width)
 
@@ -40,7 +40,7 @@ class Blocks(Recommender):
         return self.norm(self._encode(batch, last=True)[:, -1])
 
     def scorer(self) -> Scorer:
-        return Scorer(self.events.items.weight, again=self.again)
+        return Scorer.over(self.events.items, again=self.again)
 
     def _encode(self, batch: Batch, last: bool) -> Tensor:
         x, real = self.events(batch.items, batch.padded), batch.real if batch.padded else None

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeGuard, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeGuard, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -14,6 +14,7 @@ from elastic_core.data.catalog import Catalog
 from elastic_core.data.histories import Dataset
 from elastic_core.errors import InputError
 from elastic_core.layers.interest_memory import Retrieved
+from elastic_core.layers.row_bank import RowBank
 from elastic_core.models.met import Met
 from elastic_core.models.streaming import Stream
 
@@ -45,7 +46,8 @@ class Scorer(NamedTuple):
 
     With `parts` a state is a mixture: so many vectors of width d, then the logarithms of their shares, D = parts · (d + 1).
     Each vector has a softmax over all items of its own, and a score is the logarithm of the mixed probability. With `pairs`
-    they give the logits, of states of any width, and the bias is theirs; the table then says only what items there are.
+    they give the logits, of states of any width, and the bias is theirs; the table then says only what items there are. Where
+    the table is that of a `bank`, gradients reach only what is looked up in it (`rows`).
     """
 
     table: Tensor  # [n_items + 1, d]; row 0 is padding
@@ -53,6 +55,16 @@ class Scorer(NamedTuple):
     parts: int = 0  # 0: a state is one vector
     again: Tensor | None = None  # what having been met adds to every logit (`ModelConfig.repeats`), a number
     pairs: Pairs | None = None  # without `parts`
+    bank: RowBank | None = None  # whose table it is, from row 0 on
+
+    @classmethod
+    def over(cls, items: nn.Embedding | RowBank, bias: Tensor | None = None, parts: int = 0, again: Tensor | None = None) -> Self:
+        """Scores by an item table, however it is kept."""
+        return cls(items.weight, bias, parts, again, bank=items if isinstance(items, RowBank) else None)
+
+    def rows(self, items: Tensor, sparse: bool = False) -> Tensor:
+        """Items `[...]` → their rows of the table `[..., d]`; `sparse`: a gradient of the table is a sparse tensor of rows."""
+        return functional.embedding(items, self.table, sparse=sparse) if self.bank is None else self.bank(items)
 
     def __call__(self, states: Tensor, met: Met | None = None) -> Tensor:
         """States `[..., D]` → `[..., n_items + 1]`; column 0 means nothing. For `[M, D]`, with what was `met` counted: without,
@@ -81,13 +93,13 @@ class Scorer(NamedTuple):
         """Vectors `[..., d]` against some items `[M]` → logits `[..., M]`."""
         if self.pairs is not None:
             return self.pairs.among(vectors.flatten(0, -2), items).view(*vectors.shape[:-1], -1)
-        return functional.linear(vectors, self.table[items], None if self.bias is None else self.bias[items])
+        return functional.linear(vectors, self.rows(items), None if self.bias is None else self.bias[items])
 
     def at(self, vectors: Tensor, items: Tensor) -> Tensor:
         """Every vector against its own item: `[..., P, d]`, `[...]` → logits `[..., P]`."""
         if self.pairs is not None:
             return self.pairs.at(vectors.flatten(0, -2), items.flatten()).view(*items.shape, 1)
-        logits = (vectors * self.table[items].unsqueeze(-2)).sum(-1)
+        logits = (vectors * self.rows(items).unsqueeze(-2)).sum(-1)
         return logits if self.bias is None else logits + self.bias[items].unsqueeze(-1)
 
 

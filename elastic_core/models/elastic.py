@@ -119,7 +119,7 @@ class Elastic(WithMemory, Streams, Traces):
         self.retrieves = config.memory != "none"
         self.traces = config.dispatch != "none"
         self.streams = self.causal and config.dispatch == "linear"
-        self.events = EventEmbedding(self.n_items, config.length, config.width, config.dropout)
+        self.events = EventEmbedding(self.n_items, config.length, config.width, config.dropout, rows=config.items_by_rows)
         self.memories = nn.ModuleList(
             interest_memory(config) for _ in range(config.layers if config.memory == "per-layer" else 1)
         )
@@ -148,7 +148,7 @@ class Elastic(WithMemory, Streams, Traces):
         return self.norm(self._encode(batch, last=1, edit=edit)[0][:, -1])
 
     def scorer(self) -> Scorer:
-        return Scorer(self.events.items.weight, again=self.again)
+        return Scorer.over(self.events.items, again=self.again)
 
     def retrieve(self, batch: Batch) -> Retrieved:
         return self._retrieve(0, *self._read_for_retrieval(batch))

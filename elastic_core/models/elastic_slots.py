@@ -66,6 +66,14 @@ class ElasticSlotsConfig(MemoryConfig, name="elastic-slots"):
     agreement_weight: Annotated[float, Within(0, 1_000)] = 0.0  # of the loss that asks two views of a person to vote alike
     interest_weight: Annotated[float, Within(0, 1_000)] = 0.5  # of the loss that asks experts to stand for items
 
+    def __post_init__(self) -> None:
+        if self.items_by_rows and (self.writes == "tied" or self.interest_weight):
+            raise InputError(
+                "model.item_bank = rows needs model.writes = learned and model.interest_weight = 0: else experts stand for every "
+                "item there is"
+            )
+        super().__post_init__()
+
 
 class Written(NamedTuple):
     """Where the events of a history go. `steps` is how far each slot moves, `lately` how often each was written."""
@@ -96,7 +104,9 @@ class ElasticSlots(WithMemory, Streams, Traces):
         self.n_experts = config.side**2
         self.retrieves = config.memory != "none"
         self.parts = config.k + config.other if config.readout == "mixture" else 0
-        self.events = EventEmbedding(self.n_items, config.length, config.width, config.dropout, config.positions)
+        self.events = EventEmbedding(
+            self.n_items, config.length, config.width, config.dropout, config.positions, rows=config.items_by_rows
+        )
         self.memories = nn.ModuleList([interest_memory(config)])
         final = config.layers - 1 if config.readout == "mixture" else config.layers
         self.layers = nn.ModuleList(self._layer(i == final) for i in range(config.layers))
@@ -141,7 +151,7 @@ class ElasticSlots(WithMemory, Streams, Traces):
         return lambda batch: self._last(batch, masses), self.scorer()
 
     def scorer(self) -> Scorer:
-        return Scorer(self.events.items.weight, parts=self.parts, again=self.again)
+        return Scorer.over(self.events.items, parts=self.parts, again=self.again)
 
     def kept_per_event(self, columns: int) -> int:
         return super().kept_per_event(columns) + 8 * self.config.k**2

@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from elastic_core.config import ModelConfig, Within
 from elastic_core.data.batches import Batch
 from elastic_core.data.catalog import Catalog
 from elastic_core.layers.dropout import Dropout
-from elastic_core.layers.embedding import SPREAD
+from elastic_core.layers.embedding import SPREAD, item_table
 from elastic_core.layers.padding import masked
 from elastic_core.models.contract import Encoded, Scorer, Variant
 from elastic_core.models.registry import register
@@ -53,9 +53,10 @@ class FPMC(Stepwise):
         super().__init__(config, catalog)
         self.personal = config.personal != "none"
         factors = config.width // 2 if self.personal else config.width
-        self.last = _factors(self.n_items, factors, READ)  # V_li
-        self.met_before = _factors(self.n_items, factors, READ) if self.personal else None  # W
-        self.next = _factors(self.n_items, config.width, SPREAD)  # V_il, then V_iu
+        rows = config.items_by_rows
+        self.last = item_table(self.n_items, factors, READ, rows)  # V_li
+        self.met_before = item_table(self.n_items, factors, READ, rows) if self.personal else None  # W
+        self.next = item_table(self.n_items, config.width, SPREAD, rows)  # V_il, then V_iu
         self.dropout = Dropout(config.dropout)
 
     def forward(self, batch: Batch) -> Encoded:
@@ -80,17 +81,8 @@ class FPMC(Stepwise):
         return -(-4 * self.config.width // self.config.layers)  # it has one, whatever the setting says
 
     def scorer(self) -> Scorer:
-        return Scorer(self.next.weight, again=self.again)
+        return Scorer.over(self.next, again=self.again)
 
     def _state(self, last: Tensor, total: Tensor, events: Tensor) -> Tensor:
         """`[..., d/2]`, `[..., d/2]`, `[..., 1]` → `[..., d]`."""
         return torch.cat([last, total * events.clamp_min(1).to(total.dtype) ** -self.config.alpha], -1)
-
-
-def _factors(n_items: int, factors: int, spread: float) -> nn.Embedding:
-    """Normal at the start with a standard deviation of `spread`; zero for padding."""
-    table = nn.Embedding(n_items + 1, factors, padding_idx=0)
-    nn.init.normal_(table.weight, std=spread)
-    with torch.no_grad():
-        table.weight[0] = 0
-    return table

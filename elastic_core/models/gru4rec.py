@@ -45,7 +45,9 @@ class GRU4Rec(Stepwise):
     def __init__(self, config: GRU4RecConfig, catalog: Catalog) -> None:
         super().__init__(config, catalog)
         self.hidden = config.expansion * config.width
-        self.events = EventEmbedding(self.n_items, config.length, config.width, config.dropout, positions=False)
+        self.events = EventEmbedding(
+            self.n_items, config.length, config.width, config.dropout, positions=False, rows=config.items_by_rows
+        )
         widths = [config.width, *[self.hidden] * config.layers]
         self.units = nn.ModuleList(nn.GRU(width, self.hidden, batch_first=True) for width in widths[:-1])
         self.projection = nn.Linear(self.hidden, config.width)
@@ -73,7 +75,7 @@ class GRU4Rec(Stepwise):
         return 4 * self.config.width + 12 * self.hidden
 
     def scorer(self) -> Scorer:
-        return Scorer(self.events.items.weight, again=self.again)
+        return Scorer.over(self.events.items, again=self.again)
 
     def _read(self, items: Tensor, real: Tensor | None, kept: list[Tensor] | None) -> list[Tensor]:
         """Every layer's hidden states `[B, N, expansion · d]`, rows turned until their first event is in column 0."""

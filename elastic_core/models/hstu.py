@@ -113,7 +113,7 @@ class HSTU(Recommender):
     def __init__(self, config: HSTUConfig, catalog: Catalog) -> None:
         super().__init__(config, catalog)
         self.reads_times = config.times != "none"
-        self.events = EventEmbedding(self.n_items, config.length, config.width, config.dropout)
+        self.events = EventEmbedding(self.n_items, config.length, config.width, config.dropout, rows=config.items_by_rows)
         self.units = nn.ModuleList(TransductionUnit(config) for _ in range(config.layers))
         self.norm = nn.LayerNorm(config.width)
 
@@ -139,7 +139,7 @@ class HSTU(Recommender):
         return torch.stack(found)
 
     def scorer(self) -> Scorer:
-        return Scorer(self.events.items.weight, again=self.again)
+        return Scorer.over(self.events.items, again=self.again)
 
     def _encode(self, batch: Batch, last: bool) -> Tensor:
         x, real = self.events(batch.items, batch.padded), batch.real if batch.padded else None

@@ -52,7 +52,7 @@ class LinRec(Streams):
     def __init__(self, config: LinRecConfig, catalog: Catalog) -> None:
         super().__init__(config, catalog)
         self.causal = self.streams = not config.bidirectional
-        self.events = EventEmbedding(self.n_items, config.length, config.width, config.dropout)
+        self.events = EventEmbedding(self.n_items, config.length, config.width, config.dropout, rows=config.items_by_rows)
         self.blocks = nn.ModuleList(
             Block(config, config.expansion, LinearAttention(config.width, config.heads, self.causal))
             for _ in range(config.layers)
@@ -80,7 +80,7 @@ class LinRec(Streams):
         return super().kept_per_event(columns) + 8 * width + states
 
     def scorer(self) -> Scorer:
-        return Scorer(self.events.items.weight, again=self.again)
+        return Scorer.over(self.events.items, again=self.again)
 
     def open_stream(self, room: int) -> "LinRecStream":
         return LinRecStream(self, room)

@@ -70,7 +70,9 @@ class LRURec(Stepwise):
 
     def __init__(self, config: LRURecConfig, catalog: Catalog) -> None:
         super().__init__(config, catalog)
-        self.events = EventEmbedding(self.n_items, config.length, config.width, config.dropout, positions=False)
+        self.events = EventEmbedding(
+            self.n_items, config.length, config.width, config.dropout, positions=False, rows=config.items_by_rows
+        )
         self.norm = nn.LayerNorm(config.width)
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
         self.bias = nn.Parameter(torch.zeros(self.n_items + 1))
@@ -100,4 +102,4 @@ class LRURec(Stepwise):
         return [{"params": decays}, {"params": rest, "weight_decay": 0.0}]
 
     def scorer(self) -> Scorer:
-        return Scorer(self.events.items.weight, self.bias, again=self.again)
+        return Scorer.over(self.events.items, self.bias, again=self.again)

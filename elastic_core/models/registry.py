@@ -8,7 +8,7 @@ import torch
 from elastic_core.config import ModelConfig
 from elastic_core.data.catalog import Catalog
 from elastic_core.errors import InputError
-from elastic_core.layers.row_bank import row_banks
+from elastic_core.layers.row_bank import item_banks, row_banks
 from elastic_core.machine import memory_bytes
 from elastic_core.models.contract import Recommender
 from elastic_core.models.shapes import shapes_only
@@ -34,17 +34,21 @@ def register(config: type[ModelConfig]) -> Callable[[R], R]:
 def build(config: ModelConfig, catalog: Catalog | int) -> Recommender:
     """A fresh model for a catalogue; a number stands for that many items of which nothing else is known.
 
-    Raises InputError for an unknown name, listing the known ones, and for a model beyond the budget, before it is built."""
+    Raises InputError for an unknown name, listing the known ones, for a model beyond the budget, before it is built, and for one
+    that cannot keep its items as asked."""
     known = Catalog.numbered(catalog) if isinstance(catalog, int) else catalog
     outline(config, known)
-    return model_class(config.name)(config, known)
+    made = model_class(config.name)(config, known)
+    if config.items_by_rows and not item_banks(made):
+        raise InputError(f"{config.name} has no item table that is learned by rows: take model.item_bank=dense")
+    return made
 
 
 def outline(config: ModelConfig, catalog: Catalog | int) -> Recommender | None:
     """The model's shapes without its numbers, in milliseconds and no memory; None where only building it could tell.
 
-    Raises InputError with the number and the bound if it would hold more than MOST_PARAMETERS, or more than MOST_BANK in experts
-    that are kept by rows."""
+    Raises InputError with the number and the bound if it would hold more than MOST_PARAMETERS, items by rows among them, or more
+    than MOST_BANK in experts that are kept by rows."""
     known = Catalog.numbered(catalog) if isinstance(catalog, int) else catalog
     kind = model_class(config.name)
     if not kind.objective:
@@ -56,12 +60,13 @@ def outline(config: ModelConfig, catalog: Catalog | int) -> Recommender | None:
         raise
     except (RuntimeError, NotImplementedError, TypeError):  # it asks for a number while it is built
         return None
-    numbers = sum(tensor.numel() for tensor in (*found.parameters(), *found.buffers()))
+    items = [table.weight for table in item_banks(found).values()]  # sooner or later every row is changed, and written to disk
+    numbers = sum(tensor.numel() for tensor in (*found.parameters(), *found.buffers(), *items))
     if numbers > MOST_PARAMETERS:
         raise InputError(
             f"this model would have {numbers:,} parameters for {known.n_items:,} items; at most {MOST_PARAMETERS:,} are allowed"
         )
-    bank = sum(table.weight.numel() for table in row_banks(found).values())
+    bank = sum(table.weight.numel() for table in row_banks(found).values() if not table.padding)
     most = min(MOST_BANK, int(BANK_SHARE * memory_bytes(torch.device("cpu"))) // 4)
     if bank > most:
         raise InputError(f"this model would have {bank:,} numbers in its experts; at most {most:,} are allowed on this machine")

@@ -76,7 +76,7 @@ class SASRec(Streams):
 
     def __init__(self, config: SASRecConfig, catalog: Catalog) -> None:
         super().__init__(config, catalog)
-        self.events = EventEmbedding(self.n_items, config.length, config.width, config.dropout)
+        self.events = EventEmbedding(self.n_items, config.length, config.width, config.dropout, rows=config.items_by_rows)
         self.blocks = nn.ModuleList(
             Block(config, config.expansion, self_attention(config, config.fused, causal=True), config.conv_width)
             for _ in range(config.layers)
@@ -102,7 +102,7 @@ class SASRec(Streams):
         return super().kept_per_event(columns) + (0 if self.config.fused else 3 * self.config.heads * columns)
 
     def scorer(self) -> Scorer:
-        return Scorer(self.events.items.weight, again=self.again)
+        return Scorer.over(self.events.items, again=self.again)
 
     def _encode(self, batch: Batch, last: bool) -> Tensor:
         real = batch.real if batch.padded else None

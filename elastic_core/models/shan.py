@@ -76,7 +76,9 @@ class SHAN(Modulated):
     def __init__(self, config: SHANConfig, catalog: Catalog) -> None:
         super().__init__(config, catalog)
         self.reads_times = config.intensity != "none"
-        self.events = EventEmbedding(self.n_items, config.length, config.width, config.dropout, positions=False)
+        self.events = EventEmbedding(
+            self.n_items, config.length, config.width, config.dropout, positions=False, rows=config.items_by_rows
+        )
         self.events.scale = READ / SPREAD
         self.long = nn.Linear(config.width, config.width)  # W₁, b₁
         self.both = nn.Linear(config.width, config.width)  # W₂, b₂
@@ -93,7 +95,7 @@ class SHAN(Modulated):
         return self._encode(replace(batch, targets=None), last=self.config.intensity != "event")[0][:, -1]
 
     def scorer(self) -> Scorer:
-        return Scorer(self.events.items.weight, again=self.again)
+        return Scorer.over(self.events.items, again=self.again)
 
     def last_weights(self, batch: Batch) -> Tensor:
         """`Attends`: what the state is a mean, or a modulated sum, of events by."""

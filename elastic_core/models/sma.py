@@ -98,7 +98,7 @@ class SMA(Modulated):
 
     def __init__(self, config: SMAConfig, catalog: Catalog) -> None:
         super().__init__(config, catalog)
-        self.events = EventEmbedding(self.n_items, config.length, config.width, config.dropout)
+        self.events = EventEmbedding(self.n_items, config.length, config.width, config.dropout, rows=config.items_by_rows)
         self.blocks = nn.ModuleList(Block(config, self.marks.shape[1]) for _ in range(config.layers))
         self.norm = nn.LayerNorm(config.width)
 
@@ -111,7 +111,7 @@ class SMA(Modulated):
         return self._last(batch) if self.config.intensity == "state" else self._encode(batch, learning=False)[0][:, -1]
 
     def scorer(self) -> Scorer:
-        return Scorer(self.events.items.weight, again=self.again)
+        return Scorer.over(self.events.items, again=self.again)
 
     def last_weights(self, batch: Batch) -> Tensor:
         """`Attends`: softmax weights times intensities, so they add up to anything."""

@@ -39,6 +39,8 @@ class MemoryConfig(ModelConfig):
             raise InputError("model.bank = rows needs model.query = network or mean: votes are counted for every expert there is")
         if self.revive and (self.bank, self.memory) != ("rows", "shared"):
             raise InputError("model.revive needs model.bank = rows and model.memory = shared")
+        if self.items_by_rows and self.interest_weight:
+            raise InputError("model.item_bank = rows needs model.interest_weight = 0: experts stand for every item there is")
         if self.k > self.side**2:
             raise InputError(f"model.k must lie in 1 … side² = {self.side**2}, not {self.k}")
 

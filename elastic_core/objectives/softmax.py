@@ -118,7 +118,7 @@ def sampled_softmax(
         wrong = wrong.masked_fill((drawn[None, :] == targets[:, None]).unsqueeze(1), -torch.inf)
         return _surprise(right, torch.cat([right.unsqueeze(-1), wrong], dim=-1).logsumexp(-1), shares)
     both = torch.cat([targets, drawn])  # the table is read once: every look at it has a gradient of its size
-    own, others = functional.embedding(both, scorer.table, sparse=sparse).split([len(targets), negatives])
+    own, others = scorer.rows(both, sparse).split([len(targets), negatives])
     own_bias, bias = None, rarity
     if scorer.bias is not None:
         own_bias, bias = functional.embedding(both, scorer.bias.unsqueeze(1)).squeeze(1).float().split([len(targets), negatives])

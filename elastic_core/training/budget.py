@@ -1,7 +1,8 @@
 """What a training would take of the machine's memory, from formulas: asked before the first step, and nothing is tried out.
 
     weights       parameters x (weight, gradient, two moments[, running average])
-                  + experts kept by rows x (width x (weight[, running average]) + two numbers), and once more to judge the best
+                  + what is kept by rows: of experts width x (weight[, running average]) + two numbers, and once more to judge the
+                  best; of items width x (weight, two moments[, running average]) + a number, and all of it once more to keep it
     the step      rows x columns x layers x what a layer keeps of an event for the backward pass (`kept_per_event`)
     the scores    of the step's targets against the catalogue or the negatives, three copies; or of those who are judged. A large
                   catalogue is gone through in stretches, whose size does not depend on it
@@ -30,6 +31,7 @@ from elastic_core.models import Recommender
 from elastic_core.objectives import Objective
 from elastic_core.objectives.catalogue import TILE_ITEMS, TILE_ROWS
 from elastic_core.objectives.softmax import LARGE
+from elastic_core.training.row_rules import kept_numbers
 
 SHARE = 0.5  # of the memory there is, for one training
 FLOAT = 4  # bytes
@@ -53,8 +55,13 @@ def price(config: RunConfig, model: Recommender, objective: Objective, dataset: 
     """Of training this model on these data."""
     settings, train = config.model, config.train
     parameters = sum(parameter.numel() for parameter in model.parameters())
-    tables = [bank.weight for bank in row_banks(model).values()]
-    banks = sum(table.numel() * (3 if train.ema_decay else 2) + 2 * len(table) for table in tables)
+    averaged = 1 if train.ema_decay else 0
+    banks = sum(
+        2 * (bank.weight.numel() * (1 + averaged) + kept_numbers(bank)) + len(bank.weight)
+        if bank.padding
+        else bank.weight.numel() * (2 + averaged) + kept_numbers(bank) + len(bank.weight)
+        for bank in row_banks(model).values()
+    )
     steps, targets = objective.size(train.batch)
     rows = math.ceil(len(objective.rows(np.random.default_rng(0)).users) / steps)
     columns = needed_columns(dataset.histories.lengths, settings.length)

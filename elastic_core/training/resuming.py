@@ -65,11 +65,12 @@ def _rows(found: Any, learner: RowLearner) -> str:
                 return wrong
         if not isinstance(state, dict) or not isinstance(numbers, Tensor):
             return "it holds other banks"
-        for key, zeros, most in (("squares", kept.squares, LARGEST), ("counted", kept.counted, steps)):
-            values = state.get(key)
-            if not isinstance(values, Tensor) or not _fits(values, zeros.new_zeros(len(numbers))):
+        for key, table in {"counted": kept.counted, **kept.rule.kept}.items():
+            values, most = state.get(key), steps if key == "counted" else LARGEST
+            if not isinstance(values, Tensor) or not _fits(values, table.new_empty(len(numbers), *table.shape[1:])):
                 return f"{key} of {name} does not fit"
-            if len(values) and not (values.min() >= 0 and values.max() <= most):
+            least = -most if key in kept.rule.signed else 0
+            if len(values) and not (values.min() >= least and values.max() <= most):
                 return f"{key} of {name} does not fit"
     return ""
 

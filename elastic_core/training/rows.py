@@ -1,12 +1,9 @@
 """How the rows of a bank are learned (layers/row_bank.py): a step reads and writes those it looked up and no others.
 
-Row-wise Adagrad, one number s per row beside the row w (Gupta et al. 2014; the usual one of embedding tables):
-
     g ← sum of the gradients of the row's look-ups, clipped with all other gradients by one global norm
-    s ← s + mean(g²)        w ← w - rate · g / (√s + ε)
+    w ← w + what the bank's rule makes of g (training/row_rules.py)
 
-A row with g = 0 does not move, so a step equals that of the same rule written over the whole table. Weight decay does not reach
-the rows.
+Which rows they were has to be asked of the device, once a step and bank: it is waited for, as without banks it never is.
 
 The running average a of the weights is kept up lazily. A row that nobody changes for n steps moves its average by the closed
 form of n steps, a ← w + decayⁿ (a - w): equal to taking them one by one, up to rounding, and nothing at all for a row that was
@@ -20,9 +17,11 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from elastic_core.config import TrainConfig
 from elastic_core.layers.row_bank import LookedUp, RowBank, recorded, row_banks
+from elastic_core.training.row_rules import rule_of
 
-EPS = 1e-10
+AT_ONCE = 1 << 16  # rows that are brought up to date together
 
 
 class Summed(NamedTuple):
@@ -34,43 +33,43 @@ class Summed(NamedTuple):
 
 
 class Kept:
-    """What is kept of one bank besides its rows: K numbers, and K whole ones."""
+    """What is kept of one bank besides its rows: what its rule keeps, and K whole numbers."""
 
-    def __init__(self, bank: RowBank, average: RowBank | None) -> None:
-        count, device = len(bank.weight), bank.weight.device
+    def __init__(self, bank: RowBank, average: RowBank | None, train: TrainConfig) -> None:
         self.bank, self.average = bank, average
-        self.squares = torch.zeros(count, dtype=bank.weight.dtype, device=device)
+        self.rule = rule_of(bank, train)
         self.counted = torch.zeros(
-            count, dtype=torch.int32, device=device
+            len(bank.weight), dtype=torch.int32, device=bank.weight.device
         )  # the step up to which the average is; 0: never changed
 
     def known(self) -> Tensor:
         """The numbers of all rows that were ever changed, ascending."""
         return self.counted.nonzero().squeeze(1)
 
+    def tables(self) -> dict[str, Tensor]:
+        """All that changes with a row, by name: `[K]` or `[K, d]`."""
+        tables = {"rows": self.bank.weight, "counted": self.counted, **self.rule.kept}
+        return tables | ({} if self.average is None else {"average": self.average.weight})
+
     def state(self) -> dict[str, Tensor]:
         """All of the rows that were ever changed, and nothing of the others."""
         known = self.known()
-        state = {"numbers": known, "rows": self.bank.weight[known]}
-        state |= {"squares": self.squares[known], "counted": self.counted[known]}
-        return state | ({} if self.average is None else {"average": self.average.weight[known]})
+        return {"numbers": known} | {key: values[known] for key, values in self.tables().items()}
 
     def restore(self, state: dict[str, Tensor]) -> None:
         """The table must be what it was before the first step."""
         known = state["numbers"].to(self.counted.device)
-        for values, key in ((self.bank.weight, "rows"), (self.squares, "squares"), (self.counted, "counted")):
+        for key, values in self.tables().items():
             values[known] = state[key].to(values.device)
-        if self.average is not None:
-            self.average.weight[known] = state["average"].to(self.average.weight.device)
 
 
 class RowLearner:
     """The banks of one model in training. `average`: the model whose banks are the running averages."""
 
-    def __init__(self, model: nn.Module, average: nn.Module | None, rate: float, decay: float) -> None:
-        self.banks, self.rate, self.decay, self.steps = row_banks(model), rate, decay, 0
+    def __init__(self, model: nn.Module, average: nn.Module | None, train: TrainConfig) -> None:
+        self.banks, self.decay, self.steps = row_banks(model), train.ema_decay, 0
         averages = {} if average is None else row_banks(average)
-        self.kept = {name: Kept(bank, averages.get(name)) for name, bank in self.banks.items()}
+        self.kept = {name: Kept(bank, averages.get(name), train) for name, bank in self.banks.items()}
 
     @contextmanager
     def recorded(self) -> Iterator[dict[str, list[LookedUp]]]:
@@ -88,8 +87,7 @@ class RowLearner:
         for name, (numbers, standing_in) in touched.items():
             kept, bank, gradient = self.kept[name], self.banks[name], standing_in.grad
             assert gradient is not None
-            squares = kept.squares[numbers] + torch.linalg.vector_norm(gradient, dim=1).square() / gradient.shape[1]
-            moved = gradient.mul_(-(bank.rate or self.rate) / (squares.sqrt() + EPS).unsqueeze(1))
+            moved = kept.rule.moves(numbers, gradient, self.steps)
             if kept.average is None:
                 bank.weight.index_add_(0, numbers, moved)
             else:
@@ -97,7 +95,7 @@ class RowLearner:
                 average, new = self._followed(average, old, kept.counted[numbers], self.steps - 1), moved.add_(old)
                 kept.average.weight.index_copy_(0, numbers, new if self.steps == 1 else average.lerp_(new, 1 - self.decay))
                 bank.weight.index_copy_(0, numbers, new)
-            kept.squares[numbers], kept.counted[numbers] = squares, self.steps
+            kept.counted[numbers] = self.steps
 
     @torch.no_grad()
     def follow(self) -> None:
@@ -106,9 +104,9 @@ class RowLearner:
             if kept.average is None:
                 continue
             known = kept.known()
-            known = known[kept.counted[known] < self.steps]
-            now = self._followed(kept.average.weight[known], kept.bank.weight[known], kept.counted[known], self.steps)
-            kept.average.weight[known], kept.counted[known] = now, self.steps
+            for some in known[kept.counted[known] < self.steps].split(AT_ONCE):
+                now = self._followed(kept.average.weight[some], kept.bank.weight[some], kept.counted[some], self.steps)
+                kept.average.weight[some], kept.counted[some] = now, self.steps
 
     def _followed(self, average: Tensor, rows: Tensor, since: Tensor, until: int) -> Tensor:
         """Averages of rows that were the same from after step `since` until after step `until`."""
@@ -137,5 +135,7 @@ def summed(bank: RowBank, looked_up: list[LookedUp]) -> Summed | None:
     gradients = torch.cat([each.rows.grad.flatten(0, -2) for each in reached if each.rows.grad is not None])
     sums = torch.zeros(len(numbers), bank.weight.shape[1], dtype=gradients.dtype, device=gradients.device)
     standing_in = sums.index_add_(0, place, gradients).detach()  # of the same memory: a gradient needs a tensor of its shape
+    if bank.padding:
+        sums[:1].mul_((numbers[:1] != 0).unsqueeze(1))
     standing_in.grad = sums
     return Summed(numbers, standing_in)

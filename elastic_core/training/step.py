@@ -19,7 +19,7 @@ from elastic_core.data import Dataset
 from elastic_core.data.batches import Batch, reading_batch
 from elastic_core.distributed import ALONE, Ranks
 from elastic_core.errors import InputError
-from elastic_core.layers.row_bank import LookedUp, load_small, row_banks, small_state
+from elastic_core.layers.row_bank import LookedUp, item_banks, load_small, row_banks, small_state
 from elastic_core.models import Recommender
 from elastic_core.objectives import Loss, Objective
 from elastic_core.training.revival import Met
@@ -48,14 +48,19 @@ class Learner:
         self, model: Recommender, objective: Objective, train: TrainConfig, device: torch.device, ranks: Ranks = ALONE
     ) -> None:
         if ranks.count > 1 and row_banks(model):
-            raise InputError("model.bank = rows is learned by one process: leave out torchrun, or take model.bank=dense")
+            which = "item_bank" if item_banks(model) else "bank"
+            raise InputError(f"model.{which} = rows is learned by one process: leave out torchrun, or take model.{which}=dense")
+        if item_banks(model) and objective.config.loss != "sampled":
+            raise InputError("model.item_bank = rows needs objective.loss = sampled: the exact softmax learns from every item")
+        if item_banks(model) and model.scorer().bank is None:
+            raise InputError(f"{model.config.name} scores by other numbers than its item_bank: take model.item_bank=dense")
         self.ranks = ranks
         self.model, self.objective, self.train, self.device = model, objective, train, device
         self.steps, self.targets_per_step = objective.size(train.batch)
         kind = eager.KINDS[train.optimizer]
         self.optimizer = kind(model.parameter_groups(), lr=train.learning_rate, weight_decay=train.weight_decay)
         self.average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(train.ema_decay)) if train.ema_decay else None
-        self.rows = RowLearner(model, self.average and self.average.module, train.learning_rate, train.ema_decay)
+        self.rows = RowLearner(model, self.average and self.average.module, train)
         self.met = Met(model) if getattr(model.config, "revive", False) else None
 
     def step(self, batch: Batch) -> Learned:
@@ -103,7 +108,7 @@ class Learner:
 
     def follow(self) -> None:
         """The running average of the weights takes a step."""
-        if self.average is not None:
+        if self.average is not None and any(True for _ in self.model.parameters()):  # torch cannot take a step of none
             self.average.update_parameters(self.model)
 
     def calibrate(self, dataset: Dataset, epoch: int, step: int) -> None:

@@ -20,6 +20,7 @@ from elastic_core.errors import InputError
 from elastic_core.layers.row_bank import learned_numbers, row_banks
 from elastic_core.services import public
 from elastic_core.training import budget
+from elastic_core.training.row_rules import kept_numbers
 from elastic_core.training.step import Learner
 
 ROWS = 8  # of the first, untimed step
@@ -89,16 +90,17 @@ def _probe(config: RunConfig, dataset: Dataset, began: float) -> Estimate:
     train = config.train
     model = models.build(config.model, dataset.catalog)
     count = learned_numbers(model)
-    by_rows = sum(bank.weight.numel() for bank in row_banks(model).values())
-    memory, step, steps = (4 * 4 * (count - by_rows) + 4 * 3 * by_rows) / 1e6 + PROCESS_MB, 0.0, 0
+    banks = row_banks(model).values()
+    by_rows, kept = sum(bank.weight.numel() for bank in banks), sum(kept_numbers(bank) for bank in banks)
+    memory, step, steps = (4 * 4 * (count - by_rows) + 4 * (3 * by_rows + kept)) / 1e6 + PROCESS_MB, 0.0, 0
     if model.trained:
         objectives.check(config.objective.name, model)
         models.check_data(model, dataset)
         objective = objectives.build(config.objective, dataset, config.model.length)
         budget.check(config, model, objective, dataset, torch.device("cpu"))
         learner = Learner(model, objective, train, torch.device("cpu"))
-        step, kept = _steps(learner, next(objective.epoch(0, train.seed, train.batch)))
-        memory, steps = memory + kept, learner.steps
+        step, held = _steps(learner, next(objective.epoch(0, train.seed, train.batch)))
+        memory, steps = memory + held, learner.steps
     else:
         model.fit(dataset)
     judge = _judge(model, dataset)
