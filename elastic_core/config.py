@@ -208,6 +208,7 @@ class TrainConfig(Bounded):
     seed: Seed = 0
     device: str = "cpu"
     precision: Literal["float32", "bfloat16"] = "float32"
+    compile: Literal["", "default", "reduce-overhead"] = ""  # by torch.compile, in this mode; on CUDA
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,6 +22,7 @@ from elastic_core.models import Encoded, Recommender, can_retrieve, open_stream
 from elastic_core.objectives import Objective, softmax
 from elastic_core.objectives.window import Window, WindowConfig
 from elastic_core.runs import Run
+from elastic_core.training import step
 from elastic_core.training.step import Learner
 
 TINY = {"length": 16, "width": 16, "layers": 2, "dropout": 0.0, "side": 4, "k": 3, "stride": 4, "window": 2}
@@ -178,20 +179,29 @@ COMPILED = [Case("elastic"), Case("elastic", {"bidirectional": True}), Case("ela
 
 
 @pytest.mark.parametrize("case", COMPILED, ids=str)
-def test_compiled_it_is_one_graph_and_the_same(case: Case, small_world: Dataset) -> None:
+def test_compiled_it_is_one_graph_and_the_same(case: Case, small_world: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     """As `torch.compile` takes it apart, without the machine code that would be made of it."""
-    found = []
-    for compiled in (False, True):
+    monkeypatch.setitem(step.COMPILERS, "cpu", "aot_eager")
+    counters, found = torch._dynamo.utils.counters, []
+    for mode in ("", "default"):
         torch._dynamo.reset()
+        counters.clear()
         model = case.build(small_world.catalog, layers=1).train()
-        made = learner(model, small_world)
+        made = learner(model, small_world, compile=mode)
         batch = next(made.objective.epoch(0, 3, 16)).to("cpu")
-        if compiled:
-            model.compile(backend="aot_eager", fullgraph=True)
         loss = made.loss(batch)
         made.backward(loss)
         found.append([loss.total.detach(), *(p.grad for p in model.parameters() if p.grad is not None)])
+    assert counters["stats"]["unique_graphs"] == 1 and not counters["graph_break"]
     torch.testing.assert_close(*found)
+
+
+def test_what_cannot_be_compiled_is_refused(small_world: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InputError, match="for a GPU"):
+        learner(Case("sasrec").build(small_world.catalog), small_world, compile="default")
+    monkeypatch.setitem(step.COMPILERS, "cpu", "aot_eager")
+    with pytest.raises(InputError, match="by rows"):
+        learner(Case("elastic", {"bank": "rows"}).build(small_world.catalog), small_world, compile="default")
 
 
 # --- shapes and numbers ----------------------------------------------------------------------------------------------

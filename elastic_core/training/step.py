@@ -27,6 +27,7 @@ from elastic_core.training.rows import RowLearner, Summed
 
 CALIBRATE_EVERY = 10  # steps between two looks at histories as they are served
 CALIBRATE_ROWS, CALIBRATE_RATE = 256, 0.2
+COMPILERS = {"cuda": "inductor"}  # on a processor it took minutes, and then failed
 CALIBRATE_MOST = 4_096  # people whose histories set the statistics of the weights that are judged
 
 
@@ -62,10 +63,14 @@ class Learner:
         self.average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(train.ema_decay)) if train.ema_decay else None
         self.rows = RowLearner(model, self.average and self.average.module, train)
         self.met = Met(model) if getattr(model.config, "revive", False) else None
+        if train.compile:
+            compile_in_place(model, train.compile, device)
 
     def step(self, batch: Batch) -> Learned:
         """Learns from one batch, or from a rank's share of it, which lies on the model's device; what is returned is of the whole
         batch. The total is NaN if it diverged. Nothing here waits for a device."""
+        if self.train.compile:
+            torch.compiler.cudagraph_mark_step_begin()  # what the graph of the last step wrote may be written over
         with self.rows.recorded() as looked_up:
             loss = self.loss(batch)
         self.backward(loss)
@@ -162,6 +167,15 @@ class Learner:
             load_small(self.average, kept["average"])
         if self.rows.banks:
             self.rows.restore(kept["rows"])
+
+
+def compile_in_place(model: Recommender, mode: str, device: torch.device) -> None:
+    """Its forward pass from now on runs compiled, one program for every shape of batch. Raises InputError where it cannot."""
+    if device.type not in COMPILERS:
+        raise InputError(f"train.compile = {mode} is for a GPU: leave it out on {device.type}")
+    if row_banks(model):
+        raise InputError("train.compile does not reach tables that are learned by rows: leave it out, or keep them dense")
+    model.compile(backend=COMPILERS[device.type], mode=mode, dynamic=False)
 
 
 def precision(device: torch.device, name: str) -> contextlib.AbstractContextManager[Any]:
