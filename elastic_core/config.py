@@ -208,7 +208,7 @@ class TrainConfig(Bounded):
     seed: Seed = 0
     device: str = "cpu"
     precision: Literal["float32", "bfloat16"] = "float32"
-    compile: Literal["", "default", "reduce-overhead"] = ""  # by torch.compile, in this mode; on CUDA
+    compile: Literal["none", "default", "reduce-overhead"] = "none"  # the mode of torch.compile, on a GPU
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -183,7 +183,7 @@ def test_compiled_it_is_one_graph_and_the_same(case: Case, small_world: Dataset,
     """As `torch.compile` takes it apart, without the machine code that would be made of it."""
     monkeypatch.setitem(step.COMPILERS, "cpu", "aot_eager")
     counters, found = torch._dynamo.utils.counters, []
-    for mode in ("", "default"):
+    for mode in ("none", "default"):
         torch._dynamo.reset()
         counters.clear()
         model = case.build(small_world.catalog, layers=1).train()

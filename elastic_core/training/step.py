@@ -63,13 +63,13 @@ class Learner:
         self.average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(train.ema_decay)) if train.ema_decay else None
         self.rows = RowLearner(model, self.average and self.average.module, train)
         self.met = Met(model) if getattr(model.config, "revive", False) else None
-        if train.compile:
+        if train.compile != "none":
             compile_in_place(model, train.compile, device)
 
     def step(self, batch: Batch) -> Learned:
         """Learns from one batch, or from a rank's share of it, which lies on the model's device; what is returned is of the whole
         batch. The total is NaN if it diverged. Nothing here waits for a device."""
-        if self.train.compile:
+        if self.train.compile != "none":
             torch.compiler.cudagraph_mark_step_begin()  # what the graph of the last step wrote may be written over
         with self.rows.recorded() as looked_up:
             loss = self.loss(batch)

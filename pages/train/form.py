@@ -41,6 +41,7 @@ HELP = {
     "objective.prefixes_per_user": "Random prefixes a person and epoch (last); 0 = every prefix",
     "objective.negatives": "Items a step is held against (loss sampled)",
     "train.minutes": "By the clock; 0 = no limit",
+    "train.compile": "How torch compiles the model first, on a GPU",
     "model.item_bank": "By rows, a step touches only items it looked up (loss sampled; from some 30,000 items on)",
     "model.bank": "By rows, a step touches only experts it retrieved (from some 30,000 on)",
     "model.bank_rate": "Learning rate of experts kept by rows; 0 = the training’s",
