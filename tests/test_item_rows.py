@@ -102,7 +102,7 @@ def test_a_row_learns_when_it_is_looked_up_and_then_as_adam_says(
     bank.weight[0] = 0
     average.weight = bank.weight.clone()
     rows, mean, square, followed = bank.weight.clone(), *(torch.zeros(7, 3, dtype=torch.float64) for _ in range(2)), None
-    learner = RowLearner(bank, average if ema else None, train)
+    learner, last = RowLearner(bank, average if ema else None, train), [0] * 7
     for t, looks in enumerate(steps, 1):
         towards = [torch.randn(len(numbers), 3, dtype=torch.float64) for numbers in looks]
         with learner.recorded() as looked_up:
@@ -113,6 +113,12 @@ def test_a_row_learns_when_it_is_looked_up_and_then_as_adam_says(
             hits = [goal[i] for numbers, goal in zip(looks, towards, strict=True) for i, n in enumerate(numbers) if n == row]
             if not hits:
                 continue
+            for j in range(1, t - last[row]):  # one by one, what momentum does in the steps that missed it
+                size = (square[row] / (1 - 0.999**t)).sqrt() + 1e-8
+                rows[row] -= 0.1 * (0.9**j * mean[row] / (1 - 0.9**t)) / (0.999 ** (j / 2) * size)
+            mean[row] *= 0.9 ** (t - 1 - last[row])
+            square[row] *= 0.999 ** (t - 1 - last[row])
+            last[row] = t
             g = torch.stack(hits).sum(0) + (decay * rows[row] if optimizer == "adam" else 0)
             mean[row], square[row] = 0.9 * mean[row] + 0.1 * g, 0.999 * square[row] + 0.001 * g * g
             if optimizer == "adamw":
@@ -191,6 +197,7 @@ DAMAGED: dict[str, Callable[[Tensor], Tensor]] = {
     "exp_avg of other rows": lambda x: x[1:],
     "exp_avg_sq below zero": lambda x: x - 1.0,
     "exp_avg_sq of numbers a row": lambda x: x[:, 0],
+    "met in steps to come": lambda x: x + 10**6,
 }
 
 

@@ -66,7 +66,7 @@ def _rows(found: Any, learner: RowLearner) -> str:
         if not isinstance(state, dict) or not isinstance(numbers, Tensor):
             return "it holds other banks"
         for key, table in {"counted": kept.counted, **kept.rule.kept}.items():
-            values, most = state.get(key), steps if key == "counted" else LARGEST
+            values, most = state.get(key), LARGEST if table.is_floating_point() else steps
             if not isinstance(values, Tensor) or not _fits(values, table.new_empty(len(numbers), *table.shape[1:])):
                 return f"{key} of {name} does not fit"
             least = -most if key in kept.rule.signed else 0

@@ -7,13 +7,17 @@ Row-wise Adagrad, one number s per row beside the row w (Gupta et al. 2014; the 
 A row with g = 0 does not move, so a step equals that of the same rule written over the whole table. Weight decay does not reach
 the rows.
 
-Lazy Adam, for tables of items (torch's SparseAdam, with weight decay): the training's own Adam or AdamW, with
+Lazy Adam, for tables of items: the training's own Adam or AdamW, with
 
     m ← β₁ m + (1 - β₁) g        v ← β₂ v + (1 - β₂) g²        w ← w - rate · (m / (1 - β₁ᵗ)) / (√(v / (1 - β₂ᵗ)) + ε)
 
-for the rows that step t looked up and no others. What dense Adam would do to the others is left out: their moments do not fade,
-they do not drift on by the momentum they have, and weight decay does not reach them. t counts the training's steps, not a row's.
-Where every row is looked up in every step this is dense Adam.
+for the rows that step t looked up and no others; t counts the training's steps, not a row's. Of what dense Adam does to a row in
+the n steps in which nobody looks it up, its momentum is made good when it is looked up again, before the rule above:
+
+    w ← w - rate · (m / (1 - β₁ᵗ)) / (√(v / (1 - β₂ᵗ)) + ε) · Σ_{j=1..n} (β₁ / √β₂)ʲ        m ← β₁ⁿ m        v ← β₂ⁿ v
+
+which without it would be lost, nine tenths of every gradient of a row that is rarely met. Left out is the weight decay of these
+steps, and that the row is read once before it has moved. Where every row is looked up in every step this is dense Adam.
 """
 
 from typing import ClassVar, Protocol
@@ -26,10 +30,12 @@ from elastic_core.layers.row_bank import RowBank
 
 EPS = 1e-10
 BETAS, ADAM_EPS = (0.9, 0.999), 1e-8  # torch's, as of all other weights
+FADES = BETAS[0] / BETAS[1] ** 0.5  # what a step without gradient leaves of the one before it
 
 
 class Rule(Protocol):
-    """`kept`: what it keeps of all K rows of a bank, by name, `[K]` or `[K, d]`; of these only `signed` may be below zero."""
+    """`kept`: what it keeps of all K rows of a bank, by name, `[K]` or `[K, d]`: numbers of which only `signed` may be below
+    zero, or whole ones that count steps."""
 
     signed: ClassVar[tuple[str, ...]]
     kept: dict[str, Tensor]
@@ -46,7 +52,7 @@ def rule_of(bank: RowBank, train: TrainConfig) -> Rule:
 
 def kept_numbers(bank: RowBank) -> int:
     """How many numbers the rule of a bank keeps."""
-    return 2 * bank.weight.numel() if bank.rule == "adam" else len(bank.weight)
+    return (2 * bank.weight.numel() if bank.rule == "adam" else 0) + len(bank.weight)
 
 
 class RowAdagrad:
@@ -68,17 +74,21 @@ class LazyAdam:
     def __init__(self, bank: RowBank, train: TrainConfig) -> None:
         self.bank, self.rate = bank, bank.rate or train.learning_rate
         self.decay, self.decoupled = train.weight_decay, train.optimizer == "adamw"
-        self.kept = {name: torch.zeros_like(bank.weight) for name in ("exp_avg", "exp_avg_sq")}
+        met = torch.zeros(len(bank.weight), dtype=torch.int32, device=bank.weight.device)  # the last step that looked a row up
+        self.kept = {"exp_avg": torch.zeros_like(bank.weight), "exp_avg_sq": torch.zeros_like(bank.weight), "met": met}
 
     def moves(self, numbers: Tensor, gradient: Tensor, step: int) -> Tensor:
-        old = self.bank.weight.index_select(0, numbers) if self.decay else None
+        first, second = (1 - beta**step for beta in BETAS)
+        mean, square, met = (values.index_select(0, numbers) for values in self.kept.values())
+        idle = (step - 1 - met).clamp_min(0).to(mean.dtype).unsqueeze(1)
+        drifted = mean.div(square.sqrt().div_(second**0.5).add_(ADAM_EPS))
+        drifted.mul_((FADES**idle - 1).mul_(self.rate / first * FADES / (1 - FADES)))
+        old = self.bank.weight.index_select(0, numbers).add_(drifted) if self.decay else None
         if old is not None and not self.decoupled:
             gradient.add_(old, alpha=self.decay)
-        mean, square = (values.index_select(0, numbers) for values in self.kept.values())
-        mean.lerp_(gradient, 1 - BETAS[0])
-        square.mul_(BETAS[1]).addcmul_(gradient, gradient, value=1 - BETAS[1])
-        for values, found in zip(self.kept.values(), (mean, square), strict=True):
+        mean.mul_(BETAS[0] ** idle).lerp_(gradient, 1 - BETAS[0])
+        square.mul_(BETAS[1] ** idle).mul_(BETAS[1]).addcmul_(gradient, gradient, value=1 - BETAS[1])
+        for values, found in zip(self.kept.values(), (mean, square, met.fill_(step)), strict=True):
             values.index_copy_(0, numbers, found)
-        first, second = (1 - beta**step for beta in BETAS)
-        moved = mean.div_(square.sqrt_().div_(second**0.5).add_(ADAM_EPS)).mul_(-self.rate / first)
+        moved = mean.div_(square.sqrt_().div_(second**0.5).add_(ADAM_EPS)).mul_(-self.rate / first).add_(drifted)
         return moved if old is None or not self.decoupled else moved.add_(old, alpha=-self.rate * self.decay)
