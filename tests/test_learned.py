@@ -51,7 +51,7 @@ def test_every_sentence_is_what_the_runs_say(tmp_path: Path) -> None:
     assert f"{found.difference:+.4f} (95% {found.low:+.4f} to {found.high:+.4f}; 2,000 people, trainings: 2 and 2" in one.sentence
     assert set(one.runs) == {f"planted-{name}{seed}" for name in ("elastic", "sasrec") for seed in ("", "-seed1")}
     nothing = verdicts.compared(ASKED["gate"], groups, told)
-    assert nothing.answer == "not known" and not nothing.findings and "No finished run for it on" in nothing.absent
+    assert nothing.answer == "not known" and not nothing.findings and "No finished run on" in nothing.absent
     assert nothing.line == nothing.absent, "what is not known is said where it is asked"
     assert verdicts.counted([better, worse, nothing]) == "Of 3 questions: 1 yes, 1 no, 1 not known."
 
@@ -66,7 +66,7 @@ def test_one_run_or_an_interval_with_zero_is_not_known_and_says_what_could_have_
     (one,) = level.findings
     assert level.answer == "not known" and one.low < 0 < one.high
     could = power.of_interval(one.low, one.high)
-    assert f"{could:.4f} would have been found" in one.sentence
+    assert f"detectable: {could:.4f}" in one.sentence
     assert could == pytest.approx((one.high - one.low) / 2 * 2.8016 / 1.96, rel=1e-3)
 
 

@@ -10,97 +10,94 @@ from elastic_core.services.experts.evidence import Label
 from elastic_core.services.experts.items import Alone
 from elastic_core.services.person.inspect import split_year
 from elastic_core.text import markdown
-from pages.kit import busy
 from pages.kit.view import About
 
 TESTS = "tests/test_experts.py::"
 ALL = About(
-    "Which experts are busy, and what do they stand for?",
-    f"Status: {busy.MEANING} Genre of its people: share in their histories over everybody’s, the one with the best lower limit "
-    "(over all its genres). Genre it reads: share under its weights (first layer) over the same histories read evenly.",
-    "The most striking of hundreds is partly luck: below, what chance alone would label. Numbers mean nothing across runs.",
+    "Who is busy, standing for what?",
+    "Genres: best lower limit of all. Of its people: share in their histories over everybody’s. It reads: share under its "
+    "weights (first layer) over the same histories read evenly.",
+    "The most striking of hundreds is partly luck: see below for chance. Numbers mean nothing across runs.",
     test=TESTS + "test_status_table_and_recovered_interests",
 )
 HISTOGRAM = About(
-    "Who retrieves it, and by how much?",
-    "Above 0: the lead over the best expert left out; below: the gap to the weakest taken. Top and just retrieved: highest and "
-    "lowest quarter of its people; just missed: as many on the other side.",
+    "By how much?",
+    "Above 0: lead over the best expert left out; below: gap to the weakest taken. Top, just retrieved: highest, lowest quarter "
+    "of its people; just missed: as many beyond.",
     "An expert is meant for few. Raw scores do not compare between people.",
     r"m_u(e) = s_u(e) - s_u^{(k+1)} \;\text{if } e \in \text{top-}k(u), \quad s_u(e) - s_u^{(k)} \;\text{otherwise}",
     TESTS + "test_margins_spread_and_bands_against_sorted_scores",
 )
 PEOPLE = About(
-    "What does it read of its people?",
-    "Two of each band, three at random (always the same). Weights of the first layer, mean over heads.",
-    "Top ones make any expert look clear-cut. Weights say what it reads, not what that changes.",
+    "What does it read?",
+    "Two of each band, three at random (always the same); first layer, mean over heads.",
+    "Top ones make any expert look clear-cut. Weights tell reading, not effect.",
     test=TESTS + "test_examples_are_of_their_band_and_show_what_the_expert_reads",
 )
 GENRES = About(
-    "Which genres stand out around it?",
-    "Histories: mean share in its people’s over everybody’s. Reading: share under its weights over the same people’s even "
-    "share. Normal intervals of the logarithm over people; all genres hold together (95%). Full mark: 1 is outside, five people "
-    "or more.",
+    "Which genres stand out?",
+    "Histories: mean share in its people’s over everybody’s. Reading: share under its weights over the same people’s even share. "
+    "Normal intervals of the logarithm over people, 95% for all genres together. Full mark: 1 is outside, five people or more.",
     "A genre is our word, not the model’s; genres overlap.",
     r"\text{lift}_g = \bar s_g(\text{its people}) / \bar s_g(\text{compared with})",
     TESTS + "test_lifts_are_ratios_of_means_and_a_shuffle_seldom_passes",
 )
 ITEMS = About(
-    "Does the vector alone say what the expert does?",
+    "Does the vector alone tell?",
     "Direct: the vector through every layer’s value and output projections, by how much its people read it, centred and scaled "
-    "as the last layer norm does, times the item table; no feed-forward, nothing aggregated. Measured: scores with it less "
+    "as by the last layer norm, times the item table; no feed-forward, nothing aggregated. Measured: scores with it less "
     "without, less each person’s mean. Spearman’s correlation.",
     "Agreement makes no effect large; only what other vectors do not reach is its own.",
     r"d(e) = E\,\big(\gamma \odot \mathrm{centre}\textstyle\sum_{l,h} c_{lh}\, W^O_{lh} W^{V2}_{lh}\, v_e\big)",
     TESTS + "test_the_direct_road_is_what_the_layer_dispatches",
 )
 EFFECTS = About(
-    "Do its people’s lists change for better or worse?",
-    "It leaves everybody’s k (other gates stay); the next item is ranked among all unmet ones. 95%: paired bootstrap over "
-    "people. As busy: five of the twenty next in load, up to 40 of their people each; n counts pairs. Replaced: another takes "
-    "place and gate, where it is new.",
-    "Spares among k: no change does not mean that it holds nothing. One in twenty intervals leaves 0 out by chance; the verdict "
+    "Do lists get better or worse?",
+    "Removed from everybody’s k; other gates stay. Ranked among all unmet items; 95%: paired bootstrap over people. As busy: "
+    "five of the twenty next in load, up to 40 people each; n counts pairs. Replaced: another takes place and gate, where new.",
+    "Others of the k may stand in: no change is not nothing held. One in twenty intervals leaves 0 out by chance; the verdict "
     "needs interval and sign-flip test.",
     r"\Delta = \tfrac1n \textstyle\sum_u \text{NDCG@10}_u(\text{after}) - \text{NDCG@10}_u(\text{before})",
     TESTS + "test_removing_an_expert_equals_a_loop_over_people_and_changes_no_weight",
 )
 SIBLINGS = About(
-    "Is it busy by itself, or by its row or column?",
+    "By itself, or by its row or column?",
     "Experts of a line share half of their score. Grey: 95% of a random router.",
     "A shared sub-key means alike queries; the vectors are independent.",
     test=TESTS + "test_rows_columns_and_like_vectors",
 )
 NEAREST = About(
-    "Which experts hold a similar vector?",
-    "Cosine between vectors, over all experts.",
-    "Similar vectors need not be retrieved by similar people.",
+    "Which vectors are similar?",
+    "Cosine, over all experts.",
+    "Their people need not be similar.",
     test=TESTS + "test_rows_columns_and_like_vectors",
 )
 TOGETHER = About(
-    "Which experts do the same people retrieve?",
-    "People who retrieve both, over what two independent experts of these loads share. Wilson’s interval; by its lower limit.",
-    "Experts of one row or column meet often: they share half of their score.",
+    "Which experts share its people?",
+    "People who retrieve both, over what independent experts of these loads share; by Wilson’s lower limit.",
+    "Experts of one line meet often.",
     r"\text{lift} = n_{ef} \big/ (n_e n_f / U)",
     TESTS + "test_retrieved_together_by_brute_force",
 )
 EPOCHS = About(
     "When did it find its people?",
-    "Who retrieved it when validating after each epoch. Grey: a random router.",
-    "The number stays; what it stands for may change.",
+    "Validation after each epoch. Grey: a random router.",
+    "What the number stands for may change.",
     test=TESTS + "test_rows_columns_and_like_vectors",
 )
 KNOBS = About(
-    "Does an expert turned up bring what it stands for?",
-    "The factor multiplies its gate (where experts predict one by one: its share, then all are parts of 1). Stands for: the "
-    "genre its own items prefer most against the average expert’s, or else its people’s beyond chance; weak: shuffled genres "
-    "reach as much. Other turns: the same factors on the person’s own experts at random, another one lent. Cost: up to 400 whom "
-    "the turn touches, among all unmet items; 95% bootstrap over people.",
+    "Does it bring what it stands for?",
+    "The factor multiplies its gate (where experts predict one by one: its share; all then sum to 1). Stands for: the genre its "
+    "own items prefer most against the average expert’s, or else its people’s beyond chance; weak: shuffled genres reach as "
+    "much. Other turns: same factors on the person’s own experts at random, another one lent. Cost: up to 400 people it touches, "
+    "all unmet items; 95% bootstrap over people.",
     "One list moves in steps of 10%; only what other turns do not reach is its doing. What costs nothing may do nothing.",
     test="tests/test_knobs.py::test_a_turn_of_one_person_is_the_knob_and_its_null_the_same_turn_of_others",
 )
 HOT = About(
-    "How busy are this person’s experts?",
-    f"{busy.MEANING} × everybody: 0 counts where not retrieved.",
-    "A rare expert has a large factor simply because few retrieve it.",
+    "How busy are they?",
+    "× everybody: 0 counts where not retrieved.",
+    "A rare expert’s factor is large because few retrieve it.",
     test=TESTS + "test_hot_experts_of_a_person",
 )
 

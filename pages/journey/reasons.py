@@ -28,7 +28,7 @@ INFLUENCE = view.About(
     "tests/test_influence.py::test_the_batch_equals_one_by_one",
 )
 READING = view.About(
-    "What does each expert read, and the last event of them?",
+    "What does each expert read?",
     "Softmax weights of one layer, mean over heads; hotter: more than even. Table: every event and layer, beside what the "
     "others give.",
     "Where an expert looks is not why an item is recommended: the removal above tests that.",

@@ -102,8 +102,8 @@ class Pair:
 
 
 PAIRS = (
-    Pair("baseline", "Does ELASTIC beat co-occurrence, which only counts what follows what?", "elastic", FLOOR,
-         "More people: they make the interval wide. A baseline that counts better."),
+    Pair("baseline", "Does ELASTIC beat co-occurrence, which only counts what follows?", "elastic", FLOOR,
+         "More people, for a narrower interval; a baseline that counts better."),
     Pair("slots-baseline", "Does ELASTIC with interest slots beat co-occurrence?", "elastic-slots", FLOOR,
          "More people, or a baseline that counts better."),
     Pair("sasrec", "Does ELASTIC beat SASRec?", "elastic", "sasrec",
@@ -112,7 +112,7 @@ PAIRS = (
          "Seeds without a memory; data with more interests than everybody shares."),
     Pair("slots-memory", "Does it matter with interest slots?", "elastic-slots", "elastic-slots (memory-none)",
          "Seeds without a memory on real data; a planted world with fewer interests than slots."),
-    Pair("gate", "Does the gate matter, or does a router that never learns do as well?", "elastic", "elastic (gate-none)",
+    Pair("gate", "Does the gate matter, or is an unlearned router as good?", "elastic", "elastic (gate-none)",
          "Seeds of the run without a gate."),
 )  # fmt: skip
 
@@ -132,7 +132,7 @@ def compared(pair: Pair, groups: Sequence[Group], differences: Differences) -> V
             lacking |= {group.key}
             continue
         found.append(_finding(pair, group, a, str(b), row.iloc[0]))
-    absent = f"No finished run for it on {_listed(missing)}." if missing else "" if found else "No run here answers it."
+    absent = f"No finished run on {_listed(missing)}." if missing else "" if found else "No run here answers it."
     wanted = [row.name for row in rows() if row.data in lacking and _same(row.label, pair.b, "")]
     command = f'python -m elastic_core reproduce --only "{wanted[0]}*"' if wanted else ""
     return Verdict(pair.key, pair.question, tuple(found), pair.change, "results", command, absent)
@@ -161,11 +161,11 @@ def _finding(pair: Pair, group: Group, a: str, b: str, row: pd.Series) -> Findin
         return said("yes", "better") if row["who"] == "A" else said("no", "worse")
     could = power.of_interval(low, high)
     if not counted:
-        why = f"one side trained once; {could:.4f} would have been found over people alone"
+        why = f"one side trained once; detectable over people alone: {could:.4f}"
     elif verdict.sign(low, high):
-        why = "not after the adjustment for all that is asked beside it"
+        why = "not after the adjustment for all asked beside it"
     else:
-        why = f"{could:.4f} would have been found"
+        why = f"detectable: {could:.4f}"
     return said("not known", why)
 
 
