@@ -31,8 +31,8 @@ PLACES = About(
 RUNS = About(
     "How good is every run?",
     "Test, mean over people ± 1.96 standard errors, from ranks kept.",
-    "Overlap may hide a clear paired difference, and seeds the other way round: compare in pairs. Read down, not across: columns "
-    "are different questions.",
+    "Overlap may hide a clear paired difference, and seeds the reverse: compare in pairs. Read down: columns are different "
+    "questions.",
     test="tests/test_versus.py::test_shipped_runs_on_the_same_data_stand_in_one_table",
 )
 TRADE = About(

@@ -20,20 +20,20 @@ from pages.kit.control import bound
 
 SPLIT = view.About(
     "What may a model learn from?",
-    "Events in the order of time; what a model reads ends before what it is asked.",
-    "A dot is no liking: low ratings count like high ones. One last event a person: only means over many tell.",
+    "In order of time; what a model reads ends before what it is asked.",
+    "A dot is no liking: low ratings count, too. One last event a person: only means over many tell.",
     test="tests/test_data_cards.py::test_the_split_picture_holds_out_the_last_two",
 )
 LENGTHS = view.About(
     "How much is known of each?",
     "Whole histories, after the k-core.",
-    "Bins grow like powers: one on the right covers many more lengths. Most lie below the mean.",
+    "Bins grow like powers: right ones cover many more lengths. Most lie below the mean.",
     test="tests/test_data_cards.py::test_histograms_lose_nobody",
 )
 ITEMS = view.About(
     "Do few items carry most events?",
     "All parts of the split; bins grow like powers.",
-    "The few on the right can hold most events; a model of popularity alone gets those right.",
+    "The few on the right can hold most events: popularity alone gets those right.",
     test="tests/test_data_cards.py::test_histograms_lose_nobody",
 )
 OVERVIEW = view.About(

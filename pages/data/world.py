@@ -34,8 +34,7 @@ SHARES = (
 )
 BLOCKS = view.About(
     "What should a model find?",
-    "A square counts, logarithmically, the events that an interest of the person, or noise, (row) moved to a group of items "
-    "(column).",
+    "Squares count, logarithmically, events that an interest of the person or noise (row) moved to items (column).",
     "No model sees this, only who met what. Off the diagonal: an item due twice in a row made way.",
     test="tests/test_data_cards.py::test_interest_blocks_hold_every_event_once",
 )
@@ -47,16 +46,16 @@ PATH = view.About(
 )
 SCORE = view.About(
     "Do experts stand for them?",
-    f"Adjusted mutual information (AMI), at most {PEOPLE:,} people: 0 chance, 1 the same grouping. People: strongest expert "
-    f"against heaviest interest. Events: expert that takes it most against its interest.",
-    "Read keys against keys drawn anew, values against noise and swapped ones; shuffled truth would flatter both. Interests "
-    "drift: the last row is the most there is.",
+    f"Adjusted mutual information (AMI), at most {PEOPLE:,} people: 0 chance, 1 same grouping. People: strongest expert, "
+    f"heaviest interest. Events: expert that takes it most, its interest.",
+    "Keys against keys drawn anew, values against noise and swaps; shuffled truth would flatter both. Interests drift: the last "
+    "row is the most there is.",
     test="tests/test_routing.py::test_recovery_stands_beside_models_with_broken_keys_and_values",
 )
 GAPS = view.About(
     "How far back does a model remember?",
-    "NDCG@10, seen items kept, as a share of the oracle’s, who knows every interest and its rules.",
-    "At gap 1 the last event is enough. A high first point and a steep fall is local order, not interests.",
+    "NDCG@10, seen items kept, over the oracle’s, who knows every interest and its rules.",
+    "At gap 1 the last event is enough. A high first point and steep fall: local order, not interests.",
     test="tests/test_routing.py::test_what_is_remembered_is_a_share_of_the_oracle_by_gap",
 )
 

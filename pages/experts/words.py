@@ -15,15 +15,15 @@ from pages.kit.view import About
 TESTS = "tests/test_experts.py::"
 ALL = About(
     "Who is busy, standing for what?",
-    "Genres: best lower limit of all. Of its people: share in their histories over everybody’s. It reads: share under its "
-    "weights (first layer) over the same histories read evenly.",
+    "Genres: best lower limit. Of its people: share in their histories over everybody’s. It reads: share under its weights "
+    "(first layer) over even reading of the same.",
     "The most striking of hundreds is partly luck: see below for chance. Numbers mean nothing across runs.",
     test=TESTS + "test_status_table_and_recovered_interests",
 )
 HISTOGRAM = About(
     "By how much?",
-    "Above 0: lead over the best expert left out; below: gap to the weakest taken. Top, just retrieved: highest, lowest quarter "
-    "of its people; just missed: as many beyond.",
+    "Above 0: lead over the best left out; below: gap to the weakest taken. Top, just retrieved: its highest, lowest quarter; "
+    "just missed: as many beyond.",
     "An expert is meant for few. Raw scores do not compare between people.",
     r"m_u(e) = s_u(e) - s_u^{(k+1)} \;\text{if } e \in \text{top-}k(u), \quad s_u(e) - s_u^{(k)} \;\text{otherwise}",
     TESTS + "test_margins_spread_and_bands_against_sorted_scores",
@@ -36,8 +36,8 @@ PEOPLE = About(
 )
 GENRES = About(
     "Which genres stand out?",
-    "Histories: mean share in its people’s over everybody’s. Reading: share under its weights over the same people’s even share. "
-    "Normal intervals of the logarithm over people, 95% for all genres together. Full mark: 1 is outside, five people or more.",
+    "Histories: mean share in its people’s over everybody’s. Reading: share under its weights over even reading. Normal "
+    "intervals of the logarithm over people, 95% for all genres together. Full: 1 is outside, five people or more.",
     "A genre is our word, not the model’s; genres overlap.",
     r"\text{lift}_g = \bar s_g(\text{its people}) / \bar s_g(\text{compared with})",
     TESTS + "test_lifts_are_ratios_of_means_and_a_shuffle_seldom_passes",
@@ -45,7 +45,7 @@ GENRES = About(
 ITEMS = About(
     "Does the vector alone tell?",
     "Direct: the vector through every layer’s value and output projections, by how much its people read it, centred and scaled "
-    "as by the last layer norm, times the item table; no feed-forward, nothing aggregated. Measured: scores with it less "
+    "as in the last layer norm, times the item table; no feed-forward, nothing aggregated. Measured: scores with it less "
     "without, less each person’s mean. Spearman’s correlation.",
     "Agreement makes no effect large; only what other vectors do not reach is its own.",
     r"d(e) = E\,\big(\gamma \odot \mathrm{centre}\textstyle\sum_{l,h} c_{lh}\, W^O_{lh} W^{V2}_{lh}\, v_e\big)",
@@ -55,14 +55,14 @@ EFFECTS = About(
     "Do lists get better or worse?",
     "Removed from everybody’s k; other gates stay. Ranked among all unmet items; 95%: paired bootstrap over people. As busy: "
     "five of the twenty next in load, up to 40 people each; n counts pairs. Replaced: another takes place and gate, where new.",
-    "Others of the k may stand in: no change is not nothing held. One in twenty intervals leaves 0 out by chance; the verdict "
+    "Others of the k may stand in: no change does not mean empty. One interval in twenty leaves 0 out by chance; the verdict "
     "needs interval and sign-flip test.",
     r"\Delta = \tfrac1n \textstyle\sum_u \text{NDCG@10}_u(\text{after}) - \text{NDCG@10}_u(\text{before})",
     TESTS + "test_removing_an_expert_equals_a_loop_over_people_and_changes_no_weight",
 )
 SIBLINGS = About(
     "By itself, or by its row or column?",
-    "Experts of a line share half of their score. Grey: 95% of a random router.",
+    "A line shares half of the score. Grey: 95% of a random router.",
     "A shared sub-key means alike queries; the vectors are independent.",
     test=TESTS + "test_rows_columns_and_like_vectors",
 )
@@ -74,7 +74,7 @@ NEAREST = About(
 )
 TOGETHER = About(
     "Which experts share its people?",
-    "People who retrieve both, over what independent experts of these loads share; by Wilson’s lower limit.",
+    "People of both, over what independent experts of these loads share; by Wilson’s lower limit.",
     "Experts of one line meet often.",
     r"\text{lift} = n_{ef} \big/ (n_e n_f / U)",
     TESTS + "test_retrieved_together_by_brute_force",
@@ -88,10 +88,10 @@ EPOCHS = About(
 KNOBS = About(
     "Does it bring what it stands for?",
     "The factor multiplies its gate (where experts predict one by one: its share; all then sum to 1). Stands for: the genre its "
-    "own items prefer most against the average expert’s, or else its people’s beyond chance; weak: shuffled genres reach as "
-    "much. Other turns: same factors on the person’s own experts at random, another one lent. Cost: up to 400 people it touches, "
-    "all unmet items; 95% bootstrap over people.",
-    "One list moves in steps of 10%; only what other turns do not reach is its doing. What costs nothing may do nothing.",
+    "own items prefer most against the average expert’s, else its people’s beyond chance; weak: shuffled genres reach as much. "
+    "Other turns: same factors on their own experts at random, another lent. Cost: up to 400 people touched, all unmet items; "
+    "95% bootstrap over people.",
+    "One list moves in steps of 10%; its doing is only what other turns do not reach. What costs nothing may do nothing.",
     test="tests/test_knobs.py::test_a_turn_of_one_person_is_the_knob_and_its_null_the_same_turn_of_others",
 )
 HOT = About(

@@ -102,8 +102,8 @@ def _gate(scene: Scene, now: shell.Context) -> None:
         numbers = view.style.format({"parameters": "{:,}", "gradient norm": "{:.4f}"})
         st.table(numbers, hide_index=True, alt="Gradient norm by group of parameters")
         st.caption(
-            f"One backward pass through a copy, gate {table['gate'].iloc[0] if gated else 'none'}: next-item loss of this person "
-            f"and a few others, no load-balance term."
+            f"One backward pass through a copy, gate {table['gate'].iloc[0] if gated else 'none'}: next-item loss of this and a "
+            f"few other people, no load-balance term."
         )
         _list(now)
     else:
@@ -176,8 +176,7 @@ def _traffic(scene: Scene, found: Printed, on: bool, who: str) -> None:
             f"Grid of experts coloured by how many {who} have each as their best, Eq. 7 as {way}; {used} of {len(found.load)} "
             f"are used.",
             f"**Question:** Which come first, as {way}? **Computed:** First places of {found.queries:,} {who}; pale: none, deep: "
-            f"many. **Misread:** These sub-keys were trained with q₂; trained with the misprint they would differ, but be as "
-            f"deaf to q₂.",
+            f"many. **Misread:** These sub-keys were trained with q₂; with the misprint they would differ, as deaf to q₂.",
             "keys_fig_traffic",
         )  # fmt: skip
     with table:

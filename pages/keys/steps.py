@@ -124,8 +124,8 @@ def _strips(scene: Scene, table: pd.DataFrame, keep: bool) -> None:
         charts.strips(table, scene.palette, keep), table,
         f"Two strips of bars: the scores of the row and of the column sub-keys. Best row {best['row']}, best column "
         f"{best['column']}.",
-        "**Question:** Which rows and columns match? **Computed:** Inner product of half query and sub-key (at unit length, "
-        "times a learned temperature, where the run says so). **Misread:** A high row alone wins nothing; sums win.",
+        "**Question:** Which rows and columns match? **Computed:** Inner product of half query and sub-key (unit length, learned "
+        "temperature, where the run says so). **Misread:** A high row alone wins nothing; sums win.",
         "keys_fig_strips",
     )  # fmt: skip
 
@@ -134,16 +134,16 @@ def _pair(scene: Scene) -> None:
     table, k = search.candidates(scene.lesson), scene.lesson.k
     able = int(table["can_win"].sum())
     st.markdown(
-        f"**4. Pair them.** {len(table)} pairs of ranks, i of the row, j of the column. The i·j squares up and left score at "
-        f"least as much: only **i·j ≤ {k}** can win, a staircase of {able} sums."
+        f"**4. Pair them.** {len(table)} pairs of ranks i (row), j (column). The i·j squares up and left score at least as much: "
+        f"only **i·j ≤ {k}** can win, a staircase of {able} sums."
     )
     staircase = bound(st.toggle, "Only the staircase", value=True, key=STAIRCASE)
     shown(
         charts.candidates(table, scene.palette, staircase),
         table.drop(columns="place"),
         f"A square of {len(table)} rank pairs; {able} of them form a staircase in the upper left and can win.",
-        "**Question:** Which sums can win? **Computed:** Halves sorted; i·j ≤ k. **Misread:** Squares are in order of *rank*, "
-        "not of the memory’s rows and columns (next step).",
+        "**Question:** Which sums can win? **Computed:** Halves sorted; i·j ≤ k. **Misread:** Squares stand by *rank*, not by "
+        "the memory’s rows and columns (next step).",
         "keys_fig_pairs",
     )
 
@@ -195,7 +195,7 @@ def _gather(scene: Scene) -> None:
     table = search.expert_values(scene.lesson)
     winners = search.gathered(scene.lesson).drop(columns=["share", "weight", "gated_length"])
     st.markdown(
-        f"**6. Gather.** A winner’s number addresses its expert, a learned vector of {scene.lesson.width} numbers: only "
+        f"**6. Gather.** A winner’s number is the address of its expert, {scene.lesson.width} learned numbers: only "
         f"{scene.lesson.k} of {scene.lesson.side**2:,} are read."
     )
     shown(

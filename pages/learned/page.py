@@ -39,7 +39,7 @@ def card(each: Verdict) -> None:
             st.markdown("\n".join(f"- {line}" for line in lines))
             if each.note:
                 st.caption(shell.plain(each.note))
-            st.markdown(f"**What would change our mind:** {each.change}")
+            st.markdown(f"**Would change it:** {each.change}")
             if each.command:
                 st.caption("Measures what is missing:")
                 st.code(each.command, language="bash", wrap_lines=True)

@@ -77,7 +77,7 @@ def reported() -> None:
     """The paper's own numbers, apart from ours."""
     with st.container(border=True):
         told = "; ".join(f"{each.what}: **{each.value}** ({each.where})" for each in curves.PAPER)
-        st.markdown(f"**{curves.REPORTED.capitalize()}**, never drawn into the charts. {told}. Its SASRec is the eager one.")
+        st.markdown(f"**{curves.REPORTED.capitalize()}**, never drawn into the charts. {told}. Its SASRec is eager.")
 
 
 def event(table: pd.DataFrame) -> None:

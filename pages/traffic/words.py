@@ -49,8 +49,8 @@ SIZE = About(
 )
 GAUGES = About(
     "What somebody watched, or how much?",
-    "Overlap: experts of one part of a history found again by another (1: all). R²: ridge regression from experts to log-length "
-    "and genres, people held out (1: exactly).",
+    "Overlap: experts of one part of a history found again by another (1: all). R²: ridge regression from experts to log-length, "
+    "genres; people held out (1: exactly).",
     "Active people watch rarer items, so interests tell length a little: the cross is popularity’s. Overlap counts only where "
     "strangers’ is low.",
     test="tests/test_routing.py::test_the_gauges_tell_a_router_of_interests_from_one_of_activity",

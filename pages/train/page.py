@@ -23,8 +23,8 @@ st.write("Training goes on when you reload, leave or close the page.")
 with st.popover("What am I looking at?", icon=":material/help:"):
     st.markdown(
         "Each person’s last item tests the best weights once, at the end; the one before validates every epoch.\n\n**Misread:** "
-        "A short training says who learns faster, not who is better in the end; another seed lands elsewhere: train a second one "
-        "before you believe a small gap."
+        "A short training says who learns faster, not who ends better; another seed lands elsewhere: train a second before "
+        "believing a small gap."
     )
 shell.off("training")
 live.line()

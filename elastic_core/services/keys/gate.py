@@ -210,7 +210,7 @@ def trained(root: Path, data: str = "ml-100k") -> str:
     else:
         words = (
             f"No difference to claim{'' if found is None else f': {numbers(found)}'}. Experts and readers learn around a router "
-            f"that stays as it was drawn. Keys that can learn need not pay."
+            f"as drawn. Keys that learn need not pay."
         )
     many = [f"{each} ({len(each.runs)} seed{'s' if len(each.runs) > 1 else ''})" for each in (gated, bare)]
     return (

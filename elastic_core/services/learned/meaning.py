@@ -171,7 +171,7 @@ def verdicts(groups: Sequence[Group], rows: dict[str, Row]) -> list[Verdict]:
             absent="" if planted else nobody,
         ),
         Verdict(
-            "interest", "Do a person’s experts speak of interests (yes) or of how much they watched (no)?",
+            "interest", "Do experts speak of interests (yes) or of how much one watched (no)?",
             tuple(_gauged(*each) for each in measured),
             "Another part of the history that finds other experts, or the reverse.",
             "experts", absent="" if measured else nobody,
@@ -185,7 +185,7 @@ def _recovered(group: Group, system: str, rows: list[Row]) -> Finding:
     ahead = [row.trained - max(getattr(row, key) for key in nulls.values()) for row in rows]
     n, mine = rows[0].events, statistics.fmean(row.trained for row in rows)
     told = ", ".join(f"{name} {value:.3f}" for name, value in means.items())
-    start = f"{group.title}, {system}: events’ experts tell interests with AMI {mine:.3f} ({n:,} events); {told}"
+    start = f"{group.title}, {system}: AMI of events’ experts {mine:.3f} ({n:,} events); {told}"
     return _finding(start, "beyond the best of these", ahead, 0.0, 0.0, group, system, rows, n)
 
 

@@ -187,7 +187,7 @@ OPEN = (
     ),
     Question(
         "e", "Which items is the answer ranked against?",
-        "“The entire candidate items”, SASRec at NDCG@10 0.419 on ML-1M. No published full ranking there exceeds 0.20; 100 "
+        "“The entire candidate items”, SASRec at NDCG@10 0.419 on ML-1M. No published full ranking exceeds 0.20 there; 100 "
         "sampled rivals fit (about 90% sure).",
         "Four protocols, always named.",
     ),
@@ -198,7 +198,7 @@ OPEN = (
         "Eager and fused, with the same tricks.",
     ),
     Question(
-        "g", "Two averages for the same ablation", "The text on Table 3 gives two; not both can be right.",
+        "g", "Two averages for the same ablation", "Of the text’s two on Table 3 not both can be right.",
         "The table is quoted, not the text.",
     ),
     Question(
@@ -253,7 +253,7 @@ GLOSSARY = (
     ("layer", "one pass of all events through attention and a small network; layers stack"),
     ("causal", "no position reads a later one; two-way: all read all"),
     ("k-core", "items, then people, with fewer than k events are dropped until nothing changes"),
-    ("leave-one-out", "the last event tests, the one before chooses the epoch, earlier ones train"),
+    ("leave-one-out", "the last event tests, the one before chooses the epoch, earlier train"),
     ("training seed", "what random draws begin with; another seed, another result"),
     ("baseline", "only counts: the most popular items, or what followed what"),
     ("planted world", "drawn by a known rule: experts are scored against the truth"),
@@ -273,7 +273,7 @@ WORDS = dict((*GLOSSARY, *METRICS))
 AGAINST = "`full`: all unmet items; `full-seen`: all; `pop100`, `uniform100`: 100 drawn by popularity or evenly"
 LIMITS = (
     "Not measured: no run yet. Of the paper’s Table 2, XLong is missing.",
-    "One event judges a person: with a thousand people one standard error is as large as many published gains.",
+    "One event judges a person: with a thousand people a standard error is as large as many published gains.",
     "Causal form, whitening of the query, balance term and local convolution are ours.",
     "Causal PKM-ACT asks all memories with the same events; only two-way asks with each layer’s input, as printed.",
     "Causal: late targets use experts up to a window old.",

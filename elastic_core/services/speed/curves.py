@@ -198,11 +198,11 @@ def words(table: pd.DataFrame, ours: str, peer: str, column: str = "ms") -> str:
     losses, wins = ratio[ratio < 1], ratio[ratio >= 1]
     parts = []
     if len(losses):
-        parts.append(f"{them} is faster at N = {_listed(losses.index, ratio.index)} (up to {1 / losses.min():.1f} times)")
+        parts.append(f"{them} is faster at N = {_listed(losses.index, ratio.index)} (up to × {1 / losses.min():.1f})")
     if len(wins):
-        parts.append(f"{us} at N = {_listed(wins.index, ratio.index)} (up to {wins.max():.1f} times)")
+        parts.append(f"{us} at N = {_listed(wins.index, ratio.index)} (up to × {wins.max():.1f})")
     crossed = " and ".join(f"{rounded(n):,.0f}" for n in crossings(ratio))
-    end = f" They cross near N = {crossed}." if crossed else " They do not cross in this range."
+    end = f" They cross near N = {crossed}." if crossed else " No crossing in this range."
     return "; ".join(parts) + "." + end
 
 
