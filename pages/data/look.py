@@ -21,7 +21,7 @@ from pages.kit.control import bound
 SPLIT = view.About(
     "What may a model learn from?",
     "In order of time; what a model reads ends before what it is asked.",
-    "A dot is no liking: low ratings count, too. One last event a person: only means over many tell.",
+    "A dot is no liking: low ratings count like high ones. One last event a person: only means over many tell.",
     test="tests/test_data_cards.py::test_the_split_picture_holds_out_the_last_two",
 )
 LENGTHS = view.About(

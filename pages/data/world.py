@@ -34,7 +34,7 @@ SHARES = (
 )
 BLOCKS = view.About(
     "What should a model find?",
-    "Squares count, logarithmically, events that an interest of the person or noise (row) moved to items (column).",
+    "Squares count, logarithmically, events that an interest of the person or noise (row) moved to groups of items (column).",
     "No model sees this, only who met what. Off the diagonal: an item due twice in a row made way.",
     test="tests/test_data_cards.py::test_interest_blocks_hold_every_event_once",
 )

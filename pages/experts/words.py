@@ -36,8 +36,8 @@ PEOPLE = About(
 )
 GENRES = About(
     "Which genres stand out?",
-    "Histories: mean share in its people’s over everybody’s. Reading: share under its weights over even reading. Normal "
-    "intervals of the logarithm over people, 95% for all genres together. Full: 1 is outside, five people or more.",
+    "Histories: mean share in its people’s over everybody’s. Reading: share under its weights over the same people’s even share. "
+    "Normal intervals of the logarithm over people, 95% for all genres together. Full: 1 is outside, five people or more.",
     "A genre is our word, not the model’s; genres overlap.",
     r"\text{lift}_g = \bar s_g(\text{its people}) / \bar s_g(\text{compared with})",
     TESTS + "test_lifts_are_ratios_of_means_and_a_shuffle_seldom_passes",
@@ -62,7 +62,7 @@ EFFECTS = About(
 )
 SIBLINGS = About(
     "By itself, or by its row or column?",
-    "A line shares half of the score. Grey: 95% of a random router.",
+    "Experts of a line share half of their score. Grey: 95% of a random router.",
     "A shared sub-key means alike queries; the vectors are independent.",
     test=TESTS + "test_rows_columns_and_like_vectors",
 )

@@ -91,7 +91,8 @@ def _turned(width: int, k: int) -> str:
 
 def _gate(scene: Scene, now: shell.Context) -> None:
     st.markdown(
-        "The paper’s Algorithm 1 drops the scores. No gradient passes the choice itself; it does where scores multiply experts."
+        "The paper’s Algorithm 1 drops the scores. No gradient passes through the choice itself; it does where scores multiply "
+        "experts."
     )
     gated = bound(st.toggle, "Gate", value=True, key="keys_gate", help=notes.WORDS["gate"])
     column = "with_gate" if gated else "without_gate"
@@ -176,7 +177,8 @@ def _traffic(scene: Scene, found: Printed, on: bool, who: str) -> None:
             f"Grid of experts coloured by how many {who} have each as their best, Eq. 7 as {way}; {used} of {len(found.load)} "
             f"are used.",
             f"**Question:** Which come first, as {way}? **Computed:** First places of {found.queries:,} {who}; pale: none, deep: "
-            f"many. **Misread:** These sub-keys were trained with q₂; with the misprint they would differ, as deaf to q₂.",
+            f"many. **Misread:** These sub-keys were trained with q₂; trained with the misprint they would differ, but be as "
+            f"deaf to q₂.",
             "keys_fig_traffic",
         )  # fmt: skip
     with table:

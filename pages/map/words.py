@@ -33,8 +33,8 @@ NEAR_COLUMNS = {
 }
 TRUST = About(
     "Are neighbourhoods kept?",
-    "Trustworthiness: 1 if all near is near in truth, less the further false neighbours rank. Overlap: true neighbours kept. "
-    "Random vectors: equal number and width, three seeds.",
+    "Trustworthiness: 1 if all near on the map is near in truth, less the further false neighbours rank. Overlap: true "
+    "neighbours kept. Random vectors: equal number and width, three seeds.",
     "High: neighbourhoods were kept, not that they mean anything. Hardly above random vectors: it shows the method.",
     formula=r"T = 1 - \frac{2}{nk(2n-3k-1)} \sum_i \sum_{j \in U_k(i)} (r(i,j) - k)",
     test="tests/test_projection.py::test_trust_of_the_identity_is_one_and_agrees_with_scikit_learn",

@@ -90,7 +90,7 @@ def ablations() -> None:
     shown = effects.spoken(table)
     view.table("mth_ablations", shown, ABLATIONS, alt, row_height=72, height="content", column_config=narrow)
     if measured < len(table):
-        st.caption("Measures the missing; may be stopped and resumed:")
+        st.caption("Measures the missing; may be stopped, resumed:")
         st.code(f'python -m elastic_core reproduce --only "{data}-elastic*"', language="bash", wrap_lines=True)
 
 

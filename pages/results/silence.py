@@ -23,8 +23,8 @@ ABOUT = view.About(
     "items. That: share of interests never had to which the model gives less, each against its popularity. Whiskers: 95% over "
     "people, mean of the seeds’. Dotted: the planted oracle, who knows every event’s interest, and popularity, which knows "
     "nobody.",
-    "At short silences the last events tell all: only above popularity (and one half) at the right it remembers. Few were silent "
-    "longest. The highest is partly luck; whiskers leave seeds out.",
+    "At short silences the last events tell all: only a curve above popularity (and one half) at the right remembers. Few were "
+    "silent longest. The highest of many is partly luck; whiskers leave seeds out.",
     test="tests/test_recall.py::test_what_is_kept_is_drawn_with_its_nulls_and_intervals",
 )
 

@@ -154,7 +154,7 @@ def claims(table: pd.DataFrame) -> None:
     if table.empty:
         st.info("No rows came along.")
         return
-    st.markdown("Its paper’s claims of cost, measured again by its own protocols; the paper’s figures: a V100.")
+    st.markdown("Its paper’s claims of cost, measured again by its own protocols; the paper’s figures are from a V100.")
     number = st.column_config.NumberColumn(format="%.2f", width=75)
     view.table(
         "spd_claims", table, about.CLAIMS, f"{len(table)} figures of LISA’s cost, each with what it is compared with",

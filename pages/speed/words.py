@@ -37,8 +37,8 @@ CALCULATOR = About(
     "What do the formulas say?",
     "Floating-point operations of one forward pass that scores the next item; a multiplication and its addition are two; no "
     "norms, softmaxes, once-a-batch work. Fused causal attention skips half of N × N. C: chunk of the running sums.",
-    "Fewer is not faster: small products keep a processor less busy; below a few hundred events memory traffic and the number of "
-    "operations decide.",
+    "Fewer need not be faster: small products keep a processor less busy; below a few hundred events memory traffic and the "
+    "number of operations decide.",
     test="tests/test_efficiency.py::test_the_calculator_agrees_with_torchs_counter",
 )
 CLAIMS = About(

@@ -104,7 +104,7 @@ def explanation() -> None:
             "What lies in between?",
             f"{asks}, weighted by their scores, compress the history.",
             "An expert is a vector, not a genre; removal measures its effect, for this person only. Load is not quality. "
-            "One good list proves little: see the share of people.",
+            "One good list proves little.",
         )
     )
 
@@ -113,7 +113,7 @@ def onwards() -> None:
     """Cards that lead on; run and person stay."""
     strongest = f"expert {here.heard[0]}" if here.heard else "one expert"
     cards = (
-        ("journey", "Journey", "route", "What if the history were different?"),
+        ("journey", "Journey", "route", "What if it were different?"),
         ("experts", "Experts", "hub", f"What does {strongest} stand for?"),
         ("keys", "Product keys", "grid_on", "How are the best found?"),
         ("train", "Train", "model_training", "More experts, or your own file?"),

@@ -31,7 +31,7 @@ HEALTH = About(
     "How uneven, in numbers?",
     "In use: anybody retrieves it. Gini: 0 even, 1 one carries all. KL: from even, in nats, by choice or gate. Carry 50%: fewest "
     "that hold half. By row × column: what their loads explain.",
-    "Even is not good: a random router is even and knows nothing about anybody.",
+    "Even is not good by itself: a random router is healthy and knows nothing about anybody.",
     formula=r"\mathrm{KL} = \sum_e p_e \log (K p_e)",
     test="tests/test_traffic.py::test_gini_divergence_and_holders_are_their_definitions",
 )
@@ -43,7 +43,7 @@ LORENZ = About(
 )
 SIZE = About(
     "How large, and how much is used?",
-    "Finished runs on these data that differ in √K, k and seed alone; test, against all unmet items; 95% over people.",
+    "Finished runs on these data that differ in √K, k and seed alone. NDCG@10, test, against all unmet items; 95% over people.",
     "Seeds differ about as much as neighbouring settings. Use falls by counting alone: people · k choices reach no more.",
     test="tests/test_traffic.py::test_figure_five_compares_only_runs_that_differ_in_nothing_else",
 )

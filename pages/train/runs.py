@@ -23,7 +23,7 @@ ABOUT = {
     "loss": About(
         "How fast does it learn?",
         "Mean over an epoch’s batches: softmax over the catalogue or drawn rivals; without terms for the memory.",
-        "Other objectives’ or numbers of rivals’ losses are not comparable. A lower loss can rank worse.",
+        "Losses of other objectives or numbers of rivals are not comparable. A lower loss can rank worse.",
         r"-\log \frac{e^{s_\text{next}}}{\sum_j e^{s_j}}",
         "tests/test_trainer.py::test_sampled_softmax_tends_to_the_full_one",
     ),
@@ -105,7 +105,7 @@ def take_away(runs: list[Run]) -> None:
     if SAID in st.session_state:
         done, text = st.session_state.pop(SAID)
         (st.success if done else st.error)(text)
-    st.caption("Trains it again, from the saved configuration:")
+    st.caption("Trains it again:")
     command = presets.command(f"{run.name}.json", f"checkpoints/local-again-{run.name.removeprefix('local-')}")
     st.code(command, language="bash", wrap_lines=True)
 
