@@ -66,7 +66,7 @@ def test_one_run_or_an_interval_with_zero_is_not_known_and_says_what_could_have_
     (one,) = level.findings
     assert level.answer == "not known" and one.low < 0 < one.high
     could = power.of_interval(one.low, one.high)
-    assert f"detectable: {could:.4f}" in one.sentence
+    assert f"{could:.4f} would have been found" in one.sentence
     assert could == pytest.approx((one.high - one.low) / 2 * 2.8016 / 1.96, rel=1e-3)
 
 

@@ -96,9 +96,9 @@ def verdict() -> None:
     against = SEEN[protocol].replace("items", words.many)
     note = "" if main.seeds_counted else f"**{said.ONE_RUN.capitalize()}**. "
     st.caption(
-        f"{metric} of the {words.one} kept back, against {against}. {note}"
+        f"{metric} of the {words.one} kept back, ranked against {against}. {note}"
         + shell.plain(" ".join(standings.seeds(scored, run, protocol, metric) for run in (now.run, other)))
-        + " p: this pair alone; Results adjusts it for all."
+        + " p is of this pair alone; Results adjusts it for all others."
     )
 
 

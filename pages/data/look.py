@@ -19,21 +19,22 @@ from pages.kit import cache, plot, view
 from pages.kit.control import bound
 
 SPLIT = view.About(
-    "What may a model learn from?",
-    "In order of time; what a model reads ends before what it is asked.",
-    "A dot is no liking: low ratings count like high ones. One last event a person: only means over many tell.",
+    "Which events may a model learn from?",
+    "Events stand in order of time. What a model reads ends before what it is asked.",
+    "A dot is an event, not a liking: low ratings count like high ones. There is one last event a person: only means over many "
+    "say anything.",
     test="tests/test_data_cards.py::test_the_split_picture_holds_out_the_last_two",
 )
 LENGTHS = view.About(
-    "How much is known of each?",
-    "Whole histories, after the k-core.",
-    "Bins grow like powers: right ones cover many more lengths. Most lie below the mean.",
+    "How much is known about each person?",
+    "People by the length of their whole history, after the k-core.",
+    "Bins grow like powers: a bar on the right covers many more lengths. Most people lie below the mean.",
     test="tests/test_data_cards.py::test_histograms_lose_nobody",
 )
 ITEMS = view.About(
-    "Do few items carry most events?",
-    "All parts of the split; bins grow like powers.",
-    "The few on the right can hold most events: popularity alone gets those right.",
+    "Do a few items carry most of the events?",
+    "Items by how many events they have, in all parts of the split; bins grow like powers.",
+    "The few items on the right can hold most of the events, and a model that only knows popularity gets those right.",
     test="tests/test_data_cards.py::test_histograms_lose_nobody",
 )
 OVERVIEW = view.About(
@@ -86,7 +87,7 @@ def _facts(card: Card, words: Words) -> None:
 
 def _terms(card: Card) -> None:
     st.subheader("Where it comes from", anchor=False)
-    st.markdown(f"**Exact?** {shell.plain(card.exact)}")
+    st.markdown(f"**How exact is the copy?** {shell.plain(card.exact)}")
     st.markdown(f"**Licence.** {shell.plain(card.licence)}")
     if card.official:
         st.caption(shell.plain(card.official))
@@ -134,7 +135,7 @@ def _shapes(data: Dataset, card: Card, words: Words) -> None:
     with right:
         st.subheader(f"How popular {words.many} are", anchor=False)
         share = data_cards.top_share(data)
-        st.caption(f"The most popular tenth has {share:.0%} of all events.")
+        st.caption(f"The most popular tenth of the {words.many} has {share:.0%} of all events.")
         frame = data_cards.popularity_histogram(data)
         alt = f"Items by number of events; the most popular tenth has {share:.0%} of all events"
         figure = cache.drawn(charts.histogram, frame, "items", f"events of the {words.one}", colours, words.many)

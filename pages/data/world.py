@@ -33,35 +33,36 @@ SHARES = (
     ("drift", "Drift", 1.0, "Chance, at each event, that tastes change"),
 )
 BLOCKS = view.About(
-    "What should a model find?",
-    "Squares count, logarithmically, events that an interest of the person or noise (row) moved to groups of items (column).",
-    "No model sees this, only who met what. Off the diagonal: an item due twice in a row made way.",
+    "Which truth should a model find?",
+    "Every event is moved by an interest of the person, or by noise. A square counts, logarithmically, the events that an "
+    "interest (row) moved to a group of items (column).",
+    "No model sees this, only who met what. An event off the diagonal replaces an item that would have come twice in a row.",
     test="tests/test_data_cards.py::test_interest_blocks_hold_every_event_once",
 )
 PATH = view.About(
-    "How does one person move?",
-    "An event stands in the row of its interest; crosses: noise. Drift swaps interests.",
-    "Runs need no reason: a heavy interest comes up again by chance.",
+    "How does one person move between interests?",
+    "Each mark is an event in the row of the interest that moved it; crosses are noise. Drift swaps interests.",
+    "Runs of one interest need no reason: a heavy one comes up again by chance.",
     test="tests/test_data_cards.py::test_a_persons_path_is_the_truth_of_their_events",
 )
 SCORE = view.About(
-    "Do experts stand for them?",
-    f"Adjusted mutual information (AMI), at most {PEOPLE:,} people: 0 chance, 1 same grouping. People: strongest expert, "
-    f"heaviest interest. Events: expert that takes it most, its interest.",
-    "Keys against keys drawn anew, values against noise and swaps; shuffled truth would flatter both. Interests drift: the last "
-    "row is the most there is.",
+    "Do experts stand for the planted interests?",
+    f"Adjusted mutual information (AMI), at most {PEOPLE:,} people: 0 is chance, 1 the same grouping. People: strongest "
+    "expert against heaviest interest. Events: the expert that takes an event most against its interest.",
+    "Read keys against keys drawn anew, values against noise and swapped ones; shuffled truth would flatter both. Interests "
+    "drift: the last row is the most there is.",
     test="tests/test_routing.py::test_recovery_stands_beside_models_with_broken_keys_and_values",
 )
 GAPS = view.About(
-    "How far back does a model remember?",
-    "NDCG@10, seen items kept, over the oracle’s, who knows every interest and its rules.",
-    "At gap 1 the last event is enough. A high first point and steep fall: local order, not interests.",
+    "How far back does a model remember where a person was?",
+    "NDCG@10, seen items kept, as a share of the oracle’s, who knows every interest and its rules.",
+    "At gap 1 the last event is enough. A high first point and a steep fall are local order, not interests.",
     test="tests/test_routing.py::test_what_is_remembered_is_a_share_of_the_oracle_by_gap",
 )
 
 
 def part() -> None:
-    st.write("The truth is known: people follow a few interests each. Keep a world, train on it, score the experts.")
+    st.write("Here the truth is known: people follow a few interests each. Keep a world, train on it, and score the experts.")
     config = _controls()
     try:
         data = answers.world(config)
@@ -153,9 +154,10 @@ def _scores() -> None:
     table = meaning.recovered(row)
     own, nulls = table.iloc[0], table.set_index("model").iloc[1:-1]
     st.write(
-        f"The expert that takes an event tells its interest with AMI **{own['events']:.3f}**; keys or values broken, at best "
-        f"{nulls['events'].max():.3f}. A person’s strongest expert tells their heaviest interest with **{own['people']:.3f}**; "
-        f"keys drawn anew, {nulls.loc['keys drawn anew', 'people']:.3f}. Each expert’s own: Experts."
+        f"The expert that takes an event tells its interest with AMI **{own['events']:.3f}**; with keys or values broken it is "
+        f"{nulls['events'].max():.3f} at best. A person’s strongest expert tells their heaviest interest with "
+        f"**{own['people']:.3f}**; with keys drawn anew, {nulls.loc['keys drawn anew', 'people']:.3f}. Each expert’s own "
+        "interest is on the Experts page."
     )
     formats = {name: st.column_config.NumberColumn(format="%.3f") for name in ("people", "events")}
     view.table("dat_recovery", table, SCORE, "How well experts tell the interests, beside broken models", column_config=formats)

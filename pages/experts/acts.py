@@ -58,8 +58,9 @@ def _sentence(table: pd.DataFrame) -> str:
     first, control = table.head(2).to_dict("records")
     verdict, _ = words.effect_line(first)
     return (
-        f"**{verdict.capitalize()}** (another of theirs removed: {control['replaced']:.1f} of 10 differ). What came next moves "
-        f"by {first['d_rank_mean']:+.2f} ranks (mean; median {first['d_rank_median']:+g})."
+        f"**{verdict.capitalize()}.** Without it {first['replaced']:.1f} of 10 suggestions differ, without another of theirs "
+        f"{control['replaced']:.1f}. What came next moves by {first['d_rank_mean']:+.2f} ranks (mean; median "
+        f"{first['d_rank_median']:+g})."
     )
 
 

@@ -32,7 +32,7 @@ def genres(of: Subject, expert: int) -> None:
         st.write(f"Only {found.traffic.load[expert]} people retrieve this expert: too few to say anything about genres.")
         return
     against = "everybody’s histories" if source == "people" else "the same histories read evenly"
-    st.markdown(f"Share of each genre over that in {against}, {frame['n'].iloc[0]} people. **× 1**: no difference.")
+    st.markdown(f"Share of each genre compared with {against}, {frame['n'].iloc[0]} people. **× 1** = no difference.")
     first = frame.iloc[0]
     best = f"{first['genre']}, {first['lift']:.2f} ({first['low']:.2f} to {first['high']:.2f})"
     alt = f"Lift of {len(frame)} genres with intervals. First: {best}."
@@ -48,7 +48,7 @@ def items(of: Subject, expert: int) -> None:
         if found.direct is None:
             st.write("No dispatcher: experts are extra keys of a self-attention, and no straight road leads to the items.")
         else:
-            st.caption("If nothing else reacted; relative order only.")
+            st.caption("What its vector adds if nothing else reacted; relative order only.")
             _two(*expert_items.pushed(found, of.data, "direct"), words.many)
     with measured:
         st.markdown(f"##### By removal, {found.people} people")
@@ -56,8 +56,8 @@ def items(of: Subject, expert: int) -> None:
             st.write("Nobody retrieves it (or it is their only one): nothing to take away.")
         else:
             st.caption(
-                f"Chance with over without it; among the {expert_items.NEAR} likeliest of {expert_items.FEWEST} people or more; "
-                f"brackets: 95%."
+                f"Chance with it over without it; among the {expert_items.NEAR} likeliest of {expert_items.FEWEST} people or "
+                "more; brackets: 95%."
             )
             _two(*expert_items.pushed(found, of.data, "measured"), words.many)
     _agree(of, expert, found)
@@ -87,8 +87,8 @@ def _agree(of: Subject, expert: int, found: Pushes) -> None:
     beyond = "more than" if found.agreement > found.control_high else "no more than"
     st.markdown(
         f"**Do the two agree?** Rank correlation {found.agreement:+.2f} over {count:,} {inspect.words(of.data).many}; other "
-        f"experts’ vectors: {found.control:+.2f} on average, {found.control_high:+.2f} at their best 2.5%: it explains the "
-        f"effect {beyond} they."
+        f"experts’ vectors: {found.control:+.2f} on average, {found.control_high:+.2f} at their best 2.5%, so this one explains "
+        f"the effect {beyond} theirs."
     )
     frame = expert_items.both(found, of.data)
     figure = charts.agreement(frame, plot.palette(shell.is_dark()))

@@ -72,7 +72,7 @@ def _picked() -> None:
 
 def _below(of: Subject, effects: pd.DataFrame | None) -> None:
     counts = answers.table(of)["status"].value_counts()
-    words = "Left edge: open it. " + ", ".join(f"{counts.get(name, 0)} {name}" for name in GROUPS[1:]) + "."
+    words = "A row’s left edge opens it. " + ", ".join(f"{counts.get(name, 0)} {name}" for name in GROUPS[1:]) + "."
     if of.survey.genres:
         labelled, chance = answers.by_chance(of)
         words += f" {labelled} of {of.survey.size:,} have a genre beyond chance; with people shuffled: {chance:.0f}."
@@ -87,6 +87,6 @@ def _below(of: Subject, effects: pd.DataFrame | None) -> None:
         passes, asked = Passes(shell.RUNS), (of.run, of.data.hash, of.split)
         waiting.offer(
             passes, passes.latest(**passes.about(*asked)), asked, "exp_all",
-            "What each does is not measured yet.", "Remove every expert in turn and measure",
+            "What each does for its people is not measured yet.", "Remove every expert in turn and measure",
             "Adds a column: change of NDCG@10. In the background; kept for all.",
         )  # fmt: skip

@@ -36,7 +36,7 @@ def show(of: Subject, user: int) -> None:
 
 def _knobs(of: Subject, user: int) -> Turn:
     own = of.survey.traffic.experts[user].tolist()
-    st.markdown("**Factors** :small[1: as it is, 0: off; named by what the vector pushes up, weak: within chance]")
+    st.markdown("**Factors** :small[1 = as it is, 0 = off; named by what the vector pushes up, weak: within chance]")
     place, factors = st.columns(2, gap="small"), []
     lent = _lent(of, own)
     for rank, expert in enumerate(own):

@@ -14,36 +14,37 @@ from pages.kit.view import About
 
 TESTS = "tests/test_experts.py::"
 ALL = About(
-    "Who is busy, standing for what?",
-    "Genres: best lower limit. Of its people: share in their histories over everybody’s. It reads: share under its weights "
-    "(first layer) over even reading of the same.",
-    "The most striking of hundreds is partly luck: see below for chance. Numbers mean nothing across runs.",
+    "Which experts are busy, and what do they stand for?",
+    "Genre of its people: share in their histories over everybody’s, the one with the best lower limit. Genre it reads: share "
+    "under its weights (first layer) over the same histories read evenly.",
+    "The most striking of hundreds is partly luck: below stands what chance alone would label. Numbers mean nothing across runs.",
     test=TESTS + "test_status_table_and_recovered_interests",
 )
 HISTOGRAM = About(
-    "By how much?",
-    "Above 0: lead over the best left out; below: gap to the weakest taken. Top, just retrieved: its highest, lowest quarter; "
-    "just missed: as many beyond.",
+    "Who retrieves it, and by how much?",
+    "Above 0: the lead over the best expert left out; below: the gap to the weakest taken. Top and just retrieved: highest and "
+    "lowest quarter of its people; just missed: as many on the other side.",
     "An expert is meant for few. Raw scores do not compare between people.",
     r"m_u(e) = s_u(e) - s_u^{(k+1)} \;\text{if } e \in \text{top-}k(u), \quad s_u(e) - s_u^{(k)} \;\text{otherwise}",
     TESTS + "test_margins_spread_and_bands_against_sorted_scores",
 )
 PEOPLE = About(
-    "What does it read?",
-    "Two of each band, three at random (always the same); first layer, mean over heads.",
-    "Top ones make any expert look clear-cut. Weights tell reading, not effect.",
+    "What does it read of its people?",
+    "Two people of each band, three at random (always the same). Weights of the first layer, mean over heads.",
+    "Top ones make any expert look clear-cut. Weights say what it reads, not what that changes.",
     test=TESTS + "test_examples_are_of_their_band_and_show_what_the_expert_reads",
 )
 GENRES = About(
-    "Which genres stand out?",
-    "Histories: mean share in its people’s over everybody’s. Reading: share under its weights over the same people’s even share. "
-    "Normal intervals of the logarithm over people, 95% for all genres together. Full: 1 is outside, five people or more.",
+    "Which genres stand out around it?",
+    "Histories: mean share in its people’s over everybody’s. Reading: share under its weights over the same people’s even "
+    "share. Normal intervals of the logarithm over people, 95% for all genres together. Filled: 1 is outside, five people or "
+    "more.",
     "A genre is our word, not the model’s; genres overlap.",
     r"\text{lift}_g = \bar s_g(\text{its people}) / \bar s_g(\text{compared with})",
     TESTS + "test_lifts_are_ratios_of_means_and_a_shuffle_seldom_passes",
 )
 ITEMS = About(
-    "Does the vector alone tell?",
+    "Does the vector alone say what the expert does?",
     "Direct: the vector through every layer’s value and output projections, by how much its people read it, centred and scaled "
     "as in the last layer norm, times the item table; no feed-forward, nothing aggregated. Measured: scores with it less "
     "without, less each person’s mean. Spearman’s correlation.",
@@ -52,51 +53,52 @@ ITEMS = About(
     TESTS + "test_the_direct_road_is_what_the_layer_dispatches",
 )
 EFFECTS = About(
-    "Do lists get better or worse?",
-    "Removed from everybody’s k; other gates stay. Ranked among all unmet items; 95%: paired bootstrap over people. As busy: "
-    "five of the twenty next in load, up to 40 people each; n counts pairs. Replaced: another takes place and gate, where new.",
-    "Others of the k may stand in: no change does not mean empty. One interval in twenty leaves 0 out by chance; the verdict "
-    "needs interval and sign-flip test.",
+    "Do its people’s lists change for better or worse?",
+    "It is removed from everybody’s k; other gates stay. The next item is ranked among all unmet ones. 95%: paired bootstrap "
+    "over people. As busy: five of the twenty next in load, up to 40 of their people each; n counts pairs. Replaced: another "
+    "takes place and gate, where it is new.",
+    "Others of the k may stand in: no change does not mean that it holds nothing. One interval in twenty leaves 0 out by "
+    "chance; the verdict needs interval and sign-flip test.",
     r"\Delta = \tfrac1n \textstyle\sum_u \text{NDCG@10}_u(\text{after}) - \text{NDCG@10}_u(\text{before})",
     TESTS + "test_removing_an_expert_equals_a_loop_over_people_and_changes_no_weight",
 )
 SIBLINGS = About(
-    "By itself, or by its row or column?",
+    "Is it busy by itself, or by its row or column?",
     "Experts of a line share half of their score. Grey: 95% of a random router.",
     "A shared sub-key means alike queries; the vectors are independent.",
     test=TESTS + "test_rows_columns_and_like_vectors",
 )
 NEAREST = About(
-    "Which vectors are similar?",
-    "Cosine, over all experts.",
-    "Their people need not be similar.",
+    "Which experts hold a similar vector?",
+    "Cosine between vectors, over all experts.",
+    "Similar vectors need not be retrieved by similar people.",
     test=TESTS + "test_rows_columns_and_like_vectors",
 )
 TOGETHER = About(
     "Which experts share its people?",
-    "People of both, over what independent experts of these loads share; by Wilson’s lower limit.",
-    "Experts of one line meet often.",
+    "People who retrieve both, over what two independent experts of these loads share. Order: lower limit of Wilson’s interval.",
+    "Experts of one row or column meet often: they share half of their score.",
     r"\text{lift} = n_{ef} \big/ (n_e n_f / U)",
     TESTS + "test_retrieved_together_by_brute_force",
 )
 EPOCHS = About(
     "When did it find its people?",
-    "Validation after each epoch. Grey: a random router.",
-    "What the number stands for may change.",
+    "Who retrieved it when validating after each epoch. Grey: a random router.",
+    "The number stays; what it stands for may change.",
     test=TESTS + "test_rows_columns_and_like_vectors",
 )
 KNOBS = About(
-    "Does it bring what it stands for?",
-    "The factor multiplies its gate (where experts predict one by one: its share; all then sum to 1). Stands for: the genre its "
-    "own items prefer most against the average expert’s, else its people’s beyond chance; weak: shuffled genres reach as much. "
-    "Other turns: same factors on their own experts at random, another lent. Cost: up to 400 people touched, all unmet items; "
-    "95% bootstrap over people.",
+    "Does an expert turned up bring what it stands for?",
+    "The factor multiplies its gate (where experts predict one by one: its share; all then sum to 1). Stands for: the genre "
+    "its own items prefer most against the average expert’s, or else its people’s beyond chance; weak: shuffled genres reach "
+    "as much. Other turns: the same factors on the person’s own experts at random, another one lent. Cost: up to 400 people "
+    "whom the turn touches, among all unmet items; 95% bootstrap over people.",
     "One list moves in steps of 10%; its doing is only what other turns do not reach. What costs nothing may do nothing.",
     test="tests/test_knobs.py::test_a_turn_of_one_person_is_the_knob_and_its_null_the_same_turn_of_others",
 )
 HOT = About(
-    "How busy are they?",
-    "× everybody: 0 counts where not retrieved.",
+    "How busy are this person’s experts?",
+    "× everybody: 0 counts in the mean where it is not retrieved.",
     "A rare expert’s factor is large because few retrieve it.",
     test=TESTS + "test_hot_experts_of_a_person",
 )

@@ -223,7 +223,7 @@ def _expert_box(model: Recommender, asked: str | None, problems: list[str]) -> i
         size - 1,
         None,
         key="expert",
-        placeholder="strongest",
+        placeholder="the person’s strongest",
         help=f"One of {size:,} in this run’s memory, the same on every page.",
     )
     return None if value is None else int(value)

@@ -11,8 +11,8 @@ from pages.kit import view
 
 FILE = "jrn_file"
 ABOUT = view.About(
-    "Which version follows which?",
-    "An edit adds one below its own; undo goes above; nothing is overwritten.",
+    "Which versions have been made, and from which?",
+    "Every edit adds one below the one it was made in; undo goes above, nothing is overwritten.",
     "Numbers say when, not how good.",
     test="tests/test_journey.py::test_undo_takes_back_and_nothing_is_lost",
 )

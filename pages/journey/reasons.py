@@ -20,24 +20,25 @@ NEXT, TOP = "what came next", "the top suggestion"
 FEW, ALL = "12 strongest", "all, latest first"
 INFLUENCE = view.About(
     "Which events speak for the item?",
-    f"Each of the last {LAST} is taken away once and stays out of the ranking. Bars: fall of log-chance; ×2: it doubles the "
-    "chance. Attention: the last event’s (in ELASTIC through experts), mean over heads and layers; Spearman’s correlation with "
-    "the effect’s size.",
-    "Two alike may both show little, together much. The interval takes events as independent: rough.",
+    f"Each of the last {LAST} events is taken away once and stays out of the ranking. Bars: the fall of log-chance; ×2: having "
+    "it doubles the chance. Attention: the last event’s (in ELASTIC through the experts), mean over heads and layers; "
+    "Spearman’s correlation with the effect’s size.",
+    "Attention says where the model looked, not what would change. Two alike may both show little, though together they matter. "
+    "The interval takes events as independent: rough.",
     r"\Delta_i = \log p(y \mid x) - \log p(y \mid x \setminus x_i)",
     "tests/test_influence.py::test_the_batch_equals_one_by_one",
 )
 READING = view.About(
     "What does each expert read?",
-    "Softmax weights of one layer, mean over heads; hotter: more than even. Table: every event and layer, beside what the "
-    "others give.",
+    "Softmax weights of one layer, mean over heads; hotter: more than even. The table names every event in every layer, beside "
+    "what the other experts give it.",
     "Where an expert looks is not why an item is recommended: the removal above tests that.",
     test="tests/test_journey.py::test_aggregation_keeps_every_weight",
 )
 ALONG = view.About(
-    "How did experts and rank change?",
-    "At up to 40 even moments the model reads the events before; ranked among all items not met until then.",
-    "Circles flatter: the model learned from them. The star is fair, but one event of one person.",
+    "How did experts and rank change as this history grew?",
+    "At up to 40 even moments the model reads the events before; ranked among all items not met until then. Diamond: validation.",
+    "Circles flatter the model: it has learned from them. The star is a fair test, but of one event of one person.",
     test="tests/test_journey.py::test_along_time_equals_moment_after_moment",
 )
 

@@ -22,10 +22,10 @@ GRID = "display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,18rem
 SIGNS = {ADDED: "+ ", MOVED: "↔ ", REMOVED: "− "}
 NOTES = {ADDED: "added here", MOVED: "moved here", REMOVED: "removed"}
 EXPERTS = view.About(
-    "Who reads this history?",
+    "Which experts does this history retrieve?",
     f"{busy.MEANING} Genres: its people’s histories over everybody’s, 95% for all genres together. Reads: most of its reading; "
-    f"in brackets the others’. Mean weight: over everybody, 0 where not retrieved.",
-    "Reading as the others do is nothing of its own. Rare is not important: removal (Start, Experts) tells.",
+    "in brackets what the others give the same. Mean weight: over everybody, 0 where not retrieved.",
+    "Reading what the others read is nothing of its own. Rare is not important: taking it away (Start, Experts) tells.",
     test="tests/test_journey.py::test_the_status_of_a_retrieved_expert_is_that_of_the_experts_page",
 )
 LISTS = view.About(

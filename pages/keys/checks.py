@@ -62,8 +62,9 @@ def _cost(scene: Scene) -> None:
         f"Two rising lines over √K, both axes in powers. Comparing every key rises twice as steeply; at √K = {largest['side']} "
         f"it needs "
         f"{largest['saving']:,.0f} times as many multiplications.",
-        "**Question:** What does a search cost? **Computed:** Counted: K·d against 2·√K·d/2 multiplications; additions in the "
-        "table, sorting left out. **Misread:** Fewer operations need not take less time: *Exactness* times both.",
+        "**Question:** What does a search cost as the memory grows? **Computed:** Counted: K·d against 2·√K·d/2 multiplications; "
+        "additions in the table, sorting left out. **Misread:** Fewer operations need not take less time: *Exactness* times "
+        "both.",
         "keys_fig_cost",
     )  # fmt: skip
 
@@ -74,7 +75,9 @@ def _exactness(scene: Scene) -> None:
     if name != scene.name:
         before = checks.check(lesson.keys, lesson.k, lesson.query[None])
         before += checks.check(lesson.keys, lesson.k, checks.random_queries(lesson.width, MORE, seed=0))
-    st.markdown(f"The query above and random ones, by halves and against all {lesson.side**2:,} full keys.")
+    st.markdown(
+        f"No approximation: the query above and random ones, searched by halves and against all {lesson.side**2:,} full keys."
+    )
     if st.button(f"Run {MORE:,} more", icon=":material/refresh:"):
         queries = checks.random_queries(lesson.width, MORE, seed=before.queries)
         before += checks.check(lesson.keys, lesson.k, queries)
@@ -91,8 +94,8 @@ def _turned(width: int, k: int) -> str:
 
 def _gate(scene: Scene, now: shell.Context) -> None:
     st.markdown(
-        "The paper’s Algorithm 1 drops the scores. No gradient passes through the choice itself; it does where scores multiply "
-        "experts."
+        "The paper’s Algorithm 1 drops the scores of the experts it finds. No gradient passes through the choice itself; "
+        "multiply the experts by their scores, and it does."
     )
     gated = bound(st.toggle, "Gate", value=True, key="keys_gate", help=notes.WORDS["gate"])
     column = "with_gate" if gated else "without_gate"
@@ -103,8 +106,8 @@ def _gate(scene: Scene, now: shell.Context) -> None:
         numbers = view.style.format({"parameters": "{:,}", "gradient norm": "{:.4f}"})
         st.table(numbers, hide_index=True, alt="Gradient norm by group of parameters")
         st.caption(
-            f"One backward pass through a copy, gate {table['gate'].iloc[0] if gated else 'none'}: next-item loss of this and a "
-            f"few other people, no load-balance term."
+            f"One backward pass through a copy of the run, gate {table['gate'].iloc[0] if gated else 'none'}: next-item loss of "
+            "this person and a few others, without the load-balance term."
         )
         _list(now)
     else:
@@ -123,9 +126,9 @@ def _gate(scene: Scene, now: shell.Context) -> None:
         check_charts.learning(curve, scene.palette),
         curve,
         "Loss against training step. With the gate it falls far, without it it hardly moves.",
-        "**Question:** Can the keys learn? **Computed:** One tiny router, trained now with a softmax gate and without; same "
-        "start, samples, seed. **Misread:** *That* keys learn, not how much a gate helps a real recommender; behind a random "
-        "router experts learn, too.",
+        "**Question:** Can the keys learn? **Computed:** Now, here: one tiny router, start and samples the same, with a softmax "
+        "gate and without (fixed seed). **Misread:** It shows *that* keys learn, not how much a gate helps a real recommender; "
+        "experts learn without it, too, behind a random router.",
         "keys_fig_learning",
     )
 
@@ -139,9 +142,9 @@ def _list(now: shell.Context) -> None:
     found, words = _ungated(key, now.user, now.split, stay, now.model, now.dataset), inspect.words(now.dataset)
     new, low, high = found.change.counts["new"], min(found.chance), max(found.chance)
     st.markdown(
-        f"**Person {now.user + 1}’s ten without it** (every weight 1): {new} {'is' if new == 1 else 'are'} new; what they "
-        f"{words.did} next {found.change.truth_moved}. Weights dealt at random: {low if low == high else f'{low} to {high}'} new "
-        f"({len(found.chance)} tries)."
+        f"**Person {now.user + 1}’s ten without the gate** (every weight 1): {new} {'is' if new == 1 else 'are'} new; what they "
+        f"{words.did} next {found.change.truth_moved}. With the weights dealt to the experts at random "
+        f"{low if low == high else f'{low} to {high}'} are new ({len(found.chance)} tries)."
     )
 
 
@@ -151,7 +154,7 @@ def _ungated(key: tuple[str, ...], user: int, split: Split, stay: bool, _model: 
 
 
 def _printed(scene: Scene, now: shell.Context, own: bool) -> None:
-    st.markdown("Equation 7 prints q₁ for *both* halves: people who differ only in q₂ get the same experts.")
+    st.markdown("Equation 7 prints q₁ for *both* halves: at its word, people who differ only in q₂ get the same experts.")
     if own:
         found = cache.printed(now.run, now.model, now.dataset, now.split, now.user, scene.lesson.k)
         who = "people"
@@ -160,9 +163,9 @@ def _printed(scene: Scene, now: shell.Context, own: bool) -> None:
         found, who = checks.as_printed(scene.lesson.keys, scene.lesson.k, queries), "random queries"
     on = bound(st.toggle, "Eq. 7 as printed", value=True, key="keys_printed")
     st.markdown(
-        f"- {scene.whose}: **{found.kept} of {found.k}** experts survive the misprint; {found.queries:,} {who}: "
-        f"**{found.shared:.1f}** on average.\n- First places: **{found.used_printed}** experts as printed, **{found.used}** "
-        f"meant.\n- With somebody else’s q₂, {found.deaf:,} of {found.queries:,} keep all experts as meant, all as printed."
+        f"- {scene.whose}: **{found.kept} of {found.k}** experts survive the misprint; {found.queries:,} {who}: on average "
+        f"**{found.shared:.1f}**.\n- First places: **{found.used_printed}** experts as printed, **{found.used}** as meant.\n- "
+        f"With somebody else’s q₂, {found.deaf:,} of {found.queries:,} keep all their experts as meant; as printed, all do."
     )
     _traffic(scene, found, on, who)
 
@@ -176,9 +179,9 @@ def _traffic(scene: Scene, found: Printed, on: bool, who: str) -> None:
             check_charts.traffic(found.load, scene.palette, way, found.busiest), found.load,
             f"Grid of experts coloured by how many {who} have each as their best, Eq. 7 as {way}; {used} of {len(found.load)} "
             f"are used.",
-            f"**Question:** Which come first, as {way}? **Computed:** First places of {found.queries:,} {who}; pale: none, deep: "
-            f"many. **Misread:** These sub-keys were trained with q₂; trained with the misprint they would differ, but be as "
-            f"deaf to q₂.",
+            f"**Question:** Which experts come first, as {way}? **Computed:** First places of {found.queries:,} {who}; pale: "
+            "none, deep: many. **Misread:** These sub-keys were trained with q₂; trained with the misprint they would differ, "
+            "but could not tell people apart by q₂ either.",
             "keys_fig_traffic",
         )  # fmt: skip
     with table:

@@ -86,13 +86,14 @@ def page(step: int, scene: Scene) -> None:
 def _split(scene: Scene) -> None:
     table = search.split(scene.lesson)
     st.markdown(
-        f"**1. Split.** {scene.whose} is one query of {scene.lesson.width} numbers: q₁, its first half, chooses rows, q₂ columns."
+        f"**1. Split.** {scene.whose} is one query of {scene.lesson.width} numbers: its first half, q₁, chooses rows, the "
+        "second, q₂, columns."
     )
     shown(
         charts.query(table, scene.palette), table,
         f"Bars of the query's {scene.lesson.width} numbers; the first half is orange (rows), the second blue (columns).",
-        "**Question:** What is searched for? **Computed:** The run’s query from the history, or random. **Misread:** Single "
-        "numbers mean nothing; the match with the keys counts.",
+        "**Question:** What is searched for? **Computed:** By the run’s query network from the history, or random. "
+        "**Misread:** A single number means nothing; the match with the keys counts.",
         "keys_fig_split",
     )  # fmt: skip
 
@@ -101,7 +102,7 @@ def _score(scene: Scene) -> None:
     table, lesson = search.half_scores(scene.lesson), scene.lesson
     st.markdown(
         f"**2. Score each half.** q₁ meets {lesson.side} row sub-keys, q₂ {lesson.side} column sub-keys: {len(table)} short "
-        f"comparisons for {lesson.side**2:,} experts."
+        f"comparisons stand for all {lesson.side**2:,} experts."
     )
     _strips(scene, table, keep=False)
 
@@ -110,8 +111,8 @@ def _keep(scene: Scene) -> None:
     table, lesson = search.half_scores(scene.lesson), scene.lesson
     kept = int(table["kept"].sum()) // 2
     st.markdown(
-        f"**3. Keep the best {kept} of each half.** The rest (outlines) cannot win: {kept} better rows, same column, beat any "
-        f"weak row."
+        f"**3. Keep the best {kept} of each half.** The rest (outlines) cannot win: {kept} better rows with the same column beat "
+        "any weak row."
         if kept < lesson.side
         else f"**3. Keep the best of each half.** With k = {lesson.k} and {lesson.side} sub-keys nothing can be forgotten yet."
     )
@@ -124,8 +125,8 @@ def _strips(scene: Scene, table: pd.DataFrame, keep: bool) -> None:
         charts.strips(table, scene.palette, keep), table,
         f"Two strips of bars: the scores of the row and of the column sub-keys. Best row {best['row']}, best column "
         f"{best['column']}.",
-        "**Question:** Which rows and columns match? **Computed:** Inner product of half query and sub-key (unit length, learned "
-        "temperature, where the run says so). **Misread:** A high row alone wins nothing; sums win.",
+        "**Question:** Which rows and columns match the query? **Computed:** Inner product of half query and sub-key (both at "
+        "unit length, times a learned temperature, where the run says so). **Misread:** A high row alone wins nothing; sums win.",
         "keys_fig_strips",
     )  # fmt: skip
 
@@ -134,16 +135,16 @@ def _pair(scene: Scene) -> None:
     table, k = search.candidates(scene.lesson), scene.lesson.k
     able = int(table["can_win"].sum())
     st.markdown(
-        f"**4. Pair them.** {len(table)} pairs of ranks i (row), j (column). The i·j squares up and left score at least as much: "
-        f"only **i·j ≤ {k}** can win, a staircase of {able} sums."
+        f"**4. Pair them.** {len(table)} pairs of ranks, i of the row and j of the column. The i·j squares up and left score at "
+        f"least as much, so only **i·j ≤ {k}** can be among the best {k}: a staircase of {able} sums."
     )
     staircase = bound(st.toggle, "Only the staircase", value=True, key=STAIRCASE)
     shown(
         charts.candidates(table, scene.palette, staircase),
         table.drop(columns="place"),
         f"A square of {len(table)} rank pairs; {able} of them form a staircase in the upper left and can win.",
-        "**Question:** Which sums can win? **Computed:** Halves sorted; i·j ≤ k. **Misread:** Squares stand by *rank*, not by "
-        "the memory’s rows and columns (next step).",
+        "**Question:** Which sums can win? **Computed:** Both halves sorted, then i·j ≤ k. **Misread:** Squares are in order "
+        "of *rank*, not of the memory’s rows and columns (next step).",
         "keys_fig_pairs",
     )
 
@@ -174,8 +175,8 @@ def _win(scene: Scene) -> None:
             charts.grid(table, scene.palette, revealed, picked),
             table if revealed else table.drop(columns=["place", "score"]),
             f"Grid of {len(table)} experts, candidates tinted. " + (f"Winners, best first: {winners}." if revealed else ""),
-            "**Question:** Where are the k best? **Computed:** Top k of the sums; number = row · √K + column. **Misread:** "
-            "Neighbours share a sub-key, nothing else; distance means nothing.",
+            "**Question:** Where in the memory are the k best? **Computed:** The top k of the sums; number = row · √K + column. "
+            "**Misread:** Neighbouring squares share a sub-key, nothing else; distance means nothing.",
             GRID, on_select=_clicked, selection_mode="points",
         )  # fmt: skip
 
@@ -195,7 +196,7 @@ def _gather(scene: Scene) -> None:
     table = search.expert_values(scene.lesson)
     winners = search.gathered(scene.lesson).drop(columns=["share", "weight", "gated_length"])
     st.markdown(
-        f"**6. Gather.** A winner’s number is the address of its expert, {scene.lesson.width} learned numbers: only "
+        f"**6. Gather.** A winner’s number is the address of its expert, a learned vector of {scene.lesson.width} numbers. Only "
         f"{scene.lesson.k} of {scene.lesson.side**2:,} are read."
     )
     shown(
@@ -214,7 +215,7 @@ def _weigh(scene: Scene) -> None:
         charts.weights(table, scene.palette), table,
         f"Bars: the weights of the {lesson.k} winners, best first, from {table['weight'].max():.2f} to "
         f"{table['weight'].min():.2f}.",
-        "**Question:** Does a match count more? **Computed:** The run’s gate on the winners’ scores. **Misread:** A weight is no "
-        "effect on the list; removal on Start measures that.",
+        "**Question:** Does a better match count more? **Computed:** The run’s gate on the winners’ scores. **Misread:** A "
+        "weight does not measure how much an expert changes the list; taking it away on Start does.",
         "keys_fig_weights",
     )  # fmt: skip

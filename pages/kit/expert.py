@@ -104,8 +104,8 @@ def _one(now: Context, here: Situation, table: pd.DataFrame, retrieved: list[int
         f"(column {row['column']:.0f})"
     )
     st.markdown(
-        f"{place} {score}. **{row['load']:.0f} of "
-        f"{len(traffic.experts):,} people** retrieve it (even: {inspect.even_load(traffic):.0f})."
+        f"{place} {score}. **{row['load']:.0f} of {len(traffic.experts):,} people** retrieve it (an even share: "
+        f"{inspect.even_load(traffic):.0f})."
     )
     if line := _meaning(now, expert):
         st.markdown(line)

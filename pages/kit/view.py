@@ -93,7 +93,7 @@ def foot(command: str, *words: object, **settings: Any) -> None:
     st.divider()
     with st.container(horizontal=True):
         with st.popover("Copy link", icon=":material/link:", key="foot_link"):
-            st.write("Survives restarts.")
+            st.write("The link opens the same view, even after a restart.")
             st.code(shell.link(), language=None, wrap_lines=True)
         panel = st.popover("Download this view", icon=":material/download:", key="foot_view", on_change="rerun")
         if panel.open:
@@ -105,7 +105,7 @@ def foot(command: str, *words: object, **settings: Any) -> None:
                 "application/json", key="foot_json", on_click="ignore", icon=":material/data_object:",
             )  # fmt: skip
         with st.popover("Reproduce", icon=":material/terminal:", key="foot_command"):
-            st.write("Project folder:")
+            st.write("In the project’s folder:")
             st.code(command, language="bash", wrap_lines=True)
 
 

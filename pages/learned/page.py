@@ -30,7 +30,7 @@ def card(each: Verdict) -> None:
         with st.container(horizontal=True, vertical_alignment="center"):
             first = each.findings[0] if each.findings else None
             panel = st.expander("All numbers", key=f"lrn_more_{each.key}", width="stretch")
-            if st.button("Evidence", icon=":material/arrow_forward:", key=f"lrn_go_{each.key}", type="tertiary",
+            if st.button("Show the evidence", icon=":material/arrow_forward:", key=f"lrn_go_{each.key}", type="tertiary",
                          on_click=lead, args=(each.screen, first)):  # fmt: skip
                 shell.go(SCREENS[each.screen])
         with panel:
@@ -39,7 +39,7 @@ def card(each: Verdict) -> None:
             st.markdown("\n".join(f"- {line}" for line in lines))
             if each.note:
                 st.caption(shell.plain(each.note))
-            st.markdown(f"**Would change it:** {each.change}")
+            st.markdown(f"**What would change our mind:** {each.change}")
             if each.command:
                 st.caption("Measures what is missing:")
                 st.code(each.command, language="bash", wrap_lines=True)
@@ -63,7 +63,7 @@ def measure() -> None:
 now = st.session_state.get(shell.CONTEXT)  # none where no run opens: kept ranks can be read all the same
 st.title("What did we learn?", anchor=False)
 st.caption(
-    "Written from the runs at hand as you read. Differences: NDCG@10, test, against all unmet items.",
+    "Written from the runs at hand as you read. Differences are of NDCG@10 on the test, against all unmet items.",
     help=f"NDCG@10: {notes.WORDS['NDCG@10']}.",
 )
 groups, _ = judged.groups(shell.RUNS)

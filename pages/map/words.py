@@ -8,7 +8,8 @@ from pages.kit.view import About
 MAP = About(
     "Do experts form regions?",
     "Value vectors by direction. PCA: the two directions of largest variance; UMAP: neighbourhoods (stored, fixed seed).",
-    "Distances between clumps, sizes, densities on a UMAP, all axes mean little. Marks that touch may be far apart: see below.",
+    "Distances between clumps, sizes, densities on a UMAP and all axes mean little. Marks that touch may be far apart in truth: "
+    "see the table and the numbers below.",
     test="tests/test_projection.py::test_pca_is_centred_ordered_and_keeps_its_signs",
 )
 EPOCHS = About(
@@ -20,7 +21,7 @@ EPOCHS = About(
 )
 NEAR = About(
     "Are map neighbours true neighbours?",
-    "Nearest by angle between vectors; nearest on the map.",
+    "Left: nearest by angle between vectors, and their place on the map. Right: nearest on the map.",
     "Nearest need not be near: random vectors have cosines close to 0.",
     test="tests/test_projection.py::test_neighbours_beside_are_those_of_brute_force",
 )
@@ -32,9 +33,9 @@ NEAR_COLUMNS = {
     "true?": st.column_config.Column(width=52, help="Among the nearest in truth?"),
 }
 TRUST = About(
-    "Are neighbourhoods kept?",
+    "Are neighbourhoods kept on this map?",
     "Trustworthiness: 1 if all near on the map is near in truth, less the further false neighbours rank. Overlap: true "
-    "neighbours kept. Random vectors: equal number and width, three seeds.",
+    "neighbours kept. Random vectors of equal number and width, three seeds.",
     "High: neighbourhoods were kept, not that they mean anything. Hardly above random vectors: it shows the method.",
     formula=r"T = 1 - \frac{2}{nk(2n-3k-1)} \sum_i \sum_{j \in U_k(i)} (r(i,j) - k)",
     test="tests/test_projection.py::test_trust_of_the_identity_is_one_and_agrees_with_scikit_learn",

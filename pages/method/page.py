@@ -16,20 +16,21 @@ from pages.method import answers
 PARTS = ("Left open", "Ablations", "Equations and tests", "Words and metrics", "Limits and sources")
 DATA = {"ml-100k": "MovieLens-100K", "ml-1m": "MovieLens-1M"}
 ABLATIONS = view.About(
-    "What does each part buy?",
-    "One recipe, one setting changed: mean over seeds ± 95% over people. Differences draw people and training seeds again; "
-    "trained once claims nothing. Last: the paper’s Table 3.",
-    "Never compare with the paper’s column: other data, another protocol. Overlapping rows may differ; Compare tests pairs.",
+    "What does each part of ELASTIC buy?",
+    "One recipe, one setting changed: mean over seeds ± 95% over people. Differences draw people and training seeds again; what "
+    "was trained once claims nothing. Last column: the paper’s Table 3.",
+    "Never compare with the paper’s column: other data, another protocol. Rows whose intervals overlap may still differ; the "
+    "Compare page tests pairs.",
     test="tests/test_method_notes.py::test_numbers_are_those_of_the_runs",
 )
 EQUATIONS = view.About(
-    "Which equation is which code, guarded by what?",
-    "A test looks up all that is named here.",
-    "A test shows that the code does what we say, not what the paper meant.",
+    "Which equation is which code, and which test guards it?",
+    "A test looks up every module and test named here.",
+    "A passing test shows that the code does what we say, not what the paper meant.",
     test="tests/test_method_notes.py::test_every_module_and_every_test_that_is_named_exists",
 )
 TERMS = view.About(
-    "Under which terms?",
+    "Under which terms may the data be used?",
     "As their publishers state them; no data are part of this project.",
     "What can be downloaded may not be passed on.",
     test="tests/test_method_notes.py::test_the_nine_questions_and_the_variants_are_complete",
@@ -62,7 +63,7 @@ def effect(question: Question, run: Run) -> Effect:
 
 
 def left_open() -> None:
-    st.write("Nine places where the paper is silent, contradicts itself or errs, and what each costs.")
+    st.write("Nine places where the paper is silent, contradicts itself, or cannot be taken at its word, and what each costs.")
     for question in notes.OPEN:
         with st.container(border=True):
             st.markdown(f"#### {question.key}. {question.title}")
@@ -90,7 +91,7 @@ def ablations() -> None:
     shown = effects.spoken(table)
     view.table("mth_ablations", shown, ABLATIONS, alt, row_height=72, height="content", column_config=narrow)
     if measured < len(table):
-        st.caption("Measures the missing; may be stopped, resumed:")
+        st.caption("Measures the missing ones; it can be stopped and goes on later:")
         st.code(f'python -m elastic_core reproduce --only "{data}-elastic*"', language="bash", wrap_lines=True)
 
 

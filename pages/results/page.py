@@ -67,7 +67,7 @@ def lead_on(table: pd.DataFrame, ours: str) -> None:
     """From a row to its run."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         kept = table.loc[table["label"] != "", "system"].tolist()
-        name = box("One system (or its row’s left edge)", kept, SYSTEM, ours, 420)
+        name = box("One system (or click the left edge of its row)", kept, SYSTEM, ours, 420)
         row = table[table["system"] == name].iloc[0]
         run, mine = group.systems[row["label"]][0].name, group.systems[label_of(table, ours)][0].name
         held = shell.locked("run")
@@ -142,7 +142,7 @@ differences = judged.differences(group, label_of(table, ours), protocol)
 st.markdown(f"**{shell.plain(judging.summary(table, differences, ours))}**")
 chance = judged.chance(now.dataset, protocol) if now is not None and now.dataset.hash == group.hash else None
 null = f" A random order: {chance:.4f}." if chance is not None else ""
-st.caption(f"Data {shell.plain(group.hash)}, test split, {group.people:,} people, {notes.WORDS[protocol]}.{null}")
+st.caption(f"Data {shell.plain(group.hash)}, test split, {group.people:,} people, ranked {notes.WORDS[protocol]}.{null}")
 systems(table)
 lead_on(table, ours)
 against(differences, ours)

@@ -18,13 +18,13 @@ COLUMNS = {PLACE: "place", FOUND: "found"}
 TITLES = {PLACE: "1 / rank within the interest", FOUND: "of interests never had, given less"}
 SYMBOLS = ("circle", "diamond", "square", "triangle-up", "star", "cross", "hexagon", "x")
 ABOUT = view.About(
-    "Which still know a silent interest?",
-    "People dwell in one interest while others wait; what came next is of any alike. Where: 1 / its rank among its interest’s "
-    "items. That: share of interests never had to which the model gives less, each against its popularity. Whiskers: 95% over "
-    "people, mean of the seeds’. Dotted: the planted oracle, who knows every event’s interest, and popularity, which knows "
-    "nobody.",
-    "At short silences the last events tell all: only a curve above popularity (and one half) at the right remembers. Few were "
-    "silent longest. The highest of many is partly luck; whiskers leave seeds out.",
+    "Which systems still know an interest after a long silence?",
+    "A planted world whose people dwell in one interest while others wait; what came next is of any of them alike. Where: 1 / "
+    "rank of it among the items of its own interest. That: the share of interests never had to which the model gives less, each "
+    "against its popularity. Whiskers: 95% over people, the mean of the seeds’. Dotted: the planted oracle, who knows every "
+    "event’s interest, and popularity, which knows nothing of the person.",
+    "At short silences the last events tell all: only a curve above popularity (and above one half) at the right remembers. Few "
+    "interests were silent for longest. The highest of many is partly luck, and seeds are not in the whiskers.",
     test="tests/test_recall.py::test_what_is_kept_is_drawn_with_its_nulls_and_intervals",
 )
 
@@ -34,8 +34,8 @@ def show() -> None:
     table = judged.recalled(shell.RUNS)
     if table.empty:
         return
-    st.subheader("Who remembers after hundreds of events?", anchor=False)
-    st.caption("Of a planted world of long histories, whatever is chosen above.")
+    st.subheader("Which model remembers after hundreds of events?", anchor=False)
+    st.caption("Asked of a planted world of long histories, whatever data is chosen above.")
     column = COLUMNS[one_of("Asked", [PLACE, FOUND], key=MEASURE)]
     said = words(table, column)
     st.markdown(shell.plain(said))

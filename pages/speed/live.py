@@ -60,7 +60,7 @@ def panel() -> Measurement | None:
             args=("submit", wanted), disabled=wanted is None or active or held,
             help="You may reload or leave the page meanwhile",
         )  # fmt: skip
-        st.caption("One to three minutes as set. Leave the machine alone, or the numbers are of both.")
+        st.caption("One to three minutes as set here. Leave the machine alone, or the numbers are of both.")
     waiting.refused(all_of_them)
     state, share = (found.state, found.share) if found else ("", 0.0)
     st.fragment(_progress, run_every=EVERY if active else None, key="spd_live")(state, share)

@@ -14,7 +14,7 @@ TIMES = {"clock": "ms", "processor": "processor"}
 
 now = shell.context()
 st.title("When does linear beat quadratic, on this machine?", anchor=False)
-st.write("ELASTIC’s cost grows with length N, SASRec’s with N²; the machine decides where they cross.")
+st.write("ELASTIC’s cost grows with the history’s length N, SASRec’s with its square; the machine decides where they cross.")
 measurement = live.panel()
 part = one_of("View", PARTS, key="spd_part", label_visibility="collapsed")
 source = one_of("Source", SOURCES, key="spd_source") if part in PARTS[:3] else SOURCES[0]

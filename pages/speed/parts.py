@@ -77,7 +77,7 @@ def reported() -> None:
     """The paper's own numbers, apart from ours."""
     with st.container(border=True):
         told = "; ".join(f"{each.what}: **{each.value}** ({each.where})" for each in curves.PAPER)
-        st.markdown(f"**{curves.REPORTED.capitalize()}**, never drawn into the charts. {told}. Its SASRec is eager.")
+        st.markdown(f"**{curves.REPORTED.capitalize()}**, never drawn into the charts. {told}. Its SASRec is the eager one.")
 
 
 def event(table: pd.DataFrame) -> None:
@@ -154,7 +154,7 @@ def claims(table: pd.DataFrame) -> None:
     if table.empty:
         st.info("No rows came along.")
         return
-    st.markdown("Its paper’s claims of cost, measured again by its own protocols; the paper’s figures are from a V100.")
+    st.markdown("What LISA’s paper claims of its cost, measured again by its own protocols; the paper’s figures are from a V100.")
     number = st.column_config.NumberColumn(format="%.2f", width=75)
     view.table(
         "spd_claims", table, about.CLAIMS, f"{len(table)} figures of LISA’s cost, each with what it is compared with",

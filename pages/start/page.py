@@ -33,7 +33,7 @@ def opening() -> None:
         return
     experts = found.halves.shape[2] ** 2 or found.experts.shape[1]
     how = (
-        "They become one query, which retrieves"
+        "The history becomes one query, which retrieves"
         if found.votes is None
         else f"Each {words.one} votes for the experts it fits; most votes retrieve"
     )
@@ -87,9 +87,9 @@ def by_chance() -> None:
 
 def suggested() -> None:
     """What the list is, and how often such a list is right."""
-    lines = [f"Of {here.answer.running:,} {'' if stay else 'unmet '}{words.many}; gold: {words.did} next."]
+    lines = [f"Of {here.answer.running:,} {'' if stay else 'unmet '}{words.many}; gold: really {words.did} next."]
     if now.user == cache.example(now.run, now.model, now.dataset, now.split):
-        lines.append("Opened with whom the list suits best of a few dozen; “Surprise me” is fairer.")
+        lines.append("Opened with the one of a few dozen people whom the list suits best; “Surprise me” is fairer.")
     st.caption(" ".join(filter(None, [*lines, run_table.hit_line(now.run.last("test"), words, stay)])))
 
 
@@ -101,10 +101,10 @@ def explanation() -> None:
     )
     view.explain(
         view.About(
-            "What lies in between?",
-            f"{asks}, weighted by their scores, compress the history.",
-            "An expert is a vector, not a genre; removal measures its effect, for this person only. Load is not quality. "
-            "One good list proves little.",
+            "What lies between a history and its list?",
+            f"{asks} are retrieved, weighted by their scores, and compress the history.",
+            "An expert is a vector, not a genre: taking it away measures what it does, for this person only. Load is not "
+            "quality. One good list proves little: see the share of people it works for.",
         )
     )
 
@@ -113,10 +113,10 @@ def onwards() -> None:
     """Cards that lead on; run and person stay."""
     strongest = f"expert {here.heard[0]}" if here.heard else "one expert"
     cards = (
-        ("journey", "Journey", "route", "What if it were different?"),
+        ("journey", "Journey", "route", "What if the history were different?"),
         ("experts", "Experts", "hub", f"What does {strongest} stand for?"),
-        ("keys", "Product keys", "grid_on", "How are the best found?"),
-        ("train", "Train", "model_training", "More experts, or your own file?"),
+        ("keys", "Product keys", "grid_on", "How are the best found without looking at every one?"),
+        ("train", "Train", "model_training", "What if there were more experts, or your own file?"),
     )
     for place, (page, name, icon, text) in zip(st.columns(len(cards), border=True), cards, strict=True):
         with place:

@@ -67,7 +67,7 @@ def panel() -> None:
         st.warning(f"{shell.quoted(wrong)} is no code of a class: a code has {classes.LENGTH} letters or digits.")
     with st.popover(f"{name} {inside}" if inside else name, icon=":material/groups:", key="class_panel", width="stretch"):
         if not inside:
-            st.write("Pupils bet on the tour; you show answers.")
+            st.write("Everybody with its link bets on the tour’s questions; you show the answers.")
             st.button("Open a class", key="class_open", icon=":material/add:", on_click=_open)
         else:
             here = _classes().come(inside, _me())

@@ -11,59 +11,60 @@ RANDOM = "Random router: k different experts a person, drawn for these people."
 LOAD = About(
     "Who carries the traffic?",
     f"Load: people who retrieve it, or their gates, scaled to the same total. {RANDOM} Grey: 95% of its experts.",
-    "About 5 in 100 lie outside by chance; hot is often used, not good.",
+    "About 5 in 100 lie outside by chance alone; hot says often used, not good.",
     test=BAND,
 )
 SHARE = About(
-    "The same in every batch?",
-    "Twelve batches in the order of the data; shares of the seven busiest over everybody.",
-    "Picked because busy: compare with the dashed, picked alike.",
+    "Are the same experts hot in every batch?",
+    "Twelve batches in the order of the data; shares of the seven busiest over everybody. Dashed: the seven busiest of a random "
+    "router.",
+    "Picked because busy: compare with the dashed line, picked alike.",
     test="tests/test_traffic.py::test_tables_add_up_to_people_times_k",
 )
 GRID = About(
-    "Dead by itself, or by its row or column?",
+    "Is an expert dead by itself, or by its row or column?",
     "Bars: sums over a row or column, with a random router’s band. Share: squared correlation of load with row load times "
     "column load.",
     "Neighbouring rows are not alike.",
     test="tests/test_traffic.py::test_a_collapsed_router_stands_out",
 )
 HEALTH = About(
-    "How uneven, in numbers?",
-    "In use: anybody retrieves it. Gini: 0 even, 1 one carries all. KL: from even, in nats, by choice or gate. Carry 50%: fewest "
-    "that hold half. By row × column: what their loads explain.",
+    "How uneven is the memory, in numbers?",
+    "In use: anybody retrieves it. Gini: 0 even, 1 one expert carries all. KL: from even, in nats, choices counted once or by "
+    "gate. Carry 50%: the fewest experts that hold half. By row × column: what row and column loads explain.",
     "Even is not good by itself: a random router is healthy and knows nothing about anybody.",
     formula=r"\mathrm{KL} = \sum_e p_e \log (K p_e)",
     test="tests/test_traffic.py::test_gini_divergence_and_holders_are_their_definitions",
 )
 LORENZ = About(
-    "What do the quietest carry?",
-    "Gini: twice the area to the diagonal.",
+    "What do the quietest experts carry?",
+    "Traffic added up, the quietest first. Gini: twice the area to the diagonal.",
     "A random router leaves the diagonal, too: the distance to the dashed line matters.",
     test="tests/test_traffic.py::test_the_area_above_the_lorenz_curve_is_the_gini",
 )
 SIZE = About(
-    "How large, and how much is used?",
+    "How large should the memory be, and how much is used?",
     "Finished runs on these data that differ in √K, k and seed alone. NDCG@10, test, against all unmet items; 95% over people.",
     "Seeds differ about as much as neighbouring settings. Use falls by counting alone: people · k choices reach no more.",
     test="tests/test_traffic.py::test_figure_five_compares_only_runs_that_differ_in_nothing_else",
 )
 GAUGES = About(
-    "What somebody watched, or how much?",
-    "Overlap: experts of one part of a history found again by another (1: all). R²: ridge regression from experts to log-length, "
-    "genres; people held out (1: exactly).",
-    "Active people watch rarer items, so interests tell length a little: the cross is popularity’s. Overlap counts only where "
-    "strangers’ is low.",
+    "Do experts follow what somebody watched, or how much?",
+    "Overlap: experts of one part of a history found again by another (1 = all). R²: ridge regression from experts to "
+    "log-length and genres, on people held out (1 exactly, 0 nothing).",
+    "Active people watch rarer items, so even interests tell length a little: the cross is what popularity tells. Overlap "
+    "counts only where strangers’ is low.",
     test="tests/test_routing.py::test_the_gauges_tell_a_router_of_interests_from_one_of_activity",
 )
 EPOCHS = About(
-    "Alive from the start?",
-    "Validation people after each epoch: share of experts used, entropy of the load over its maximum, Gini.",
-    "Without the last two events: not quite as above.",
+    "Was the memory alive from the start?",
+    "Of validation people after each epoch: share of experts used, entropy of the load over its maximum, Gini.",
+    "Without the last two events, so a little different from above.",
     test="tests/test_traffic.py::test_figure_five_compares_only_runs_that_differ_in_nothing_else",
 )
 HEAT = About(
-    "Do experts keep their place?",
-    "Loads after each epoch (validation people), ordered by the last.",
+    "Do experts keep their place while the model learns?",
+    "Loads after each epoch (validation people), in the order of the last.",
     "Load says how many, not who.",
     test="tests/test_traffic.py::test_last_used_and_heat",
 )
@@ -133,9 +134,9 @@ def interest_or_activity(found: Gauges) -> str:
     length = "more than" if found.length > found.length_popularity + 0.02 else "no more than"
     return (
         f"A random quarter of a history {stable} **{found.quarter:.0%}** of the person’s experts again (a stranger’s: "
-        f"{found.quarter_stranger:.0%}). Experts tell a history’s length {length} its items’ popularity does (their kinds: R² "
-        f"{found.length_kinds:.2f}); with random events, where only the number tells, R² is **{found.count:.2f}** (a router of "
-        f"interests: 0)."
+        f"{found.quarter_stranger:.0%}). Experts tell the length of a history {length} the popularity of its items does (kinds "
+        f"of items: R² {found.length_kinds:.2f}); with all events random, so that only their number tells, R² is "
+        f"**{found.count:.2f}** (a router of interests: 0)."
     )
 
 

@@ -217,7 +217,7 @@ def _price(config: RunConfig) -> None:
         icon=":material/timer:",
     )
     if cost.tight:
-        st.warning("Hardly an epoch fits: it would learn little. More time, or fewer events or layers.")
+        st.warning("Hardly an epoch fits, so it would learn little: give it more time, or fewer events or layers.")
 
 
 def take_away(config: RunConfig | None) -> None:
@@ -225,7 +225,7 @@ def take_away(config: RunConfig | None) -> None:
     if config is None:
         return
     with st.expander("Take it elsewhere"):
-        st.caption("Save the configuration, then:")
+        st.caption("Save the configuration, then, in a terminal:")
         st.code(presets.command("config.json", "checkpoints/local-mine"), language="bash", wrap_lines=True)
         text = json.dumps(config.to_dict(), indent=1)
         st.download_button("Configuration (JSON)", text, "config.json", "application/json", key="train_config", on_click="ignore")

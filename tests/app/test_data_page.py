@@ -34,7 +34,7 @@ def test_the_runs_own_data_is_shown_first(opened: Visit) -> None:
     numbers = {metric.label: metric.value for metric in app.metric}
     assert int(numbers["People"].replace(",", "")) > 10 and numbers["Density"].endswith("%")
     text = said(app)
-    assert "Person 5 has" in text and "Licence" in text and "**Exact?**" in text
+    assert "Person 5 has" in text and "Licence" in text and "How exact is the copy?" in text
     press(app, "Count them all")
     assert "people" in app.dataframe[-1].value.columns
 

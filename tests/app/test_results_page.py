@@ -37,7 +37,7 @@ def test_it_says_what_the_ranks_say_and_nothing_of_one_training(opened: Opened, 
     assert table["beside the baseline"].tolist() == ["no baseline was run here"] * 2 and (table["seeds"] == 1).all()
     words = said(app)
     assert "No difference between" in words and "2 of 2 systems were trained once" in words
-    assert "met ones included" in words and "The app shows tiny of this system" in words
+    assert "those already met included" in words and "The app shows tiny of this system" in words
     assert ONE_RUN.replace(":", "") not in words and "is better" not in words
 
 
@@ -60,7 +60,7 @@ def test_the_protocol_is_that_of_the_data_until_somebody_takes_another(opened: O
 
 
 def test_which_model_remembers_is_asked_where_it_was_measured(opened: Opened, app_runs: Path) -> None:
-    title = "Who remembers after hundreds of events?"
+    title = "Which model remembers after hundreds of events?"
     assert title not in said(opened(PAGE, run="tiny"))
     rows = [(gap, people, system, value, 0.05, value, 0.02, "w", "test", "c") for gap, people in (("1", 40), ("> 500", 7))
             for system, value in ((recall.ORACLE, 0.9), (recall.POPULARITY, 0.2), ("planted-long-sasrec", 0.4))]  # fmt: skip

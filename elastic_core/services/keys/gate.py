@@ -209,8 +209,8 @@ def trained(root: Path, data: str = "ml-100k") -> str:
         words = f"The difference is {numbers(found)}."
     else:
         words = (
-            f"No difference to claim{'' if found is None else f': {numbers(found)}'}. Experts and readers learn around a router "
-            f"as drawn. Keys that learn need not pay."
+            f"That is no difference to claim{'' if found is None else f': {numbers(found)}'}. Experts and readers learn around "
+            "a router that stays as it was drawn. That keys can learn does not show that they help."
         )
     many = [f"{each} ({len(each.runs)} seed{'s' if len(each.runs) > 1 else ''})" for each in (gated, bare)]
     return (

@@ -263,7 +263,7 @@ def gate_sentence(lesson: Lesson) -> str:
         return "Each winner is multiplied by the sigmoid of its score, a weight between 0 and 1."
     if lesson.k == 1:
         return "A softmax over a single score is always 1, so with k = 1 this gate teaches the keys nothing."
-    return f"A softmax turns the {lesson.k} scores into weights (times {lesson.k}: mean 1)."
+    return f"A softmax turns the {lesson.k} scores into weights (times {lesson.k}, so that their mean is 1)."
 
 
 def square(lesson: Lesson, expert: int) -> str:

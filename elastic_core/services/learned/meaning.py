@@ -171,9 +171,9 @@ def verdicts(groups: Sequence[Group], rows: dict[str, Row]) -> list[Verdict]:
             absent="" if planted else nobody,
         ),
         Verdict(
-            "interest", "Do experts speak of interests (yes) or of how much one watched (no)?",
+            "interest", "Do a person’s experts speak of interests (yes) or of how much they watched (no)?",
             tuple(_gauged(*each) for each in measured),
-            "Another part of the history that finds other experts, or the reverse.",
+            "Another part of the history that finds other experts, or the other way round.",
             "experts", absent="" if measured else nobody,
         ),
     ]  # fmt: skip
@@ -185,7 +185,7 @@ def _recovered(group: Group, system: str, rows: list[Row]) -> Finding:
     ahead = [row.trained - max(getattr(row, key) for key in nulls.values()) for row in rows]
     n, mine = rows[0].events, statistics.fmean(row.trained for row in rows)
     told = ", ".join(f"{name} {value:.3f}" for name, value in means.items())
-    start = f"{group.title}, {system}: AMI of events’ experts {mine:.3f} ({n:,} events); {told}"
+    start = f"{group.title}, {system}: an event’s expert tells its interest with AMI {mine:.3f} ({n:,} events); {told}"
     return _finding(start, "beyond the best of these", ahead, 0.0, 0.0, group, system, rows, n)
 
 
@@ -193,11 +193,11 @@ def _gauged(group: Group, system: str, rows: list[Row]) -> Finding:
     mean = {f.name: statistics.fmean(getattr(row, f.name) for row in rows) for f in fields(Row) if f.type is float}
     genres = ""
     if not math.isnan(mean["genres"]):
-        genres = f", genres {mean['genres']:.2f} (shuffled {mean['genres_shuffled']:.2f})"
+        genres = f", genres with {mean['genres']:.2f} (people shuffled {mean['genres_shuffled']:.2f})"
     start = (
-        f"{group.title}, {system}: a random quarter finds {mean['quarter']:.0%} of the person’s experts again, a stranger’s "
-        f"{mean['quarter_stranger']:.0%} ({rows[0].people:,} people); R²: log length {mean['length']:.2f} (popularity "
-        f"{mean['length_popularity']:.2f}){genres}"
+        f"{group.title}, {system}: a random quarter of a history finds {mean['quarter']:.0%} of the person’s experts again, a "
+        f"stranger’s {mean['quarter_stranger']:.0%} ({rows[0].people:,} people); experts tell log length with R² "
+        f"{mean['length']:.2f} (popularity {mean['length_popularity']:.2f}){genres}"
     )
     over_people = 1.96 / math.sqrt(rows[0].people)  # a difference of two shares has a standard deviation of 1 at most
     ahead = [row.quarter - row.quarter_stranger for row in rows]

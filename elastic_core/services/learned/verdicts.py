@@ -102,17 +102,17 @@ class Pair:
 
 
 PAIRS = (
-    Pair("baseline", "Does ELASTIC beat co-occurrence, which only counts what follows?", "elastic", FLOOR,
+    Pair("baseline", "Does ELASTIC beat co-occurrence, which only counts what follows what?", "elastic", FLOOR,
          "More people, for a narrower interval; a baseline that counts better."),
     Pair("slots-baseline", "Does ELASTIC with interest slots beat co-occurrence?", "elastic-slots", FLOOR,
          "More people, or a baseline that counts better."),
     Pair("sasrec", "Does ELASTIC beat SASRec?", "elastic", "sasrec",
-         "SASRec tuned further, longer histories; MovieLens-1M: seeds, no limit of minutes."),
-    Pair("memory", "Does ELASTIC’s memory matter: own experts, or everybody’s?", "elastic", "elastic (memory-none)",
+         "SASRec tuned further, longer histories; on MovieLens-1M, seeds and no limit of minutes."),
+    Pair("memory", "Does ELASTIC’s memory matter: own experts, or the same for everybody?", "elastic", "elastic (memory-none)",
          "Seeds without a memory; data with more interests than everybody shares."),
     Pair("slots-memory", "Does it matter with interest slots?", "elastic-slots", "elastic-slots (memory-none)",
          "Seeds without a memory on real data; a planted world with fewer interests than slots."),
-    Pair("gate", "Does the gate matter, or is an unlearned router as good?", "elastic", "elastic (gate-none)",
+    Pair("gate", "Does the gate matter, or does a router that never learns do as well?", "elastic", "elastic (gate-none)",
          "Seeds of the run without a gate."),
 )  # fmt: skip
 
@@ -161,11 +161,11 @@ def _finding(pair: Pair, group: Group, a: str, b: str, row: pd.Series) -> Findin
         return said("yes", "better") if row["who"] == "A" else said("no", "worse")
     could = power.of_interval(low, high)
     if not counted:
-        why = f"one side trained once; detectable over people alone: {could:.4f}"
+        why = f"one side trained once; {could:.4f} would have been found over people alone"
     elif verdict.sign(low, high):
-        why = "not after the adjustment for all asked beside it"
+        why = "not after the adjustment for all that is asked beside it"
     else:
-        why = f"detectable: {could:.4f}"
+        why = f"{could:.4f} would have been found"
     return said("not known", why)
 
 

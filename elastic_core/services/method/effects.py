@@ -142,7 +142,7 @@ def of_gate(root: Path, data: str, gradients: pd.DataFrame | None) -> Effect:
         starved = gradients.loc[gradients["without_gate"] == 0, "group"].tolist()
         norms = gradients.set_index("group")["with_gate"]
         kept = _listed([f"{norms[group]:.2g}" for group in starved])
-        text = f"One backward pass, chosen run: without a gate {_listed(starved)} get exactly 0, with it {kept} (norms). "
+        text = f"One backward pass of the chosen run: without a gate {_listed(starved)} get exactly 0, with it {kept} (norms). "
     base, without = (measured(root, data, name) for name in ("elastic", "gate-none"))
     if base is None or without is None:
         name = _name(data, "gate-none" if base else "elastic")
@@ -174,8 +174,8 @@ def of_loss() -> Effect:
     sure, wrong = 0.9, 0.1
     printed, proper = ({p: sign * math.log(p) for p in (sure, wrong)} for sign in (1, -1))
     text = (
-        f"For the right item Eq. 10 is {printed[sure]:.2f} at ŷ = {sure}, {printed[wrong]:.2f} at ŷ = {wrong}: minimising "
-        f"unlearns the answer. Cross-entropy: {proper[sure]:.2f} and {proper[wrong]:.2f}."
+        f"For the right item Eq. 10 is {printed[sure]:.2f} where ŷ = {sure} and {printed[wrong]:.2f} where ŷ = {wrong}: "
+        f"minimising it unlearns the answer. Cross-entropy: {proper[sure]:.2f} and {proper[wrong]:.2f}."
     )
     return Effect(text, "live")
 
@@ -183,8 +183,8 @@ def of_loss() -> Effect:
 def of_peeking() -> Effect:
     """d: change the last event of a history; do states before it move?"""
     moved = {form: _moved(form == "two-way") for form in ("two-way", "causal")}
-    text = f"Another last event moves earlier states by up to {moved['two-way']:.2g} two-way and by "
-    text += f"{moved['causal']:.1g} causally (untrained, 16 events, states of size 1)."
+    text = f"Another last event moves earlier states by up to {moved['two-way']:.2g} in the two-way encoder and by "
+    text += f"{moved['causal']:.1g} in the causal one (untrained, 16 events, states of size 1)."
     return Effect(text, "live; tests/test_contracts.py::test_no_peeking")
 
 
@@ -227,10 +227,10 @@ def of_speed(checkpoints: Path, length: int = 1_024) -> Effect:
     if causal is None or any(value is None for value in (*ratio.values(), *room.values())):
         return Effect(MISSING, "", f"python -m elastic_core bench --name latency --lengths {length}")
     text = (
-        f"At {length:,} events two-way takes 1/{ratio[peers[0]]:.1f} of eager SASRec’s time, 1/{ratio[peers[1]]:.1f} of fused; "
-        f"causal 1/{causal:.1f} of fused. Peak memory, two-way: {_less(1 - 1 / room[peers[0]])} eager, "
-        f"{_less(1 - 1 / room[peers[1]])} fused. Time {curves.TIMES[column]}, forward, only the last event in the last layer; "
-        f"{curves.shape_name(curves.shapes(table)[0])}."
+        f"At {length:,} events the two-way encoder takes 1/{ratio[peers[0]]:.1f} of eager SASRec’s time, "
+        f"1/{ratio[peers[1]]:.1f} of fused; the causal form 1/{causal:.1f} of fused. Peak memory, two-way: "
+        f"{_less(1 - 1 / room[peers[0]])} eager, {_less(1 - 1 / room[peers[1]])} fused. Time {curves.TIMES[column]}, forward, "
+        f"all with the last event alone in the last layer; {curves.shape_name(curves.shapes(table)[0])}."
     )
     return Effect(text, "benchmarks/latency.csv, the rows of the Speed screen")
 
@@ -246,7 +246,7 @@ def of_averages() -> Effect:
         drops = [1 - without / full for full, without in zip(PAPER["elastic"], PAPER[variant], strict=True)]
         says = " and ".join(f"{value:.2f}%" for value in said)
         shown.append(f"{VARIANTS[variant].split(':')[0]}: {statistics.fmean(drops):.2%} (the text says {says})")
-    return Effect(f"Table 3, mean of {len(PAPER_METRICS)} metrics: {'; '.join(shown)}.", "")
+    return Effect(f"From Table 3 itself, mean of {len(PAPER_METRICS)} metrics: {'; '.join(shown)}.", "")
 
 
 def of_settings(run: Run) -> Effect:
@@ -267,7 +267,8 @@ def of_balance(routing: Routing | None) -> Effect:
     outside = sum(not a <= value <= b for value, a, b in zip(load, low, high, strict=True)) / len(load)
     text = (
         f"The chosen run’s busiest expert serves {max(load):,} of {len(routing.experts):,} people, a random router’s at most "
-        f"{high[-1]:.0f} (97.5%). Used: {routing.used:.0%}, by chance {used:.0%}. {outside:.0%} of loads outside the random band."
+        f"{high[-1]:.0f} (97.5%). Used: {routing.used:.0%}, by chance {used:.0%}. {outside:.0%} of the loads lie outside the "
+        "random band."
     )
     return Effect(text, "live, test split")
 

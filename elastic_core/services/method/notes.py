@@ -169,16 +169,16 @@ class Question(NamedTuple):
 OPEN = (
     Question(
         "a", "The scores are dropped after the search",
-        "Algorithm 1 gives sub-keys and query network no gradient: the router stays as it was drawn.",
-        "Scores weigh experts (`gate`: softmax, sigmoid; `none`: the paper’s text).",
+        "Algorithm 1 forgets them, so sub-keys and query network get no gradient: the router stays as it was drawn.",
+        "Scores weigh the experts (`gate`: softmax, sigmoid; `none` is the paper’s text).",
     ),
     Question(
         "b", "Eq. 7 prints q₁ for both halves",
-        "Rows and columns would follow the same numbers, the second half unread.", "q₂ for the second half.",
+        "The second half would never be read: rows and columns would follow the same numbers.", "q₂ for the second half.",
     ),
     Question(
         "c", "Eq. 10 is not a cross-entropy",
-        "L = y log ŷ + (1 − y)(1 − log ŷ), minimised, falls the surer the right item is held wrong.",
+        "L = y log ŷ + (1 − y)(1 − log ŷ), minimised, falls as the model becomes surer that the right item is wrong.",
         "Softmax cross-entropy over all items, as Eq. 9 suggests.",
     ),
     Question(
@@ -193,17 +193,17 @@ OPEN = (
     ),
     Question(
         "f", "Faster than which SASRec?",
-        "×2.68, about 90% less memory at 1,024 events. Fused attention never writes N × N scores: much of the gap is "
+        "×2.68, about 90% less memory at 1,024 events. Fused attention never writes N × N scores: much of the gap is the peer’s "
         "implementation.",
         "Eager and fused, with the same tricks.",
     ),
     Question(
-        "g", "Two averages for the same ablation", "Of the text’s two on Table 3 not both can be right.",
+        "g", "Two averages for the same ablation", "The text on Table 3 says two things; not both can be right.",
         "The table is quoted, not the text.",
     ),
     Question(
         "h", "No widths, depths, dropout, initialisation",
-        "K, k, learning rate, batch are given; d, L, H, stride are not: the method can be repeated, its numbers cannot.",
+        "K, k, learning rate and batch are given; d, L, H, stride are not: the method can be repeated, its numbers cannot.",
         "In the recipe and each run’s config.json.",
     ),
     Question(
@@ -241,52 +241,52 @@ GLOSSARY = (
     ("history", "a person’s events in order of time, padded on the left"),
     ("event", "one person met one item, once"),
     ("interest expert", "a learned vector of the memory that can stand for a kind of taste"),
-    ("memory", "all K experts, a grid of √K rows and columns"),
+    ("memory", "all K experts, in a grid of √K rows and √K columns"),
     ("sub-key", "half a key, of a row or a column; an expert’s key is both"),
-    ("query", "what a history becomes, to meet the keys"),
+    ("query", "what a history becomes before it is compared with the keys"),
     ("retrieve", "find the k experts whose keys fit the query best"),
     ("gate", "an expert’s weight by its score; through it gradient reaches keys and query"),
-    ("aggregate", "each retrieved expert collects what it attends to (Eq. 2)"),
+    ("aggregate", "each retrieved expert collects what it attends to in the history (Eq. 2)"),
     ("dispatch", "each event reads the collected interests back (Eq. 3)"),
     ("load", "how many people retrieve an expert; traffic weighs them by gate"),
     ("dead expert", "one that nobody retrieves"),
     ("layer", "one pass of all events through attention and a small network; layers stack"),
     ("causal", "no position reads a later one; two-way: all read all"),
     ("k-core", "items, then people, with fewer than k events are dropped until nothing changes"),
-    ("leave-one-out", "the last event tests, the one before chooses the epoch, earlier train"),
+    ("leave-one-out", "the last event tests, the one before chooses the epoch, earlier ones train"),
     ("training seed", "what random draws begin with; another seed, another result"),
     ("baseline", "only counts: the most popular items, or what followed what"),
-    ("planted world", "drawn by a known rule: experts are scored against the truth"),
+    ("planted world", "drawn by a known rule, so experts can be scored against the truth"),
 )
 METRICS = (
     ("NDCG@10", "1 if the right item is first, then 1/log₂(1 + place), 0 below place ten"),
-    ("HR@10", "share of people with the right item in the first ten"),
+    ("HR@10", "share of people whose right item is among the first ten"),
     ("MRR@10", "1/place, 0 below place ten"),
-    ("full", "against all unmet items; the primary protocol"),
-    ("full-seen", "against all items, met ones included"),
-    ("pop100", "against 100 draws by popularity, as RecBole; far easier, kind to models that ignore popularity"),
-    ("uniform100", "against 100 drawn evenly from unmet items; easier still"),
-    ("± 95%", "1.96 standard errors over people; nothing about other training seeds"),
-    ("ties", "count at their expected rank: a constant score gets chance level"),
+    ("full", "against all items that the person has not met; the primary protocol"),
+    ("full-seen", "against all items, those already met included"),
+    ("pop100", "against 100 draws by popularity, as RecBole does; far easier, kind to models that ignore popularity"),
+    ("uniform100", "against 100 items drawn evenly from those not met; easier still"),
+    ("± 95%", "1.96 standard errors over people; says nothing about other training seeds"),
+    ("ties", "count at their expected rank, so a constant score gets chance level"),
 )
 WORDS = dict((*GLOSSARY, *METRICS))
 AGAINST = "`full`: all unmet items; `full-seen`: all; `pop100`, `uniform100`: 100 drawn by popularity or evenly"
 LIMITS = (
-    "Not measured: no run yet. Of the paper’s Table 2, XLong is missing.",
-    "One event judges a person: with a thousand people a standard error is as large as many published gains.",
+    "What is not measured here has no run yet; of the paper’s Table 2 the data XLong is missing.",
+    "One last event judges a person. With a thousand people one standard error is as large as many published gains.",
     "Causal form, whitening of the query, balance term and local convolution are ours.",
-    "Causal PKM-ACT asks all memories with the same events; only two-way asks with each layer’s input, as printed.",
-    "Causal: late targets use experts up to a window old.",
-    "A low rating counts as met.",
-    "Speed is of shared processor cores: compare within one measurement only.",
-    "What an expert stands for is evidence from its people, never proof of what it computes.",
+    "Causal PKM-ACT asks all its memories with the same events; only the two-way form asks with each layer’s input, as printed.",
+    "In the causal form late targets use experts that are up to a window old.",
+    "A low rating counts as having met the film.",
+    "Speed is of shared processor cores: compare within one measurement, not seconds across machines.",
+    "What an expert stands for is evidence from people who retrieve it, never proof of what it computes.",
 )
 ACCESSIBILITY = (
-    "Every chart has a text for screen readers and a table, every click a box or button. The keyboard walks through tables, not "
-    "charts.",
-    "Nothing is said by colour alone; colour-blind people can tell ours apart.",
-    "Light or dark as your system; nothing moves unasked.",
-    "The app sends nothing; missing data come from their official address only.",
+    "Every chart has a text for screen readers and its numbers as a table; every click a box or button. Charts cannot be walked "
+    "through by keyboard, their tables can.",
+    "Nothing is said by colour alone, and colour-blind people can tell ours apart.",
+    "Light and dark follow your system; nothing moves unless asked.",
+    "The app sends nothing anywhere; missing data are fetched from their official address only.",
 )
 PAPERS = (
     ("ELASTIC", "Efficient linear attention for sequential interest compression; PKM-ACT is its first version"),

@@ -198,11 +198,11 @@ def words(table: pd.DataFrame, ours: str, peer: str, column: str = "ms") -> str:
     losses, wins = ratio[ratio < 1], ratio[ratio >= 1]
     parts = []
     if len(losses):
-        parts.append(f"{them} is faster at N = {_listed(losses.index, ratio.index)} (up to × {1 / losses.min():.1f})")
+        parts.append(f"{them} is faster at N = {_listed(losses.index, ratio.index)} (up to {1 / losses.min():.1f} times)")
     if len(wins):
-        parts.append(f"{us} at N = {_listed(wins.index, ratio.index)} (up to × {wins.max():.1f})")
+        parts.append(f"{us} at N = {_listed(wins.index, ratio.index)} (up to {wins.max():.1f} times)")
     crossed = " and ".join(f"{rounded(n):,.0f}" for n in crossings(ratio))
-    end = f" They cross near N = {crossed}." if crossed else " No crossing in this range."
+    end = f" They cross near N = {crossed}." if crossed else " They do not cross in this range."
     return "; ".join(parts) + "." + end
 
 
@@ -247,15 +247,15 @@ def event_words(wide: pd.DataFrame) -> str:
         return "The kept state was not measured."
     step = wide["elastic-stream"]
     start, end = step.index[[0, -1]]
-    said = f"Kept state: {step.min():.2f} to {step.max():.2f} ms a step, N = {start:,} to {end:,}."
+    said = f"Kept state: {step.min():.2f} to {step.max():.2f} ms a step from N = {start:,} to {end:,}."
     if "elastic-refresh" in wide:
         mean = (step + wide["elastic-refresh"] / ROOM).iloc[-1]
-        said += f" With a refresh every {ROOM} events: {mean:.2f} ms, the mean at the longest."
+        said += f" With a refresh every {ROOM} events: {mean:.2f} ms on average at the longest."
     for peer, name in (("elastic", "ELASTIC"), ("sasrec-fused", "SASRec (fused)")):
         ratio = (wide[peer] / step).dropna() if peer in wide else pd.Series(dtype=float)
         if len(ratio):
             first, last = ratio.iloc[[0, -1]]
-            said += f" Reading again, {name}: {first:,.1f} times a step at the shortest, {last:,.1f} at the longest."
+            said += f" Reading again, {name} takes {first:,.1f} times a step at the shortest, {last:,.1f} at the longest."
     return said
 
 

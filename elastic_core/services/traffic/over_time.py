@@ -11,7 +11,7 @@ from elastic_core.errors import InputError
 from elastic_core.runs import Run
 
 SIDES, HEADS = (8, 16, 32, 64, 128, 256, 512), (4, 8, 16)  # what the paper's Figure 5 spans on ML-1M
-PAPER = "The paper (ML-1M, its own protocol): 55.76% of keys used at 512 × 512; no other figure in numbers."
+PAPER = "In the paper (ML-1M, its own protocol) 55.76% of the keys are used at 512 × 512; it gives no other figure in numbers."
 EPOCHS = ("epoch", "used", "entropy", "gini")
 SETTINGS = ("run", "√K", "k", "seed", "NDCG@10", "error", "used", "people")
 
