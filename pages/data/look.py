@@ -21,8 +21,8 @@ from pages.kit.control import bound
 SPLIT = view.About(
     "Which events may a model learn from?",
     "Events stand in order of time. What a model reads ends before what it is asked.",
-    "A dot is an event, not a liking: low ratings count like high ones. There is one last event a person: only means over many "
-    "say anything.",
+    "A dot is an event, not a liking: low ratings count like high ones. With one last event a person, only means over many say "
+    "anything.",
     test="tests/test_data_cards.py::test_the_split_picture_holds_out_the_last_two",
 )
 LENGTHS = view.About(
@@ -33,8 +33,8 @@ LENGTHS = view.About(
 )
 ITEMS = view.About(
     "Do a few items carry most of the events?",
-    "Items by how many events they have, in all parts of the split; bins grow like powers.",
-    "The few items on the right can hold most of the events, and a model that only knows popularity gets those right.",
+    "Items by number of events, in all parts of the split; bins grow like powers.",
+    "The few items on the right can hold most events: a model that only knows popularity gets those right.",
     test="tests/test_data_cards.py::test_histograms_lose_nobody",
 )
 OVERVIEW = view.About(

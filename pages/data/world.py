@@ -34,14 +34,14 @@ SHARES = (
 )
 BLOCKS = view.About(
     "Which truth should a model find?",
-    "Every event is moved by an interest of the person, or by noise. A square counts, logarithmically, the events that an "
-    "interest (row) moved to a group of items (column).",
+    "A square counts, logarithmically, the events that an interest of the person or noise (row) moved to a group of items "
+    "(column).",
     "No model sees this, only who met what. An event off the diagonal replaces an item that would have come twice in a row.",
     test="tests/test_data_cards.py::test_interest_blocks_hold_every_event_once",
 )
 PATH = view.About(
     "How does one person move between interests?",
-    "Each mark is an event in the row of the interest that moved it; crosses are noise. Drift swaps interests.",
+    "A mark is an event in the row of its interest; crosses are noise. Drift swaps interests.",
     "Runs of one interest need no reason: a heavy one comes up again by chance.",
     test="tests/test_data_cards.py::test_a_persons_path_is_the_truth_of_their_events",
 )

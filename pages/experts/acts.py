@@ -58,8 +58,8 @@ def _sentence(table: pd.DataFrame) -> str:
     first, control = table.head(2).to_dict("records")
     verdict, _ = words.effect_line(first)
     return (
-        f"**{verdict.capitalize()}.** Without it {first['replaced']:.1f} of 10 suggestions differ, without another of theirs "
-        f"{control['replaced']:.1f}. What came next moves by {first['d_rank_mean']:+.2f} ranks (mean; median "
+        f"**{verdict.capitalize()}.** Without it {first['replaced']:.1f} of 10 suggestions differ, with another of theirs "
+        f"removed {control['replaced']:.1f}. What came next moves by {first['d_rank_mean']:+.2f} ranks (mean; median "
         f"{first['d_rank_median']:+g})."
     )
 

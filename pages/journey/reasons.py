@@ -30,15 +30,15 @@ INFLUENCE = view.About(
 )
 READING = view.About(
     "What does each expert read?",
-    "Softmax weights of one layer, mean over heads; hotter: more than even. The table names every event in every layer, beside "
-    "what the other experts give it.",
+    "Softmax weights of one layer, mean over heads; hotter: more than even. The table has every event and layer, beside what "
+    "the other experts give.",
     "Where an expert looks is not why an item is recommended: the removal above tests that.",
     test="tests/test_journey.py::test_aggregation_keeps_every_weight",
 )
 ALONG = view.About(
     "How did experts and rank change as this history grew?",
     "At up to 40 even moments the model reads the events before; ranked among all items not met until then. Diamond: validation.",
-    "Circles flatter the model: it has learned from them. The star is a fair test, but of one event of one person.",
+    "Circles flatter the model: it learned from them. The star is a fair test, but of one event of one person.",
     test="tests/test_journey.py::test_along_time_equals_moment_after_moment",
 )
 

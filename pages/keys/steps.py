@@ -93,7 +93,7 @@ def _split(scene: Scene) -> None:
         charts.query(table, scene.palette), table,
         f"Bars of the query's {scene.lesson.width} numbers; the first half is orange (rows), the second blue (columns).",
         "**Question:** What is searched for? **Computed:** By the run’s query network from the history, or random. "
-        "**Misread:** A single number means nothing; the match with the keys counts.",
+        "**Misread:** Single numbers mean nothing; the match with the keys counts.",
         "keys_fig_split",
     )  # fmt: skip
 
@@ -175,8 +175,8 @@ def _win(scene: Scene) -> None:
             charts.grid(table, scene.palette, revealed, picked),
             table if revealed else table.drop(columns=["place", "score"]),
             f"Grid of {len(table)} experts, candidates tinted. " + (f"Winners, best first: {winners}." if revealed else ""),
-            "**Question:** Where in the memory are the k best? **Computed:** The top k of the sums; number = row · √K + column. "
-            "**Misread:** Neighbouring squares share a sub-key, nothing else; distance means nothing.",
+            "**Question:** Where in the memory are the k best? **Computed:** The top k of the sums; number = row · √K + "
+            "column. **Misread:** Neighbours share a sub-key, nothing else; distance means nothing.",
             GRID, on_select=_clicked, selection_mode="points",
         )  # fmt: skip
 
@@ -216,6 +216,6 @@ def _weigh(scene: Scene) -> None:
         f"Bars: the weights of the {lesson.k} winners, best first, from {table['weight'].max():.2f} to "
         f"{table['weight'].min():.2f}.",
         "**Question:** Does a better match count more? **Computed:** The run’s gate on the winners’ scores. **Misread:** A "
-        "weight does not measure how much an expert changes the list; taking it away on Start does.",
+        "weight is not the expert’s effect on the list; removal on Start measures that.",
         "keys_fig_weights",
     )  # fmt: skip

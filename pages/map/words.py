@@ -8,8 +8,8 @@ from pages.kit.view import About
 MAP = About(
     "Do experts form regions?",
     "Value vectors by direction. PCA: the two directions of largest variance; UMAP: neighbourhoods (stored, fixed seed).",
-    "Distances between clumps, sizes, densities on a UMAP and all axes mean little. Marks that touch may be far apart in truth: "
-    "see the table and the numbers below.",
+    "Distances between clumps, sizes, densities on a UMAP and all axes mean little. Marks that touch may be far apart in "
+    "truth: see the numbers below.",
     test="tests/test_projection.py::test_pca_is_centred_ordered_and_keeps_its_signs",
 )
 EPOCHS = About(

@@ -104,7 +104,7 @@ def explanation() -> None:
             "What lies between a history and its list?",
             f"{asks} are retrieved, weighted by their scores, and compress the history.",
             "An expert is a vector, not a genre: taking it away measures what it does, for this person only. Load is not "
-            "quality. One good list proves little: see the share of people it works for.",
+            "quality. One good list proves little.",
         )
     )
 

@@ -37,7 +37,7 @@ ABOUT = {
     "used": About(
         "Does the memory stay alive while it trains?",
         "Solid: share of experts that anybody retrieves. Dotted: entropy of their loads, 100% if all carry the same.",
-        "Used is not useful: what an expert changes is on the Experts page.",
+        "Used is not useful: Experts shows what each changes.",
         r"H = -\frac{1}{\log K}\sum_e p_e \log p_e",
         "tests/test_routing.py::test_a_random_router_lies_in_its_own_chance_band_and_a_collapsed_one_does_not",
     ),

@@ -11,12 +11,12 @@ import words
 from pages.frame import shell
 
 # Shown and in panels: as the screen opens, and with every part of it (what stands in several counts once).
-MOST = {"frame": (33, 42), "start": (260, 61), "keys": (113, 63), "journey": (233, 332), "experts": (206, 62),
-        "traffic": (156, 132), "map": (170, 147), "tour": (592, 0), "compare": (181, 226), "train": (200, 242),
-        "data": (161, 117), "learned": (240, 278), "results": (124, 164), "speed": (93, 37), "method": (527, 5),
-        "keys, all parts": (462, 280), "experts, all parts": (655, 599), "traffic, all parts": (193, 335),
-        "compare, all parts": (195, 317), "data, all parts": (317, 203), "speed, all parts": (146, 113),
-        "method, all parts": (1268, 125)}  # fmt: skip
+MOST = {"frame": (35, 52), "start": (275, 77), "keys": (118, 75), "journey": (232, 386), "experts": (211, 80),
+        "traffic": (155, 155), "map": (174, 171), "tour": (671, 0), "compare": (185, 290), "train": (204, 285),
+        "data": (168, 158), "learned": (274, 330), "results": (129, 206), "speed": (98, 43), "method": (561, 10),
+        "keys, all parts": (518, 321), "experts, all parts": (673, 719), "traffic, all parts": (198, 394),
+        "compare, all parts": (199, 399), "data, all parts": (327, 262), "speed, all parts": (151, 133),
+        "method, all parts": (1352, 151)}  # fmt: skip
 TOOLTIP = 18  # words: a name from the glossary and fifteen
 
 

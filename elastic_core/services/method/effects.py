@@ -174,8 +174,8 @@ def of_loss() -> Effect:
     sure, wrong = 0.9, 0.1
     printed, proper = ({p: sign * math.log(p) for p in (sure, wrong)} for sign in (1, -1))
     text = (
-        f"For the right item Eq. 10 is {printed[sure]:.2f} where ŷ = {sure} and {printed[wrong]:.2f} where ŷ = {wrong}: "
-        f"minimising it unlearns the answer. Cross-entropy: {proper[sure]:.2f} and {proper[wrong]:.2f}."
+        f"For the right item Eq. 10 is {printed[sure]:.2f} at ŷ = {sure} and {printed[wrong]:.2f} at ŷ = {wrong}: minimising it "
+        f"unlearns the answer. Cross-entropy: {proper[sure]:.2f} and {proper[wrong]:.2f}."
     )
     return Effect(text, "live")
 

@@ -169,12 +169,12 @@ class Question(NamedTuple):
 OPEN = (
     Question(
         "a", "The scores are dropped after the search",
-        "Algorithm 1 forgets them, so sub-keys and query network get no gradient: the router stays as it was drawn.",
+        "Algorithm 1 forgets them, so sub-keys and query network get no gradient: the router stays as drawn.",
         "Scores weigh the experts (`gate`: softmax, sigmoid; `none` is the paper’s text).",
     ),
     Question(
         "b", "Eq. 7 prints q₁ for both halves",
-        "The second half would never be read: rows and columns would follow the same numbers.", "q₂ for the second half.",
+        "Rows and columns would follow the same numbers; the second half would go unread.", "q₂ for the second half.",
     ),
     Question(
         "c", "Eq. 10 is not a cross-entropy",
@@ -265,28 +265,28 @@ METRICS = (
     ("full", "against all items that the person has not met; the primary protocol"),
     ("full-seen", "against all items, those already met included"),
     ("pop100", "against 100 draws by popularity, as RecBole does; far easier, kind to models that ignore popularity"),
-    ("uniform100", "against 100 items drawn evenly from those not met; easier still"),
+    ("uniform100", "against 100 drawn evenly from unmet items; easier still"),
     ("± 95%", "1.96 standard errors over people; says nothing about other training seeds"),
-    ("ties", "count at their expected rank, so a constant score gets chance level"),
+    ("ties", "count at their expected rank: a constant score gets chance level"),
 )
 WORDS = dict((*GLOSSARY, *METRICS))
 AGAINST = "`full`: all unmet items; `full-seen`: all; `pop100`, `uniform100`: 100 drawn by popularity or evenly"
 LIMITS = (
-    "What is not measured here has no run yet; of the paper’s Table 2 the data XLong is missing.",
-    "One last event judges a person. With a thousand people one standard error is as large as many published gains.",
+    "What is not measured here has no run yet; of the paper’s Table 2, XLong is missing.",
+    "One last event judges a person: with a thousand people a standard error is as large as many published gains.",
     "Causal form, whitening of the query, balance term and local convolution are ours.",
-    "Causal PKM-ACT asks all its memories with the same events; only the two-way form asks with each layer’s input, as printed.",
-    "In the causal form late targets use experts that are up to a window old.",
+    "Causal PKM-ACT asks all memories with the same events; only the two-way form asks with each layer’s input, as printed.",
+    "In the causal form late targets use experts up to a window old.",
     "A low rating counts as having met the film.",
-    "Speed is of shared processor cores: compare within one measurement, not seconds across machines.",
+    "Speed is of shared processor cores: compare within one measurement only.",
     "What an expert stands for is evidence from people who retrieve it, never proof of what it computes.",
 )
 ACCESSIBILITY = (
-    "Every chart has a text for screen readers and its numbers as a table; every click a box or button. Charts cannot be walked "
-    "through by keyboard, their tables can.",
-    "Nothing is said by colour alone, and colour-blind people can tell ours apart.",
+    "Every chart has a text for screen readers and a table, every click a box or button. The keyboard walks through tables, "
+    "not charts.",
+    "Nothing is said by colour alone; colour-blind people can tell ours apart.",
     "Light and dark follow your system; nothing moves unless asked.",
-    "The app sends nothing anywhere; missing data are fetched from their official address only.",
+    "The app sends nothing anywhere; missing data come from their official address only.",
 )
 PAPERS = (
     ("ELASTIC", "Efficient linear attention for sequential interest compression; PKM-ACT is its first version"),
