@@ -169,7 +169,7 @@ class Question(NamedTuple):
 OPEN = (
     Question(
         "a", "The scores are dropped after the search",
-        "Algorithm 1 forgets them, so sub-keys and query network get no gradient: the router stays as drawn.",
+        "Algorithm 1 forgets them, so sub-keys and query network get no gradient: the router stays as it was drawn.",
         "Scores weigh the experts (`gate`: softmax, sigmoid; `none` is the paper’s text).",
     ),
     Question(
