@@ -65,7 +65,7 @@ def test_crossings_and_words_leave_no_length_out() -> None:
     assert curves._listed(pd.Index([64, 128, 256, 1024, 4096, 8192]), pd.Index([64, 128, 256, 512, 1024, 2048, 4096, 8192])) == (
         "64 to 256, 1,024, 4,096, 8,192"
     )
-    assert "do not cross" in curves.words(table[table["length"] > 400], "elastic", "sasrec-fused")
+    assert "They do not cross" in curves.words(table[table["length"] > 400], "elastic", "sasrec-fused")
     assert "not measured" in curves.words(table[table["system"] == "elastic"], "elastic", "sasrec-fused")
     there_and_back = pd.Series([0.5, 2.0, 0.5, 2.0], index=[10, 20, 40, 80])
     assert len(curves.crossings(there_and_back)) == 3

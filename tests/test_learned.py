@@ -51,7 +51,7 @@ def test_every_sentence_is_what_the_runs_say(tmp_path: Path) -> None:
     assert f"{found.difference:+.4f} (95% {found.low:+.4f} to {found.high:+.4f}; 2,000 people, trainings: 2 and 2" in one.sentence
     assert set(one.runs) == {f"planted-{name}{seed}" for name in ("elastic", "sasrec") for seed in ("", "-seed1")}
     nothing = verdicts.compared(ASKED["gate"], groups, told)
-    assert nothing.answer == "not known" and not nothing.findings and "No finished run for it on" in nothing.absent
+    assert nothing.answer == "not known" and not nothing.findings and "No finished run on" in nothing.absent
     assert nothing.line == nothing.absent, "what is not known is said where it is asked"
     assert verdicts.counted([better, worse, nothing]) == "Of 3 questions: 1 yes, 1 no, 1 not known."
 

@@ -19,22 +19,22 @@ from pages.kit import cache, plot, view
 from pages.kit.control import bound
 
 SPLIT = view.About(
-    "Which of a person’s events may a model learn from?",
-    "Events in the order of their times. What a model reads ends before what it is asked.",
-    "A dot is an event, not a liking: low ratings count like high ones. One last event a person: only means over many say "
+    "Which events may a model learn from?",
+    "Events stand in order of time. What a model reads ends before what it is asked.",
+    "A dot is an event, not a liking: low ratings count like high ones. With one last event a person, only means over many say "
     "anything.",
     test="tests/test_data_cards.py::test_the_split_picture_holds_out_the_last_two",
 )
 LENGTHS = view.About(
     "How much is known about each person?",
     "People by the length of their whole history, after the k-core.",
-    "The bins grow like powers: a bar on the right covers many more lengths. Most lie below the mean.",
+    "Bins grow like powers: a bar on the right covers many more lengths. Most people lie below the mean.",
     test="tests/test_data_cards.py::test_histograms_lose_nobody",
 )
 ITEMS = view.About(
     "Do a few items carry most of the events?",
-    "Items by how many events they have, in all parts of the split; the bins grow like powers.",
-    "The few items on the right can hold most of the events, and a model that only knows popularity gets those right.",
+    "Items by number of events, in all parts of the split; bins grow like powers.",
+    "The few items on the right can hold most events: a model that only knows popularity gets those right.",
     test="tests/test_data_cards.py::test_histograms_lose_nobody",
 )
 OVERVIEW = view.About(
@@ -96,7 +96,7 @@ def _terms(card: Card) -> None:
 
 
 def _split(data: Dataset, source: DataConfig, chosen: int | None) -> None:
-    st.subheader("One person, and what is kept from the model", anchor=False)
+    st.subheader("One person, and what is held out", anchor=False)
     user = chosen
     if user is None:
         people, key = data.histories.n_users, f"dat_person_{data.hash}"
@@ -111,8 +111,8 @@ def _split(data: Dataset, source: DataConfig, chosen: int | None) -> None:
     length = int(data.histories.lengths[user])
     cut = f" Only the latest {len(table)} are drawn." if len(table) < length else ""
     st.write(
-        f"{name[:1].upper()}{name[1:]} has {length:,} events. A model learns from all but the last two, and is judged by where "
-        f"it puts **{shell.plain(last)}**.{cut}"
+        f"{name[:1].upper()}{name[1:]} has {length:,} events; a model learns from all but the last two and is judged by where it "
+        f"puts **{shell.plain(last)}**.{cut}"
     )
     alt = f"The {len(table)} latest events of person {user + 1}: two held out, the last is {last}"
     view.chart("dat_split", cache.drawn(charts.split, table, plot.palette(shell.is_dark())), table, SPLIT, alt)

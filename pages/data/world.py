@@ -33,20 +33,20 @@ SHARES = (
     ("drift", "Drift", 1.0, "Chance, at each event, that tastes change"),
 )
 BLOCKS = view.About(
-    "What is the truth that a model should find?",
-    "Every event is moved by an interest of the person, or by noise. A square counts, logarithmically, the events that an "
-    "interest (row) moved to a group of items (column).",
-    "No model sees this, only who met what. Off the diagonal an item that would have come twice in a row made way.",
+    "Which truth should a model find?",
+    "A square counts, logarithmically, the events that an interest of the person or noise (row) moved to a group of items "
+    "(column).",
+    "No model sees this, only who met what. An event off the diagonal replaces an item that would have come twice in a row.",
     test="tests/test_data_cards.py::test_interest_blocks_hold_every_event_once",
 )
 PATH = view.About(
     "How does one person move between interests?",
-    "Each mark is an event in the row of the interest that moved it; crosses are noise. With drift interests are swapped.",
+    "A mark is an event in the row of its interest; crosses are noise. Drift swaps interests.",
     "Runs of one interest need no reason: a heavy one comes up again by chance.",
     test="tests/test_data_cards.py::test_a_persons_path_is_the_truth_of_their_events",
 )
 SCORE = view.About(
-    "Do the experts of a trained model stand for the planted interests?",
+    "Do experts stand for the planted interests?",
     f"Adjusted mutual information (AMI), at most {PEOPLE:,} people: 0 is chance, 1 the same grouping. People: strongest "
     "expert against heaviest interest. Events: the expert that takes an event most against its interest.",
     "Read keys against keys drawn anew, values against noise and swapped ones; shuffled truth would flatter both. Interests "
@@ -56,7 +56,7 @@ SCORE = view.About(
 GAPS = view.About(
     "How far back does a model remember where a person was?",
     "NDCG@10, seen items kept, as a share of the oracle’s, who knows every interest and its rules.",
-    "At gap 1 the last event is enough. A high first point and a steep fall is local order, not interests.",
+    "At gap 1 the last event is enough. A high first point and a steep fall are local order, not interests.",
     test="tests/test_routing.py::test_what_is_remembered_is_a_share_of_the_oracle_by_gap",
 )
 
@@ -114,7 +114,7 @@ def _truth(data: Dataset) -> None:
     )
     left, right = st.columns(2)
     with left:
-        st.subheader("The truth: which interest moves to which items", anchor=False)
+        st.subheader("The truth: interests and their items", anchor=False)
         table = cards.interest_blocks(data)
         alt = f"Events by planted interest and item: {table['interest'].nunique() - 1} blocks on the diagonal, and a row of noise"
         view.chart("dat_blocks", charts.blocks(table, colours), table[table["events"] > 0], BLOCKS, alt)
@@ -154,8 +154,8 @@ def _scores() -> None:
     table = meaning.recovered(row)
     own, nulls = table.iloc[0], table.set_index("model").iloc[1:-1]
     st.write(
-        f"The expert that takes an event tells the event’s interest with AMI **{own['events']:.3f}**; with keys or values broken "
-        f"it would be {nulls['events'].max():.3f} at best. A person’s strongest expert tells their heaviest interest with "
+        f"The expert that takes an event tells its interest with AMI **{own['events']:.3f}**; with keys or values broken it is "
+        f"{nulls['events'].max():.3f} at best. A person’s strongest expert tells their heaviest interest with "
         f"**{own['people']:.3f}**; with keys drawn anew, {nulls.loc['keys drawn anew', 'people']:.3f}. Each expert’s own "
         "interest is on the Experts page."
     )

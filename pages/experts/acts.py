@@ -55,13 +55,12 @@ def remove(of: Subject, expert: int) -> None:
 
 
 def _sentence(table: pd.DataFrame) -> str:
-    first, control, *rest = table.to_dict("records")
-    busy = next((row for row in rest if row["change"].startswith("without")), None)
-    verdict, numbers = words.effect_line(first)
+    first, control = table.head(2).to_dict("records")
+    verdict, _ = words.effect_line(first)
     return (
-        f"**{verdict.capitalize()}.** {numbers} (another of theirs removed: {control['replaced']:.1f}). What came next moves by "
-        f"{first['d_rank_mean']:+.2f} ranks (mean; median {first['d_rank_median']:+g})."
-        f"{words.as_busy(busy)}"
+        f"**{verdict.capitalize()}.** Without it {first['replaced']:.1f} of 10 suggestions differ, with another of theirs "
+        f"removed {control['replaced']:.1f}. What came next moves by {first['d_rank_mean']:+.2f} ranks (mean; median "
+        f"{first['d_rank_median']:+g})."
     )
 
 

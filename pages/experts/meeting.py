@@ -43,7 +43,8 @@ def _examples(of: Subject, expert: int) -> None:
     words, found = inspect.words(of.data), answers.examples(of, expert)
     st.subheader(f"Its people, and the {words.many} it reads", anchor=False)
     st.caption(
-        f"Percent of its reading; ×: against reading evenly, because few {words.many} make large percentages; ±: to the cut-off."
+        f"Percent of its reading; ×: compared with even reading, because few {words.many} make large percentages; ±: distance "
+        "to the cut-off."
         if found.traced
         else f"This run has no dispatcher, so what an expert reads is not known: the last {words.many}."
     )

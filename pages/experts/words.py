@@ -10,15 +10,14 @@ from elastic_core.services.experts.evidence import Label
 from elastic_core.services.experts.items import Alone
 from elastic_core.services.person.inspect import split_year
 from elastic_core.text import markdown
-from pages.kit import busy
 from pages.kit.view import About
 
 TESTS = "tests/test_experts.py::"
 ALL = About(
     "Which experts are busy, and what do they stand for?",
-    f"Status: {busy.MEANING} Genre of its people: share in their histories over everybody’s, the one with the best lower limit "
-    "(over all its genres). Genre it reads: share under its weights (first layer) over the same histories read evenly.",
-    "The most striking of hundreds is partly luck: below, what chance alone would label. Numbers mean nothing across runs.",
+    "Genre of its people: share in their histories over everybody’s, the one with the best lower limit. Genre it reads: share "
+    "under its weights (first layer) over the same histories read evenly.",
+    "The most striking of hundreds is partly luck: below stands what chance alone would label. Numbers mean nothing across runs.",
     test=TESTS + "test_status_table_and_recovered_interests",
 )
 HISTOGRAM = About(
@@ -31,15 +30,15 @@ HISTOGRAM = About(
 )
 PEOPLE = About(
     "What does it read of its people?",
-    "Two of each band, three at random (always the same). Weights of the first layer, mean over heads.",
+    "Two people of each band, three at random (always the same). Weights of the first layer, mean over heads.",
     "Top ones make any expert look clear-cut. Weights say what it reads, not what that changes.",
     test=TESTS + "test_examples_are_of_their_band_and_show_what_the_expert_reads",
 )
 GENRES = About(
     "Which genres stand out around it?",
     "Histories: mean share in its people’s over everybody’s. Reading: share under its weights over the same people’s even "
-    "share. Normal intervals of the logarithm over people; all genres hold together (95%). Full mark: 1 is outside, five people "
-    "or more.",
+    "share. Normal intervals of the logarithm over people, 95% for all genres together. Filled: 1 is outside, five people or "
+    "more.",
     "A genre is our word, not the model’s; genres overlap.",
     r"\text{lift}_g = \bar s_g(\text{its people}) / \bar s_g(\text{compared with})",
     TESTS + "test_lifts_are_ratios_of_means_and_a_shuffle_seldom_passes",
@@ -47,7 +46,7 @@ GENRES = About(
 ITEMS = About(
     "Does the vector alone say what the expert does?",
     "Direct: the vector through every layer’s value and output projections, by how much its people read it, centred and scaled "
-    "as the last layer norm does, times the item table; no feed-forward, nothing aggregated. Measured: scores with it less "
+    "as in the last layer norm, times the item table; no feed-forward, nothing aggregated. Measured: scores with it less "
     "without, less each person’s mean. Spearman’s correlation.",
     "Agreement makes no effect large; only what other vectors do not reach is its own.",
     r"d(e) = E\,\big(\gamma \odot \mathrm{centre}\textstyle\sum_{l,h} c_{lh}\, W^O_{lh} W^{V2}_{lh}\, v_e\big)",
@@ -55,11 +54,11 @@ ITEMS = About(
 )
 EFFECTS = About(
     "Do its people’s lists change for better or worse?",
-    "It leaves everybody’s k (other gates stay); the next item is ranked among all unmet ones. 95%: paired bootstrap over "
-    "people. As busy: five of the twenty next in load, up to 40 of their people each; n counts pairs. Replaced: another takes "
-    "place and gate, where it is new.",
-    "Spares among k: no change does not mean that it holds nothing. One in twenty intervals leaves 0 out by chance; the verdict "
-    "needs interval and sign-flip test.",
+    "It is removed from everybody’s k; other gates stay. The next item is ranked among all unmet ones. 95%: paired bootstrap "
+    "over people. As busy: five of the twenty next in load, up to 40 of their people each; n counts pairs. Replaced: another "
+    "takes place and gate, where it is new.",
+    "Others of the k may stand in: no change does not mean that it holds nothing. One interval in twenty leaves 0 out by "
+    "chance; the verdict needs interval and sign-flip test.",
     r"\Delta = \tfrac1n \textstyle\sum_u \text{NDCG@10}_u(\text{after}) - \text{NDCG@10}_u(\text{before})",
     TESTS + "test_removing_an_expert_equals_a_loop_over_people_and_changes_no_weight",
 )
@@ -76,8 +75,8 @@ NEAREST = About(
     test=TESTS + "test_rows_columns_and_like_vectors",
 )
 TOGETHER = About(
-    "Which experts do the same people retrieve?",
-    "People who retrieve both, over what two independent experts of these loads share. Wilson’s interval; by its lower limit.",
+    "Which experts share its people?",
+    "People who retrieve both, over what two independent experts of these loads share. Order: lower limit of Wilson’s interval.",
     "Experts of one row or column meet often: they share half of their score.",
     r"\text{lift} = n_{ef} \big/ (n_e n_f / U)",
     TESTS + "test_retrieved_together_by_brute_force",
@@ -90,17 +89,17 @@ EPOCHS = About(
 )
 KNOBS = About(
     "Does an expert turned up bring what it stands for?",
-    "The factor multiplies its gate (where experts predict one by one: its share, then all are parts of 1). Stands for: the "
-    "genre its own items prefer most against the average expert’s, or else its people’s beyond chance; weak: shuffled genres "
-    "reach as much. Other turns: the same factors on the person’s own experts at random, another one lent. Cost: up to 400 whom "
-    "the turn touches, among all unmet items; 95% bootstrap over people.",
-    "One list moves in steps of 10%; only what other turns do not reach is its doing. What costs nothing may do nothing.",
+    "The factor multiplies its gate (where experts predict one by one: its share; all then sum to 1). Stands for: the genre "
+    "its own items prefer most against the average expert’s, or else its people’s beyond chance; weak: shuffled genres reach "
+    "as much. Other turns: the same factors on the person’s own experts at random, another one lent. Cost: up to 400 people "
+    "whom the turn touches, among all unmet items; 95% bootstrap over people.",
+    "One list moves in steps of 10%; its doing is only what other turns do not reach. What costs nothing may do nothing.",
     test="tests/test_knobs.py::test_a_turn_of_one_person_is_the_knob_and_its_null_the_same_turn_of_others",
 )
 HOT = About(
     "How busy are this person’s experts?",
-    f"{busy.MEANING} × everybody: 0 counts where not retrieved.",
-    "A rare expert has a large factor simply because few retrieve it.",
+    "× everybody: 0 counts in the mean where it is not retrieved.",
+    "A rare expert’s factor is large because few retrieve it.",
     test=TESTS + "test_hot_experts_of_a_person",
 )
 

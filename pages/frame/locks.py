@@ -37,7 +37,7 @@ def builder(address: str) -> None:
     """Choose what to hold, take the link."""
     names: dict[str, str] = st.session_state.get(NAMES, FRAME)
     with st.popover("Teacher link", icon=":material/school:", key="lock_builder", width="stretch"):
-        st.write("What should the class not change? The link opens this view with that held.")
+        st.write("The link opens this view and holds what the class should not change.")
         chosen = st.multiselect("Held controls", list(names), format_func=names.__getitem__, key="lock_chosen")
         joint = "&" if "?" in address else "?"
         st.code(f"{address}{joint}{PARAMETER}={','.join(chosen)}" if chosen else address, language=None, wrap_lines=True)

@@ -244,7 +244,7 @@ def _other_box(runs: dict[str, Run], run: Run, data: Dataset, asked: str | None,
         problems.append(f"There is no other run {quoted(str(asked))} on the same data to compare with.")
         st.session_state["vs"] = None
     value = st.selectbox(
-        "Compare with", names, index=None, key="vs", bind="query-params", placeholder="no second run",
+        "Compare with", names, index=None, key="vs", bind="query-params", placeholder="none",
         help="A second run on the same data.", disabled=locked("vs"),
     )  # fmt: skip
     if not value:

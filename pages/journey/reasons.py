@@ -19,9 +19,9 @@ from pages.kit.control import one_of
 NEXT, TOP = "what came next", "the top suggestion"
 FEW, ALL = "12 strongest", "all, latest first"
 INFLUENCE = view.About(
-    "Which events speak for the item, and does attention tell?",
+    "Which events speak for the item?",
     f"Each of the last {LAST} events is taken away once and stays out of the ranking. Bars: the fall of log-chance; ×2: having "
-    "it doubles the chance. Attention: the last event’s (in ELASTIC through the experts), mean over heads and layers. "
+    "it doubles the chance. Attention: the last event’s (in ELASTIC through the experts), mean over heads and layers; "
     "Spearman’s correlation with the effect’s size.",
     "Attention says where the model looked, not what would change. Two alike may both show little, though together they matter. "
     "The interval takes events as independent: rough.",
@@ -29,16 +29,16 @@ INFLUENCE = view.About(
     "tests/test_influence.py::test_the_batch_equals_one_by_one",
 )
 READING = view.About(
-    "What does each expert read, and the last event of them?",
-    "Softmax weights of one layer, mean over heads; hotter: more than even. The table names every event in every layer, beside "
-    "what the other experts give it.",
+    "What does each expert read?",
+    "Softmax weights of one layer, mean over heads; hotter: more than even. The table has every event and layer, beside what "
+    "the other experts give.",
     "Where an expert looks is not why an item is recommended: the removal above tests that.",
     test="tests/test_journey.py::test_aggregation_keeps_every_weight",
 )
 ALONG = view.About(
     "How did experts and rank change as this history grew?",
     "At up to 40 even moments the model reads the events before; ranked among all items not met until then. Diamond: validation.",
-    "Circles flatter the model: it has learned from them. The star is a fair test, of one event of one person.",
+    "Circles flatter the model: it learned from them. The star is a fair test, but of one event of one person.",
     test="tests/test_journey.py::test_along_time_equals_moment_after_moment",
 )
 

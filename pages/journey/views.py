@@ -23,9 +23,9 @@ SIGNS = {ADDED: "+ ", MOVED: "↔ ", REMOVED: "− "}
 NOTES = {ADDED: "added here", MOVED: "moved here", REMOVED: "removed"}
 EXPERTS = view.About(
     "Which experts does this history retrieve?",
-    f"{busy.MEANING} Genres: its people’s histories over everybody’s, 95% widened for the number of genres. Reads: most of its "
-    "reading; in brackets what the others give the same. Mean weight: over everybody, 0 where not retrieved.",
-    "Alike readings are nothing of its own. Rare is not important: taking it away (Start, Experts) tells.",
+    f"{busy.MEANING} Genres: its people’s histories over everybody’s, 95% for all genres together. Reads: most of its reading; "
+    "in brackets what the others give the same. Mean weight: over everybody, 0 where not retrieved.",
+    "Reading what the others read is nothing of its own. Rare is not important: taking it away (Start, Experts) tells.",
     test="tests/test_journey.py::test_the_status_of_a_retrieved_expert_is_that_of_the_experts_page",
 )
 LISTS = view.About(

@@ -75,9 +75,7 @@ def _exactness(scene: Scene) -> None:
     if name != scene.name:
         before = checks.check(lesson.keys, lesson.k, lesson.query[None])
         before += checks.check(lesson.keys, lesson.k, checks.random_queries(lesson.width, MORE, seed=0))
-    st.markdown(
-        f"No approximation: the query above and random ones, searched by halves and against all {lesson.side**2:,} full keys."
-    )
+    st.markdown(f"The query above and random ones are searched by halves and against all {lesson.side**2:,} full keys.")
     if st.button(f"Run {MORE:,} more", icon=":material/refresh:"):
         queries = checks.random_queries(lesson.width, MORE, seed=before.queries)
         before += checks.check(lesson.keys, lesson.k, queries)
@@ -94,7 +92,7 @@ def _turned(width: int, k: int) -> str:
 
 def _gate(scene: Scene, now: shell.Context) -> None:
     st.markdown(
-        "Algorithm 1 of the paper drops the scores of the experts it finds. No gradient passes through the choice itself; "
+        "The paper’s Algorithm 1 drops the scores of the experts it finds. No gradient passes through the choice itself; "
         "multiply the experts by their scores, and it does."
     )
     gated = bound(st.toggle, "Gate", value=True, key="keys_gate", help=notes.WORDS["gate"])
@@ -107,7 +105,7 @@ def _gate(scene: Scene, now: shell.Context) -> None:
         st.table(numbers, hide_index=True, alt="Gradient norm by group of parameters")
         st.caption(
             f"One backward pass through a copy of the run, gate {table['gate'].iloc[0] if gated else 'none'}: next-item loss of "
-            "this person and a few others, without the load-balance term."
+            "this and a few other people, without the load-balance term."
         )
         _list(now)
     else:
@@ -126,9 +124,9 @@ def _gate(scene: Scene, now: shell.Context) -> None:
         check_charts.learning(curve, scene.palette),
         curve,
         "Loss against training step. With the gate it falls far, without it it hardly moves.",
-        "**Question:** Can the keys learn? **Computed:** Now, here: one tiny router, start and samples the same, with a softmax "
-        "gate and without (fixed seed). **Misread:** It shows *that* keys learn, not how much a gate helps a real recommender; "
-        "experts learn without it, too, behind a random router.",
+        "**Question:** Can the keys learn? **Computed:** One tiny router, trained now with a softmax gate and without, from "
+        "the same start and samples (fixed seed). **Misread:** It shows *that* keys learn, not how much a gate helps a real "
+        "recommender; experts learn behind a random router, too.",
         "keys_fig_learning",
     )
 
@@ -142,8 +140,8 @@ def _list(now: shell.Context) -> None:
     found, words = _ungated(key, now.user, now.split, stay, now.model, now.dataset), inspect.words(now.dataset)
     new, low, high = found.change.counts["new"], min(found.chance), max(found.chance)
     st.markdown(
-        f"**Person {now.user + 1}’s ten without it**, every expert weighing 1: {new} {'is' if new == 1 else 'are'} new; what "
-        f"they {words.did} next {found.change.truth_moved}. With the weights dealt to the experts at random "
+        f"**Person {now.user + 1}’s ten without the gate** (every weight 1): {new} {'is' if new == 1 else 'are'} new; what they "
+        f"{words.did} next {found.change.truth_moved}. With weights dealt at random "
         f"{low if low == high else f'{low} to {high}'} are new ({len(found.chance)} tries)."
     )
 
@@ -154,7 +152,7 @@ def _ungated(key: tuple[str, ...], user: int, split: Split, stay: bool, _model: 
 
 
 def _printed(scene: Scene, now: shell.Context, own: bool) -> None:
-    st.markdown("Equation 7 prints q₁ for *both* halves: at its word, two people who differ only in q₂ get the same experts.")
+    st.markdown("Equation 7 prints q₁ for *both* halves: at its word, people who differ only in q₂ get the same experts.")
     if own:
         found = cache.printed(now.run, now.model, now.dataset, now.split, now.user, scene.lesson.k)
         who = "people"
@@ -164,9 +162,8 @@ def _printed(scene: Scene, now: shell.Context, own: bool) -> None:
     on = bound(st.toggle, "Eq. 7 as printed", value=True, key="keys_printed")
     st.markdown(
         f"- {scene.whose}: **{found.kept} of {found.k}** experts survive the misprint; {found.queries:,} {who}: on average "
-        f"**{found.shared:.1f}**.\n"
-        f"- First places: **{found.used_printed}** experts as printed, **{found.used}** as meant.\n"
-        f"- With somebody else’s q₂, {found.deaf:,} of {found.queries:,} keep all their experts as meant, as printed all."
+        f"**{found.shared:.1f}**.\n- First places: **{found.used_printed}** experts as printed, **{found.used}** as meant.\n- "
+        f"With somebody else’s q₂, {found.deaf:,} of {found.queries:,} keep all their experts as meant; as printed, all do."
     )
     _traffic(scene, found, on, who)
 

@@ -63,7 +63,7 @@ intro = st.empty()
 whose, lesson = controls()
 intro.markdown(
     f"Wanted: the best k = {lesson.k} of K = {lesson.side**2:,} experts in a grid. A score is its row’s plus its column’s, so "
-    f"2√K = {2 * lesson.side} **half** comparisons find what {lesson.side**2:,} whole ones would.",
+    f"2√K = {2 * lesson.side} **half** comparisons replace {lesson.side**2:,} whole ones.",
     help=f"Sub-key: {notes.WORDS['sub-key']}.",
 )
 if now.model.retrieves and search.votes(now.model) and whose.startswith("Person"):

@@ -86,14 +86,14 @@ def page(step: int, scene: Scene) -> None:
 def _split(scene: Scene) -> None:
     table = search.split(scene.lesson)
     st.markdown(
-        f"**1. Split.** {scene.whose} is one query of {scene.lesson.width} numbers: the first half, q₁, chooses rows, the "
+        f"**1. Split.** {scene.whose} is one query of {scene.lesson.width} numbers: its first half, q₁, chooses rows, the "
         "second, q₂, columns."
     )
     shown(
         charts.query(table, scene.palette), table,
         f"Bars of the query's {scene.lesson.width} numbers; the first half is orange (rows), the second blue (columns).",
         "**Question:** What is searched for? **Computed:** By the run’s query network from the history, or random. "
-        "**Misread:** A single number means nothing; the match with the keys counts.",
+        "**Misread:** Single numbers mean nothing; the match with the keys counts.",
         "keys_fig_split",
     )  # fmt: skip
 
@@ -135,16 +135,16 @@ def _pair(scene: Scene) -> None:
     table, k = search.candidates(scene.lesson), scene.lesson.k
     able = int(table["can_win"].sum())
     st.markdown(
-        f"**4. Pair them.** {len(table)} pairs, each with i·j, the ranks of its row and column. The i·j squares up and left "
-        f"score at least as much, so only **i·j ≤ {k}** can be among the best {k}: a staircase of {able} sums."
+        f"**4. Pair them.** {len(table)} pairs of ranks, i of the row and j of the column. The i·j squares up and left score at "
+        f"least as much, so only **i·j ≤ {k}** can be among the best {k}: a staircase of {able} sums."
     )
     staircase = bound(st.toggle, "Only the staircase", value=True, key=STAIRCASE)
     shown(
         charts.candidates(table, scene.palette, staircase),
         table.drop(columns="place"),
         f"A square of {len(table)} rank pairs; {able} of them form a staircase in the upper left and can win.",
-        "**Question:** Which sums must be looked at? **Computed:** Both halves sorted, then i·j ≤ k. **Misread:** Squares are in "
-        "order of *rank*, not of the memory’s rows and columns (next step).",
+        "**Question:** Which sums can win? **Computed:** Both halves sorted, then i·j ≤ k. **Misread:** Squares are in order "
+        "of *rank*, not of the memory’s rows and columns (next step).",
         "keys_fig_pairs",
     )
 
@@ -175,8 +175,8 @@ def _win(scene: Scene) -> None:
             charts.grid(table, scene.palette, revealed, picked),
             table if revealed else table.drop(columns=["place", "score"]),
             f"Grid of {len(table)} experts, candidates tinted. " + (f"Winners, best first: {winners}." if revealed else ""),
-            "**Question:** Where in the memory are the k best? **Computed:** The top k of the sums; number = row · √K + column. "
-            "**Misread:** Neighbouring squares share a sub-key, nothing else; distance means nothing.",
+            "**Question:** Where in the memory are the k best? **Computed:** The top k of the sums; number = row · √K + "
+            "column. **Misread:** Neighbours share a sub-key, nothing else; distance means nothing.",
             GRID, on_select=_clicked, selection_mode="points",
         )  # fmt: skip
 
@@ -216,6 +216,6 @@ def _weigh(scene: Scene) -> None:
         f"Bars: the weights of the {lesson.k} winners, best first, from {table['weight'].max():.2f} to "
         f"{table['weight'].min():.2f}.",
         "**Question:** Does a better match count more? **Computed:** The run’s gate on the winners’ scores. **Misread:** A "
-        "weight does not measure how much an expert changes the list; taking it away on Start does.",
+        "weight is not the expert’s effect on the list; removal on Start measures that.",
         "keys_fig_weights",
     )  # fmt: skip

@@ -98,13 +98,14 @@ def _one(now: Context, here: Situation, table: pd.DataFrame, retrieved: list[int
     place = f"**Retrieved here, rank {row['rank']:.0f}{quiet}.**" if row["rank"] else "**Not retrieved here.**"
     found = here.found
     score = (
-        f"{found.votes[0, expert]:.1%} of the votes"
+        f"Row {row['row']:.0f}, column {row['column']:.0f}. {found.votes[0, expert]:.1%} of the votes"
         if found is not None and found.votes is not None
-        else f"Score {row['score']:.2f} = {row['row_score']:.2f} (row) + {row['column_score']:.2f} (column)"
+        else f"Score {row['score']:.2f} = {row['row_score']:.2f} (row {row['row']:.0f}) + {row['column_score']:.2f} "
+        f"(column {row['column']:.0f})"
     )
     st.markdown(
-        f"{place} Row {row['row']:.0f}, column {row['column']:.0f}. {score}. **{row['load']:.0f} of "
-        f"{len(traffic.experts):,} people** retrieve it (an even share: {inspect.even_load(traffic):.0f})."
+        f"{place} {score}. **{row['load']:.0f} of {len(traffic.experts):,} people** retrieve it (an even share: "
+        f"{inspect.even_load(traffic):.0f})."
     )
     if line := _meaning(now, expert):
         st.markdown(line)

@@ -93,7 +93,7 @@ def foot(command: str, *words: object, **settings: Any) -> None:
     st.divider()
     with st.container(horizontal=True):
         with st.popover("Copy link", icon=":material/link:", key="foot_link"):
-            st.write("Opens the same view, after a restart too.")
+            st.write("The link survives a restart.")
             st.code(shell.link(), language=None, wrap_lines=True)
         panel = st.popover("Download this view", icon=":material/download:", key="foot_view", on_change="rerun")
         if panel.open:

@@ -30,7 +30,7 @@ def card(each: Verdict) -> None:
         with st.container(horizontal=True, vertical_alignment="center"):
             first = each.findings[0] if each.findings else None
             panel = st.expander("All numbers", key=f"lrn_more_{each.key}", width="stretch")
-            if st.button("What it stands on", icon=":material/arrow_forward:", key=f"lrn_go_{each.key}", type="tertiary",
+            if st.button("Show the evidence", icon=":material/arrow_forward:", key=f"lrn_go_{each.key}", type="tertiary",
                          on_click=lead, args=(each.screen, first)):  # fmt: skip
                 shell.go(SCREENS[each.screen])
         with panel:

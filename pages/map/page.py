@@ -174,8 +174,8 @@ if reason := inspect.too_many(now.model):
     view.foot("python -m elastic_core evaluate", now.run.name)
     st.stop()
 st.write(
-    f"{inspect.memory_size(now.model):,} experts, each {now.model.config.width} numbers laid flat: marks that lie together are "
-    "alike, as far as two dimensions can show it."
+    f"{inspect.memory_size(now.model):,} experts, each {now.model.config.width} numbers, are laid flat: marks that lie together "
+    "are alike, as far as two dimensions can show it."
 )
 values, store, table = answers.values(now.run, now.model), answers.store(now.run, now.model), answers.table(now)
 load, palette = table["load"].to_numpy(), plot.palette(shell.is_dark())

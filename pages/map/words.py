@@ -8,15 +8,15 @@ from pages.kit.view import About
 MAP = About(
     "Do experts form regions?",
     "Value vectors by direction. PCA: the two directions of largest variance; UMAP: neighbourhoods (stored, fixed seed).",
-    "Distances between clumps, sizes, densities on a UMAP and all axes mean little. Marks that touch may be far apart in truth: "
-    "see the table and the numbers below.",
+    "Distances between clumps, sizes, densities on a UMAP and all axes mean little. Marks that touch may be far apart in "
+    "truth: see the numbers below.",
     test="tests/test_projection.py::test_pca_is_centred_ordered_and_keeps_its_signs",
 )
 EPOCHS = About(
     "Did the regions grow while the model learned?",
     "Experts kept after some epochs. Aligned PCA turns and mirrors each epoch’s onto the next; aligned UMAP lays all out "
     "together, each expert tied to itself. Load is that epoch’s.",
-    "Aligning hides small movements; each epoch’s PCA has its own axes before it is turned.",
+    "Aligning hides small movements.",
     test="tests/test_projection.py::test_epochs_are_turned_onto_each_other",
 )
 NEAR = About(
@@ -33,7 +33,7 @@ NEAR_COLUMNS = {
     "true?": st.column_config.Column(width=52, help="Among the nearest in truth?"),
 }
 TRUST = About(
-    "Can this picture be trusted?",
+    "Are neighbourhoods kept on this map?",
     "Trustworthiness: 1 if all near on the map is near in truth, less the further false neighbours rank. Overlap: true "
     "neighbours kept. Random vectors of equal number and width, three seeds.",
     "High: neighbourhoods were kept, not that they mean anything. Hardly above random vectors: it shows the method.",

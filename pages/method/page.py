@@ -24,9 +24,9 @@ ABLATIONS = view.About(
     test="tests/test_method_notes.py::test_numbers_are_those_of_the_runs",
 )
 EQUATIONS = view.About(
-    "Which line of the paper is which line of code, and what guards it?",
+    "Which equation is which code, and which test guards it?",
     "A test looks up every module and test named here.",
-    "A passing test shows that the code does what we say, not that the paper meant it.",
+    "A passing test shows that the code does what we say, not what the paper meant.",
     test="tests/test_method_notes.py::test_every_module_and_every_test_that_is_named_exists",
 )
 TERMS = view.About(

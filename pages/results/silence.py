@@ -18,9 +18,9 @@ COLUMNS = {PLACE: "place", FOUND: "found"}
 TITLES = {PLACE: "1 / rank within the interest", FOUND: "of interests never had, given less"}
 SYMBOLS = ("circle", "diamond", "square", "triangle-up", "star", "cross", "hexagon", "x")
 ABOUT = view.About(
-    "Which systems still know an interest that was silent for hundreds of events?",
-    "A planted world whose people dwell in one interest while others wait; what came next is of any of them alike. Where: 1 / "
-    "rank of it among the items of its own interest. That: the share of interests never had to which the model gives less, each "
+    "Which systems still know an interest after a long silence?",
+    "A planted world whose people dwell in one interest while others wait; what came next is of any of them alike. Where: its "
+    "1 / rank among the items of its interest. That: the share of interests never had to which the model gives less, each "
     "against its popularity. Whiskers: 95% over people, the mean of the seeds’. Dotted: the planted oracle, who knows every "
     "event’s interest, and popularity, which knows nothing of the person.",
     "At short silences the last events tell all: only a curve above popularity (and above one half) at the right remembers. Few "

@@ -3,7 +3,7 @@
 from pages.kit.view import About
 
 STANDINGS = About(
-    "Is a system more than what only counts reaches?",
+    "Is a system better than mere counting?",
     "Mean over people and training seeds, from ranks kept at the test. “Beside the best baseline”: the paired difference to the "
     "better of the systems that need no training. Without a remark it may be claimed: p below 0.05 after Holm’s adjustment for "
     "all rows. Trainings of your own stand beside the baselines of their result card.",

@@ -154,7 +154,7 @@ def claims(table: pd.DataFrame) -> None:
     if table.empty:
         st.info("No rows came along.")
         return
-    st.markdown("What its paper claims of its cost, measured again by its own protocols; the paper’s figures are from a V100.")
+    st.markdown("What LISA’s paper claims of its cost, measured again by its own protocols; the paper’s figures are from a V100.")
     number = st.column_config.NumberColumn(format="%.2f", width=75)
     view.table(
         "spd_claims", table, about.CLAIMS, f"{len(table)} figures of LISA’s cost, each with what it is compared with",

@@ -4,9 +4,9 @@ from pages.kit.view import About
 
 TIME = About(
     "How does the time to read a history grow with its length?",
-    "All systems take turns in one process on the same random histories (full, random weights, no dropout), until the state that "
-    "scores the next item; both get the trick of computing only the last row in the last layer, ELASTIC includes its retrieval. "
-    "Mark: median over rounds per history; line: quartiles; wide dots: a line through the logarithms, its slope the exponent.",
+    "All systems take turns in one process on the same random histories (full, random weights, no dropout), until the state "
+    "that scores the next item; both compute only the last row in the last layer, ELASTIC includes its retrieval. Mark: median "
+    "over rounds per history; line: quartiles; wide dots: a line through the logarithms, its slope the exponent.",
     "At small N fixed costs flatten every curve, so an exponent depends on where the fit starts. A busy machine stretches all. A "
     "crossing holds for this machine, batch, d and k; on a GPU it lies elsewhere.",
     formula=r"t \approx c \cdot N^{e}",
@@ -14,8 +14,8 @@ TIME = About(
 )
 MEMORY = About(
     "How much memory does reading one history need?",
-    "The most bytes of tensors alive at a time, beyond weights and input, per history.",
-    "Scratch space inside an operator is not seen. “90% less memory” holds against the eager form, which alone has N × N scores.",
+    "The most bytes of tensors alive at a time, per history, beyond weights and input.",
+    "Scratch space inside operators is not seen. “90% less memory” holds against the eager form, which alone has N × N scores.",
     test="tests/test_bench.py::test_peak_memory_follows_births_and_deaths",
 )
 STAGES = About(
@@ -28,17 +28,18 @@ STAGES = About(
 EVENT = About(
     "What does one more event cost after a history of N?",
     "Kept are L × k running sums a head, the convolution’s last events and the interests; a step equals a batch pass over a "
-    "window. A refresh asks the memory anew, every 50 events: positions count from the window’s end.",
+    "window. A refresh, every 50 events, asks the memory anew: positions count from the window’s end.",
     "A SASRec that keeps keys and values does not read again either, but its step and store grow with N; older measurements lack "
     "that curve. With one person at a time a step is mostly fixed costs.",
     test="tests/test_contracts.py::test_who_claims_to_stream_equals_the_batch_pass_event_by_event",
 )
 CALCULATOR = About(
     "What do the formulas say, machine aside?",
-    "Floating-point operations of one forward pass that scores the next item, a multiplication and its addition as two, without "
-    "norms, softmaxes and what is done once a batch. Fused causal attention skips half of N × N. C: chunk of the running sums.",
-    "Fewer operations are not less time: small products keep a processor less busy, and below a few hundred events memory "
-    "traffic and the number of operations decide.",
+    "Floating-point operations of one forward pass that scores the next item; a multiplication and its addition count as two, "
+    "norms, softmaxes and what is done once a batch are left out. Fused causal attention skips half of N × N. C: chunk of the "
+    "running sums.",
+    "Fewer operations need not take less time: small products keep a processor less busy, and below a few hundred events "
+    "memory traffic and the number of operations decide.",
     test="tests/test_efficiency.py::test_the_calculator_agrees_with_torchs_counter",
 )
 CLAIMS = About(

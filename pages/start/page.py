@@ -89,7 +89,7 @@ def suggested() -> None:
     """What the list is, and how often such a list is right."""
     lines = [f"Of {here.answer.running:,} {'' if stay else 'unmet '}{words.many}; gold: really {words.did} next."]
     if now.user == cache.example(now.run, now.model, now.dataset, now.split):
-        lines.append("Opened with whom the list suits best, of a few dozen people. “Surprise me” is fairer.")
+        lines.append("Opened with the one of a few dozen people whom the list suits best; “Surprise me” is fairer.")
     st.caption(" ".join(filter(None, [*lines, run_table.hit_line(now.run.last("test"), words, stay)])))
 
 
@@ -104,7 +104,7 @@ def explanation() -> None:
             "What lies between a history and its list?",
             f"{asks} are retrieved, weighted by their scores, and compress the history.",
             "An expert is a vector, not a genre: taking it away measures what it does, for this person only. Load is not "
-            "quality. One good list proves little: see the share of people it works for.",
+            "quality. One good list proves little.",
         )
     )
 
@@ -116,8 +116,8 @@ def onwards() -> None:
     cards = (
         ("journey", "Journey", "route", "What if the history were different?"),
         ("experts", "Experts", "hub", f"What does {which} stand for?"),
-        ("keys", "Product keys", "grid_on", "How are the best found without looking at all?"),
-        ("train", "Train", "model_training", "What if there were more experts? On your own file, too."),
+        ("keys", "Product keys", "grid_on", "How are the best found without looking at every one?"),
+        ("train", "Train", "model_training", "What if there were more experts, or your own file?"),
     )
     for place, (page, name, icon, text) in zip(st.columns(len(cards), border=True), cards, strict=True):
         with place:

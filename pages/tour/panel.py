@@ -35,7 +35,7 @@ def button() -> None:
         st.button("Leave the tour", icon=":material/close:", key="tour_leave", on_click=_go, args=(0,), width="stretch")
     else:
         seen = st.session_state.get("tour_left")
-        label = f"Go on with the tour ({seen} of {len(STEPS)})" if seen else f"Tour: {len(STEPS)} short stops"
+        label = f"Go on with the tour ({seen} of {len(STEPS)})" if seen else f"Tour: {len(STEPS)} stops"
         st.button(label, icon=":material/tour:", key="tour_begin", on_click=_go, args=(seen or 1,), width="stretch")
 
 

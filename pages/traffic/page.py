@@ -185,7 +185,7 @@ with columns[0]:
 with columns[1]:
     st.subheader("The busiest, by batch", anchor=False)
     if len(found) == 1:
-        st.caption(f"Batches of about {main.people // 12 or 1} people. Dashed: a random router.")
+        st.caption(f"Batches of about {main.people // 12 or 1} people. Dashed: a random router’s seven busiest.")
     beside(shares)
 part = one_of("Closer look", PARTS, key="trf_part")
 {PARTS[0]: interest, PARTS[1]: inequality, PARTS[2]: size, PARTS[3]: learning}[part]()

@@ -7,7 +7,7 @@ from elastic_core.services.traffic.load import Chance, Traffic, health_of
 from pages.kit.view import About
 
 BAND = "tests/test_traffic.py::test_the_band_covers_a_simulated_random_router"
-RANDOM = "Random router: k different experts a person, drawn for this page’s people."
+RANDOM = "Random router: k different experts a person, drawn for these people."
 LOAD = About(
     "Who carries the traffic?",
     f"Load: people who retrieve it, or their gates, scaled to the same total. {RANDOM} Grey: 95% of its experts.",
@@ -32,20 +32,19 @@ HEALTH = About(
     "How uneven is the memory, in numbers?",
     "In use: anybody retrieves it. Gini: 0 even, 1 one expert carries all. KL: from even, in nats, choices counted once or by "
     "gate. Carry 50%: the fewest experts that hold half. By row × column: what row and column loads explain.",
-    "Even is not good by itself: a random router is perfectly healthy and knows nothing about anybody.",
+    "Even is not good by itself: a random router is healthy and knows nothing about anybody.",
     formula=r"\mathrm{KL} = \sum_e p_e \log (K p_e)",
     test="tests/test_traffic.py::test_gini_divergence_and_holders_are_their_definitions",
 )
 LORENZ = About(
     "What do the quietest experts carry?",
     "Traffic added up, the quietest first. Gini: twice the area to the diagonal.",
-    "Counts scatter: a random router leaves the diagonal, too. The distance to the dashed line matters.",
+    "A random router leaves the diagonal, too: the distance to the dashed line matters.",
     test="tests/test_traffic.py::test_the_area_above_the_lorenz_curve_is_the_gini",
 )
 SIZE = About(
     "How large should the memory be, and how much is used?",
-    "Finished runs on the same data that differ in √K, k and seed alone. NDCG@10, test, against all unmet items; 95% over "
-    "people.",
+    "Finished runs on these data that differ in √K, k and seed alone. NDCG@10, test, against all unmet items; 95% over people.",
     "Seeds differ about as much as neighbouring settings. Use falls by counting alone: people · k choices reach no more.",
     test="tests/test_traffic.py::test_figure_five_compares_only_runs_that_differ_in_nothing_else",
 )

@@ -213,9 +213,9 @@ def _price(config: RunConfig) -> None:
         waiting.info(f"{learner} learns nothing by steps: it is counted and tested in {about(cost.seconds)}.")
         return
     waiting.info(
-        f"**{about(cost.seconds).capitalize()} from start to tested**, if it does not stop early: "
-        f"{cost.fitting:.3g} epochs of {cost.epoch_seconds:.1f} s ({cost.steps} steps of {cost.step_seconds:.2f} s), "
-        f"{cost.parameters:,} parameters, roughly {cost.memory_mb:,.0f} MB; measured just now on one core, as busy as it is.",
+        f"**{about(cost.seconds).capitalize()} from start to tested**, unless it stops early: {cost.fitting:.3g} epochs of "
+        f"{cost.epoch_seconds:.1f} s ({cost.steps} steps of {cost.step_seconds:.2f} s), {cost.parameters:,} parameters, roughly "
+        f"{cost.memory_mb:,.0f} MB; measured now on one core, as busy as it is.",
         icon=":material/timer:",
     )
     if cost.tight:

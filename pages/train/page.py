@@ -19,13 +19,12 @@ def readable(run: Run) -> bool:
 
 shell.lockable({"train_start": "Start training"})
 st.title("What happens if I change the model, and train it?", anchor=False)
-st.write("The training goes on when you reload, leave or close this page.")
+st.write("Training goes on when you reload, leave or close the page.")
 with st.popover("What am I looking at?", icon=":material/help:"):
     st.markdown(
-        "**How it is computed.** Each person’s last item is kept for the test, the one before it for validation after every "
-        "epoch; the best weights are tested once, at the end.\n\n"
-        "**How it is misread.** A short training says who learns faster, not who is better in the end; and another seed of the "
-        "same settings lands elsewhere: train a second one before you believe a small gap."
+        "**Computed:** Each person’s last item is kept for the test, the one before it for validation after every epoch; the "
+        "best weights are tested once, at the end.\n\n**Misread:** A short training says who learns faster, not who is better "
+        "in the end. Another seed lands elsewhere: train a second one before you believe a small gap."
     )
 shell.off("training")
 live.line()

@@ -21,14 +21,14 @@ SAID = "train_said"  # of a run that was to be deleted
 FORMATS = {"NDCG@10": "%.4f", "best valid": "%.4f", "used experts": "percent", "parameters": "localized", "seconds": "%.0f"}
 ABOUT = {
     "loss": About(
-        "How fast does the model learn to tell the next one from the others?",
-        "Mean over an epoch’s batches: softmax over the catalogue, or over drawn rivals; without terms for the memory.",
+        "How fast does the model learn?",
+        "Mean over an epoch’s batches: softmax over the catalogue or drawn rivals; without terms for the memory.",
         "Losses of other objectives or numbers of rivals are not comparable. A lower loss can rank worse.",
         r"-\log \frac{e^{s_\text{next}}}{\sum_j e^{s_j}}",
         "tests/test_trainer.py::test_sampled_softmax_tends_to_the_full_one",
     ),
     "NDCG@10": About(
-        "Which run ranks what came next higher, and when did it stop getting better?",
+        "Which run ranks better, and when did it stop getting better?",
         "Everybody’s validation item against all unmet ones, mean over people; weights of the best epoch are kept.",
         "The best of many epochs looks better than it is: quote the test.",
         r"\frac{1}{|U|}\sum_u \frac{[r_u \le 10]}{\log_2(1 + r_u)}",
@@ -37,7 +37,7 @@ ABOUT = {
     "used": About(
         "Does the memory stay alive while it trains?",
         "Solid: share of experts that anybody retrieves. Dotted: entropy of their loads, 100% if all carry the same.",
-        "Used is not useful: what an expert changes is on the Experts page.",
+        "Used is not useful: Experts shows what each changes.",
         r"H = -\frac{1}{\log K}\sum_e p_e \log p_e",
         "tests/test_routing.py::test_a_random_router_lies_in_its_own_chance_band_and_a_collapsed_one_does_not",
     ),

@@ -32,7 +32,8 @@ def test_first_screen_shows_a_person_their_experts_and_what_comes_next(visit: An
 
     def chosen(expert: int) -> None:
         expect(visit.box("Expert")).to_have_value(str(expert))
-        visit.says(f"Row {expert // 8}, column {expert % 8}.")
+        visit.says(f"(row {expert // 8}) + ")
+        visit.says(f"(column {expert % 8}). ")
         visit.settled()
 
     grid.locator('[data-e="21"]').click()

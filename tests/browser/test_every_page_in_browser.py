@@ -20,7 +20,7 @@ PAGES = {
     "/memory-map": ("Do experts form regions, and can this picture be trusted?", "Expert 3 · row 0, column 3"),
     "/train": ("What happens if I change the model, and train it?", "from start to tested"),
     "/data": ("What is in the data, and can I bring mine?", "Person 11 has"),
-    "/learned": ("What did we learn?", "What would change our mind"),
+    "/learned": ("What did we learn?", "What would change our mind:"),
     "/results": ("How good is every system, and how sure is that?", "The app shows planted-elastic of this system"),
     "/speed": ("When does linear beat quadratic, on this machine?", "They cross near"),
     "/compare": ("Is A better than B, for whom?", "B: planted-sasrec"),

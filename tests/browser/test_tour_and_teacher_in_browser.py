@@ -17,7 +17,7 @@ def test_a_tour_begun_bet_on_walked_and_left(visit: Any) -> None:
     expect(panel).to_contain_text("Tour, 1 of 11")
     expect(visit.main).to_contain_text("What does ELASTIC do with one person’s history?")
     expect(visit.box("Person")).to_have_value("12")
-    for stop, bet in ((1, "Five to nine"), (2, "2√K, of half the length")):
+    for stop, bet in ((1, "Five to nine"), (2, "2√K, half as long")):
         expect(panel).to_contain_text(f"Tour, {stop} of 11")
         expect(panel).not_to_contain_text(re.compile("Right\\.|Not here:"))
         panel.get_by_text(bet, exact=True).click()

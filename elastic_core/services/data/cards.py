@@ -18,7 +18,7 @@ from elastic_core.runs import Run
 PLANTED_LABEL = "Planted interests"
 MOST_EVENTS = 600  # of one person's history, in the split picture
 BINS = 24
-EXACT = "Byte for byte the published file (recognised by the hash of its bytes)."
+EXACT = "Byte for byte the published file, recognised by its hash."
 EXACTNESS = {
     "MovieLens-1M (reassembled)": "Put together from partial public copies. Ratings, films and the order of every history are "
     "complete and believed exact, up to events in the same second; about one time in seventeen is approximate (only three-star "

@@ -137,8 +137,8 @@ def turned(rows: Sequence[tuple[int, float, float]]) -> str:
     """The same as a sentence."""
     times = "; ".join(f"{size:,}: {1e3 * halves:.2f} and {1e3 * flat:.2f} ms" for size, halves, flat in rows)
     first = next((size for n, (size, *_) in enumerate(rows) if all(halves < flat for _, halves, flat in rows[n:])), None)
-    where = f"here they win from K = {first:,} on" if first else "here they win at no such K"
-    return f"Sorting and gathering cost halves a fixed part; {where} ({times})."
+    where = f"here halves win from K = {first:,} on" if first else "here halves win at no such K"
+    return f"Searching by halves has a fixed cost, sorting and gathering; {where} ({times})."
 
 
 def random_queries(width: int, n: int, seed: int) -> Tensor:

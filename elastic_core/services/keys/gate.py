@@ -209,11 +209,11 @@ def trained(root: Path, data: str = "ml-100k") -> str:
         words = f"The difference is {numbers(found)}."
     else:
         words = (
-            f"That is no difference to claim{'' if found is None else f': {numbers(found)}'}. Experts and readers learn around a "
-            "router that stays as it was drawn. That keys can learn is not yet that they pay."
+            f"That is no difference to claim{'' if found is None else f': {numbers(found)}'}. Experts and readers learn around "
+            "a router that stays as it was drawn. That keys can learn does not show that they help."
         )
     many = [f"{each} ({len(each.runs)} seed{'s' if len(each.runs) > 1 else ''})" for each in (gated, bare)]
     return (
-        f"**And after a whole training?** On {data}, {gated.people:,} people, test, `full`: NDCG@10 {many[0]} with the gate, "
-        f"{many[1]} without. {words}"
+        f"**After a whole training** ({data}, {gated.people:,} people, test, `full`): NDCG@10 {many[0]} with the gate, {many[1]} "
+        f"without. {words}"
     )

@@ -193,7 +193,7 @@ def _gauged(group: Group, system: str, rows: list[Row]) -> Finding:
     mean = {f.name: statistics.fmean(getattr(row, f.name) for row in rows) for f in fields(Row) if f.type is float}
     genres = ""
     if not math.isnan(mean["genres"]):
-        genres = f", genres with {mean['genres']:.2f} (people shuffled {mean['genres_shuffled']:.2f})"
+        genres = f", genres with {mean['genres']:.2f} (shuffled {mean['genres_shuffled']:.2f})"
     start = (
         f"{group.title}, {system}: a random quarter of a history finds {mean['quarter']:.0%} of the person’s experts again, a "
         f"stranger’s {mean['quarter_stranger']:.0%} ({rows[0].people:,} people); experts tell log length with R² "

@@ -103,7 +103,7 @@ class Pair:
 
 PAIRS = (
     Pair("baseline", "Does ELASTIC beat co-occurrence, which only counts what follows what?", "elastic", FLOOR,
-         "More people: they make the interval wide. A baseline that counts better."),
+         "More people, for a narrower interval; a baseline that counts better."),
     Pair("slots-baseline", "Does ELASTIC with interest slots beat co-occurrence?", "elastic-slots", FLOOR,
          "More people, or a baseline that counts better."),
     Pair("sasrec", "Does ELASTIC beat SASRec?", "elastic", "sasrec",
@@ -132,7 +132,7 @@ def compared(pair: Pair, groups: Sequence[Group], differences: Differences) -> V
             lacking |= {group.key}
             continue
         found.append(_finding(pair, group, a, str(b), row.iloc[0]))
-    absent = f"No finished run for it on {_listed(missing)}." if missing else "" if found else "No run here answers it."
+    absent = f"No finished run on {_listed(missing)}." if missing else "" if found else "No run here answers it."
     wanted = [row.name for row in rows() if row.data in lacking and _same(row.label, pair.b, "")]
     command = f'python -m elastic_core reproduce --only "{wanted[0]}*"' if wanted else ""
     return Verdict(pair.key, pair.question, tuple(found), pair.change, "results", command, absent)

@@ -163,8 +163,8 @@ def of_printed(printed: Printed | None) -> Effect:
     if printed is None:
         return Effect(NEEDS.format(what="it"), "")
     text = (
-        f"As printed, {printed.queries:,} people keep {printed.shared:.1f} of their {printed.k} experts on average; their best "
-        f"are {printed.used_printed} different ones instead of {printed.used}. q₂ makes no difference at all."
+        f"As printed, {printed.queries:,} people keep {printed.shared:.1f} of their {printed.k} experts on average; "
+        f"{printed.used_printed} different experts come first instead of {printed.used}. q₂ makes no difference."
     )
     return Effect(text, "live, the chosen run")
 
@@ -174,8 +174,8 @@ def of_loss() -> Effect:
     sure, wrong = 0.9, 0.1
     printed, proper = ({p: sign * math.log(p) for p in (sure, wrong)} for sign in (1, -1))
     text = (
-        f"For the right item Eq. 10 is {printed[sure]:.2f} where ŷ = {sure} and {printed[wrong]:.2f} where ŷ = {wrong}: "
-        f"minimising it unlearns the answer. Cross-entropy: {proper[sure]:.2f} and {proper[wrong]:.2f}."
+        f"For the right item Eq. 10 is {printed[sure]:.2f} at ŷ = {sure} and {printed[wrong]:.2f} at ŷ = {wrong}: minimising it "
+        f"unlearns the answer. Cross-entropy: {proper[sure]:.2f} and {proper[wrong]:.2f}."
     )
     return Effect(text, "live")
 
@@ -227,7 +227,7 @@ def of_speed(checkpoints: Path, length: int = 1_024) -> Effect:
     if causal is None or any(value is None for value in (*ratio.values(), *room.values())):
         return Effect(MISSING, "", f"python -m elastic_core bench --name latency --lengths {length}")
     text = (
-        f"At {length:,} events the two-way encoder takes 1/{ratio[peers[0]]:.1f} of the time of eager SASRec and "
+        f"At {length:,} events the two-way encoder takes 1/{ratio[peers[0]]:.1f} of eager SASRec’s time, "
         f"1/{ratio[peers[1]]:.1f} of fused; the causal form 1/{causal:.1f} of fused. Peak memory, two-way: "
         f"{_less(1 - 1 / room[peers[0]])} eager, {_less(1 - 1 / room[peers[1]])} fused. Time {curves.TIMES[column]}, forward, "
         f"all with the last event alone in the last layer; {curves.shape_name(curves.shapes(table)[0])}."
@@ -266,9 +266,9 @@ def of_balance(routing: Routing | None) -> Effect:
     load = sorted(routing.load)
     outside = sum(not a <= value <= b for value, a, b in zip(load, low, high, strict=True)) / len(load)
     text = (
-        f"The busiest expert of the chosen run serves {max(load):,} of {len(routing.experts):,} people, a random router’s at "
-        f"most {high[-1]:.0f} (97.5%). Used: {routing.used:.0%}, by chance {used:.0%}. {outside:.0%} of the loads lie outside "
-        "the random band."
+        f"The chosen run’s busiest expert serves {max(load):,} of {len(routing.experts):,} people, a random router’s at most "
+        f"{high[-1]:.0f} (97.5%). Used: {routing.used:.0%}, by chance {used:.0%}. {outside:.0%} of the loads lie outside the "
+        "random band."
     )
     return Effect(text, "live, test split")
 

@@ -174,7 +174,7 @@ OPEN = (
     ),
     Question(
         "b", "Eq. 7 prints q₁ for both halves",
-        "The second half would never be read: rows and columns would follow the same numbers.", "q₂ for the second half.",
+        "Rows and columns would follow the same numbers; the second half would go unread.", "q₂ for the second half.",
     ),
     Question(
         "c", "Eq. 10 is not a cross-entropy",
@@ -187,7 +187,7 @@ OPEN = (
     ),
     Question(
         "e", "Which items is the answer ranked against?",
-        "“The entire candidate items”, SASRec at NDCG@10 0.419 on ML-1M. No published full ranking is above 0.20 there; 100 "
+        "“The entire candidate items”, SASRec at NDCG@10 0.419 on ML-1M. No published full ranking exceeds 0.20 there; 100 "
         "sampled rivals fit (about 90% sure).",
         "Four protocols, always named.",
     ),
@@ -208,8 +208,8 @@ OPEN = (
     ),
     Question(
         "i", "“Relatively balanced”, with “hot experts”",
-        "Figure 4 has no baseline; a random router has busier and quieter experts, too.",
-        "The band of a random router behind the load.",
+        "Figure 4 has no baseline; random routers have busier and quieter experts, too.",
+        "A random router’s band behind the load.",
     ),
 )  # fmt: skip
 
@@ -238,7 +238,7 @@ VARIANTS = {
 }
 
 GLOSSARY = (
-    ("history", "a person’s events in the order of their times, padded on the left"),
+    ("history", "a person’s events in order of time, padded on the left"),
     ("event", "one person met one item, once"),
     ("interest expert", "a learned vector of the memory that can stand for a kind of taste"),
     ("memory", "all K experts, in a grid of √K rows and √K columns"),
@@ -265,50 +265,50 @@ METRICS = (
     ("full", "against all items that the person has not met; the primary protocol"),
     ("full-seen", "against all items, those already met included"),
     ("pop100", "against 100 draws by popularity, as RecBole does; far easier, kind to models that ignore popularity"),
-    ("uniform100", "against 100 items drawn evenly from those not met; easier still"),
+    ("uniform100", "against 100 drawn evenly from unmet items; easier still"),
     ("± 95%", "1.96 standard errors over people; says nothing about other training seeds"),
-    ("ties", "count at their expected rank, so a constant score gets chance level"),
+    ("ties", "count at their expected rank: a constant score gets chance level"),
 )
 WORDS = dict((*GLOSSARY, *METRICS))
 AGAINST = "`full`: all unmet items; `full-seen`: all; `pop100`, `uniform100`: 100 drawn by popularity or evenly"
 LIMITS = (
-    "What is not measured here has no run yet; of the paper’s Table 2 the data XLong is missing.",
-    "One last event judges a person. With a thousand people one standard error is as large as many published gains.",
+    "What is not measured here has no run yet; of the paper’s Table 2, XLong is missing.",
+    "One last event judges a person: with a thousand people a standard error is as large as many published gains.",
     "Causal form, whitening of the query, balance term and local convolution are ours.",
-    "Causal PKM-ACT asks all its memories with the same events; only the two-way form asks with each layer’s input, as printed.",
-    "In the causal form late targets use experts that are up to a window old.",
+    "Causal PKM-ACT asks all memories with the same events; only the two-way form asks with each layer’s input, as printed.",
+    "In the causal form late targets use experts up to a window old.",
     "A low rating counts as having met the film.",
-    "Speed is of shared processor cores: compare within one measurement, not seconds across machines.",
+    "Speed is of shared processor cores: compare within one measurement only.",
     "What an expert stands for is evidence from people who retrieve it, never proof of what it computes.",
 )
 ACCESSIBILITY = (
-    "Every chart has a text for screen readers and its numbers as a table; every click a box or button. Charts cannot be walked "
-    "through by keyboard, their tables can.",
-    "Nothing is said by colour alone, and colour-blind people can tell ours apart.",
+    "Every chart has a text for screen readers and a table, every click a box or button. The keyboard walks through tables, "
+    "not charts.",
+    "Nothing is said by colour alone; colour-blind people can tell ours apart.",
     "Light and dark follow your system; nothing moves unless asked.",
-    "The app sends nothing anywhere; missing data are fetched from their official address only.",
+    "The app sends nothing anywhere; missing data come from their official address only.",
 )
 PAPERS = (
     ("ELASTIC", "Efficient linear attention for sequential interest compression; PKM-ACT is its first version"),
-    ("Product keys", "G. Lample et al., Large Memory Layers with Product Keys, NeurIPS 2019"),
-    ("SASRec", "W.-C. Kang and J. McAuley, ICDM 2018"),
-    ("FPMC", "S. Rendle, C. Freudenthaler and L. Schmidt-Thieme, WWW 2010"),
-    ("GRU4Rec", "B. Hidasi et al., ICLR 2016"),
-    ("BERT4Rec", "F. Sun et al., CIKM 2019"),
-    ("LISA", "Y. Wu et al., WWW 2021"),
-    ("SMA, self-modulating attention", "C. Chen et al., ICML 2021"),
-    ("LinRec", "L. Liu et al., SIGIR 2023"),
-    ("LRURec", "Z. Yue et al., WSDM 2024"),
-    ("HSTU, Actions Speak Louder than Words", "J. Zhai et al., ICML 2024"),
-    ("DIN", "G. Zhou et al., KDD 2018"),
-    ("SHAN", "H. Ying et al., IJCAI 2018"),
-    ("Linformer", "S. Wang et al., 2020"),
-    ("Reformer", "N. Kitaev, Ł. Kaiser and A. Levskaya, ICLR 2020"),
-    ("Sparse Sinkhorn Attention", "Y. Tay et al., ICML 2020"),
-    ("Routing Transformer", "A. Roy et al., TACL 2021"),
-    ("Fast Transformers with Clustered Attention", "A. Vyas, A. Katharopoulos and F. Fleuret, NeurIPS 2020"),
-    ("RecBole", "W. X. Zhao et al., CIKM 2021"),
-    ("Adjusted mutual information", "N. X. Vinh, J. Epps and J. Bailey, JMLR 11, 2010"),
+    ("Product keys", "Lample et al., Large Memory Layers with Product Keys, NeurIPS 2019"),
+    ("SASRec", "Kang and McAuley, ICDM 2018"),
+    ("FPMC", "Rendle, Freudenthaler and Schmidt-Thieme, WWW 2010"),
+    ("GRU4Rec", "Hidasi et al., ICLR 2016"),
+    ("BERT4Rec", "Sun et al., CIKM 2019"),
+    ("LISA", "Wu et al., WWW 2021"),
+    ("SMA, self-modulating attention", "Chen et al., ICML 2021"),
+    ("LinRec", "Liu et al., SIGIR 2023"),
+    ("LRURec", "Yue et al., WSDM 2024"),
+    ("HSTU, Actions Speak Louder than Words", "Zhai et al., ICML 2024"),
+    ("DIN", "Zhou et al., KDD 2018"),
+    ("SHAN", "Ying et al., IJCAI 2018"),
+    ("Linformer", "Wang et al., 2020"),
+    ("Reformer", "Kitaev, Kaiser and Levskaya, ICLR 2020"),
+    ("Sparse Sinkhorn Attention", "Tay et al., ICML 2020"),
+    ("Routing Transformer", "Roy et al., TACL 2021"),
+    ("Fast Transformers with Clustered Attention", "Vyas, Katharopoulos and Fleuret, NeurIPS 2020"),
+    ("RecBole", "Zhao et al., CIKM 2021"),
+    ("Adjusted mutual information", "Vinh, Epps and Bailey, JMLR 11, 2010"),
 )
 
 

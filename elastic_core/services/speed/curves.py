@@ -250,12 +250,12 @@ def event_words(wide: pd.DataFrame) -> str:
     said = f"Kept state: {step.min():.2f} to {step.max():.2f} ms a step from N = {start:,} to {end:,}."
     if "elastic-refresh" in wide:
         mean = (step + wide["elastic-refresh"] / ROOM).iloc[-1]
-        said += f" With a refresh every {ROOM} events: {mean:.2f} ms in the mean at the longest."
-    for peer, name in (("elastic", "Reading again, ELASTIC"), ("sasrec-fused", "reading again, SASRec (fused)")):
+        said += f" With a refresh every {ROOM} events: {mean:.2f} ms on average at the longest."
+    for peer, name in (("elastic", "ELASTIC"), ("sasrec-fused", "SASRec (fused)")):
         ratio = (wide[peer] / step).dropna() if peer in wide else pd.Series(dtype=float)
         if len(ratio):
             first, last = ratio.iloc[[0, -1]]
-            said += f" {name[:1].upper()}{name[1:]} takes {first:,.1f} times a step at the shortest, {last:,.1f} at the longest."
+            said += f" Reading again, {name} takes {first:,.1f} times a step at the shortest, {last:,.1f} at the longest."
     return said
 
 
