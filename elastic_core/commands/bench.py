@@ -127,7 +127,7 @@ def run(arguments: argparse.Namespace) -> int:
         settings = _settings(arguments)
         with threads(arguments.threads):
             if arguments.catalogue is not None:
-                _measure_losses(arguments, path)
+                _measure_catalogue(arguments, path)
             elif arguments.people:
                 _measure_people(arguments, (*events.LENGTHS, events.LONG) if given is None else [int(n) for n in given], path)
             else:
@@ -202,7 +202,7 @@ def _run_gpu(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _measure_losses(arguments: argparse.Namespace, path: Path) -> None:
+def _measure_catalogue(arguments: argparse.Namespace, path: Path) -> None:
     if arguments.catalogue < 10_000 or arguments.rounds < 1:
         raise InputError("--catalogue must be at least 10,000 items (a smaller one needs no stretches), and --rounds at least 1")
     device, rows = find_device(arguments.device), read_rows(path)
@@ -236,6 +236,8 @@ def _settings(arguments: argparse.Namespace) -> list[Setting]:
         raise InputError(f"--lengths must be whole numbers of at least 2, not {','.join(arguments.lengths)}")
     if min(arguments.tokens, arguments.rounds) < 1 or arguments.threads < 0:
         raise InputError("--tokens and --rounds must be at least 1, --threads at least 0")
+    if arguments.together and arguments.operations:
+        raise InputError("--together is of models: leave out --operations")
     if not (arguments.minutes >= 0 and arguments.memory >= 0 and arguments.seconds >= 0):
         raise InputError("--minutes, --memory and --seconds must be 0 or more")
     shape = {name: getattr(arguments, name) for name in ("width", "k", "side", "heads", "dropout")}
@@ -251,8 +253,10 @@ def _settings(arguments: argparse.Namespace) -> list[Setting]:
 
 def _measure_all(arguments: argparse.Namespace, settings: list[Setting], path: Path) -> None:
     device, rows, began = find_device(arguments.device), read_rows(path), time.monotonic()
-    alone = [[setting] for setting in settings]
-    for group in [[one for one in settings if one.direction == d] for d in arguments.passes] if arguments.together else alone:
+    groups = [[setting] for setting in settings]
+    if arguments.together:
+        groups = [[setting for setting in settings if setting.direction == direction] for direction in arguments.passes]
+    for group in groups:
         systems = OPS if arguments.operations else _systems(arguments, group, device, rows)
         if not systems:
             continue
