@@ -11,9 +11,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from elastic_core.bench import goals
+from elastic_core.bench import goals, profile
 from elastic_core.bench.latency import ITEMS, SYSTEMS, Row, Setting, build, measure, ratios
-from elastic_core.bench.store import read_rows, write_rows
+from elastic_core.bench.store import read_kind, read_rows, write_rows
 from elastic_core.bench.timing import interleaved, moved_bytes, peak_bytes, saved_bytes
 from elastic_core.commands import bench, main
 from elastic_core.data.batches import Batch
@@ -170,3 +170,23 @@ def test_memory_that_is_kept_is_not_asked_for_again() -> None:
         pytest.skip("no glibc here")
     first, later = map(int, said.split())
     assert later < first / 10, "once the heap has settled"
+
+
+def test_passes_are_taken_apart_and_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(bench, "CHECKPOINTS", tmp_path)
+    small = ["bench", "--stages", "--width=8", "--k=2", "--side=4", "--tokens=64", "--rounds=2", "--lengths=16"]
+    assert main([*small, "--passes=forward,forward+backward", "--systems=elastic,sasrec-fused"]) == 0
+    printed = capsys.readouterr().out
+    rows = read_kind(tmp_path / "benchmarks" / "profile.csv", profile.StageRow)
+    passes = {row.pass_key: row for row in rows}.values()
+    assert [(row.system, row.rows, row.direction) for row in passes] == [
+        (system, which, direction)
+        for direction, kinds in (("forward", ["last"]), ("forward+backward", ["last", "all"]))
+        for system in ("elastic", "sasrec-fused")
+        for which in kinds
+    ]
+    assert all(f"{row.system}, {row.rows} rows, {row.direction}, N = 16, 4 histories" in printed for row in passes)
+    assert {row.stage for row in rows if row.system == "sasrec-fused"} >= {"attention", "feed-forward"}
+    assert main([*small, "--precision=bfloat16"]) == 2 and "--stages" in capsys.readouterr().err

@@ -16,11 +16,10 @@ from typing import Any
 from elastic_core.bench import bank, training
 from elastic_core.bench.catalogue import SAMPLED, c12, c14
 from elastic_core.bench.events import streaming_goals
-from elastic_core.bench.latency import OP, OPS, SYSTEMS, Row, Setting, build, yardsticks
+from elastic_core.bench.latency import BOTH, FORWARD, OP, OPS, SYSTEMS, Row, Setting, build, yardsticks
 from elastic_core.bench.store import read_kind, read_rows
 
 OURS = ("two-way", "causal")
-FORWARD, BOTH = "forward", "forward+backward"
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from elastic_core.recipes import model_settings
 from elastic_core.training.step import precision
 
 ITEMS = 3_416  # MovieLens-1M's catalogue
-PASSES = ("forward", "forward+backward")
+PASSES = FORWARD, BOTH = ("forward", "forward+backward")
 ROWS = ("last", "all")
 OP, OPS = "op", ("causal slots", "SDPA")  # rows of operations alone: ours and torch's
 FUSED = "causal slots, fused"  # a GPU's, where Triton is

@@ -1,119 +1,236 @@
-"""Where ELASTIC's time goes: every stage of a forward pass on its own, with the inputs that the pass would give it.
+"""Where a pass spends its time and what it keeps, stage by stage, on the pass itself: what a stage does forward and, in training,
+backward, which bytes its operators move and which it keeps for the way back.
 
-Stages are timed in turn with the whole pass, so that their sum can be held against it, and their bytes are counted: nothing that
-goes over all events is left out. Each stage calls what the pass itself calls. In the causal form one operation aggregates and
-dispatches (prefix_slots.py); it counts as dispatch.
+Methods of the model's parts are marked (`MARKS`); the time goes to the innermost mark, so that stages add up to the pass. On the
+way back the time belongs to the stage that made the node of the graph; between nodes torch adds up the gradients of what was read
+twice and those of weights, `SUMS`. In turns with it the same pass runs without marks, `WHOLE`: what these cost shows in the
+difference. In the causal form one operation aggregates and dispatches (prefix_slots.py); it counts as dispatch.
 """
 
-from collections.abc import Callable
+import bisect
+import contextlib
+import functools
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import nn
 
-from elastic_core.bench.latency import ITEMS, Setting, build
-from elastic_core.bench.timing import Timing, interleaved, moved_bytes
+from elastic_core.bench.latency import FORWARD, ITEMS, Setting, build, timed
+from elastic_core.bench.timing import Timing, moved_by, once, saved_by, summary, wait
 from elastic_core.data.batches import Batch
-from elastic_core.layers import prefix_slots
-from elastic_core.layers.dispatcher import CausalDispatcher, TwoWayDispatcher
-from elastic_core.layers.padding import masked
-from elastic_core.layers.products import add
+from elastic_core.layers.dispatcher import CausalDispatcher, Dispatcher, TwoWayDispatcher
+from elastic_core.layers.embedding import EventEmbedding
+from elastic_core.layers.interest_memory import InterestMemory
+from elastic_core.models import Recommender
+from elastic_core.models.sasrec import Block
 
 STAGES = (
-    "embedding", "query network", "product keys", "positions", "norms", "folding", "aggregation", "dispatch",
+    "embedding", "query network", "product keys", "positions", "norms", "folding", "aggregation", "dispatch", "attention",
     "local convolution", "residual", "feed-forward", "scoring",
 )  # fmt: skip
-WHOLE = "whole pass"
-Parts = list[tuple[str, Callable[[], Any]]]
+WHOLE, REST, LOSS, SUMS = "whole pass", "the rest", "loss", "sums of gradients"
+_LOCAL = {"local.forward": "local convolution", "local.last": "local convolution"}
+MARKS: tuple[tuple[type, dict[str, str]], ...] = (
+    (Recommender, {"score": "scoring", "last_state": REST, "forward": REST, "norm.forward": "norms"}),
+    (EventEmbedding, {"content": "embedding", "place": "positions"}),
+    (InterestMemory, {"forward": "product keys", "query_network.forward": "query network"}),
+    (Dispatcher, {"norm.forward": "norms", "finish": "residual", "feed_forward.forward": "feed-forward", **_LOCAL}),
+    (TwoWayDispatcher, {"forward": "residual", "aggregate": "aggregation", "carry": "aggregation", "dispatch": "dispatch"}),
+    (CausalDispatcher, {"forward": "dispatch", "fold": "folding"}),
+    (Block, {"forward": "residual", "norm.forward": "norms", "attention.forward": "attention", "attention.last": "attention"}),
+    (Block, {"feed_forward.forward": "feed-forward", **_LOCAL}),
+)  # the attributes of a part, and the stage that they are
 
 
 class Stage(NamedTuple):
-    """One stage, over all layers: seconds per batch, and the bytes that its operators read and write."""
+    """One stage, over all layers: seconds per batch there and, in training, back; bytes that its operators read and write, there
+    and back; bytes that it is the first to keep for the way back."""
 
     timing: Timing
+    backward: Timing
     moved: int
+    kept: int
+
+    @property
+    def both(self) -> float:
+        """Median seconds of the processor."""
+        return self.timing.processor + self.backward.processor
 
 
-def measure_stages(setting: Setting, device: torch.device, system: str, **harness: Any) -> dict[str, Stage]:
-    """Each stage, summed over layers, and the whole pass up to the scores of all items."""
+def measure_stages(
+    setting: Setting,
+    device: torch.device,
+    system: str,
+    rows: str = "last",
+    rounds: int = 15,
+    warmup: int = 3,
+    seconds: float = 20.0,
+) -> dict[str, Stage]:
+    """Every stage, and the whole pass: forward, up to the scores of all items; with the way back, up to the states of the `last`
+    or of `all` rows and their gradients, without dropout. For about `seconds`, or so many rounds."""
     torch.manual_seed(0)
-    model = build(system, setting).to(device).eval()
+    model = build(system, setting).to(device)
     items = torch.randint(1, ITEMS + 1, (setting.batch, setting.length), device=device)
-    with torch.no_grad():
-        parts = _parts(model, Batch(items, items, padded=False))
-        jobs = {f"{i} {stage}": _inference(job) for i, (stage, job) in enumerate(parts)}
-        timings = interleaved(jobs, device, **harness)
-        found: dict[str, list[Timing]] = {}
-        moved: dict[str, int] = {}
-        for timing, (stage, job) in zip(timings.values(), parts, strict=True):
-            found.setdefault(stage, []).append(timing)
-            moved[stage] = moved.get(stage, 0) + moved_bytes(job)
-    return {stage: Stage(_sum(timings), moved[stage]) for stage, timings in found.items()}
+    batch = Batch(items, items, padded=False)
+    run: _Pass = _Inference(model, batch) if setting.direction == FORWARD else _Training(model, batch, rows)
+    for _ in range(warmup):
+        run()
+    whole, found, began = list[tuple[float, float]](), list[_Clock](), time.perf_counter()
+    while len(found) < rounds and (len(found) < min(rounds, 3) or time.perf_counter() - began < seconds):
+        whole.append(once(run, device))
+        found.append(_Clock(device))
+        run.marked(found[-1])
+    moved, kept = _counted(run, moved_by, device), _counted(run, saved_by, device, model.parameters())
+    names = sorted({name for clock in found for name, _ in clock.taken} - {WHOLE}, key=_order)
+    return {WHOLE: Stage(summary(whole), _none(whole), sum(moved.values()), sum(kept.values()))} | {
+        name: Stage(_times(found, name, False), _times(found, name, True), moved.get(name, 0), kept.get(name, 0))
+        for name in names
+    }
 
 
-def _inference(job: Callable[[], Any]) -> Callable[[], None]:
-    def run() -> None:
+class _Clock:
+    """Whose turn it is, and how long everybody's turns were by the clock and of the processor."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.taken: dict[tuple[str, bool], tuple[float, float]] = defaultdict(lambda: (0.0, 0.0))
+        self.turns = list[tuple[int, str]]()  # from which number of the graph's nodes on a stage made them
+        self.stage, self.back, self._device = WHOLE, False, device
+        self._since = (time.perf_counter(), time.process_time())
+
+    def turn(self, stage: str) -> str:
+        """The stage begins, or goes on; who had the turn before?"""
+        wait(self._device)
+        now = (time.perf_counter(), time.process_time())
+        clock, processor = self.taken[self.stage, self.back]
+        self.taken[self.stage, self.back] = (clock + now[0] - self._since[0], processor + now[1] - self._since[1])
+        before, self.stage = self.stage, stage
+        if not self.back:
+            self.turns.append((torch._C._autograd._get_sequence_nr(), stage))
+        self._since = (time.perf_counter(), time.process_time())
+        return before
+
+    def maker(self, node: Any) -> str:
+        """The stage that made this node of the graph."""
+        place = bisect.bisect_right(self.turns, node._sequence_nr(), key=lambda turn: turn[0])
+        return self.turns[place - 1][1]
+
+
+class _Pass:
+    """A pass through a model, as it is (called) or with everybody's turns taken down."""
+
+    def __init__(self, model: Recommender, batch: Batch) -> None:
+        self.model, self.batch = model, batch
+
+    def __call__(self) -> None:
+        raise NotImplementedError
+
+    def marked(self, clock: _Clock) -> None:
+        raise NotImplementedError
+
+
+class _Inference(_Pass):
+    def __init__(self, model: Recommender, batch: Batch) -> None:
+        super().__init__(model.eval(), batch)
+
+    def __call__(self) -> None:
         with torch.inference_mode():
-            job()
+            self.model.score(self.batch)
+
+    def marked(self, clock: _Clock) -> None:
+        with _marks(self.model, clock):
+            self()
+        clock.turn(WHOLE)
+
+
+class _Training(_Pass):
+    def __init__(self, model: Recommender, batch: Batch, rows: str) -> None:
+        super().__init__(model.train(), batch)
+        self.work = timed(model, rows)
+
+    def __call__(self) -> None:
+        self.model.zero_grad(set_to_none=True)
+        self.work(self.batch).square().mean().backward()
+
+    def marked(self, clock: _Clock) -> None:
+        self.model.zero_grad(set_to_none=True)
+        with _marks(self.model, clock):
+            states = self.work(self.batch)
+        clock.turn(LOSS)
+        loss = states.square().mean()
+        clock.turn(WHOLE)  # what follows is nobody's
+        hooks = [hook for node in _nodes(loss.grad_fn) for hook in _timed(node, clock)]
+        clock.back = True
+        clock.turn(SUMS)
+        loss.backward()
+        clock.turn(WHOLE)
+        for hook in hooks:
+            hook.remove()
+
+
+@contextlib.contextmanager
+def _marks(model: nn.Module, clock: _Clock) -> Iterator[None]:
+    """Inside, everything in `MARKS` takes its turn when it is called."""
+    marked = list[tuple[Any, str]]()
+    for part in model.modules():
+        for path, stage in ((path, stage) for kind, names in MARKS if isinstance(part, kind) for path, stage in names.items()):
+            *above, name = path.split(".")
+            owner = part if not above else getattr(part, above[0], None)
+            if owner is not None and (owner, name) not in marked:
+                setattr(owner, name, _in_turn(getattr(owner, name), stage, clock))
+                marked.append((owner, name))
+    try:
+        yield
+    finally:
+        for owner, name in marked:
+            delattr(owner, name)
+
+
+def _in_turn(call: Callable[..., Any], stage: str, clock: _Clock) -> Callable[..., Any]:
+    @functools.wraps(call)
+    def run(*args: Any, **options: Any) -> Any:
+        before = clock.turn(stage)
+        try:
+            return call(*args, **options)
+        finally:
+            clock.turn(before)
 
     return run
 
 
-def _sum(parts: list[Timing]) -> Timing:
-    """Medians of a stage's layers add up; so do the quartiles, which makes the spread an upper bound."""
-    median, low, high, processor = (sum(t[i] for t in parts) for i in range(4))
-    return Timing(median, low, high, processor, parts[0].rounds)
+def _nodes(last: Any) -> Iterator[Any]:
+    """Every node of a graph that does something with a gradient of activations."""
+    known, ahead = {last}, [last]
+    while ahead:
+        node = ahead.pop()
+        if node.name() != "torch::autograd::AccumulateGrad":
+            yield node
+        following = {after for after, _ in node.next_functions if after is not None} - known
+        known |= following
+        ahead += following
 
 
-def _parts(model: Any, batch: Batch) -> Parts:
-    """The pass of `last_state` taken apart; what each part needs is computed here, outside the clock."""
-    events, memory, real = model.events, model.memories[0], batch.real if batch.padded else None
-    content = events.content(batch.items)
-    pooled = memory.query_network(content, real)
-    parts: Parts = [
-        (WHOLE, lambda: model.score(batch)),
-        ("embedding", lambda: events.content(batch.items)),
-        ("query network", lambda: memory.query_network(content, real)),
-        ("product keys", lambda: memory.search(pooled)),
-        ("positions", lambda: events.place(content, real)),
-    ]
-    x, p = events.place(content, real), memory(content, real).interests
-    for i, layer in enumerate(model.layers):
-        last = i == len(model.layers) - 1
-        parts += _layer(layer, x, p, real, last)
-        x, p = layer(x, p, real, last=last)
-    state = model.norm(x[:, -1])
-    return [*parts, ("norms", lambda: model.norm(x[:, -1])), ("scoring", lambda: model.scorer()(state))]
+def _timed(node: Any, clock: _Clock) -> Iterable[Any]:
+    stage = clock.maker(node)
+    return node.register_prehook(lambda _: clock.turn(stage) and None), node.register_hook(lambda *_: clock.turn(SUMS) and None)
 
 
-def _layer(layer: Any, x: Tensor, p: Tensor, real: Tensor | None, last: bool) -> Parts:
-    h = masked(layer.norm(x), real)
-    parts: Parts = [("norms", lambda: masked(layer.norm(x), real))]
-    split = _causal if isinstance(layer, CausalDispatcher) else _two_way
-    more, given = split(layer, h, p, real, last)
-    rows = x[:, -1:] if last else x
-    local = None if layer.local is None else layer.local.last(h) if last else layer.local(h)
-    if local is not None:
-        parts.append(("local convolution", lambda: layer.local.last(h) if last else layer.local(h)))
-    after = add(given.clone() if local is None else given + local, rows)
-
-    def residual() -> Tensor:
-        return add(given if local is None else add(given, local), rows)
-
-    return [*parts, *more, ("residual", residual), ("feed-forward", lambda: layer.feed_forward(after))]
+def _counted(run: _Pass, count: Callable[..., Any], device: torch.device, *more: Any) -> dict[str, int]:
+    clock = _Clock(device)
+    with count(lambda: clock.stage, *more) as counted:
+        run.marked(clock)
+    return dict(counted)
 
 
-def _causal(layer: CausalDispatcher, h: Tensor, p: Tensor, real: Tensor | None, last: bool) -> tuple[Parts, Tensor]:
-    maps = layer.fold(p)
-    form = prefix_slots.last if last else prefix_slots.prefixes
-    return [("folding", lambda: layer.fold(p)), ("dispatch", lambda: form(h, maps, real))], form(h, maps, real)
+def _times(found: Iterable[_Clock], stage: str, back: bool) -> Timing:
+    return summary([clock.taken.get((stage, back), (0.0, 0.0)) for clock in found])
 
 
-def _two_way(layer: TwoWayDispatcher, h: Tensor, p: Tensor, real: Tensor | None, last: bool) -> tuple[Parts, Tensor]:
-    rows, weights_and_read = h[:, -1:] if last else h, layer.aggregate(p, h, real)
-    carried = layer.carry(p, *weights_and_read)
-    parts: Parts = [
-        ("aggregation", lambda: layer.carry(p, *layer.aggregate(p, h, real))),
-        ("dispatch", lambda: layer.dispatch(rows, carried)),
-    ]
-    return parts, layer.dispatch(rows, carried)
+def _none(whole: list[tuple[float, float]]) -> Timing:
+    return Timing(0.0, 0.0, 0.0, 0.0, len(whole))
+
+
+def _order(stage: str) -> int:
+    return STAGES.index(stage) if stage in STAGES else len(STAGES) + (REST, LOSS, SUMS).index(stage)

@@ -7,6 +7,7 @@ are the median and the quartiles over rounds.
 import contextlib
 import time
 import weakref
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -54,10 +55,10 @@ def interleaved(
 
 def once(job: Job, device: torch.device) -> tuple[float, float]:
     """Seconds by the clock and of the processor."""
-    _wait(device)
+    wait(device)
     began, worked = time.perf_counter(), time.process_time()
     job()
-    _wait(device)
+    wait(device)
     return time.perf_counter() - began, time.process_time() - worked
 
 
@@ -74,11 +75,11 @@ def peak_bytes(job: Job, device: torch.device) -> int:
     inside an operator is not seen.
     """
     if device.type == "cuda":
-        _wait(device)
+        wait(device)
         torch.cuda.reset_peak_memory_stats(device)
         before = torch.cuda.memory_allocated(device)
         job()
-        _wait(device)
+        wait(device)
         return torch.cuda.max_memory_allocated(device) - before
     with _Living() as living:
         job()
@@ -90,26 +91,40 @@ def moved_bytes(job: Job) -> int:
 
     A view moves nothing; of a table only the rows that are looked up are read. Scratch space inside an operator is not seen.
     """
-    with _Moving() as moving:
+    with moved_by(lambda: "") as moved:
         job()
-    return moving.bytes
+    return sum(moved.values())
+
+
+@contextlib.contextmanager
+def moved_by(whose: Callable[[], str]) -> Iterator[Mapping[str, int]]:
+    """As `moved_bytes`, of everything inside, by what `whose` says at each operator."""
+    with _Moving(whose) as moving:
+        yield moving.bytes
 
 
 def saved_bytes(job: Callable[[], Tensor], parameters: Iterator[Tensor]) -> int:
     """Bytes that a forward pass keeps for its backward pass: unique storages, parameters not counted."""
-    own = {p.untyped_storage().data_ptr() for p in parameters}
-    kept: dict[int, int] = {}
-
-    def keep(x: Tensor) -> Tensor:
-        storage = x.untyped_storage()
-        if storage.data_ptr() not in own:
-            kept[storage.data_ptr()] = storage.nbytes()
-        return x
-
-    with torch.autograd.graph.saved_tensors_hooks(keep, lambda x: x):
+    with saved_by(lambda: "", parameters) as kept:
         result = job()  # keeps the graph, and so the storages, alive: no address is used twice
     del result
     return sum(kept.values())
+
+
+@contextlib.contextmanager
+def saved_by(whose: Callable[[], str], parameters: Iterator[Tensor]) -> Iterator[Mapping[str, int]]:
+    """As `saved_bytes`, of what is kept inside and alive to its end, by what `whose` says when a storage is kept first."""
+    known, kept = {p.untyped_storage().data_ptr() for p in parameters}, Counter[str]()
+
+    def keep(x: Tensor) -> Tensor:
+        storage = x.untyped_storage()
+        if storage.data_ptr() not in known:
+            known.add(storage.data_ptr())
+            kept[whose()] += storage.nbytes()
+        return x
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda x: x):
+        yield kept
 
 
 class _Living(TorchDispatchMode):
@@ -140,13 +155,13 @@ class _Living(TorchDispatchMode):
 
 
 class _Moving(TorchDispatchMode):
-    """Adds up the bytes of every operator's tensors."""
+    """Adds up the bytes of every operator's tensors, by whose they are."""
 
     LOOKUPS = ("aten::embedding", "aten::index_select", "aten::gather", "aten::index.", "aten::select")
 
-    def __init__(self) -> None:
+    def __init__(self, whose: Callable[[], str]) -> None:
         super().__init__()
-        self.bytes = 0
+        self.bytes, self._whose = Counter[str](), whose
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
@@ -157,7 +172,8 @@ class _Moving(TorchDispatchMode):
         if name.startswith("aten::empty") or (not func._schema.is_mutable and all(x.untyped_storage() in known for x in made)):
             return result  # nothing written: room that is still empty, or a view
         written = sum(_size(x) for x in made)
-        self.bytes += written + (written if name.startswith(self.LOOKUPS) else sum(_size(x) for x in given))
+        read = written if name.startswith(self.LOOKUPS) else sum(_size(x) for x in given)
+        self.bytes[self._whose()] += written + read
         return result
 
 
@@ -166,7 +182,8 @@ def _size(x: Tensor) -> int:
     return min(x.numel() * x.element_size(), x.untyped_storage().nbytes())
 
 
-def _wait(device: torch.device) -> None:
+def wait(device: torch.device) -> None:
+    """Until a GPU has done all that it was given."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
 

@@ -17,6 +17,7 @@ ours.
   python -m elastic_core bench --bank
   python -m elastic_core bench --training                      one core, 64 rows of 200 events; --training ml-1m: MovieLens-1M
   python -m elastic_core bench --operations --lengths 1024,4096 --passes forward+backward
+  python -m elastic_core bench --stages --lengths 1024         what every stage of a pass takes, moves and keeps; rows in profile
   python -m elastic_core bench --gpu                           what the goals ask of a GPU, some minutes
   python -m elastic_core bench --compile default --lengths 1024 --passes forward    by torch.compile; on CUDA reduce-overhead
   python -m elastic_core bench --people 1,64 --name streaming
@@ -33,7 +34,7 @@ from pathlib import Path
 
 import torch
 
-from elastic_core.bench import bank, catalogue, events, goals, lisa, training
+from elastic_core.bench import bank, catalogue, events, goals, lisa, profile, training
 from elastic_core.bench.latency import (
     OPS,
     PASSES,
@@ -93,6 +94,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--training", nargs="?", const="full", choices=tuple(training.WORLDS),
         help="measure steps of training instead, of full rows or of MovieLens-1M, on one thread unless --threads says other",
     )  # fmt: skip
+    parser.add_argument(
+        "--stages", action="store_true", help="take whole passes apart, on one thread unless --threads says other"
+    )
     parser.add_argument("--catalogue", type=int, metavar="ITEMS", help="measure losses and steps over so many items instead")
     parser.add_argument("--precision", choices=("float32", "bfloat16"), default="float32", help="bfloat16: under autocast")
     parser.add_argument(
@@ -115,6 +119,8 @@ def run(arguments: argparse.Namespace) -> int:
         return _run_lisa(arguments)
     if arguments.training:
         return _run_training(arguments)
+    if arguments.stages:
+        return _run_stages(arguments)
     if arguments.gpu:
         return _run_gpu(arguments)
     name = COMPILED if arguments.compile and arguments.name == LOCAL else arguments.name
@@ -184,6 +190,24 @@ def _run_training(arguments: argparse.Namespace) -> int:
             rows += training.measure_training(arguments.training, rounds=arguments.rounds)
         write_kind(path, rows, training.TrainingRow)
     print(training.as_table(read_kind(path, training.TrainingRow)))
+    return 0
+
+
+def _run_stages(arguments: argparse.Namespace) -> int:
+    path = CHECKPOINTS / "benchmarks" / f"{'profile' if arguments.name == LOCAL else arguments.name}.csv"
+    rows = read_kind(path, profile.StageRow)
+    if not arguments.show:
+        arguments.lengths = arguments.lengths or ["1024"]
+        if arguments.compile or arguments.precision != "float32":
+            raise InputError("--stages takes passes apart as they are: leave out --compile and --precision")
+        device = find_device(arguments.device)
+        with threads(arguments.threads or 1):
+            for setting in _settings(arguments):
+                say(f"stages, {setting.direction}, N = {setting.length}, {setting.batch} histories")
+                found = profile.measure_profile((setting,), device, arguments.systems, arguments.rounds, arguments.seconds)
+                rows += found
+                write_kind(path, rows, profile.StageRow)
+    print(profile.as_table(read_kind(path, profile.StageRow)))
     return 0
 
 

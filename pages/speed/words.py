@@ -20,9 +20,9 @@ MEMORY = About(
 )
 STAGES = About(
     "Where does ELASTIC spend its time?",
-    "Every stage by itself with the inputs that the pass would give it, in turns with the whole, all layers added up. Causal "
+    "Inside the pass itself, a clock at every stage, all layers added up; in turns with a pass without clocks. Causal "
     "aggregating and dispatching are one operation: dispatch.",
-    "The sum is not the whole: the cache differs. The catalogue’s size decides the share of scoring.",
+    "The clocks cost a little, so the sum is more than the whole. The catalogue’s size decides the share of scoring.",
     test="tests/test_efficiency.py::test_the_stages_are_all_of_the_pass",
 )
 EVENT = About(

@@ -218,7 +218,7 @@ def _listed(lengths: pd.Index, among: pd.Index) -> str:
 
 
 def stage_words(mine: pd.DataFrame) -> str:
-    """How long the whole pass takes, and how much of it the stages by themselves account for; nothing where one is missing."""
+    """How long the whole pass takes, and how much of it the stages account for; nothing where one is missing."""
     parts, passes = mine[mine["stage"] != "whole pass"], mine[mine["stage"] == "whole pass"]
     if parts.empty or passes.empty:
         return ""
