@@ -17,9 +17,9 @@ pytest.importorskip("triton", reason="Triton is not installed (pip install -e .[
 def both(given: tuple[Tensor, ...], **how: Any) -> list[list[Tensor]]:
     """What the plain form and the kernel give, and the gradients of everything that was given."""
     found = []
-    for fused in (False, True):
+    for way in ("plain", "fused"):
         own = [x.clone().requires_grad_() for x in given]
-        slots, mixed = read_prefixes(own[0], weigh(own[1]), *own[2:], fused=fused, **how)
+        slots, mixed = read_prefixes(own[0], weigh(own[1]), *own[2:], way=way, **how)
         torch.manual_seed(1)
         loss = (slots * torch.randn_like(slots)).sum() + (mixed * torch.randn_like(mixed)).sum()
         found.append([slots, mixed, *torch.autograd.grad(loss, own)])
@@ -48,7 +48,7 @@ def test_with_padding_the_largest_logits_and_an_earlier_part() -> None:
     h, (asks, bias, handed) = torch.randn(people, n, d) * real.unsqueeze(-1), torch.randn(3, people, 1, k, d)
     maps = Maps(asks * CAP, torch.randn(1, d, d), bias, handed, torch.randn(1, d, d))
     for last in (0, 20):
-        plain, direct, fused = (prefix_slots.prefixes(h, maps, real, form, last=last) for form in ("chunked", "direct", "fused"))
+        plain, direct, fused = (prefix_slots.prefixes(h, maps, real, form, last=last) for form in ("plain", "direct", "fused"))
         torch.testing.assert_close(fused, plain, atol=1e-4, rtol=1e-4)
         torch.testing.assert_close(fused[real[:, -fused.shape[1] :]], direct[real[:, -fused.shape[1] :]], atol=2e-3, rtol=2e-3)
 
@@ -58,5 +58,5 @@ def test_what_lies_ahead_is_not_read() -> None:
     x, logits, queries, bias = torch.randn(1, 40, 8), torch.randn(1, 1, 3, 40), torch.randn(1, 1, 40, 8), torch.randn(1, 1, 3, 40)
     later = x.clone()
     later[:, 25:] += 100
-    found = [read_prefixes(y, weigh(logits), queries, bias, fused=True)[1][:, :, :25] for y in (x, later)]
+    found = [read_prefixes(y, weigh(logits), queries, bias, way="fused")[1][:, :, :25] for y in (x, later)]
     assert torch.equal(*found)

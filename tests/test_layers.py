@@ -131,7 +131,10 @@ def _dispatched(layer: CausalDispatcher, head: int, row: Tensor, past: Tensor, p
     padded=some.booleans(),
     seed=some.integers(0, 99),
 )
-def test_prefix_slots_equal_the_direct_sum(rows: int, length: int, k: int, heads: int, padded: bool, seed: int) -> None:
+@pytest.mark.parametrize("form", ["chunked", "plain"])
+def test_prefix_slots_equal_the_direct_sum(
+    form: str, rows: int, length: int, k: int, heads: int, padded: bool, seed: int
+) -> None:
     """All forms of the operation, in float32, against N x k x d running sums in float64: numbers and gradients. Chunk borders do
     not show; the last row, new events one by one and what people are shown are the same operation."""
     generator = torch.Generator().manual_seed(seed)
@@ -144,12 +147,12 @@ def test_prefix_slots_equal_the_direct_sum(rows: int, length: int, k: int, heads
     each, everybody = (rows, heads, k, WIDTH), (heads, WIDTH, WIDTH)
     maps = Maps(*(0.5 * drawn(*shape) for shape in (each, everybody, each, each, everybody)))
     given, slow = ([y.to(kind).requires_grad_() for y in (h, *maps)] for kind in (torch.float32, torch.float64))
-    found = prefix_slots.prefixes(given[0], Maps(*given[1:]), real)
+    found = prefix_slots.prefixes(given[0], Maps(*given[1:]), real, form)
     expected = prefix_slots.prefixes(slow[0], Maps(*slow[1:]), real, "direct")
     weight = drawn(*found.shape)
     gradients = (torch.autograd.grad((y * weight).sum(), of, retain_graph=True) for y, of in ((found, given), (expected, slow)))
     end = 1 + seed % length  # so many rows alone, as the last layer of a training has them
-    alone = prefix_slots.prefixes(given[0], Maps(*given[1:]), real, last=end)
+    alone = prefix_slots.prefixes(given[0], Maps(*given[1:]), real, form, last=end)
     of_end = (torch.autograd.grad((y * weight[:, -end:]).sum(), of) for y, of in ((alone, given), (expected[:, -end:], slow)))
     for fast, exact in ((found, expected), (alone, expected[:, -end:])):
         assert (fast - exact).abs().max() <= 1e-5 * exact.abs().max().clamp_min(1)

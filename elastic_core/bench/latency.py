@@ -191,7 +191,7 @@ def measure_operations(setting: Setting, device: torch.device, **harness: Any) -
     }
     given = {OPS[0]: (x, logits, queries, bias), OPS[1]: (q, k, v)}
     if device.type == "cuda" and importlib.util.find_spec("triton"):
-        forms[FUSED] = lambda: read_prefixes(x, weigh(logits), queries, bias, fused=True)[1]
+        forms[FUSED] = lambda: read_prefixes(x, weigh(logits), queries, bias, way="fused")[1]
         given[FUSED] = given[OPS[0]]
 
     def job(name: str) -> Callable[[], Any]:

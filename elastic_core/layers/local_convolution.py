@@ -6,6 +6,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+CACHE = 1 << 17  # numbers that all taps go over before the next are fetched: they fit a core's own cache
+
 
 class LocalConvolution(nn.Module):
     """Depth-wise causal convolution over the last `width` events (ours): k aggregates cannot see short-range order."""
@@ -42,8 +44,14 @@ class _Convolution(torch.autograd.Function):
         (given,) = gradients
         n, width = x.shape[1], len(taps)
         d_taps = torch.zeros_like(taps)
-        for i in range(min(n, width)):
-            d_taps[i] = (x[:, : n - i] * given[:, i:]).sum((0, 1))
+        some, rows = max(1, CACHE // x[0].numel()), max(width, CACHE // x.shape[2])  # a few people, or a part of one
+        for at in range(0, len(x), some):
+            for begin in range(0, n, rows):
+                heard, came = x[at : at + some], given[at : at + some, begin : begin + rows]
+                for i in range(min(begin + came.shape[1], width)):
+                    late = max(i - begin, 0)  # there is nothing before the first event
+                    end = begin + came.shape[1] - i
+                    d_taps[i] += (heard[:, begin + late - i : end] * came[:, late:]).sum((0, 1))
         return _convolved(given, taps, width - 1), d_taps
 
 

@@ -30,6 +30,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from elastic_core.layers.chunk_products import ReadChunks
 from elastic_core.layers.precision import precise
 from elastic_core.layers.products import add_product, linear
 
@@ -102,15 +103,15 @@ def weigh(logits: Tensor) -> Tensor:
 
 
 @precise
-def chunked(h: Tensor, maps: Maps, real: Tensor | None, last: int = 0, fused: bool = False) -> Tensor:
-    """`prefixes` in chunks of events. What comes before the last rows is summed, no more."""
+def chunked(h: Tensor, maps: Maps, real: Tensor | None, last: int = 0, way: str = "") -> Tensor:
+    """`prefixes` in chunks of events, in this `way` (`read_prefixes`). What comes before the last rows is summed, no more."""
     logits, bias = _logits(h, torch.cat([maps.asks, maps.bias], 1)).tensor_split(2, dim=1)
     weights, before = _heard(weigh(logits), real), None
     early = h.shape[1] - last if last else 0
     if early:
         before = _sums(h[:, :early], weights[..., :early])
         h, weights, bias = h[:, early:], weights[..., early:], bias[..., early:]
-    return _given(*read_prefixes(h, weights, _asked(h, maps), bias, start=before, fused=fused), maps)
+    return _given(*read_prefixes(h, weights, _asked(h, maps), bias, start=before, way=way), maps)
 
 
 @precise
@@ -127,7 +128,8 @@ def direct(h: Tensor, maps: Maps, real: Tensor | None, last: int = 0) -> Tensor:
 FORMS: dict[str, Callable[[Tensor, Maps, Tensor | None, int], Tensor]] = {
     "chunked": chunked,
     "direct": direct,
-    "fused": functools.partial(chunked, fused=True),
+    "plain": functools.partial(chunked, way="plain"),
+    "fused": functools.partial(chunked, way="fused"),
 }
 
 
@@ -140,15 +142,17 @@ def chunk_of(n: int) -> int:
 
 @precise
 def read_prefixes(
-    x: Tensor, weights: Tensor, queries: Tensor, bias: Tensor, chunk: int = 0, start: Sums | None = None, fused: bool = False
+    x: Tensor, weights: Tensor, queries: Tensor, bias: Tensor, chunk: int = 0, start: Sums | None = None, way: str = ""
 ) -> tuple[Tensor, Tensor]:
     """One pass over all prefixes.
 
     x `[B, N, d]` events; weights `[B, H, k, N]` e^a, zero on padding; queries `[B, H, N, d]`; bias `[B, H, k, N]`.
     Returns the slot softmax `[B, H, k, N]` and Σ_s w_s M_t[s] `[B, H, N, d]`. A prefix without events reads zeros.
-    `chunk`: so many events at a time; 0 chooses. `start`: what events before these have left in the slots. `fused`: a chunk's
-    inside in one kernel of a GPU (fused_slots.py), in float32.
+    `chunk`: so many events at a time; 0 chooses. `start`: what events before these have left in the slots. `way`: `plain`, as
+    torch differentiates it; `written`, with gradients written out (chunk_products.py), which a CPU takes where none is named;
+    `fused`, a chunk's inside in one kernel of a GPU (fused_slots.py), in float32.
     """
+    way = way or ("written" if x.device.type == "cpu" and not torch.compiler.is_compiling() else "plain")
     n = x.shape[1]
     chunk = chunk or chunk_of(n)
     short = -n % chunk
@@ -159,6 +163,9 @@ def read_prefixes(
     queries = queries.unflatten(2, (-1, chunk)).transpose(-1, -2)  # [B, H, c, d, C]
     weights, bias = (y.unflatten(-1, (-1, chunk)).transpose(2, 3) for y in (weights, bias))  # [B, H, c, k, C]
     weights = weights.contiguous()
+    if way == "written":
+        slots, mixed = ReadChunks.apply(x, weights, queries.transpose(-1, -2), bias, *(start or (None, None)))
+        return slots.transpose(2, 3).flatten(3)[..., :n], mixed.flatten(2, 3)[:, :, :n]
 
     # what every chunk inherits: sums over the chunks before it (shifted, not subtracted: exact, and blind to the chunk itself)
     before = _earlier(weights @ x)  # [B, H, c, k, d]
@@ -168,7 +175,7 @@ def read_prefixes(
         before, mass = before + start.total.unsqueeze(2), mass + start.mass[:, :, None, :, None]
     mass = mass + (mass == 0)  # a prefix without events reads zeros, and must not divide by next to nothing
 
-    if fused:
+    if way == "fused":
         from elastic_core.layers.fused_slots import InsideChunks  # Triton is an extra
 
         slots, mixed = InsideChunks.apply(x, weights, queries.transpose(-1, -2), bias, before, mass)
