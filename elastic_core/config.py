@@ -195,7 +195,8 @@ class TrainConfig(Bounded):
     section: ClassVar[str] = "train"
     batch: Annotated[int, Within(1, 1_000_000)] = 64  # rows per step
     epochs: Annotated[int, Within(1, 10_000)] = 100  # the log keeps a row of each
-    minutes: Annotated[float, Within(0, 1_000_000)] = 0.0  # wall-clock budget; 0 means none
+    minutes: Annotated[float, Within(0, 1_000_000)] = 0.0  # budget; 0 means none
+    clock: Literal["wall", "processor"] = "wall"  # of the budget and of the log: a busy machine stretches no processor time
     patience: Count = 10
     optimizer: Literal["adam", "adamw"] = "adam"
     learning_rate: Annotated[float, Within(1e-9, 1e9)] = 1e-3

@@ -71,6 +71,7 @@ LONG = ("elastic", "elastic-slots", "sasrec", "linrec", "lrurec", "gru4rec", "li
 SIDES, EXPERTS = (8, 16, 32, 64, 128, 256, 512), (4, 8, 16)  # Figure 5
 SMALL_SIDES = (8, 16, 32, 64)  # the same where there are fewer people than experts of the larger ones
 SEEDS = (0, 1, 2)
+ON_ONE_CORE = ("linrec", "hstu", "lrurec", "gru4rec", "lisa")  # beside ours and SASRec, on MovieLens-1M without a GPU
 
 
 @dataclass(frozen=True)
@@ -152,7 +153,10 @@ def _movielens_100k() -> Iterator[Row]:
 def _movielens_1m() -> Iterator[Row]:
     for model in ("popularity", "cooccurrence"):
         yield _row("ml-1m", model)
-    for model in ("sasrec", "elastic"):
+    for seed in SEEDS:
+        for model, variant in (("elastic", ""), ("elastic", "memory-none"), ("sasrec", ""), ("sasrec", "local")):
+            yield _row("ml-1m-cpu", model, variant, seed)
+    for model in ON_ONE_CORE:
         yield _row("ml-1m-cpu", model)
     for seed in SEEDS:
         for model in ("sasrec", "elastic"):
@@ -177,7 +181,7 @@ def _row(data: str, model: str, variant: str = "", seed: int = 0, extra: tuple[s
     known = {"elastic-slots": SLOT_VARIANTS, "sasrec": SASREC_VARIANTS, **PEERS}.get(model, VARIANTS)
     config, settings = recipe(data, model), (*known.get(variant, ()), *extra, f"train.seed={seed}")
     if config.train.minutes:
-        label += f" ({config.train.minutes:g} minutes)"
+        label += f" ({config.train.minutes:g} minutes{' of processor' if config.train.clock == 'processor' else ''})"
     if model.startswith("elastic") and not (variant or seed):  # the runs that the app opens with show how their memory grew
         settings += ("train.snapshots=true",)
     world = data if config.data.source == "planted" else config.data.source

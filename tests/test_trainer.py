@@ -320,6 +320,24 @@ def test_the_time_budget_is_kept(world: Dataset, tmp_path: Path) -> None:
     assert end is not None and "budget" in end["reason"] and len(run.events("epoch")) >= 1
 
 
+def test_a_processor_s_clock_stands_still_while_others_work(world: Dataset, tmp_path: Path) -> None:
+    """A step that waits a second costs a run by the wall its budget, and one by the processor nothing."""
+
+    def wait(event: dict[str, Any]) -> None:
+        if event["event"] == "start":
+            began.append(time.monotonic())
+        elif event["event"] == "step":  # one an epoch here
+            time.sleep(0.3)
+        waited.append(time.monotonic() - began[0])
+
+    for clock in ("processor", "wall"):
+        began, waited = list[float](), list[float]()
+        settings = {"epochs": 6, "minutes": 1.2 / 60, "clock": clock, "snapshots": False}
+        run = train(tiny(**settings), world, tmp_path / clock, on_event=wait)
+        seconds = (run.last("end") or {})["seconds"]
+        assert (seconds < waited[-1] - 1.5) == (clock == "processor")
+
+
 def test_patience_ends_a_run(world: Dataset, tmp_path: Path) -> None:
     run = train(tiny(epochs=500, patience=2, learning_rate=1e-9), world, tmp_path / "a")
     end = run.last("end")

@@ -2,7 +2,7 @@
 
 Runs lie below checkpoints/. With --minutes the current run is left at an epoch border when time is up, and the same
 command goes on from there. The ml-1m rows are made for a GPU (--device auto takes one where there is one); the floors and the
-ml-1m-cpu rows, 70 minutes each, are not.
+ml-1m-cpu rows, 20 minutes of a core each, are not.
 
   python -m elastic_core reproduce --list
   python -m elastic_core reproduce --only planted

@@ -83,6 +83,7 @@ class Loop:
         if config.train.snapshots and (reason := whole.too_many(self.model)):
             raise InputError(f"train.snapshots keeps every expert after every epoch, but {reason}")
         self.model.to(self.device)
+        self.now = {"wall": time.monotonic, "processor": time.process_time}[config.train.clock]
         self.epoch, self.step, self.seconds = 0, 0, 0.0
         self.best, self.best_epoch = -math.inf, 0
         self.stopped = ""
@@ -119,7 +120,7 @@ class Loop:
         else:
             first(self.recorder.start, self.model, self.device, self.ranks.count)
         while not self.stopped and self.epoch < self.config.train.epochs:
-            began, row = time.monotonic(), self.ranks.alike(self._epoch)
+            began, row = self.now(), self.ranks.alike(self._epoch)
             if self.stopped == "asked to stop" and self.epoch > 0:
                 break
             self.epoch += 1
@@ -128,7 +129,7 @@ class Loop:
             if valid[SELECTION] > self.best:
                 self.best, self.best_epoch = valid[SELECTION], self.epoch
                 first(self.run.save_weights, judged, self.learner.rows.known())
-            self.seconds += time.monotonic() - began
+            self.seconds += self.now() - began
             scores = {name: round(value, 6) for name, value in valid.items()}
             row = {"epoch": self.epoch, "step": self.step} | row | {"seconds": round(self.seconds, 2), "valid": scores}
             first(self.recorder.epoch, row | self.learner.usage(), judged)
@@ -162,7 +163,7 @@ class Loop:
         _seed(seed, self.epoch + 1, self.ranks.rank)
         self.model.train()
         total, targets, events, sides = torch.zeros((), dtype=torch.float64, device=self.device), 0, 0, dict[str, torch.Tensor]()
-        began, told, done = time.monotonic(), 0.0, 0
+        began, told, done = self.now(), 0.0, 0
         shares = self.learner.objective.epoch(self.epoch, seed, batch_size, self.ranks.rank, self.ranks.count)
         for done, batch in enumerate(ahead(shares, self.device), start=1):
             try:
@@ -178,7 +179,7 @@ class Loop:
             if now - told > 1:
                 told, loss = now, float(total) / max(targets, 1)
                 self.on_event({"event": "step", "epoch": self.epoch + 1, "done": done, "of": self.learner.steps, "loss": loss})
-            if self._out_of_time(now - began):
+            if self._out_of_time(self.now() - began):
                 break
         if not math.isfinite(total):  # read only now, and for who watches: a device that is read from has to be waited for
             raise InputError(f"the loss is no longer a number in epoch {self.epoch + 1}; try a smaller train.learning_rate")
@@ -186,7 +187,7 @@ class Loop:
         return {"loss": round(float(total) / max(targets, 1), 6), "auxiliary": shown, "targets": targets, "events": events}
 
     def _out_of_time(self, seconds: float) -> bool:
-        """Any process may be asked to stop; the clock is rank 0's."""
+        """Any process may be asked to stop; the clock is rank 0's, and a processor's counts all its threads."""
         minutes, asked, spent = self.config.train.minutes, 2, 1
         late = minutes and not self.ranks.rank and self.seconds + seconds > minutes * 60
         decided = self.ranks.largest(asked if self.stop() else spent if late else 0)

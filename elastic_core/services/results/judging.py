@@ -182,7 +182,7 @@ def settings(runs: Sequence[Run]) -> str:
     parts += [f"{train.optimizer} {train.learning_rate:g}", f"batch {train.batch}"]
     parts += [f"decay {train.weight_decay:g}"] if train.weight_decay else []
     parts += [f"weights averaged {train.ema_decay:g}"] if train.ema_decay else []
-    parts += [f"{train.minutes:g} minutes"] if train.minutes else []
+    parts += [f"{train.minutes:g} minutes" + (" of processor" if train.clock == "processor" else "")] if train.minutes else []
     parts += [f"objective {plain['objective'].get('name', '?')}", f"chosen by {train.judged_by}"]
     return ", ".join(parts) + f"; best epoch {', '.join(map(str, epochs))}"
 
