@@ -281,11 +281,14 @@ def ratios(rows: list[Row], by: str = "median") -> Iterator[dict[str, Any]]:
     measured = {system for system, _ in peers.values()}
     groups: dict[tuple[Any, ...], dict[tuple[str, str], float]] = {}
     for row in rows:
-        shared = (row.direction, row.length, row.width, row.k, row.device, row.threads, row.compiled, row.dtype)
+        shared = (
+            row.direction, row.length, row.width, row.k, row.device, row.threads, row.compiled, row.dtype, row.heads, row.dropout,
+        )  # fmt: skip
         groups.setdefault(shared, {})[row.system, row.rows] = getattr(row, by)
-    for (direction, length, width, k, device, threads, compiled, dtype), found in groups.items():
+    for (direction, length, width, k, device, threads, compiled, dtype, heads, dropout), found in groups.items():
         where = {"direction": direction, "length": length, "width": width, "k": k, "device": device, "threads": threads}
-        where |= {name: is_ for name, is_ in (("compiled", compiled), ("dtype", dtype)) if is_ not in ("", "float32")}
+        unusual = {"compiled": compiled, "dtype": dtype, "heads": heads, "dropout": dropout}
+        where |= {name: is_ for name, is_ in unusual.items() if is_ not in ("", "float32", 1, 0.0)}
         for ours in systems():
             if ours not in measured and (ours, "last") in found:
                 slower = {name: round(found[peer] / found[ours, "last"], 2) for name, peer in peers.items() if peer in found}
