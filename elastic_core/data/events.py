@@ -4,9 +4,10 @@ A date such as 31.12.2024 or 12/31/2024 is read the way the whole column decides
 Where no row tells, a date with dots has the day first, for nobody writes it otherwise; with slashes it must be said (`dates`).
 """
 
+import math
 import re
 from datetime import UTC, datetime
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 import pandas as pd
@@ -23,6 +24,9 @@ ORDERS = [order for order in get_args(Dates) if order]
 DAY, CLOCK = r"([0-9]{1,2})([./-])([0-9]{1,2})\2([0-9]{4})", r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2})(?:\.[0-9]+)?)?"
 WRITTEN = re.compile(rf"{DAY}(?:[T, ]+{CLOCK}(?: ?([AaPp])\.?[Mm]\.?)?)?")  # day, mark, month, year, hour, minute, second, half
 NO_TIME = "the time is not a number (seconds since 1970) and no date such as 31.12.2024"
+NO_NUMBER = "the time is not a number (seconds since 1970), as most rows have it"
+NO_DATE = "the time is not a date such as 2024-12-31T20:15:00 or 31.12.2024, as most rows have it"
+NONE, BEFORE, AFTER = "the time is missing", "the time is before 1970", "the time is after the year 2200"
 UNITS = ((1e17, 1e9, "nanoseconds"), (1e14, 1e6, "microseconds"), (1e11, 1e3, "milliseconds"))
 
 
@@ -100,7 +104,7 @@ def seconds(column: pd.Series, wrong: np.ndarray, notes: list[str], dates: Dates
     Where there is none or an impossible one, `wrong` gets the reason, and the value means nothing. Raises Undecided where the
     dates can be read in two ways and `dates` does not say which.
     """
-    expected = "the time is not a number (seconds since 1970), as most rows have it"
+    expected = NO_NUMBER
     if pd.api.types.is_datetime64_any_dtype(column):
         empty, values = column.isna().to_numpy(), _epoch(pd.to_datetime(column, utc=True))
     elif pd.api.types.is_numeric_dtype(column):
@@ -123,17 +127,35 @@ def seconds(column: pd.Series, wrong: np.ndarray, notes: list[str], dates: Dates
             expected = expected if numeric.any() else NO_TIME
         else:
             notes.extend(said)
-            expected = "the time is not a date such as 2024-12-31T20:15:00 or 31.12.2024, as most rows have it"
-    rules = (
-        (empty, "the time is missing"),
-        (~np.isfinite(values), expected),
-        (values < 0, "the time is before 1970"),
-        (values > LATEST, "the time is after the year 2200"),
-    )
-    for bad, what in rules:
+            expected = NO_DATE
+    for bad, what in ((empty, NONE), (~np.isfinite(values), expected), (values < 0, BEFORE), (values > LATEST, AFTER)):
         if bad.any():
             wrong[:] = np.where(bad & (wrong == ""), what, wrong)
     return values
+
+
+class Times(NamedTuple):
+    """Times of a long column: numbers of some unit (`numbers`) or seconds, NaN where there is none; in which rows it is missing;
+    what was `expected` where it is neither."""
+
+    values: np.ndarray
+    missing: np.ndarray
+    expected: str
+    numbers: bool
+
+
+def weigh_times(read: Times, notes: list[str]) -> tuple[np.ndarray, list[tuple[int, str]]]:
+    """Seconds since 1970, and by row what is wrong with those that mean nothing: as `seconds`, without a text for every row."""
+    values = _scaled(read.values, notes) if read.numbers else read.values
+    bad = np.flatnonzero(~((values >= 0) & (values <= LATEST)))
+    missing, wrong = set(read.missing.tolist()), list[tuple[int, str]]()
+    for row, value in zip(bad.tolist(), values[bad].tolist(), strict=True):
+        unread = NONE if row in missing else read.expected
+        wrong.append((row, unread if not math.isfinite(value) else BEFORE if value < 0 else AFTER))
+    if len(bad):
+        values = values.copy()
+        values[bad] = 0
+    return whole(values), wrong
 
 
 def whole(values: np.ndarray) -> np.ndarray:
@@ -146,8 +168,7 @@ def _dates(text: pd.Series, order: Dates, notes: list[str]) -> np.ndarray:
     codes, different = pd.factorize(text)
     if not len(different):
         return np.full(len(text), np.nan)
-    iso = pd.to_datetime(pd.Series(different, dtype=object), errors="coerce", utc=True, format="ISO8601")
-    read = np.array(_epoch(iso))
+    read = _iso(different)
     other = {place: found for place in np.flatnonzero(np.isnan(read)) if (found := WRITTEN.fullmatch(different[place]))}
     if other:
         day = _day_first(list(other.values()), order, notes)
@@ -155,6 +176,20 @@ def _dates(text: pd.Series, order: Dates, notes: list[str]) -> np.ndarray:
             date = _read_date(found[0], 0 if day else 1)
             read[place] = np.nan if date is None else date.timestamp()
     return np.where(codes < 0, np.nan, read[codes])
+
+
+def iso_dates(text: pd.Series) -> np.ndarray | None:
+    """Seconds since 1970 of ISO 8601 dates, NaN elsewhere; None where one is written in another way that is known here."""
+    codes, different = pd.factorize(text)
+    read = _iso(different)
+    if any(WRITTEN.fullmatch(different[place]) for place in np.flatnonzero(np.isnan(read))):
+        return None
+    return np.where(codes < 0, np.nan, np.append(read, np.nan)[codes])
+
+
+def _iso(different: np.ndarray | pd.Index) -> np.ndarray:
+    dates = pd.to_datetime(pd.Series(different, dtype=object), errors="coerce", utc=True, format="ISO8601")
+    return np.array(_epoch(dates))
 
 
 def _day_first(found: list[re.Match[str]], order: Dates, notes: list[str]) -> bool:

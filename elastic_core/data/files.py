@@ -3,13 +3,13 @@
 `Bundle` hides which of the four it is, so that a reader asks for `ratings.dat` and gets its bytes.
 """
 
+import contextlib
 import gzip
 import hashlib
-import io
 import re
 import zipfile
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, cast
@@ -30,12 +30,34 @@ class Bundle:
     zipped: bool
 
     def read(self, name: str) -> bytes:
-        """The unpacked bytes of one member. Raises InputError for a damaged or unreadable one."""
+        """The unpacked bytes of one member. Raises InputError for a damaged or unreadable one, and for one that is too large."""
+        with self.open(name) as file:
+            return _bounded(file, Path(self.members[name]).name + (f" in {self.path.name}" if self.zipped else ""))
+
+    @contextlib.contextmanager
+    def open(self, name: str) -> Iterator[IO[bytes]]:
+        """The same bytes, to be read a part at a time, as many as there are. Raises InputError as `read`, whenever it shows."""
         where = self.members[name]
-        if not self.zipped:
-            return _read_plain(Path(where))
-        data = _read_member(self.path, where)
-        return _gunzip(data, where) if where.endswith(".gz") else data
+        packed, shown = where.endswith(".gz"), Path(where).name
+        try:
+            with contextlib.ExitStack() as held:
+                opened = self._unzipped(where, held) if self.zipped else Path(where).open("rb")  # noqa: SIM115 (held, next line)
+                file = held.enter_context(opened)
+                yield cast(IO[bytes], held.enter_context(gzip.GzipFile(fileobj=file))) if packed else file
+        except InputError:
+            raise
+        except (zipfile.BadZipFile, gzip.BadGzipFile, zlib.error, EOFError) as error:
+            if packed and not isinstance(error, zipfile.BadZipFile):
+                raise InputError(f"{shown} is not a complete gzip file: download or pack it again") from None
+            raise InputError(f"{shown} in {self.path.name} is damaged: download or pack the zip file again") from None
+        except OSError as error:
+            raise InputError(f"{shown} cannot be read: {error.strerror or error}") from None
+
+    def _unzipped(self, where: str, held: contextlib.ExitStack) -> IO[bytes]:
+        try:
+            return held.enter_context(zipfile.ZipFile(self.path)).open(where)
+        except (RuntimeError, NotImplementedError) as error:  # a password, another way of packing
+            raise InputError(f"{where} in {self.path.name} cannot be unpacked: {error}") from None
 
     def describe(self, name: str) -> str:
         """How messages call a member: the file's own name, with the zip it lies in."""
@@ -86,15 +108,6 @@ def _folder(path: Path) -> dict[str, str]:
     return {_base(entry.name): str(entry) for entry in files}
 
 
-def _read_plain(path: Path) -> bytes:
-    try:
-        with path.open("rb") as file:
-            data = _bounded(file, path.name)
-    except OSError as error:
-        raise InputError(f"{path.name} cannot be read: {error.strerror or error}") from None
-    return _gunzip(data, path.name) if path.suffix == ".gz" else data
-
-
 def _bounded(file: IO[bytes], name: str) -> bytes:
     """What a file unpacks to, in pieces: it is not asked how much that will be, and more than the bound is never held."""
     out = bytearray()
@@ -103,27 +116,3 @@ def _bounded(file: IO[bytes], name: str) -> bytes:
         if len(out) > MOST_BYTES:
             raise InputError(f"{name} holds more than {size(MOST_BYTES)} when unpacked, which are read at most")
     return bytes(out)
-
-
-def _read_member(path: Path, name: str) -> bytes:
-    try:
-        with zipfile.ZipFile(path) as archive, archive.open(name) as file:
-            return _bounded(file, f"{name} in {path.name}")
-    except InputError:
-        raise
-    except (zipfile.BadZipFile, zlib.error, EOFError):
-        raise InputError(f"{name} in {path.name} is damaged: download or pack the zip file again") from None
-    except (RuntimeError, NotImplementedError) as error:
-        raise InputError(f"{name} in {path.name} cannot be unpacked: {error}") from None
-    except OSError as error:
-        raise InputError(f"{path.name} cannot be read: {error.strerror or error}") from None
-
-
-def _gunzip(data: bytes, name: str) -> bytes:
-    try:
-        with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
-            return _bounded(cast(IO[bytes], file), name)
-    except InputError:
-        raise
-    except (gzip.BadGzipFile, EOFError, zlib.error):
-        raise InputError(f"{name} is not a complete gzip file: download or pack it again") from None

@@ -138,29 +138,30 @@ def fold(table: Table, *, name: str, label: str, licence: str, k_core: int, titl
     """Turn a table into a Dataset: exact duplicates out, k-core, stable sort, dense ids."""
     if k_core < 0:
         raise InputError(f"data.k_core must not be negative, not {k_core}")
-    events, notes = _without_duplicates(table)
-    users, user_ids = pd.factorize(events["user"])
-    items, item_ids = pd.factorize(events["item"])
+    (users, user_ids), (items, item_ids) = (_numbered(table.events[name]) for name in ("user", "item"))
     _at_least_two(user_ids, item_ids, label, "")
+    times = table.events["time"].to_numpy() if table.timed else np.zeros(1, dtype=np.int64)
+    order = np.lexsort((times, users) if table.timed else (users,))  # stable: ties stay in file order
+    order, notes = _without_duplicates(order, users, items, times) if table.timed else (order, ())
+    users, items = users[order], items[order]
     keep = core(users, items, k_core)
     if not keep.any():
         raise InputError(
             f"{label}: nothing is left after the {k_core}-core filter; every user needs {max(k_core, SHORTEST)} events"
         )
-    users, user_ids = _dense(users[keep], user_ids)
-    items, item_ids = _dense(items[keep], item_ids)
+    if not keep.all():
+        users, items, order = users[keep], items[keep], order[keep]
+    users, user_ids = _dense(users, user_ids)
+    items, item_ids = _dense(items, item_ids)
     _at_least_two(user_ids, item_ids, label, f" after the {k_core}-core filter")
 
-    times = events["time"].to_numpy()[keep] if table.timed else np.zeros(len(users), dtype=np.int64)
-    order = np.lexsort((times, users))  # stable: ties stay in file order
-    offsets = np.concatenate([[0], np.cumsum(np.bincount(users))]).astype(np.int64)
-    ranks = np.arange(len(users)) - np.repeat(offsets[:-1], np.diff(offsets))
-    seconds = np.floor(times[order]).astype(np.int64) if table.timed else ranks.astype(np.int64)
+    offsets = np.concatenate([[0], np.cumsum(tally(users, len(user_ids)))])
+    seconds = times[order] if table.timed else np.arange(len(users)) - np.repeat(offsets[:-1], np.diff(offsets))
     return Dataset(
         name=name,
         label=label,
         catalog=build_catalog(item_ids, table.items),
-        histories=Histories((items[order] + 1).astype(np.int32), seconds, offsets, user_ids),
+        histories=Histories(items + np.int32(1), np.floor(seconds).astype(np.int64, copy=False), offsets, user_ids),
         licence=licence,
         titles_may_be_shared=titles_may_be_shared,
         has_times=table.timed,
@@ -168,25 +169,39 @@ def fold(table: Table, *, name: str, label: str, licence: str, k_core: int, titl
     )
 
 
-def _without_duplicates(table: Table) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Rows alike in user, item and time are one event written twice. Without times a repeat is a real event."""
-    if not table.timed:
-        return table.events, ()
-    repeated = table.events.duplicated(["user", "item", "time"])
-    count = int(repeated.sum())
-    if not count:
-        return table.events, ()
-    return table.events[~repeated], (f"{count:,} rows that repeat user, item and time exactly were dropped",)
+def _numbered(ids: pd.Series) -> tuple[np.ndarray, np.ndarray]:
+    """int32 [events]: the place of every id in the natural order of all, and these."""
+    if isinstance(ids.dtype, pd.CategoricalDtype):
+        return _dense(ids.cat.codes.to_numpy(), ids.cat.categories)
+    return _dense(*pd.factorize(ids))
 
 
-def _dense(codes: np.ndarray, ids: pd.Index) -> tuple[np.ndarray, np.ndarray]:
-    """Renumber the codes that are left 0…m-1 in the natural order of their ids."""
-    present = np.unique(codes)
+def _dense(codes: np.ndarray, ids: pd.Index | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Renumber the codes that are there 0…m-1 in the natural order of their ids."""
+    present = np.flatnonzero(tally(codes, len(ids)))
     names = np.array([str(ids[code]) for code in present], dtype=object)
     order = natural_order(names)
-    renumber = np.empty(len(ids), dtype=np.int64)
-    renumber[present[order]] = np.arange(len(present))
+    renumber = np.empty(len(ids), dtype=np.int32)
+    renumber[present[order]] = np.arange(len(present), dtype=np.int32)
     return renumber[codes], names[order]
+
+
+def _without_duplicates(
+    order: np.ndarray, users: np.ndarray, items: np.ndarray, times: np.ndarray
+) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Rows alike in user, item and time are one event written twice; the first of them stays. (Without times a repeat is a real
+    event.) `order` has them by user and time, so that alike rows are among those of one moment."""
+    alike = np.zeros(len(order), dtype=bool)
+    for piece in pieces(len(order) - 1):
+        a, b = order[piece], order[piece.start + 1 : piece.stop + 1]
+        alike[piece] = (users[a] == users[b]) & (times[a] == times[b])
+    alike[1:] |= alike[:-1].copy()
+    places = np.flatnonzero(alike)
+    of = order[places]
+    repeated = places[pd.DataFrame({"user": users[of], "item": items[of], "time": times[of]}).duplicated().to_numpy()]
+    if not len(repeated):
+        return order, ()
+    return np.delete(order, repeated), (f"{len(repeated):,} rows that repeat user, item and time exactly were dropped",)
 
 
 def _at_least_two(users: pd.Index | np.ndarray, items: pd.Index | np.ndarray, label: str, when: str) -> None:

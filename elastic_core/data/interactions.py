@@ -5,6 +5,7 @@ the two-column sequence form (`user item` per line, in time order), and any CSV,
 Every complaint is one InputError sentence that names the line (1-based, in the file) or the column.
 """
 
+import contextlib
 import csv
 import io
 import re
@@ -17,6 +18,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from elastic_core.data import files, stretches
 from elastic_core.data.events import MISSING, Dates, as_text, check_events
 from elastic_core.data.faults import Faults
 from elastic_core.data.files import Bundle, blob_id, open_bundle
@@ -57,16 +59,17 @@ NAMES = {
     "genres": ("genres", "genre", "tags", "categories"),
 }
 IN_ORDER = ("time", "")  # of a column mapping: there are no times, the rows are in order
+PARQUET = (".parquet", ".pq")
 FIRST = ("ratings.dat", "ratings.csv", "u.data")
 TABLES = (".csv", ".tsv", ".txt", ".dat", ".data", ".inter", ".parquet", ".pq")
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """`events` has user, item (text) and time (seconds; absent in the sequence form), in file order.
+    """`events` has user, item (text; categories, of a long file) and time (seconds; absent in the sequence form), in file order.
 
-    `items` has item, title, genres (tuples), one row an item, or is None. `blob` is git's id of the events file. `notes` say what
-    was odd about it, `faults` which rows were left out.
+    `items` has item, title, genres (tuples), one row an item, or is None. `blob` is git's id of the events file, nothing of a
+    long one. `notes` say what was odd about it, `faults` which rows were left out.
     """
 
     events: pd.DataFrame
@@ -87,20 +90,35 @@ def read(path: Path, columns: Mapping[str, str] | None = None, dates: Dates = ""
     """
     bundle = open_bundle(path)
     name = _choose(bundle)
-    shown = bundle.describe(name)
-    data = bundle.read(name)
-    if not data.strip():
-        raise InputError(f"{shown} is empty")
+    shown, notes = bundle.describe(name), list[str]()
     named = {ours: theirs for ours, theirs in (columns or {}).items() if (ours, theirs) != IN_ORDER}
     ordered = len(named) < len(columns or {})
-    found, notes = list[tuple[int, str]](), list[str]()
-    frame, header = _parse(data, name, shown, named, ordered, found)
-    if ordered:
-        frame = frame.drop(columns="time", errors="ignore")
+
+    def parse(data: bytes, found: list[tuple[int, str]]) -> tuple[pd.DataFrame, int]:
+        frame, header = _parse(data, name, shown, named, ordered, found)
+        return frame.drop(columns="time", errors="ignore") if ordered else frame, header
+
+    most = min(files.MOST_BYTES + 1, stretches.STRETCH)
+    with bundle.open(name) as file:
+        data = file.read(most)
+        if len(data) == most and not name.endswith(PARQUET):
+            with contextlib.suppress(stretches.NotInStretches):
+                events, rows, faults = stretches.read_in_stretches(file, data, shown, parse, notes)
+                return Table(events, _titles(rows, bundle, name), "", faults, tuple(notes))
+            notes.clear()
+    data = bundle.read(name) if len(data) == most else data
+    if not data.strip():
+        raise InputError(f"{shown} is empty")
+    found = list[tuple[int, str]]()
+    frame, header = parse(data, found)
     frame, faults = check_events(frame, shown, header, found, notes, dates)
-    items = _own_titles(frame) if "title" in frame or "genres" in frame else read_titles(bundle, name)
     events = frame[[column for column in ("user", "item", "time") if column in frame]].reset_index(drop=True)
-    return Table(events, items, blob_id(data), faults, tuple(notes))
+    return Table(events, _titles(frame, bundle, name), blob_id(data), faults, tuple(notes))
+
+
+def _titles(rows: pd.DataFrame, bundle: Bundle, name: str) -> pd.DataFrame | None:
+    """What is known of items: from the events' own rows, or from a file beside them."""
+    return _own_titles(rows) if "title" in rows or "genres" in rows else read_titles(bundle, name)
 
 
 def _choose(bundle: Bundle) -> str:
@@ -125,7 +143,7 @@ def _parse(
 
     Where the rows are said to be `ordered`, a time need not be there. Lines that are no rows are added to `found`.
     """
-    if name.endswith((".parquet", ".pq")):
+    if name.endswith(PARQUET):
         return _pick(_parquet(data, shown), columns, shown, ordered), -1
     data = data.removeprefix(b"\xef\xbb\xbf")
     _check_encoding(data, shown)
