@@ -220,7 +220,7 @@ def _by_line(text: str, separator: str, shown: str, found: list[tuple[int, str]]
             names = row
             if header:
                 continue
-        if len(row) == len(names):
+        if names and len(row) == len(names):
             rows.append(row)
             lines.append(line)
         elif any(row):

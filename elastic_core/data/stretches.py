@@ -83,7 +83,7 @@ class _Rows:
     def __init__(self, shown: str) -> None:
         self.shown, self.count = shown, 0
         self.users, self.items, self.firsts = _Ids(), _Ids(), list[pd.DataFrame]()
-        self.times, self.missing, self.dates = list[np.ndarray](), list[np.ndarray](), list[bool]()
+        self.times, self.missing, self.kind = list[np.ndarray](), list[np.ndarray](), ""
         self.lines = list[tuple[int, int | np.ndarray]]()  # from a row on: the line of it and of those that follow, or of each
 
     def add(self, frame: pd.DataFrame, line: int, found: Found) -> None:
@@ -93,8 +93,10 @@ class _Rows:
             mark_ids(name, frame[name], wrong)
         at, good = frame.index.to_numpy() + line, wrong == ""
         found += zip(map(int, at[~good]), map(str, wrong[~good]), strict=True)
-        values, empty, dates = _times(frame["time"]) if "time" in frame and len(frame) else (wrong[:0], wrong[:0], None)
-        self.dates += [] if dates is None else [dates]
+        values, empty, kind = _times(frame["time"]) if "time" in frame and len(frame) else (wrong[:0], wrong[:0], "")
+        self.kind = self.kind or kind
+        if kind not in ("", self.kind):  # which of them is meant, and how ids are spelt, hangs on all rows
+            raise NotInStretches
         if not good.all():
             frame, at, values, empty = frame[good], at[good], values[good[: len(values)]], empty[good[: len(values)]]
         if not len(frame):
@@ -115,9 +117,8 @@ class _Rows:
             raise InputError(f"{self.shown} has no rows below its header")
         rows, good, times = self.count + len(found), np.ones(self.count, dtype=bool), None
         if self.times:
-            if len(set(self.dates)) > 1:
-                raise NotInStretches
-            read = Times(_joined(self.times), _joined(self.missing), NO_DATE if self.dates[0] else NO_NUMBER, not self.dates[0])
+            dates = self.kind == "dates"
+            read = Times(_joined(self.times), _joined(self.missing), NO_DATE if dates else NO_NUMBER, not dates)
             times, wrong = weigh_times(read, notes)
             found += [(self._line(row), what) for row, what in wrong]
             good[[row for row, _ in wrong]] = False
@@ -132,24 +133,25 @@ class _Rows:
         return lines + row - first if isinstance(lines, int) else int(lines[row - first])
 
 
-def _times(column: pd.Series) -> tuple[np.ndarray, np.ndarray, bool]:
-    """Numbers or seconds since 1970, NaN where there is none; where it is missing; whether most of them are dates."""
+def _times(column: pd.Series) -> tuple[np.ndarray, np.ndarray, str]:
+    """Numbers or seconds since 1970, NaN where there is none; where it is missing; and what they are: `read` as numbers already,
+    `numbers`, or `dates`."""
     if pd.api.types.is_numeric_dtype(column):
-        return column.to_numpy(dtype=np.float64), column.isna().to_numpy(), False
+        return column.to_numpy(dtype=np.float64), column.isna().to_numpy(), "read"
     text = column.astype(object).where(column.notna(), "").astype(str).str.strip()
     empty = text.isin(MISSING).to_numpy()
     numbers = pd.to_numeric(text, errors="coerce").to_numpy(dtype=np.float64)
     numbers = np.where(np.isfinite(numbers), numbers, np.nan)
     others = int((np.isnan(numbers) & ~empty).sum())
     if not others:
-        return numbers, empty, False
+        return numbers, empty, "numbers"
     read = iso_dates(text.where(np.isnan(numbers), None))
     if read is None:
         raise NotInStretches
     dates, rows = int(np.isfinite(read).sum()), len(text) - int(empty.sum())
     if min(others, rows - dates) > SHARE * rows:  # which of them is meant hangs on all rows
         raise NotInStretches
-    return (numbers, empty, False) if others < rows - dates else (read, empty, True)
+    return (numbers, empty, "numbers") if others < rows - dates else (read, empty, "dates")
 
 
 def _stretches(file: IO[bytes], data: bytes) -> Iterator[bytes]:
