@@ -73,6 +73,9 @@ def as_text(column: pd.Series) -> pd.Series:
         return column
     if pd.api.types.is_float_dtype(column) and (column == np.floor(column)).all():
         column = column.astype("int64")
+    if pd.api.types.is_integer_dtype(column) and not column.isna().any():  # each different one written once
+        codes, different = pd.factorize(column)
+        return pd.Series(np.array([str(number) for number in different], dtype=object)[codes], index=column.index, dtype=object)
     return column.astype(str)
 
 

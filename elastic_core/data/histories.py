@@ -142,6 +142,8 @@ def fold(table: Table, *, name: str, label: str, licence: str, k_core: int, titl
     _at_least_two(user_ids, item_ids, label, "")
     times = table.events["time"].to_numpy() if table.timed else np.zeros(1, dtype=np.int64)
     order = np.lexsort((times, users) if table.timed else (users,))  # stable: ties stay in file order
+    if len(order) < 2**31:
+        order = order.astype(np.int32)
     order, notes = _without_duplicates(order, users, items, times) if table.timed else (order, ())
     users, items = users[order], items[order]
     keep = core(users, items, k_core)
@@ -157,11 +159,14 @@ def fold(table: Table, *, name: str, label: str, licence: str, k_core: int, titl
 
     offsets = np.concatenate([[0], np.cumsum(tally(users, len(user_ids)))])
     seconds = times[order] if table.timed else np.arange(len(users)) - np.repeat(offsets[:-1], np.diff(offsets))
+    if seconds.dtype != np.int64:
+        seconds = np.floor(seconds).astype(np.int64)
+    items += np.int32(1)
     return Dataset(
         name=name,
         label=label,
         catalog=build_catalog(item_ids, table.items),
-        histories=Histories(items + np.int32(1), np.floor(seconds).astype(np.int64, copy=False), offsets, user_ids),
+        histories=Histories(items, seconds, offsets, user_ids),
         licence=licence,
         titles_may_be_shared=titles_may_be_shared,
         has_times=table.timed,

@@ -157,7 +157,11 @@ def _parse(
         return _numbered(_table(data, "\t" if "\t" in first else " ", shown, found, header=False), 2, shown), 0
     separator = max("\t,;|", key=first.count)  # a name may hold spaces: they separate only where nothing else does
     separator = separator if separator in first else " "
-    frame = _table(data, separator, shown, found, header=True)
+    there = [re.sub(r":(token|token_seq|float|float_seq)$", "", name.strip()) for name in first.split(separator)]
+    chosen = {**_match(there), **columns}
+    places = {place for place, name in enumerate(there) if name in chosen.values()}
+    frame = None if {"title", "genres"} & set(chosen) else _whole_numbers(data, separator, places, header=True)
+    frame = _table(data, separator, shown, found, header=True) if frame is None else frame
     frame.columns = [re.sub(r":(token|token_seq|float|float_seq)$", "", str(column).strip()) for column in frame.columns]
     return _pick(frame, columns, shown, ordered), 1
 
@@ -231,22 +235,46 @@ def _by_line(text: str, separator: str, shown: str, found: list[tuple[int, str]]
 
 
 def _rated(data: bytes, shown: str, found: list[tuple[int, str]]) -> pd.DataFrame:
-    """user, item, rating, time without a header. Whole numbers are read as such, which is several times faster than text."""
+    """user, item, rating, time without a header."""
+    frame = _whole_numbers(data, "\t", {0, 1, 3}, header=False)
+    frame = _table(data, "\t", shown, found, header=False) if frame is None else frame
+    return _numbered(frame, 4, shown)
+
+
+def _whole_numbers(data: bytes, separator: str, places: set[int], *, header: bool) -> pd.DataFrame | None:
+    """The same as `_table` with the columns at these places read as whole numbers, which is several times faster. None unless all
+    of them are, and are spelt as numbers are (not 007): then the lengths of all cells add up to the file."""
+    first = data.split(b"\n", 1)[0]
+    body = data[data.find(b"\n") + 1 :] if header else data
+    if not places or b'"' in first or body.translate(None, b"0123456789-.\r\n" + separator.encode()):
+        return None  # of what is left no spelling is shorter than the number's own (1e3 would be)
+    kinds: Any = {place: np.int64 if place in places else str for place in range(first.count(separator.encode()) + 1)}
     try:
-        whole = {0: np.int64, 1: np.int64, 3: np.int64}
-        frame = pd.read_csv(io.BytesIO(data), sep="\t", header=None, dtype=whole, skip_blank_lines=False)
-        if frame.shape[1] == 4:
-            columns = {name: _spell(frame[place].to_numpy()) for place, name in enumerate(("user", "item"))}
-            return pd.DataFrame({**columns, "time": frame[3]})
-    except (ValueError, OverflowError):
-        pass  # something is not a whole number: the slow way says where, or takes it as text
-    return _numbered(_table(data, "\t", shown, found, header=False), 4, shown)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            warnings.simplefilter("ignore", RuntimeWarning)  # a number that is too large, which its length gives away
+            frame = pd.read_csv(
+                io.BytesIO(body), sep=separator, header=None, dtype=kinds, index_col=False, engine="c", quoting=3,
+                keep_default_na=False, skip_blank_lines=False,
+            )  # fmt: skip
+    except (ValueError, OverflowError, pd.errors.ParserWarning):  # as all that its parser raises is one
+        return None
+    if set(frame.columns) != set(kinds):
+        return None
+    cells = sum(_digits(frame[place].to_numpy()) if place in places else int(frame[place].str.len().sum()) for place in kinds)
+    ends = body.count(b"\n") + body.count(b"\r")
+    if cells + len(frame) * (len(kinds) - 1) + ends != len(body):
+        return None
+    if header:
+        frame.columns = first.strip(b"\r").decode().split(separator)
+    return frame
 
 
-def _spell(numbers: np.ndarray) -> pd.Series:
-    """Numbers as text, each different one written once."""
-    codes, different = pd.factorize(numbers)
-    return pd.Series(np.array([str(number) for number in different], dtype=object)[codes], dtype=object)
+def _digits(numbers: np.ndarray) -> int:
+    """How many characters these are when written out."""
+    size, most = np.abs(numbers), int(np.abs(numbers).max(initial=0))
+    powers = [10**power for power in range(1, 19) if 10**power <= most]
+    return len(numbers) + int((numbers < 0).sum()) + sum(int((size >= power).sum()) for power in powers)
 
 
 def _numbered(frame: pd.DataFrame, width: int, shown: str) -> pd.DataFrame:

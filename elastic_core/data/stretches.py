@@ -95,7 +95,7 @@ class _Rows:
         found += zip(map(int, at[~good]), map(str, wrong[~good]), strict=True)
         values, empty, kind = _times(frame["time"]) if "time" in frame and len(frame) else (wrong[:0], wrong[:0], "")
         self.kind = self.kind or kind
-        if kind not in ("", self.kind):  # which of them is meant, and how ids are spelt, hangs on all rows
+        if kind not in ("", self.kind):  # which of them is meant hangs on all rows
             raise NotInStretches
         if not good.all():
             frame, at, values, empty = frame[good], at[good], values[good[: len(values)]], empty[good[: len(values)]]
@@ -134,10 +134,9 @@ class _Rows:
 
 
 def _times(column: pd.Series) -> tuple[np.ndarray, np.ndarray, str]:
-    """Numbers or seconds since 1970, NaN where there is none; where it is missing; and what they are: `read` as numbers already,
-    `numbers`, or `dates`."""
+    """Numbers or seconds since 1970, NaN where there is none; where it is missing; and what they are, `numbers` or `dates`."""
     if pd.api.types.is_numeric_dtype(column):
-        return column.to_numpy(dtype=np.float64), column.isna().to_numpy(), "read"
+        return column.to_numpy(dtype=np.float64), column.isna().to_numpy(), "numbers"
     text = column.astype(object).where(column.notna(), "").astype(str).str.strip()
     empty = text.isin(MISSING).to_numpy()
     numbers = pd.to_numeric(text, errors="coerce").to_numpy(dtype=np.float64)

@@ -2,12 +2,18 @@
 
 import gzip
 import zipfile
+from itertools import cycle
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as some
 
+from elastic_core.data import interactions
 from elastic_core.data.interactions import read
+from elastic_core.errors import InputError
 
 ROWS = [("7", "30", 100), ("7", "4", 105), ("12", "30", 90), ("12", "30", 95)]
 TITLES = {"4": "Señor, The (1990)", "30": 'A "Quoted" Film (1995)'}
@@ -131,3 +137,51 @@ def test_times_in_seconds_milliseconds_and_dates(written, seconds, write):
 
 def test_byte_order_mark_and_blank_lines(write):
     assert len(read(write("t.csv", "\ufeffuser,item,time\na,x,1\n\nb,y,2\n\n")).events) == 2
+
+
+numbers = some.sampled_from(["7", "12", "0", "-3", "9223372036854775807", "1000000"])
+spelt = some.sampled_from(["007", "+7", " 7", "7 ", "7.0", "1e3", "9223372036854775808", "", "1_0", "-0", "٣"])
+SHAPES = {
+    "t.csv": ("user,item,rating,time", "{0},{1},{3},{2}"),
+    "t.tsv": ("user_id\titem_id\ttimestamp", "{0}\t{1}\t{2}"),
+    "q.csv": ('"user","item","time"', "{0},{1},{2}"),
+    "u.data": ("", "{0}\t{1}\t{3}\t{2}"),
+}
+
+
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    some.sampled_from(list(SHAPES)),
+    some.lists(some.tuples(numbers, numbers, numbers, some.sampled_from(["3.5", "4", "ä"]))),
+    some.lists(some.tuples(numbers | spelt, numbers | spelt, some.just("100"), some.just("4")), max_size=2),
+    some.lists(some.sampled_from(["\n", "\r\n"]), min_size=1, max_size=3),
+    some.booleans(),
+)
+def test_whole_numbers_read_as_such_are_what_their_text_is(
+    tmp_path: Path, name: str, rows: list[Any], odd: list[Any], ends: list[str], last: bool
+) -> None:
+    """Ids and times, faults and refusals: the same as when nothing is read as a number."""
+    header, row = SHAPES[name]
+    lines = [*([header] if header else []), *(row.format(*each) for each in rows + odd)]
+    text = "".join(line + end for line, end in zip(lines, cycle(ends), strict=False))
+    (tmp_path / name).write_bytes((text if last else text.rstrip("\r\n")).encode())
+    found = []
+    for fast in (True, False):
+        with pytest.MonkeyPatch.context() as patch:
+            if not fast:
+                patch.setattr(interactions, "_whole_numbers", lambda *_, **__: None)
+            try:
+                table = read(tmp_path / name)
+            except InputError as error:
+                found.append(str(error))
+            else:
+                found.append([*map(tuple, table.events.astype(str).to_numpy().tolist()), table.faults, table.notes])
+    assert found[0] == found[1]
+
+
+def test_whole_numbers_are_read_as_such_where_they_can_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(interactions, "_table", lambda *_, **__: pytest.fail("it was read as text"))
+    for name, (header, row) in SHAPES.items():
+        if name != "q.csv":
+            (tmp_path / name).write_text("\n".join([header] * bool(header) + [row.format(7, 30, 100, 4.5)] * 3))
+            assert read(tmp_path / name).events.to_numpy().tolist() == [["7", "30", 100]] * 3
