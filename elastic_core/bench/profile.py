@@ -52,6 +52,13 @@ class StageRow:
         return tuple(str(getattr(self, name)) for name in (*same, "device", "threads", "torch", "commit"))
 
     @property
+    def measured(self) -> bool:
+        """Whether this may have been measured: a file may say anything."""
+        sizes = (self.length, self.batch, self.width, self.k, self.side, self.threads)
+        numbers = (self.processor, self.processor_back, self.clock, self.clock_back, self.load, self.moved, self.kept)
+        return all(1 <= size <= 2**24 for size in sizes) and all(0 <= number <= 1e12 for number in numbers)
+
+    @property
     def key(self) -> tuple[Any, ...]:
         """Equal for two measurements of the same thing by the same code on the same machine."""
         return (*self.pass_key, self.stage)

@@ -14,6 +14,17 @@ def shipped(checkpoints: Path) -> pd.DataFrame:
     return _shipped(str(checkpoints), file.stat().st_mtime_ns if file.is_file() else 0)
 
 
+def steps(checkpoints: Path) -> pd.DataFrame:
+    """The shipped steps of training, taken apart; empty if there are none."""
+    file = checkpoints / "benchmarks" / "profile.csv"
+    return _steps(str(checkpoints), file.stat().st_mtime_ns if file.is_file() else 0)
+
+
+@st.cache_data(max_entries=4, show_spinner=False)
+def _steps(checkpoints: str, changed: int) -> pd.DataFrame:
+    return curves.training_steps(Path(checkpoints))
+
+
 @st.cache_data(max_entries=4, show_spinner=False)
 def _shipped(checkpoints: str, changed: int) -> pd.DataFrame:
     return curves.shipped(Path(checkpoints))

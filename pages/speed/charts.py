@@ -95,6 +95,22 @@ def stages(table: pd.DataFrame, colours: Palette, unit: str = "ms", value: str =
     return figure
 
 
+def steps(table: pd.DataFrame, colours: Palette) -> go.Figure:
+    """One bar a stage of a step of training, there and back, the longest first."""
+    shown = table.assign(both=table["there"] + table["back"]).sort_values("both")
+    figure = go.Figure()
+    for column, tone, name in (("there", colours.cool[1], "forward"), ("back", colours.warm[1], "and back")):
+        figure.add_bar(
+            x=shown[column], y=shown["stage"].map(safe), orientation="h", name=name, marker={"color": tone},
+            customdata=shown["kept"],
+            hovertemplate="<b>%{y}</b>, " + name + ": %{x:.3g} ms; keeps %{customdata:.1f} MB<extra></extra>",
+        )  # fmt: skip
+    figure.update_layout(LAYOUT, barmode="stack", legend_traceorder="normal", height=90 + 30 * len(shown))
+    figure.update_xaxes(title="ms per batch", fixedrange=True)
+    figure.update_yaxes(fixedrange=True)
+    return figure
+
+
 def operations(table: pd.DataFrame, colours: Palette) -> go.Figure:
     """Operations of every system against N by formula: `label`, `length`, `operations`."""
     figure = go.Figure()

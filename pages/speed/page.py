@@ -9,7 +9,7 @@ from pages.kit.control import bound, one_of
 from pages.speed import answers, live, parts
 
 SOURCES = (curves.SHIPPED, curves.MEASURED)
-PARTS = ("Reading a history", "One new event", "Stages", "Calculator", "LISA’s claims")
+PARTS = ("Reading a history", "One new event", "Stages", "A training step", "Calculator", "LISA’s claims")
 TIMES = {"clock": "ms", "processor": "processor"}
 
 now = shell.context()
@@ -70,7 +70,10 @@ elif part == PARTS[1]:
 elif part == PARTS[2]:
     parts.stages(measured("stages"))
 elif part == PARTS[3]:
+    parts.steps(answers.steps(shell.RUNS))
+elif part == PARTS[4]:
     parts.calculator()
 else:
     parts.claims(claims.of_lisa(shell.RUNS))
-view.foot("nice python -m elastic_core bench --passes forward --threads 1", source=source, view=part)
+command = "--stages" if part == PARTS[3] else "--passes forward --threads 1"
+view.foot(f"nice python -m elastic_core bench {command}", source=source, view=part)

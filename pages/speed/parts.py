@@ -12,6 +12,7 @@ from pages.speed import charts
 from pages.speed import words as about
 
 PEERS = ("sasrec-fused", "sasrec-eager")
+STEPS = {"elastic": "ELASTIC (causal)", "elastic-two-way": "ELASTIC (two-way)", "sasrec-fused": "SASRec (fused)"}
 FORMS = {"elastic": "ELASTIC (causal)", "elastic-two-way": "ELASTIC (two-way)"}
 
 
@@ -106,6 +107,26 @@ def stages(table: pd.DataFrame) -> None:
     figure = cache.drawn(charts.stages, parts, _palette(), "ms per history")
     said = ", ".join(f"{row.stage} {row.ms:.2f} ms" for row in parts.itertuples())
     view.chart("spd_stages", figure, mine, about.STAGES, f"Stages of ELASTIC at N = {length:,}: {said}.")
+    st.caption(shell.plain(curves.machine(mine)))
+
+
+def steps(table: pd.DataFrame) -> None:
+    """Steps of training, taken apart."""
+    known = [] if table.empty else [name for name in STEPS if (table["system"] == name).sum() > 1]
+    if not known:
+        st.info("No rows came along.")
+        return
+    system = one_of("System", known, key="spd_step", named=STEPS.__getitem__)
+    mine = table[table["system"] == system]
+    parts, whole = mine[mine["stage"] != "whole pass"], mine[mine["stage"] == "whole pass"].iloc[0]
+    said = (
+        f"A step of {whole['histories']} histories of N = {whole['length']:,} takes **{whole['there']:.0f} ms** and keeps "
+        f"**{whole['kept']:.0f} MB** for the way back; {shell.plain(parts.loc[parts['kept'].idxmax(), 'stage'])} keeps most."
+    )
+    st.markdown(said)
+    figure = cache.drawn(charts.steps, parts, _palette())
+    told = ", ".join(f"{row.stage} {row.there + row.back:.1f} ms" for row in parts.itertuples())
+    view.chart("spd_steps", figure, mine, about.STEPS, f"A step of training: {told}.")
     st.caption(shell.plain(curves.machine(mine)))
 
 

@@ -25,6 +25,12 @@ STAGES = About(
     "The clocks cost a little, so the sum is more than the whole. The catalogue’s size decides the share of scoring.",
     test="tests/test_efficiency.py::test_the_stages_are_all_of_the_pass",
 )
+STEPS = About(
+    "Where does a step of training go?",
+    "As the stages, there and back; what a stage is first to keep is its own. All rows, no dropout, no loss over items.",
+    "Between stages, torch adds up gradients.",
+    test="tests/test_efficiency.py::test_a_stage_is_charged_with_what_it_does",
+)
 EVENT = About(
     "What does one more event cost after a history of N?",
     "Kept are L × k running sums a head, the convolution’s last events and the interests; a step equals a batch pass over a "

@@ -18,6 +18,7 @@ from elastic_core.services.speed import curves
 from elastic_core.services.speed.jobs import Measurement, Measurements, Plan
 from pages.kit import plot
 from pages.speed import charts
+from pages.speed.parts import STEPS
 
 PAGE = "speed/page.py"
 Opened = Callable[..., AppTest]
@@ -88,7 +89,7 @@ def test_impossible_settings_are_one_sentence(opened: Opened) -> None:
 def test_every_view_works(opened: Opened) -> None:
     app = opened(PAGE, spd_part="Calculator", spd_n="4096", spd_formulas="SASRec (eager)")
     assert "At N = 4,096 ELASTIC" in said(app) and app.dataframe[0].value["grows"].tolist().count("quadratic") == 1
-    for part in ("One new event", "Stages", "Reading a history", "LISA’s claims"):
+    for part in ("One new event", "Stages", "A training step", "Reading a history", "LISA’s claims"):
         app.session_state["spd_part"] = part
         healthy(app.run())
     assert "No rows came along" in said(app)
@@ -112,3 +113,18 @@ def test_curves_keep_colours_and_draw_fits_over_their_range_only(rows: pd.DataFr
     alone = charts.curves(rows[rows["system"] == "sasrec-eager"], {}, plot.LIGHT, "memory", "megabytes")
     eager = next(trace for trace in figure.data if trace.name == "SASRec (eager)")
     assert alone.data[0].line.color == eager.line.color
+
+
+def test_a_step_of_training_is_taken_apart(opened: Opened, app_runs: Path) -> None:
+    """Every system’s stages add up to the step that the page names, from the rows that came along."""
+    assert "No rows came along" in said(opened(PAGE, spd_part="A training step"))
+    (app_runs / "benchmarks").mkdir(exist_ok=True)
+    shutil.copy(Path(__file__).parents[2] / "checkpoints" / "benchmarks" / "profile.csv", app_runs / "benchmarks")
+    table = curves.training_steps(app_runs)
+    for system, label in STEPS.items():
+        mine = table[table["system"] == system]
+        whole, parts = mine[mine["stage"] == "whole pass"].iloc[0], mine[mine["stage"] != "whole pass"]
+        assert (parts["there"] + parts["back"]).sum() == pytest.approx(whole["there"], rel=0.05)
+        assert parts["kept"].sum() == pytest.approx(whole["kept"])
+        words = said(opened(PAGE, spd_part="A training step", spd_step=label))
+        assert f"takes **{whole['there']:.0f} ms** and keeps **{whole['kept']:.0f} MB**" in words

@@ -32,7 +32,7 @@ from pages.traffic import run_charts, words
 ROOT = Path(__file__).resolve().parents[2]
 TABLES = {
     "latency": "benchmarks/latency.csv", "stages": "benchmarks/stages.csv", "events": "benchmarks/events.csv",
-    "lisa": "benchmarks/lisa.csv",
+    "lisa": "benchmarks/lisa.csv", "profile": "benchmarks/profile.csv",
     "meaning": "benchmarks/meaning.csv", "measured here": "jobs/learned/meaning.csv", "tuning": "tuning.csv",
 }  # fmt: skip
 CELLS = (
@@ -61,7 +61,8 @@ TIMES = ("median", "low", "high", "processor", "ms")
 def shipped(name: str) -> str:
     """The first rows of a table as it came along; of what is measured here, the same."""
     path = ROOT / "checkpoints" / TABLES["meaning" if name == "measured here" else name]
-    return "".join(path.read_text(encoding="utf-8").splitlines(keepends=True)[:12])
+    head, *rows = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    return "".join([head, *([row for row in rows if name != "profile" or ",all," in row][:11])])
 
 
 def with_cell(text: str, column: str, cell: str) -> str:
@@ -170,6 +171,15 @@ def stages_and_events(root: Path) -> Iterator[str]:
         yield curves.machine(stages)
 
 
+def steps_of_training(root: Path) -> Iterator[str]:
+    table = curves.training_steps(root)
+    for system in set(table["system"]) if len(table) else ():
+        mine = table[table["system"] == system]
+        figure = charts.steps(mine[mine["stage"] != "whole pass"], plot.palette(False))
+        assert "<a" not in str(figure.data[0].y) and np.isfinite(mine[["there", "back", "kept"]].to_numpy()).all()
+        yield curves.machine(mine)
+
+
 def lisas(root: Path) -> Iterator[str]:
     read_rows(root / TABLES["lisa"])
     table = claims.of_lisa(root)
@@ -204,5 +214,5 @@ def trainings(root: Path) -> Iterator[str]:
 
 SAYS: dict[str, Callable[[Path], Iterator[str]]] = {
     "latency": latencies, "stages": stages_and_events, "events": stages_and_events, "meaning": memories,
-    "measured here": memories, "tuning": trainings, "lisa": lisas,
+    "measured here": memories, "tuning": trainings, "lisa": lisas, "profile": steps_of_training,
 }  # fmt: skip

@@ -13,8 +13,10 @@ import numpy as np
 import pandas as pd
 
 from elastic_core.bench.events import ROOM
-from elastic_core.bench.latency import Row
-from elastic_core.bench.store import LONGEST, MOST_LENGTH, MOST_SYSTEMS, read_rows, read_table
+from elastic_core.bench.latency import ROWS, Row
+from elastic_core.bench.profile import StageRow
+from elastic_core.bench.stages import WHOLE as WHOLE_PASS
+from elastic_core.bench.store import LONGEST, MOST_LENGTH, MOST_SYSTEMS, read_kind, read_rows, read_table
 from elastic_core.errors import InputError
 from elastic_core.services.speed.costs import LABELS
 
@@ -227,6 +229,31 @@ def stage_words(mine: pd.DataFrame) -> str:
         f"One pass over **N = {whole['length']:,}** events takes **{whole['ms']:.2f} ms** per history, scores of all items "
         f"included; the stages add up to {parts['ms'].sum() / whole['ms']:.0%}."
     )
+
+
+def training_steps(checkpoints: Path) -> pd.DataFrame:
+    """Of the shipped steps of training, all rows, what every stage takes a batch (`there`, `back`, ms of the processor) and is
+    the first to keep for the way back (`kept`, MB), by `system`; empty if they cannot be read."""
+    try:
+        rows = [row for row in read_kind(checkpoints / "benchmarks" / "profile.csv", StageRow) if row.rows == ROWS[1]]
+    except InputError:
+        rows = []
+    whole = {row.system: row for row in rows if row.stage == WHOLE_PASS}  # of several measurements the last
+    of_it = {key: [row for row in rows if row.pass_key == last.pass_key] for key, last in whole.items()}
+    if not all(row.measured for found in of_it.values() for row in found) or len(of_it) > MOST_SYSTEMS:
+        return pd.DataFrame()
+    return pd.DataFrame(
+        [
+            {
+                "system": row.system, "stage": row.stage, "there": 1e3 * row.processor, "back": 1e3 * row.processor_back,
+                "kept": row.kept / 1e6, "length": row.length, "histories": row.batch, "k": row.k, "width": row.width,
+                "side": row.side, "device": row.device, "threads": row.threads, "load": row.load, "torch": row.torch,
+                "commit": row.commit, "date": row.date,
+            }
+            for found in of_it.values()
+            for row in found
+        ]
+    )  # fmt: skip
 
 
 def memory_words(table: pd.DataFrame) -> str:
