@@ -26,15 +26,16 @@ from elastic_core.runs import Run
 from elastic_core.tables import (
     NO_RANKS,
     OURS,
-    VARIANTS,
     Asked,
     Claim,
     Systems,
     called,
     claims,
     finished,
+    is_variant,
     markdown,
     named,
+    recipe_of,
     reports_of,
     rival,
     standing,
@@ -103,17 +104,19 @@ def differences(systems: Systems, protocol: str) -> pd.DataFrame:
 
 def references(systems: Systems) -> list[str]:
     """The systems that the others are compared with: every ELASTIC that is no variant."""
-    return [label for label in systems if label.split(" ")[0] in OURS and label not in VARIANTS]
+    return [label for label in systems if label.split(" ")[0] in OURS and not is_variant(label)]
 
 
 def families(systems: Systems, ours: str) -> dict[str, list[str]]:
     """What one of ours is compared with, by question; every pair once."""
-    kind, _, recipe = ours.partition(" ")
+    kind, recipe = ours.split(" ")[0], recipe_of(ours)
     later = OURS[OURS.index(kind) :]
-    alike = [label for label in systems if label not in VARIANTS and rival(label, recipe)]
+    alike = [label for label in systems if not is_variant(label) and rival(label, recipe)]
     return {
         "peers": [label for label in alike if label.split(" ")[0] not in later],
-        "its own variants": [label for label in systems if label in VARIANTS and label.startswith(f"{kind} (")],
+        "its own variants": [
+            label for label in systems if is_variant(label) and label.startswith(f"{kind} (") and recipe_of(label) == recipe
+        ],
     }
 
 
@@ -169,7 +172,7 @@ def _papers(label: str, run: Run, protocol: str) -> dict[str, float | None]:
     if run.config.data.source != "ml-1m" or protocol != "pop100":
         return {}
     kind = label.split(" ")[0]
-    return {PAPER_COLUMN: PAPER[kind][0] if kind in PAPER and label not in VARIANTS else None}
+    return {PAPER_COLUMN: PAPER[kind][0] if kind in PAPER and not is_variant(label) else None}
 
 
 def _preface() -> str:

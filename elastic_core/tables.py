@@ -3,6 +3,7 @@
 `table` is for any of them; `results` writes those of the README, with both ELASTICs against their peers and their own variants.
 """
 
+import re
 import statistics
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -65,6 +66,8 @@ VARIANTS = {
     for model, variants in zip(OURS, (ELASTIC_VARIANTS, SLOT_VARIANTS), strict=True)
     for name, about in variants.items()
 }
+
+RECIPE = re.compile(r" (\([0-9.]+ minutes[^()]*\))$")  # ends a label: what all of one budget have in common
 
 # Self-modulating attention: host, and what was added, by label; NDCG@10 of both as the paper has them (Amazon, Koubei, Tmall).
 SASREC_THERE, DIN_THERE = (0.16131, 0.27070, 0.34326), (0.13443, 0.24186, 0.33855)
@@ -197,11 +200,33 @@ def recalled(root: Path) -> pd.DataFrame:
     return found[["gap", "people", "system", "seeds", "place", "place_ci", "found", "found_ci"]].reset_index(drop=True)
 
 
+def plainly(label: str) -> str:
+    """A label without its recipe: `elastic (memory-none) (20 minutes)` → `elastic (memory-none)`."""
+    return RECIPE.sub("", label)
+
+
+def is_variant(label: str) -> bool:
+    """Whether this is one of our models with one thing changed, whatever the recipe."""
+    return plainly(label) in VARIANTS
+
+
+def recipe_of(label: str) -> str:
+    """What has to be alike for a comparison: `(20 minutes)`, nothing for the usual recipe, or that it is somebody's own run."""
+    if found := RECIPE.search(label):
+        return found[1]
+    return "" if label in VARIANTS or label in CONTROLS else label.partition(" ")[2]
+
+
+def _known(label: str) -> str:
+    """What a control or a variant is called, with its recipe; nothing for other systems."""
+    plain, recipe = plainly(label), RECIPE.search(label)
+    about = CONTROLS.get(plain) or (f"{called(plain.split(' ')[0])}: {VARIANTS[plain]}" if plain in VARIANTS else "")
+    return f"{about} {recipe[1]}" if about and recipe else about
+
+
 def _called(label: str) -> str:
     kind, _, rest = label.partition(" ")
-    return CONTROLS.get(label) or (
-        f"{called(kind)}: {VARIANTS[label]}" if label in VARIANTS else f"{called(kind)} {rest}".strip()
-    )
+    return _known(label) or f"{called(kind)} {rest}".strip()
 
 
 def _remembered(table: pd.DataFrame) -> Iterable[str]:
@@ -228,7 +253,7 @@ def _remembered(table: pd.DataFrame) -> Iterable[str]:
 
 def _results(systems: Systems) -> Iterable[str]:
     """The tables of one data set. Both ELASTICs' rows are compared with the baselines and the systems of the same recipe."""
-    plain = {label: runs for label, runs in systems.items() if label not in VARIANTS}
+    plain = {label: runs for label, runs in systems.items() if not is_variant(label)}
     some = next(iter(plain.values()))[0]
     start, test = some.last("start") or {}, some.last("test") or {}
     yield f"**{start.get('data')}**, {test.get('users', 0):,} people, {some.n_items():,} items, data {start.get('data_hash')}"
@@ -239,18 +264,22 @@ def _results(systems: Systems) -> Iterable[str]:
     lines = [(named(label, of), _seeds(of), *_means(of, measured), _spread(of, "full", METRICS[0])) for label, of in in_order]
     yield "\n".join(markdown(heads, lines))
     for label, runs in plain.items():
-        kind, _, recipe = label.partition(" ")
+        kind = label.split(" ")[0]
         if kind in OURS:
             later = OURS[OURS.index(kind) :]
-            peers = {peer: plain[peer] for peer in order if rival(peer, recipe) and peer.split(" ")[0] not in later}
+            peers = {peer: plain[peer] for peer in order if rival(peer, recipe_of(label)) and peer.split(" ")[0] not in later}
             pairs = [(named(peer, of), of) for peer, of in peers.items()]
             yield _against(f"{named(label, runs)} minus", runs, pairs, PROTOCOLS)
-    for model in OURS:
+    for whole in (label for model in OURS for label in plain if label.split(" ")[0] == model):
+        model, recipe = whole.split(" ")[0], recipe_of(whole)
         parts = [
-            (about, systems[label]) for label, about in VARIANTS.items() if label in systems and label.startswith(f"{model} (")
+            (about, systems[label])
+            for variant, about in VARIANTS.items()
+            if variant.startswith(f"{model} (") and (label := f"{variant} {recipe}".strip()) in systems
         ]
-        if parts and model in systems:
-            yield _against(f"What carries it: {called(model)} minus", systems[model], parts, ("full", "full-seen"), own=True)
+        if parts:
+            of = f"{called(model)} {recipe}".strip()
+            yield _against(f"What carries it: {of} minus", systems[whole], parts, ("full", "full-seen"), own=True)
 
 
 def _below(systems: Systems, root: Path) -> Iterable[str]:
@@ -316,13 +345,12 @@ def standing(label: str) -> tuple[int, str, int]:
     """Floors first, then the peers by name, ours last; a control stands behind what it changes."""
     kind = label.split(" ")[0]
     group = FLOORS.index(kind) if kind in FLOORS else 9 + OURS.index(kind) if kind in OURS else len(FLOORS)
-    return group, called(kind), int(label in CONTROLS or label in VARIANTS)
+    return group, called(kind), int(plainly(label) in CONTROLS or is_variant(label))
 
 
 def rival(label: str, recipe: str) -> bool:
-    """Whether a system is compared with one of the same recipe (`(70 minutes)`, or nothing)."""
-    kind, _, rest = label.partition(" ")
-    return kind in FLOORS or label in CONTROLS or rest == recipe
+    """Whether a system is compared with one of the same recipe (`(20 minutes)`, or nothing)."""
+    return label.split(" ")[0] in FLOORS or recipe_of(label) == recipe
 
 
 def _against(title: str, runs: list[Run], peers: list[tuple[str, list[Run]]], protocols: Sequence[str], own: bool = False) -> str:
@@ -379,9 +407,9 @@ def called(kind: str) -> str:
 
 
 def named(label: str, runs: list[Run]) -> str:
-    """`elastic (70 minutes)` → ELASTIC, K = 16², k = 8 (70 minutes)."""
-    if label in CONTROLS or label in VARIANTS:
-        return CONTROLS.get(label) or f"{called(label.split(' ')[0])}: {VARIANTS[label]}"
+    """`elastic (20 minutes)` → ELASTIC, K = 16², k = 8 (20 minutes)."""
+    if known := _known(label):
+        return known
     kind, _, rest = label.partition(" ")
     model = runs[0].config.model
     size = f", K = {model.side}², k = {model.k}" if hasattr(model, "side") and hasattr(model, "k") else ""

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from test_readme import kept
 
+from elastic_core import report, tables
 from elastic_core.commands import main
 from elastic_core.comparisons import compare_runs
 from elastic_core.errors import InputError
@@ -94,3 +95,21 @@ def test_without_anything_to_draw_with_it_says_how_to_get_it(
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert main(["report", "--root", str(root), "--out", str(tmp_path / "out"), "--pictures"]) == 2
     assert "pip install" in capsys.readouterr().err and not (tmp_path / "out").exists()
+
+
+def test_a_recipe_is_told_from_what_a_variant_changes() -> None:
+    """Of one budget, systems stand beside each other, and a variant beside the model it changes; never across budgets."""
+    short = "(20 minutes of processor)"
+    assert tables.plainly(f"elastic (memory-none) {short}") == "elastic (memory-none)" and tables.recipe_of("elastic") == ""
+    assert tables.is_variant(f"elastic (memory-none) {short}") and not tables.is_variant(f"elastic {short}")
+    assert tables.recipe_of(f"sasrec (local) {short}") == short and tables.recipe_of("sasrec (local)") == ""
+    assert tables.recipe_of("elastic (own: mine)") == "(own: mine)"
+    assert tables.rival(f"sasrec (local) {short}", short) and tables.rival("popularity", short)
+    assert not tables.rival("sasrec", short) and not tables.rival(f"sasrec {short}", "")
+    mine, usual = (f"elastic {short}", f"elastic (memory-none) {short}", f"sasrec {short}"), ("elastic", "elastic (memory-none)")
+    systems = {label: list[Run]() for label in (*mine, *usual, "sasrec", "popularity")}
+    assert report.references(systems) == [f"elastic {short}", "elastic"]
+    assert report.families(systems, f"elastic {short}") == {
+        "peers": [f"sasrec {short}", "popularity"], "its own variants": [f"elastic (memory-none) {short}"],
+    }  # fmt: skip
+    assert report.families(systems, "elastic")["its own variants"] == ["elastic (memory-none)"]

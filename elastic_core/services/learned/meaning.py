@@ -35,7 +35,7 @@ from elastic_core.services import public
 from elastic_core.services.background.everybody import fingerprint
 from elastic_core.services.learned.verdicts import Answer, Finding, Verdict
 from elastic_core.services.results.systems import Group
-from elastic_core.tables import VARIANTS, named
+from elastic_core.tables import is_variant, named
 
 SMALL = 0.1  # of a person's experts: a surplus over a stranger that is surely below this is called none
 T = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776}  # 97.5% of Student's t by the number of trainings; more are taken for 5
@@ -159,7 +159,7 @@ def verdicts(groups: Sequence[Group], rows: dict[str, Row]) -> list[Verdict]:
         (group, named(label, runs), [rows[run.name] for run in runs if run.name in rows])
         for group in groups
         for label, runs in group.systems.items()
-        if label not in VARIANTS
+        if not is_variant(label)
     ]
     measured = [each for each in measured if each[2]]
     planted = [each for each in measured if not math.isnan(each[2][0].trained)]

@@ -19,7 +19,7 @@ from elastic_core.report import references
 from elastic_core.reproduce import rows
 from elastic_core.services.results.systems import OWN, Group
 from elastic_core.services.speed import curves
-from elastic_core.tables import named
+from elastic_core.tables import named, recipe_of
 
 Answer = Literal["yes", "in part", "it depends", "no", "not known"]
 Screen = Literal["results", "compare", "speed", "experts", "map", "traffic"]
@@ -139,9 +139,8 @@ def compared(pair: Pair, groups: Sequence[Group], differences: Differences) -> V
 
 
 def _same(label: str, wanted: str, a: str) -> bool:
-    """Floors stand beside every recipe, other systems beside their own: `sasrec (70 minutes)` beside `elastic (70 minutes)`."""
-    recipe = a.partition(" ")[2]
-    return label == wanted or (bool(recipe) and "(" not in wanted and label == f"{wanted} {recipe}")
+    """Floors stand beside every recipe, other systems beside their own: `sasrec (20 minutes)` beside `elastic (20 minutes)`."""
+    return label == wanted or (bool(recipe := recipe_of(a)) and label == f"{wanted} {recipe}")
 
 
 def _finding(pair: Pair, group: Group, a: str, b: str, row: pd.Series) -> Finding:
