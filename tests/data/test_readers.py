@@ -149,7 +149,7 @@ SHAPES = {
 }
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     some.sampled_from(list(SHAPES)),
     some.lists(some.tuples(numbers, numbers, numbers, some.sampled_from(["3.5", "4", "ä"]))),

@@ -55,7 +55,7 @@ def found(path: Path, stretch: int) -> tuple[Any, ...] | str:
     return rows_of(table), list(table.events.columns), items, table.faults, table.notes
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     some.sampled_from(list(LAYOUTS)),
     some.sampled_from([seconds, milliseconds, dates]).flatmap(
