@@ -21,25 +21,10 @@ from elastic_core import disk, text
 from elastic_core.comparisons import average, compare_runs
 from elastic_core.errors import InputError
 from elastic_core.evaluation.candidates import PROTOCOLS
+from elastic_core.labels import OURS, called, is_variant, named, recipe_of, rival, standing
 from elastic_core.reproduce import rows
 from elastic_core.runs import Run
-from elastic_core.tables import (
-    NO_RANKS,
-    OURS,
-    Asked,
-    Claim,
-    Systems,
-    called,
-    claims,
-    finished,
-    is_variant,
-    markdown,
-    named,
-    recipe_of,
-    reports_of,
-    rival,
-    standing,
-)
+from elastic_core.tables import NO_RANKS, Asked, Claim, Systems, claims, finished, markdown, reports_of
 
 WIDE = 1100  # pixels of a picture
 METRICS = ("NDCG@10", "HR@10", "MRR@10")

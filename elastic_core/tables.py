@@ -3,7 +3,6 @@
 `table` is for any of them; `results` writes those of the README, with both ELASTICs against their peers and their own variants.
 """
 
-import re
 import statistics
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -14,61 +13,31 @@ import pandas as pd
 
 from elastic_core.bench import leak
 from elastic_core.comparisons import average, comparable, compare_runs, footing
-from elastic_core.config import ModelConfig
 from elastic_core.evaluation import verdict
 from elastic_core.evaluation.candidates import PROTOCOLS
 from elastic_core.evaluation.compare import Comparison, holm
 from elastic_core.evaluation.evaluate import Report
+from elastic_core.labels import (
+    FLOORS,
+    OURS,
+    UNEVEN,
+    VARIANTS,
+    called,
+    in_words,
+    is_variant,
+    named,
+    recipe_of,
+    rival,
+    standing,
+)
 from elastic_core.memory import recall
-from elastic_core.reproduce import EXPERTS, SIDES, Row, rows, status
+from elastic_core.reproduce import Row, rows, status
 from elastic_core.runs import Run
 from elastic_core.tuning import TABLE, outcomes
 
 METRICS = ("NDCG@10", "HR@10")
 NO_RANKS = "keeps no ranks of its test"
 BEGIN, END = "<!-- results -->", "<!-- /results -->"
-FLOORS = ("popularity", "cooccurrence")  # need no training
-CONTROLS = {
-    "sasrec (local)": "SASRec with ELASTIC's local convolution",
-    "sasrec (repeats)": "SASRec that knows what was met before",
-    "hstu (time)": "HSTU with time",
-    "lisa (soft)": "LISA-Soft",
-    "lisa (mini)": "LISA-Mini",
-    "sma (ctreg)": "SMA + CTReg",
-    "din (recency)": "DIN with recency",
-    "din (sma)": "DIN + SMA",
-    "din (sma-ctreg)": "DIN + SMA + CTReg",
-    "shan (sma)": "SHAN + SMA",
-}
-OURS = ("elastic", "elastic-slots")
-ELASTIC_VARIANTS = {
-    "dispatch-none": "no dispatcher (self-attention, the experts as extra keys)",
-    "no-local": "no local convolution (ours)",
-    "query-mean": "average pooling instead of the query network",
-    "memory-none": "no memory: the same k interests for everybody",
-    "pkm-act": "PKM-ACT: a retrieval before every layer",
-    "norm-layer": "layer norm instead of whitening, no balance term",
-    "gate-none": "no gate, no balance term: Algorithm 1 as printed, a frozen random router",
-    "repeats": "with a learned number for what was met before (ours)",
-    **{f"side-{side}": f"{side**2:,} experts (√K = {side})" for side in SIDES},
-    **{f"k-{k}": f"k = {k} retrieved" for k in EXPERTS},
-}
-SLOT_VARIANTS = {
-    "memory-none": "no memory: the same slots for k interests that everybody shares",
-    "query-mean": "one query, the mean of the events, instead of votes",
-    "averages": "slots that average what was written instead of holding the last",
-    "learned-writes": "writes by learned weights instead of what experts stand for",
-    "one-state": "slots mixed into one vector instead of predicting one by one",
-    "no-recency": "shares that do not know how often a slot was written lately",
-}
-VARIANTS = {
-    f"{model} ({name})": about
-    for model, variants in zip(OURS, (ELASTIC_VARIANTS, SLOT_VARIANTS), strict=True)
-    for name, about in variants.items()
-}
-
-RECIPE = re.compile(r" (\([0-9.]+ minutes[^()]*\))$")  # ends a label: what all of one budget have in common
-
 # Self-modulating attention: host, and what was added, by label; NDCG@10 of both as the paper has them (Amazon, Koubei, Tmall).
 SASREC_THERE, DIN_THERE = (0.16131, 0.27070, 0.34326), (0.13443, 0.24186, 0.33855)
 MODULATED: tuple[tuple[str, str, str, tuple[float, ...], tuple[float, ...]], ...] = (
@@ -166,7 +135,6 @@ def markdown(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> list[str]:
 # --- the README's ----------------------------------------------------------------------------------------------------
 
 
-UNEVEN = "†"
 UNEVEN_NOTE = f"{UNEVEN} trained while a target's weight still depended on its batch (`checkpoints/LOG.md`); other rows were not."
 
 
@@ -188,7 +156,7 @@ def recalled(root: Path) -> pd.DataFrame:
     table = table[table["split"] == "test"]
     table = table[table["world"] == table["world"].iloc[-1]] if len(table) else table
     known = {row.name: row.label for row in rows()}
-    system = table["system"].map(lambda name: _called(known[name]) if name in known else name)
+    system = table["system"].map(lambda name: in_words(known[name]) if name in known else name)
     order = {name: place for place, name in enumerate(dict.fromkeys([*recall.NULLS, *system]))}
     table = table.assign(system=system, seeds=1, first=[low for low, _ in map(recall.range_of, table["gap"])])
     if recall.POPULARITY in order:
@@ -198,35 +166,6 @@ def recalled(root: Path) -> pd.DataFrame:
     )
     found = found.sort_values(["first", "system"], key=lambda column: column.map(order) if column.name == "system" else column)
     return found[["gap", "people", "system", "seeds", "place", "place_ci", "found", "found_ci"]].reset_index(drop=True)
-
-
-def plainly(label: str) -> str:
-    """A label without its recipe: `elastic (memory-none) (20 minutes)` → `elastic (memory-none)`."""
-    return RECIPE.sub("", label)
-
-
-def is_variant(label: str) -> bool:
-    """Whether this is one of our models with one thing changed, whatever the recipe."""
-    return plainly(label) in VARIANTS
-
-
-def recipe_of(label: str) -> str:
-    """What has to be alike for a comparison: `(20 minutes)`, nothing for the usual recipe, or that it is somebody's own run."""
-    if found := RECIPE.search(label):
-        return found[1]
-    return "" if label in VARIANTS or label in CONTROLS else label.partition(" ")[2]
-
-
-def _known(label: str) -> str:
-    """What a control or a variant is called, with its recipe; nothing for other systems."""
-    plain, recipe = plainly(label), RECIPE.search(label)
-    about = CONTROLS.get(plain) or (f"{called(plain.split(' ')[0])}: {VARIANTS[plain]}" if plain in VARIANTS else "")
-    return f"{about} {recipe[1]}" if about and recipe else about
-
-
-def _called(label: str) -> str:
-    kind, _, rest = label.partition(" ")
-    return _known(label) or f"{called(kind)} {rest}".strip()
 
 
 def _remembered(table: pd.DataFrame) -> Iterable[str]:
@@ -341,18 +280,6 @@ def _modulated(systems: Systems, root: Path) -> Iterable[str]:
         yield "\n".join(markdown(heads, [[p.system, p.world, *leak.told(p, "not published so")] for p in leaks]))
 
 
-def standing(label: str) -> tuple[int, str, int]:
-    """Floors first, then the peers by name, ours last; a control stands behind what it changes."""
-    kind = label.split(" ")[0]
-    group = FLOORS.index(kind) if kind in FLOORS else 9 + OURS.index(kind) if kind in OURS else len(FLOORS)
-    return group, called(kind), int(plainly(label) in CONTROLS or is_variant(label))
-
-
-def rival(label: str, recipe: str) -> bool:
-    """Whether a system is compared with one of the same recipe (`(20 minutes)`, or nothing)."""
-    return label.split(" ")[0] in FLOORS or recipe_of(label) == recipe
-
-
 def _against(title: str, runs: list[Run], peers: list[tuple[str, list[Run]]], protocols: Sequence[str], own: bool = False) -> str:
     """One row a peer: its own NDCG@10 (`own`), ELASTIC minus it under each protocol, whether training noise is counted, and what
     may be claimed under `full`, after Holm's adjustment for the number of peers that could be claimed about."""
@@ -398,23 +325,6 @@ def claims(runs: list[Run], peers: list[tuple[str, list[Run]]], protocol: str, c
     adjusted[counted] = holm(np.array([each.p for each in found if each is not None and each.seeds_counted]))
     who = [verdict.better(each, p) if each is not None else "" for each, p in zip(found, adjusted, strict=True)]
     return [Claim(*pair, each, float(p), w) for pair, each, p, w in zip(peers, found, adjusted, who, strict=True)]
-
-
-def called(kind: str) -> str:
-    """What people call a model: `elastic-slots` → ELASTIC with interest slots."""
-    known = ModelConfig.known.get(kind)
-    return (known.label or kind) if known else kind
-
-
-def named(label: str, runs: list[Run]) -> str:
-    """`elastic (20 minutes)` → ELASTIC, K = 16², k = 8 (20 minutes)."""
-    if known := _known(label):
-        return known
-    kind, _, rest = label.partition(" ")
-    model = runs[0].config.model
-    size = f", K = {model.side}², k = {model.k}" if hasattr(model, "side") and hasattr(model, "k") else ""
-    mark = f" {UNEVEN}" if any("targets" not in row for run in runs for row in run.events("epoch")) else ""
-    return f"{called(kind)}{size}{' ' + rest if rest else ''}{mark}"
 
 
 def _seeds(runs: list[Run]) -> str:

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from test_readme import kept
 
-from elastic_core import report, tables
+from elastic_core import labels, report
 from elastic_core.commands import main
 from elastic_core.comparisons import compare_runs
 from elastic_core.errors import InputError
@@ -100,12 +100,12 @@ def test_without_anything_to_draw_with_it_says_how_to_get_it(
 def test_a_recipe_is_told_from_what_a_variant_changes() -> None:
     """Of one budget, systems stand beside each other, and a variant beside the model it changes; never across budgets."""
     short = "(20 minutes of processor)"
-    assert tables.plainly(f"elastic (memory-none) {short}") == "elastic (memory-none)" and tables.recipe_of("elastic") == ""
-    assert tables.is_variant(f"elastic (memory-none) {short}") and not tables.is_variant(f"elastic {short}")
-    assert tables.recipe_of(f"sasrec (local) {short}") == short and tables.recipe_of("sasrec (local)") == ""
-    assert tables.recipe_of("elastic (own: mine)") == "(own: mine)"
-    assert tables.rival(f"sasrec (local) {short}", short) and tables.rival("popularity", short)
-    assert not tables.rival("sasrec", short) and not tables.rival(f"sasrec {short}", "")
+    assert labels.plainly(f"elastic (memory-none) {short}") == "elastic (memory-none)" and labels.recipe_of("elastic") == ""
+    assert labels.is_variant(f"elastic (memory-none) {short}") and not labels.is_variant(f"elastic {short}")
+    assert labels.recipe_of(f"sasrec (local) {short}") == short and labels.recipe_of("sasrec (local)") == ""
+    assert labels.recipe_of("elastic (own: mine)") == "(own: mine)"
+    assert labels.rival(f"sasrec (local) {short}", short) and labels.rival("popularity", short)
+    assert not labels.rival("sasrec", short) and not labels.rival(f"sasrec {short}", "")
     mine, usual = (f"elastic {short}", f"elastic (memory-none) {short}", f"sasrec {short}"), ("elastic", "elastic (memory-none)")
     systems = {label: list[Run]() for label in (*mine, *usual, "sasrec", "popularity")}
     assert report.references(systems) == [f"elastic {short}", "elastic"]

@@ -25,6 +25,7 @@ from elastic_core.bench.store import read_table
 from elastic_core.data import Dataset, load
 from elastic_core.disk import write_text
 from elastic_core.errors import InputError
+from elastic_core.labels import is_variant, named
 from elastic_core.machine import commit
 from elastic_core.memory import gauges, recovery
 from elastic_core.memory.gauges import Gauges
@@ -35,7 +36,6 @@ from elastic_core.services import public
 from elastic_core.services.background.everybody import fingerprint
 from elastic_core.services.learned.verdicts import Answer, Finding, Verdict
 from elastic_core.services.results.systems import Group
-from elastic_core.tables import is_variant, named
 
 SMALL = 0.1  # of a person's experts: a surplus over a stranger that is surely below this is called none
 T = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776}  # 97.5% of Student's t by the number of trainings; more are taken for 5

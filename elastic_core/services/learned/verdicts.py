@@ -15,11 +15,11 @@ import pandas as pd
 
 from elastic_core.comparisons import needs_training
 from elastic_core.evaluation import power, verdict
+from elastic_core.labels import named, recipe_of
 from elastic_core.report import references
 from elastic_core.reproduce import rows
 from elastic_core.services.results.systems import OWN, Group
 from elastic_core.services.speed import curves
-from elastic_core.tables import named, recipe_of
 
 Answer = Literal["yes", "in part", "it depends", "no", "not known"]
 Screen = Literal["results", "compare", "speed", "experts", "map", "traffic"]

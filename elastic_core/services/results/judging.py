@@ -11,12 +11,13 @@ import pandas as pd
 from elastic_core import report
 from elastic_core.comparisons import needs_training
 from elastic_core.data import load
+from elastic_core.labels import FLOORS, named
 from elastic_core.report import PAPER_COLUMN
 from elastic_core.runs import WEIGHTS, Run
 from elastic_core.services.results.systems import OWN, Group
 from elastic_core.services.train import beside
 from elastic_core.services.train.beside import Beside
-from elastic_core.tables import FLOORS, Asked, Claim, Systems, named
+from elastic_core.tables import Asked, Claim, Systems
 
 PAPER = "the paper’s NDCG@10"
 PAPER_NOTE = "The paper’s values are of its own protocol and its own MovieLens-1M; they were not measured here."

@@ -11,9 +11,10 @@ from pathlib import Path
 from elastic_core.comparisons import essence, footing, needs_training
 from elastic_core.disk import Unreadable
 from elastic_core.errors import InputError
+from elastic_core.labels import standing
 from elastic_core.reproduce import Row, rows, status
 from elastic_core.runs import Run
-from elastic_core.tables import Systems, standing
+from elastic_core.tables import Systems
 
 OWN = "own"  # in the label of what is no named run: `elastic (own: local-3)`
 

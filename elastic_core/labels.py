@@ -1,0 +1,113 @@
+"""What a row of a table is: a model, one with something changed, or somebody's own run; by the usual recipe or by another.
+
+A label is a model, in brackets what is changed, and in brackets the recipe: `elastic (memory-none) (20 minutes of processor)`.
+Labels are what runs that differ only in their seed have in common (reproduce.py).
+"""
+
+import re
+
+from elastic_core.config import ModelConfig
+from elastic_core.reproduce import EXPERTS, SIDES
+from elastic_core.runs import Run
+
+UNEVEN = "†"  # of a run that was trained while a target's weight still depended on its batch
+FLOORS = ("popularity", "cooccurrence")  # need no training
+CONTROLS = {
+    "sasrec (local)": "SASRec with ELASTIC's local convolution",
+    "sasrec (repeats)": "SASRec that knows what was met before",
+    "hstu (time)": "HSTU with time",
+    "lisa (soft)": "LISA-Soft",
+    "lisa (mini)": "LISA-Mini",
+    "sma (ctreg)": "SMA + CTReg",
+    "din (recency)": "DIN with recency",
+    "din (sma)": "DIN + SMA",
+    "din (sma-ctreg)": "DIN + SMA + CTReg",
+    "shan (sma)": "SHAN + SMA",
+}
+OURS = ("elastic", "elastic-slots")
+ELASTIC_VARIANTS = {
+    "dispatch-none": "no dispatcher (self-attention, the experts as extra keys)",
+    "no-local": "no local convolution (ours)",
+    "query-mean": "average pooling instead of the query network",
+    "memory-none": "no memory: the same k interests for everybody",
+    "pkm-act": "PKM-ACT: a retrieval before every layer",
+    "norm-layer": "layer norm instead of whitening, no balance term",
+    "gate-none": "no gate, no balance term: Algorithm 1 as printed, a frozen random router",
+    "repeats": "with a learned number for what was met before (ours)",
+    **{f"side-{side}": f"{side**2:,} experts (√K = {side})" for side in SIDES},
+    **{f"k-{k}": f"k = {k} retrieved" for k in EXPERTS},
+}
+SLOT_VARIANTS = {
+    "memory-none": "no memory: the same slots for k interests that everybody shares",
+    "query-mean": "one query, the mean of the events, instead of votes",
+    "averages": "slots that average what was written instead of holding the last",
+    "learned-writes": "writes by learned weights instead of what experts stand for",
+    "one-state": "slots mixed into one vector instead of predicting one by one",
+    "no-recency": "shares that do not know how often a slot was written lately",
+}
+VARIANTS = {
+    f"{model} ({name})": about
+    for model, variants in zip(OURS, (ELASTIC_VARIANTS, SLOT_VARIANTS), strict=True)
+    for name, about in variants.items()
+}
+
+RECIPE = re.compile(r" (\([0-9.]+ minutes[^()]*\))$")  # ends a label: what all of one budget have in common
+
+
+def called(kind: str) -> str:
+    """What people call a model: `elastic-slots` → ELASTIC with interest slots."""
+    known = ModelConfig.known.get(kind)
+    return (known.label or kind) if known else kind
+
+
+def plainly(label: str) -> str:
+    """A label without its recipe: `elastic (memory-none) (20 minutes)` → `elastic (memory-none)`."""
+    return RECIPE.sub("", label)
+
+
+def is_variant(label: str) -> bool:
+    """Whether this is one of our models with one thing changed, whatever the recipe."""
+    return plainly(label) in VARIANTS
+
+
+def recipe_of(label: str) -> str:
+    """What has to be alike for a comparison: `(20 minutes)`, nothing for the usual recipe, or that it is somebody's own run."""
+    if found := RECIPE.search(label):
+        return found[1]
+    return "" if label in VARIANTS or label in CONTROLS else label.partition(" ")[2]
+
+
+def told(label: str) -> str:
+    """What a control or a variant is called, with its recipe; nothing for other systems."""
+    plain, recipe = plainly(label), RECIPE.search(label)
+    about = CONTROLS.get(plain) or (f"{called(plain.split(' ')[0])}: {VARIANTS[plain]}" if plain in VARIANTS else "")
+    return f"{about} {recipe[1]}" if about and recipe else about
+
+
+def in_words(label: str) -> str:
+    """The same, and other systems by their model and recipe."""
+    kind, _, rest = label.partition(" ")
+    return told(label) or f"{called(kind)} {rest}".strip()
+
+
+def standing(label: str) -> tuple[int, str, int]:
+    """Floors first, then the peers by name, ours last; a control stands behind what it changes."""
+    kind = label.split(" ")[0]
+    group = FLOORS.index(kind) if kind in FLOORS else 9 + OURS.index(kind) if kind in OURS else len(FLOORS)
+    return group, called(kind), int(plainly(label) in CONTROLS or is_variant(label))
+
+
+def rival(label: str, recipe: str) -> bool:
+    """Whether a system is compared with one of the same recipe (`(20 minutes)`, or nothing)."""
+    return label.split(" ")[0] in FLOORS or recipe_of(label) == recipe
+
+
+def named(label: str, runs: list[Run]) -> str:
+    """`elastic (20 minutes)` → ELASTIC, K = 16², k = 8 (20 minutes)."""
+    if known := told(label):
+        return known
+    kind, _, rest = label.partition(" ")
+    model = runs[0].config.model
+    size = f", K = {model.side}², k = {model.k}" if hasattr(model, "side") and hasattr(model, "k") else ""
+    mark = f" {UNEVEN}" if any("targets" not in row for run in runs for row in run.events("epoch")) else ""
+    return f"{called(kind)}{size}{' ' + rest if rest else ''}{mark}"
