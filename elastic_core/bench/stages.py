@@ -54,11 +54,6 @@ class Stage(NamedTuple):
     moved: int
     kept: int
 
-    @property
-    def both(self) -> float:
-        """Median seconds of the processor."""
-        return self.timing.processor + self.backward.processor
-
 
 def measure_stages(
     setting: Setting,

@@ -57,7 +57,7 @@ def read_in_stretches(
 
 @dataclass
 class _Ids:
-    """Text → number, in the order of first appearance, and the numbers of all rows."""
+    """Text → number, in the order of first appearance, and the numbers of all rows. None is missing: those rows are left out."""
 
     numbers: dict[str, int] = field(default_factory=dict)
     rows: list[np.ndarray] = field(default_factory=list)
@@ -67,9 +67,9 @@ class _Ids:
         codes, different = pd.factorize(column)
         before = len(self.numbers)
         own = np.array([self.numbers.setdefault(str(text), len(self.numbers)) for text in different], dtype=np.int32)
-        self.rows.append(own[codes] if len(own) else np.zeros(len(codes), np.int32))
+        self.rows.append(own[codes])
         _, first = np.unique(codes, return_index=True)
-        return first[own[codes[first]] >= before] if len(own) else first[:0]
+        return first[own[codes[first]] >= before]
 
     def column(self, good: np.ndarray) -> pd.Categorical:
         codes = _joined(self.rows)
