@@ -39,6 +39,7 @@ ELASTIC_VARIANTS = {
 }
 SLOT_VARIANTS = {
     "memory-none": "no memory: the same slots for k interests that everybody shares",
+    "most-votes": "experts with most votes instead of most above the usual, whitened queries",
     "query-mean": "one query, the mean of the events, instead of votes",
     "averages": "slots that average what was written instead of holding the last",
     "learned-writes": "writes by learned weights instead of what experts stand for",

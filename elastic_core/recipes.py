@@ -75,7 +75,9 @@ def ml_100k(model: str = "elastic") -> RunConfig:
         return grid_point(model, CHOSEN.get(model, next(iter(GRID))))
     data, shape = DataConfig(source="ml-100k"), {"length": 200, "width": 64, "layers": 2}
     objective = objective_settings(model, span=50, **OF_OUR_OWN.get(model, {}))
-    votes = {"half_life": 1e6, "agreement_weight": 0.1} if model == "elastic-slots" else {}
+    votes: dict[str, Any] = {}
+    if model == "elastic-slots":
+        votes = {"half_life": 1e6, "agreement_weight": 0.1, "elect": "unusual", "query_norm": "layer"}
     if model == "sasrec":
         train = TrainConfig(epochs=200, patience=15, batch=64)
         return RunConfig(data=data, model=model_settings(model, **shape, dropout=0.2), objective=objective, train=train)

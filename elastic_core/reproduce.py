@@ -34,9 +34,11 @@ VARIANTS: dict[str, tuple[str, ...]] = {
     "no-local": ("model.conv_width=0",),
     "repeats": ("model.repeats=true",),
 }
+MOST_VOTES = ("model.elect=most", "model.query_norm=whiten")
 # What interest slots are made of, one step taken back at a time.
 SLOT_VARIANTS: dict[str, tuple[str, ...]] = {
-    "memory-none": ("model.memory=none",),
+    "memory-none": ("model.memory=none", *MOST_VOTES),
+    "most-votes": MOST_VOTES,
     "query-mean": ("model.query=mean",),
     "averages": ("model.slots=average",),
     "learned-writes": ("model.writes=learned",),
@@ -117,7 +119,7 @@ def _planted() -> Iterator[Row]:
     yield from _sizes("planted", SMALL_SIDES)
     yield _row("planted-64", "sasrec", "repeats")
     for variant in SLOT_VARIANTS:
-        if variant != "memory-none":
+        if variant not in ("memory-none", "most-votes"):  # there most votes elect anyway
             yield _row("planted-64", "elastic-slots", variant)
 
 
@@ -136,6 +138,7 @@ def _movielens_100k() -> Iterator[Row]:
             yield _row("ml-100k", model, seed=seed)
     for seed in SEEDS:
         yield _row("ml-100k", "elastic-slots", "memory-none", seed)
+        yield _row("ml-100k", "elastic-slots", "most-votes", seed)
         yield _row("ml-100k", "sasrec", "local", seed)
     for seed in SEEDS:
         yield _row("ml-100k", "sasrec", "repeats", seed)

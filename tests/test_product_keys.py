@@ -11,6 +11,7 @@ import elastic_core.models as models
 from elastic_core.data.batches import Batch
 from elastic_core.layers.interest_memory import InterestMemory, Retrieved, SharedInterests, balance_penalty
 from elastic_core.layers.product_keys import ProductKeys, candidate_ranks, exhaustive, top_pairs
+from elastic_core.layers.voting import VotingMemory
 from elastic_core.models.elastic import Elastic, ElasticConfig
 from elastic_core.models.with_memory import MemoryConfig, interest_memory
 
@@ -145,11 +146,12 @@ def test_each_half_sees_its_own_half_of_the_query() -> None:
 
 
 def memory(
-    gate: str = "softmax", query: str = "network", norm: str = "whiten", k: int = 4, side: int = 5, scores: str = "cosine"
-) -> InterestMemory:
+    gate: str = "softmax", query: str = "network", norm: str = "whiten", k: int = 4, side: int = 5, scores: str = "cosine",
+    elect: str = "most",
+) -> InterestMemory:  # fmt: skip
     torch.manual_seed(0)
     shape = {"length": 24, "width": 16, "heads": 2, "side": side, "k": k, "stride": 4, "window": 0}
-    made = interest_memory(MemoryConfig(query=query, query_norm=norm, scores=scores, gate=gate, **shape))  # type: ignore[arg-type]
+    made = interest_memory(MemoryConfig(query=query, query_norm=norm, scores=scores, gate=gate, elect=elect, **shape))  # type: ignore[arg-type]
     assert isinstance(made, InterestMemory)
     return made
 
@@ -168,9 +170,10 @@ def assert_same(one: Retrieved, other: Retrieved) -> None:
 
 
 @pytest.mark.parametrize("norm", ["whiten", "layer", "batch", "none"])
-@pytest.mark.parametrize("query", ["network", "mean", "votes"])
+@pytest.mark.parametrize("query", ["network", "mean", "votes", "unusual"])
 def test_padding_is_invisible_and_people_do_not_meet(query: str, norm: str) -> None:
-    asked, (x, real) = memory(query=query, norm=norm).eval(), histories()
+    known, (x, real) = {"query": "votes", "elect": "unusual"} if query == "unusual" else {"query": query}, histories()
+    asked = memory(norm=norm, **known).eval()
     found = asked(x, real)
     assert_same(asked(torch.where(real.unsqueeze(-1), x, 1e3), real), found)
     order = torch.tensor([3, 0, 5, 1, 4, 2])
@@ -373,6 +376,49 @@ def test_the_balance_term_alone_moves_keys_but_does_not_teach_them() -> None:
     assert penalty(one, torch.eye(64)) == pytest.approx(0.0, abs=1e-5)  # events vote: all experts count, not rows and columns
     assert penalty(even, torch.eye(64)[:2]) == pytest.approx(np.log(32), rel=1e-3)
     assert gradients("none", balance=1.0)["memories.0.keys.sub_keys"] > 0
+
+
+@torch.no_grad()
+def test_unusual_votes_are_held_against_the_votes_of_every_event() -> None:
+    """Mean and variance of one event's votes over all that are known, in two parts; experts by standard errors above the mean."""
+    asked, (x, real) = memory(query="votes", k=3, norm="layer", elect="unusual").eval(), histories()
+    assert isinstance(asked, VotingMemory) and asked.usual is not None
+    asked.calibrate(x[:4], real[:4], 1.0)
+    asked.calibrate(x[4:], real[4:], float(real[4:].sum() / real.sum()))
+    events = []
+    for event in x[real]:
+        every, votes = exhaustive(asked.keys(asked.norm(event)[None]), 25), np.zeros(25)
+        votes[every.indices[0].numpy()] = every.scores[0].softmax(-1).numpy()
+        events.append(votes)
+    mean, deviation = np.mean(events, 0), np.std(events, 0)
+    np.testing.assert_allclose(asked.usual.mean.numpy(), mean, rtol=1e-4)
+    np.testing.assert_allclose(asked.usual.variance.numpy(), deviation**2, rtol=2e-3)
+    found, weight = asked(x, real), asked.weights(x, real).numpy()
+    assert found.votes is not None and found.excess is not None
+    for row in range(6):
+        excess = (found.votes[row].numpy() - mean) / deviation / np.sqrt(np.square(weight[row]).sum())
+        np.testing.assert_allclose(found.excess[row].numpy(), excess, rtol=2e-3, atol=2e-3)
+        assert found.experts[row].tolist() == np.argsort(-excess, kind="stable")[:3].tolist()
+        lift = found.votes[row, found.experts[row]].numpy() / mean[found.experts[row]]
+        np.testing.assert_allclose(found.gates[row].numpy(), 3 * lift / lift.sum(), rtol=1e-3)
+
+
+@torch.no_grad()
+def test_how_many_events_there_are_decides_nothing_where_the_unusual_is_elected() -> None:
+    """People whose events are drawn from all: by most votes long histories get the same experts, by unusual ones none do."""
+    generator = torch.Generator().manual_seed(3)
+    pool = torch.randn(200, 16, generator=generator) + torch.randn(16, generator=generator)
+    shared = {}
+    for elect in ("most", "unusual"):
+        asked = memory(query="votes", norm="none", k=3, elect=elect).eval()
+        assert isinstance(asked, VotingMemory)
+        asked.log_half_life.fill_(np.log(1e6))
+        asked.calibrate(pool.unsqueeze(0), None)
+        for events in (4, 400):
+            chosen = asked(pool[torch.randint(200, (300, events), generator=generator)], None).experts
+            shared[elect, events] = float((chosen[:150, :, None] == chosen[150:, None, :]).any(2).float().mean())
+    assert shared["most", 400] > shared["most", 4] + 0.2
+    assert abs(shared["unusual", 400] - shared["unusual", 4]) < 0.05
 
 
 @torch.no_grad()

@@ -30,12 +30,15 @@ class Retrieved(NamedTuple):
     query: Tensor  # [B, d] after normalisation
     raw: Tensor  # [B, d] before it
     votes: Tensor | None = None  # [B, K] every expert's part of all votes, where events elect the experts (voting.py)
+    excess: Tensor | None = None  # [B, K] by how many standard errors that is more than usual, where experts are chosen by it
     before: "Retrieved | None" = None  # what was found before somebody took experts away
     turned: Tensor | None = None  # [B, k] by which factor somebody turned each expert up; the model knows what to multiply
 
     @property
     def every(self) -> Tensor:
-        """Every expert's score `[B, K]`, on the scale of `scores`: the sums of its two halves, or the logarithm of its votes."""
+        """Every expert's score `[B, K]`, what it is chosen by: the sum of its halves, log of its votes or their excess."""
+        if self.excess is not None:
+            return self.excess
         if self.votes is not None:
             return (self.votes + LEAST_VOTES).log()
         return (self.halves[:, 0, :, None] + self.halves[:, 1, None, :]).flatten(1)

@@ -8,6 +8,11 @@ fade with a half-life in events that is learned, fixed, or without end; the k ex
 by their part of the votes, which is how the gradient reaches sub-keys, half-life and temperature.
 
     votes = Σ_t w_t a_t b_tᵀ      [√K, √K]      O(N·(√K·d + K)) for N events
+
+Which experts have *most* votes tells how many events voted: the votes of many come near what everybody's events give, so that
+the same few experts lead, and those of few are scattered. `unusual` retrieves the experts with most votes above what everybody's
+events give them, in standard errors, (votes - mean) / sqrt(variance · Σ_t w_t²): of events drawn at random that is noise of one
+size for every expert and every number of events, so their number decides nothing.
 """
 
 import math
@@ -26,14 +31,18 @@ TEMPERATURE = 0.1  # of the agreement of two views
 class VotingMemory(InterestMemory):
     """side² experts of width d behind product keys. History content `[B, N, d]`, mask `[B, N]` or None → `Retrieved`."""
 
-    def __init__(self, width: int, side: int, k: int, *, norm: str, scores: str, gate: str, half_life: float = 0.0) -> None:
-        """`half_life` in events; 0 is learned."""
+    def __init__(
+        self, width: int, side: int, k: int, *, norm: str, scores: str, gate: str, half_life: float = 0.0, unusual: bool = False
+    ) -> None:
+        """`half_life` in events; 0 is learned. `unusual`: experts are chosen by their excess of votes, not by their votes."""
         super().__init__(width, side, k, norm=norm, scores=scores, gate=gate)
         self.log_half_life = nn.Parameter(torch.tensor(math.log(half_life or HALF_LIFE)), requires_grad=not half_life)
+        self.usual = Usual(side) if unusual else None
 
     def forward(self, x: Tensor, real: Tensor | None) -> Retrieved:
-        """`scores` are logarithms of parts of all votes, `halves` those of the mean softmax over each set of sub-keys; `query`
-        and `raw` are weighted means of what the events ask."""
+        """`scores` are logarithms of parts of all votes; where experts are chosen by their excess, that, and `gates` then follow
+        how many times the usual part an expert has. `halves` are logarithms of the mean softmax over each set of sub-keys,
+        `query` and `raw` weighted means of what the events ask."""
         with without_autocast(x.device.type):
             x = x.to(self.values.weight.dtype)
             query = self.norm(x)
@@ -41,18 +50,22 @@ class VotingMemory(InterestMemory):
             weight = self.weights(x, real)
             rows, columns = asked.unbind(2)
             votes = ((rows * weight.unsqueeze(-1)).transpose(1, 2) @ columns).flatten(1)  # [B, K]
-            most, experts = votes.topk(self.k)
-            found = (most + LEAST_VOTES).log()
-            gates = gate(found, self.kind)
+            excess = None if self.usual is None else self.usual.excess(votes, weight)
+            most, experts = (votes if excess is None else excess).topk(self.k)
+            parts = (votes.gather(1, experts) + LEAST_VOTES).log()
+            if self.usual is not None:
+                parts = parts - (self.usual.mean[experts] + LEAST_VOTES).log()
+            gates = gate(parts, self.kind)
             return Retrieved(
                 interests=self.values(experts) * gates.unsqueeze(-1),
                 experts=experts,
-                scores=found,
+                scores=parts if excess is None else most,
                 gates=gates,
                 halves=(torch.einsum("bn,bnhs->bhs", weight, asked) + LEAST_VOTES).log(),
                 query=torch.einsum("bn,bnd->bd", weight, query),
                 raw=torch.einsum("bn,bnd->bd", weight, x),
                 votes=votes,
+                excess=excess,
             )
 
     def weights(self, x: Tensor, real: Tensor | None) -> Tensor:
@@ -72,9 +85,52 @@ class VotingMemory(InterestMemory):
         if both.sum() < 2:
             return x.new_zeros(())
         x, first, second = x[both], first[both], (real & ~first)[both]
-        one, two = ((self(x, part).every.exp()).sqrt() for part in (first, second))
-        return functional.cross_entropy(one @ two.T / TEMPERATURE, torch.arange(len(x), device=x.device))
+        one, two = (self(x, part) for part in (first, second))
+        if self.usual is None:
+            like = one.every.exp().sqrt() @ two.every.exp().sqrt().T
+        else:
+            like = functional.normalize(one.every) @ functional.normalize(two.every).T
+        return functional.cross_entropy(like / TEMPERATURE, torch.arange(len(x), device=x.device))
+
+    @torch.no_grad()
+    def calibrate(self, x: Tensor, real: Tensor | None, rate: float = 1.0) -> None:
+        """As `InterestMemory.calibrate`, then what events usually vote for, as the queries are normalised now."""
+        super().calibrate(x, real, rate)
+        if self.usual is not None:
+            with without_autocast(x.device.type):
+                queries = self.norm(self.asked(x.to(self.values.weight.dtype), real))
+                self.usual.learn(self.keys(queries).softmax(-1), rate)
 
     def asked(self, x: Tensor, real: Tensor | None) -> Tensor:
         """Every event's own query before normalisation, `[M, d]`."""
         return x.flatten(0, 1) if real is None else x[real]
+
+
+class Usual(nn.Module):
+    """What everybody's events vote for: mean and variance of one event's votes, for each of side² experts. Nothing learned by
+    gradient: `learn` tells, as it does the query's normalisation (query_network.py), and for the same reasons."""
+
+    def __init__(self, side: int) -> None:
+        super().__init__()
+        self.mean: Tensor
+        self.variance: Tensor
+        self.register_buffer("mean", torch.full((side**2,), side**-2.0))
+        self.register_buffer("variance", torch.full((side**2,), side**-4.0))
+
+    def excess(self, votes: Tensor, weight: Tensor) -> Tensor:
+        """By how many standard errors votes `[B, K]` of events that weigh `weight [B, N]` exceed the usual: `[B, K]`."""
+        events = weight.square().sum(1, keepdim=True).reciprocal().nan_to_num(posinf=1.0)  # as many of equal weight
+        return (votes - self.mean) * (events / self.variance.clamp_min(1e-20)).sqrt()
+
+    @torch.no_grad()
+    def learn(self, asked: Tensor, rate: float) -> None:
+        """Moves both towards those of events `asked [M, 2, side]`, softmaxes over rows and columns; 1 makes them exactly theirs.
+
+        An event's vote is a product, so the moments are products too and no `[M, K]` is made."""
+        if len(asked) < 2:
+            return
+        rows, columns = asked.unbind(1)
+        mean = (rows.T @ columns).flatten() / len(asked)
+        variance = (rows.square().T @ columns.square()).flatten() / len(asked) - mean.square()
+        self.variance.lerp_(variance.clamp_min(0), rate).add_(rate * (1 - rate) * (mean - self.mean).square())
+        self.mean.lerp_(mean, rate)

@@ -3,6 +3,7 @@
 | setting | ours | otherwise |
 | --- | --- | --- |
 | `query` | `votes`: every event asks, the most wanted experts are retrieved (layers/voting.py) | `mean`, `network` (Eq. 4) |
+| `elect` | `unusual`: those that are wanted more than usual; on films, where all like the popular | `most` |
 | `slots` | `gated`: a slot holds what last happened in its interest (layers/gated_slots.py) | `average` of all that was written |
 | `writes` | `tied`: an event goes to the slots whose experts, as what they stand for, may have given its item | `learned` |
 | `readout` | `mixture`: every slot predicts for itself, and probabilities are mixed, not vectors | `state`: one vector |
@@ -91,6 +92,11 @@ class ElasticSlots(WithMemory, Streams, Traces):
     variants = (
         Variant(
             "ELASTIC with interest slots", {}, "Events vote for experts; each has a slot, and each slot predicts for itself."
+        ),
+        Variant(
+            "Interest slots by unusual votes",
+            {"elect": "unusual"},
+            "Experts with most votes above what everybody's events give, so that how many events there are decides nothing.",
         ),
         Variant("Interest slots without memory", {"memory": "none"}, "The same slots for k interests that everybody shares."),
     )
