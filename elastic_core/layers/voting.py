@@ -11,8 +11,8 @@ by their part of the votes, which is how the gradient reaches sub-keys, half-lif
 
 Which experts have *most* votes tells how many events voted: the votes of many come near what everybody's events give, so that
 the same few experts lead, and those of few are scattered. `unusual` retrieves the experts with most votes above what everybody's
-events give them, in standard errors, (votes - mean) / sqrt(variance · Σ_t w_t²): of events drawn at random that is noise of one
-size for every expert and every number of events, so their number decides nothing.
+events give them, (votes - mean) · √events, over the standard deviation of that among people: of events drawn at random it is
+noise of one size for every number of events, so their number decides nothing, and every expert stands out for somebody.
 """
 
 import math
@@ -94,12 +94,13 @@ class VotingMemory(InterestMemory):
 
     @torch.no_grad()
     def calibrate(self, x: Tensor, real: Tensor | None, rate: float = 1.0) -> None:
-        """As `InterestMemory.calibrate`, then what events usually vote for, as the queries are normalised now."""
+        """As `InterestMemory.calibrate`, then which votes are usual, with the queries normalised as they are now."""
         super().calibrate(x, real, rate)
-        if self.usual is not None:
+        if self.usual is not None and len(x):
+            votes = self(x, real).votes
+            assert votes is not None
             with without_autocast(x.device.type):
-                queries = self.norm(self.asked(x.to(self.values.weight.dtype), real))
-                self.usual.learn(self.keys(queries).softmax(-1), rate)
+                self.usual.learn(votes, self.weights(x.to(self.values.weight.dtype), real), rate)
 
     def asked(self, x: Tensor, real: Tensor | None) -> Tensor:
         """Every event's own query before normalisation, `[M, d]`."""
@@ -107,30 +108,39 @@ class VotingMemory(InterestMemory):
 
 
 class Usual(nn.Module):
-    """What everybody's events vote for: mean and variance of one event's votes, for each of side² experts. Nothing learned by
-    gradient: `learn` tells, as it does the query's normalisation (query_network.py), and for the same reasons."""
+    """What votes are usual, and how far people differ from it: moments over people of their votes v for each of side² experts,
+    E[n], E[n·v] and E[n·v²], where n is how many events of equal weight voted. Nothing is learned by gradient: `learn` tells it,
+    as the query's normalisation (query_network.py), and for the same reasons."""
 
     def __init__(self, side: int) -> None:
         super().__init__()
-        self.mean: Tensor
-        self.variance: Tensor
-        self.register_buffer("mean", torch.full((side**2,), side**-2.0))
-        self.register_buffer("variance", torch.full((side**2,), side**-4.0))
+        even = torch.full((side**2,), side**-2.0)
+        self.events: Tensor
+        self.votes: Tensor
+        self.squares: Tensor
+        self.register_buffer("events", torch.ones(()))
+        self.register_buffer("votes", even)
+        self.register_buffer("squares", 2 * even.square())
+
+    @property
+    def mean(self) -> Tensor:
+        """What an event gives an expert, `[K]`, all events of all people alike."""
+        return self.votes / self.events
 
     def excess(self, votes: Tensor, weight: Tensor) -> Tensor:
-        """By how many standard errors votes `[B, K]` of events that weigh `weight [B, N]` exceed the usual: `[B, K]`."""
-        events = weight.square().sum(1, keepdim=True).reciprocal().nan_to_num(posinf=1.0)  # as many of equal weight
-        return (votes - self.mean) * (events / self.variance.clamp_min(1e-20)).sqrt()
+        """How far votes `[B, K]` of events that weigh `weight [B, N]` exceed the usual, in standard deviations among people."""
+        variance = self.squares - self.votes.square() / self.events
+        return (votes - self.mean) * (_equal(weight) / variance.clamp_min(1e-6 * self.squares + 1e-30)).sqrt()
 
     @torch.no_grad()
-    def learn(self, asked: Tensor, rate: float) -> None:
-        """Moves both towards those of events `asked [M, 2, side]`, softmaxes over rows and columns; 1 makes them exactly theirs.
+    def learn(self, votes: Tensor, weight: Tensor, rate: float) -> None:
+        """Moves the moments towards those of these people; 1 makes them exactly theirs, rates of parts those of the whole."""
+        events = _equal(weight)
+        self.events.lerp_(events.mean(), rate)
+        self.votes.lerp_((events * votes).mean(0), rate)
+        self.squares.lerp_((events * votes.square()).mean(0), rate)
 
-        An event's vote is a product, so the moments are products too and no `[M, K]` is made."""
-        if len(asked) < 2:
-            return
-        rows, columns = asked.unbind(1)
-        mean = (rows.T @ columns).flatten() / len(asked)
-        variance = (rows.square().T @ columns.square()).flatten() / len(asked) - mean.square()
-        self.variance.lerp_(variance.clamp_min(0), rate).add_(rate * (1 - rate) * (mean - self.mean).square())
-        self.mean.lerp_(mean, rate)
+
+def _equal(weight: Tensor) -> Tensor:
+    """As many events of equal weight as spread as little as those that weigh `weight [B, N]`: `[B, 1]`; 0 without events."""
+    return weight.square().sum(1, keepdim=True).reciprocal().nan_to_num(posinf=0.0)
