@@ -13,6 +13,7 @@ from elastic_core import recipes
 from elastic_core.commands import main
 from elastic_core.data import Dataset
 from elastic_core.data.batches import reading_batch
+from elastic_core.data.catalog import Catalog
 from elastic_core.errors import InputError
 from elastic_core.evaluation.candidates import Candidates
 from elastic_core.evaluation.compare import bootstrap
@@ -88,6 +89,18 @@ def test_removing_an_expert_equals_a_loop_over_people_and_changes_no_weight(worl
     judged = evaluate(model, dataset, protocols=["full"], users=effect.users).values("full", "NDCG@10")
     assert np.allclose(effect.before.gain, judged)
     assert all(torch.equal(value, weights[name]) for name, value in model.state_dict().items())
+
+
+def test_an_item_is_called_by_its_genres_and_its_decade(small_world: Dataset) -> None:
+    titles = np.array(["", "Alien (1979)", "Piano, The (1993)", "2001: A Space Odyssey", "Odd (19)", "Kid (1921) "], dtype=object)
+    genres = ((), ("Horror", "Sci-Fi"), ("Drama",), ("Sci-Fi",), (), ())
+    names, holds = Catalog(np.array(["", *"abcde"], dtype=object), titles, genres).trait_table
+    assert names == ("Drama", "Horror", "Sci-Fi", "1920s", "1970s", "1990s")
+    assert [[names[i] for i in np.flatnonzero(row)] for row in holds] == [
+        [], ["Horror", "Sci-Fi", "1970s"], ["Drama", "1990s"], ["Sci-Fi"], [], ["1920s"]
+    ]  # fmt: skip
+    assert Catalog.numbered(3).trait_table[1].shape == (4, 0)
+    assert small_world.catalog.trait_table[0] == small_world.catalog.genre_table[0]  # no years in a planted world
 
 
 def test_a_genre_of_ones_own_is_beyond_shuffled_ones_only_where_it_was_put(small_world: Dataset) -> None:

@@ -19,6 +19,7 @@ from elastic_core.models import Recommender
 from elastic_core.models.elastic import ElasticConfig
 from elastic_core.models.elastic_slots import ElasticSlotsConfig
 from elastic_core.models.sasrec import SASRecConfig
+from elastic_core.services.experts.evidence import of_histories
 from elastic_core.services.journey import shown as journey_shown
 from elastic_core.services.journey import trace as journey_trace
 from elastic_core.services.journey import versions
@@ -338,7 +339,8 @@ def test_the_experts_of_now_are_always_drawn(small_world: Dataset, model: Recomm
 
 
 def test_genre_shares_are_of_what_is_read(small_world: Dataset, model: Recommender) -> None:
-    found = journey_shown.genre_evidence(small_world, routing(model, small_world, "test"), model.length)
+    found = of_histories(small_world, routing(model, small_world, "test"), "test", model.length)
+    assert found is not None
     for user in (0, 11):
         genres = [g for item in reading(small_world, user).items[-16:] for g in small_world.catalog.genres[item]]  # type: ignore[index]
         for column, name in enumerate(found.genres):

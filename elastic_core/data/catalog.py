@@ -15,6 +15,8 @@ import pandas as pd
 
 from elastic_core.errors import InputError
 
+YEAR = re.compile(r"\S\s*\((\d{3})\d\)\s*$")  # up to its decade
+
 
 @dataclass(frozen=True, eq=False)
 class Catalog:
@@ -65,12 +67,25 @@ class Catalog:
         return names, holds
 
     @cached_property
+    def trait_table(self) -> tuple[tuple[str, ...], np.ndarray]:
+        """As `genre_table`, what an item may be called: its genres, and the decade of a year that ends its title ("1970s")."""
+        names, holds = self.genre_table
+        of = np.array([_decade(str(title)) for title in (np.full(len(self.ids), "") if self.titles is None else self.titles)])
+        decades = tuple(np.unique(of[of != ""]).tolist())
+        return names + decades, np.concatenate([holds, *((of == decade)[:, None].astype(np.float32) for decade in decades)], 1)
+
+    @cached_property
     def _index(self) -> dict[str, int]:
         return {str(raw): dense for dense, raw in enumerate(self.ids) if dense}
 
     @cached_property
     def _lowered(self) -> list[str]:
         return [self.title(item).lower() for item in range(1, self.n_items + 1)]
+
+
+def _decade(title: str) -> str:
+    found = YEAR.search(title)
+    return f"{found[1]}0s" if found else ""
 
 
 def natural_order(ids: Iterable[str]) -> np.ndarray:

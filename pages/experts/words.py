@@ -15,8 +15,8 @@ from pages.kit.view import About
 TESTS = "tests/test_experts.py::"
 ALL = About(
     "Which experts are busy, and what do they stand for?",
-    "Genre of its people: share in their histories over everybody’s, the one with the best lower limit. Genre it reads: share "
-    "under its weights (first layer) over the same histories read evenly.",
+    "Genre (or decade) of its people: share in their histories over everybody’s, the one with the best lower limit. Genre it "
+    "reads: share under its weights (first layer) over the same histories read evenly.",
     "The most striking of hundreds is partly luck: below stands what chance alone would label. Numbers mean nothing across runs.",
     test=TESTS + "test_status_table_and_recovered_interests",
 )
@@ -39,7 +39,7 @@ GENRES = About(
     "Histories: mean share in its people’s over everybody’s. Reading: share under its weights over the same people’s even "
     "share. Normal intervals of the logarithm over people, 95% for all genres together. Filled: 1 is outside, five people or "
     "more.",
-    "A genre is our word, not the model’s; genres overlap.",
+    "Genres and decades are our words, not the model’s; genres overlap.",
     r"\text{lift}_g = \bar s_g(\text{its people}) / \bar s_g(\text{compared with})",
     TESTS + "test_lifts_are_ratios_of_means_and_a_shuffle_seldom_passes",
 )

@@ -11,7 +11,7 @@ from elastic_core.data.histories import Split
 from elastic_core.errors import InputError
 from elastic_core.models import Recommender, Trace
 from elastic_core.runs import Run
-from elastic_core.services.experts.evidence import Evidence, Label
+from elastic_core.services.experts.evidence import Label
 from elastic_core.services.journey import shown, trace
 from elastic_core.services.journey.chance import of_version
 from elastic_core.services.journey.text import encode
@@ -78,26 +78,17 @@ def _along(path: str, stamp: str, data_hash: str, user: int, stay: bool, _model:
     return trace.along(_model, _data, user, stay=stay)
 
 
-def evidence(run: Run, model: Recommender, data: Dataset, split: Split) -> Evidence:
-    """The genres around every expert."""
-    return _evidence(str(run.path), cache.stamp(run), data.hash, split, model, data, run)
-
-
-@kept(8)
-def _evidence(path: str, stamp: str, data_hash: str, split: Split, _model: Recommender, _data: Dataset, _run: Run) -> Evidence:
-    return shown.genre_evidence(_data, cache.traffic(_run, _model, _data, split), _model.length, split)
-
-
-def label(run: Run, model: Recommender, data: Dataset, split: Split, expert: int) -> Label:
-    """The genre that stands out around an expert."""
+def label(run: Run, model: Recommender, data: Dataset, split: Split, expert: int) -> Label | None:
+    """The genre that stands out around an expert; None for data without any."""
     return _label(str(run.path), cache.stamp(run), data.hash, split, expert, model, data, run)
 
 
 @kept(4_096)
 def _label(
     path: str, stamp: str, data_hash: str, split: Split, expert: int, _model: Recommender, _data: Dataset, _run: Run
-) -> Label:
-    return evidence(_run, _model, _data, split).label(expert)
+) -> Label | None:
+    found = cache.evidence(_run, _model, _data, split)
+    return found.label(expert) if found else None
 
 
 def reading(run: Run, model: Recommender, data: Dataset, items: np.ndarray, layer: int) -> Aggregation:

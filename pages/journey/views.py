@@ -113,9 +113,9 @@ def experts(now: Context, here: Situation, before: Situation | None) -> None:
 
 def _label(now: Context, expert: int) -> str:
     """The genre its people have met more than others, with the evidence."""
-    if not now.dataset.catalog.genres:
-        return ""
     found = answers.label(now.run, now.model, now.dataset, now.split, expert)
+    if found is None:
+        return ""
     if found.weak:
         return "no clear genre"
     more = f", also {', '.join(found.genres[1:])}" if found.genres[1:] else ""

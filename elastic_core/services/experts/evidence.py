@@ -1,5 +1,6 @@
 """Is a genre over-represented around an expert, or is that chance? Ratios of means with intervals.
 
+A genre here is what an item may be called: its genres and its decade (`Catalog.trait_table`).
 lift = mean share of the genre among the expert's people / mean share it is compared with. The interval is normal in
 log(lift) with the standard error of a ratio estimator over people (Cochran 1977, §6.4); it is widened so that all G genres
 of an expert hold together in 95% of cases (Bonferroni), because a label is the best of G looks.
@@ -15,7 +16,6 @@ import pandas as pd
 from elastic_core.data import Dataset
 from elastic_core.data.batches import reading_batch
 from elastic_core.data.histories import Split
-from elastic_core.memory.gauges import genre_shares
 from elastic_core.memory.routing import Routing
 
 BATCH = 512  # people whose genres are counted together
@@ -114,12 +114,18 @@ class Evidence:
         return frame.dropna(subset=["low"]).sort_values("low", ascending=False, kind="stable", ignore_index=True)
 
 
+def trait_shares(dataset: Dataset, items: np.ndarray) -> np.ndarray:
+    """What part of histories `items [U, N]` (0 pads) has each genre and is of each decade, float32 `[U, G]`."""
+    table = dataset.catalog.trait_table[1]  # whose row 0, the padding, has none
+    return table[items].sum(1) / np.maximum((items > 0).sum(1, keepdims=True), 1).astype(np.float32)
+
+
 def of_histories(dataset: Dataset, traffic: Routing, split: Split, length: int) -> Evidence | None:
     """Genres in the last `length` events of those who retrieve an expert, against everybody's; None for data without genres."""
-    genres, ends = dataset.catalog.genre_table[0], dataset.ends(split)
+    genres, ends = dataset.catalog.trait_table[0], dataset.ends(split)
     if not genres:
         return None
     parts = [np.arange(at, min(at + BATCH, len(ends))) for at in range(0, len(ends), BATCH)]
-    shares = [genre_shares(dataset, reading_batch(dataset, users, ends[users], length).items.numpy()) for users in parts]
-    known = np.concatenate([share for share in shares if share is not None])
+    shares = [trait_shares(dataset, reading_batch(dataset, users, ends[users], length).items.numpy()) for users in parts]
+    known = np.concatenate(shares)
     return Evidence(genres, traffic.experts, known, known.mean(0))

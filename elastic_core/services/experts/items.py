@@ -126,7 +126,7 @@ def alone(
 @torch.inference_mode()
 def preferred(model: Recommender, dataset: Dataset, expert: int) -> tuple[str, float, float] | None:
     """Genre, times and chance of an expert's own item distribution, as in `Alone`; None without genres or distributions."""
-    (genres, holds), memory, rng = dataset.catalog.genre_table, memory_of(model), np.random.default_rng(expert)
+    (genres, holds), memory, rng = dataset.catalog.trait_table, memory_of(model), np.random.default_rng(expert)
     among = np.sort(rng.permutation(memory.n_experts)[:COMPARED])
     own = memory.stands_for(torch.from_numpy(np.append(among, expert)))
     if own is None or not genres:

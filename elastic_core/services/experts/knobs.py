@@ -71,7 +71,7 @@ def stands_for(
     """The genre every expert stands for, int64 [K]; -1 where it stands for none. `found`: everybody's survey, if it is known.
 
     Raises InputError for data without genres."""
-    genres, table = dataset.catalog.genre_table
+    genres, table = dataset.catalog.trait_table
     if not genres:
         raise InputError("these data have no genres, so nobody can say what an expert stands for")
     own = memory_of(model).stands_for(torch.arange(len(traffic.load)))
@@ -118,7 +118,7 @@ def measure(
     if len(np.unique(means[named])) < 2:
         raise InputError("fewer than two genres are stood for, so there is nothing to compare with")
     before = ablation.judged(model, dataset, users, split)
-    table = dataset.catalog.genre_table[1]
+    table = dataset.catalog.trait_table[1]
 
     def others(mine: np.ndarray) -> np.ndarray:
         """Another expert's genre for every one of `mine [U]`, never the same."""

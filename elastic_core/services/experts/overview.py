@@ -20,11 +20,10 @@ from elastic_core.data.truth import NOISE
 from elastic_core.errors import InputError
 from elastic_core.layers.product_keys import top_pairs
 from elastic_core.memory import whole
-from elastic_core.memory.gauges import genre_shares
 from elastic_core.memory.recovery import event_truth
 from elastic_core.memory.routing import Routing, band, status
 from elastic_core.models import Recommender, memory_of, tracing
-from elastic_core.services.experts.evidence import Evidence, Label
+from elastic_core.services.experts.evidence import Evidence, Label, trait_shares
 
 BATCH = 128
 SHUFFLES = 5
@@ -38,7 +37,7 @@ class Survey:
     halves: np.ndarray  # float32 [U, 2, √K] sub-key scores
     bars: np.ndarray  # float32 [U, 2] score of the k-th expert and of the one after it
     votes: np.ndarray | None  # float32 [U, K] every expert's score where events vote; None where it is the sum of its halves
-    genres: tuple[str, ...]
+    genres: tuple[str, ...]  # and decades
     shares: np.ndarray  # float32 [U, G] share of each genre in what the model reads of a person
     reads: np.ndarray | None  # float32 [U, k, G] the same by an expert's aggregation weights; None without a dispatcher
     met: np.ndarray | None  # int64 [K, interests] on a planted world: events an expert reads most, by their true interest
@@ -151,7 +150,7 @@ def survey(model: Recommender, dataset: Dataset, traffic: Routing, split: Split 
     if not model.retrieves:
         raise InputError("this run has no interest memory, so it has no experts")
     whole.check(model)
-    genres, holds = dataset.catalog.genre_table
+    genres, holds = dataset.catalog.trait_table
     table, ends = torch.from_numpy(holds), dataset.ends(split)
     k, traced = traffic.experts.shape[1], model.traces
     halves, bars, shares, reads, votes = [], [], [], [], []
@@ -168,8 +167,7 @@ def survey(model: Recommender, dataset: Dataset, traffic: Routing, split: Split 
             best = found.every.topk(most).values
             votes.append(found.every.float().numpy())
         bars.append(best[:, [k - 1, most - 1]].float().numpy())
-        mine = genre_shares(dataset, batch.items.numpy())
-        shares.append(np.zeros((len(users), 0), np.float32) if mine is None else mine)
+        shares.append(trait_shares(dataset, batch.items.numpy()))
         if traced:
             worn = table[batch.items]
             weights = tracing(model).taken(batch, found)

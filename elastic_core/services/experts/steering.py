@@ -107,7 +107,7 @@ def steer(
     (factors, lent), used = turn.on(own[None]), np.flatnonzero(traffic.load)
     before = answer(model, dataset, read)
     after = answer(model, dataset, read, edit=knobs.turns(model, factors, lent))
-    change, (genres, holds) = moved(before, after), dataset.catalog.genre_table
+    change, (genres, holds) = moved(before, after), dataset.catalog.trait_table
     random = others(factors[0], int(lent[0]), own, used, draws, seed=0) if not turn.still else []
     tops, parts = _many(model, read, random, holds)
     ten, rows = (before.table["item"].to_numpy(), after.table["item"].to_numpy()), []

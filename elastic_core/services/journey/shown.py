@@ -1,12 +1,9 @@
-"""What of a journey is put on a page: what fits a ribbon or a figure, and which genres an expert's people have met more."""
+"""What of a journey is put on a page: what fits a ribbon or a figure."""
 
 import numpy as np
 import pandas as pd
 
 from elastic_core.data import Dataset
-from elastic_core.data.histories import Split
-from elastic_core.memory.routing import Routing
-from elastic_core.services.experts.evidence import Evidence
 from elastic_core.services.journey.versions import Contents, Tree
 from elastic_core.services.person.inspect import split_year
 
@@ -48,20 +45,6 @@ def busiest(experts: pd.DataFrame, moment: int, most: int = 18) -> tuple[pd.Data
     now = until[until["event"] == until["event"].max()]["expert"].tolist()
     shown = list(dict.fromkeys([*now, *totals.index]))[:most]
     return experts[experts["expert"].isin(shown)].reset_index(drop=True), len(totals)
-
-
-def genre_evidence(dataset: Dataset, traffic: Routing, length: int, split: Split = "test") -> Evidence:
-    """Which genres are over-represented in what a model of this length reads of those who retrieve an expert."""
-    listed = dataset.catalog.genres or ((),) * (dataset.catalog.n_items + 1)
-    names = tuple(sorted({genre for genres in listed for genre in genres}))
-    ends = dataset.ends(split)
-    starts = np.maximum(dataset.histories.offsets[:-1], ends - length)
-    shares = np.zeros((len(ends), len(names)), dtype=np.float32)
-    for column, name in enumerate(names):
-        has = np.array([name in genres for genres in listed])[dataset.histories.items]
-        sums = np.concatenate([[0], np.cumsum(has)])
-        shares[:, column] = (sums[ends] - sums[starts]) / (ends - starts)
-    return Evidence(names, traffic.experts, shares, shares.mean(0))
 
 
 def span_titles(dataset: Dataset, items: np.ndarray, cells: pd.DataFrame) -> list[str]:

@@ -84,6 +84,12 @@ def votes(model: Recommender) -> bool:
     return isinstance(first_memory(model), VotingMemory)
 
 
+def above(model: Recommender) -> str:
+    """What votes are held against, to be read after "most votes"."""
+    memory = first_memory(model)
+    return " above the usual" if isinstance(memory, VotingMemory) and memory.usual is not None else ""
+
+
 def _reading(model: Recommender, dataset: Dataset, user: int, split: Split) -> Batch:
     """What the model reads of one person."""
     users = np.array([user])

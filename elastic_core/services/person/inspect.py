@@ -196,7 +196,7 @@ def silence(experts: Collection[int]) -> Edit:
 def experts_table(found: Retrieved, load: np.ndarray) -> pd.DataFrame:
     """All experts for one person: expert, row, column, row_score, column_score, score, load, rank, gate (0 if not retrieved).
 
-    The score is the sum of the two halves', or the logarithm of an expert's part of the votes where events vote."""
+    The score is what experts are chosen by (`Retrieved.every`): the sum of the two halves', where nothing votes."""
     rows, columns = found.halves[0, 0].numpy(), found.halves[0, 1].numpy()
     side = len(rows)
     if not side:
