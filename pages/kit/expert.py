@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from elastic_core.layers.interest_memory import Retrieved
 from elastic_core.memory.routing import Routing, band
 from elastic_core.services.experts.overview import busyness
 from elastic_core.services.method import notes
@@ -46,21 +45,11 @@ def grid(now: Context, here: Situation, edits: Edits = ()) -> None:
             "Strips: the query; orange scores rows, blue columns, a square sums both. Numbered: the highest."
             if found.votes is None
             else f"Each event asks the memory and votes for the experts it finds. Strips: their mean query. Numbered: "
-            f"{_most(found)}."
+            f"{inspect.most(found)}."
         )
         st.caption(f"{how} Background: load.", help=f"Load: {notes.WORDS['load']}.")
     with beside:
         _one(now, here, table, found.experts[0].tolist(), traffic, edits)
-
-
-def _most(found: Retrieved) -> str:
-    """By what events that vote choose experts."""
-    return "most votes" if found.excess is None else "most votes above the usual"
-
-
-def _above(found: Retrieved, expert: int) -> str:
-    """How far an expert's votes exceed the usual, where experts are chosen by that."""
-    return "" if found.excess is None else f", {found.excess[0, expert]:+.1f} deviations from the usual"
 
 
 def whose(now: Context, here: Situation) -> None:
@@ -110,7 +99,7 @@ def _one(now: Context, here: Situation, table: pd.DataFrame, retrieved: list[int
     place = f"**Retrieved here, rank {row['rank']:.0f}{quiet}.**" if row["rank"] else "**Not retrieved here.**"
     found = here.found
     score = (
-        f"Row {row['row']:.0f}, column {row['column']:.0f}. {found.votes[0, expert]:.1%} of the votes{_above(found, expert)}"
+        f"Row {row['row']:.0f}, column {row['column']:.0f}. {found.votes[0, expert]:.1%} of the votes{inspect.above(found, expert)}"
         if found is not None and found.votes is not None
         else f"Score {row['score']:.2f} = {row['row_score']:.2f} (row {row['row']:.0f}) + {row['column_score']:.2f} "
         f"(column {row['column']:.0f})"

@@ -32,11 +32,10 @@ def opening() -> None:
         st.info("No experts in this run: choose an ELASTIC run on the left.")
         return
     experts = found.halves.shape[2] ** 2 or found.experts.shape[1]
-    most = "most votes" if found.excess is None else "most votes above the usual"
     how = (
         "The history becomes one query, which retrieves"
         if found.votes is None
-        else f"Each {words.one} votes for the experts it fits; {most} retrieve"
+        else f"Each {words.one} votes for the experts it fits; {inspect.most(found)} retrieve"
     )
     st.markdown(
         f"{lead}{how} **{found.experts.shape[1]} of {experts:,} interest experts**; through them all {size:,} {words.many} are "
