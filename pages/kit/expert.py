@@ -99,7 +99,8 @@ def _one(now: Context, here: Situation, table: pd.DataFrame, retrieved: list[int
     place = f"**Retrieved here, rank {row['rank']:.0f}{quiet}.**" if row["rank"] else "**Not retrieved here.**"
     found = here.found
     score = (
-        f"Row {row['row']:.0f}, column {row['column']:.0f}. {found.votes[0, expert]:.1%} of the votes{inspect.above(found, expert)}"
+        f"Row {row['row']:.0f}, column {row['column']:.0f}. {found.votes[0, expert]:.1%} of the votes"
+        f"{inspect.above(found, expert)}"
         if found is not None and found.votes is not None
         else f"Score {row['score']:.2f} = {row['row_score']:.2f} (row {row['row']:.0f}) + {row['column_score']:.2f} "
         f"(column {row['column']:.0f})"
