@@ -64,7 +64,6 @@ class ElasticSlotsConfig(MemoryConfig, name="elastic-slots"):
     context: bool = True
     positions: bool = False
     conv_width: Annotated[int, Within(0, 1_024)] = 8
-    agreement_weight: Annotated[float, Within(0, 1_000)] = 0.0  # of the loss that asks two views of a person to vote alike
     interest_weight: Annotated[float, Within(0, 1_000)] = 0.5  # of the loss that asks experts to stand for items
 
     def __post_init__(self) -> None:
@@ -132,10 +131,7 @@ class ElasticSlots(WithMemory, Streams, Traces):
         masses = self._masses(found)
         states = functional.pad(self._encode(batch, found, masses, asked), (0, 0, asked, 0))
         auxiliary = {"balance": balance_penalty(found)} if "balance" in self.auxiliary_weights() else {}
-        memory = self.memories[0]
-        if "agreement" in self.auxiliary_weights() and isinstance(memory, VotingMemory) and batch.targets is not None:
-            content, real = self.events.content(batch.retrieval_items), batch.retrieval_items > 0
-            auxiliary["agreement"] = memory.agreement(content, real)
+        auxiliary |= self.agreement(batch)
         if batch.targets is None or masses is None or self.standing is None or not self.config.interest_weight:
             return Encoded(states, auxiliary)
         experts = self._values(found) if self.retrieves else found.interests[0][found.experts]

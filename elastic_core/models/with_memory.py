@@ -7,7 +7,9 @@ import torch
 from torch import Tensor, nn
 
 from elastic_core.config import ModelConfig, Within
+from elastic_core.data.batches import Batch
 from elastic_core.errors import InputError
+from elastic_core.layers.embedding import EventEmbedding
 from elastic_core.layers.interest_memory import InterestMemory, QueriedMemory, Retrieved, SharedInterests
 from elastic_core.layers.standing import Standing
 from elastic_core.layers.voting import VotingMemory
@@ -30,6 +32,7 @@ class MemoryConfig(ModelConfig):
     expansion: Annotated[int, Within(1, 16)] = 1
     balance_weight: Annotated[float, Within(0, 1_000)] = 0.3  # of the auxiliary loss that spreads what is asked over the sub-keys
     interest_weight: Annotated[float, Within(0, 1_000)] = 0.0  # of the loss that asks experts to stand for items
+    agreement_weight: Annotated[float, Within(0, 1_000)] = 0.0  # of the loss that asks two views of a person to vote alike
     bank: Literal["dense", "rows"] = "dense"  # ours: `rows` touches only the experts a step retrieved; from some 30,000 on
     bank_rate: Annotated[float, Within(0, 1e9)] = 0.0  # learning rate of those rows; 0: train.learning_rate
     revive: bool = False  # ours: after an epoch, sub-keys that no retrieval met move to what somebody asks (bank rows)
@@ -70,6 +73,14 @@ class WithMemory(Retrieves):
     config: MemoryConfig
     memories: nn.ModuleList
     standing: Standing | None
+    events: EventEmbedding
+
+    def agreement(self, batch: Batch) -> dict[str, Tensor]:
+        """The auxiliary loss of events that vote, by its name, where it counts: do two parts of one history vote alike?"""
+        memory = self.memories[0]
+        if not (self.config.agreement_weight and isinstance(memory, VotingMemory)) or batch.targets is None:
+            return {}
+        return {"agreement": memory.agreement(self.events.content(batch.retrieval_items), batch.retrieval_items > 0)}
 
     def expert_values(self) -> Tensor:
         memory = self.memories[0]
