@@ -67,6 +67,9 @@ VARIANTS = [
     Case("elastic", {"query": "mean"}),
     Case("elastic", {"dispatch": "none"}),
     Case("elastic", {"dispatch": "none", "bidirectional": True}),
+    Case(
+        "elastic", {"query": "votes", "elect": "unusual", "query_norm": "layer", "agreement_weight": 0.1, "interest_weight": 0.3}
+    ),
     Case("elastic", {"gate": "sigmoid"}),
     Case("elastic", {"gate": "none"}, UNREACHED),
     Case("elastic", {"query_norm": "layer"}),

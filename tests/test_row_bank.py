@@ -309,7 +309,11 @@ def test_what_looks_at_every_expert_says_that_there_are_too_many(world: Dataset,
     model = models.build(config.model, world.catalog).eval()
     with pytest.raises(InputError, match="66,049 experts, and up to 65,536"):
         survey(model, world, None)  # type: ignore[arg-type]
-    for setting, said in (("model.query=votes", "votes are counted"), ("model.bank=dense", "revive needs")):
+    for setting, said in (
+        ("model.query=votes", "votes are counted"),
+        ("model.bank=dense", "revive needs"),
+        ("model.elect=unusual", "held against what is usual"),
+    ):
         with pytest.raises(InputError, match=said):
             CONFIG.override(setting)
     plain = json.loads(json.dumps(CONFIG.to_dict()))

@@ -81,16 +81,15 @@ class VotingMemory(InterestMemory):
         The parts have no event in common and the share of each is drawn at random, so neither an item that both hold nor how many
         there are can tell whose they are. Likeness is the Bhattacharyya coefficient of their votes (1 = the same)."""
         first = real & (torch.rand(real.shape, device=x.device) < torch.rand(len(x), 1, device=x.device))
-        both = first.any(1) & (real & ~first).any(1)
-        if both.sum() < 2:
-            return x.new_zeros(())
-        x, first, second = x[both], first[both], (real & ~first)[both]
-        one, two = (self(x, part) for part in (first, second))
+        both = first.any(1) & (real & ~first).any(1)  # who has no two parts takes no part
+        one, two = (self(x, part) for part in (first, real & ~first))
         if self.usual is None:
             like = one.every.exp().sqrt() @ two.every.exp().sqrt().T
         else:
             like = functional.normalize(one.every) @ functional.normalize(two.every).T
-        return functional.cross_entropy(like / TEMPERATURE, torch.arange(len(x), device=x.device))
+        logits = (like / TEMPERATURE).masked_fill(~both, -1e4)
+        missed = functional.cross_entropy(logits, torch.arange(len(x), device=x.device), reduction="none")
+        return (missed * both).sum() / both.sum().clamp_min(1)
 
     @torch.no_grad()
     def calibrate(self, x: Tensor, real: Tensor | None, rate: float = 1.0) -> None:
@@ -143,4 +142,5 @@ class Usual(nn.Module):
 
 def _equal(weight: Tensor) -> Tensor:
     """As many events of equal weight as spread as little as those that weigh `weight [B, N]`: `[B, 1]`; 0 without events."""
-    return weight.square().sum(1, keepdim=True).reciprocal().nan_to_num(posinf=0.0)
+    squares = weight.square().sum(1, keepdim=True)
+    return torch.where(squares > 0, 1 / torch.where(squares > 0, squares, 1), 0)
