@@ -22,6 +22,11 @@ from elastic_core.training.loop import train
 
 Status = Literal["finished", "interrupted", "missing", "other settings"]
 
+MOST_VOTES = ("model.elect=most", "model.query_norm=whiten")
+UNUSUAL_VOTES = (
+    "model.query=votes", "model.elect=unusual", "model.query_norm=layer", "model.half_life=1e6", "model.agreement_weight=0.1",
+    "model.interest_weight=0.3", "objective.retrieval=random",
+)  # fmt: skip
 # What Table 3 of the paper takes away, PKM-ACT, and the gate and query norm that keep the memory alive. These runs are causal, so
 # PKM-ACT's memories are all asked with the same events, not with each layer's input; only the two-way form asks as it prints.
 VARIANTS: dict[str, tuple[str, ...]] = {
@@ -33,8 +38,8 @@ VARIANTS: dict[str, tuple[str, ...]] = {
     "norm-layer": ("model.query_norm=layer", "model.balance_weight=0"),
     "no-local": ("model.conv_width=0",),
     "repeats": ("model.repeats=true",),
+    "votes": UNUSUAL_VOTES,
 }
-MOST_VOTES = ("model.elect=most", "model.query_norm=whiten")
 # What interest slots are made of, one step taken back at a time.
 SLOT_VARIANTS: dict[str, tuple[str, ...]] = {
     "memory-none": ("model.memory=none", *MOST_VOTES),
@@ -143,8 +148,9 @@ def _movielens_100k() -> Iterator[Row]:
     for seed in SEEDS:
         yield _row("ml-100k", "sasrec", "repeats", seed)
         yield _row("ml-100k", "elastic", "repeats", seed)
+        yield _row("ml-100k", "elastic", "votes", seed)
     for variant in VARIANTS:
-        if variant != "repeats":
+        if variant not in ("repeats", "votes"):
             yield _row("ml-100k", "elastic", variant)
     yield from _sizes("ml-100k", SMALL_SIDES)
     for seed in SEEDS:
@@ -157,7 +163,9 @@ def _movielens_1m() -> Iterator[Row]:
     for model in ("popularity", "cooccurrence"):
         yield _row("ml-1m", model)
     for seed in SEEDS:
-        for model, variant in (("elastic", ""), ("elastic", "memory-none"), ("sasrec", ""), ("sasrec", "local")):
+        for model, variant in (
+            ("elastic", ""), ("elastic", "memory-none"), ("elastic", "votes"), ("sasrec", ""), ("sasrec", "local")
+        ):  # fmt: skip
             yield _row("ml-1m-cpu", model, variant, seed)
     for model in ON_ONE_CORE:
         yield _row("ml-1m-cpu", model)

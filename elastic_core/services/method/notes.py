@@ -235,6 +235,7 @@ VARIANTS = {
     "norm-layer": "layer norm on the query, no balance term",
     "no-local": "without the local convolution (ours)",
     "repeats": "with a learned number for what was met before (ours)",
+    "votes": "every event asks, and unusual votes choose the experts (ours)",
 }
 
 GLOSSARY = (
