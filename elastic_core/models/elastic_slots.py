@@ -94,7 +94,7 @@ class ElasticSlots(WithMemory, Streams, Traces):
         ),
         Variant(
             "Interest slots by unusual votes",
-            {"elect": "unusual"},
+            {"elect": "unusual", "query_norm": "layer", "half_life": 1e6, "agreement_weight": 0.1},
             "Experts with most votes above what everybody's events give, so that how many events there are decides nothing.",
         ),
         Variant("Interest slots without memory", {"memory": "none"}, "The same slots for k interests that everybody shares."),

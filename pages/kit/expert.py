@@ -72,7 +72,7 @@ def whose(now: Context, here: Situation) -> None:
             for expert in retrieved[states == state].tolist():
                 open_expert.button(expert, about.get(expert, ""))
     if about:
-        st.caption(f"Genres its people {inspect.words(now.dataset).did} beyond chance.")
+        st.caption(f"What its people {inspect.words(now.dataset).did} beyond chance.")
 
 
 def _picked() -> None:
