@@ -5,8 +5,10 @@ import ctypes
 import os
 import platform
 import subprocess
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -65,6 +67,15 @@ def keep_memory() -> bool:
         return False
     mmap_threshold, trim_threshold = -3, -1  # M_MMAP_THRESHOLD, M_TRIM_THRESHOLD of malloc.h
     return bool(change(mmap_threshold, 2**30)) and bool(change(trim_threshold, 2**31 - 1))
+
+
+def here(device: torch.device) -> dict[str, Any]:
+    """What every measured row carries: device, threads, load (of the machine, 0 where it does not tell), torch, commit, date."""
+    return {
+        "device": device_name(device), "threads": torch.get_num_threads(),
+        "load": round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else 0.0,
+        "torch": torch.__version__, "commit": commit(), "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M"),
+    }  # fmt: skip
 
 
 def commit() -> str:

@@ -10,10 +10,8 @@ Contestants of a part take turns in one process. Numbers of rows are drawn anew 
 for a cache. Ratios are of processor time.
 """
 
-import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import partial
 from itertools import cycle
 from math import isqrt
@@ -30,7 +28,7 @@ from elastic_core.data.batches import Batch
 from elastic_core.layers.interest_memory import gate
 from elastic_core.layers.product_keys import ProductKeys, exhaustive, top_pairs
 from elastic_core.layers.row_bank import RowBank
-from elastic_core.machine import commit, device_name
+from elastic_core.machine import here
 from elastic_core.recipes import DEFAULT, model_settings, objective_settings
 from elastic_core.training.rows import RowLearner
 from elastic_core.training.step import Learner
@@ -101,9 +99,7 @@ def _row(part: str, one: _Named, timing: Timing, device: torch.device) -> BankRo
     return BankRow(
         part=part, system=one.system, experts=one.experts, width=WIDTH, k=K, batch=one.batch, length=one.length,
         exact=one.exact, rounds=timing.rounds, median=round(timing.median, 7), low=round(timing.low, 7),
-        high=round(timing.high, 7), processor=round(timing.processor, 7), load=round(os.getloadavg()[0], 1),
-        device=device_name(device), threads=torch.get_num_threads(), dtype="float32", torch=torch.__version__,
-        commit=commit(), date=datetime.now(UTC).strftime("%Y-%m-%d %H:%M"),
+        high=round(timing.high, 7), processor=round(timing.processor, 7), dtype="float32", **here(device),
     )  # fmt: skip
 
 

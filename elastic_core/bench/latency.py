@@ -9,10 +9,8 @@ memory, as in the papers) and `fused` (SDPA).
 
 import dataclasses
 import importlib.util
-import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
@@ -24,7 +22,7 @@ from elastic_core import models
 from elastic_core.bench.timing import Timing, interleaved, peak_bytes, saved_bytes
 from elastic_core.data.batches import Batch
 from elastic_core.layers.prefix_slots import read_prefixes, weigh
-from elastic_core.machine import commit, device_name
+from elastic_core.machine import here
 from elastic_core.recipes import model_settings
 from elastic_core.training.step import precision
 
@@ -265,10 +263,8 @@ def measured(
     return Row(
         **shape, system=system, rows=rows, direction=direction, rounds=timing.rounds, peak=memory[0], saved=memory[1],
         median=round(timing.median, 7), low=round(timing.low, 7), high=round(timing.high, 7),
-        processor=round(timing.processor, 7), load=round(os.getloadavg()[0], 1),
-        per_token=float(f"{timing.median / (shape['batch'] * shape['length']):.4g}"), device=device_name(device),
-        threads=torch.get_num_threads(), dtype="float32", torch=torch.__version__, commit=commit(),
-        date=datetime.now(UTC).strftime("%Y-%m-%d %H:%M"),
+        processor=round(timing.processor, 7), dtype="float32",
+        per_token=float(f"{timing.median / (shape['batch'] * shape['length']):.4g}"), **here(device),
     )  # fmt: skip
 
 

@@ -1,16 +1,14 @@
 """The stages of whole passes as rows that are kept: what a goal that is missed is missed by."""
 
-import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 import torch
 
 from elastic_core.bench.latency import FORWARD, ROWS, Setting
 from elastic_core.bench.stages import WHOLE, measure_stages
-from elastic_core.machine import commit, device_name, keep_memory
+from elastic_core.machine import here, keep_memory
 
 LAST = ROWS[:1]
 
@@ -81,14 +79,10 @@ def measure_profile(
 def _rows(setting: Setting, device: torch.device, system: str, which: str, rounds: int, seconds: float) -> list[StageRow]:
     stages = measure_stages(setting, device, system, which, rounds=rounds, seconds=seconds)
     shape = {name: getattr(setting, name) for name in ("length", "batch", "width", "k", "side", "heads", "layers", "dropout")}
-    here: dict[str, Any] = {
-        "device": device_name(device), "threads": torch.get_num_threads(), "torch": torch.__version__, "commit": commit(),
-        "load": round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else 0.0,
-        "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M"),
-    }  # fmt: skip
     return [
         StageRow(
-            **shape, **here, system=system, rows=which, direction=setting.direction, stage=name, rounds=stage.timing.rounds,
+            **shape, **here(device), system=system, rows=which, direction=setting.direction, stage=name,
+            rounds=stage.timing.rounds,
             clock=round(stage.timing.median, 7), clock_back=round(stage.backward.median, 7), moved=stage.moved, kept=stage.kept,
             processor=round(stage.timing.processor, 7), processor_back=round(stage.backward.processor, 7),
         )

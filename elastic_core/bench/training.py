@@ -12,11 +12,9 @@ rows of up to 200 events, 512 shared negatives), on one of two worlds:
 of span 100 (the recipe's) half of them. `last` has one target a row, whatever is read for it.
 """
 
-import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,7 +24,7 @@ from elastic_core import models, objectives, recipes
 from elastic_core.config import DataConfig, PlantedConfig, RunConfig
 from elastic_core.data import Dataset, load
 from elastic_core.data.batches import Batch
-from elastic_core.machine import commit, device_name, keep_memory
+from elastic_core.machine import here, keep_memory
 from elastic_core.recipes import DEFAULT, PEER
 from elastic_core.training.step import Learner
 
@@ -211,9 +209,7 @@ def _rows(each: Contestant, world: str, config: RunConfig, data: Dataset, number
         "model": each.model, "objective": each.objective, "span": each.span, "world": world, "batch": config.train.batch,
         "length": config.model.length, "width": config.model.width, "layers": config.model.layers, "items": data.catalog.n_items,
         "negatives": config.objective.negatives, "dropout": config.model.dropout, "targets": round(float(targets.mean()), 1),
-        "events": round(float(events.mean()), 1), "rounds": len(numbers), "device": device_name(torch.device("cpu")),
-        "threads": torch.get_num_threads(), "load": round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else 0.0,
-        "torch": torch.__version__, "commit": commit(), "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M"),
+        "events": round(float(events.mean()), 1), "rounds": len(numbers), **here(torch.device("cpu")),
     }  # fmt: skip
     rows = []
     for part, seconds in zip((WHOLE, *PARTS), numbers[:, 2:].T, strict=True):

@@ -1,7 +1,5 @@
 """Measures one plan and writes down every step as it is done."""
 
-import os
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pandas as pd
@@ -13,7 +11,7 @@ from elastic_core.bench.stages import measure_stages
 from elastic_core.bench.store import write_rows
 from elastic_core.bench.timing import Timing
 from elastic_core.disk import write_text
-from elastic_core.machine import commit, device_name
+from elastic_core.machine import here
 from elastic_core.services.background.process import Hand
 from elastic_core.services.speed.plan import Plan
 
@@ -74,8 +72,6 @@ def _milliseconds(timing: Timing, people: int) -> dict[str, float]:
 def _write(path: Path, plan: Plan, rows: list[dict[str, object]]) -> None:
     """With everything that a number must carry."""
     where = {
-        "histories": plan.histories, "width": plan.width, "k": plan.k, "side": plan.side, "threads": plan.threads,
-        "load": round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else 0.0, "device": device_name(CPU),
-        "torch": torch.__version__, "commit": commit(), "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M"),
+        "histories": plan.histories, "width": plan.width, "k": plan.k, "side": plan.side, **here(CPU), "threads": plan.threads,
     }  # fmt: skip
     write_text(path, pd.DataFrame([{**row, **where} for row in rows]).to_csv(index=False, float_format="%.6g"))
