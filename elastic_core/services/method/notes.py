@@ -56,6 +56,19 @@ EQUATIONS = (
         "tests/test_product_keys.py::test_experts_are_gated_by_their_scores",
     ),
     Equation(
+        "Votes (ours)", "every event asks: Σ_t w_t a_t b_tᵀ counts for all K experts at once", "elastic_core/layers/voting.py",
+        "VotingMemory", "tests/test_product_keys.py::test_votes_are_counted_as_somebody_would_count_them",
+    ),
+    Equation(
+        "Unusual votes (ours)", "(votes − usual) · √events, in deviations among people: their number decides nothing",
+        "elastic_core/layers/voting.py", "Usual",
+        "tests/test_product_keys.py::test_how_many_events_there_are_decides_nothing_where_the_unusual_is_elected",
+    ),
+    Equation(
+        "Interest slots (ours)", "M_t = (1 − w_t) M_{t−1} + w_t h_t: what last happened in an interest",
+        "elastic_core/layers/gated_slots.py", "hold", "tests/test_layers.py::test_gated_slots_equal_their_recurrence",
+    ),
+    Equation(
         "Eq. 8", "score of an item: last state times item table", "elastic_core/models/elastic.py", "Elastic",
         "tests/test_contracts.py::test_shapes_and_finite_scores",
     ),
