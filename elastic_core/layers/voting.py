@@ -46,11 +46,8 @@ class VotingMemory(InterestMemory):
         with without_autocast(x.device.type):
             x = x.to(self.values.weight.dtype)
             query = self.norm(x)
-            asked = self.keys(query.flatten(0, 1)).softmax(-1).unflatten(0, x.shape[:2])  # [B, N, 2, side]
-            weight = self.weights(x, real)
-            rows, columns = asked.unbind(2)
-            votes = ((rows * weight.unsqueeze(-1)).transpose(1, 2) @ columns).flatten(1)  # [B, K]
-            excess = None if self.usual is None else self.usual.excess(votes, weight)
+            asked, weight = self._asks(query), self.weights(x, real)
+            votes, excess = self._votes(asked, weight)
             most, experts = (votes if excess is None else excess).topk(self.k)
             parts = (votes.gather(1, experts) + LEAST_VOTES).log()
             if self.usual is not None:
@@ -68,6 +65,16 @@ class VotingMemory(InterestMemory):
                 excess=excess,
             )
 
+    def _asks(self, query: Tensor) -> Tensor:
+        """Every event's softmax over rows and over columns: `[B, N, d]` → `[B, N, 2, side]`."""
+        return self.keys(query.flatten(0, 1)).softmax(-1).unflatten(0, query.shape[:2])
+
+    def _votes(self, asked: Tensor, weight: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Every expert's part of the votes, `[B, K]`, and how far it exceeds the usual, if that is asked."""
+        rows, columns = asked.unbind(2)
+        votes = ((rows * weight.unsqueeze(-1)).transpose(1, 2) @ columns).flatten(1)
+        return votes, None if self.usual is None else self.usual.excess(votes, weight)
+
     def weights(self, x: Tensor, real: Tensor | None) -> Tensor:
         """What part of all votes each event has, `[B, N]`: halved every half-life, zero on padding."""
         ago = torch.arange(x.shape[1] - 1, -1, -1, device=x.device)
@@ -79,27 +86,33 @@ class VotingMemory(InterestMemory):
         """Do two parts of one history vote alike, and parts of different histories not? A contrastive loss, the mean over people.
 
         The parts have no event in common and the share of each is drawn at random, so neither an item that both hold nor how many
-        there are can tell whose they are. Likeness is the Bhattacharyya coefficient of their votes (1 = the same)."""
+        there are can tell whose they are. Likeness is the Bhattacharyya coefficient of their votes, or the cosine of their excess
+        where experts are chosen by it (1 = the same)."""
         first = real & (torch.rand(real.shape, device=x.device) < torch.rand(len(x), 1, device=x.device))
         both = first.any(1) & (real & ~first).any(1)  # who has no two parts takes no part
-        one, two = (self(x, part) for part in (first, real & ~first))
-        if self.usual is None:
-            like = one.every.exp().sqrt() @ two.every.exp().sqrt().T
-        else:
-            like = functional.normalize(one.every) @ functional.normalize(two.every).T
+        with without_autocast(x.device.type):
+            x = x.to(self.values.weight.dtype)
+            asked = self._asks(self.norm(x))
+            one, two = (self._likeness(*self._votes(asked, self.weights(x, part))) for part in (first, real & ~first))
+            like = one @ two.T
         logits = (like / TEMPERATURE).masked_fill(~both, -1e4)
         missed = functional.cross_entropy(logits, torch.arange(len(x), device=x.device), reduction="none")
         return (missed * both).sum() / both.sum().clamp_min(1)
+
+    @staticmethod
+    def _likeness(votes: Tensor, excess: Tensor | None) -> Tensor:
+        """Vectors whose products are how alike people vote."""
+        return (votes + LEAST_VOTES).sqrt() if excess is None else functional.normalize(excess)
 
     @torch.no_grad()
     def calibrate(self, x: Tensor, real: Tensor | None, rate: float = 1.0) -> None:
         """As `InterestMemory.calibrate`, then which votes are usual, with the queries normalised as they are now."""
         super().calibrate(x, real, rate)
         if self.usual is not None and len(x):
-            votes = self(x, real).votes
-            assert votes is not None
             with without_autocast(x.device.type):
-                self.usual.learn(votes, self.weights(x.to(self.values.weight.dtype), real), rate)
+                x = x.to(self.values.weight.dtype)
+                weight = self.weights(x, real)
+                self.usual.learn(self._votes(self._asks(self.norm(x)), weight)[0], weight, rate)
 
     def asked(self, x: Tensor, real: Tensor | None) -> Tensor:
         """Every event's own query before normalisation, `[M, d]`."""
