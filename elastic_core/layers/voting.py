@@ -126,13 +126,12 @@ class Usual(nn.Module):
 
     def __init__(self, side: int) -> None:
         super().__init__()
-        even = torch.full((side**2,), side**-2.0)
         self.events: Tensor
         self.votes: Tensor
         self.squares: Tensor
         self.register_buffer("events", torch.ones(()))
-        self.register_buffer("votes", even)
-        self.register_buffer("squares", 2 * even.square())
+        self.register_buffer("votes", torch.full((side**2,), side**-2.0))
+        self.register_buffer("squares", torch.full((side**2,), 2 * side**-4.0))
 
     @property
     def mean(self) -> Tensor:
