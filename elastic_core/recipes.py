@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from elastic_core import models, objectives
 from elastic_core.config import DataConfig, ModelConfig, ObjectiveConfig, PlantedConfig, RunConfig, TrainConfig
 from elastic_core.errors import InputError
+from elastic_core.models.with_memory import UNUSUAL_VOTES
 
 Settings = TypeVar("Settings", ModelConfig, ObjectiveConfig)
 
@@ -75,9 +76,7 @@ def ml_100k(model: str = "elastic") -> RunConfig:
         return grid_point(model, CHOSEN.get(model, next(iter(GRID))))
     data, shape = DataConfig(source="ml-100k"), {"length": 200, "width": 64, "layers": 2}
     objective = objective_settings(model, span=50, **OF_OUR_OWN.get(model, {}))
-    votes: dict[str, Any] = {}
-    if model == "elastic-slots":
-        votes = {"half_life": 1e6, "agreement_weight": 0.1, "elect": "unusual", "query_norm": "layer"}
+    votes = UNUSUAL_VOTES if model == "elastic-slots" else {}
     if model == "sasrec":
         train = TrainConfig(epochs=200, patience=15, batch=64)
         return RunConfig(data=data, model=model_settings(model, **shape, dropout=0.2), objective=objective, train=train)

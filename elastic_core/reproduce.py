@@ -16,6 +16,7 @@ from typing import Any, Literal
 from elastic_core.config import RunConfig
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
+from elastic_core.models.with_memory import UNUSUAL_VOTES
 from elastic_core.recipes import recipe
 from elastic_core.runs import Run
 from elastic_core.training.loop import train
@@ -23,10 +24,11 @@ from elastic_core.training.loop import train
 Status = Literal["finished", "interrupted", "missing", "other settings"]
 
 MOST_VOTES = ("model.elect=most", "model.query_norm=whiten")
-UNUSUAL_VOTES = (
-    "model.query=votes", "model.elect=unusual", "model.query_norm=layer", "model.half_life=1e6", "model.agreement_weight=0.1",
-    "model.interest_weight=0.3", "objective.retrieval=random",
-)  # fmt: skip
+BY_VOTES = (
+    *(f"model.{name}={value}" for name, value in UNUSUAL_VOTES.items()),
+    "model.interest_weight=0.3",
+    "objective.retrieval=random",
+)
 # What Table 3 of the paper takes away, PKM-ACT, and the gate and query norm that keep the memory alive. These runs are causal, so
 # PKM-ACT's memories are all asked with the same events, not with each layer's input; only the two-way form asks as it prints.
 VARIANTS: dict[str, tuple[str, ...]] = {
@@ -38,7 +40,7 @@ VARIANTS: dict[str, tuple[str, ...]] = {
     "norm-layer": ("model.query_norm=layer", "model.balance_weight=0"),
     "no-local": ("model.conv_width=0",),
     "repeats": ("model.repeats=true",),
-    "votes": UNUSUAL_VOTES,
+    "votes": BY_VOTES,
 }
 # What interest slots are made of, one step taken back at a time.
 SLOT_VARIANTS: dict[str, tuple[str, ...]] = {

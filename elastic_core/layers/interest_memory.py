@@ -30,7 +30,7 @@ class Retrieved(NamedTuple):
     query: Tensor  # [B, d] after normalisation
     raw: Tensor  # [B, d] before it
     votes: Tensor | None = None  # [B, K] every expert's part of all votes, where events elect the experts (voting.py)
-    excess: Tensor | None = None  # [B, K] how far that is above the usual, in standard deviations of people, if they choose
+    excess: Tensor | None = None  # [B, K] how far above the usual that is (standard scores), where experts are chosen by it
     before: "Retrieved | None" = None  # what was found before somebody took experts away
     turned: Tensor | None = None  # [B, k] by which factor somebody turned each expert up; the model knows what to multiply
 

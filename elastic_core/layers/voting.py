@@ -121,7 +121,7 @@ class VotingMemory(InterestMemory):
 
 class Usual(nn.Module):
     """What votes are usual, and how far people differ from it: moments over people of their votes v for each of side² experts,
-    E[n], E[n·v] and E[n·v²], where n is how many events of equal weight voted. Nothing is learned by gradient: `learn` tells it,
+    E[n], E[n·v] and E[n·v²], where n is the effective number of events. Nothing is learned by gradient: `learn` tells it,
     as the query's normalisation (query_network.py), and for the same reasons."""
 
     def __init__(self, side: int) -> None:
@@ -141,18 +141,18 @@ class Usual(nn.Module):
     def excess(self, votes: Tensor, weight: Tensor) -> Tensor:
         """How far votes `[B, K]` of events that weigh `weight [B, N]` exceed the usual, in standard deviations among people."""
         variance = self.squares - self.votes.square() / self.events
-        return (votes - self.mean) * (_equal(weight) / variance.clamp_min(1e-6 * self.squares + 1e-30)).sqrt()
+        return (votes - self.mean) * (effective_size(weight) / variance.clamp_min(1e-6 * self.squares + 1e-30)).sqrt()
 
     @torch.no_grad()
     def learn(self, votes: Tensor, weight: Tensor, rate: float) -> None:
         """Moves the moments towards those of these people; 1 makes them exactly theirs, rates of parts those of the whole."""
-        events = _equal(weight)
+        events = effective_size(weight)
         self.events.lerp_(events.mean(), rate)
         self.votes.lerp_((events * votes).mean(0), rate)
         self.squares.lerp_((events * votes.square()).mean(0), rate)
 
 
-def _equal(weight: Tensor) -> Tensor:
-    """As many events of equal weight as spread as little as those that weigh `weight [B, N]`: `[B, 1]`; 0 without events."""
+def effective_size(weight: Tensor) -> Tensor:
+    """Kish's effective sample size of events that weigh `weight [B, N]`, which sum to 1: `[B, 1]`; 0 without events."""
     squares = weight.square().sum(1, keepdim=True)
     return torch.where(squares > 0, 1 / torch.where(squares > 0, squares, 1), 0)

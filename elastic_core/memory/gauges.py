@@ -118,8 +118,13 @@ def held_out_r2(x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> float
 
 def genre_shares(dataset: Dataset, items: np.ndarray) -> np.ndarray | None:
     """What part of a history `items [U, N]` (0 pads) has each genre, `[U, genres]`; an item with several counts for each."""
-    names, table = dataset.catalog.genre_table  # whose row 0, the padding, has no genre
-    return table[items].sum(1) / np.maximum((items > 0).sum(1, keepdims=True), 1) if names else None
+    names, table = dataset.catalog.genre_table
+    return mean_shares(items, table) if names else None
+
+
+def mean_shares(items: np.ndarray, table: np.ndarray) -> np.ndarray:
+    """What part of histories `items [U, N]` (0 pads) has each of the things in `table [n_items + 1, G]`: `[U, G]`."""
+    return table[items].sum(1) / np.maximum((items > 0).sum(1, keepdims=True), 1)
 
 
 def _popularity(items: np.ndarray, popularity: np.ndarray) -> np.ndarray:

@@ -42,7 +42,6 @@ from elastic_core.layers.local_convolution import LocalConvolution
 from elastic_core.layers.padding import masked
 from elastic_core.layers.prefix_slots import CAP, Maps
 from elastic_core.layers.standing import Standing
-from elastic_core.layers.voting import VotingMemory
 from elastic_core.models.contract import Edit, Encoded, Scorer, Streams, Trace, Traces, Variant
 from elastic_core.models.registry import register
 from elastic_core.models.streaming import Kept, Stream
@@ -143,8 +142,8 @@ class Elastic(WithMemory, Streams, Traces):
         return Encoded(functional.pad(states, (0, 0, batch.items.shape[1] - states.shape[1], 0)), auxiliary, summed)
 
     def auxiliary_weights(self) -> dict[str, float]:
-        agreement = self.config.agreement_weight if isinstance(self.memories[0], VotingMemory) else 0.0
-        weights = {"balance": self.config.balance_weight, "interest": self.config.interest_weight, "agreement": agreement}
+        config = self.config
+        weights = {"balance": config.balance_weight, "interest": config.interest_weight, "agreement": self.agreement_weight}
         return {name: weight for name, weight in weights.items() if weight and self.retrieves}
 
     def last_state(self, batch: Batch, edit: Edit | None = None) -> Tensor:

@@ -3,7 +3,7 @@
 | setting | ours | otherwise |
 | --- | --- | --- |
 | `query` | `votes`: every event asks, the most wanted experts are retrieved (layers/voting.py) | `mean`, `network` (Eq. 4) |
-| `elect` | `unusual`: those that are wanted more than usual; on films, where all like the popular | `most` |
+| `elect` | `unusual` (on films): those wanted more than usual | `most`: those with most votes (where nothing is popular) |
 | `slots` | `gated`: a slot holds what last happened in its interest (layers/gated_slots.py) | `average` of all that was written |
 | `writes` | `tied`: an event goes to the slots whose experts, as what they stand for, may have given its item | `learned` |
 | `readout` | `mixture`: every slot predicts for itself, and probabilities are mixed, not vectors | `state`: one vector |
@@ -41,11 +41,10 @@ from elastic_core.layers.interest_memory import InterestMemory, Retrieved, balan
 from elastic_core.layers.padding import masked
 from elastic_core.layers.slot_layer import SlotLayer
 from elastic_core.layers.standing import Standing
-from elastic_core.layers.voting import VotingMemory
 from elastic_core.models.contract import Attribution, Edit, Encoded, Judge, Scorer, Streams, Trace, Traces, Variant
 from elastic_core.models.registry import register
 from elastic_core.models.streaming import Kept, Stream
-from elastic_core.models.with_memory import MemoryConfig, WithMemory, interest_memory
+from elastic_core.models.with_memory import UNUSUAL_VOTES, MemoryConfig, WithMemory, interest_memory
 
 HALF_LIVES = (1.0, 3.0, 10.0, 30.0)  # events over which "lately" is measured
 LEAST_SHARE = 0.003  # of the recent past: what an interest counts that did not show
@@ -94,7 +93,7 @@ class ElasticSlots(WithMemory, Streams, Traces):
         ),
         Variant(
             "Interest slots by unusual votes",
-            {"elect": "unusual", "query_norm": "layer", "half_life": 1e6, "agreement_weight": 0.1},
+            UNUSUAL_VOTES,
             "Experts with most votes above what everybody's events give, so that how many events there are decides nothing.",
         ),
         Variant("Interest slots without memory", {"memory": "none"}, "The same slots for k interests that everybody shares."),
@@ -140,8 +139,7 @@ class ElasticSlots(WithMemory, Streams, Traces):
 
     def auxiliary_weights(self) -> dict[str, float]:
         balance = self.config.balance_weight if self.retrieves else 0.0
-        agreement = self.config.agreement_weight if isinstance(self.memories[0], VotingMemory) else 0.0
-        weights = {"balance": balance, "interest": self.config.interest_weight, "agreement": agreement}
+        weights = {"balance": balance, "interest": self.config.interest_weight, "agreement": self.agreement_weight}
         return {name: weight for name, weight in weights.items() if weight}
 
     def last_state(self, batch: Batch, edit: Edit | None = None) -> Tensor:

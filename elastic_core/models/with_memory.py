@@ -15,6 +15,9 @@ from elastic_core.layers.standing import Standing
 from elastic_core.layers.voting import VotingMemory
 from elastic_core.models.contract import Retrieves
 
+# What electing experts by unusual votes was measured with (checkpoints/LOG.md).
+UNUSUAL_VOTES = {"query": "votes", "elect": "unusual", "query_norm": "layer", "half_life": 1e6, "agreement_weight": 0.1}
+
 
 @dataclass(frozen=True, kw_only=True)
 class MemoryConfig(ModelConfig):
@@ -75,11 +78,17 @@ class WithMemory(Retrieves):
     standing: Standing | None
     events: EventEmbedding
 
+    @property
+    def agreement_weight(self) -> float:
+        """Nothing where no event votes."""
+        return self.config.agreement_weight if isinstance(self.memories[0], VotingMemory) else 0.0
+
     def agreement(self, batch: Batch) -> dict[str, Tensor]:
         """The auxiliary loss of events that vote, by its name, where it counts: do two parts of one history vote alike?"""
         memory = self.memories[0]
-        if not (self.config.agreement_weight and isinstance(memory, VotingMemory)) or batch.targets is None:
+        if not self.agreement_weight or batch.targets is None:
             return {}
+        assert isinstance(memory, VotingMemory)
         return {"agreement": memory.agreement(self.events.content(batch.retrieval_items), batch.retrieval_items > 0)}
 
     def expert_values(self) -> Tensor:

@@ -68,8 +68,8 @@ intro.markdown(
 )
 if now.model.retrieves and search.votes(now.model) and whose.startswith("Person"):
     st.caption(
-        f"In this run every event asks so and votes for the experts it finds; most votes{search.above(now.model)} are retrieved. "
-        "Below: the newest event."
+        "In this run every event asks so and votes for the experts it finds; those with "
+        f"{inspect.most(search.unusual(now.model))} are retrieved. Below: the newest event."
     )
 scene = Scene(lesson, plot.palette(shell.is_dark()), whose, f"{now.run.name}/{whose}/{lesson.side}/{lesson.k}")
 if lesson.width == 2:

@@ -16,6 +16,7 @@ import pandas as pd
 from elastic_core.data import Dataset
 from elastic_core.data.batches import reading_batch
 from elastic_core.data.histories import Split
+from elastic_core.memory.gauges import mean_shares
 from elastic_core.memory.routing import Routing
 
 BATCH = 512  # people whose genres are counted together
@@ -115,9 +116,8 @@ class Evidence:
 
 
 def trait_shares(dataset: Dataset, items: np.ndarray) -> np.ndarray:
-    """What part of histories `items [U, N]` (0 pads) has each genre and is of each decade, float32 `[U, G]`."""
-    table = dataset.catalog.trait_table[1]  # whose row 0, the padding, has none
-    return table[items].sum(1) / np.maximum((items > 0).sum(1, keepdims=True), 1).astype(np.float32)
+    """What part of histories `items [U, N]` (0 pads) has each genre and is of each decade, `[U, G]`."""
+    return mean_shares(items, dataset.catalog.trait_table[1])
 
 
 def of_histories(dataset: Dataset, traffic: Routing, split: Split, length: int) -> Evidence | None:

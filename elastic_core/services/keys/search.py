@@ -84,10 +84,10 @@ def votes(model: Recommender) -> bool:
     return isinstance(first_memory(model), VotingMemory)
 
 
-def above(model: Recommender) -> str:
-    """What votes are held against, to be read after "most votes"."""
+def unusual(model: Recommender) -> bool:
+    """Whether votes choose experts by how far they exceed the usual."""
     memory = first_memory(model)
-    return " above the usual" if isinstance(memory, VotingMemory) and memory.usual is not None else ""
+    return isinstance(memory, VotingMemory) and memory.usual is not None
 
 
 def _reading(model: Recommender, dataset: Dataset, user: int, split: Split) -> Batch:

@@ -193,9 +193,9 @@ def silence(experts: Collection[int]) -> Edit:
     return edit
 
 
-def most(found: Retrieved) -> str:
+def most(unusual: bool) -> str:
     """What an expert needs to be retrieved, where events vote."""
-    return "most votes" if found.excess is None else "most votes above the usual"
+    return "most votes above the usual" if unusual else "most votes"
 
 
 def above(found: Retrieved, expert: int) -> str:
