@@ -99,7 +99,7 @@ class Row:
 @functools.cache
 def rows() -> tuple[Row, ...]:
     """All of them, the quick ones first."""
-    return (*_planted(), *_planted_long(), *_movielens_100k(), *_movielens_1m())
+    return (*_planted(), *_planted_long(), *_movielens_100k(), *_video_games(), *_movielens_1m())
 
 
 def select(pattern: str) -> list[Row]:
@@ -159,6 +159,15 @@ def _movielens_100k() -> Iterator[Row]:
         for model, variants in PEERS.items():
             for variant in ("", *variants):
                 yield _row("ml-100k", model, variant, seed)
+
+
+def _video_games() -> Iterator[Row]:
+    for model in ("popularity", "cooccurrence"):
+        yield _row("video-games", model)
+    for model, variant in (("elastic", ""), ("elastic", "memory-none"), ("sasrec", ""), ("sasrec", "local")):
+        yield _row("video-games", model, variant)
+    for model in ON_ONE_CORE:
+        yield _row("video-games", model)
 
 
 def _movielens_1m() -> Iterator[Row]:
