@@ -180,6 +180,8 @@ def _movielens_1m() -> Iterator[Row]:
             yield _row("ml-1m-cpu", model, variant, seed)
     for model in ON_ONE_CORE:
         yield _row("ml-1m-cpu", model)
+    for model in ("sasrec", "elastic"):
+        yield _row("ml-1m-cpu", model, "repeats")
     for seed in SEEDS:
         for model in ("sasrec", "elastic"):
             yield _row("ml-1m", model, seed=seed)
