@@ -33,7 +33,20 @@ def test_a_training_keeps_the_ranks_of_its_test_and_every_number_follows_from_th
         run.save_report(again)
     with safe_open(run.path / FILE, "numpy") as file:
         assert set(file.metadata()) == {"split", "data_hash", "seed", "commit"}
-        assert {file.get_slice(key).get_dtype() for key in file.keys()} == {"I32"}  # noqa: SIM118
+        assert {file.get_slice(key).get_dtype() for key in file.keys()} == {"U8"}  # noqa: SIM118
+
+
+@pytest.mark.parametrize("highest", [0, 255, 256, 65_535, 65_536, 2**30 - 1])
+def test_ranks_are_kept_as_narrow_as_they_are_and_read_as_they_were(tmp_path: Path, highest: int) -> None:
+    above, people = np.array([0, 1, highest, highest // 2]), np.arange(4)
+    write(Report({"full": Ranks(above, people)}, people, "test", "abc", 0, 1.0, "c0ffee"), tmp_path / FILE)
+    with safe_open(tmp_path / FILE, "numpy") as file:
+        kinds = {key: file.get_slice(key).get_dtype() for key in file.keys()}  # noqa: SIM118
+    wide = "U8" if highest < 256 else "U16" if highest < 65_536 else "I32"
+    assert kinds == {"users": "U8", "full.above": wide, "full.tied": "U8"}
+    found = read(tmp_path / FILE, "run").ranks["full"]
+    assert found.above.tolist() == above.tolist() and found.tied.tolist() == people.tolist()
+    assert found.above.dtype == found.tied.dtype == np.int32
 
 
 def test_only_a_whole_test_is_kept(tiny_runs: Path, tmp_path: Path) -> None:

@@ -1,14 +1,16 @@
 """The ranks of a whole test as a file, `ranks.safetensors` in a run's folder: what every table and comparison reads.
 
-    users                            int32 [users]   dense user numbers 0 … users - 1
-    <protocol>.above, <protocol>.tied  int32 [users]   candidates above the target, and others with its score (metrics.Ranks)
-    metadata                         split, data_hash, seed (of the sampled candidates), commit (of the code that ranked)
+    users                              [users]   dense user numbers 0 … users - 1
+    <protocol>.above, <protocol>.tied  [users]   candidates above the target, and others with its score (metrics.Ranks)
+    metadata                           split, data_hash, seed (of the sampled candidates), commit (of the code that ranked)
 
-Every metric at every cutoff follows from these numbers, so nothing else is kept. A file may be a stranger's: it is never
-unpickled, its size is bounded, and every tensor is checked before it is believed.
+Every tensor is uint8, uint16 or int32, the narrowest that holds it. Every metric at every cutoff follows from these numbers, so
+nothing else is kept. A file may be a stranger's: it is never unpickled, its size is bounded, and every tensor is checked before
+it is believed.
 """
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import safetensors
@@ -23,6 +25,7 @@ from elastic_core.machine import commit
 FILE = "ranks.safetensors"
 LARGEST = 2**29  # bytes: some 15 million people under four protocols
 HIGHEST = 2**30  # a count of candidates beyond this is no count
+KINDS: dict[str, type[np.integer[Any]]] = {"U8": np.uint8, "U16": np.uint16, "I32": np.int32}  # as safetensors calls them
 
 
 def write(report: Report, path: Path) -> None:
@@ -35,7 +38,7 @@ def write(report: Report, path: Path) -> None:
     metadata = {
         "split": report.split, "data_hash": report.data_hash, "seed": str(report.seed), "commit": report.commit or commit(),
     }  # fmt: skip
-    save_file({name: np.ascontiguousarray(values, dtype=np.int32) for name, values in tensors.items()}, path, metadata)
+    save_file({name: _narrowest(values) for name, values in tensors.items()}, path, metadata)
 
 
 def read(path: Path, name: str) -> Report:
@@ -49,7 +52,7 @@ def read(path: Path, name: str) -> Report:
         with safetensors.safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}
             protocols = _protocols(file, name)
-            arrays = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118, it is no mapping
+            arrays = {key: file.get_tensor(key).astype(np.int32) for key in file.keys()}  # noqa: SIM118, it is no mapping
     except (safetensors.SafetensorError, OSError) as error:
         raise InputError(f"{name} cannot be read ({error}); it may be cut short") from None
     users = arrays.pop("users").astype(np.int64)
@@ -71,9 +74,16 @@ def _protocols(file: safetensors.safe_open, name: str) -> list[str]:
     if not protocols or keys != {"users", *(f"{protocol}.{part}" for protocol in protocols for part in ("above", "tied"))}:
         raise InputError(f"{name} must hold users, and above and tied of known protocols, and nothing else")
     shapes = {key: (str(part.get_dtype()), tuple(part.get_shape())) for key in keys for part in [file.get_slice(key)]}
-    if len(set(shapes.values())) > 1 or shapes["users"][0] != "I32" or len(shapes["users"][1]) != 1 or not shapes["users"][1][0]:
-        raise InputError(f"{name} must hold int32 tensors with one number for each of its people")
+    kinds, sizes = {kind for kind, _ in shapes.values()}, {size for _, size in shapes.values()}
+    if not kinds <= set(KINDS) or len(sizes) > 1 or len(shapes["users"][1]) != 1 or not shapes["users"][1][0]:
+        raise InputError(f"{name} must hold tensors of uint8, uint16 or int32 with one number for each of its people")
     return protocols
+
+
+def _narrowest(values: np.ndarray) -> np.ndarray:
+    """A copy in the first of `KINDS` that holds all of them."""
+    fits = [kind for kind in KINDS.values() if not values.size or (values.min() >= 0 and values.max() <= np.iinfo(kind).max)]
+    return np.ascontiguousarray(values, dtype=fits[0] if fits else np.int32)
 
 
 def _whole(text: str) -> bool:
