@@ -125,13 +125,15 @@ def ml_1m_cpu(model: str = "elastic") -> RunConfig:
 
 def video_games(model: str = "elastic") -> RunConfig:
     """Amazon Video Games: 24,303 people, 10,672 games, half of the people with at most 7. The same settings for every model."""
-    local = {} if model == "sasrec" else {"conv_width": 16}
+    ours = ({} if model == "sasrec" else {"conv_width": 16}) | (UNUSUAL_VOTES if model == "elastic-slots" else {})
     return RunConfig(
         data=DataConfig(source="amazon-video-games"),
-        model=model_settings(model, length=50, width=64, layers=2, dropout=0.5, **local),
-        objective=objective_settings(model, span=25, loss="sampled", negatives=512),
-        train=TrainConfig(epochs=200, patience=10, batch=128, ema_decay=0.99),
-    )
+        model=model_settings(model, length=50, width=64, layers=2, dropout=0.5, **ours),
+        objective=objective_settings(model, span=25, loss="sampled", negatives=512, **OF_OUR_OWN.get(model, {})),
+        train=TrainConfig(
+            epochs=200, patience=10, batch=128, ema_decay=0.99, learning_rate=RATES.get(model, 1e-3),
+        ),
+    )  # fmt: skip
 
 
 DEFAULT = "elastic"

@@ -164,7 +164,10 @@ def _movielens_100k() -> Iterator[Row]:
 def _video_games() -> Iterator[Row]:
     for model in ("popularity", "cooccurrence"):
         yield _row("video-games", model)
-    for model, variant in (("elastic", ""), ("elastic", "memory-none"), ("sasrec", ""), ("sasrec", "local")):
+    for model, variant in (
+        ("sasrec", ""), ("sasrec", "local"), ("elastic", ""), ("elastic", "memory-none"), ("elastic-slots", ""),
+        ("elastic-slots", "memory-none"),
+    ):  # fmt: skip
         yield _row("video-games", model, variant)
     for model in ON_ONE_CORE:
         yield _row("video-games", model)
