@@ -135,17 +135,31 @@ def markdown(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> list[str]:
 # --- the README's ----------------------------------------------------------------------------------------------------
 
 
+IN_ORDER = ("ml-100k", "ml-1m", "video-games", "planted", "planted-64")
+MORE = "More: our other model against each system, what is below counting and how it learned, hosts with and without"
 UNEVEN_NOTE = f"{UNEVEN} trained while a target's weight still depended on its batch (`checkpoints/LOG.md`); other rows were not."
 
 
 def results(root: Path) -> str:
     """All that stands in the README between `BEGIN` and `END`: systems, ELASTIC against each, and its variants, by data."""
     found = finished(rows(), root)
-    order = [data for name in ("ml-100k", "ml-1m", "planted", "planted-64") for data in found if data.split(" (")[0] == name]
-    more = (_below, _modulated)
-    parts = [part for data in order for part in (*_results(found[data]), *(p for make in more for p in make(found[data], root)))]
+    order = [data for name in IN_ORDER for data in found if data.split(" (")[0] == name]
+    parts = [part for data in order for part in _shown(found[data], root)]
     notes = [UNEVEN_NOTE] if any(UNEVEN in part for part in parts) else []
     return "\n\n".join([BEGIN, *parts, *notes, *_remembered(recalled(root)), END])
+
+
+def _shown(systems: Systems, root: Path) -> Iterable[str]:
+    """The tables of one data set: the systems, ELASTIC against each and what carries it; the others behind a click."""
+    first, *others = _compared(systems) or [""]
+    yield from _results(systems)
+    yield from filter(None, [first])
+    yield from _carried(systems)
+    more = [*others, *_below(systems, root), *_modulated(systems, root)]
+    if more:
+        yield f"<details>\n<summary>{MORE}</summary>"
+        yield from more
+        yield "</details>"
 
 
 def recalled(root: Path) -> pd.DataFrame:
@@ -191,24 +205,39 @@ def _remembered(table: pd.DataFrame) -> Iterable[str]:
 
 
 def _results(systems: Systems) -> Iterable[str]:
-    """The tables of one data set. Both ELASTICs' rows are compared with the baselines and the systems of the same recipe."""
-    plain = {label: runs for label, runs in systems.items() if not is_variant(label)}
+    """The systems of one data set."""
+    plain = _plain(systems)
     some = next(iter(plain.values()))[0]
     start, test = some.last("start") or {}, some.last("test") or {}
     yield f"**{start.get('data')}**, {test.get('users', 0):,} people, {some.n_items():,} items, data {start.get('data_hash')}"
     measured = [*((protocol, "NDCG@10") for protocol in PROTOCOLS), ("full", "HR@10")]
     heads = ["NDCG@10 ± 95% over people", "seeds", *PROTOCOLS, "full HR@10", "spread of seeds, full"]
-    order = sorted(plain, key=standing)
-    in_order = [(label, plain[label]) for label in order]
+    in_order = [(label, plain[label]) for label in sorted(plain, key=standing)]
     lines = [(named(label, of), _seeds(of), *_means(of, measured), _spread(of, "full", METRICS[0])) for label, of in in_order]
     yield "\n".join(markdown(heads, lines))
+
+
+def _plain(systems: Systems) -> Systems:
+    return {label: runs for label, runs in systems.items() if not is_variant(label)}
+
+
+def _compared(systems: Systems) -> list[str]:
+    """Each of our models against the baselines and the systems of the same recipe, ELASTIC first."""
+    plain, found = _plain(systems), []
+    order = sorted(plain, key=standing)
     for label, runs in plain.items():
         kind = label.split(" ")[0]
         if kind in OURS:
             later = OURS[OURS.index(kind) :]
             peers = {peer: plain[peer] for peer in order if rival(peer, recipe_of(label)) and peer.split(" ")[0] not in later}
             pairs = [(named(peer, of), of) for peer, of in peers.items()]
-            yield _against(f"{named(label, runs)} minus", runs, pairs, PROTOCOLS)
+            found.append((OURS.index(kind), _against(f"{named(label, runs)} minus", runs, pairs, PROTOCOLS)))
+    return [table for _, table in sorted(found, key=lambda each: each[0])]
+
+
+def _carried(systems: Systems) -> Iterable[str]:
+    """Our models against forms of their own that lack one thing."""
+    plain = _plain(systems)
     for whole in (label for model in OURS for label in plain if label.split(" ")[0] == model):
         model, recipe = whole.split(" ")[0], recipe_of(whole)
         parts = [

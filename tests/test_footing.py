@@ -177,7 +177,7 @@ def test_what_was_measured_otherwise_stands_apart(whole: Path, tmp_path: Path, n
 
 def test_trainings_on_different_data_have_no_best() -> None:
     one = Outcome("planted", "a" * 16, "sasrec", "plain-0.2", 0, 0.1, 1, 2, 3.0, 4, "")
-    other = Outcome("planted", "b" * 16, "sasrec", "plain-0.4", 0, 0.2, 1, 2, 3.0, 4, "")
+    other = Outcome("planted", "b" * 16, "sasrec", "averaged-0.3", 0, 0.2, 1, 2, 3.0, 4, "")
     assert best([one], "sasrec") == one
     with pytest.raises(InputError, match="different data"):
         best([one, other], "sasrec")
