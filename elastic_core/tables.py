@@ -264,7 +264,8 @@ def _below(systems: Systems, root: Path) -> Iterable[str]:
         ends = [curve[-1] for curve in curves]
         valid, last = (statistics.fmean(e["valid"][METRICS[0]] for e in epochs) for epochs in (tops, ends))
         loss, left = (statistics.fmean(e["loss"] for e in epochs) for epochs in (tops, ends))
-        points = [f"{each.point} {each.valid:.3f}" for each in tried if each.model == claim.name]
+        here = (claim.name, (claim.runs[0].last("start") or {}).get("data_hash"))
+        points = [f"{each.point} {each.valid:.3f}" for each in tried if (each.model, each.data_hash) == here]
         who = f"**{called(best)} is better**" if claim.who == "A" else claim.words
         lines.append([
             named(claim.name, claim.runs), f"{-c.difference:+.4f} ({-c.high:+.4f} to {-c.low:+.4f}), {c.p:.4f}", who,
