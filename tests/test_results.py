@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from test_readme import kept
 
@@ -110,6 +111,16 @@ def test_trainings_of_ones_own_stand_beside_the_baselines_of_their_cards(root: P
     assert judging.summary(alone, nobody, "SASRec") == "SASRec is below Co-occurrence by 0.0500, trained once: no claim."
     shutil.copytree(root / "planted-popularity", tmp_path / "planted-popularity")
     assert "Co-occurrence" not in set(judging.standings(group(tmp_path), "full-seen", compare_runs)["system"]), "a run goes first"
+
+
+def test_the_summary_has_a_subject_whoever_is_better() -> None:
+    table = pd.DataFrame({"system": ["a", "b", "c"], "label": ["a", "b", "c"], "seeds": [3, 3, 1]})
+    for who, told in {"A": "a may be called better than b", "B": "a may be called worse than b"}.items():
+        found = pd.DataFrame({"system": ["b", "c"], "who": [who, ""]})
+        said = judging.summary(table, found, "a")
+        assert said == f"{told}; of the other 1 nothing may be claimed. 1 of 3 systems was trained once: no claim."
+    both = pd.DataFrame({"system": ["b", "c"], "who": ["A", "B"]})
+    assert judging.summary(table, both, "a") == "a may be called better than b and worse than c."
 
 
 def test_what_cannot_be_read_is_named_and_the_rest_stands(root: Path, tmp_path: Path) -> None:

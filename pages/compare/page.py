@@ -16,7 +16,7 @@ from pages.compare import answers, charts
 from pages.compare import words as about
 from pages.frame import shell
 from pages.kit import cache, forest, judged, plot, view
-from pages.kit.control import bound, one_of
+from pages.kit.control import bound, one_of, one_of_list
 
 WITH, PROTOCOL, METRIC, PERSON, ACROSS, UP = "cmp_with", "cmp_protocol", "cmp_metric", "cmp_person", "cmp_x", "cmp_y"
 JOURNEY, TRAIN, RESULTS = "journey/page.py", "train/page.py", "results/page.py"
@@ -53,22 +53,12 @@ def controls() -> Run:
 def _box(names: list[str]) -> str:
     asked = st.session_state.get(WITH) or st.query_params.get(WITH)
     if asked and asked not in names:
-        st.session_state.pop(WITH, None)
         st.caption(f"There is no tested run {shell.quoted(str(asked))} on this data to compare with.")
     best = standings.partner(runs, now.run)
     first = names.index(best.name) if best else 0
     st.session_state["cmp_first"] = names[first]  # the tour asks whether another one was chosen
-    return str(
-        bound(
-            st.selectbox,
-            "B: compare with",
-            names,
-            index=first,
-            key=WITH,
-            width=260,
-            help="“Compare with” in the sidebar goes before this box.",
-        )
-    )
+    help_ = "“Compare with” in the sidebar goes before this box."
+    return one_of_list("B: compare with", names, key=WITH, first=names[first], width=260, help=help_)
 
 
 def listed(run: Run) -> versus.Lists:

@@ -11,7 +11,7 @@ from pages.frame import shell
 from pages.journey import answers as cache_journey
 from pages.journey import edit, files, people, reasons, state, views
 from pages.kit import cache, person, view
-from pages.kit.control import bound
+from pages.kit.control import bound, one_of_list
 
 WITH, SECOND = "jrn_with", "the second run"
 
@@ -49,12 +49,7 @@ def compared() -> tuple[Situation | None, str, str]:
     asked = st.query_params.get(WITH)
     if asked and asked not in options and WITH not in st.session_state:
         state.say(f"There is nothing called {shell.quoted(asked)} to compare with here.")
-    if st.session_state.get(WITH) not in options:
-        st.session_state.pop(WITH, None)
-    chosen = options[0]
-    if len(options) > 1:
-        chosen = bound(st.selectbox, "Arrows compare with", options, key=WITH, width=190
-        ) or options[0]  # fmt: skip
+    chosen = one_of_list("Arrows compare with", options, key=WITH, width=190) if len(options) > 1 else options[0]
     if chosen == SECOND and now.other is not None:
         peer = cache.opened(now.other, now.dataset)
         return cache_journey.situation(now.other, peer, now.dataset, here.read, stay), now.other.name, now.other.name

@@ -44,6 +44,18 @@ def one_of(
     return first if chosen is None else chosen
 
 
+def one_of_list(label: str, options: Sequence[Option], *, key: str, first: Option | None = None, **look: Any) -> Option:
+    """A list of which one is chosen, at first `first` (or the first).
+
+    One that is not offered any more is written over with `first`: were it only forgotten, the browser would go on showing it."""
+    first = options[0] if first is None else first
+    gone = key in st.session_state and st.session_state[key] not in options
+    if gone:
+        st.session_state[key] = first
+    chosen: Option | None = bound(st.selectbox, label, options, 0 if gone else list(options).index(first), key=key, **look)
+    return first if chosen is None else chosen
+
+
 def number(label: str, *limits: Any, key: str, place: Any = st, **look: Any) -> Any:
     """A number: lowest, highest, at first, step, as Streamlit takes them.
 

@@ -12,7 +12,7 @@ from elastic_core.services.person import inspect
 from elastic_core.services.traffic import over_time
 from pages.frame import shell
 from pages.kit import cache, open_expert, plot, view
-from pages.kit.control import bound, one_of
+from pages.kit.control import bound, one_of, one_of_list
 from pages.map import answers, charts, compute, instead, sets, words
 
 LAYOUTS = {"pca": "PCA", "umap": "UMAP", "epochs": "Over the epochs"}
@@ -25,7 +25,7 @@ def controls() -> None:
         _choice("Map", LAYOUTS, "map_layout", "pca")
         offered = projection_map.offered(table)
         first = next(name for name in ("interest", "genre", "load") if name in offered)
-        bound(st.selectbox, "Colour", offered, offered.index(first), format_func=COLOURS.__getitem__, key="map_colour", width=260)
+        one_of_list("Colour", offered, key="map_colour", first=first, format_func=COLOURS.__getitem__, width=260)
         _choice("Mouse", TOOLS, "map_tool", "click")
     if st.session_state["map_layout"] == "umap":
         with st.container(horizontal=True):

@@ -11,7 +11,7 @@ from elastic_core.services.results import judging
 from elastic_core.services.results.systems import Group, of_run
 from pages.frame import shell
 from pages.kit import cache, forest, judged, plot, unreadable, view
-from pages.kit.control import bound, one_of
+from pages.kit.control import one_of, one_of_list
 from pages.results import silence, words
 
 DATA, PROTOCOL, OURS, SYSTEM, TABLE, ROWS = "res_data", "res_protocol", "res_ours", "res_system", "res_table", "res_rows"
@@ -45,14 +45,6 @@ def picked() -> None:
         st.session_state[SYSTEM] = known[rows[0]]
 
 
-def box(label: str, names: list[str], key: str, first: str, width: int) -> str:
-    """A list bound to the address; what is not offered any more is forgotten."""
-    if st.session_state.get(key) not in names:
-        st.session_state.pop(key, None)
-    found = bound(st.selectbox, label, names, index=names.index(first), key=key, width=width)
-    return first if found is None else str(found)
-
-
 def systems(table: pd.DataFrame) -> None:
     shown = table[[name for name in COLUMNS if name != judging.PAPER or table[judging.PAPER].notna().any()]]
     st.session_state[ROWS] = table["system"].tolist()
@@ -67,7 +59,7 @@ def lead_on(table: pd.DataFrame, ours: str) -> None:
     """From a row to its run."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         kept = table.loc[table["label"] != "", "system"].tolist()
-        name = box("One system (or click the left edge of its row)", kept, SYSTEM, ours, 420)
+        name = one_of_list("One system (or click the left edge of its row)", kept, key=SYSTEM, first=ours, width=420)
         row = table[table["system"] == name].iloc[0]
         run, mine = group.systems[row["label"]][0].name, group.systems[label_of(table, ours)][0].name
         held = shell.locked("run")
@@ -137,7 +129,7 @@ if table.empty:
     st.stop()
 rivals = judging.rivals(group, table)
 with row:
-    ours = box("System A", rivals, OURS, rivals[0], 400)
+    ours = one_of_list("System A", rivals, key=OURS, width=400)
 differences = judged.differences(group, label_of(table, ours), protocol)
 st.markdown(f"**{shell.plain(judging.summary(table, differences, ours))}**")
 chance = judged.chance(now.dataset, protocol) if now is not None and now.dataset.hash == group.hash else None

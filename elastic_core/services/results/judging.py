@@ -193,13 +193,13 @@ def summary(table: pd.DataFrame, differences: pd.DataFrame, ours: str) -> str:
     once = int((table["seeds"] == 1).sum())
     claimed = differences[differences["who"] != ""]
     ahead, behind = (claimed.loc[claimed["who"] == side, "system"].tolist() for side in ("A", "B"))
-    said = [f"{ours} may be called better than {_listed(ahead)}"] if ahead else []
+    said = [f"better than {_listed(ahead)}"] if ahead else []
     said += [f"worse than {_listed(behind)}"] if behind else []
     nothing = f"No difference between {ours} and any of the {len(differences)} others may be claimed"
     if differences.empty:
         beside = table.loc[table["system"] == ours, "beside the baseline"].iloc[0]
         nothing = f"{ours} is the only system here" if (table["label"] != "").all() else f"{ours} is {beside}"
-    first = " and ".join(said) or nothing
+    first = f"{ours} may be called {' and '.join(said)}" if said else nothing
     rest = len(differences) - len(claimed)
     middle = f"; of the other {rest} nothing may be claimed." if said and rest else "."
     last = f" {once} of {len(table)} systems {'was' if once == 1 else 'were'} trained once: no claim." if once and rest else ""
