@@ -108,6 +108,8 @@ PAIRS = (
          "More people, or a baseline that counts better."),
     Pair("sasrec", "Does ELASTIC beat SASRec?", "elastic", "sasrec",
          "SASRec tuned further, longer histories; on MovieLens-1M, seeds and no limit of minutes."),
+    Pair("hstu", "Does ELASTIC beat HSTU, which learns by the same recipe?", "elastic", "hstu",
+         "Seeds of HSTU on MovieLens-1M; the local convolution for HSTU too."),
     Pair("memory", "Does ELASTIC’s memory matter: own experts, or the same for everybody?", "elastic", "elastic (memory-none)",
          "Seeds without a memory; data with more interests than everybody shares."),
     Pair("slots-memory", "Does it matter with interest slots?", "elastic-slots", "elastic-slots (memory-none)",
