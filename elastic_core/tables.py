@@ -135,7 +135,7 @@ def markdown(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> list[str]:
 # --- the README's ----------------------------------------------------------------------------------------------------
 
 
-IN_ORDER = ("ml-100k", "ml-1m", "video-games", "planted", "planted-64")
+IN_ORDER = ("ml-100k", "ml-1m", "amazon-video-games", "planted", "planted-64")
 MORE = "More: our other model against each system, what is below counting and how it learned, hosts with and without"
 UNEVEN_NOTE = f"{UNEVEN} trained while a target's weight still depended on its batch (`checkpoints/LOG.md`); other rows were not."
 
