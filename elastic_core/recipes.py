@@ -114,10 +114,9 @@ def ml_1m(model: str = "elastic") -> RunConfig:
 
 def ml_1m_cpu(model: str = "elastic") -> RunConfig:
     """MovieLens-1M in 20 minutes of one core: sampled softmax; the same settings for every model, tuned for none."""
-    local = {} if model == "sasrec" else {"conv_width": 16}
     return RunConfig(
         data=DataConfig(source="ml-1m"),
-        model=model_settings(model, length=200, width=64, layers=2, dropout=0.2, **local),
+        model=model_settings(model, length=200, width=64, layers=2, dropout=0.2, **_local(model)),
         objective=objective_settings(model, span=100, loss="sampled", negatives=512),
         train=TrainConfig(epochs=100, minutes=20.0, clock="processor", batch=64, ema_decay=0.99),
     )
@@ -125,7 +124,7 @@ def ml_1m_cpu(model: str = "elastic") -> RunConfig:
 
 def video_games(model: str = "elastic") -> RunConfig:
     """Amazon Video Games: 24,303 people, 10,672 games, half of the people with at most 7. The same settings for every model."""
-    ours = ({} if model == "sasrec" else {"conv_width": 16}) | (UNUSUAL_VOTES if model == "elastic-slots" else {})
+    ours = _local(model) | (UNUSUAL_VOTES if model == "elastic-slots" else {})
     return RunConfig(
         data=DataConfig(source="amazon-video-games"),
         model=model_settings(model, length=50, width=64, layers=2, dropout=0.5, **ours),
@@ -134,6 +133,11 @@ def video_games(model: str = "elastic") -> RunConfig:
             epochs=200, patience=10, batch=128, ema_decay=0.99, learning_rate=RATES.get(model, 1e-3),
         ),
     )  # fmt: skip
+
+
+def _local(model: str) -> dict[str, Any]:
+    """The convolution that is not SASRec's; models without one do not know the setting."""
+    return {} if model == "sasrec" else {"conv_width": 16}
 
 
 DEFAULT = "elastic"

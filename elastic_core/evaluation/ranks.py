@@ -82,8 +82,7 @@ def _protocols(file: safetensors.safe_open, name: str) -> list[str]:
 
 def _narrowest(values: np.ndarray) -> np.ndarray:
     """A copy in the first of `KINDS` that holds all of them."""
-    fits = [kind for kind in KINDS.values() if not values.size or (values.min() >= 0 and values.max() <= np.iinfo(kind).max)]
-    return np.ascontiguousarray(values, dtype=fits[0] if fits else np.int32)
+    return values.astype(next(kind for kind in KINDS.values() if values.max(initial=0) <= np.iinfo(kind).max))
 
 
 def _whole(text: str) -> bool:
