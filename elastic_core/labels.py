@@ -15,7 +15,11 @@ FLOORS = ("popularity", "cooccurrence")  # need no training
 CONTROLS = {
     "sasrec (local)": "SASRec with ELASTIC's local convolution",
     "sasrec (repeats)": "SASRec that knows what was met before",
+    "sasrec (local-repeats)": "SASRec with ELASTIC's local convolution that knows what was met before",
+    "gru4rec (repeats)": "GRU4Rec that knows what was met before",
+    "lrurec (repeats)": "LRURec that knows what was met before",
     "hstu (time)": "HSTU with time",
+    "hstu (repeats)": "HSTU that knows what was met before",
     "lisa (soft)": "LISA-Soft",
     "lisa (mini)": "LISA-Mini",
     "sma (ctreg)": "SMA + CTReg",
@@ -34,6 +38,7 @@ ELASTIC_VARIANTS = {
     "norm-layer": "layer norm instead of whitening, no balance term",
     "gate-none": "no gate, no balance term: Algorithm 1 as printed, a frozen random router",
     "repeats": "with a learned number for what was met before (ours)",
+    "memory-none-repeats": "no memory, but with that number",
     "votes": "experts by unusual votes of the events instead of one query, and the losses that give them meaning (ours)",
     **{f"side-{side}": f"{side**2:,} experts (√K = {side})" for side in SIDES},
     **{f"k-{k}": f"k = {k} retrieved" for k in EXPERTS},
@@ -46,6 +51,7 @@ SLOT_VARIANTS = {
     "learned-writes": "writes by learned weights instead of what experts stand for",
     "one-state": "slots mixed into one vector instead of predicting one by one",
     "no-recency": "shares that do not know how often a slot was written lately",
+    "repeats": "with a learned number for what was met before",
 }
 VARIANTS = {
     f"{model} ({name})": about
