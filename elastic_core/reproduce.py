@@ -139,9 +139,7 @@ def _planted() -> Iterator[Row]:
     yield from _sizes("planted", SMALL_SIDES)
     yield _row("planted-64", "sasrec", "repeats")
     for variant in SLOT_VARIANTS:
-        if ("elastic-slots", variant) in TOLD:
-            continue
-        if variant not in ("memory-none", "most-votes"):  # there most votes elect anyway
+        if variant not in ("memory-none", "most-votes", "repeats"):  # there most votes elect anyway
             yield _row("planted-64", "elastic-slots", variant)
 
 

@@ -1,6 +1,6 @@
 """Markdown tables of what the named runs measured on the test split, from the ranks they keep (nobody else's numbers).
 
-`table` is for any of them; `results` writes those of the README, with both ELASTICs against their peers and their own variants.
+`table` is for any of them, `claims` what may be said of one against others; the README's own tables are readme.py's.
 """
 
 import statistics
@@ -11,43 +11,18 @@ from typing import Literal, NamedTuple
 import numpy as np
 import pandas as pd
 
-from elastic_core.bench import leak
 from elastic_core.comparisons import average, comparable, compare_runs, footing
 from elastic_core.evaluation import verdict
 from elastic_core.evaluation.candidates import PROTOCOLS
 from elastic_core.evaluation.compare import Comparison, holm
 from elastic_core.evaluation.evaluate import Report
-from elastic_core.labels import (
-    FLOORS,
-    OURS,
-    UNEVEN,
-    VARIANTS,
-    called,
-    in_words,
-    is_variant,
-    named,
-    recipe_of,
-    rival,
-    standing,
-)
+from elastic_core.labels import called, in_words
 from elastic_core.memory import recall
 from elastic_core.reproduce import Row, rows, status
 from elastic_core.runs import Run
-from elastic_core.tuning import TABLE, outcomes
 
 METRICS = ("NDCG@10", "HR@10")
 NO_RANKS = "keeps no ranks of its test"
-BEGIN, END = "<!-- results -->", "<!-- /results -->"
-# Self-modulating attention: host, and what was added, by label; NDCG@10 of both as the paper has them (Amazon, Koubei, Tmall).
-SASREC_THERE, DIN_THERE = (0.16131, 0.27070, 0.34326), (0.13443, 0.24186, 0.33855)
-MODULATED: tuple[tuple[str, str, str, tuple[float, ...], tuple[float, ...]], ...] = (
-    ("sasrec", "sma", "SASRec + SMA", SASREC_THERE, (0.16475, 0.27862, 0.35214)),
-    ("sasrec", "sma (ctreg)", "SASRec + SMA + CTReg", SASREC_THERE, (0.16529, 0.28083, 0.35811)),
-    ("din", "din (sma)", "DIN + SMA", DIN_THERE, (0.13383, 0.25444, 0.34580)),
-    ("din", "din (sma-ctreg)", "DIN + SMA + CTReg", DIN_THERE, (0.13296, 0.25411, 0.35062)),
-    ("shan", "shan (sma)", "SHAN + SMA", (), ()),
-)
-
 Systems = dict[str, list[Run]]  # by label: runs that differ only in their seed
 
 
@@ -101,15 +76,15 @@ def _cells(label: str, runs: list[Run], measured: list[tuple[str, str]]) -> list
     return [
         label,
         str(len(runs)),
-        *_means(runs, measured),
-        _spread(runs, *measured[0]),
+        *means(runs, measured),
+        spread(runs, *measured[0]),
         f"{starts[0].get('parameters', 0):,}",
         f"{statistics.fmean(used):.0%}" if used else "",
         ", ".join(devices),
     ]
 
 
-def _means(runs: list[Run], measured: Sequence[tuple[str, str]]) -> list[str]:
+def means(runs: list[Run], measured: Sequence[tuple[str, str]]) -> list[str]:
     """`0.1282 ± 0.0168` for each protocol and metric, or why not."""
     reports = reports_of(runs)
     if reports is None:
@@ -118,9 +93,9 @@ def _means(runs: list[Run], measured: Sequence[tuple[str, str]]) -> list[str]:
     return [f"{each.mean:.4f} ± {1.96 * each.error:.4f}" for each in found]
 
 
-def _spread(runs: list[Run], protocol: str, metric: str) -> str:
-    means = [report.metrics[protocol][metric] for report in reports_of(runs) or []]
-    return f"{statistics.stdev(means):.4f}" if len(means) > 1 else ""
+def spread(runs: list[Run], protocol: str, metric: str) -> str:
+    each = [report.metrics[protocol][metric] for report in reports_of(runs) or []]
+    return f"{statistics.stdev(each):.4f}" if len(each) > 1 else ""
 
 
 def reports_of(runs: list[Run]) -> list[Report] | None:
@@ -130,201 +105,6 @@ def reports_of(runs: list[Run]) -> list[Report] | None:
 def markdown(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> list[str]:
     """The lines of a Markdown table."""
     return [f"| {' | '.join(cells)} |" for cells in (heads, ["---"] * len(heads), *lines)]
-
-
-# --- the README's ----------------------------------------------------------------------------------------------------
-
-
-IN_ORDER = ("ml-100k", "ml-1m", "amazon-video-games", "planted", "planted-64")
-MORE = "More: our other model against each system, what is below counting and how it learned, hosts with and without"
-UNEVEN_NOTE = f"{UNEVEN} trained while a target's weight still depended on its batch (`checkpoints/LOG.md`); other rows were not."
-
-
-def results(root: Path) -> str:
-    """All that stands in the README between `BEGIN` and `END`: systems, ELASTIC against each, and its variants, by data."""
-    found = finished(rows(), root)
-    order = [data for name in IN_ORDER for data in found if data.split(" (")[0] == name]
-    parts = [part for data in order for part in _shown(found[data], root)]
-    notes = [UNEVEN_NOTE] if any(UNEVEN in part for part in parts) else []
-    return "\n\n".join([BEGIN, *parts, *notes, *_remembered(recalled(root)), END])
-
-
-def _shown(systems: Systems, root: Path) -> Iterable[str]:
-    """The tables of one data set: the systems, ELASTIC against each and what carries it; the others behind a click."""
-    first, *others = _compared(systems) or [""]
-    yield from _results(systems)
-    yield from filter(None, [first])
-    yield from _carried(systems)
-    more = [*others, *_below(systems, root), *_modulated(systems, root)]
-    if more:
-        yield f"<details>\n<summary>{MORE}</summary>"
-        yield from more
-        yield "</details>"
-
-
-def recalled(root: Path) -> pd.DataFrame:
-    """What `recall --write` kept of the test of the world asked last, a row a system and range of silences: gap, people, system,
-    seeds, place, place_ci, found, found_ci. Seeds are averaged, and so are their half intervals over people, which is wider than
-    the interval of the average. Empty where nothing was kept."""
-    table = recall.read(root / recall.FILE)
-    table = table[table["split"] == "test"]
-    table = table[table["world"] == table["world"].iloc[-1]] if len(table) else table
-    known = {row.name: row.label for row in rows()}
-    system = table["system"].map(lambda name: in_words(known[name]) if name in known else name)
-    order = {name: place for place, name in enumerate(dict.fromkeys([*recall.NULLS, *system]))}
-    table = table.assign(system=system, seeds=1, first=[low for low, _ in map(recall.range_of, table["gap"])])
-    if recall.POPULARITY in order:
-        table = table[table["system"] != called("popularity")]  # a run of it is the null itself
-    found = table.groupby(["first", "gap", "system"], as_index=False, sort=False).agg(
-        {"people": "first", "seeds": "sum", "place": "mean", "place_ci": "mean", "found": "mean", "found_ci": "mean"}
-    )
-    found = found.sort_values(["first", "system"], key=lambda column: column.map(order) if column.name == "system" else column)
-    return found[["gap", "people", "system", "seeds", "place", "place_ci", "found", "found_ci"]].reset_index(drop=True)
-
-
-def _remembered(table: pd.DataFrame) -> Iterable[str]:
-    """Two tables: is the place in a silent interest known, and the interest itself?"""
-    if table.empty:
-        return
-    gaps, people = list(dict.fromkeys(table["gap"])), dict(zip(table["gap"], table["people"], strict=True))
-    yield (
-        "**Which model remembers?** A planted world of long histories; columns: how many events ago the interest of what came "
-        "next last showed. Means over seeds ± 95% over people."
-    )
-    for column, head in (
-        ("place", "1 / rank within the interest"),
-        ("found", "of interests never had, given less (chance: 0.50)"),
-    ):
-        lines = []
-        for name, mine in table.groupby("system", sort=False):
-            known = mine[mine[column].notna()]
-            cells = {row["gap"]: f"{row[column]:.2f} ± {row[f'{column}_ci']:.2f}" for _, row in known.iterrows()}
-            seeds = "–" if name in recall.NULLS else str(mine["seeds"].max())
-            lines.append([str(name), seeds, *(cells.get(gap, "") for gap in gaps)])
-        yield "\n".join(markdown([head, "seeds", *(f"{gap} ({people[gap]:,} people)" for gap in gaps)], lines))
-
-
-def _results(systems: Systems) -> Iterable[str]:
-    """The systems of one data set."""
-    plain = _plain(systems)
-    some = next(iter(plain.values()))[0]
-    start, test = some.last("start") or {}, some.last("test") or {}
-    yield f"**{start.get('data')}**, {test.get('users', 0):,} people, {some.n_items():,} items, data {start.get('data_hash')}"
-    measured = [*((protocol, "NDCG@10") for protocol in PROTOCOLS), ("full", "HR@10")]
-    heads = ["NDCG@10 ± 95% over people", "seeds", *PROTOCOLS, "full HR@10", "spread of seeds, full"]
-    in_order = [(label, plain[label]) for label in sorted(plain, key=standing)]
-    lines = [(named(label, of), _seeds(of), *_means(of, measured), _spread(of, "full", METRICS[0])) for label, of in in_order]
-    yield "\n".join(markdown(heads, lines))
-
-
-def _plain(systems: Systems) -> Systems:
-    return {label: runs for label, runs in systems.items() if not is_variant(label)}
-
-
-def _compared(systems: Systems) -> list[str]:
-    """Each of our models against the baselines and the systems of the same recipe, ELASTIC first."""
-    plain, found = _plain(systems), []
-    order = sorted(plain, key=standing)
-    for label, runs in plain.items():
-        kind = label.split(" ")[0]
-        if kind in OURS:
-            later = OURS[OURS.index(kind) :]
-            peers = {peer: plain[peer] for peer in order if rival(peer, recipe_of(label)) and peer.split(" ")[0] not in later}
-            pairs = [(named(peer, of), of) for peer, of in peers.items()]
-            found.append((OURS.index(kind), _against(f"{named(label, runs)} minus", runs, pairs, PROTOCOLS)))
-    return [table for _, table in sorted(found, key=lambda each: each[0])]
-
-
-def _carried(systems: Systems) -> Iterable[str]:
-    """Our models against forms of their own that lack one thing."""
-    plain = _plain(systems)
-    for whole in (label for model in OURS for label in plain if label.split(" ")[0] == model):
-        model, recipe = whole.split(" ")[0], recipe_of(whole)
-        parts = [
-            (about, systems[label])
-            for variant, about in VARIANTS.items()
-            if variant.startswith(f"{model} (") and (label := f"{variant} {recipe}".strip()) in systems
-        ]
-        if parts:
-            of = f"{called(model)} {recipe}".strip()
-            yield _against(f"What carries it: {of} minus", systems[whole], parts, ("full", "full-seen"), own=True)
-
-
-def _below(systems: Systems, root: Path) -> Iterable[str]:
-    """The trained systems whose test mean is below the best baseline's, and how their training went: the means over seeds."""
-    means = {label: average(reports, "full", METRICS[0]).mean for label, runs in systems.items() if (reports := reports_of(runs))}
-    best = max((label for label in FLOORS if label in means), key=lambda label: means[label], default="")
-    low = [label for label in sorted(means, key=standing) if best and label not in FLOORS and means[label] < means[best]]
-    tried, lines = outcomes(root / TABLE), []
-    for claim in claims(systems[best], [(label, systems[label]) for label in low], "full") if low else ():
-        c, curves = claim.found, [curve for run in claim.runs if (curve := run.events("epoch"))]
-        if c is None or not curves:
-            continue
-        tops = [max(curve, key=lambda epoch: float(epoch["valid"][METRICS[0]])) for curve in curves]
-        ends = [curve[-1] for curve in curves]
-        valid, last = (statistics.fmean(e["valid"][METRICS[0]] for e in epochs) for epochs in (tops, ends))
-        loss, left = (statistics.fmean(e["loss"] for e in epochs) for epochs in (tops, ends))
-        here = (claim.name, (claim.runs[0].last("start") or {}).get("data_hash"))
-        points = [f"{each.point} {each.valid:.3f}" for each in tried if (each.model, each.data_hash) == here]
-        who = f"**{called(best)} is better**" if claim.who == "A" else claim.words
-        lines.append([
-            named(claim.name, claim.runs), f"{-c.difference:+.4f} ({-c.high:+.4f} to {-c.low:+.4f}), {c.p:.4f}", who,
-            ", ".join(f"{top['epoch']} of {len(curve)}" for top, curve in zip(tops, curves, strict=True)),
-            f"{valid:.4f} → {last:.4f}", f"{loss:.2f} → {left:.2f}", ", ".join(points),
-        ])  # fmt: skip
-    if lines:
-        heads = [f"Below {called(best)}, full, test", "minus it: 95%, p", "claim", "best epoch", "validation, best → end"]
-        yield "\n".join(markdown([*heads, "loss, best → end", "points of the grid tried, validation"], lines))
-
-
-def _modulated(systems: Systems, root: Path) -> Iterable[str]:
-    """Each host with and without self-modulating attention and CTReg, where any was run; what its published interval leaks."""
-    if not any(label in systems for _, label, *_ in MODULATED):
-        return
-    pairs = {name: (systems.get(host, []), systems.get(label, [])) for host, label, name, *_ in MODULATED}
-    sides = {id(of): host for host, of in pairs.values()}
-    there = [(name, of) for name, (host, of) in pairs.items() if host and of]
-    found = {
-        claim.name: claim
-        for claim in claims([], there, "full", lambda _, of, protocol: compare_runs(of, sides[id(of)], protocol))
-    }
-    heads = [
-        "Self-modulating attention, previous interval, full",
-        "host alone",
-        "with it",
-        "with − without: 95%, p",
-        "claim",
-        "paper’s gain",
-    ]
-    lines = []
-    for _, _, name, before, after in MODULATED:
-        claim, told = found.get(name), [_means(of, [("full", METRICS[0])])[0] if of else "not run" for of in pairs[name]]
-        c = claim.found if claim else None
-        better = {"A": f"**{name} is better**", "B": "**the host alone is better**"}.get(claim.who, claim.words) if claim else ""
-        gain = f"{sum(after) / sum(before) - 1:+.1%}" if before else "–"
-        lines.append([name, *told, f"{c.difference:+.4f} ({c.low:+.4f} to {c.high:+.4f}), {c.p:.4f}" if c else "", better, gain])
-    yield "\n".join(markdown(heads, lines))
-    leaks = list(leak.pairs(leak.read(root / "benchmarks" / "leak.csv")))
-    if leaks:
-        heads = ["Δt that reads when the answer happens (toy worlds)", "world", "previous interval", "as published", "leak"]
-        yield "\n".join(markdown(heads, [[p.system, p.world, *leak.told(p, "not published so")] for p in leaks]))
-
-
-def _against(title: str, runs: list[Run], peers: list[tuple[str, list[Run]]], protocols: Sequence[str], own: bool = False) -> str:
-    """One row a peer: its own NDCG@10 (`own`), ELASTIC minus it under each protocol, whether training noise is counted, and what
-    may be claimed under `full`, after Holm's adjustment for the number of peers that could be claimed about."""
-    heads = [title, *(["full"] if own else []), *(f"{protocol}: 95%, p" for protocol in protocols), "claim, full"]
-    lines = []
-    for claim in claims(runs, peers, protocols[0]):
-        mine = _means(claim.runs, [("full", METRICS[0])]) if own else []
-        if claim.found is None:
-            lines.append([claim.name, *mine, *[""] * len(protocols), NO_RANKS])
-            continue
-        found = [claim.found, *(compare_runs(runs, claim.runs, each) for each in protocols[1:])]
-        cells = [f"{c.difference:+.4f} ({c.low:+.4f} to {c.high:+.4f}), {c.p:.4f}" for c in found]
-        better = {"A": called(runs[0].config.model.name), "B": claim.name}.get(claim.who)
-        lines.append([claim.name, *mine, *cells, f"**{better} is better**" if better else claim.words])
-    return "\n".join(markdown(heads, lines))
 
 
 class Claim(NamedTuple):
@@ -357,5 +137,21 @@ def claims(runs: list[Run], peers: list[tuple[str, list[Run]]], protocol: str, c
     return [Claim(*pair, each, float(p), w) for pair, each, p, w in zip(peers, found, adjusted, who, strict=True)]
 
 
-def _seeds(runs: list[Run]) -> str:
-    return str(len(runs)) if (runs[0].last("start") or {}).get("parameters") else "–"
+def recalled(root: Path) -> pd.DataFrame:
+    """What `recall --write` kept of the test of the world asked last, a row a system and range of silences: gap, people, system,
+    seeds, place, place_ci, found, found_ci. Seeds are averaged, and so are their half intervals over people, which is wider than
+    the interval of the average. Empty where nothing was kept."""
+    table = recall.read(root / recall.FILE)
+    table = table[table["split"] == "test"]
+    table = table[table["world"] == table["world"].iloc[-1]] if len(table) else table
+    known = {row.name: row.label for row in rows()}
+    system = table["system"].map(lambda name: in_words(known[name]) if name in known else name)
+    order = {name: place for place, name in enumerate(dict.fromkeys([*recall.NULLS, *system]))}
+    table = table.assign(system=system, seeds=1, first=[low for low, _ in map(recall.range_of, table["gap"])])
+    if recall.POPULARITY in order:
+        table = table[table["system"] != called("popularity")]  # a run of it is the null itself
+    found = table.groupby(["first", "gap", "system"], as_index=False, sort=False).agg(
+        {"people": "first", "seeds": "sum", "place": "mean", "place_ci": "mean", "found": "mean", "found_ci": "mean"}
+    )
+    found = found.sort_values(["first", "system"], key=lambda column: column.map(order) if column.name == "system" else column)
+    return found[["gap", "people", "system", "seeds", "place", "place_ci", "found", "found_ci"]].reset_index(drop=True)

@@ -13,7 +13,7 @@ from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 from test_readme import kept
 
-from elastic_core import report, tables
+from elastic_core import readme, report
 from elastic_core.commands import main
 from elastic_core.comparisons import compare_runs, system
 from elastic_core.data import load
@@ -141,7 +141,7 @@ def test_a_run_that_contradicts_itself_is_one_sentence_and_in_no_table(
         odd.report()
     (group,), (fault,) = groups([Run(root / each) for each in MADE_UP])
     assert fault.name == ODD and [len(group.systems[label]) for label in ("elastic", "sasrec")] == [1, 2]
-    for write in (lambda: tables.results(root), lambda: report.write(root, tmp_path / "out"), lambda: outcome(odd)):
+    for write in (lambda: readme.results(root), lambda: report.write(root, tmp_path / "out"), lambda: outcome(odd)):
         with pytest.raises(InputError, match=ODD):
             write()
     assert main(["reproduce", "--table", "--only", "planted", "--root", str(root)]) == 2
@@ -161,9 +161,9 @@ def test_what_was_measured_otherwise_stands_apart(whole: Path, tmp_path: Path, n
     (apart,) = [key for key in sets if key != "planted"]
     assert [[run.name for run in runs] for runs in sets[apart].values()] == [[ODD]]
     assert system(Run(root / "planted-elastic"), [odd]) == [Run(root / "planted-elastic")]
-    text = tables.results(root)
+    text = readme.results(root)
     assert text.count("| ELASTIC, K = 8², k = 8 | 1 |") == 2 and text.count("**Planted interests**") == 2
-    assert tables.results(alone).removesuffix(tables.END).strip() in text
+    assert readme.results(alone).removesuffix(readme.END).strip() in text
 
     found, faults = groups([Run(root / each) for each in MADE_UP])
     assert not faults and len({group.key for group in found}) == len(found) == 2

@@ -23,7 +23,7 @@ FLOORS = (
     ("bank_files", "models", "weights"),
     ("evaluation", "memory", "objectives", "recipes", "run_log", "runs", "streaming"),
     ("training",),
-    ("bench", "comparisons", "labels", "report", "reproduce", "tables", "tuning"),
+    ("bench", "comparisons", "labels", "readme", "report", "reproduce", "tables", "tuning"),
     ("services",),
     ("commands", "__main__"),
 )
@@ -111,7 +111,7 @@ def test_a_screen_is_one_room() -> None:
 
 # Beside a model's own file: configurations, result rows, the paper's tables and the pages that quote both.
 TOLD = r"services/(method/\w+|keys/gate|tour/answers|speed/\w+|learned/verdicts)"
-NAMING = rf"elastic_core/(models/.*|labels|recipes|report|reproduce|tables|{TOLD})\.py"
+NAMING = rf"elastic_core/(models/.*|labels|readme|recipes|report|reproduce|tables|{TOLD})\.py"
 NAMING_PAGES = r"pages/speed/(charts|parts)\.py"
 
 

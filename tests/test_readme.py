@@ -8,16 +8,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from elastic_core import tables
+from elastic_core import readme
 from elastic_core.bench import leak
 from elastic_core.data import load
 from elastic_core.evaluation import verdict
 from elastic_core.evaluation.candidates import PROTOCOLS
 from elastic_core.evaluation.evaluate import Report
 from elastic_core.evaluation.metrics import Ranks
+from elastic_core.readme import BEGIN, END, results
 from elastic_core.reproduce import Row, rows
 from elastic_core.runs import Run
-from elastic_core.tables import BEGIN, END, NO_RANKS, results
+from elastic_core.tables import NO_RANKS
 from elastic_core.tuning import TABLE, Outcome, keep
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -101,7 +102,7 @@ def test_a_host_stands_beside_itself_modulated_and_beside_the_leak(tmp_path: Pat
     for seed, (name, good) in enumerate({"sasrec": 0.05, "sasrec-seed1": 0.05, "elastic": 0.2, "elastic-seed1": 0.2}.items()):
         kept(tmp_path, named[f"planted-{name}"], good, seed)
     missing = ("sasrec", "sma (ctreg)", "SASRec + SMA + CTReg", one, one)
-    monkeypatch.setattr(tables, "MODULATED", (("sasrec", "elastic", "SASRec + SMA", one, (0.3, 0.3)), missing))
+    monkeypatch.setattr(readme, "MODULATED", (("sasrec", "elastic", "SASRec + SMA", one, (0.3, 0.3)), missing))
     (tmp_path / "benchmarks").mkdir()
     told = [("SMA", leak.HONEST, 0.3), ("SMA", leak.PEEKING, 0.35), ("SMA, after events", leak.HONEST, 0.3)]
     leaks = [leak.Row("times tell", system, times, 0, 1, 0.1, test, 0.01) for system, times, test in told]

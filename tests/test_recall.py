@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from elastic_core import tables
+from elastic_core import readme, tables
 from elastic_core.commands import main
 from elastic_core.commands import recall as command
 from elastic_core.config import DataConfig, PlantedConfig
@@ -80,7 +80,7 @@ def test_what_is_kept_is_drawn_with_its_nulls_and_intervals(
     tiny_runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """From the command's own file: seeds of a named system are one curve, and whoever may say more stands beside."""
-    assert tables.recalled(tmp_path).empty and "Which model remembers" not in tables.results(tmp_path)
+    assert tables.recalled(tmp_path).empty and "Which model remembers" not in readme.results(tmp_path)
     monkeypatch.setattr(command, "FILE", tmp_path / recall.FILE)
     names = {"planted-long-elastic": "tiny", "planted-long-elastic-seed1": "tiny-peer", "mine": "tiny"}
     copies = [str(shutil.copytree(tiny_runs / source, tmp_path / name)) for name, source in names.items()]
@@ -107,7 +107,7 @@ def test_what_is_kept_is_drawn_with_its_nulls_and_intervals(
     longest = table[table["gap"] == table["gap"].iloc[-1]].set_index("system")
     said = silence.words(table, "place")
     assert all(f"{name} {longest.loc[name, 'place']:.2f}" in said for name in recall.NULLS)
-    (first, second) = tables.results(tmp_path).split("\n\n")[-3:-1]
+    (first, second) = readme.results(tmp_path).split("\n\n")[-3:-1]
     assert f"| ELASTIC | 2 | {table.set_index(['gap', 'system']).loc[('1', 'ELASTIC'), 'place']:.2f} ± " in first
     assert "(chance: 0.50)" in second and first.count("\n") == second.count("\n") == 5
 

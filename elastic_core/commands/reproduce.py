@@ -23,8 +23,9 @@ from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
 from elastic_core.evaluation.candidates import PROTOCOLS
 from elastic_core.machine import find_device
+from elastic_core.readme import results
 from elastic_core.reproduce import Row, reproduce, select, status
-from elastic_core.tables import results, table
+from elastic_core.tables import table
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
