@@ -1,25 +1,22 @@
 """What a row of a table is: a model, one with something changed, or somebody's own run; by the usual recipe or by another.
 
-A label is a model, in brackets what is changed, and in brackets the recipe: `elastic (memory-none) (20 minutes of processor)`.
+A label is a model, in brackets what is changed, and in brackets the recipe: `elastic (memory-none) (20 minutes of processor)`,
+`hstu (repeats)`. Being told what was met before is a recipe, as any model can be: it is compared with those that are told, too.
 Labels are what runs that differ only in their seed have in common (reproduce.py).
 """
 
 import re
 
 from elastic_core.config import ModelConfig
-from elastic_core.reproduce import EXPERTS, SIDES
+from elastic_core.reproduce import EXPERTS, REPEATS, SIDES
 from elastic_core.runs import Run
 
 UNEVEN = "†"  # of a run that was trained while a target's weight still depended on its batch
+UNEVEN_NOTE = f"{UNEVEN} trained while a target's weight still depended on its batch (`checkpoints/LOG.md`); other rows were not."
 FLOORS = ("popularity", "cooccurrence")  # need no training
 CONTROLS = {
     "sasrec (local)": "SASRec with ELASTIC's local convolution",
-    "sasrec (repeats)": "SASRec that knows what was met before",
-    "sasrec (local-repeats)": "SASRec with ELASTIC's local convolution that knows what was met before",
-    "gru4rec (repeats)": "GRU4Rec that knows what was met before",
-    "lrurec (repeats)": "LRURec that knows what was met before",
     "hstu (time)": "HSTU with time",
-    "hstu (repeats)": "HSTU that knows what was met before",
     "lisa (soft)": "LISA-Soft",
     "lisa (mini)": "LISA-Mini",
     "sma (ctreg)": "SMA + CTReg",
@@ -37,8 +34,6 @@ ELASTIC_VARIANTS = {
     "pkm-act": "PKM-ACT: a retrieval before every layer",
     "norm-layer": "layer norm instead of whitening, no balance term",
     "gate-none": "no gate, no balance term: Algorithm 1 as printed, a frozen random router",
-    "repeats": "with a learned number for what was met before (ours)",
-    "memory-none-repeats": "no memory, but with that number",
     "votes": "experts by unusual votes of the events instead of one query, and the losses that give them meaning (ours)",
     **{f"side-{side}": f"{side**2:,} experts (√K = {side})" for side in SIDES},
     **{f"k-{k}": f"k = {k} retrieved" for k in EXPERTS},
@@ -51,7 +46,6 @@ SLOT_VARIANTS = {
     "learned-writes": "writes by learned weights instead of what experts stand for",
     "one-state": "slots mixed into one vector instead of predicting one by one",
     "no-recency": "shares that do not know how often a slot was written lately",
-    "repeats": "with a learned number for what was met before",
 }
 VARIANTS = {
     f"{model} ({name})": about
@@ -59,7 +53,9 @@ VARIANTS = {
     for name, about in variants.items()
 }
 
-RECIPE = re.compile(r" (\([0-9.]+ minutes[^()]*\))$")  # ends a label: what all of one budget have in common
+MET = f"({REPEATS})"
+ABOUT_MET = "with a learned number for what was met before (ours)"
+RECIPE = re.compile(rf"(?: \({REPEATS}\))?(?: \([0-9.]+ minutes[^()]*\))?$")  # ends a label: what is alike in a comparison
 
 
 def called(kind: str) -> str:
@@ -80,29 +76,45 @@ def is_variant(label: str) -> bool:
 
 def recipe_of(label: str) -> str:
     """What has to be alike for a comparison: `(20 minutes)`, nothing for the usual recipe, or that it is somebody's own run."""
-    if found := RECIPE.search(label):
-        return found[1]
+    if found := _recipe(label):
+        return found
     return "" if label in VARIANTS or label in CONTROLS else label.partition(" ")[2]
+
+
+def told_met(label: str) -> str:
+    """The same system by the same recipe, but told what was met before: `hstu (20 minutes)` → `hstu (repeats) (20 minutes)`; of
+    one that is told, the one that is not."""
+    budget = _recipe(label).replace(MET, "").strip()
+    return " ".join(filter(None, [plainly(label), "" if MET in _recipe(label) else MET, budget]))
+
+
+def _recipe(label: str) -> str:
+    return label[len(plainly(label)) :].strip()
+
+
+def recipe_in_words(recipe: str) -> str:
+    """What is put behind a name: `(repeats) (20 minutes)` → `, told what was met before (20 minutes)`."""
+    told, budget = (", told what was met before" if MET in recipe else ""), recipe.replace(MET, "").strip()
+    return f"{told} {budget}" if budget else told
 
 
 def told(label: str) -> str:
     """What a control or a variant is called, with its recipe; nothing for other systems."""
-    plain, recipe = plainly(label), RECIPE.search(label)
+    plain = plainly(label)
     about = CONTROLS.get(plain) or (f"{called(plain.split(' ')[0])}: {VARIANTS[plain]}" if plain in VARIANTS else "")
-    return f"{about} {recipe[1]}" if about and recipe else about
+    return about + recipe_in_words(_recipe(label)) if about else ""
 
 
 def in_words(label: str) -> str:
     """The same, and other systems by their model and recipe."""
-    kind, _, rest = label.partition(" ")
-    return told(label) or f"{called(kind)} {rest}".strip()
+    return told(label) or called(label.split(" ")[0]) + recipe_in_words(recipe_of(label))
 
 
-def standing(label: str) -> tuple[int, str, int]:
-    """Floors first, then the peers by name, ours last; a control stands behind what it changes."""
+def standing(label: str) -> tuple[int, str, int, int]:
+    """Floors first, then the peers by name, ours last; a control stands behind what it changes, and what is told behind that."""
     kind = label.split(" ")[0]
     group = FLOORS.index(kind) if kind in FLOORS else 9 + OURS.index(kind) if kind in OURS else len(FLOORS)
-    return group, called(kind), int(plainly(label) in CONTROLS or is_variant(label))
+    return group, called(kind), int(plainly(label) in CONTROLS or is_variant(label)), int(MET in label)
 
 
 def rival(label: str, recipe: str) -> bool:
@@ -114,8 +126,7 @@ def named(label: str, runs: list[Run]) -> str:
     """`elastic (20 minutes)` → ELASTIC, K = 16², k = 8 (20 minutes)."""
     if known := told(label):
         return known
-    kind, _, rest = label.partition(" ")
     model = runs[0].config.model
     size = f", K = {model.side}², k = {model.k}" if hasattr(model, "side") and hasattr(model, "k") else ""
     mark = f" {UNEVEN}" if any("targets" not in row for run in runs for row in run.events("epoch")) else ""
-    return f"{called(kind)}{size}{' ' + rest if rest else ''}{mark}"
+    return f"{called(label.split(' ')[0])}{size}{recipe_in_words(recipe_of(label))}{mark}"

@@ -1,5 +1,6 @@
 """The README's tables, from the ranks that the named runs keep: every system, both ELASTICs against their peers and against their
-own variants, what is below counting, hosts with and without, and what long histories leave.
+own variants, each with and without a number for what was met, what is below counting, hosts with and without self-modulating
+attention, and what long histories leave.
 """
 
 import statistics
@@ -11,17 +12,24 @@ import pandas as pd
 from elastic_core.bench import leak
 from elastic_core.comparisons import average, compare_runs
 from elastic_core.evaluation.candidates import PROTOCOLS
+from elastic_core.evaluation.compare import Comparison
 from elastic_core.labels import (
+    ABOUT_MET,
     FLOORS,
+    MET,
     OURS,
     UNEVEN,
+    UNEVEN_NOTE,
     VARIANTS,
     called,
+    in_words,
     is_variant,
     named,
+    recipe_in_words,
     recipe_of,
     rival,
     standing,
+    told_met,
 )
 from elastic_core.memory import recall
 from elastic_core.reproduce import rows
@@ -42,7 +50,6 @@ MODULATED: tuple[tuple[str, str, str, tuple[float, ...], tuple[float, ...]], ...
 
 IN_ORDER = ("ml-100k", "ml-1m", "amazon-video-games", "planted", "planted-64")
 MORE = "More: our other model against each system, what is below counting and how it learned, hosts with and without"
-UNEVEN_NOTE = f"{UNEVEN} trained while a target's weight still depended on its batch (`checkpoints/LOG.md`); other rows were not."
 
 
 def results(root: Path) -> str:
@@ -56,11 +63,11 @@ def results(root: Path) -> str:
 
 def _shown(systems: Systems, root: Path) -> Iterable[str]:
     """The tables of one data set: the systems, ELASTIC against each and what carries it; the others behind a click."""
-    first, *others = _compared(systems) or [""]
     yield from _results(systems)
-    yield from filter(None, [first])
+    yield from _compared(systems, OURS[0])
     yield from _carried(systems)
-    more = [*others, *_below(systems, root), *_modulated(systems, root)]
+    yield from _told(systems)
+    more = [*_compared(systems, *OURS[1:]), *_below(systems, root), *_modulated(systems, root)]
     if more:
         yield f"<details>\n<summary>{MORE}</summary>"
         yield from more
@@ -106,18 +113,17 @@ def _plain(systems: Systems) -> Systems:
     return {label: runs for label, runs in systems.items() if not is_variant(label)}
 
 
-def _compared(systems: Systems) -> list[str]:
-    """Each of our models against the baselines and the systems of the same recipe, ELASTIC first."""
-    plain, found = _plain(systems), []
+def _compared(systems: Systems, *ours: str) -> Iterable[str]:
+    """Each of these models of ours against the baselines and the systems of the same recipe."""
+    plain = _plain(systems)
     order = sorted(plain, key=standing)
-    for label, runs in plain.items():
+    for label in order:
         kind = label.split(" ")[0]
-        if kind in OURS:
+        if kind in ours:
             later = OURS[OURS.index(kind) :]
             peers = {peer: plain[peer] for peer in order if rival(peer, recipe_of(label)) and peer.split(" ")[0] not in later}
             pairs = [(named(peer, of), of) for peer, of in peers.items()]
-            found.append((OURS.index(kind), _against(f"{named(label, runs)} minus", runs, pairs, PROTOCOLS)))
-    return [table for _, table in sorted(found, key=lambda each: each[0])]
+            yield _against(f"{named(label, plain[label])} minus", plain[label], pairs, PROTOCOLS)
 
 
 def _carried(systems: Systems) -> Iterable[str]:
@@ -130,9 +136,38 @@ def _carried(systems: Systems) -> Iterable[str]:
             for variant, about in VARIANTS.items()
             if variant.startswith(f"{model} (") and (label := f"{variant} {recipe}".strip()) in systems
         ]
+        told = told_met(whole)
+        if MET in told and told in systems:
+            parts.append((ABOUT_MET, systems[told]))
         if parts:
-            of = f"{called(model)} {recipe}".strip()
+            of = called(model) + recipe_in_words(recipe)
             yield _against(f"What carries it: {of} minus", systems[whole], parts, ("full", "full-seen"), own=True)
+
+
+def _told(systems: Systems) -> Iterable[str]:
+    """Each system with and without a learned number for what was met before, where items seldom come again."""
+    told = [label for label in sorted(systems, key=standing) if MET in label and told_met(label) in systems]
+    if not told:
+        return
+    without = {id(systems[label]): systems[told_met(label)] for label in told}
+    here = [(label, systems[label]) for label in told]
+
+    def gain(_: Sequence[Run], of: Sequence[Run], protocol: str) -> Comparison:
+        return compare_runs(of, without[id(of)], protocol)
+
+    lines = []
+    for claim, seen in zip(claims([], here, "full", gain), claims([], here, "full-seen", gain), strict=True):
+        before, cells = without[id(claim.runs)], list[str]()
+        for protocol, each in (("full", claim), ("full-seen", seen)):
+            c = each.found
+            (mean_before,), (mean,) = means(before, [(protocol, METRICS[0])]), means(claim.runs, [(protocol, METRICS[0])])
+            cells += [mean_before, mean, f"{c.difference:+.4f} ({c.low:+.4f} to {c.high:+.4f}), {c.p:.4f}" if c else ""]
+        better = {"A": "**better with it**", "B": "**better without**"}.get(claim.who, claim.words)
+        name = in_words(told_met(claim.name))
+        lines.append([name, f"{len(before)}, {len(claim.runs)}", *cells, better])
+    heads = ["Told what was met before, by one learned number", "seeds without, with"]
+    heads += [f"{protocol}{what}" for protocol in ("full", "full-seen") for what in (" without", " with", ": 95%, p")]
+    yield "\n".join(markdown([*heads, "claim, full"], lines))
 
 
 def _below(systems: Systems, root: Path) -> Iterable[str]:

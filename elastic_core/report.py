@@ -21,7 +21,7 @@ from elastic_core import disk, text
 from elastic_core.comparisons import average, compare_runs
 from elastic_core.errors import InputError
 from elastic_core.evaluation.candidates import PROTOCOLS
-from elastic_core.labels import OURS, called, is_variant, named, recipe_of, rival, standing
+from elastic_core.labels import MET, OURS, called, is_variant, named, recipe_of, rival, standing, told_met
 from elastic_core.reproduce import rows
 from elastic_core.runs import Run
 from elastic_core.tables import NO_RANKS, Asked, Claim, Systems, claims, finished, markdown, reports_of
@@ -97,10 +97,12 @@ def families(systems: Systems, ours: str) -> dict[str, list[str]]:
     kind, recipe = ours.split(" ")[0], recipe_of(ours)
     later = OURS[OURS.index(kind) :]
     alike = [label for label in systems if not is_variant(label) and rival(label, recipe)]
+    told = [label for label in (told_met(ours),) if MET in label and label in systems]
     return {
         "peers": [label for label in alike if label.split(" ")[0] not in later],
         "its own variants": [
-            label for label in systems if is_variant(label) and label.startswith(f"{kind} (") and recipe_of(label) == recipe
+            *(label for label in systems if is_variant(label) and label.startswith(f"{kind} (") and recipe_of(label) == recipe),
+            *told,
         ],
     }
 
@@ -157,7 +159,7 @@ def _papers(label: str, run: Run, protocol: str) -> dict[str, float | None]:
     if run.config.data.source != "ml-1m" or protocol != "pop100":
         return {}
     kind = label.split(" ")[0]
-    return {PAPER_COLUMN: PAPER[kind][0] if kind in PAPER and not is_variant(label) else None}
+    return {PAPER_COLUMN: PAPER[kind][0] if kind in PAPER and not is_variant(label) and MET not in label else None}
 
 
 def _preface() -> str:

@@ -29,8 +29,7 @@ BY_VOTES = (
     "model.interest_weight=0.3",
     "objective.retrieval=random",
 )
-LOCAL = ("model.conv_width=16",)
-KNOWS_MET = ("model.repeats=true",)
+REPEATS = "repeats"  # ends a run's name, and `(repeats)` its label's recipe: it is told what was met before
 # What Table 3 of the paper takes away, PKM-ACT, and the gate and query norm that keep the memory alive. These runs are causal, so
 # PKM-ACT's memories are all asked with the same events, not with each layer's input; only the two-way form asks as it prints.
 VARIANTS: dict[str, tuple[str, ...]] = {
@@ -41,8 +40,6 @@ VARIANTS: dict[str, tuple[str, ...]] = {
     "gate-none": ("model.gate=none", "model.balance_weight=0"),
     "norm-layer": ("model.query_norm=layer", "model.balance_weight=0"),
     "no-local": ("model.conv_width=0",),
-    "repeats": KNOWS_MET,
-    "memory-none-repeats": ("model.memory=none", *KNOWS_MET),
     "votes": BY_VOTES,
 }
 # What interest slots are made of, one step taken back at a time.
@@ -54,27 +51,22 @@ SLOT_VARIANTS: dict[str, tuple[str, ...]] = {
     "learned-writes": ("model.writes=learned",),
     "one-state": ("model.readout=state",),
     "no-recency": ("model.shares=false",),
-    "repeats": KNOWS_MET,
 }
 # Controls: is ELASTIC ahead because of its memory or of the convolution beside it?
-SASREC_VARIANTS: dict[str, tuple[str, ...]] = {
-    "local": LOCAL,
-    "repeats": KNOWS_MET,
-    "local-repeats": (*LOCAL, *KNOWS_MET),
-}
-# Nobody watches a film twice: who is still ahead where every model knows what was met before?
+SASREC_VARIANTS: dict[str, tuple[str, ...]] = {"local": ("model.conv_width=16",)}
+# Nobody watches a film twice: who is ahead where every model is told what was met before? (model, variant)
 TOLD = (
-    ("sasrec", "repeats"), ("elastic", "repeats"), ("sasrec", "local-repeats"), ("hstu", "repeats"), ("gru4rec", "repeats"),
-    ("lrurec", "repeats"), ("elastic", "memory-none-repeats"), ("elastic-slots", "repeats"),
+    ("sasrec", ""), ("elastic", ""), ("sasrec", "local"), ("hstu", ""), ("gru4rec", ""), ("lrurec", ""),
+    ("elastic", "memory-none"), ("elastic-slots", ""),
 )  # fmt: skip
 # The other systems of the papers, all tuned alike (tuning.py), and what they come in: name → settings.
 PEERS: dict[str, dict[str, tuple[str, ...]]] = {
     "fpmc": {},
-    "gru4rec": {"repeats": KNOWS_MET},
+    "gru4rec": {},
     "bert4rec": {},
     "linrec": {},
-    "lrurec": {"repeats": KNOWS_MET},
-    "hstu": {"time": ("model.times=previous",), "repeats": KNOWS_MET},
+    "lrurec": {},
+    "hstu": {"time": ("model.times=previous",)},
     "lisa": {"soft": ("model.form=soft", "model.words=16"), "mini": ("model.form=mini", "model.words=32")},
     "sma": {"ctreg": ("model.ctreg_weight=0.1",)},
     "din": {
@@ -137,9 +129,9 @@ def _planted() -> Iterator[Row]:
         for model, variant in (("elastic-slots", ""), ("elastic-slots", "memory-none"), ("sasrec", ""), ("elastic", "")):
             yield _row("planted-64", model, variant, seed)
     yield from _sizes("planted", SMALL_SIDES)
-    yield _row("planted-64", "sasrec", "repeats")
+    yield _row("planted-64", "sasrec", told=True)
     for variant in SLOT_VARIANTS:
-        if variant not in ("memory-none", "most-votes", "repeats"):  # there most votes elect anyway
+        if variant not in ("memory-none", "most-votes"):  # there most votes elect anyway
             yield _row("planted-64", "elastic-slots", variant)
 
 
@@ -162,17 +154,16 @@ def _movielens_100k() -> Iterator[Row]:
         yield _row("ml-100k", "sasrec", "local", seed)
     for seed in SEEDS:
         for model, variant in TOLD:
-            yield _row("ml-100k", model, variant, seed)
+            yield _row("ml-100k", model, variant, seed, told=True)
         yield _row("ml-100k", "elastic", "votes", seed)
     for variant in VARIANTS:
-        if variant not in ("repeats", "memory-none-repeats", "votes"):
+        if variant != "votes":
             yield _row("ml-100k", "elastic", variant)
     yield from _sizes("ml-100k", SMALL_SIDES)
     for seed in SEEDS:
         for model, variants in PEERS.items():
             for variant in ("", *variants):
-                if (model, variant) not in TOLD:
-                    yield _row("ml-100k", model, variant, seed)
+                yield _row("ml-100k", model, variant, seed)
 
 
 def _video_games() -> Iterator[Row]:
@@ -198,12 +189,13 @@ def _movielens_1m() -> Iterator[Row]:
     for model in ON_ONE_CORE:
         yield _row("ml-1m-cpu", model)
     for model in ("sasrec", "elastic"):
-        yield _row("ml-1m-cpu", model, "repeats")
+        yield _row("ml-1m-cpu", model, told=True)
     for seed in SEEDS:
         for model in ("sasrec", "elastic"):
             yield _row("ml-1m", model, seed=seed)
     for variant in VARIANTS:
         yield _row("ml-1m", "elastic", variant)
+    yield _row("ml-1m", "elastic", told=True)
     yield from _sizes("ml-1m", SIDES)
 
 
@@ -216,17 +208,19 @@ def _sizes(data: str, sides: tuple[int, ...]) -> Iterator[Row]:
                 yield _row(data, "elastic", f"{name}-{value}", extra=(f"model.{name}={value}",))
 
 
-def _row(data: str, model: str, variant: str = "", seed: int = 0, extra: tuple[str, ...] = ()) -> Row:
+def _row(data: str, model: str, variant: str = "", seed: int = 0, extra: tuple[str, ...] = (), told: bool = False) -> Row:
     label = f"{model} ({variant})" if variant else model
-    name = "-".join([data, model, *([variant] if variant else []), *([f"seed{seed}"] if seed else [])])
+    parts = [data, model, *([variant] if variant else []), *([REPEATS] if told else []), *([f"seed{seed}"] if seed else [])]
     known = {"elastic-slots": SLOT_VARIANTS, "sasrec": SASREC_VARIANTS, **PEERS}.get(model, VARIANTS)
     config, settings = recipe(data, model), (*known.get(variant, ()), *extra, f"train.seed={seed}")
+    if told:
+        label, settings = f"{label} ({REPEATS})", (*settings, "model.repeats=true")
     if config.train.minutes:
         label += f" ({config.train.minutes:g} minutes{' of processor' if config.train.clock == 'processor' else ''})"
-    if model.startswith("elastic") and not (variant or seed):  # the runs that the app opens with show how their memory grew
+    if model.startswith("elastic") and not (variant or told or seed):  # what the app opens with shows how its memory grew
         settings += ("train.snapshots=true",)
     world = data if config.data.source == "planted" else config.data.source
-    return Row(name, world, label, config.override(*settings))
+    return Row("-".join(parts), world, label, config.override(*settings))
 
 
 # --- running ---------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from elastic_core.evaluation.evaluate import Report
 from elastic_core.evaluation.metrics import Ranks
 from elastic_core.evaluation.ranks import FILE
 from elastic_core.evaluation.verdict import ONE_RUN
-from elastic_core.reproduce import VARIANTS, rows
+from elastic_core.reproduce import REPEATS, VARIANTS, rows
 from elastic_core.runs import CONFIG, Run
 from elastic_core.services.method import effects, notes
 from elastic_core.services.method.effects import measured, table_3
@@ -38,7 +38,7 @@ def test_every_module_and_every_test_that_is_named_exists(row: notes.Equation) -
 
 def test_the_nine_questions_and_the_variants_are_complete() -> None:
     assert [question.key for question in notes.OPEN] == list("abcdefghi")
-    assert set(notes.VARIANTS) == {"elastic", *VARIANTS}
+    assert set(notes.VARIANTS) == {"elastic", REPEATS, *VARIANTS}
     assert set(notes.PAPER) <= set(notes.VARIANTS)
     assert all(len(values) == len(notes.PAPER_METRICS) for values in notes.PAPER.values())
     assert len(notes.equations()) == len(notes.EQUATIONS) and not notes.terms().empty
@@ -95,7 +95,7 @@ def test_the_ablation_table_keeps_ours_and_the_papers_apart(tmp_path: Path) -> N
     assert table["NDCG@10 here"].isna().all() and table["paper, ML-1M, its protocol"].notna().sum() == 5
     assert table["run, or what would measure it"].str.startswith("python -m elastic_core reproduce --only ml-1m-elastic").all()
     table = table_3(RUNS, "ml-100k", "full")
-    here = {name: 1 + len(list(RUNS.glob(f"ml-100k-elastic-{name}-seed*"))) for name in VARIANTS}
+    here = {name: 1 + len(list(RUNS.glob(f"ml-100k-elastic-{name}-seed*"))) for name in (*VARIANTS, REPEATS)}
     here = {name: runs for name, runs in here.items() if (RUNS / f"ml-100k-elastic-{name}").is_dir()}
     assert here and table["seeds"].sum() == 3 + sum(here.values())  # beside three seeds of ELASTIC itself
     assert table["± 95%"].notna().sum() == 1 + len(here)

@@ -116,6 +116,20 @@ def test_a_host_stands_beside_itself_modulated_and_beside_the_leak(tmp_path: Pat
     assert "| SMA, after events | times tell | 0.3000 ± 0.0100 | not published so | – |" in text
 
 
+def test_what_is_told_stands_beside_the_told_and_beside_itself_untold(tmp_path: Path) -> None:
+    """Being told what was met before is a recipe: no row sets a system that is told against one that is not, but its own."""
+    named = {row.name: row for row in rows()}
+    for seed, (name, good) in enumerate({"sasrec": 0.05, "sasrec-repeats": 0.3, "elastic": 0.1, "elastic-slots": 0.1}.items()):
+        kept(tmp_path, named[f"planted-64-{name}"], good, seed)
+    text = results(tmp_path)
+    (line,) = re.findall(r"^\| SASRec \| 1, 1 \|.*$", text, re.MULTILINE)
+    before, after, gain, *_ = line.split(" | ")[2:]
+    assert float(after.split(" ")[0]) - float(before.split(" ")[0]) == pytest.approx(float(gain.split(" ")[0]), abs=2e-4)
+    assert float(gain.split(" ")[0]) > 0.1 and line.endswith(f"| {verdict.ONE_RUN} |")
+    against = text.partition("| ELASTIC, K = 16², k = 4 minus |")[2].partition("\n\n")[0]
+    assert "| SASRec |" in against and "told" not in against
+
+
 def test_every_picture_and_file_it_names_is_there() -> None:
     named = re.findall(r"\]\(([^)#]+)\)", README) + re.findall(r"`((?:elastic_core|pages|tests|checkpoints)/[\w./-]+)`", README)
     local = [name for name in named if not name.startswith("http") and "local-" not in name]

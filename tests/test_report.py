@@ -104,6 +104,12 @@ def test_a_recipe_is_told_from_what_a_variant_changes() -> None:
     assert labels.is_variant(f"elastic (memory-none) {short}") and not labels.is_variant(f"elastic {short}")
     assert labels.recipe_of(f"sasrec (local) {short}") == short and labels.recipe_of("sasrec (local)") == ""
     assert labels.recipe_of("elastic (own: mine)") == "(own: mine)"
+    for label in ("hstu", "elastic", f"sasrec (local) {short}", "elastic (memory-none)"):
+        told = labels.told_met(label)
+        assert labels.told_met(told) == label and labels.plainly(told) == labels.plainly(label) and told != label
+        assert labels.is_variant(told) == labels.is_variant(label) and "told what was met before" in labels.in_words(told)
+        assert labels.rival(told, labels.recipe_of(told)) and not labels.rival(told, labels.recipe_of(label))
+    assert labels.told_met(f"sasrec (local) {short}") == f"sasrec (local) (repeats) {short}"
     assert labels.rival(f"sasrec (local) {short}", short) and labels.rival("popularity", short)
     assert not labels.rival("sasrec", short) and not labels.rival(f"sasrec {short}", "")
     mine, usual = (f"elastic {short}", f"elastic (memory-none) {short}", f"sasrec {short}"), ("elastic", "elastic (memory-none)")

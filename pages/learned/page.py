@@ -3,7 +3,7 @@
 import pandas as pd
 import streamlit as st
 
-from elastic_core import tables
+from elastic_core import labels
 from elastic_core.services.learned import meaning, verdicts
 from elastic_core.services.learned.verdicts import Finding, Verdict
 from elastic_core.services.method import notes
@@ -84,7 +84,7 @@ st.subheader("All findings", anchor=False)
 table = pd.DataFrame(verdicts.table(found), columns=list(verdicts.COLUMNS))
 view.table("lrn_findings", table, words.FINDINGS, f"{len(table)} findings with their numbers and runs", height=220,
            column_config=WIDTHS)  # fmt: skip
-if any(tables.UNEVEN in each.line for each in found):
-    st.caption(tables.UNEVEN_NOTE)
+if any(labels.UNEVEN in each.line for each in found):
+    st.caption(labels.UNEVEN_NOTE)
 if now is not None:
     view.foot("python -m elastic_core report")

@@ -3,7 +3,7 @@
 import pandas as pd
 import streamlit as st
 
-from elastic_core import tables
+from elastic_core import labels
 from elastic_core.evaluation.candidates import PROTOCOLS
 from elastic_core.runs import unreadable_runs
 from elastic_core.services.method import notes
@@ -138,8 +138,8 @@ st.caption(f"Data {shell.plain(group.hash)}, test split, {group.people:,} people
 systems(table)
 lead_on(table, ours)
 against(differences, ours)
-if table["system"].str.contains(tables.UNEVEN).any():
-    st.caption(tables.UNEVEN_NOTE)
+if table["system"].str.contains(labels.UNEVEN).any():
+    st.caption(labels.UNEVEN_NOTE)
 silence.show()
 unreadable.lines([*faults, *unreadable_runs(shell.RUNS)], "no run", "res_fault")
 if now is not None:

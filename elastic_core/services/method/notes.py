@@ -248,7 +248,6 @@ VARIANTS = {
     "norm-layer": "layer norm on the query, no balance term",
     "no-local": "without the local convolution (ours)",
     "repeats": "with a learned number for what was met before (ours)",
-    "memory-none-repeats": "without the memory, with that number",
     "votes": "every event asks, and unusual votes choose the experts (ours)",
 }
 
