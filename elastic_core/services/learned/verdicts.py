@@ -15,7 +15,7 @@ import pandas as pd
 
 from elastic_core.comparisons import needs_training
 from elastic_core.evaluation import power, verdict
-from elastic_core.labels import named, recipe_of
+from elastic_core.labels import MET, named, recipe_in_words, recipe_of
 from elastic_core.report import references
 from elastic_core.reproduce import rows
 from elastic_core.services.results.systems import OWN, Group
@@ -99,6 +99,7 @@ class Pair:
     a: str  # kind of the system: a label, or its beginning before ` (… minutes)`
     b: str
     change: str
+    told: bool = False  # both by the recipe that tells what was met before
 
 
 PAIRS = (
@@ -108,8 +109,8 @@ PAIRS = (
          "More people, or a baseline that counts better."),
     Pair("sasrec", "Does ELASTIC beat SASRec?", "elastic", "sasrec",
          "SASRec tuned further, longer histories; on MovieLens-1M, seeds and no limit of minutes."),
-    Pair("hstu", "Does ELASTIC beat HSTU, which learns by the same recipe?", "elastic", "hstu",
-         "Seeds of HSTU on MovieLens-1M; the local convolution for HSTU too."),
+    Pair("hstu", "Does ELASTIC beat HSTU, where both are told what was met before?", "elastic", "hstu",
+         "Seeds of HSTU on MovieLens-1M; the local convolution for HSTU too.", told=True),
     Pair("memory", "Does ELASTIC’s memory matter: own experts, or the same for everybody?", "elastic", "elastic (memory-none)",
          "Seeds without a memory; data with more interests than everybody shares."),
     Pair("slots-memory", "Does it matter with interest slots?", "elastic-slots", "elastic-slots (memory-none)",
@@ -123,7 +124,8 @@ def compared(pair: Pair, groups: Sequence[Group], differences: Differences) -> V
     """A question that a paired difference answers, one finding a data set."""
     found, missing, lacking = list[Finding](), list[str](), set[str]()
     for group in groups:
-        a = next((label for label in references(group.systems) if label.split(" ")[0] == pair.a and OWN not in label), None)
+        mine = [label for label in references(group.systems) if label.split(" ")[0] == pair.a and OWN not in label]
+        a = next((label for label in mine if (MET in label) == pair.told), None)
         if a is None:
             continue
         b = next((label for label in group.systems if _same(label, pair.b, a)), None)
@@ -135,7 +137,7 @@ def compared(pair: Pair, groups: Sequence[Group], differences: Differences) -> V
             continue
         found.append(_finding(pair, group, a, str(b), row.iloc[0]))
     absent = f"No finished run on {_listed(missing)}." if missing else "" if found else "No run here answers it."
-    wanted = [row.name for row in rows() if row.data in lacking and _same(row.label, pair.b, "")]
+    wanted = [row.name for row in rows() if row.data in lacking and _same(row.label, pair.b, MET if pair.told else "")]
     command = f'python -m elastic_core reproduce --only "{wanted[0]}*"' if wanted else ""
     return Verdict(pair.key, pair.question, tuple(found), pair.change, "results", command, absent)
 
@@ -150,7 +152,7 @@ def _finding(pair: Pair, group: Group, a: str, b: str, row: pd.Series) -> Findin
     counted = bool(row["seeds_counted"])
     numbers = f"{difference:+.4f} (95% {low:+.4f} to {high:+.4f}; {int(row['n']):,} people, {_trainings(group, a, b)}"
     adjusted = f", adjusted p {row['adjusted']:.4f})" if counted else ")"
-    recipe = a.removeprefix(pair.a)
+    recipe = recipe_in_words(recipe_of(a))
     start = f"{group.title}{recipe}: {numbers}{adjusted}"
     runs = tuple(run.name for label in (a, b) for run in group.systems[label])
 
