@@ -34,7 +34,7 @@ from elastic_core.labels import (
 from elastic_core.memory import recall
 from elastic_core.reproduce import rows
 from elastic_core.runs import Run
-from elastic_core.tables import METRICS, NO_RANKS, Systems, claims, finished, markdown, means, recalled, reports_of, spread
+from elastic_core.tables import METRICS, NO_RANKS, Claim, Systems, claims, finished, markdown, means, recalled, reports_of, spread
 from elastic_core.tuning import TABLE, outcomes
 
 BEGIN, END = "<!-- results -->", "<!-- /results -->"
@@ -149,22 +149,15 @@ def _told(systems: Systems) -> Iterable[str]:
     told = [label for label in sorted(systems, key=standing) if MET in label and told_met(label) in systems]
     if not told:
         return
-    without = {id(systems[label]): systems[told_met(label)] for label in told}
-    here = [(label, systems[label]) for label in told]
-
-    def gain(_: Sequence[Run], of: Sequence[Run], protocol: str) -> Comparison:
-        return compare_runs(of, without[id(of)], protocol)
-
-    lines = []
-    for claim, seen in zip(claims([], here, "full", gain), claims([], here, "full-seen", gain), strict=True):
-        before, cells = without[id(claim.runs)], list[str]()
-        for protocol, each in (("full", claim), ("full-seen", seen)):
-            c = each.found
-            (mean_before,), (mean,) = means(before, [(protocol, METRICS[0])]), means(claim.runs, [(protocol, METRICS[0])])
-            cells += [mean_before, mean, f"{c.difference:+.4f} ({c.low:+.4f} to {c.high:+.4f}), {c.p:.4f}" if c else ""]
+    pairs = {in_words(told_met(label)): (systems[told_met(label)], systems[label]) for label in told}
+    found, lines = {protocol: _gains(pairs, protocol) for protocol in ("full", "full-seen")}, []
+    for name, sides in pairs.items():
+        cells = []
+        for protocol, of in found.items():
+            cells += [means(side, [(protocol, METRICS[0])])[0] for side in sides] + [_difference(of[name].found)]
+        claim = found["full"][name]
         better = {"A": "**better with it**", "B": "**better without**"}.get(claim.who, claim.words)
-        name = in_words(told_met(claim.name))
-        lines.append([name, f"{len(before)}, {len(claim.runs)}", *cells, better])
+        lines.append([name, ", ".join(str(len(side)) for side in sides), *cells, better])
     heads = ["Told what was met before, by one learned number", "seeds without, with"]
     heads += [f"{protocol}{what}" for protocol in ("full", "full-seen") for what in (" without", " with", ": 95%, p")]
     yield "\n".join(markdown([*heads, "claim, full"], lines))
@@ -202,12 +195,7 @@ def _modulated(systems: Systems, root: Path) -> Iterable[str]:
     if not any(label in systems for _, label, *_ in MODULATED):
         return
     pairs = {name: (systems.get(host, []), systems.get(label, [])) for host, label, name, *_ in MODULATED}
-    sides = {id(of): host for host, of in pairs.values()}
-    there = [(name, of) for name, (host, of) in pairs.items() if host and of]
-    found = {
-        claim.name: claim
-        for claim in claims([], there, "full", lambda _, of, protocol: compare_runs(of, sides[id(of)], protocol))
-    }
+    found = _gains({name: sides for name, sides in pairs.items() if all(sides)}, "full")
     heads = [
         "Self-modulating attention, previous interval, full",
         "host alone",
@@ -219,15 +207,26 @@ def _modulated(systems: Systems, root: Path) -> Iterable[str]:
     lines = []
     for _, _, name, before, after in MODULATED:
         claim, told = found.get(name), [means(of, [("full", METRICS[0])])[0] if of else "not run" for of in pairs[name]]
-        c = claim.found if claim else None
         better = {"A": f"**{name} is better**", "B": "**the host alone is better**"}.get(claim.who, claim.words) if claim else ""
         gain = f"{sum(after) / sum(before) - 1:+.1%}" if before else "–"
-        lines.append([name, *told, f"{c.difference:+.4f} ({c.low:+.4f} to {c.high:+.4f}), {c.p:.4f}" if c else "", better, gain])
+        lines.append([name, *told, _difference(claim.found if claim else None), better, gain])
     yield "\n".join(markdown(heads, lines))
     leaks = list(leak.pairs(leak.read(root / "benchmarks" / "leak.csv")))
     if leaks:
         heads = ["Δt that reads when the answer happens (toy worlds)", "world", "previous interval", "as published", "leak"]
         yield "\n".join(markdown(heads, [[p.system, p.world, *leak.told(p, "not published so")] for p in leaks]))
+
+
+def _gains(pairs: dict[str, tuple[list[Run], list[Run]]], protocol: str) -> dict[str, Claim]:
+    """What may be said of each name's runs with something (second) minus those without (first), adjusted for them all."""
+    without = {id(after): before for before, after in pairs.values()}
+    there = [(name, after) for name, (_, after) in pairs.items()]
+    found = claims([], there, protocol, lambda _, after, protocol: compare_runs(after, without[id(after)], protocol))
+    return {claim.name: claim for claim in found}
+
+
+def _difference(c: Comparison | None) -> str:
+    return f"{c.difference:+.4f} ({c.low:+.4f} to {c.high:+.4f}), {c.p:.4f}" if c else ""
 
 
 def _against(title: str, runs: list[Run], peers: list[tuple[str, list[Run]]], protocols: Sequence[str], own: bool = False) -> str:
@@ -241,7 +240,7 @@ def _against(title: str, runs: list[Run], peers: list[tuple[str, list[Run]]], pr
             lines.append([claim.name, *mine, *[""] * len(protocols), NO_RANKS])
             continue
         found = [claim.found, *(compare_runs(runs, claim.runs, each) for each in protocols[1:])]
-        cells = [f"{c.difference:+.4f} ({c.low:+.4f} to {c.high:+.4f}), {c.p:.4f}" for c in found]
+        cells = [_difference(each) for each in found]
         better = {"A": called(runs[0].config.model.name), "B": claim.name}.get(claim.who)
         lines.append([claim.name, *mine, *cells, f"**{better} is better**" if better else claim.words])
     return "\n".join(markdown(heads, lines))
