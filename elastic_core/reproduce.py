@@ -83,7 +83,6 @@ PEERS: dict[str, dict[str, tuple[str, ...]]] = {
 }
 LONG = ("elastic", "elastic-slots", "sasrec", "linrec", "lrurec", "gru4rec", "lisa")  # recall by gap on long histories
 SIDES, EXPERTS = (8, 16, 32, 64, 128, 256, 512), (4, 8, 16)  # Figure 5
-SMALL_SIDES = (8, 16, 32, 64)  # the same where there are fewer people than experts of the larger ones
 SEEDS = (0, 1, 2)
 ON_ONE_CORE = ("linrec", "hstu", "lrurec", "gru4rec", "lisa")  # beside ours and SASRec, on MovieLens-1M without a GPU
 
@@ -128,7 +127,7 @@ def _planted() -> Iterator[Row]:
     for seed in SEEDS:
         for model, variant in (("elastic-slots", ""), ("elastic-slots", "memory-none"), ("sasrec", ""), ("elastic", "")):
             yield _row("planted-64", model, variant, seed)
-    yield from _sizes("planted", SMALL_SIDES)
+    yield from _sizes("planted")
     yield _row("planted-64", "sasrec", told=True)
     for variant in SLOT_VARIANTS:
         if variant not in ("memory-none", "most-votes"):  # there most votes elect anyway
@@ -159,7 +158,7 @@ def _movielens_100k() -> Iterator[Row]:
     for variant in VARIANTS:
         if variant != "votes":
             yield _row("ml-100k", "elastic", variant)
-    yield from _sizes("ml-100k", SMALL_SIDES)
+    yield from _sizes("ml-100k")
     for seed in SEEDS:
         for model, variants in PEERS.items():
             for variant in ("", *variants):
@@ -196,13 +195,13 @@ def _movielens_1m() -> Iterator[Row]:
     for variant in VARIANTS:
         yield _row("ml-1m", "elastic", variant)
     yield _row("ml-1m", "elastic", told=True)
-    yield from _sizes("ml-1m", SIDES)
+    yield from _sizes("ml-1m")
 
 
-def _sizes(data: str, sides: tuple[int, ...]) -> Iterator[Row]:
+def _sizes(data: str) -> Iterator[Row]:
     """Figure 5: other numbers of experts, and of those that are retrieved."""
     base = recipe(data).to_dict()["model"]
-    for name, values in (("side", sides), ("k", EXPERTS)):
+    for name, values in (("side", SIDES), ("k", EXPERTS)):
         for value in values:
             if value != base[name]:
                 yield _row(data, "elastic", f"{name}-{value}", extra=(f"model.{name}={value}",))
