@@ -13,6 +13,11 @@ Which experts have *most* votes tells how many events voted: the votes of many c
 the same few experts lead, and those of few are scattered. `unusual` retrieves the experts with most votes above what everybody's
 events give them, (votes - mean) · √events, over the standard deviation of that among people: of events drawn at random it is
 noise of one size for every number of events, so their number decides nothing, and every expert stands out for somebody.
+
+What is watched tells how much is watched, too: who watches much also watches other things. `erase_length` takes out of the excess
+what is told of log length by the mean of what a history asks, the one direction along which people of different lengths differ:
+a linear erasure (Ravfogel et al. 2022, Belrose et al. 2023), fitted to everybody by ridge regression. An expert is then
+retrieved for what sets somebody apart from people whose histories read as long.
 """
 
 import math
@@ -26,18 +31,21 @@ from elastic_core.layers.precision import without_autocast
 
 HALF_LIFE = 32.0  # events, before anything is learned
 TEMPERATURE = 0.1  # of the agreement of two views
+RIDGE = 0.1  # of the mean variance of what histories ask
 
 
 class VotingMemory(InterestMemory):
     """side² experts of width d behind product keys. History content `[B, N, d]`, mask `[B, N]` or None → `Retrieved`."""
 
     def __init__(
-        self, width: int, side: int, k: int, *, norm: str, scores: str, gate: str, half_life: float = 0.0, unusual: bool = False
-    ) -> None:
-        """`half_life` in events; 0 is learned. `unusual`: experts are chosen by their excess of votes, not by their votes."""
+        self, width: int, side: int, k: int, *, norm: str, scores: str, gate: str, half_life: float = 0.0, unusual: bool = False,
+        erase_length: bool = False,
+    ) -> None:  # fmt: skip
+        """`half_life` in events; 0 is learned. `unusual`: experts are chosen by their excess of votes, not by their votes;
+        `erase_length`: by what of it does not tell how long the history is."""
         super().__init__(width, side, k, norm=norm, scores=scores, gate=gate)
         self.log_half_life = nn.Parameter(torch.tensor(math.log(half_life or HALF_LIFE)), requires_grad=not half_life)
-        self.usual = Usual(side) if unusual else None
+        self.usual = (ErasedLength(side, width) if erase_length else Usual(side)) if unusual else None
 
     def forward(self, x: Tensor, real: Tensor | None) -> Retrieved:
         """`scores` are logarithms of parts of all votes; where experts are chosen by their excess, that, and `gates` then follow
@@ -47,7 +55,7 @@ class VotingMemory(InterestMemory):
             x = x.to(self.values.weight.dtype)
             query = self.norm(x)
             asked, weight = self._asks(query), self.weights(x, real)
-            votes, excess = self._votes(asked, weight)
+            votes, excess = self._votes(query, asked, weight)
             most, experts = (votes if excess is None else excess).topk(self.k)
             parts = (votes.gather(1, experts) + LEAST_VOTES).log()
             if self.usual is not None:
@@ -69,11 +77,10 @@ class VotingMemory(InterestMemory):
         """Every event's softmax over rows and over columns: `[B, N, d]` → `[B, N, 2, side]`."""
         return self.keys(query.flatten(0, 1)).softmax(-1).unflatten(0, query.shape[:2])
 
-    def _votes(self, asked: Tensor, weight: Tensor) -> tuple[Tensor, Tensor | None]:
+    def _votes(self, query: Tensor, asked: Tensor, weight: Tensor) -> tuple[Tensor, Tensor | None]:
         """Every expert's part of the votes, `[B, K]`, and how far it exceeds the usual, if that is asked."""
-        rows, columns = asked.unbind(2)
-        votes = ((rows * weight.unsqueeze(-1)).transpose(1, 2) @ columns).flatten(1)
-        return votes, None if self.usual is None else self.usual.excess(votes, weight)
+        votes = _counted(asked, weight)
+        return votes, None if self.usual is None else self.usual.excess(votes, weight, query)
 
     def weights(self, x: Tensor, real: Tensor | None) -> Tensor:
         """What part of all votes each event has, `[B, N]`: halved every half-life, zero on padding."""
@@ -92,8 +99,9 @@ class VotingMemory(InterestMemory):
         both = first.any(1) & (real & ~first).any(1)  # who has no two parts takes no part
         with without_autocast(x.device.type):
             x = x.to(self.values.weight.dtype)
-            asked = self._asks(self.norm(x))
-            one, two = (self._likeness(*self._votes(asked, self.weights(x, part))) for part in (first, real & ~first))
+            query = self.norm(x)
+            asked = self._asks(query)
+            one, two = (self._likeness(*self._votes(query, asked, self.weights(x, part))) for part in (first, real & ~first))
             like = one @ two.T
         logits = (like / TEMPERATURE).masked_fill(~both, -1e4)
         missed = functional.cross_entropy(logits, torch.arange(len(x), device=x.device), reduction="none")
@@ -111,8 +119,8 @@ class VotingMemory(InterestMemory):
         if self.usual is not None and len(x):
             with without_autocast(x.device.type):
                 x = x.to(self.values.weight.dtype)
-                weight = self.weights(x, real)
-                self.usual.learn(self._votes(self._asks(self.norm(x)), weight)[0], weight, rate)
+                weight, query = self.weights(x, real), self.norm(x)
+                self.usual.learn(_counted(self._asks(query), weight), weight, query, rate)
 
     def asked(self, x: Tensor, real: Tensor | None) -> Tensor:
         """Every event's own query before normalisation, `[M, d]`."""
@@ -138,18 +146,80 @@ class Usual(nn.Module):
         """What an event gives an expert, `[K]`, all events of all people alike."""
         return self.votes / self.events
 
-    def excess(self, votes: Tensor, weight: Tensor) -> Tensor:
+    def excess(self, votes: Tensor, weight: Tensor, query: Tensor) -> Tensor:
         """How far votes `[B, K]` of events that weigh `weight [B, N]` exceed the usual, in standard deviations among people."""
         variance = self.squares - self.votes.square() / self.events
-        return (votes - self.mean) * (effective_size(weight) / variance.clamp_min(1e-6 * self.squares + 1e-30)).sqrt()
+        return (
+            self.above(votes, weight, query) * (effective_size(weight) / variance.clamp_min(1e-6 * self.squares + 1e-30)).sqrt()
+        )
+
+    def above(self, votes: Tensor, weight: Tensor, query: Tensor) -> Tensor:
+        """By what part of all votes they exceed the usual, `[B, K]`; `query [B, N, d]` is what the events ask."""
+        return votes - self.mean
 
     @torch.no_grad()
-    def learn(self, votes: Tensor, weight: Tensor, rate: float) -> None:
+    def learn(self, votes: Tensor, weight: Tensor, query: Tensor, rate: float) -> None:
         """Moves the moments towards those of these people; 1 makes them exactly theirs, rates of parts those of the whole."""
         events = effective_size(weight)
         self.events.lerp_(events.mean(), rate)
         self.votes.lerp_((events * votes).mean(0), rate)
         self.squares.lerp_((events * votes.square()).mean(0), rate)
+
+
+class ErasedLength(Usual):
+    """What is usual for a history that reads as long as this one does.
+
+    `reads`, a ridge regression of log n on the mean m of what a history's events ask, says from *what* was watched how much
+    probably was; `told`, how votes go with it. The moments are of people, (1, m)ᵀ(1, m), (1, m)·log n and votes·(1, m), beside
+    the mean question of all events of all people, from which m is counted: events drawn at random read as neither."""
+
+    def __init__(self, side: int, width: int) -> None:
+        super().__init__(side)
+        self.asked: Tensor
+        self.products: Tensor
+        self.lengths: Tensor
+        self.shared: Tensor
+        self.reads: Tensor
+        self.told: Tensor
+        self.register_buffer("asked", torch.zeros(width))  # E[n·m]
+        self.register_buffer("products", torch.zeros(width + 1, width + 1))
+        self.register_buffer("lengths", torch.zeros(width + 1))
+        self.register_buffer("shared", torch.zeros(side**2, width + 1))
+        self.register_buffer("reads", torch.zeros(width))
+        self.register_buffer("told", torch.zeros(side**2))
+
+    def above(self, votes: Tensor, weight: Tensor, query: Tensor) -> Tensor:
+        mean = torch.einsum("bn,bnd->bd", weight, query)
+        return super().above(votes, weight, query) - torch.outer((mean - self.asked / self.events) @ self.reads, self.told)
+
+    @torch.no_grad()
+    def learn(self, votes: Tensor, weight: Tensor, query: Tensor, rate: float) -> None:
+        super().learn(votes, weight, query, rate)
+        events, mean = effective_size(weight), torch.einsum("bn,bnd->bd", weight, query)
+        known = torch.cat([torch.ones_like(events), mean], 1)
+        people = len(votes)
+        self.asked.lerp_((events * mean).mean(0), rate)
+        self.products.lerp_(known.T @ known / people, rate)
+        self.lengths.lerp_(known.T @ events.clamp_min(1).log().squeeze(1) / people, rate)
+        self.shared.lerp_(votes.T @ known / people, rate)
+        self._fit()
+
+    def _fit(self) -> None:
+        """`reads` and `told` from the moments, all of them taken from the mean event."""
+        centre, mean = self.asked / self.events, self.products[0, 1:]
+        products = self.products[1:, 1:] - torch.outer(mean, centre) - torch.outer(centre, mean) + torch.outer(centre, centre)
+        ridge = RIDGE * products.diagonal().mean().clamp_min(1e-12) * torch.eye(len(centre), device=centre.device)
+        reads = torch.linalg.solve(products + ridge, self.lengths[1:] - mean * self.lengths[0])
+        usual, votes = self.mean.unsqueeze(1), self.shared[:, :1]
+        shared = self.shared[:, 1:] - usual * mean - votes * centre + usual * centre
+        self.reads.copy_(reads)
+        self.told.copy_(shared @ reads / (reads @ products @ reads).clamp_min(1e-12))
+
+
+def _counted(asked: Tensor, weight: Tensor) -> Tensor:
+    """Every expert's part of the votes, `[B, K]`: `asked [B, N, 2, side]` of events that weigh `weight [B, N]`."""
+    rows, columns = asked.unbind(2)
+    return ((rows * weight.unsqueeze(-1)).transpose(1, 2) @ columns).flatten(1)
 
 
 def effective_size(weight: Tensor) -> Tensor:

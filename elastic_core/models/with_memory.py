@@ -32,6 +32,7 @@ class MemoryConfig(ModelConfig):
     window: Annotated[int, Within(0, 131_072)] = 64  # attention window of the query network; 0 = full attention
     half_life: Annotated[float, Within(0, 1e9)] = 0.0  # of a vote, in events; 0 is learned
     elect: Literal["most", "unusual"] = "most"  # with query = votes: most votes, or most above what everybody's events give
+    erase_length: bool = False  # with elect = unusual: out of the excess goes what tells how long a history is
     expansion: Annotated[int, Within(1, 16)] = 1
     balance_weight: Annotated[float, Within(0, 1_000)] = 0.3  # of the auxiliary loss that spreads what is asked over the sub-keys
     interest_weight: Annotated[float, Within(0, 1_000)] = 0.0  # of the loss that asks experts to stand for items
@@ -46,6 +47,8 @@ class MemoryConfig(ModelConfig):
             raise InputError("model.bank = rows needs model.query = network or mean: votes are counted for every expert there is")
         if self.elect == "unusual" and self.query != "votes":
             raise InputError("model.elect = unusual needs model.query = votes: only votes are held against what is usual")
+        if self.erase_length and self.elect != "unusual":
+            raise InputError("model.erase_length needs model.elect = unusual: length is taken out of the excess of votes")
         if self.revive and (self.bank, self.memory) != ("rows", "shared"):
             raise InputError("model.revive needs model.bank = rows and model.memory = shared")
         if self.items_by_rows and self.interest_weight:
@@ -62,7 +65,7 @@ def interest_memory(config: MemoryConfig) -> InterestMemory | SharedInterests:
     if config.query == "votes":
         return VotingMemory(
             config.width, config.side, config.k, norm=norm, scores=scores, gate=gate, half_life=config.half_life,
-            unusual=config.elect == "unusual",
+            unusual=config.elect == "unusual", erase_length=config.erase_length,
         )  # fmt: skip
     return QueriedMemory(
         config.length, config.width, config.heads, config.side, config.k, norm=norm, scores=scores, gate=gate,
