@@ -11,7 +11,7 @@ import elastic_core.models as models
 from elastic_core.data.batches import Batch
 from elastic_core.layers.interest_memory import InterestMemory, Retrieved, SharedInterests, balance_penalty
 from elastic_core.layers.product_keys import ProductKeys, candidate_ranks, exhaustive, top_pairs
-from elastic_core.layers.voting import VotingMemory
+from elastic_core.layers.voting import RIDGE, VotingMemory
 from elastic_core.models.elastic import Elastic, ElasticConfig
 from elastic_core.models.with_memory import MemoryConfig, interest_memory
 
@@ -147,11 +147,12 @@ def test_each_half_sees_its_own_half_of_the_query() -> None:
 
 def memory(
     gate: str = "softmax", query: str = "network", norm: str = "whiten", k: int = 4, side: int = 5, scores: str = "cosine",
-    elect: str = "most",
+    elect: str = "most", erase_length: bool = False,
 ) -> InterestMemory:  # fmt: skip
     torch.manual_seed(0)
     shape = {"length": 24, "width": 16, "heads": 2, "side": side, "k": k, "stride": 4, "window": 0}
-    made = interest_memory(MemoryConfig(query=query, query_norm=norm, scores=scores, gate=gate, elect=elect, **shape))  # type: ignore[arg-type]
+    how = {"query": query, "query_norm": norm, "scores": scores, "gate": gate, "elect": elect, "erase_length": erase_length}
+    made = interest_memory(MemoryConfig(**how, **shape))  # type: ignore[arg-type]
     assert isinstance(made, InterestMemory)
     return made
 
@@ -170,10 +171,12 @@ def assert_same(one: Retrieved, other: Retrieved) -> None:
 
 
 @pytest.mark.parametrize("norm", ["whiten", "layer", "batch", "none"])
-@pytest.mark.parametrize("query", ["network", "mean", "votes", "unusual"])
+@pytest.mark.parametrize("query", ["network", "mean", "votes", "unusual", "erased"])
 def test_padding_is_invisible_and_people_do_not_meet(query: str, norm: str) -> None:
-    known, (x, real) = {"query": "votes", "elect": "unusual"} if query == "unusual" else {"query": query}, histories()
-    asked = memory(norm=norm, **known).eval()
+    unusual, (x, real) = {"query": "votes", "elect": "unusual"}, histories()
+    known = {"unusual": unusual, "erased": {**unusual, "erase_length": True}}.get(query, {"query": query})
+    asked = memory(norm=norm, **known).eval()  # type: ignore[arg-type]
+    asked.calibrate(x, real)
     found = asked(x, real)
     assert_same(asked(torch.where(real.unsqueeze(-1), x, 1e3), real), found)
     order = torch.tensor([3, 0, 5, 1, 4, 2])
@@ -412,16 +415,50 @@ def test_how_many_events_there_are_decides_nothing_where_the_unusual_is_elected(
     generator = torch.Generator().manual_seed(3)
     pool = torch.randn(200, 16, generator=generator) + torch.randn(16, generator=generator)
     shared = {}
-    for elect in ("most", "unusual"):
-        asked = memory(query="votes", norm="none", k=3, elect=elect).eval()
+    for elect, erased in (("most", False), ("unusual", False), ("unusual", True)):
+        asked = memory(query="votes", norm="none", k=3, elect=elect, erase_length=erased).eval()
         assert isinstance(asked, VotingMemory)
         asked.log_half_life.fill_(np.log(1e6))
-        asked.calibrate(pool[torch.randint(200, (2_000, 100), generator=generator)], None)
+        lengths = torch.randint(20, 101, (2_000, 1), generator=generator)
+        asked.calibrate(pool[torch.randint(200, (2_000, 100), generator=generator)], torch.arange(100) < lengths)
         for events in (4, 400):
             chosen = asked(pool[torch.randint(200, (300, events), generator=generator)], None).experts
-            shared[elect, events] = float((chosen[:150, :, None] == chosen[150:, None, :]).any(2).float().mean())
-    assert shared["most", 400] > shared["most", 4] + 0.2
-    assert abs(shared["unusual", 400] - shared["unusual", 4]) < 0.05
+            shared[elect, erased, events] = float((chosen[:150, :, None] == chosen[150:, None, :]).any(2).float().mean())
+    assert shared["most", False, 400] > shared["most", False, 4] + 0.2
+    assert abs(shared["unusual", False, 400] - shared["unusual", False, 4]) < 0.05
+    assert abs(shared["unusual", True, 400] - shared["unusual", True, 4]) < 0.05
+
+
+@torch.no_grad()
+def test_what_a_history_reads_as_is_taken_out_of_its_votes_as_written_out() -> None:
+    """Ridge regression by hand, told in two parts: log n from the mean question, every expert's votes from what that says."""
+    asked, (x, real) = memory(query="votes", k=3, norm="layer", elect="unusual", erase_length=True).eval(), histories(12)
+    plain = memory(query="votes", k=3, norm="layer", elect="unusual").eval()
+    real = torch.arange(24) >= torch.arange(12)[:, None] * 2 - 1
+    x = x + (torch.arange(12)[:, None, None] / 4) * torch.randn(
+        16, generator=torch.Generator().manual_seed(5)
+    )  # long ones differ
+    for each in (asked, plain):
+        assert isinstance(each, VotingMemory)
+        each.log_half_life.fill_(np.log(1e9))
+        each.calibrate(x[:8], real[:8], 1.0)
+        each.calibrate(x[8:], real[8:], 4 / 12)
+    plain.load_state_dict(asked.state_dict(), strict=False)  # the same questions of the same keys, nothing erased
+    events = [asked.norm(x[row][real[row]]).numpy().astype(float) for row in range(12)]
+    mean = np.stack([each.mean(0) for each in events]) - np.concatenate(events).mean(0)
+    log = np.log([len(each) for each in events])
+    products = mean.T @ mean / 12
+    ridge = RIDGE * np.diag(products).mean() * np.eye(16)
+    said = mean @ np.linalg.solve(products + ridge, mean.T @ (log - log.mean()) / 12)
+    found, before = asked(x, real), plain(x, real)
+    assert found.votes is not None and found.excess is not None and before.excess is not None
+    size = before.excess / (before.votes - plain.usual.mean)  # type: ignore[union-attr, operator]
+    above = (before.votes - plain.usual.mean).double().numpy()  # type: ignore[union-attr, operator]
+    left = above - np.outer(said, said @ above / (said @ said))
+    np.testing.assert_allclose((found.excess / size).numpy(), left, rtol=0.02, atol=1e-4)
+    assert np.abs(np.corrcoef(np.c_[above, said].T)[-1, :-1]).max() > 0.5
+    assert np.abs(left.T @ said).max() < 1e-9 < np.abs((found.excess / size).numpy().T @ said).max() < 1e-3
+    torch.testing.assert_close(found.votes, before.votes)  # the votes stay what they are
 
 
 @torch.no_grad()
