@@ -10,6 +10,7 @@ from elastic_core.config import RunConfig
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.recipes import CHOSEN, GRID, grid_point, recipe
+from elastic_core.reproduce import rows
 from elastic_core.runs import Run
 from elastic_core.tuning import TABLE, best, folder, outcomes, tune
 
@@ -54,3 +55,12 @@ def test_the_recipes_are_what_validation_chose_among_all_points() -> None:
         assert chosen is not None and chosen.point == point, f"{model}: tuning.csv says {chosen}"
         assert {each.point for each in found if each.model == model} == set(GRID), f"{model} was not tried at every point"
         assert recipe("ml-100k", model) == grid_point(model, point)
+
+
+def test_elastic_has_a_row_learned_as_the_grid_chose_for_it() -> None:
+    chosen = best(outcomes(SHIPPED), "elastic")
+    assert chosen is not None
+    assert {each.point for each in outcomes(SHIPPED) if each.model == "elastic"} == set(GRID)
+    for seed, row in enumerate(row for row in rows() if row.label == "elastic (grid)"):
+        assert row.config == grid_point("elastic", chosen.point).override(f"train.seed={seed}")
+    assert seed == 2
