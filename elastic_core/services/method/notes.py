@@ -65,6 +65,11 @@ EQUATIONS = (
         "tests/test_product_keys.py::test_how_many_events_there_are_decides_nothing_where_the_unusual_is_elected",
     ),
     Equation(
+        "Length erased (ours)", "the same, less what the mean question tells of log length, by ridge regression",
+        "elastic_core/layers/voting.py", "ErasedLength",
+        "tests/test_product_keys.py::test_what_a_history_reads_as_is_taken_out_of_its_votes_as_written_out",
+    ),
+    Equation(
         "Interest slots (ours)", "M_t = (1 − w_t) M_{t−1} + w_t h_t: what last happened in an interest",
         "elastic_core/layers/gated_slots.py", "hold", "tests/test_layers.py::test_gated_slots_equal_their_recurrence",
     ),
