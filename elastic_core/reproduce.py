@@ -158,7 +158,9 @@ def _movielens_100k() -> Iterator[Row]:
     for variant in VARIANTS:
         if variant != "votes":
             yield _row("ml-100k", "elastic", variant)
-    for seed in SEEDS:  # the point that validation chooses for ELASTIC differs from its own recipe in this alone (tests/test_tuning.py)
+    for (
+        seed
+    ) in SEEDS:  # what validation chooses in the grid differs from ELASTIC's own recipe in this alone (tests/test_tuning.py)
         yield _row("ml-100k", "elastic", "grid", seed, extra=("model.conv_width=8",))
     yield from _sizes("ml-100k")
     for seed in SEEDS:

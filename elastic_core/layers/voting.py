@@ -18,6 +18,9 @@ What is watched tells how much is watched, too: who watches much also watches ot
 what is told of log length by the mean of what a history asks, the one direction along which people of different lengths differ:
 a linear erasure (Ravfogel et al. 2022, Belrose et al. 2023), fitted to everybody by ridge regression. An expert is then
 retrieved for what sets somebody apart from people whose histories read as long.
+
+Few events say little of 256 experts, but people differ in few ways. `axes` keeps of the excess what lies along the main
+ones (`MainAxes`).
 """
 
 import math
@@ -39,13 +42,13 @@ class VotingMemory(InterestMemory):
 
     def __init__(
         self, width: int, side: int, k: int, *, norm: str, scores: str, gate: str, half_life: float = 0.0, unusual: bool = False,
-        erase_length: bool = False,
+        erase_length: bool = False, axes: int = 0,
     ) -> None:  # fmt: skip
         """`half_life` in events; 0 is learned. `unusual`: experts are chosen by their excess of votes, not by their votes;
-        `erase_length`: by what of it does not tell how long the history is."""
+        `erase_length`: by what of it does not tell how long the history is; `axes`: by what lies along so many main axes."""
         super().__init__(width, side, k, norm=norm, scores=scores, gate=gate)
         self.log_half_life = nn.Parameter(torch.tensor(math.log(half_life or HALF_LIFE)), requires_grad=not half_life)
-        self.usual = (ErasedLength(side, width) if erase_length else Usual(side)) if unusual else None
+        self.usual = _usual(side, width, erase_length, axes) if unusual else None
 
     def forward(self, x: Tensor, real: Tensor | None) -> Retrieved:
         """`scores` are logarithms of parts of all votes; where experts are chosen by their excess, that, and `gates` then follow
@@ -148,10 +151,17 @@ class Usual(nn.Module):
 
     def excess(self, votes: Tensor, weight: Tensor, query: Tensor) -> Tensor:
         """How far votes `[B, K]` of events that weigh `weight [B, N]` exceed the usual, in standard deviations among people."""
+        return self.kept(self.above(votes, weight, query) / self.deviation) * effective_size(weight).sqrt()
+
+    @property
+    def deviation(self) -> Tensor:
+        """Of votes above the usual, times √events, among people: `[K]`."""
         variance = self.squares - self.votes.square() / self.events
-        return (
-            self.above(votes, weight, query) * (effective_size(weight) / variance.clamp_min(1e-6 * self.squares + 1e-30)).sqrt()
-        )
+        return variance.clamp_min(1e-6 * self.squares + 1e-30).sqrt()
+
+    def kept(self, excess: Tensor) -> Tensor:
+        """What of people's differences decides, `[B, K]`: all."""
+        return excess
 
     def above(self, votes: Tensor, weight: Tensor, query: Tensor) -> Tensor:
         """By what part of all votes they exceed the usual, `[B, K]`; `query [B, N, d]` is what the events ask."""
@@ -164,6 +174,12 @@ class Usual(nn.Module):
         self.events.lerp_(events.mean(), rate)
         self.votes.lerp_((events * votes).mean(0), rate)
         self.squares.lerp_((events * votes.square()).mean(0), rate)
+
+
+def _usual(side: int, width: int, erase_length: bool, axes: int) -> Usual:
+    if axes:
+        return MainAxes(side, width, axes, erase_length)
+    return ErasedLength(side, width) if erase_length else Usual(side)
 
 
 class ErasedLength(Usual):
@@ -214,6 +230,40 @@ class ErasedLength(Usual):
         shared = self.shared[:, 1:] - usual * mean - votes * centre + usual * centre
         self.reads.copy_(reads)
         self.told.copy_(shared @ reads / (reads @ products @ reads).clamp_min(1e-12))
+
+
+class MainAxes(ErasedLength):
+    """Of the differences among people only the main ones: standard scores are projected on the `axes` directions along which
+    people differ most (principal components). Experts that win and lose votes together then share what they are given, so that
+    few events say as much as they can. Moments, for the covariance of all experts' votes above the usual: E[n·(v, m)(v, m)ᵀ]."""
+
+    def __init__(self, side: int, width: int, axes: int, erase_length: bool) -> None:
+        super().__init__(side, width)
+        self.erase_length = erase_length
+        self.pairs: Tensor
+        self.axes: Tensor
+        self.register_buffer("pairs", torch.zeros(side**2 + width, side**2 + width))
+        self.register_buffer("axes", torch.eye(side**2, axes))
+
+    def kept(self, excess: Tensor) -> Tensor:
+        return excess @ self.axes @ self.axes.T
+
+    @torch.no_grad()
+    def learn(self, votes: Tensor, weight: Tensor, query: Tensor, rate: float) -> None:
+        both = torch.cat([votes, torch.einsum("bn,bnd->bd", weight, query)], 1)
+        self.pairs.lerp_((both * effective_size(weight)).T @ both / len(both), rate)
+        super().learn(votes, weight, query, rate)
+
+    def _fit(self) -> None:
+        super()._fit()
+        if not self.erase_length:
+            self.told.zero_()
+        mean = torch.cat([self.votes, self.asked])
+        covariance = self.pairs - torch.outer(mean, mean) / self.events
+        above = torch.cat([torch.eye(len(self.votes), device=mean.device), -torch.outer(self.told, self.reads)], 1)
+        scale = 1 / self.deviation
+        _, vectors = torch.linalg.eigh(scale[:, None] * (above @ covariance @ above.T) * scale)
+        self.axes.copy_(vectors[:, -self.axes.shape[1] :])
 
 
 def _counted(asked: Tensor, weight: Tensor) -> Tensor:
