@@ -243,7 +243,7 @@ class MainAxes(ErasedLength):
         self.pairs: Tensor
         self.axes: Tensor
         self.register_buffer("pairs", torch.zeros(side**2 + width, side**2 + width))
-        self.register_buffer("axes", torch.eye(side**2, axes))
+        self.register_buffer("axes", torch.linalg.qr(torch.randn(side**2, axes)).Q)
 
     def kept(self, excess: Tensor) -> Tensor:
         return excess @ self.axes @ self.axes.T
