@@ -80,7 +80,10 @@ VARIANTS = [
     Case("elastic", {"bank": "rows"}),
     Case("elastic", {"bank": "rows", "memory": "per-layer", "interest_weight": 0.5}),
     Case("elastic-slots", {"bank": "rows", "query": "mean"}),
-    Case("elastic-slots", {"elect": "unusual", "query_norm": "layer", "agreement_weight": 0.1, "erase_length": True, "axes": 4}),
+    Case(
+        "elastic-slots",
+        {"elect": "unusual", "query_norm": "layer", "agreement_weight": 0.1, "erase_length": True, "pooled": True},
+    ),
     Case("elastic-slots", {"memory": "none"}),
     Case("elastic-slots", {"query": "mean"}),
     Case("elastic-slots", {"query": "network", "heads": 2}),

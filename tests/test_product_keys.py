@@ -148,12 +148,12 @@ def test_each_half_sees_its_own_half_of_the_query() -> None:
 
 def memory(
     gate: str = "softmax", query: str = "network", norm: str = "whiten", k: int = 4, side: int = 5, scores: str = "cosine",
-    elect: str = "most", erase_length: bool = False, axes: int = 0,
+    elect: str = "most", erase_length: bool = False, pooled: bool = False,
 ) -> InterestMemory:  # fmt: skip
     torch.manual_seed(0)
     shape = {"length": 24, "width": 16, "heads": 2, "side": side, "k": k, "stride": 4, "window": 0}
     how = {"query": query, "query_norm": norm, "scores": scores, "gate": gate, "elect": elect}
-    how |= {"erase_length": erase_length, "axes": axes}
+    how |= {"erase_length": erase_length, "pooled": pooled}
     made = interest_memory(MemoryConfig(**how, **shape))  # type: ignore[arg-type]
     assert isinstance(made, InterestMemory)
     return made
@@ -173,10 +173,10 @@ def assert_same(one: Retrieved, other: Retrieved) -> None:
 
 
 @pytest.mark.parametrize("norm", ["whiten", "layer", "batch", "none"])
-@pytest.mark.parametrize("query", ["network", "mean", "votes", "unusual", "erased", "axes"])
+@pytest.mark.parametrize("query", ["network", "mean", "votes", "unusual", "erased", "pooled"])
 def test_padding_is_invisible_and_people_do_not_meet(query: str, norm: str) -> None:
     unusual, (x, real) = {"query": "votes", "elect": "unusual"}, histories()
-    more = {"unusual": {}, "erased": {"erase_length": True}, "axes": {"axes": 4}}
+    more = {"unusual": {}, "erased": {"erase_length": True}, "pooled": {"pooled": True}}
     known = {**unusual, **more[query]} if query in more else {"query": query}
     asked = memory(norm=norm, **known).eval()  # type: ignore[arg-type]
     asked.calibrate(x, real)
@@ -418,18 +418,18 @@ def test_how_many_events_there_are_decides_nothing_where_the_unusual_is_elected(
     generator = torch.Generator().manual_seed(3)
     pool = torch.randn(200, 16, generator=generator) + torch.randn(16, generator=generator)
     shared = {}
-    for elect, erased, axes in (("most", False, 0), ("unusual", False, 0), ("unusual", True, 0), ("unusual", True, 6)):
-        asked = memory(query="votes", norm="none", k=3, elect=elect, erase_length=erased, axes=axes).eval()
+    for elect, erased, pooled in (("most", 0, 0), ("unusual", 0, 0), ("unusual", 1, 0), ("unusual", 1, 1)):
+        asked = memory(query="votes", norm="none", k=3, elect=elect, erase_length=bool(erased), pooled=bool(pooled)).eval()
         assert isinstance(asked, VotingMemory)
         asked.log_half_life.fill_(np.log(1e6))
         lengths = torch.randint(20, 101, (2_000, 1), generator=generator)
         asked.calibrate(pool[torch.randint(200, (2_000, 100), generator=generator)], torch.arange(100) < lengths)
         for events in (4, 400):
             chosen = asked(pool[torch.randint(200, (300, events), generator=generator)], None).experts
-            shared[elect, erased, axes, events] = float((chosen[:150, :, None] == chosen[150:, None, :]).any(2).float().mean())
-    assert shared["most", False, 0, 400] > shared["most", False, 0, 4] + 0.2
-    for erased, axes in ((False, 0), (True, 0), (True, 6)):
-        assert abs(shared["unusual", erased, axes, 400] - shared["unusual", erased, axes, 4]) < 0.05
+            shared[elect, erased, pooled, events] = float((chosen[:150, :, None] == chosen[150:, None, :]).any(2).float().mean())
+    assert shared["most", 0, 0, 400] > shared["most", 0, 0, 4] + 0.2
+    for how in ((0, 0), (1, 0), (1, 1)):
+        assert abs(shared["unusual", *how, 400] - shared["unusual", *how, 4]) < 0.05
 
 
 @torch.no_grad()
@@ -486,33 +486,32 @@ def test_votes_are_counted_as_somebody_would_count_them() -> None:
 
 @torch.no_grad()
 @pytest.mark.parametrize("erase_length", [False, True])
-def test_the_main_axes_are_the_principal_components_of_what_people_exceed(erase_length: bool) -> None:
-    """Told in two parts; by hand, of everybody's standard scores that the same memory has without axes."""
+def test_votes_are_pooled_as_written_out(erase_length: bool) -> None:
+    """Told in two parts; by hand, of everybody's standard scores that the same memory has unpooled."""
     x, real = histories(12)
     x = x + (torch.arange(12)[:, None, None] / 4) * torch.randn(16, generator=torch.Generator().manual_seed(5))
-    kept = {}
-    for axes in (0, 4, 25):
-        asked = memory(query="votes", k=3, norm="layer", elect="unusual", erase_length=erase_length, axes=axes).eval()
+    found = {}
+    for pooled in (False, True):
+        asked = memory(query="votes", k=3, norm="layer", elect="unusual", erase_length=erase_length, pooled=pooled).eval()
         assert isinstance(asked, VotingMemory)
         asked.log_half_life.fill_(np.log(1e9))
         asked.calibrate(x[:8], real[:8], 1.0)
         asked.calibrate(x[8:], real[8:], 4 / 12)
-        found = asked(x, real).excess
-        assert found is not None
-        kept[axes] = found.double().numpy()
-    _, vectors = np.linalg.eigh(kept[0].T @ kept[0])
-    main = vectors[:, -4:]
-    np.testing.assert_allclose(kept[4], kept[0] @ main @ main.T, atol=0.02)
-    np.testing.assert_allclose(kept[25], kept[0], atol=0.01)  # all axes there are leave everything
-    assert np.abs(kept[4] - kept[0]).max() > 0.2
+        excess = asked(x, real).excess
+        assert excess is not None
+        found[pooled] = excess.double().numpy()
+    values, vectors = np.linalg.eigh(found[False].T @ found[False] / 12)
+    pooled_ = found[False] @ vectors @ np.diag(values.clip(0) ** 0.5) @ vectors.T
+    np.testing.assert_allclose(found[True], pooled_ / np.sqrt(np.square(pooled_).mean(0)), atol=0.03)
+    np.testing.assert_allclose(np.square(found[True]).mean(0), 1, atol=0.02)  # every expert stands out for somebody
+    assert np.abs(found[True] - found[False]).max() > 0.2
 
 
-def test_axes_and_erased_lengths_are_for_unusual_votes() -> None:
-    for settings_, reason in (
-        ({"axes": 4}, "model.axes needs model.elect = unusual"),
+def test_pooled_votes_and_erased_lengths_are_for_unusual_ones() -> None:
+    for known, reason in (
+        ({"pooled": True}, "model.pooled needs model.elect = unusual"),
         ({"erase_length": True}, "model.erase_length needs model.elect = unusual"),
-        ({"query": "votes", "elect": "unusual", "axes": 40, "side": 5, "k": 2}, "needs a model.side of 7 to 32"),
-        ({"query": "votes", "elect": "unusual", "axes": 4, "side": 64}, "needs a model.side of 2 to 32"),
+        ({"query": "votes", "elect": "unusual", "pooled": True, "side": 64}, "a model.side of at most 32, not 64"),
     ):
         with pytest.raises(InputError, match=reason):
-            MemoryConfig(**settings_)  # type: ignore[arg-type]
+            MemoryConfig(**known)  # type: ignore[arg-type]

@@ -19,8 +19,8 @@ what is told of log length by the mean of what a history asks, the one direction
 a linear erasure (Ravfogel et al. 2022, Belrose et al. 2023), fitted to everybody by ridge regression. An expert is then
 retrieved for what sets somebody apart from people whose histories read as long.
 
-Few events say little of 256 experts, but people differ in few ways. `axes` keeps of the excess what lies along the main
-ones (`MainAxes`).
+Few events say little of 256 experts, but people differ in few ways. With `pooled`, experts whose votes rise and fall together
+among people share them (`Pooled`).
 """
 
 import math
@@ -42,13 +42,14 @@ class VotingMemory(InterestMemory):
 
     def __init__(
         self, width: int, side: int, k: int, *, norm: str, scores: str, gate: str, half_life: float = 0.0, unusual: bool = False,
-        erase_length: bool = False, axes: int = 0,
+        erase_length: bool = False, pooled: bool = False,
     ) -> None:  # fmt: skip
         """`half_life` in events; 0 is learned. `unusual`: experts are chosen by their excess of votes, not by their votes;
-        `erase_length`: by what of it does not tell how long the history is; `axes`: by what lies along so many main axes."""
+        `erase_length`: by what of it does not tell how long the history is; `pooled`: experts
+        whose votes rise and fall together share them."""
         super().__init__(width, side, k, norm=norm, scores=scores, gate=gate)
         self.log_half_life = nn.Parameter(torch.tensor(math.log(half_life or HALF_LIFE)), requires_grad=not half_life)
-        self.usual = _usual(side, width, erase_length, axes) if unusual else None
+        self.usual = _usual(side, width, erase_length, pooled) if unusual else None
 
     def forward(self, x: Tensor, real: Tensor | None) -> Retrieved:
         """`scores` are logarithms of parts of all votes; where experts are chosen by their excess, that, and `gates` then follow
@@ -176,9 +177,9 @@ class Usual(nn.Module):
         self.squares.lerp_((events * votes.square()).mean(0), rate)
 
 
-def _usual(side: int, width: int, erase_length: bool, axes: int) -> Usual:
-    if axes:
-        return MainAxes(side, width, axes, erase_length)
+def _usual(side: int, width: int, erase_length: bool, pooled: bool) -> Usual:
+    if pooled:
+        return Pooled(side, width, erase_length)
     return ErasedLength(side, width) if erase_length else Usual(side)
 
 
@@ -232,21 +233,22 @@ class ErasedLength(Usual):
         self.told.copy_(shared @ reads / (reads @ products @ reads).clamp_min(1e-12))
 
 
-class MainAxes(ErasedLength):
-    """Of the differences among people only the main ones: standard scores are projected on the `axes` directions along which
-    people differ most (principal components). Experts that win and lose votes together then share what they are given, so that
-    few events say as much as they can. Moments, for the covariance of all experts' votes above the usual: E[n·(v, m)(v, m)ᵀ]."""
+class Pooled(ErasedLength):
+    """Experts whose votes rise and fall together among people pool them, so that few events say as much as they can: of the
+    standard scores z with covariance C among people, z C^(1/2), over its own standard deviation. (Whitening is z C^(-1/2): what
+    it blows up is what people hardly differ in, and that is noise of few events; this trusts the main axes more, as shrinkage
+    would.) Moments, for the covariance of all experts' votes above the usual: E[n·(v, m)(v, m)ᵀ]."""
 
-    def __init__(self, side: int, width: int, axes: int, erase_length: bool) -> None:
+    def __init__(self, side: int, width: int, erase_length: bool) -> None:
         super().__init__(side, width)
         self.erase_length = erase_length
         self.pairs: Tensor
-        self.axes: Tensor
+        self.pool: Tensor
         self.register_buffer("pairs", torch.zeros(side**2 + width, side**2 + width))
-        self.register_buffer("axes", torch.linalg.qr(torch.randn(side**2, axes)).Q)
+        self.register_buffer("pool", torch.eye(side**2))
 
     def kept(self, excess: Tensor) -> Tensor:
-        return excess @ self.axes @ self.axes.T
+        return excess @ self.pool
 
     @torch.no_grad()
     def learn(self, votes: Tensor, weight: Tensor, query: Tensor, rate: float) -> None:
@@ -262,8 +264,10 @@ class MainAxes(ErasedLength):
         covariance = self.pairs - torch.outer(mean, mean) / self.events
         above = torch.cat([torch.eye(len(self.votes), device=mean.device), -torch.outer(self.told, self.reads)], 1)
         scale = 1 / self.deviation
-        _, vectors = torch.linalg.eigh(scale[:, None] * (above @ covariance @ above.T) * scale)
-        self.axes.copy_(vectors[:, -self.axes.shape[1] :])
+        covariance = scale[:, None] * (above @ covariance @ above.T) * scale
+        values, vectors = torch.linalg.eigh(covariance)
+        root = (vectors * values.clamp_min(0).sqrt()) @ vectors.T
+        self.pool.copy_(root / covariance.square().sum(0).clamp_min(1e-12).sqrt())
 
 
 def _counted(asked: Tensor, weight: Tensor) -> Tensor:

@@ -1,6 +1,5 @@
 """What models with an interest memory share: their settings, the memory these ask for, and what its experts are."""
 
-import math
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -16,7 +15,7 @@ from elastic_core.layers.standing import Standing
 from elastic_core.layers.voting import VotingMemory
 from elastic_core.models.contract import Retrieves
 
-MOST_FOR_AXES = 32  # √K: the covariance of all experts' votes is decomposed again and again
+MOST_POOLED = 32  # √K: the covariance of all experts' votes is decomposed again and again
 # What electing experts by unusual votes was measured with (checkpoints/LOG.md).
 UNUSUAL_VOTES = {"query": "votes", "elect": "unusual", "query_norm": "layer", "half_life": 1e6, "agreement_weight": 0.1}
 
@@ -35,7 +34,7 @@ class MemoryConfig(ModelConfig):
     half_life: Annotated[float, Within(0, 1e9)] = 0.0  # of a vote, in events; 0 is learned
     elect: Literal["most", "unusual"] = "most"  # with query = votes: most votes, or most above what everybody's events give
     erase_length: bool = False  # with elect = unusual: out of the excess goes what tells how long a history is
-    axes: Annotated[int, Within(0, 256)] = 0  # with elect = unusual: the excess is kept along so many main axes; 0 = all of it
+    pooled: bool = False  # with elect = unusual: experts whose votes rise and fall together among people share them
     expansion: Annotated[int, Within(1, 16)] = 1
     balance_weight: Annotated[float, Within(0, 1_000)] = 0.3  # of the auxiliary loss that spreads what is asked over the sub-keys
     interest_weight: Annotated[float, Within(0, 1_000)] = 0.0  # of the loss that asks experts to stand for items
@@ -52,10 +51,10 @@ class MemoryConfig(ModelConfig):
             raise InputError("model.elect = unusual needs model.query = votes: only votes are held against what is usual")
         if self.erase_length and self.elect != "unusual":
             raise InputError("model.erase_length needs model.elect = unusual: length is taken out of the excess of votes")
-        if self.axes and self.elect != "unusual":
-            raise InputError("model.axes needs model.elect = unusual: people differ along them by their excess of votes")
-        if self.axes > self.side**2 or (self.axes and self.side > MOST_FOR_AXES):
-            raise InputError(f"model.axes = {self.axes} needs a model.side of {math.ceil(self.axes**0.5)} to {MOST_FOR_AXES}")
+        if self.pooled and self.elect != "unusual":
+            raise InputError("model.pooled needs model.elect = unusual: it is the excess of votes that experts share")
+        if self.pooled and self.side > MOST_POOLED:
+            raise InputError(f"model.pooled needs a model.side of at most {MOST_POOLED}, not {self.side}")
         if self.revive and (self.bank, self.memory) != ("rows", "shared"):
             raise InputError("model.revive needs model.bank = rows and model.memory = shared")
         if self.items_by_rows and self.interest_weight:
@@ -72,7 +71,7 @@ def interest_memory(config: MemoryConfig) -> InterestMemory | SharedInterests:
     if config.query == "votes":
         return VotingMemory(
             config.width, config.side, config.k, norm=norm, scores=scores, gate=gate, half_life=config.half_life,
-            unusual=config.elect == "unusual", erase_length=config.erase_length, axes=config.axes,
+            unusual=config.elect == "unusual", erase_length=config.erase_length, pooled=config.pooled,
         )  # fmt: skip
     return QueriedMemory(
         config.length, config.width, config.heads, config.side, config.k, norm=norm, scores=scores, gate=gate,

@@ -70,9 +70,9 @@ EQUATIONS = (
         "tests/test_product_keys.py::test_what_a_history_reads_as_is_taken_out_of_its_votes_as_written_out",
     ),
     Equation(
-        "Main axes (ours)", "what is left, projected on its principal components among people",
-        "elastic_core/layers/voting.py", "MainAxes",
-        "tests/test_product_keys.py::test_the_main_axes_are_the_principal_components_of_what_people_exceed",
+        "Pooled votes (ours)", "z C^(1/2): experts whose votes rise and fall together among people share them",
+        "elastic_core/layers/voting.py", "Pooled",
+        "tests/test_product_keys.py::test_votes_are_pooled_as_written_out",
     ),
     Equation(
         "Interest slots (ours)", "M_t = (1 − w_t) M_{t−1} + w_t h_t: what last happened in an interest",
