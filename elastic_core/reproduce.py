@@ -29,6 +29,7 @@ BY_VOTES = (
     "model.interest_weight=0.3",
     "objective.retrieval=random",
 )
+POOLED = ("model.erase_length=true", "model.pooled=true")  # of unusual votes
 REPEATS = "repeats"  # ends a run's name, and `(repeats)` its label's recipe: it is told what was met before
 # What Table 3 of the paper takes away, PKM-ACT, and the gate and query norm that keep the memory alive. These runs are causal, so
 # PKM-ACT's memories are all asked with the same events, not with each layer's input; only the two-way form asks as it prints.
@@ -41,11 +42,13 @@ VARIANTS: dict[str, tuple[str, ...]] = {
     "norm-layer": ("model.query_norm=layer", "model.balance_weight=0"),
     "no-local": ("model.conv_width=0",),
     "votes": BY_VOTES,
+    "pooled": (*BY_VOTES, *POOLED),
 }
 # What interest slots are made of, one step taken back at a time.
 SLOT_VARIANTS: dict[str, tuple[str, ...]] = {
     "memory-none": ("model.memory=none", *MOST_VOTES),
     "most-votes": MOST_VOTES,
+    "pooled": POOLED,
     "query-mean": ("model.query=mean",),
     "averages": ("model.slots=average",),
     "learned-writes": ("model.writes=learned",),
@@ -130,7 +133,7 @@ def _planted() -> Iterator[Row]:
     yield from _sizes("planted")
     yield _row("planted-64", "sasrec", told=True)
     for variant in SLOT_VARIANTS:
-        if variant not in ("memory-none", "most-votes"):  # there most votes elect anyway
+        if variant not in ("memory-none", "most-votes", "pooled"):  # there most votes elect anyway
             yield _row("planted-64", "elastic-slots", variant)
 
 
@@ -155,8 +158,10 @@ def _movielens_100k() -> Iterator[Row]:
         for model, variant in TOLD:
             yield _row("ml-100k", model, variant, seed, told=True)
         yield _row("ml-100k", "elastic", "votes", seed)
+        yield _row("ml-100k", "elastic", "pooled", seed)
+        yield _row("ml-100k", "elastic-slots", "pooled", seed)
     for variant in VARIANTS:
-        if variant != "votes":
+        if variant not in ("votes", "pooled"):
             yield _row("ml-100k", "elastic", variant)
     for (
         seed
@@ -186,7 +191,8 @@ def _movielens_1m() -> Iterator[Row]:
         yield _row("ml-1m", model)
     for seed in SEEDS:
         for model, variant in (
-            ("elastic", ""), ("elastic", "memory-none"), ("elastic", "votes"), ("sasrec", ""), ("sasrec", "local")
+            ("elastic", ""), ("elastic", "memory-none"), ("elastic", "votes"), ("elastic", "pooled"), ("sasrec", ""),
+            ("sasrec", "local"),
         ):  # fmt: skip
             yield _row("ml-1m-cpu", model, variant, seed)
     for model in ON_ONE_CORE:

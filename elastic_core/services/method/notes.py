@@ -259,6 +259,7 @@ VARIANTS = {
     "no-local": "without the local convolution (ours)",
     "repeats": "with a learned number for what was met before (ours)",
     "votes": "every event asks, and unusual votes choose the experts (ours)",
+    "pooled": "the same, length erased and votes pooled (ours)",
 }
 
 GLOSSARY = (
