@@ -46,7 +46,8 @@ def test_variants_differ_from_the_base_in_what_their_name_says() -> None:
             model = row.config.to_dict()["model"]
             changed = {key for key in model if model[key] != base["model"][key]} - {"balance_weight"}
             asked = {"query", "elect", "query_norm", "half_life", "agreement_weight", "interest_weight"}  # what votes need
-            assert changed == asked if row.name.endswith("votes") else len(changed) == 1, row.name
+            asked |= {"erase_length", "pooled"} if row.name.endswith("pooled") else set()
+            assert changed == asked if row.name.endswith(("votes", "pooled")) else len(changed) == 1, row.name
 
 
 def test_a_budget_of_time_is_part_of_a_row_that_has_one(world: Dataset, tmp_path: Path) -> None:
