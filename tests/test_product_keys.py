@@ -12,7 +12,8 @@ from elastic_core.data.batches import Batch
 from elastic_core.errors import InputError
 from elastic_core.layers.interest_memory import InterestMemory, Retrieved, SharedInterests, balance_penalty
 from elastic_core.layers.product_keys import ProductKeys, candidate_ranks, exhaustive, top_pairs
-from elastic_core.layers.voting import RIDGE, VotingMemory
+from elastic_core.layers.usual_votes import RIDGE
+from elastic_core.layers.voting import VotingMemory
 from elastic_core.models.elastic import Elastic, ElasticConfig
 from elastic_core.models.with_memory import MemoryConfig, interest_memory
 

@@ -61,17 +61,17 @@ EQUATIONS = (
     ),
     Equation(
         "Unusual votes (ours)", "(votes − usual) · √events, in deviations among people: their number decides nothing",
-        "elastic_core/layers/voting.py", "Usual",
+        "elastic_core/layers/usual_votes.py", "Usual",
         "tests/test_product_keys.py::test_how_many_events_there_are_decides_nothing_where_the_unusual_is_elected",
     ),
     Equation(
         "Length erased (ours)", "the same, less what the mean question tells of log length, by ridge regression",
-        "elastic_core/layers/voting.py", "ErasedLength",
+        "elastic_core/layers/usual_votes.py", "ErasedLength",
         "tests/test_product_keys.py::test_what_a_history_reads_as_is_taken_out_of_its_votes_as_written_out",
     ),
     Equation(
         "Pooled votes (ours)", "z C^(1/2): experts whose votes rise and fall together among people share them",
-        "elastic_core/layers/voting.py", "Pooled",
+        "elastic_core/layers/usual_votes.py", "Pooled",
         "tests/test_product_keys.py::test_votes_are_pooled_as_written_out",
     ),
     Equation(
