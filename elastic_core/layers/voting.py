@@ -34,7 +34,7 @@ class VotingMemory(InterestMemory):
         erase_length: bool = False, pooled: bool = False,
     ) -> None:  # fmt: skip
         """`half_life` in events; 0 is learned. `unusual`: experts are chosen by their excess of votes, not by their votes;
-        `erase_length`: by what of it does not tell how long the history is; `pooled`: those whose votes go together share them."""
+        `erase_length`: by what of it does not tell how long the history is; `pooled`: those whose votes go together share."""
         super().__init__(width, side, k, norm=norm, scores=scores, gate=gate)
         self.log_half_life = nn.Parameter(torch.tensor(math.log(half_life or HALF_LIFE)), requires_grad=not half_life)
         self.usual = usual_votes(side, width, erase_length, pooled) if unusual else None
