@@ -41,7 +41,7 @@ class Usual(nn.Module):
 
     def excess(self, votes: Tensor, weight: Tensor, query: Tensor) -> Tensor:
         """How far votes `[B, K]` of events that weigh `weight [B, N]` exceed the usual, in standard deviations among people."""
-        return self.kept(self.above(votes, weight, query) / self.deviation) * effective_size(weight).sqrt()
+        return self.above(votes, weight, query) / self.deviation * effective_size(weight).sqrt()
 
     @property
     def deviation(self) -> Tensor:
@@ -49,8 +49,8 @@ class Usual(nn.Module):
         variance = self.squares - self.votes.square() / self.events
         return variance.clamp_min(1e-6 * self.squares + 1e-30).sqrt()
 
-    def kept(self, excess: Tensor) -> Tensor:
-        """What of people's differences decides, `[B, K]`: all."""
+    def pooled(self, excess: Tensor) -> Tensor:
+        """What decides, `[B, K]`: here every expert's own excess."""
         return excess
 
     def above(self, votes: Tensor, weight: Tensor, query: Tensor) -> Tensor:
@@ -120,7 +120,8 @@ class Pooled(ErasedLength):
     """Experts whose votes rise and fall together among people pool them, so that few events say as much as they can: of the
     standard scores z with covariance C among people, z C^(1/2), over its own standard deviation. (Whitening is z C^(-1/2): what
     it blows up is what people hardly differ in, and that is noise of few events; this trusts the main axes more, as shrinkage
-    would.) Moments, for the covariance of all experts' votes above the usual: E[n·(v, m)(v, m)ᵀ]."""
+    would.) Only the choice of experts pools: a loss on pooled votes would teach all experts one another's few largest axes
+    (checkpoints/LOG.md). Moments, for the covariance of all experts' votes above the usual: E[n·(v, m)(v, m)ᵀ]."""
 
     def __init__(self, side: int, width: int, erase_length: bool) -> None:
         super().__init__(side, width)
@@ -130,7 +131,7 @@ class Pooled(ErasedLength):
         self.register_buffer("pairs", torch.zeros(side**2 + width, side**2 + width))
         self.register_buffer("pool", torch.eye(side**2))
 
-    def kept(self, excess: Tensor) -> Tensor:
+    def pooled(self, excess: Tensor) -> Tensor:
         return excess @ self.pool
 
     @torch.no_grad()

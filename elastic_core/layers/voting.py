@@ -48,6 +48,8 @@ class VotingMemory(InterestMemory):
             query = self.norm(x)
             asked, weight = self._asks(query), self.weights(x, real)
             votes, excess = self._votes(query, asked, weight)
+            if self.usual is not None and excess is not None:
+                excess = self.usual.pooled(excess)
             most, experts = (votes if excess is None else excess).topk(self.k)
             parts = (votes.gather(1, experts) + LEAST_VOTES).log()
             if self.usual is not None:
