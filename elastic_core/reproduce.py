@@ -44,6 +44,7 @@ VARIANTS: dict[str, tuple[str, ...]] = {
     "votes": BY_VOTES,
     "pooled": (*BY_VOTES, *POOLED),
 }
+TABLE_3 = ("query-mean", "memory-none", "dispatch-none", "pkm-act", "gate-none")  # where truth is known, too
 # What interest slots are made of, one step taken back at a time.
 SLOT_VARIANTS: dict[str, tuple[str, ...]] = {
     "memory-none": ("model.memory=none", *MOST_VOTES),
@@ -131,6 +132,8 @@ def _planted() -> Iterator[Row]:
         for model, variant in (("elastic-slots", ""), ("elastic-slots", "memory-none"), ("sasrec", ""), ("elastic", "")):
             yield _row("planted-64", model, variant, seed)
     yield from _sizes("planted")
+    for variant in TABLE_3:
+        yield _row("planted", "elastic", variant)
     yield _row("planted-64", "sasrec", told=True)
     for variant in SLOT_VARIANTS:
         if variant not in ("memory-none", "most-votes", "pooled"):  # there most votes elect anyway
