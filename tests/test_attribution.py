@@ -127,3 +127,12 @@ def test_shares_and_measured_removal_person_by_person(small_world: Dataset) -> N
 
 def test_no_agreement_is_asked_where_there_are_no_shares(small_world: Dataset) -> None:
     assert agreement(built(small_world, readout="state"), small_world) is None
+
+
+def test_what_retrieves_an_expert_is_said_as_the_run_has_it(small_world: Dataset) -> None:
+    unusual = {"query": "votes", "elect": "unusual"}
+    said = []
+    for known in ({"query": "votes"}, unusual, unusual | {"pooled": True}):
+        config = ModelConfig.known["elastic"](length=8, width=8, side=4, k=2, **known)
+        said.append(inspect.most(models.build(config, small_world.catalog)))
+    assert said == ["most votes", "most votes above the usual", "most votes above the usual, shared among like experts,"]

@@ -45,7 +45,7 @@ def grid(now: Context, here: Situation, edits: Edits = ()) -> None:
             "Strips: the query; orange scores rows, blue columns, a square sums both. Numbered: the highest."
             if found.votes is None
             else f"Each event asks the memory and votes for the experts it finds. Strips: their mean query. Numbered: "
-            f"{inspect.most(found.excess is not None)}."
+            f"{inspect.most(now.model).rstrip(',')}."
         )
         st.caption(f"{how} Background: load.", help=f"Load: {notes.WORDS['load']}.")
     with beside:

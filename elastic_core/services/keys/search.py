@@ -84,12 +84,6 @@ def votes(model: Recommender) -> bool:
     return isinstance(first_memory(model), VotingMemory)
 
 
-def unusual(model: Recommender) -> bool:
-    """Whether votes choose experts by how far they exceed the usual."""
-    memory = first_memory(model)
-    return isinstance(memory, VotingMemory) and memory.usual is not None
-
-
 def _reading(model: Recommender, dataset: Dataset, user: int, split: Split) -> Batch:
     """What the model reads of one person."""
     users = np.array([user])

@@ -193,9 +193,11 @@ def silence(experts: Collection[int]) -> Edit:
     return edit
 
 
-def most(unusual: bool) -> str:
+def most(model: Recommender) -> str:
     """What an expert needs to be retrieved, where events vote."""
-    return "most votes above the usual" if unusual else "most votes"
+    if getattr(model.config, "elect", "") != "unusual":
+        return "most votes"
+    return "most votes above the usual" + (", shared among like experts," if getattr(model.config, "pooled", False) else "")
 
 
 def above(found: Retrieved, expert: int) -> str:
