@@ -157,7 +157,13 @@ def train_here(out: str, die_at: int = 0) -> None:
     if die_at:
         _die_before_write(die_at)
     config = tiny(**({"epochs": 2} if die_at else LONG))
-    train(config, load(config.data), Path(out))
+    train(config, load(config.data), Path(out), None if die_at else at_walking_pace)
+
+
+def at_walking_pace(event: dict[str, Any]) -> None:
+    """Epochs long enough to be killed in, however late a busy machine lets the one who kills look."""
+    if event["event"] == "step":
+        time.sleep(0.02)
 
 
 def _die_before_write(moment: int) -> None:
@@ -178,7 +184,7 @@ def _die_before_write(moment: int) -> None:
 
 @pytest.mark.slow
 def test_ten_random_kills_change_nothing(children: Any, world: Dataset, tmp_path: Path) -> None:
-    whole = train(tiny(**LONG), world, tmp_path / "whole")
+    whole = train(tiny(**LONG), world, tmp_path / "whole", at_walking_pace)
     epoch_seconds = whole.events("epoch")[-1]["seconds"] / LONG["epochs"]
     rng, killed, seen = random.Random(7), Run(tmp_path / "killed"), []
     for _ in range(10):

@@ -36,10 +36,10 @@ def collected() -> float:
 
 
 def test_what_lives_on_is_looked_at_once_and_freed_in_time(keeper: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    gc.disable()  # no earlier look while these are made
+    gc.disable()  # no earlier look, however little is left until the next one
     much, part = [[i] for i in range(400_000)], Part()
-    gc.enable()
     gone, first = weakref.ref(part), collected()
+    gc.enable()
     assert first > garbage.SLOW and gc.get_freeze_count() >= len(much)
     del part
     assert collected() < first / 4 and gone() is not None, "set aside, so not looked at"
