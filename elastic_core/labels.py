@@ -36,14 +36,17 @@ ELASTIC_VARIANTS = {
     "gate-none": "no gate, no balance term: Algorithm 1 as printed, a frozen random router",
     "votes": "experts by unusual votes of the events instead of one query, and the losses that give them meaning (ours)",
     "pooled": "the same votes without what tells length, and pooled by experts that win and lose them together (ours)",
+    "expected": "votes without what tells length, chosen by what another half of the history would be expected to vote (ours)",
     "grid": "as the grid chose that every other system is tuned on: a convolution 8 wide, not 16",
     **{f"side-{side}": f"{side**2:,} experts (√K = {side})" for side in SIDES},
     **{f"k-{k}": f"k = {k} retrieved" for k in EXPERTS},
 }
 SLOT_VARIANTS = {
     "memory-none": "no memory: the same slots for k interests that everybody shares",
+    "memory-none-grid": "the same without memory, as the grid chose that every other system is tuned on",
     "most-votes": "experts with most votes instead of most above the usual, whitened queries",
     "pooled": "votes without what tells length, pooled by experts that win and lose them together",
+    "expected": "votes without what tells length, chosen by what another half of the history would be expected to vote",
     "query-mean": "one query, the mean of the events, instead of votes",
     "averages": "slots that average what was written instead of holding the last",
     "learned-writes": "writes by learned weights instead of what experts stand for",

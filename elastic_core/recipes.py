@@ -23,6 +23,9 @@ GRID: dict[str, tuple[str, ...]] = {
 CHOSEN = dict.fromkeys(
     ("clustered", "din", "fpmc", "gru4rec", "hstu", "linformer", "lrurec", "reformer", "routing", "shan", "sma"), "averaged-0.3"
 )
+# What is tuned beside the registered models: name → the model, what is changed.
+ALSO_TUNED: dict[str, tuple[str, tuple[str, ...]]] = {"elastic-slots-memory-none": ("elastic-slots", ("model.memory=none",))}
+ALSO_CHOSEN = dict.fromkeys(ALSO_TUNED, "averaged-0.3")
 OF_OUR_OWN: dict[str, dict[str, Any]] = {"elastic-slots": {"retrieval": "random"}}  # settings of the objective
 RATES = {"elastic-slots": 2e-3}
 
@@ -93,15 +96,20 @@ def ml_100k(model: str = "elastic") -> RunConfig:
 
 
 def grid_point(model: str, point: str) -> RunConfig:
-    """MovieLens-100K, learned as one point of the grid says. Raises InputError for an unknown point."""
+    """MovieLens-100K, learned as one point of the grid says; `model` may be one of `ALSO_TUNED`.
+
+    Raises InputError for an unknown point or model, and for one that learns nothing."""
     if point not in GRID:
         raise InputError(f"unknown point {point!r} of the grid; known are {', '.join(GRID)}")
+    model, changes = ALSO_TUNED.get(model, (model, ()))
+    if not models.model_class(model).objective:
+        raise InputError(f"{model} learns nothing by gradient, so there is nothing to tune")
     return RunConfig(
         data=DataConfig(source="ml-100k"),
         model=model_settings(model, length=200, width=64, layers=2),
         objective=objective_settings(model, span=50, **OF_OUR_OWN.get(model, {})),
         train=TrainConfig(epochs=200),
-    ).override(*GRID[point])
+    ).override(*GRID[point], *changes)
 
 
 def ml_1m(model: str = "elastic") -> RunConfig:

@@ -84,6 +84,10 @@ VARIANTS = [
         "elastic-slots",
         {"elect": "unusual", "query_norm": "layer", "agreement_weight": 0.1, "erase_length": True, "pooled": True},
     ),
+    Case(
+        "elastic-slots",
+        {"elect": "unusual", "query_norm": "layer", "agreement_weight": 0.1, "erase_length": True, "expected": True},
+    ),
     Case("elastic-slots", {"memory": "none"}),
     Case("elastic-slots", {"query": "mean"}),
     Case("elastic-slots", {"query": "network", "heads": 2}),

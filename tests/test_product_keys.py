@@ -12,7 +12,7 @@ from elastic_core.data.batches import Batch
 from elastic_core.errors import InputError
 from elastic_core.layers.interest_memory import InterestMemory, Retrieved, SharedInterests, balance_penalty
 from elastic_core.layers.product_keys import ProductKeys, candidate_ranks, exhaustive, top_pairs
-from elastic_core.layers.usual_votes import RIDGE
+from elastic_core.layers.usual_votes import PART_RIDGE, RIDGE
 from elastic_core.layers.voting import VotingMemory
 from elastic_core.models.elastic import Elastic, ElasticConfig
 from elastic_core.models.with_memory import MemoryConfig, interest_memory
@@ -149,12 +149,12 @@ def test_each_half_sees_its_own_half_of_the_query() -> None:
 
 def memory(
     gate: str = "softmax", query: str = "network", norm: str = "whiten", k: int = 4, side: int = 5, scores: str = "cosine",
-    elect: str = "most", erase_length: bool = False, pooled: bool = False,
+    elect: str = "most", erase_length: bool = False, pooled: bool = False, expected: bool = False,
 ) -> InterestMemory:  # fmt: skip
     torch.manual_seed(0)
     shape = {"length": 24, "width": 16, "heads": 2, "side": side, "k": k, "stride": 4, "window": 0}
     how = {"query": query, "query_norm": norm, "scores": scores, "gate": gate, "elect": elect}
-    how |= {"erase_length": erase_length, "pooled": pooled}
+    how |= {"erase_length": erase_length, "pooled": pooled, "expected": expected}
     made = interest_memory(MemoryConfig(**how, **shape))  # type: ignore[arg-type]
     assert isinstance(made, InterestMemory)
     return made
@@ -174,10 +174,10 @@ def assert_same(one: Retrieved, other: Retrieved) -> None:
 
 
 @pytest.mark.parametrize("norm", ["whiten", "layer", "batch", "none"])
-@pytest.mark.parametrize("query", ["network", "mean", "votes", "unusual", "erased", "pooled"])
+@pytest.mark.parametrize("query", ["network", "mean", "votes", "unusual", "erased", "pooled", "expected"])
 def test_padding_is_invisible_and_people_do_not_meet(query: str, norm: str) -> None:
     unusual, (x, real) = {"query": "votes", "elect": "unusual"}, histories()
-    more = {"unusual": {}, "erased": {"erase_length": True}, "pooled": {"pooled": True}}
+    more = {"unusual": {}, "erased": {"erase_length": True}, "pooled": {"pooled": True}, "expected": {"expected": True}}
     known = {**unusual, **more[query]} if query in more else {"query": query}
     asked = memory(norm=norm, **known).eval()  # type: ignore[arg-type]
     asked.calibrate(x, real)
@@ -506,6 +506,39 @@ def test_votes_are_pooled_as_written_out(erase_length: bool) -> None:
     np.testing.assert_allclose(found[True], pooled_ / np.sqrt(np.square(pooled_).mean(0)), atol=0.03)
     np.testing.assert_allclose(np.square(found[True]).mean(0), 1, atol=0.02)  # every expert stands out for somebody
     assert np.abs(found[True] - found[False]).max() > 0.2
+
+
+@pytest.mark.parametrize("erase_length", [False, True])
+@torch.no_grad()
+def test_votes_are_those_that_another_half_lets_expect_as_written_out(erase_length: bool) -> None:
+    """Told in two parts; by hand, of the standard scores of halves and wholes by the same memory without expectation."""
+    x, real = histories(12)
+    x = x + (torch.arange(12)[:, None, None] / 4) * torch.randn(16, generator=torch.Generator().manual_seed(5))
+    made = {}
+    for expected in (False, True):
+        how = {"erase_length": erase_length, "pooled": not expected, "expected": expected}
+        made[expected] = memory(query="votes", k=3, norm="layer", elect="unusual", **how).eval()
+        made[expected].log_half_life.fill_(np.log(1e9))
+        made[expected].calibrate(x, real, 1.0)
+    plain, asked = made[False], made[True]
+    assert isinstance(plain, VotingMemory) and isinstance(asked, VotingMemory) and plain.usual is not None
+    plain.usual.pool.copy_(torch.eye(len(plain.usual.pool)))
+
+    def scores(part: torch.Tensor) -> np.ndarray:
+        excess = plain(x, part).excess
+        assert excess is not None
+        return excess.double().numpy()
+
+    chosen = torch.rand(real.shape, generator=torch.Generator().manual_seed(0)) < 0.5
+    whole, one, two = scores(real), scores(real & chosen), scores(real & ~chosen)
+    stays = (one.T @ two + two.T @ one) / 24  # of who has no two parts they are 0
+    part = whole.T @ whole / 12 - stays
+    pool = np.linalg.solve(part + PART_RIDGE * np.trace(part) / len(part) * np.eye(len(part)), stays)
+    found = asked(x, real).excess
+    assert found is not None
+    wanted = whole @ pool
+    np.testing.assert_allclose(found.double().numpy(), wanted / np.sqrt(np.square(wanted).mean(0)), atol=0.03)
+    assert np.abs(found.double().numpy() - whole).max() > 0.2
 
 
 def test_pooled_votes_and_erased_lengths_are_for_unusual_ones() -> None:

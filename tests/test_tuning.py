@@ -9,7 +9,7 @@ from elastic_core import recipes
 from elastic_core.config import RunConfig
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
-from elastic_core.recipes import CHOSEN, GRID, grid_point, recipe
+from elastic_core.recipes import ALSO_TUNED, CHOSEN, GRID, grid_point, recipe
 from elastic_core.reproduce import rows
 from elastic_core.runs import Run
 from elastic_core.tuning import TABLE, best, folder, outcomes, tune
@@ -43,6 +43,8 @@ def test_every_point_is_trained_once_and_kept_as_validation_saw_it(small_world: 
 def test_a_point_nobody_knows_and_a_table_that_is_none(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="known are plain"):
         grid_point("sasrec", "lucky")
+    with pytest.raises(InputError, match="nothing to tune"):
+        grid_point("popularity", "plain-0.2")
     (tmp_path / TABLE).write_text("data,model\nx,y\n")
     with pytest.raises(InputError, match="not a table"):
         outcomes(tmp_path / TABLE)
@@ -55,6 +57,18 @@ def test_the_recipes_are_what_validation_chose_among_all_points() -> None:
         assert chosen is not None and chosen.point == point, f"{model}: tuning.csv says {chosen}"
         assert {each.point for each in found if each.model == model} == set(GRID), f"{model} was not tried at every point"
         assert recipe("ml-100k", model) == grid_point(model, point)
+
+
+def test_what_is_tuned_beside_the_registered_models_had_every_point() -> None:
+    found = outcomes(SHIPPED)
+    for name, (model, changes) in ALSO_TUNED.items():
+        assert {each.point for each in found if each.model == name} == set(GRID), f"{name} was not tried at every point"
+        for point in GRID:
+            assert grid_point(name, point) == grid_point(model, point).override(*changes) != grid_point(model, point)
+        chosen = best(found, name)
+        assert chosen is not None
+        row = next(row for row in rows() if row.name == f"ml-100k-{name}-grid")
+        assert row.config == grid_point(name, chosen.point)
 
 
 def test_elastic_has_a_row_learned_as_the_grid_chose_for_it() -> None:

@@ -13,18 +13,17 @@ import math
 import time
 from pathlib import Path
 
-from elastic_core import models
 from elastic_core.commands.finding import CHECKPOINTS, listed, say
 from elastic_core.commands.progress import Progress
 from elastic_core.data import load
 from elastic_core.errors import InputError
 from elastic_core.machine import find_device
-from elastic_core.recipes import GRID, grid_point
+from elastic_core.recipes import ALSO_TUNED, GRID, grid_point
 from elastic_core.tuning import TABLE, outcomes, tune
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("models", nargs="*", help="their names")
+    parser.add_argument("models", nargs="*", help=f"their names, or {', '.join(ALSO_TUNED)}")
     parser.add_argument("--points", default=",".join(GRID), help="of the grid, separated by commas (default: all)")
     parser.add_argument("--minutes", type=float, default=0.0, help="stop after so many minutes (default: no limit)")
     parser.add_argument("--device", default="auto", help="cpu, cuda or auto (default: auto)")
@@ -36,8 +35,6 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.minutes < 0:
         raise InputError(f"--minutes must not be negative, not {arguments.minutes:g}")
     for name in arguments.models:
-        if not models.model_class(name).objective:
-            raise InputError(f"{name} learns nothing by gradient, so there is nothing to tune")
         for point in listed(arguments.points):
             grid_point(name, point)
     if not arguments.list:
@@ -46,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
         _train(arguments)
     for found in outcomes(arguments.root / TABLE):
         if found.model in arguments.models or not arguments.models:
-            print(f"{found.model:<16}{found.point:<16}valid {found.valid:.4f}  epoch {found.best_epoch:>3} of {found.epochs}")
+            print(f"{found.model:<28}{found.point:<16}valid {found.valid:.4f}  epoch {found.best_epoch:>3} of {found.epochs}")
     return 0
 
 

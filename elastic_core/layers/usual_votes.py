@@ -11,13 +11,17 @@ a linear erasure (Ravfogel et al. 2022, Belrose et al. 2023), fitted to everybod
 retrieved for what sets somebody apart from people whose histories read as long.
 
 Few events say little of 256 experts, but people differ in few ways. With `pooled`, experts whose votes rise and fall together
-among people share them (`Pooled`).
+among people share them (`Pooled`); with `expected`, an expert counts for what other events of the same person would be expected
+to vote (`Expected`).
 """
+
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 
 RIDGE = 0.1  # of the mean variance of what histories ask
+PART_RIDGE = 0.5  # of the mean variance of a part's standard scores
 
 
 class Usual(nn.Module):
@@ -58,8 +62,12 @@ class Usual(nn.Module):
         return votes - self.mean
 
     @torch.no_grad()
-    def learn(self, votes: Tensor, weight: Tensor, query: Tensor, rate: float) -> None:
-        """Moves the moments towards those of these people; 1 makes them exactly theirs, rates of parts those of the whole."""
+    def learn(
+        self, votes: Tensor, weight: Tensor, query: Tensor, rate: float, halves: Sequence[tuple[Tensor, Tensor]] = ()
+    ) -> None:
+        """Moves the moments towards those of these people; 1 makes them exactly theirs, rates of parts those of the whole.
+
+        `halves`: votes and weights of two parts of each history that have no event in common, for `Expected`."""
         events = effective_size(weight)
         self.events.lerp_(events.mean(), rate)
         self.votes.lerp_((events * votes).mean(0), rate)
@@ -93,7 +101,9 @@ class ErasedLength(Usual):
         return super().above(votes, weight, query) - torch.outer((mean - self.asked / self.events) @ self.reads, self.told)
 
     @torch.no_grad()
-    def learn(self, votes: Tensor, weight: Tensor, query: Tensor, rate: float) -> None:
+    def learn(
+        self, votes: Tensor, weight: Tensor, query: Tensor, rate: float, halves: Sequence[tuple[Tensor, Tensor]] = ()
+    ) -> None:
         super().learn(votes, weight, query, rate)
         events, mean = effective_size(weight), torch.einsum("bn,bnd->bd", weight, query)
         known = torch.cat([torch.ones_like(events), mean], 1)
@@ -135,7 +145,9 @@ class Pooled(ErasedLength):
         return excess @ self.pool
 
     @torch.no_grad()
-    def learn(self, votes: Tensor, weight: Tensor, query: Tensor, rate: float) -> None:
+    def learn(
+        self, votes: Tensor, weight: Tensor, query: Tensor, rate: float, halves: Sequence[tuple[Tensor, Tensor]] = ()
+    ) -> None:
         both = torch.cat([votes, torch.einsum("bn,bnd->bd", weight, query)], 1)
         self.pairs.lerp_((both * effective_size(weight)).T @ both / len(both), rate)
         super().learn(votes, weight, query, rate)
@@ -145,17 +157,68 @@ class Pooled(ErasedLength):
         if not self.erase_length:
             self.told.zero_()
         mean = torch.cat([self.votes, self.asked])
-        covariance = self.pairs - torch.outer(mean, mean) / self.events
-        above = torch.cat([torch.eye(len(self.votes), device=mean.device), -torch.outer(self.told, self.reads)], 1)
-        scale = 1 / self.deviation
-        covariance = scale[:, None] * (above @ covariance @ above.T) * scale
+        covariance = self._of_scores(self.pairs - torch.outer(mean, mean) / self.events)
+        pool = self._pool(covariance)
+        self.pool.copy_(pool / (pool * (covariance @ pool)).sum(0).clamp_min(1e-12).sqrt())
+
+    def _pool(self, covariance: Tensor) -> Tensor:
+        """How standard scores with this covariance among people are shared, up to their scale: `[K, K]`."""
         values, vectors = torch.linalg.eigh(covariance)
-        root = (vectors * values.clamp_min(0).sqrt()) @ vectors.T
-        self.pool.copy_(root / covariance.square().sum(0).clamp_min(1e-12).sqrt())
+        return (vectors * values.clamp_min(0).sqrt()) @ vectors.T
+
+    def _of_scores(self, covariance: Tensor) -> Tensor:
+        """Of votes and questions, `[K + d, K + d]`, that of standard scores, `[K, K]`."""
+        above = torch.cat([torch.eye(len(self.votes), device=covariance.device), -torch.outer(self.told, self.reads)], 1)
+        scale = 1 / self.deviation
+        return scale[:, None] * (above @ covariance @ above.T) * scale
 
 
-def usual_votes(side: int, width: int, erase_length: bool, pooled: bool) -> Usual:
+class Expected(Pooled):
+    """What another half of the same history would be expected to vote: z (H + ridge)^-1 S, over its own standard deviation.
+
+    With every history in two parts that share no event, S is the covariance of one part's standard scores with the other's:
+    what stays of a person whichever of their events are looked at. What a part has beside it is the noise of few events, so that
+    the covariance of parts, H, is that of whole histories less S (a whole has twice the person and the same noise). Ridge
+    regression of one part on the other then trusts every axis as far as it repeats: where C^(1/2) trusts whatever is large.
+    Moments: those of `Pooled`, and E[√(n₁n₂)·(v₁, m₁)(v₂, m₂)ᵀ] with E[√(n₁n₂)·(v, m)] and E[√(n₁n₂)], made symmetric."""
+
+    def __init__(self, side: int, width: int, erase_length: bool) -> None:
+        super().__init__(side, width, erase_length)
+        self.both: Tensor
+        self.between: Tensor
+        self.across: Tensor
+        self.register_buffer("both", torch.ones(()))
+        self.register_buffer("between", torch.zeros(side**2 + width))
+        self.register_buffer("across", torch.zeros(side**2 + width, side**2 + width))
+
+    @torch.no_grad()
+    def learn(
+        self, votes: Tensor, weight: Tensor, query: Tensor, rate: float, halves: Sequence[tuple[Tensor, Tensor]] = ()
+    ) -> None:
+        (first, one), (second, two) = halves
+        size = (effective_size(one) * effective_size(two)).sqrt()
+        a, b = (torch.cat([v, torch.einsum("bn,bnd->bd", w, query)], 1) for v, w in ((first, one), (second, two)))
+        across = (a * size).T @ b / len(votes)
+        self.both.lerp_(size.mean(), rate)
+        self.between.lerp_((size * (a + b) / 2).mean(0), rate)
+        self.across.lerp_((across + across.T) / 2, rate)
+        super().learn(votes, weight, query, rate)
+
+    def _pool(self, covariance: Tensor) -> Tensor:
+        mean = torch.cat([self.votes, self.asked]) / self.events
+        across = (
+            self.across - torch.outer(mean, self.between) - torch.outer(self.between, mean) + self.both * torch.outer(mean, mean)
+        )
+        stays = self._of_scores(across)
+        part = covariance - stays
+        ridge = PART_RIDGE * part.diagonal().mean().clamp_min(1e-6) * torch.eye(len(part), device=part.device)
+        return torch.linalg.solve(part + ridge, stays)
+
+
+def usual_votes(side: int, width: int, erase_length: bool, pooled: bool, expected: bool) -> Usual:
     """What is usual of side² experts, by queries of a width; what of the excess decides, as the settings say."""
+    if expected:
+        return Expected(side, width, erase_length)
     if pooled:
         return Pooled(side, width, erase_length)
     return ErasedLength(side, width) if erase_length else Usual(side)

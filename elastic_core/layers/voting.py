@@ -20,7 +20,7 @@ from torch.nn import functional
 
 from elastic_core.layers.interest_memory import LEAST_VOTES, InterestMemory, Retrieved, gate
 from elastic_core.layers.precision import without_autocast
-from elastic_core.layers.usual_votes import usual_votes
+from elastic_core.layers.usual_votes import Expected, usual_votes
 
 HALF_LIFE = 32.0  # events, before anything is learned
 TEMPERATURE = 0.1  # of the agreement of two views
@@ -31,13 +31,14 @@ class VotingMemory(InterestMemory):
 
     def __init__(
         self, width: int, side: int, k: int, *, norm: str, scores: str, gate: str, half_life: float = 0.0, unusual: bool = False,
-        erase_length: bool = False, pooled: bool = False,
+        erase_length: bool = False, pooled: bool = False, expected: bool = False,
     ) -> None:  # fmt: skip
         """`half_life` in events; 0 is learned. `unusual`: experts are chosen by their excess of votes, not by their votes;
-        `erase_length`: by what of it does not tell how long the history is; `pooled`: those whose votes go together share."""
+        `erase_length`: by what of it does not tell how long the history is; `pooled`: those whose votes go together share;
+        `expected`: by what another half of the history would be expected to vote."""
         super().__init__(width, side, k, norm=norm, scores=scores, gate=gate)
         self.log_half_life = nn.Parameter(torch.tensor(math.log(half_life or HALF_LIFE)), requires_grad=not half_life)
-        self.usual = usual_votes(side, width, erase_length, pooled) if unusual else None
+        self.usual = usual_votes(side, width, erase_length, pooled, expected) if unusual else None
 
     def forward(self, x: Tensor, real: Tensor | None) -> Retrieved:
         """`scores` are logarithms of parts of all votes; where experts are chosen by their excess, that, and `gates` then follow
@@ -114,11 +115,19 @@ class VotingMemory(InterestMemory):
             with without_autocast(x.device.type):
                 x = x.to(self.values.weight.dtype)
                 weight, query = self.weights(x, real), self.norm(x)
-                self.usual.learn(_counted(self._asks(query), weight), weight, query, rate)
+                asked, halves = self._asks(query), [self.weights(x, half) for half in _halves(weight)]
+                parts = [(_counted(asked, half), half) for half in halves] if isinstance(self.usual, Expected) else []
+                self.usual.learn(_counted(asked, weight), weight, query, rate, parts)
 
     def asked(self, x: Tensor, real: Tensor | None) -> Tensor:
         """Every event's own query before normalisation, `[M, d]`."""
         return x.flatten(0, 1) if real is None else x[real]
+
+
+def _halves(weight: Tensor) -> tuple[Tensor, Tensor]:
+    """Every event, where it counts at all, in one of two parts: drawn at random, the same for the same shape."""
+    first = torch.rand(weight.shape, generator=torch.Generator().manual_seed(0)).to(weight.device) < 0.5
+    return first & (weight > 0), ~first & (weight > 0)
 
 
 def _counted(asked: Tensor, weight: Tensor) -> Tensor:

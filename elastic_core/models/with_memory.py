@@ -35,6 +35,7 @@ class MemoryConfig(ModelConfig):
     elect: Literal["most", "unusual"] = "most"  # with query = votes: most votes, or most above what everybody's events give
     erase_length: bool = False  # with elect = unusual: out of the excess goes what tells how long a history is
     pooled: bool = False  # with elect = unusual: experts whose votes rise and fall together among people share them
+    expected: bool = False  # with elect = unusual: experts are chosen by what another half of the history would likely vote
     expansion: Annotated[int, Within(1, 16)] = 1
     balance_weight: Annotated[float, Within(0, 1_000)] = 0.3  # of the auxiliary loss that spreads what is asked over the sub-keys
     interest_weight: Annotated[float, Within(0, 1_000)] = 0.0  # of the loss that asks experts to stand for items
@@ -53,8 +54,13 @@ class MemoryConfig(ModelConfig):
             raise InputError("model.erase_length needs model.elect = unusual: length is taken out of the excess of votes")
         if self.pooled and self.elect != "unusual":
             raise InputError("model.pooled needs model.elect = unusual: it is the excess of votes that experts share")
-        if self.pooled and self.side > MOST_POOLED:
-            raise InputError(f"model.pooled needs a model.side of at most {MOST_POOLED}, not {self.side}")
+        if self.expected and (self.elect != "unusual" or self.pooled):
+            raise InputError(
+                "model.expected needs model.elect = unusual and model.pooled = false: it shares votes in its own way"
+            )
+        if (self.pooled or self.expected) and self.side > MOST_POOLED:
+            which = "pooled" if self.pooled else "expected"
+            raise InputError(f"model.{which} needs a model.side of at most {MOST_POOLED}, not {self.side}")
         if self.revive and (self.bank, self.memory) != ("rows", "shared"):
             raise InputError("model.revive needs model.bank = rows and model.memory = shared")
         if self.items_by_rows and self.interest_weight:
@@ -72,6 +78,7 @@ def interest_memory(config: MemoryConfig) -> InterestMemory | SharedInterests:
         return VotingMemory(
             config.width, config.side, config.k, norm=norm, scores=scores, gate=gate, half_life=config.half_life,
             unusual=config.elect == "unusual", erase_length=config.erase_length, pooled=config.pooled,
+            expected=config.expected,
         )  # fmt: skip
     return QueriedMemory(
         config.length, config.width, config.heads, config.side, config.k, norm=norm, scores=scores, gate=gate,

@@ -36,6 +36,7 @@ HELP = {
     "model.half_life": "After so many events a vote counts half; 0 = learned (query votes)",
     "model.elect": "Experts with most votes, or with most above what everybody’s events give (query votes)",
     "model.erase_length": "Take out of unusual votes what tells how long a history is",
+    "model.expected": "Experts are chosen by what another half of the history would be expected to vote",
     "model.pooled": "Experts whose unusual votes rise and fall together among people share them",
     "model.agreement_weight": "Of the loss that asks two parts of a history to vote alike; 0 = none",
     "model.interest_weight": "Of the loss that asks experts to stand for items; 0 = none",

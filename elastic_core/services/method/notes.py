@@ -75,6 +75,11 @@ EQUATIONS = (
         "tests/test_product_keys.py::test_votes_are_pooled_as_written_out",
     ),
     Equation(
+        "Expected votes (ours)", "z (H + ridge)^-1 S: what another half of the same history would be expected to vote",
+        "elastic_core/layers/usual_votes.py", "Expected",
+        "tests/test_product_keys.py::test_votes_are_those_that_another_half_lets_expect_as_written_out",
+    ),
+    Equation(
         "Interest slots (ours)", "M_t = (1 − w_t) M_{t−1} + w_t h_t: what last happened in an interest",
         "elastic_core/layers/gated_slots.py", "hold", "tests/test_layers.py::test_gated_slots_equal_their_recurrence",
     ),
@@ -260,6 +265,7 @@ VARIANTS = {
     "repeats": "with a learned number for what was met before (ours)",
     "votes": "every event asks, and unusual votes choose the experts (ours)",
     "pooled": "the same, length erased and votes pooled (ours)",
+    "expected": "the same, length erased and votes as another half would be expected to give them (ours)",
 }
 
 GLOSSARY = (

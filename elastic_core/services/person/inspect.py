@@ -197,7 +197,8 @@ def most(model: Recommender) -> str:
     """What an expert needs to be retrieved, where events vote."""
     if getattr(model.config, "elect", "") != "unusual":
         return "most votes"
-    return "most votes above the usual" + (", shared among like experts," if getattr(model.config, "pooled", False) else "")
+    shared = getattr(model.config, "pooled", False) or getattr(model.config, "expected", False)
+    return "most votes above the usual" + (", shared among like experts," if shared else "")
 
 
 def above(found: Retrieved, expert: int) -> str:
