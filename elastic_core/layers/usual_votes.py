@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 
 RIDGE = 0.1  # of the mean variance of what histories ask
-PART_RIDGE = 0.5  # of the mean variance of a part's standard scores
+PART_RIDGE = 8.0  # times the mean variance of a part's standard scores
 
 
 class Usual(nn.Module):
