@@ -6,6 +6,7 @@ Numbers from the papers are never mixed in here: the tables show only what these
 import dataclasses
 import fnmatch
 import functools
+import itertools
 import math
 import time
 from collections.abc import Callable, Iterator
@@ -173,10 +174,10 @@ def _movielens_100k() -> Iterator[Row]:
             yield _row("ml-100k", "elastic", variant)
     for seed in SEEDS:  # validation's choice in the grid differs from ELASTIC's own recipe in this alone (tests/test_tuning.py)
         yield _row("ml-100k", "elastic", "grid", seed, extra=("model.conv_width=8",))
-    for model, point in ALSO_CHOSEN.items():
-        base = ALSO_TUNED[model][0]
-        label = f"{base} ({model.removeprefix(base)[1:]}-grid)"
-        yield Row(f"ml-100k-{model}-grid", "ml-100k", label, grid_point(model, point))
+    for (model, point), seed in itertools.product(ALSO_CHOSEN.items(), SEEDS):
+        base, name = ALSO_TUNED[model][0], f"ml-100k-{model}-grid" + (f"-seed{seed}" if seed else "")
+        config = grid_point(model, point).override(f"train.seed={seed}")
+        yield Row(name, "ml-100k", f"{base} ({model.removeprefix(base)[1:]}-grid)", config)
     yield from _sizes("ml-100k")
     for seed in SEEDS:
         for model, variants in PEERS.items():

@@ -9,7 +9,7 @@ from elastic_core import recipes
 from elastic_core.config import RunConfig
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
-from elastic_core.recipes import CHOSEN, GRID, grid_point, recipe
+from elastic_core.recipes import ALSO_TUNED, CHOSEN, GRID, grid_point, recipe
 from elastic_core.reproduce import rows
 from elastic_core.runs import Run
 from elastic_core.tuning import TABLE, best, folder, outcomes, tune
@@ -57,6 +57,20 @@ def test_the_recipes_are_what_validation_chose_among_all_points() -> None:
         assert chosen is not None and chosen.point == point, f"{model}: tuning.csv says {chosen}"
         assert {each.point for each in found if each.model == model} == set(GRID), f"{model} was not tried at every point"
         assert recipe("ml-100k", model) == grid_point(model, point)
+
+
+def test_what_is_tuned_beside_the_registered_models_had_every_point() -> None:
+    found = outcomes(SHIPPED)
+    for name, (model, changes) in ALSO_TUNED.items():
+        assert {each.point for each in found if each.model == name} == set(GRID), f"{name} was not tried at every point"
+        for point in GRID:
+            assert grid_point(name, point) == grid_point(model, point).override(*changes) != grid_point(model, point)
+        chosen = best(found, name)
+        assert chosen is not None
+        found_rows = [row for row in rows() if row.name.startswith(f"ml-100k-{name}-grid")]
+        assert [row.config for row in found_rows] == [
+            grid_point(name, chosen.point).override(f"train.seed={n}") for n in range(3)
+        ]
 
 
 def test_elastic_has_a_row_learned_as_the_grid_chose_for_it() -> None:
