@@ -124,12 +124,15 @@ def ml_1m(model: str = "elastic") -> RunConfig:
 
 def ml_1m_cpu(model: str = "elastic") -> RunConfig:
     """MovieLens-1M in 20 minutes of one core: sampled softmax; the same settings for every model, tuned for none."""
+    ours = _local(model) | (UNUSUAL_VOTES if model == "elastic-slots" else {})
     return RunConfig(
         data=DataConfig(source="ml-1m"),
-        model=model_settings(model, length=200, width=64, layers=2, dropout=0.2, **_local(model)),
-        objective=objective_settings(model, span=100, loss="sampled", negatives=512),
-        train=TrainConfig(epochs=100, minutes=20.0, clock="processor", batch=64, ema_decay=0.99),
-    )
+        model=model_settings(model, length=200, width=64, layers=2, dropout=0.2, **ours),
+        objective=objective_settings(model, span=100, loss="sampled", negatives=512, **OF_OUR_OWN.get(model, {})),
+        train=TrainConfig(
+            epochs=100, minutes=20.0, clock="processor", batch=64, ema_decay=0.99, learning_rate=RATES.get(model, 1e-3),
+        ),
+    )  # fmt: skip
 
 
 def video_games(model: str = "elastic") -> RunConfig:

@@ -178,6 +178,9 @@ def _movielens_100k() -> Iterator[Row]:
         base, name = ALSO_TUNED[model][0], f"ml-100k-{model}-grid" + (f"-seed{seed}" if seed else "")
         config = grid_point(model, point).override(f"train.seed={seed}")
         yield Row(name, "ml-100k", f"{base} ({model.removeprefix(base)[1:]}-grid)", config)
+    for seed in SEEDS:  # where interests shared by all are learned best, so that the memory is judged against its best rival
+        point = ("model.conv_width=8", "train.learning_rate=1e-3", *EXPECTED)
+        yield _row("ml-100k", "elastic-slots", "expected-grid", seed, extra=point)
     yield from _sizes("ml-100k")
     for seed in SEEDS:
         for model, variants in PEERS.items():
@@ -203,7 +206,7 @@ def _movielens_1m() -> Iterator[Row]:
     for seed in SEEDS:
         for model, variant in (
             ("elastic", ""), ("elastic", "memory-none"), ("elastic", "votes"), ("elastic", "pooled"), ("sasrec", ""),
-            ("sasrec", "local"),
+            ("sasrec", "local"), ("elastic-slots", "expected"),
         ):  # fmt: skip
             yield _row("ml-1m-cpu", model, variant, seed)
     for model in ON_ONE_CORE:
