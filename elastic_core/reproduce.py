@@ -179,8 +179,8 @@ def _movielens_100k() -> Iterator[Row]:
         config = grid_point(model, point).override(f"train.seed={seed}")
         yield Row(name, "ml-100k", f"{base} ({model.removeprefix(base)[1:]}-grid)", config)
     for seed in SEEDS:  # where interests shared by all are learned best, so that the memory is judged against its best rival
-        point = ("model.conv_width=8", "train.learning_rate=1e-3", *EXPECTED)
-        yield _row("ml-100k", "elastic-slots", "expected-grid", seed, extra=point)
+        chosen = ("model.conv_width=8", "train.learning_rate=1e-3", *EXPECTED)
+        yield _row("ml-100k", "elastic-slots", "expected-grid", seed, extra=chosen)
     yield from _sizes("ml-100k")
     for seed in SEEDS:
         for model, variants in PEERS.items():
