@@ -98,7 +98,7 @@ def test_lent_experts_take_the_place_of_the_weakest(slots: tuple[Recommender, Da
 
 def test_lists_move_towards_what_an_expert_stands_for_and_not_towards_another(slots: tuple[Recommender, Dataset]) -> None:
     model, dataset = slots
-    table = knobs.measure(model, dataset, routing(model, dataset), factors=(0.0, 8.0)).set_index("knob")
+    table = knobs.written([knobs.measure(model, dataset, routing(model, dataset), factors=(0.0, 8.0))]).set_index("knob")
     down, up = table.loc["own, × 0"], table.loc["own, × 8"]
     assert up["own_low"] > 0 > down["own_high"]
     assert up["d_own"] > up["other_high"] and down["d_own"] < down["other_low"]
@@ -106,11 +106,24 @@ def test_lists_move_towards_what_an_expert_stands_for_and_not_towards_another(sl
     assert "+" in shown(table.reset_index())
 
 
+def test_runs_judged_together_are_the_means_of_every_person() -> None:
+    one = knobs.Turned("own, × 0", np.array([0.1, np.nan, -0.3, np.nan]), np.array([0.0, np.nan, 0.1, np.nan]), np.zeros(4))
+    two = knobs.Turned("own, × 0", np.array([0.3, 0.2, -0.1, np.nan]), np.array([0.2, 0.0, 0.1, np.nan]), np.ones(4))
+    row = knobs.written([[one], [two]]).iloc[0]
+    assert row["people"] == 3 and row["d_own"] == pytest.approx((0.2 + 0.2 - 0.2) / 3)
+    assert row["d_other"] == pytest.approx((0.1 + 0 + 0.1) / 3) and row["d_ndcg"] == pytest.approx((0.5 + 1 + 0.5) / 3)
+    assert row["d_gap"] == pytest.approx(row["d_own"] - row["d_other"]) and row["gap_low"] < row["d_gap"] < row["gap_high"]
+    fewer, other = knobs.Turned("own, × 0", *np.zeros((3, 3))), knobs.Turned("own, × 2", *np.zeros((3, 4)))
+    for wrong in ([[one], [fewer]], [[one], [other]], [[one], [one, two]]):
+        with pytest.raises(InputError, match="same people with the same knobs"):
+            knobs.written(wrong)
+
+
 def test_a_model_that_learned_nothing_is_not_moved_by_it(small_world: Dataset) -> None:
     """The null: with random experts a knob stirs the list, towards one block of items as much as towards another."""
     torch.manual_seed(0)
     model = models.build(recipes.toy("elastic-slots").model, small_world.catalog).eval()
-    row = knobs.measure(model, small_world, routing(model, small_world), factors=(8.0,)).iloc[0]
+    row = knobs.measure(model, small_world, routing(model, small_world), factors=(8.0,))[0].row()
     assert abs(row["d_own"]) < 0.1
 
 
@@ -121,7 +134,7 @@ def test_nobody_is_lent_what_they_have(small_world: Dataset) -> None:
     traffic = routing(model, small_world)
     if len(np.unique(knobs.stands_for(model, small_world, traffic))) < 2:
         pytest.skip("the four stand for one block")
-    table = knobs.measure(model, small_world, traffic, factors=(2.0,)).set_index("knob")
+    table = knobs.written([knobs.measure(model, small_world, traffic, factors=(2.0,))]).set_index("knob")
     assert table.loc["own, × 2", "people"] == 60 and table.loc["lent, × 1", "people"] == 0
 
 

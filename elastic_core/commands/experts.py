@@ -4,7 +4,8 @@ Without --expert: a table of all experts. Load is how many people retrieve an ex
 random router; the genre is the most over-represented one in the histories of its people, with its lift and an interval that
 holds for all genres together. With --effects also what happens to NDCG@10 of its people (all unmet items ranked) without it.
 
-With --knobs: does the list move towards what an expert stands for when it is turned up, and what does that cost?
+With --knobs: does the list move towards what an expert stands for when it is turned up, and what does that cost? Several runs,
+joined by commas (training seeds of one model), are judged together: every person's mean over them.
 
 With --expert: its people, genres, what it pushes up and down, the effects of removing and of replacing it, its neighbours.
 
@@ -12,6 +13,7 @@ With --expert: its people, genres, what it pushes up and down, the effects of re
   python -m elastic_core experts ml-100k-elastic --sort people_low --top 20
   python -m elastic_core experts ml-100k-elastic --effects --csv
   python -m elastic_core experts ml-100k-elastic-slots --knobs
+  python -m elastic_core experts ml-100k-elastic-slots,ml-100k-elastic-slots-seed1 --knobs
   python -m elastic_core experts ml-100k-elastic --expert 145 --swap 50
 """
 
@@ -34,12 +36,13 @@ SHORT = {
     "traffic": "{:.2%}", "spread": "{:.2f}", "purity": "{:.0%}", "purity_chance": "{:.0%}", "d_ndcg": "{:+.4f}", "low": "{:+.4f}",
     "high": "{:+.4f}", "ndcg_before": "{:.4f}", "ndcg_after": "{:.4f}", "d_ndcg_low": "{:+.4f}", "d_ndcg_high": "{:+.4f}",
     "d_rank_median": "{:+g}", "d_own": "{:+.2%}", "own_low": "{:+.2%}", "own_high": "{:+.2%}", "d_other": "{:+.2%}",
-    "other_low": "{:+.2%}", "other_high": "{:+.2%}", "ndcg_low": "{:+.4f}", "ndcg_high": "{:+.4f}",
+    "other_low": "{:+.2%}", "other_high": "{:+.2%}",
+    "d_gap": "{:+.2%}", "gap_low": "{:+.2%}", "gap_high": "{:+.2%}", "ndcg_low": "{:+.4f}", "ndcg_high": "{:+.4f}",
 }  # fmt: skip
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run_name", metavar="RUN", help="a run folder, or its name below checkpoints/")
+    parser.add_argument("run_name", metavar="RUN", help="a run folder, or its name below checkpoints/; with --knobs several")
     parser.add_argument("--expert", type=int, metavar="N", help="one expert in full, counted from 0")
     parser.add_argument("--swap", type=int, metavar="N", help="which expert to put in its place (default: a random used one)")
     parser.add_argument("--split", default="test", choices=("test", "valid"), help="whose histories (default: test)")
@@ -51,13 +54,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    loaded = load_run(arguments.run_name)
-    if not loaded.model.retrieves:
-        raise InputError(f"{loaded.run.name} has no interest memory, so it has no experts")
-    traffic = routing(loaded.model, loaded.dataset, arguments.split)
     if arguments.knobs:
-        print(written(knobs.measure(loaded.model, loaded.dataset, traffic, arguments.split), arguments.csv), end="")
+        turned = [_knobs(name, arguments.split) for name in arguments.run_name.split(",")]
+        print(written(knobs.written(turned), arguments.csv), end="")
         return 0
+    loaded = _with_experts(arguments.run_name)
+    traffic = routing(loaded.model, loaded.dataset, arguments.split)
     found = overview.survey(loaded.model, loaded.dataset, traffic, arguments.split)
     if arguments.expert is not None:
         found.place(arguments.expert)
@@ -77,6 +79,18 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.csv:
         summary(loaded, found)
     return 0
+
+
+def _with_experts(name: str) -> Loaded:
+    loaded = load_run(name)
+    if not loaded.model.retrieves:
+        raise InputError(f"{loaded.run.name} has no interest memory, so it has no experts")
+    return loaded
+
+
+def _knobs(name: str, split: Split) -> list[knobs.Turned]:
+    loaded = _with_experts(name)
+    return knobs.measure(loaded.model, loaded.dataset, routing(loaded.model, loaded.dataset, split), split)
 
 
 def written(frame: pd.DataFrame, csv: bool) -> str:

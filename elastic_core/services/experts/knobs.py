@@ -9,7 +9,8 @@ Measured for every person and expert: the share of that genre among the ten like
 they did choose. The null is another expert's genre in the same lists: a knob that only stirs the list moves both alike.
 """
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -96,21 +97,36 @@ class Turned:
     gain: np.ndarray  # change of NDCG@10
 
     def row(self) -> dict[str, object]:
-        """knob, people; d_own, d_other, d_ndcg, each with its 95% interval over people."""
+        """knob, people; d_own, d_other, d_gap (own less other's), d_ndcg, each with its 95% interval over people."""
         known = ~np.isnan(self.own)
         row: dict[str, object] = {"knob": self.what, "people": int(known.sum())}
-        for name, values in (("own", self.own), ("other", self.other), ("ndcg", self.gain)):
+        for name, values in (("own", self.own), ("other", self.other), ("gap", self.own - self.other), ("ndcg", self.gain)):
             low, high = ablation.interval(values[known])
             mean = float(values[known].mean()) if known.any() else float("nan")
             row |= {f"d_{name}": mean, f"{name}_low": low, f"{name}_high": high}
         return row
 
 
+def written(turned: Sequence[Sequence[Turned]]) -> pd.DataFrame:
+    """One row a knob; of several runs (training seeds) of one model on the same people, every person's mean over the runs.
+
+    Raises InputError for runs that judge other people or turn other knobs."""
+    rows = []
+    for of_one in itertools.zip_longest(*turned):
+        if any(t is None or (t.what, len(t.own)) != (of_one[0].what, len(of_one[0].own)) for t in of_one):
+            raise InputError("these runs are not judged on the same people with the same knobs")
+        parts = [np.stack([getattr(t, name) for t in of_one]) for name in ("own", "other", "gain")]
+        known = ~np.isnan(parts[0])
+        own, other, gain = (np.where(known, p, 0).sum(0) / np.where(known.any(0), known.sum(0), np.nan) for p in parts)
+        rows.append(Turned(of_one[0].what, own, other, gain).row())
+    return pd.DataFrame(rows)
+
+
 def measure(
     model: Recommender, dataset: Dataset, traffic: Routing, split: Split = "test", factors: tuple[float, ...] = FACTORS,
     seed: int = 0,
-) -> pd.DataFrame:  # fmt: skip
-    """One row a knob: every factor for everybody's own experts, and the largest for experts that were lent (see the module)."""
+) -> list[Turned]:  # fmt: skip
+    """A knob each: every factor for everybody's own experts, and the largest for experts that were lent (see the module)."""
     rng = np.random.default_rng(seed)
     means = stands_for(model, dataset, traffic, split)
     users, k = np.arange(len(traffic.experts)), traffic.experts.shape[1]
@@ -147,7 +163,7 @@ def measure(
             (mine, null, lambda rows, rank=rank, factor=factor: turn(np.full(len(rows), rank), factor))
             for rank, (mine, null) in enumerate(genres)
         ]
-        rows.append(turned(f"own, × {factor:g}", passes).row())  # type: ignore[arg-type]
+        rows.append(turned(f"own, × {factor:g}", passes))  # type: ignore[arg-type]
     lent = rng.choice(named, len(users))
     for _ in range(TRIES):
         had = (traffic.experts == lent[:, None]).any(1)
@@ -155,5 +171,5 @@ def measure(
     had = (traffic.experts == lent[:, None]).any(1)  # who has them all can be lent none
     pair = (np.where(had, -1, means[lent]), others(means[lent]))
     for factor in (1.0, max(factors)):
-        rows.append(turned(f"lent, × {factor:g}", [(*pair, lambda rows, f=factor: lend(model, lent[rows], f))]).row())  # type: ignore[misc]
-    return pd.DataFrame(rows)
+        rows.append(turned(f"lent, × {factor:g}", [(*pair, lambda rows, f=factor: lend(model, lent[rows], f))]))  # type: ignore[misc]
+    return rows
