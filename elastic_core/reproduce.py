@@ -181,6 +181,7 @@ def _movielens_100k() -> Iterator[Row]:
     for seed in SEEDS:  # where interests shared by all are learned best, so that the memory is judged against its best rival
         chosen = ("model.conv_width=8", "train.learning_rate=1e-3", *EXPECTED)
         yield _row("ml-100k", "elastic-slots", "expected-grid", seed, extra=chosen)
+        yield _row("ml-100k", "elastic-slots", "expected-faster", seed, extra=("train.learning_rate=4e-3", *EXPECTED))
     yield from _sizes("ml-100k")
     for seed in SEEDS:
         for model, variants in PEERS.items():
