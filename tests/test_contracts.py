@@ -432,7 +432,9 @@ def shown(dataset: Dataset, objective: Callable[[Dataset], Objective]) -> Shown:
 def peeks(model: Recommender, batches: Shown) -> Iterator[tuple[float, int]]:
     """Per training batch: how far the states of targets move when what they must not see changes, and how many there are."""
     for batch, changed, checked in batches:
-        moved = (model(batch).states - model(changed).states).abs().amax(-1)[checked]
+        moved = (model(batch).states - model(changed).states).abs().amax(-1)
+        assert not checked[:, : -moved.shape[1]].any(), "states begin at or before the first target"
+        moved = moved[checked[:, -moved.shape[1] :]]
         yield (float(moved.max()) if len(moved) else 0.0), len(moved)
 
 

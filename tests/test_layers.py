@@ -513,10 +513,11 @@ def slow_slots(x: Tensor, steps: Tensor) -> Tensor:
 
 @settings(max_examples=60, deadline=None, derandomize=True)
 @hypothesis.given(
-    n=some.integers(1, 50), k=some.integers(1, 5), chunk=some.sampled_from([1, 4, 16]), sharp=some.sampled_from([0.1, 1.0, 9.0])
-)
-def test_gated_slots_equal_their_recurrence(n: int, k: int, chunk: int, sharp: float) -> None:
-    """Whatever the length and the chunk; strengths near 0 and near 1; gradients too."""
+    n=some.integers(1, 50), k=some.integers(1, 5), chunk=some.sampled_from([1, 4, 16]), sharp=some.sampled_from([0.1, 1.0, 9.0]),
+    first=some.floats(0, 0.99),
+)  # fmt: skip
+def test_gated_slots_equal_their_recurrence(n: int, k: int, chunk: int, sharp: float, first: float) -> None:
+    """Whatever the length and the chunk, from whichever event on; strengths near 0 and near 1; gradients too."""
     generator = torch.Generator().manual_seed(n * 7 + k)
 
     def drawn(*shape: int) -> Tensor:
@@ -530,12 +531,18 @@ def test_gated_slots_equal_their_recurrence(n: int, k: int, chunk: int, sharp: f
     slots = (torch.einsum("bnd,bnkd->bnk", queries, held) + bias).softmax(-1)
     expected = torch.einsum("bnk,bnkd->bnd", slots, held)
     found = gated_slots.read(x, steps, queries, bias, chunk)
+    since = int(first * n)
+    later = gated_slots.hold(x, steps, chunk, since)
     torch.testing.assert_close(gated_slots.hold(x, steps, chunk), held)
+    torch.testing.assert_close(later, held[:, since:])
     torch.testing.assert_close(gated_slots.chunks(x, steps, chunk=chunk).after, held[:, -1])
     torch.testing.assert_close(found, (slots, expected))
-    weight = drawn(2, n, 6)
-    slow, fast = (torch.autograd.grad((y * weight).sum(), (x, steps)) for y in (expected, found[1]))
-    torch.testing.assert_close(fast, slow)
+    weight, weights = drawn(2, n, 6), drawn(*later.shape)
+    for slow, fast in (
+        ((expected * weight).sum(), (found[1] * weight).sum()),
+        ((held[:, since:] * weights).sum(), (later * weights).sum()),
+    ):
+        torch.testing.assert_close(*(torch.autograd.grad(y, (x, steps), retain_graph=True) for y in (fast, slow)))
 
 
 @torch.no_grad()

@@ -25,9 +25,9 @@ class Places(NamedTuple):
         """The histories of the targets and the targets, `[T]` each."""
         return self.rows, self.items
 
-    def of(self, x: Tensor) -> Tensor:
-        """What `x [B, N, …]` has at the targets, `[T, …]`."""
-        return x.flatten(0, 1).index_select(0, self.rows * x.shape[1] + self.columns)
+    def of(self, x: Tensor, columns: int) -> Tensor:
+        """What `x [B, n, …]`, the last n of all `columns`, has at the targets: `[T, …]`."""
+        return x.flatten(0, 1).index_select(0, self.rows * x.shape[1] + self.columns - (columns - x.shape[1]))
 
     def each(self, moved: Callable[[Tensor], Tensor]) -> "Places":
         return Places(moved(self.rows), moved(self.columns), moved(self.items), self.first, self.events)

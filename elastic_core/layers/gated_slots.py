@@ -62,11 +62,15 @@ def chunks(x: Tensor, weights: Tensor, start: Tensor | None = None, chunk: int =
 
 
 @precise
-def hold(x: Tensor, weights: Tensor, chunk: int = CHUNK) -> Tensor:
-    """What every slot holds after every event, M `[B, N, k, d]`: for who needs each slot by itself."""
-    cut = chunks(x, weights, None, chunk)
-    held = cut.inside @ cut.x.unsqueeze(2) + cut.kept.unsqueeze(-1) * cut.before.unsqueeze(3)  # [B, c, k, C, d]
-    return held.transpose(2, 3).flatten(1, 2)[:, : x.shape[1]]
+def hold(x: Tensor, weights: Tensor, chunk: int = CHUNK, first: int = 0) -> Tensor:
+    """What every slot holds after every event from column `first` on, M `[B, N - first, k, d]`: for who needs each by itself.
+
+    One product a chunk, of its C events and the k states that it inherits: earlier chunks only hand on what they leave."""
+    cut, skipped = chunks(x, weights, None, chunk), first // chunk
+    inherited = torch.diag_embed(cut.kept[:, skipped:].transpose(-1, -2))  # [B, c, C, k, k]
+    of = torch.cat([cut.inside[:, skipped:].transpose(2, 3), inherited], -1).flatten(2, 3)  # [B, c, C k, C + k]
+    held = of @ torch.cat([cut.x[:, skipped:], cut.before[:, skipped:]], 2)  # [B, c, C k, d]
+    return held.unflatten(2, (chunk, -1)).flatten(1, 2)[:, first - skipped * chunk : x.shape[1] - skipped * chunk]
 
 
 @precise

@@ -20,9 +20,9 @@ from elastic_core.models.streaming import Stream
 
 
 class Encoded(NamedTuple):
-    """States `[B, N, D]` (D: what the scorer reads, mostly d; of a batch with targets a model may leave zeros in columns before
-    every target), and named auxiliary losses, not yet weighted
-    (`Recommender.auxiliary_weights`): scalars of the batch, and sums over its targets, which are then divided as the loss is."""
+    """States `[B, N, D]` (D: what the scorer reads, mostly d; of a batch with targets a model may leave out columns before every
+    target), and named auxiliary losses, not yet weighted (`Recommender.auxiliary_weights`): scalars of the batch, and sums over
+    its targets, which are then divided as the loss is."""
 
     states: Tensor
     auxiliary: Mapping[str, Tensor] = {}

@@ -138,8 +138,7 @@ class Elastic(WithMemory, Streams, Traces):
             masses = self._masses(found)
             assert masses is not None
             summed["interest"] = self.standing.surprise(found, *batch.places.asked, self._values(found), table, masses)
-        states = self.norm(x)
-        return Encoded(functional.pad(states, (0, 0, batch.items.shape[1] - states.shape[1], 0)), auxiliary, summed)
+        return Encoded(self.norm(x), auxiliary, summed)
 
     def auxiliary_weights(self) -> dict[str, float]:
         config = self.config

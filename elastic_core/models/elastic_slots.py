@@ -124,11 +124,11 @@ class ElasticSlots(WithMemory, Streams, Traces):
     # --- passes ------------------------------------------------------------------------------------------------------
 
     def forward(self, batch: Batch) -> Encoded:
-        """States at every position; with targets, at positions before the first of them nothing is worked out (zeros)."""
+        """States at every position; with targets, from the first of them on."""
         asked = 0 if batch.targets is None else batch.places.first
         found = self.retrieve(batch)
         masses = self._masses(found)
-        states = functional.pad(self._encode(batch, found, masses, asked), (0, 0, asked, 0))
+        states = self._encode(batch, found, masses, asked)
         auxiliary = {"balance": balance_penalty(found)} if "balance" in self.auxiliary_weights() else {}
         auxiliary |= self.agreement(batch)
         if batch.targets is None or masses is None or self.standing is None or not self.config.interest_weight:
@@ -227,7 +227,7 @@ class ElasticSlots(WithMemory, Streams, Traces):
                 if ends:
                     held, cut = gated_slots.chunks(h, written.steps).after.unsqueeze(1), -1
                 else:
-                    held, cut = gated_slots.hold(h, written.steps)[:, first:], first
+                    held, cut = gated_slots.hold(h, written.steps, first=first), first
                     local = local[:, first:] if local.ndim == 3 else local
                 lately = None if lately is None else lately[:, cut:]
                 return self._pack(*layer.predict(x[:, cut:], h[:, cut:], held, p, local, lately, found.turned))
