@@ -99,12 +99,12 @@ def _remembered(table: pd.DataFrame) -> Iterable[str]:
 def _results(systems: Systems) -> Iterable[str]:
     """The systems of one data set."""
     plain = _plain(systems)
-    some = next(iter(plain.values()))[0]
+    in_order = [(label, plain[label]) for label in sorted(plain, key=standing)]
+    some = in_order[0][1][0]  # a baseline, which has its table of items: runs that are kept for their ranks have none
     start, test = some.last("start") or {}, some.last("test") or {}
     yield f"**{start.get('data')}**, {test.get('users', 0):,} people, {some.n_items():,} items, data {start.get('data_hash')}"
     measured = [*((protocol, "NDCG@10") for protocol in PROTOCOLS), ("full", "HR@10")]
     heads = ["NDCG@10 ± 95% over people", "seeds", *PROTOCOLS, "full HR@10", "spread of seeds, full"]
-    in_order = [(label, plain[label]) for label in sorted(plain, key=standing)]
     lines = [(named(label, of), _seeds(of), *means(of, measured), spread(of, "full", METRICS[0])) for label, of in in_order]
     yield "\n".join(markdown(heads, lines))
 

@@ -89,10 +89,10 @@ PEERS: dict[str, dict[str, tuple[str, ...]]] = {
     "routing": {},
     "clustered": {},
 }
-LONG = ("elastic", "elastic-slots", "sasrec", "linrec", "lrurec", "gru4rec", "lisa")  # recall by gap on long histories
+FIRST = ("fpmc", "gru4rec", "bert4rec", "linrec", "lrurec", "hstu", "lisa")  # beside ours and SASRec on every kind of data
+LONG = ("elastic", "elastic-slots", "sasrec", "linrec", "lrurec", "gru4rec", "lisa", "hstu", "fpmc", "bert4rec")  # recall by gap
 SIDES, EXPERTS = (8, 16, 32, 64, 128, 256, 512), (4, 8, 16)  # Figure 5
 SEEDS = (0, 1, 2)
-ON_ONE_CORE = ("linrec", "hstu", "lrurec", "gru4rec", "lisa")  # beside ours and SASRec, on MovieLens-1M without a GPU
 
 
 @dataclass(frozen=True)
@@ -135,6 +135,9 @@ def _planted() -> Iterator[Row]:
     for seed in SEEDS:
         for model, variant in (("elastic-slots", ""), ("elastic-slots", "memory-none"), ("sasrec", ""), ("elastic", "")):
             yield _row("planted-64", model, variant, seed)
+    for seed in SEEDS:  # who else finds what slots find?
+        for model in FIRST:
+            yield _row("planted-64", model, seed=seed)
     yield from _sizes("planted")
     for variant in TABLE_3:
         yield _row("planted", "elastic", variant)
@@ -197,7 +200,7 @@ def _video_games() -> Iterator[Row]:
         ("elastic-slots", "memory-none"),
     ):  # fmt: skip
         yield _row("video-games", model, variant)
-    for model in ON_ONE_CORE:
+    for model in FIRST:
         yield _row("video-games", model)
 
 
@@ -210,8 +213,9 @@ def _movielens_1m() -> Iterator[Row]:
             ("sasrec", "local"), ("elastic-slots", "expected"),
         ):  # fmt: skip
             yield _row("ml-1m-cpu", model, variant, seed)
-    for model in ON_ONE_CORE:
-        yield _row("ml-1m-cpu", model)
+    for seed in SEEDS:
+        for model in FIRST:
+            yield _row("ml-1m-cpu", model, seed=seed)
     for model in ("sasrec", "elastic"):
         yield _row("ml-1m-cpu", model, told=True)
     for seed in SEEDS:

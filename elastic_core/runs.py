@@ -2,7 +2,7 @@
 
     config.json        the resolved configuration
     model.safetensors  the best weights by validation NDCG@10; empty for training-free models, which are fitted on opening.
-                       Further seeds that are passed on for their ranks alone lack it: they are compared and not opened
+                       Runs that are passed on for their ranks alone lack it and items.csv: they are compared and not opened
     metrics.jsonl      one event a line: start, epoch, test, end; append-only, a torn last line is skipped
     ranks.safetensors  everybody's rank in the test, under every protocol; written once (evaluation/ranks.py)
     items.csv          dense id, raw id (and the title where the data's licence allows it)
