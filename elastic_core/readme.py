@@ -7,10 +7,13 @@ import statistics
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from elastic_core.bench import leak
 from elastic_core.comparisons import average, compare_runs
+from elastic_core.data import load
+from elastic_core.data.sources import PLANTED
 from elastic_core.evaluation.candidates import PROTOCOLS
 from elastic_core.evaluation.compare import Comparison
 from elastic_core.labels import (
@@ -31,7 +34,7 @@ from elastic_core.labels import (
     standing,
     told_met,
 )
-from elastic_core.memory import recall
+from elastic_core.memory import gaps, recall
 from elastic_core.reproduce import rows
 from elastic_core.runs import Run
 from elastic_core.tables import METRICS, NO_RANKS, Claim, Systems, claims, finished, markdown, means, recalled, reports_of, spread
@@ -66,6 +69,7 @@ def _shown(systems: Systems, root: Path) -> Iterable[str]:
     yield from _results(systems)
     yield from _compared(systems, OURS[0])
     yield from _carried(systems)
+    yield from _shares(systems)
     yield from _told(systems)
     more = [*_compared(systems, *OURS[1:]), *_below(systems, root), *_modulated(systems, root)]
     if more:
@@ -78,7 +82,7 @@ def _remembered(table: pd.DataFrame) -> Iterable[str]:
     """Two tables: is the place in a silent interest known, and the interest itself?"""
     if table.empty:
         return
-    gaps, people = list(dict.fromkeys(table["gap"])), dict(zip(table["gap"], table["people"], strict=True))
+    silences, people = list(dict.fromkeys(table["gap"])), dict(zip(table["gap"], table["people"], strict=True))
     yield (
         "**Which model remembers?** A planted world of long histories; columns: how many events ago the interest of what came "
         "next last showed. Means over seeds ± 95% over people."
@@ -92,8 +96,8 @@ def _remembered(table: pd.DataFrame) -> Iterable[str]:
             known = mine[mine[column].notna()]
             cells = {row["gap"]: f"{row[column]:.2f} ± {row[f'{column}_ci']:.2f}" for _, row in known.iterrows()}
             seeds = "–" if name in recall.NULLS else str(mine["seeds"].max())
-            lines.append([str(name), seeds, *(cells.get(gap, "") for gap in gaps)])
-        yield "\n".join(markdown([head, "seeds", *(f"{gap} ({people[gap]:,} people)" for gap in gaps)], lines))
+            lines.append([str(name), seeds, *(cells.get(gap, "") for gap in silences)])
+        yield "\n".join(markdown([head, "seeds", *(f"{gap} ({people[gap]:,} people)" for gap in silences)], lines))
 
 
 def _results(systems: Systems) -> Iterable[str]:
@@ -142,6 +146,30 @@ def _carried(systems: Systems) -> Iterable[str]:
         if parts:
             of = called(model) + recipe_in_words(recipe)
             yield _against(f"What carries it: {of} minus", systems[whole], parts, ("full", "full-seen"), own=True)
+
+
+def _shares(systems: Systems) -> Iterable[str]:
+    """Where the truth is planted: what each system, and slots with a step taken back, remember of an interest by its silence."""
+    some = next(run for runs in systems.values() for run in runs)
+    if some.config.data.source != PLANTED:
+        return
+    shown = [
+        label
+        for label in sorted(systems, key=standing)
+        if all(run.has_report for run in systems[label]) and (label.split(" ")[0] == OURS[1] or not is_variant(label))
+    ]
+    names = {in_words(label): systems[label] for label in shown}
+    values = {
+        name: np.mean([run.report().values(gaps.PROTOCOL, gaps.METRIC) for run in runs], axis=0) for name, runs in names.items()
+    }
+    table = gaps.remembered(values, load(some.config.data))
+    people = dict(zip(table["gap"], table["people"], strict=True))
+    lines = [
+        [name, _seeds(names[str(name)]), *(f"{share:.2f}" for share in mine["share"])]
+        for name, mine in table.groupby("system", sort=False)
+    ]
+    heads = [f"{gap} ({many:,})" for gap, many in people.items()]
+    yield "\n".join(markdown(["Share of the oracle, full-seen, by gap (people)", "seeds", *heads], lines))
 
 
 def _told(systems: Systems) -> Iterable[str]:

@@ -1,5 +1,6 @@
 """Load, chance and recovery on a world whose truth is known."""
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from elastic_core.commands import main
 from elastic_core.config import ModelConfig
 from elastic_core.data import Dataset, load
 from elastic_core.data.batches import Batch
@@ -20,7 +22,7 @@ from elastic_core.memory.recovery import NULLS, TRAINED, UNTRAINED, beside_nulls
 from elastic_core.memory.routing import Routing, routing
 from elastic_core.models.contract import Retrieves
 from elastic_core.recipes import recipe
-from elastic_core.runs import list_runs, open_run
+from elastic_core.runs import open_run, readable_runs
 from elastic_core.services.data import cards
 
 SHIPPED = Path(__file__).resolve().parents[1] / "checkpoints"
@@ -125,11 +127,20 @@ def test_what_is_remembered_is_a_share_of_the_oracle_by_gap(world: Dataset) -> N
     local = open_run(SHIPPED / "planted-cooccurrence").report().values("full-seen", "NDCG@10")
     shares = gaps.by_gap(local, oracle, gap)["share"].to_numpy()
     assert shares[0] > 0.6 and shares[0] > shares[2] + 0.3 and shares[2] > shares[4]
-    curves = cards.remembered(list_runs(SHIPPED), world)  # of every run on this world, with a memory or without
-    assert {"planted-elastic", "planted-sasrec", "planted-cooccurrence"} <= set(curves["run"])
-    assert not any(name.startswith("ml-") for name in curves["run"])
-    own = curves[curves["run"] == "planted-cooccurrence"]
-    assert own["share"].tolist() == pytest.approx(shares.tolist()) and own["people"].sum() == (gap > 0).sum()
+    curves = cards.remembered(readable_runs(SHIPPED), world)  # of every system on this world, with a memory or without
+    assert set(curves["system"]) == {"Popularity", "Co-occurrence", "SASRec", "ELASTIC", "ELASTIC with interest slots"}
+    whole, *own = curves[curves["system"] == "Co-occurrence"].to_dict("records")
+    assert [row["share"] for row in own] == pytest.approx(shares) and sum(row["people"] for row in own) == (gap > 0).sum()
+    assert (whole["gap"], whole["people"]) == (gaps.ALL, len(gap)) and whole["share"] == pytest.approx(
+        local.mean() / oracle.mean()
+    )
+    seeds = [
+        open_run(SHIPPED / f"planted-sasrec{seed}").report().values("full-seen", "NDCG@10") for seed in ("", "-seed1", "-seed2")
+    ]
+    mean = gaps.by_gap(np.mean(seeds, axis=0), oracle, gap)["share"].tolist()
+    assert curves[curves["system"] == "SASRec"]["share"].tolist()[1:] == pytest.approx(mean)
+    variant = cards.system_of("planted-elastic-memory-none")
+    assert variant in set(cards.remembered(readable_runs(SHIPPED), world, "planted-elastic-memory-none")["system"])
     with pytest.raises(InputError, match="planted"):
         gaps.gaps(replace(world, truth=None))
 
@@ -149,3 +160,10 @@ def test_a_random_router_lies_in_its_own_chance_band_and_a_collapsed_one_does_no
     assert inside.mean() > 0.8 and used == 1.0
     assert fair.entropy > 0.99 and fair.gini < 0.15
     assert collapsed.used == k / size and collapsed.gini > 0.8 and collapsed.entropy < 0.6
+
+
+def test_a_model_without_a_memory_is_asked_what_it_remembers(tiny_runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["routing", str(tiny_runs / "tiny-peer")]) == 0
+    printed = capsys.readouterr().out
+    assert "nothing is routed" in printed and "experts used" not in printed
+    assert re.search(r"^what it remembers: 0\.\d\d of the oracle's NDCG@10 \(full-seen\)$", printed, re.MULTILINE)

@@ -4,7 +4,7 @@ Prints how many experts anybody retrieves, how evenly (entropy 1 = uniform, with
 give), the spectrum of the query before and after normalisation, and four gauges of whether the choice of experts speaks of
 interests or of activity, each beside what it would be by chance. On the planted world, where the truth is known, also how well
 experts recover the planted interests, beside models in which keys or values are broken, and what the model remembers: its share
-of the oracle by how many events ago the interest of what came next last showed.
+of the oracle by how many events ago the interest of what came next last showed. That is told of a model without a memory, too.
 
   python -m elastic_core routing ml-100k-elastic
   python -m elastic_core routing planted-elastic
@@ -36,7 +36,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     found, dataset, model = load_run(arguments.run_name)
     if not model.retrieves:
-        raise InputError(f"{found.name} has no interest memory, so nothing is routed")
+        if dataset.truth is None:
+            raise InputError(f"{found.name} has no interest memory, so nothing is routed")
+        print(f"{found.name} on {dataset.label} has no interest memory, so nothing is routed")
+        _remembered(model, dataset)
+        return 0
     now = routing(model, dataset, arguments.split)
     low, high, chance = now.chance()
     busiest = np.argsort(-now.load)[:5]
@@ -79,10 +83,10 @@ def _recovered(model: Recommender, dataset: Dataset) -> None:
 
 
 def _remembered(model: Recommender, dataset: Dataset) -> None:
-    values = evaluate(model, dataset, "test", ("full-seen",)).values("full-seen", gaps.METRIC)
-    oracle = gaps.oracle_values(dataset)
-    print(f"what it remembers: {values.mean() / oracle.mean():.2f} of the oracle's NDCG@10 (full-seen)")
-    for row in gaps.by_gap(values, oracle, gaps.gaps(dataset)).to_dict("records"):
+    values = evaluate(model, dataset, "test", (gaps.PROTOCOL,)).values(gaps.PROTOCOL, gaps.METRIC)
+    whole, *parts = gaps.remembered({"": values}, dataset).to_dict("records")
+    print(f"what it remembers: {whole['share']:.2f} of the oracle's {gaps.METRIC} ({gaps.PROTOCOL})")
+    for row in parts:
         print(f"  interest last showed {row['gap']:>5} events ago   {row['share']:.2f}   ({row['people']} people)")
 
 

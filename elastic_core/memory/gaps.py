@@ -6,6 +6,8 @@ average over people hides the difference. The oracle knows mixture and interests
 last event has a share that falls to what popularity gives, which stands beside it.
 """
 
+from collections.abc import Mapping
+
 import numpy as np
 import pandas as pd
 import torch
@@ -18,7 +20,8 @@ from elastic_core.evaluation.candidates import Candidates
 from elastic_core.evaluation.metrics import Ranks, expected, rank
 
 BINS = ((1, 1), (2, 2), (3, 4), (5, 10), (11, 10**9))
-METRIC = "NDCG@10"
+METRIC, PROTOCOL = "NDCG@10", "full-seen"
+ALL = "all"
 
 
 def gaps(dataset: Dataset, split: Split = "test") -> np.ndarray:
@@ -59,7 +62,18 @@ def by_gap(found: np.ndarray, oracle: np.ndarray, gap: np.ndarray) -> pd.DataFra
     return pd.DataFrame(rows)
 
 
-def oracle_values(dataset: Dataset, protocol: str = "full-seen", split: Split = "test") -> np.ndarray:
+def remembered(values: Mapping[str, np.ndarray], dataset: Dataset) -> pd.DataFrame:
+    """What systems remember, by their NDCG@10 (full-seen) per person: system, gap, people, share. First of all gaps together
+    (`ALL`), with everybody, also those whose next item is noise or of a new interest."""
+    gap, oracle, tables = gaps(dataset), oracle_values(dataset), []
+    for name, mine in values.items():
+        whole = {"gap": ALL, "people": len(mine), "share": float(mine.mean()) / max(float(oracle.mean()), 1e-12)}
+        tables.append(pd.concat([pd.DataFrame([whole]), by_gap(mine, oracle, gap)]).assign(system=name))
+    columns = ["system", "gap", "people", "share"]
+    return pd.concat(tables)[columns].reset_index(drop=True) if tables else pd.DataFrame(columns=columns)
+
+
+def oracle_values(dataset: Dataset, protocol: str = PROTOCOL, split: Split = "test") -> np.ndarray:
     """The oracle's NDCG@10 per person."""
     return expected(oracle_ranks(dataset, protocol, split))[METRIC]
 

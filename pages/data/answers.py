@@ -79,11 +79,11 @@ def world(config: PlantedConfig) -> Dataset:
     return planted(config)
 
 
-def remembered(runs: list[Run], data: Dataset) -> pd.DataFrame:
-    """What the finished runs on a planted world remember."""
-    return _remembered(cache.stamped(runs), data.hash, runs, data)
+def remembered(runs: list[Run], data: Dataset, chosen: str) -> pd.DataFrame:
+    """What the systems that were trained on a planted world remember, and the one that is chosen."""
+    return _remembered(cache.stamped(runs), data.hash, chosen, runs, data)
 
 
 @st.cache_data(max_entries=8, show_spinner="Asking the oracle of this world …")
-def _remembered(known: cache.Stamped, data_hash: str, _runs: list[Run], _data: Dataset) -> pd.DataFrame:
-    return cards.remembered(_runs, _data)
+def _remembered(known: cache.Stamped, data_hash: str, chosen: str, _runs: list[Run], _data: Dataset) -> pd.DataFrame:
+    return cards.remembered(_runs, _data, chosen)

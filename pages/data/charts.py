@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from elastic_core.memory.gaps import ALL
 from elastic_core.text import figure as safe
-from pages.kit.plot import Palette
+from pages.kit.plot import SYMBOLS, Palette
 
 ACROSS = 30  # events in one row of the split picture
 PARTS = ("train", "validation", "test")
@@ -104,18 +105,19 @@ def path(table: pd.DataFrame, colours: Palette) -> go.Figure:
     return figure
 
 
-def gaps(table: pd.DataFrame, run: str, colours: Palette) -> go.Figure:
-    """Share of the oracle by gap, one line a run; the chosen run's is thick."""
+def gaps(table: pd.DataFrame, system: str, colours: Palette) -> go.Figure:
+    """Share of the oracle by gap, one line a system; that of the chosen one is thick."""
     figure = go.Figure()
-    for i, (name, rows) in enumerate(table.groupby("run", sort=False)):
-        chosen = name == run
+    for i, (name, rows) in enumerate(table[table["gap"] != ALL].groupby("system", sort=False)):
+        chosen = name == system
         colour = colours.picked if chosen else colours.categories[i % len(colours.categories)]
         figure.add_scatter(
-            x=rows["gap"], y=rows["share"], mode="lines+markers", name=str(name), customdata=rows["people"],
-            line={"width": 4 if chosen else 1.5, "color": colour}, marker={"size": 8 if chosen else 5},
-            hovertemplate="%{y:.0%} of the oracle · %{customdata} people<extra>" + str(name) + "</extra>",
+            x=rows["gap"], y=rows["share"], mode="lines+markers", name=safe(str(name)), customdata=rows["people"],
+            line={"width": 4 if chosen else 1.5, "color": colour},
+            marker={"size": 11 if chosen else 8, "symbol": SYMBOLS[i % len(SYMBOLS)]},
+            hovertemplate="%{y:.0%} of the oracle · %{customdata} people<extra>" + safe(str(name)) + "</extra>",
         )  # fmt: skip
-    figure.update_layout(LAYOUT, height=380, uirevision="gaps")
+    figure.update_layout(LAYOUT, height=460, uirevision="gaps")
     figure.update_xaxes(title="events since the interest last showed", fixedrange=True, type="category", showgrid=False)
     figure.update_yaxes(title="share of the oracle", tickformat=".0%", rangemode="tozero", fixedrange=True)
     return figure

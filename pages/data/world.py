@@ -147,7 +147,7 @@ def _scores() -> None:
     if row is None:
         return
     try:
-        curves = answers.remembered(cache.runs(shell.RUNS), cache.dataset(run.config.data, lambda sentence: None))
+        curves = answers.remembered(cache.scored(shell.RUNS), cache.dataset(run.config.data, lambda sentence: None), run.name)
     except InputError as error:
         st.error(f"{shell.plain(str(error))}.")
         return
@@ -163,8 +163,9 @@ def _scores() -> None:
     view.table("dat_recovery", table, SCORE, "How well experts tell the interests, beside broken models", column_config=formats)
     if len(curves):
         st.subheader("What does it remember?", anchor=False)
-        alt = f"Share of the oracle’s NDCG@10 by gap for {curves['run'].nunique()} runs on this world, falling as the gap grows."
-        view.chart("dat_gaps", charts.gaps(curves, run.name, plot.palette(shell.is_dark())), curves, GAPS, alt)
+        many, own = curves["system"].nunique(), cards.system_of(run.name)
+        alt = f"Share of the oracle’s NDCG@10 by gap for {many} systems on this world, falling as the gap grows."
+        view.chart("dat_gaps", charts.gaps(curves, own, plot.palette(shell.is_dark())), curves, GAPS, alt)
 
 
 def _planted(run: Run) -> bool:

@@ -10,6 +10,7 @@ from PIL import Image
 from pages.kit.sketch import Sketch
 
 Figure = TypeVar("Figure", go.Figure, Sketch)
+SYMBOLS = ("circle", "diamond", "square", "triangle-up", "star", "cross", "hexagon", "x")  # told apart without colour
 CONFIG = {"displaylogo": False, "modeBarButtons": [["toImage"]], "scrollZoom": False}
 
 

@@ -10,13 +10,12 @@ from elastic_core.text import figure as safe
 from pages.frame import shell
 from pages.kit import cache, judged, plot, view
 from pages.kit.control import one_of
-from pages.kit.plot import Palette, frame
+from pages.kit.plot import SYMBOLS, Palette, frame
 
 MEASURE = "res_silence"
 PLACE, FOUND = "Where in it they were", "That they have it"
 COLUMNS = {PLACE: "place", FOUND: "found"}
 TITLES = {PLACE: "1 / rank within the interest", FOUND: "of interests never had, given less"}
-SYMBOLS = ("circle", "diamond", "square", "triangle-up", "star", "cross", "hexagon", "x")
 ABOUT = view.About(
     "Which systems still know an interest after a long silence?",
     "A planted world whose people dwell in one interest while others wait; what came next is of any of them alike. Where: its "

@@ -12,9 +12,12 @@ from elastic_core.data import Dataset, Truth
 from elastic_core.data.origins import CITATION, SOURCES
 from elastic_core.data.sources import PLANTED, at_hand
 from elastic_core.errors import InputError
+from elastic_core.labels import in_words, is_variant
 from elastic_core.memory import gaps
+from elastic_core.reproduce import rows
 from elastic_core.runs import Run
 
+LABELS = {row.name: row.label for row in rows()}
 PLANTED_LABEL = "Planted interests"
 MOST_EVENTS = 600  # of one person's history, in the split picture
 BINS = 24
@@ -217,15 +220,22 @@ def measured_truth(data: Dataset) -> dict[str, float]:
     }
 
 
-def remembered(runs: Iterable[Run], data: Dataset) -> pd.DataFrame:
-    """What runs on a planted world remember, from kept ranks: run, gap, people, share (of the oracle’s NDCG@10 full-seen)."""
-    gap, oracle, tables = gaps.gaps(data), gaps.oracle_values(data), []
-    for run in runs:
+def remembered(runs: Iterable[Run], data: Dataset, chosen: str = "") -> pd.DataFrame:
+    """What systems on a planted world remember, from the ranks their runs keep: system, gap, people, share (of the oracle’s
+    NDCG@10 full-seen; the mean over seeds). Without variants of ours, but for the system of the run that is `chosen`."""
+    systems: dict[str, list[np.ndarray]] = {}
+    for run in sorted(runs, key=lambda run: run.config.train.seed):
         if run.finished and run.has_report and (run.last("start") or {}).get("data_hash") == data.hash:
-            values = run.report().values("full-seen", gaps.METRIC)
-            tables.append(gaps.by_gap(values, oracle, gap).assign(run=run.name))
-    columns = ["run", "gap", "people", "share"]
-    return pd.concat(tables)[columns].reset_index(drop=True) if tables else pd.DataFrame(columns=columns)
+            label = LABELS.get(run.name, "")
+            if not is_variant(label) or label == LABELS.get(chosen):
+                systems.setdefault(system_of(run.name), []).append(run.report().values(gaps.PROTOCOL, gaps.METRIC))
+    means = {name: np.mean(systems[name], axis=0) for name in sorted(systems)}
+    return gaps.remembered(means, data)
+
+
+def system_of(run: str) -> str:
+    """What a run is one of: named runs that differ in their seed alone are one system, others stand for themselves."""
+    return in_words(LABELS[run]) if run in LABELS else run
 
 
 def _truth(data: Dataset) -> Truth:
