@@ -70,6 +70,26 @@ def test_one_run_or_an_interval_with_zero_is_not_known_and_says_what_could_have_
     assert could == pytest.approx((one.high - one.low) / 2 * 2.8016 / 1.96, rel=1e-3)
 
 
+def test_who_is_told_is_compared_with_who_is_told(tmp_path: Path) -> None:
+    """And not with the same system untold, which stands before it in the tables."""
+    named = ("elastic", "elastic_repeats", "hstu", "hstu_repeats")
+    good = {f"ml_100k_{name}{seed}": 0.2 if name == "hstu" else 0.05 for seed in ("", "_seed1") for name in named}
+    known = {row.name.replace("-", "_"): row for row in rows()}
+    for seed, (name, value) in enumerate(good.items()):
+        row = known[name]
+        config = dataclasses.replace(row.config, data=known["planted_sasrec"].config.data)  # films need not be on this machine
+        kept(tmp_path, dataclasses.replace(row, config=config), value, seed)
+    group = systems.Group("ml-100k", "Films", "", systems={
+        known[name].label: [Run(tmp_path / known[f"{name}{seed}"].name) for seed in ("", "_seed1")]
+        for name in (f"ml_100k_{kind}" for kind in named)
+    })  # fmt: skip
+    (one,) = verdicts.compared(ASKED["hstu"], [group], told).findings
+    assert set(one.runs) == {f"ml-100k-{name}-repeats{seed}" for name in ("elastic", "hstu") for seed in ("", "-seed1")}
+    del group.systems["hstu (repeats)"]
+    lacking = verdicts.compared(ASKED["hstu"], [group], told)
+    assert not lacking.findings and "ml-100k-hstu-repeats*" in lacking.command
+
+
 def test_speed_follows_from_the_rows_and_losses_are_said(tmp_path: Path) -> None:
     assert verdicts.faster(tmp_path).answer == "not known" and verdicts.faster(tmp_path).command
     measured = read_rows(BENCHMARKS / "benchmarks" / "latency.csv")
@@ -123,6 +143,11 @@ def test_a_measurement_counts_for_the_weights_it_was_made_on(
     with (run.path / "model.safetensors").open("ab") as file:
         file.write(b" ")
     assert meaning.of_runs(tmp_path, [run]) == {}
+    (run.path / "model.safetensors").unlink()
+    assert meaning.of_runs(tmp_path, [run]) == {}, "what was measured here was measured on weights"
+    meaning.files(tmp_path)[0].parent.mkdir()
+    shutil.copy(meaning.files(tmp_path)[1], meaning.files(tmp_path)[0])
+    assert meaning.of_runs(tmp_path, [run])[run.name] == back, "and what came along with a run for its ranks, on those it had"
     for text in ("", "run,weights\n1,2\n", "\x00", "run\n" + "x" * 500):
         meaning.files(tmp_path)[1].write_text(text)
         assert meaning.read(meaning.files(tmp_path)[1]) == []

@@ -88,15 +88,16 @@ def _asked(key: str) -> str | None:
 
 def preference(run: Run) -> tuple[bool | str, ...]:
     """Finished first, shipped before local, with a memory before without, real data before planted, experts that were asked to
-    stand for items before others; unreadable last."""
+    stand for items before others, then those that are chosen by what somebody watched and not by how much; unreadable last."""
     try:
         model, source = run.config.model, run.config.data.source
     except InputError:
-        return True, True, True, True, True, True, run.name
+        return True, True, True, True, True, True, True, run.name
     local = run.name.startswith("local-")
     remembers = issubclass(model_class(model.name), Retrieves) and getattr(model, "memory", "") != "none"
     stand = remembers and getattr(model, "interest_weight", 0) > 0
-    return False, run.last("test") is None, local, not remembers, source == "planted", not stand, run.name
+    taste = remembers and getattr(model, "erase_length", False)
+    return False, run.last("test") is None, local, not remembers, source == "planted", not stand, not taste, run.name
 
 
 def _open(

@@ -150,3 +150,7 @@ def test_runs_whose_experts_were_asked_to_stand_for_items_come_first(tmp_path: P
     shutil.copytree(SHIPPED / "planted-64-elastic-slots", tmp_path / "local-mine")
     found = [run.name for run in sorted(list_runs(tmp_path), key=sidebar.preference)]
     assert found[:2] == ["planted-64-elastic-slots", "planted-elastic"] and found[-1] == "local-mine"
+    for name in ("ml-100k-elastic-slots", "ml-100k-elastic-slots-expected"):
+        shutil.copytree(SHIPPED / name, tmp_path / name)
+    films = [run.name for run in sorted(list_runs(tmp_path), key=sidebar.preference)][:2]
+    assert films == ["ml-100k-elastic-slots-expected", "ml-100k-elastic-slots"], "length tells less of whom it retrieves"

@@ -6,7 +6,8 @@ what it would be if the claim were false. A pass over many people takes seconds,
 
     python -m elastic_core.services.learned.meaning checkpoints RUN ...    measures runs and prints such a file
 
-A row names the weights it was measured on and counts for no others.
+A row names the weights it was measured on and counts for no others. Where a run came along without weights, rows that came along
+with it are of those it had.
 """
 
 import argparse
@@ -129,10 +130,15 @@ def _measured(row: Row) -> bool:
 
 
 def of_runs(root: Path, runs: Sequence[Run]) -> dict[str, Row]:
-    """By name: the rows that were measured on the weights these runs have now."""
-    rows = {(row.run, row.weights): row for file in files(root) for row in read(file)}
+    """By name: the rows that were measured on the weights these runs have now, or came along with runs that have none."""
+    came, here = (read(file) for file in files(root))
+    rows, without = {(row.run, row.weights): row for row in (*came, *here)}, {row.run: row for row in came}
     names = {name for name, _ in rows}
-    found = {run.name: rows.get((run.name, fingerprint(run))) for run in runs if run.name in names}
+    found = {
+        run.name: rows.get((run.name, fingerprint(run))) if run.has_weights else without.get(run.name)
+        for run in runs
+        if run.name in names
+    }
     return {name: row for name, row in found.items() if row is not None}
 
 

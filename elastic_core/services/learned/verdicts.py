@@ -15,7 +15,7 @@ import pandas as pd
 
 from elastic_core.comparisons import needs_training
 from elastic_core.evaluation import power, verdict
-from elastic_core.labels import MET, named, recipe_in_words, recipe_of
+from elastic_core.labels import MET, named, plainly, recipe_in_words, recipe_of
 from elastic_core.report import references
 from elastic_core.reproduce import rows
 from elastic_core.services.results.systems import OWN, Group
@@ -137,14 +137,14 @@ def compared(pair: Pair, groups: Sequence[Group], differences: Differences) -> V
             continue
         found.append(_finding(pair, group, a, str(b), row.iloc[0]))
     absent = f"No finished run on {_listed(missing)}." if missing else "" if found else "No run here answers it."
-    wanted = [row.name for row in rows() if row.data in lacking and _same(row.label, pair.b, MET if pair.told else "")]
-    command = f'python -m elastic_core reproduce --only "{wanted[0]}*"' if wanted else ""
+    lacks = [row for row in rows() if row.data in lacking and plainly(row.label) == pair.b and (MET in row.label) == pair.told]
+    command = f'python -m elastic_core reproduce --only "{lacks[0].name}*"' if lacks else ""
     return Verdict(pair.key, pair.question, tuple(found), pair.change, "results", command, absent)
 
 
 def _same(label: str, wanted: str, a: str) -> bool:
     """Floors stand beside every recipe, other systems beside their own: `sasrec (20 minutes)` beside `elastic (20 minutes)`."""
-    return label == wanted or (bool(recipe := recipe_of(a)) and label == f"{wanted} {recipe}")
+    return label == (wanted if wanted == FLOOR else f"{wanted} {recipe_of(a)}".strip())
 
 
 def _finding(pair: Pair, group: Group, a: str, b: str, row: pd.Series) -> Finding:
