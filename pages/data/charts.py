@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from elastic_core.labels import called
 from elastic_core.memory.gaps import ALL
 from elastic_core.text import figure as safe
 from pages.kit.plot import SYMBOLS, Palette
@@ -106,14 +107,14 @@ def path(table: pd.DataFrame, colours: Palette) -> go.Figure:
 
 
 def gaps(table: pd.DataFrame, system: str, colours: Palette) -> go.Figure:
-    """Share of the oracle by gap, one line a system; that of the chosen one is thick."""
+    """Share of the oracle by gap, one line a system; that of the chosen one is thick, that of popularity, the null, dotted."""
     figure = go.Figure()
     for i, (name, rows) in enumerate(table[table["gap"] != ALL].groupby("system", sort=False)):
-        chosen = name == system
-        colour = colours.picked if chosen else colours.categories[i % len(colours.categories)]
+        chosen, null = name == system, name == called("popularity")
+        colour = colours.picked if chosen else colours.muted if null else colours.categories[i % len(colours.categories)]
         figure.add_scatter(
             x=rows["gap"], y=rows["share"], mode="lines+markers", name=safe(str(name)), customdata=rows["people"],
-            line={"width": 4 if chosen else 1.5, "color": colour},
+            line={"width": 4 if chosen else 1.5, "color": colour, "dash": "dot" if null else "solid"},
             marker={"size": 11 if chosen else 8, "symbol": SYMBOLS[i % len(SYMBOLS)]},
             hovertemplate="%{y:.0%} of the oracle · %{customdata} people<extra>" + safe(str(name)) + "</extra>",
         )  # fmt: skip

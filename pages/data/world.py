@@ -55,7 +55,8 @@ SCORE = view.About(
 )
 GAPS = view.About(
     "How far back does a model remember where a person was?",
-    "NDCG@10, seen items kept, as a share of the oracle’s, who knows every interest and its rules.",
+    "NDCG@10, seen items kept, as a share of the oracle’s, who knows every interest and its rules; the mean over seeds. Dotted: "
+    "popularity, which knows nothing of the person.",
     "At gap 1 the last event is enough. A high first point and a steep fall are local order, not interests.",
     test="tests/test_routing.py::test_what_is_remembered_is_a_share_of_the_oracle_by_gap",
 )
