@@ -17,7 +17,7 @@ from typing import Any, Literal
 from elastic_core.config import RunConfig
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
-from elastic_core.models.with_memory import UNUSUAL_VOTES
+from elastic_core.models.with_memory import EXPECTED_VOTES, UNUSUAL_VOTES
 from elastic_core.recipes import ALSO_CHOSEN, ALSO_TUNED, grid_point, recipe
 from elastic_core.runs import Run
 from elastic_core.training.loop import train
@@ -31,7 +31,7 @@ BY_VOTES = (
     "objective.retrieval=random",
 )
 POOLED = ("model.erase_length=true", "model.pooled=true")  # of unusual votes
-EXPECTED = ("model.erase_length=true", "model.expected=true")
+EXPECTED = tuple(f"model.{name}={str(value).lower()}" for name, value in EXPECTED_VOTES.items() if name not in UNUSUAL_VOTES)
 REPEATS = "repeats"  # ends a run's name, and `(repeats)` its label's recipe: it is told what was met before
 # What Table 3 of the paper takes away, PKM-ACT, and the gate and query norm that keep the memory alive. These runs are causal, so
 # PKM-ACT's memories are all asked with the same events, not with each layer's input; only the two-way form asks as it prints.

@@ -44,7 +44,7 @@ from elastic_core.layers.standing import Standing
 from elastic_core.models.contract import Attribution, Edit, Encoded, Judge, Scorer, Streams, Trace, Traces, Variant
 from elastic_core.models.registry import register
 from elastic_core.models.streaming import Kept, Stream
-from elastic_core.models.with_memory import UNUSUAL_VOTES, MemoryConfig, WithMemory, interest_memory
+from elastic_core.models.with_memory import EXPECTED_VOTES, UNUSUAL_VOTES, MemoryConfig, WithMemory, interest_memory
 
 HALF_LIVES = (1.0, 3.0, 10.0, 30.0)  # events over which "lately" is measured
 LEAST_SHARE = 0.003  # of the recent past: what an interest counts that did not show
@@ -95,6 +95,11 @@ class ElasticSlots(WithMemory, Streams, Traces):
             "Interest slots by unusual votes",
             UNUSUAL_VOTES,
             "Experts with most votes above what everybody's events give, so that how many events there are decides nothing.",
+        ),
+        Variant(
+            "Interest slots by expected votes",
+            EXPECTED_VOTES,
+            "Experts that another half of a history would be expected to vote for, however long it is: the app opens with them.",
         ),
         Variant("Interest slots without memory", {"memory": "none"}, "The same slots for k interests that everybody shares."),
     )

@@ -18,6 +18,8 @@ from elastic_core.models.contract import Retrieves
 MOST_POOLED = 32  # √K: the covariance of all experts' votes is decomposed again and again
 # What electing experts by unusual votes was measured with (checkpoints/LOG.md).
 UNUSUAL_VOTES = {"query": "votes", "elect": "unusual", "query_norm": "layer", "half_life": 1e6, "agreement_weight": 0.1}
+# The same, chosen by what another half of the history would be expected to vote, and not by how long it is.
+EXPECTED_VOTES = UNUSUAL_VOTES | {"erase_length": True, "expected": True}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -90,9 +90,8 @@ def _norms(model: Recommender, batch: Batch, kind: str) -> pd.DataFrame:
     for memory in twin.modules():
         if isinstance(memory, InterestMemory):
             memory.kind = kind
-    assert batch.targets is not None
-    chosen = batch.targets > 0
-    full_softmax(twin(batch).states[chosen], batch.targets[chosen], twin.scorer()).backward()
+    states = batch.places.of(twin(batch).states, batch.items.shape[1])
+    full_softmax(states, batch.places.items, twin.scorer()).backward()
     rows = [
         {"group": _group(name), "parameters": p.numel(), "square": 0.0 if p.grad is None else float(p.grad.square().sum())}
         for name, p in twin.named_parameters()
