@@ -153,19 +153,22 @@ def _shares(systems: Systems) -> Iterable[str]:
     some = next(run for runs in systems.values() for run in runs)
     if some.config.data.source != PLANTED:
         return
-    shown = [
-        label
+    world = load(some.config.data)
+    shown = {
+        in_words(label): systems[label]
         for label in sorted(systems, key=standing)
-        if all(run.has_report for run in systems[label]) and (label.split(" ")[0] == OURS[1] or not is_variant(label))
-    ]
-    names = {in_words(label): systems[label] for label in shown}
-    values = {
-        name: np.mean([run.report().values(gaps.PROTOCOL, gaps.METRIC) for run in runs], axis=0) for name, runs in names.items()
+        if all(run.has_report and gaps.asks(run.report(), world) for run in systems[label])
+        and (label.split(" ")[0] == OURS[1] or not is_variant(label))
     }
-    table = gaps.remembered(values, load(some.config.data))
+    if not shown:
+        return
+    values = {
+        name: np.mean([run.report().values(gaps.PROTOCOL, gaps.METRIC) for run in runs], axis=0) for name, runs in shown.items()
+    }
+    table = gaps.remembered(values, world)
     people = dict(zip(table["gap"], table["people"], strict=True))
     lines = [
-        [name, _seeds(names[str(name)]), *(f"{share:.2f}" for share in mine["share"])]
+        [name, _seeds(shown[str(name)]), *(f"{share:.2f}" for share in mine["share"])]
         for name, mine in table.groupby("system", sort=False)
     ]
     heads = [f"{gap} ({many:,})" for gap, many in people.items()]

@@ -17,6 +17,7 @@ from elastic_core.data.histories import Split
 from elastic_core.data.truth import NOISE, Truth
 from elastic_core.errors import InputError
 from elastic_core.evaluation.candidates import Candidates
+from elastic_core.evaluation.evaluate import Report
 from elastic_core.evaluation.metrics import Ranks, expected, rank
 
 BINS = ((1, 1), (2, 2), (3, 4), (5, 10), (11, 10**9))
@@ -60,6 +61,11 @@ def by_gap(found: np.ndarray, oracle: np.ndarray, gap: np.ndarray) -> pd.DataFra
             mean, best = float(found[here].mean()), float(oracle[here].mean())
             rows.append({"gap": name, "people": int(here.sum()), "model": mean, "oracle": best, "share": mean / max(best, 1e-12)})
     return pd.DataFrame(rows)
+
+
+def asks(report: Report, dataset: Dataset) -> bool:
+    """Whether it is of the test of this world, all its people, so that its people have the gaps of this world's."""
+    return (report.data_hash, report.split, len(report.users)) == (dataset.hash, "test", dataset.histories.n_users)
 
 
 def remembered(values: Mapping[str, np.ndarray], dataset: Dataset) -> pd.DataFrame:

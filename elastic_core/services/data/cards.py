@@ -225,10 +225,10 @@ def remembered(runs: Iterable[Run], data: Dataset, chosen: str = "") -> pd.DataF
     NDCG@10 full-seen; the mean over seeds). Without variants of ours, but for the system of the run that is `chosen`."""
     systems: dict[str, list[np.ndarray]] = {}
     for run in sorted(runs, key=lambda run: run.config.train.seed):
-        if run.finished and run.has_report and (run.last("start") or {}).get("data_hash") == data.hash:
+        if run.finished and run.has_report and gaps.asks(report := run.report(), data):
             label = LABELS.get(run.name, "")
             if not is_variant(label) or label == LABELS.get(chosen):
-                systems.setdefault(system_of(run.name), []).append(run.report().values(gaps.PROTOCOL, gaps.METRIC))
+                systems.setdefault(system_of(run.name), []).append(report.values(gaps.PROTOCOL, gaps.METRIC))
     means = {name: np.mean(systems[name], axis=0) for name in sorted(systems)}
     return gaps.remembered(means, data)
 
