@@ -35,7 +35,10 @@ class ActivationUnit(nn.Module):
         # for one event, the first layer is linear in the candidate: W_p (e ⊙ c) + W_c c = (W_p diag(e) + W_c) c
         maps = self.product.weight * events.unsqueeze(1) + self.candidate.weight  # [U, h, d]
         hidden = functional.linear(candidates, maps.flatten(0, 1), self.event(events).flatten())  # [C, U h]
-        told: Tensor = self.outer(self.activation(hidden.view(-1, self.event.out_features)))
+        hidden = hidden.view(-1, self.event.out_features)
+        # PReLU(x) = x (1 + a) / 2 + |x| (1 - a) / 2, so w · PReLU is two products, whose way back is shorter than torch's PReLU's
+        slope, w = self.activation.weight, self.outer.weight[0]
+        told: Tensor = hidden @ (w * (1 + slope) / 2) + hidden.abs() @ (w * (1 - slope) / 2) + self.outer.bias
         return told.view(len(candidates), len(events)).T
 
 
