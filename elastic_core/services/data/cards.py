@@ -1,5 +1,6 @@
 """What there is to know about a dataset before a model is trained on it: its size, shape and terms, how exact the copy is."""
 
+import functools
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -17,7 +18,6 @@ from elastic_core.memory import gaps
 from elastic_core.reproduce import rows
 from elastic_core.runs import Run
 
-LABELS = {row.name: row.label for row in rows()}
 PLANTED_LABEL = "Planted interests"
 MOST_EVENTS = 600  # of one person's history, in the split picture
 BINS = 24
@@ -223,11 +223,11 @@ def measured_truth(data: Dataset) -> dict[str, float]:
 def remembered(runs: Iterable[Run], data: Dataset, chosen: str = "") -> pd.DataFrame:
     """What systems on a planted world remember, from the ranks their runs keep: system, gap, people, share (of the oracle’s
     NDCG@10 full-seen; the mean over seeds). Without variants of ours, but for the system of the run that is `chosen`."""
-    systems: dict[str, list[np.ndarray]] = {}
+    systems, labels = dict[str, list[np.ndarray]](), _labels()
     for run in sorted(runs, key=lambda run: run.config.train.seed):
         if run.finished and run.has_report and gaps.asks(report := run.report(), data):
-            label = LABELS.get(run.name, "")
-            if not is_variant(label) or label == LABELS.get(chosen):
+            label = labels.get(run.name, "")
+            if not is_variant(label) or label == labels.get(chosen):
                 systems.setdefault(system_of(run.name), []).append(report.values(gaps.PROTOCOL, gaps.METRIC))
     means = {name: np.mean(systems[name], axis=0) for name in sorted(systems)}
     return gaps.remembered(means, data)
@@ -235,7 +235,12 @@ def remembered(runs: Iterable[Run], data: Dataset, chosen: str = "") -> pd.DataF
 
 def system_of(run: str) -> str:
     """What a run is one of: named runs that differ in their seed alone are one system, others stand for themselves."""
-    return in_words(LABELS[run]) if run in LABELS else run
+    return in_words(_labels()[run]) if run in _labels() else run
+
+
+@functools.cache
+def _labels() -> dict[str, str]:
+    return {row.name: row.label for row in rows()}
 
 
 def _truth(data: Dataset) -> Truth:
