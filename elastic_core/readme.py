@@ -7,7 +7,6 @@ import statistics
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from elastic_core.bench import leak
@@ -34,10 +33,23 @@ from elastic_core.labels import (
     standing,
     told_met,
 )
-from elastic_core.memory import gaps, recall
+from elastic_core.memory import recall
 from elastic_core.reproduce import rows
 from elastic_core.runs import Run
-from elastic_core.tables import METRICS, NO_RANKS, Claim, Systems, claims, finished, markdown, means, recalled, reports_of, spread
+from elastic_core.tables import (
+    METRICS,
+    NO_RANKS,
+    Claim,
+    Systems,
+    claims,
+    finished,
+    markdown,
+    means,
+    recalled,
+    remembered,
+    reports_of,
+    spread,
+)
 from elastic_core.tuning import TABLE, outcomes
 
 BEGIN, END = "<!-- results -->", "<!-- /results -->"
@@ -153,19 +165,14 @@ def _shares(systems: Systems) -> Iterable[str]:
     some = next(run for runs in systems.values() for run in runs)
     if some.config.data.source != PLANTED:
         return
-    world = load(some.config.data)
     shown = {
         in_words(label): systems[label]
         for label in sorted(systems, key=standing)
-        if all(run.has_report and gaps.asks(run.report(), world) for run in systems[label])
-        and (label.split(" ")[0] == OURS[1] or not is_variant(label))
+        if label.split(" ")[0] == OURS[1] or not is_variant(label)
     }
-    if not shown:
+    table = remembered(shown, load(some.config.data))
+    if table.empty:
         return
-    values = {
-        name: np.mean([run.report().values(gaps.PROTOCOL, gaps.METRIC) for run in runs], axis=0) for name, runs in shown.items()
-    }
-    table = gaps.remembered(values, world)
     people = dict(zip(table["gap"], table["people"], strict=True))
     lines = [
         [name, _seeds(shown[str(name)]), *(f"{share:.2f}" for share in mine["share"])]

@@ -4,7 +4,7 @@
 """
 
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -12,12 +12,13 @@ import numpy as np
 import pandas as pd
 
 from elastic_core.comparisons import average, comparable, compare_runs, footing
+from elastic_core.data import Dataset
 from elastic_core.evaluation import verdict
 from elastic_core.evaluation.candidates import PROTOCOLS
 from elastic_core.evaluation.compare import Comparison, holm
 from elastic_core.evaluation.evaluate import Report
 from elastic_core.labels import called, in_words
-from elastic_core.memory import recall
+from elastic_core.memory import gaps, recall
 from elastic_core.reproduce import Row, rows, status
 from elastic_core.runs import Run
 
@@ -135,6 +136,18 @@ def claims(runs: list[Run], peers: list[tuple[str, list[Run]]], protocol: str, c
     adjusted[counted] = holm(np.array([each.p for each in found if each is not None and each.seeds_counted]))
     who = [verdict.better(each, p) if each is not None else "" for each, p in zip(found, adjusted, strict=True)]
     return [Claim(*pair, each, float(p), w) for pair, each, p, w in zip(peers, found, adjusted, who, strict=True)]
+
+
+def remembered(systems: Mapping[str, Sequence[Run]], world: Dataset) -> pd.DataFrame:
+    """What systems remember of a planted world (`gaps.remembered`), the mean over their seeds. Without those of which a run keeps
+    no ranks, or was asked of other events, or not of everybody."""
+    asked = {name: [run.report() for run in runs] for name, runs in systems.items() if all(run.has_report for run in runs)}
+    values = {
+        name: np.mean([report.values(gaps.PROTOCOL, gaps.METRIC) for report in reports], axis=0)
+        for name, reports in asked.items()
+        if all(gaps.asks(report, world) for report in reports)
+    }
+    return gaps.remembered(values, world)
 
 
 def recalled(root: Path) -> pd.DataFrame:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from elastic_core import tables
 from elastic_core.config import DataConfig
 from elastic_core.data import Dataset, Truth
 from elastic_core.data.origins import CITATION, SOURCES
@@ -223,14 +224,13 @@ def measured_truth(data: Dataset) -> dict[str, float]:
 def remembered(runs: Iterable[Run], data: Dataset, chosen: str = "") -> pd.DataFrame:
     """What systems on a planted world remember, from the ranks their runs keep: system, gap, people, share (of the oracle’s
     NDCG@10 full-seen; the mean over seeds). Without variants of ours, but for the system of the run that is `chosen`."""
-    systems, labels = dict[str, list[np.ndarray]](), _labels()
-    for run in sorted(runs, key=lambda run: run.config.train.seed):
-        if run.finished and run.has_report and gaps.asks(report := run.report(), data):
-            label = labels.get(run.name, "")
-            if not is_variant(label) or label == labels.get(chosen):
-                systems.setdefault(system_of(run.name), []).append(report.values(gaps.PROTOCOL, gaps.METRIC))
-    means = {name: np.mean(systems[name], axis=0) for name in sorted(systems)}
-    return gaps.remembered(means, data)
+    systems, labels = dict[str, list[Run]](), _labels()
+    for run in sorted(runs, key=lambda run: (system_of(run.name), run.config.train.seed)):
+        label = labels.get(run.name, "")
+        shown = not is_variant(label) or label == labels.get(chosen)
+        if shown and run.finished and run.has_report and gaps.asks(run.report(), data):
+            systems.setdefault(system_of(run.name), []).append(run)
+    return tables.remembered(systems, data)
 
 
 def system_of(run: str) -> str:
