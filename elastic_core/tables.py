@@ -145,7 +145,7 @@ def remembered(systems: Mapping[str, Sequence[Run]], world: Dataset) -> pd.DataF
     values = {
         name: np.mean([report.values(gaps.PROTOCOL, gaps.METRIC) for report in reports], axis=0)
         for name, reports in asked.items()
-        if all(gaps.asks(report, world) for report in reports)
+        if all(gaps.covers(report, world) for report in reports)
     }
     return gaps.remembered(values, world)
 

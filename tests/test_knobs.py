@@ -102,18 +102,25 @@ def test_lists_move_towards_what_an_expert_stands_for_and_not_towards_another(sl
     down, up = table.loc["own, × 0"], table.loc["own, × 8"]
     assert up["own_low"] > 0 > down["own_high"]
     assert up["d_own"] > up["other_high"] and down["d_own"] < down["other_low"]
+    assert up["beyond_low"] > 0 > down["beyond_high"], "more than another of the person's experts does for the same genre"
+    assert np.isnan(table.loc["lent, × 8", "d_instead"])
     assert up["d_ndcg"] < 0 and list(table.index[2:]) == ["lent, × 1", "lent, × 8"]
     assert "+" in shown(table.reset_index())
 
 
 def test_runs_judged_together_are_the_means_of_every_person() -> None:
-    one = knobs.Turned("own, × 0", np.array([0.1, np.nan, -0.3, np.nan]), np.array([0.0, np.nan, 0.1, np.nan]), np.zeros(4))
-    two = knobs.Turned("own, × 0", np.array([0.3, 0.2, -0.1, np.nan]), np.array([0.2, 0.0, 0.1, np.nan]), np.ones(4))
+    one = knobs.Turned(
+        "own, × 0", np.array([0.1, np.nan, -0.3, np.nan]), np.array([0.0, np.nan, 0.1, np.nan]), np.full(4, np.nan), np.zeros(4)
+    )
+    two = knobs.Turned(
+        "own, × 0", np.array([0.3, 0.2, -0.1, np.nan]), np.array([0.2, 0.0, 0.1, np.nan]), np.full(4, 0.1), np.ones(4)
+    )
     row = knobs.written([[one], [two]]).iloc[0]
     assert row["people"] == 3 and row["d_own"] == pytest.approx((0.2 + 0.2 - 0.2) / 3)
     assert row["d_other"] == pytest.approx((0.1 + 0 + 0.1) / 3) and row["d_ndcg"] == pytest.approx((0.5 + 1 + 0.5) / 3)
+    assert row["d_instead"] == pytest.approx(0.1)
     assert row["d_gap"] == pytest.approx(row["d_own"] - row["d_other"]) and row["gap_low"] < row["d_gap"] < row["gap_high"]
-    fewer, other = knobs.Turned("own, × 0", *np.zeros((3, 3))), knobs.Turned("own, × 2", *np.zeros((3, 4)))
+    fewer, other = knobs.Turned("own, × 0", *np.zeros((4, 3))), knobs.Turned("own, × 2", *np.zeros((4, 4)))
     for wrong in ([[one], [fewer]], [[one], [other]], [[one], [one, two]]):
         with pytest.raises(InputError, match="same people with the same knobs"):
             knobs.written(wrong)

@@ -37,7 +37,9 @@ SHORT = {
     "high": "{:+.4f}", "ndcg_before": "{:.4f}", "ndcg_after": "{:.4f}", "d_ndcg_low": "{:+.4f}", "d_ndcg_high": "{:+.4f}",
     "d_rank_median": "{:+g}", "d_own": "{:+.2%}", "own_low": "{:+.2%}", "own_high": "{:+.2%}", "d_other": "{:+.2%}",
     "other_low": "{:+.2%}", "other_high": "{:+.2%}",
-    "d_gap": "{:+.2%}", "gap_low": "{:+.2%}", "gap_high": "{:+.2%}", "ndcg_low": "{:+.4f}", "ndcg_high": "{:+.4f}",
+    "d_gap": "{:+.2%}", "gap_low": "{:+.2%}", "gap_high": "{:+.2%}", "d_instead": "{:+.2%}", "instead_low": "{:+.2%}",
+    "instead_high": "{:+.2%}", "d_beyond": "{:+.2%}", "beyond_low": "{:+.2%}", "beyond_high": "{:+.2%}",
+    "ndcg_low": "{:+.4f}", "ndcg_high": "{:+.4f}",
 }  # fmt: skip
 
 

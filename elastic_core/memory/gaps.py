@@ -63,7 +63,7 @@ def by_gap(found: np.ndarray, oracle: np.ndarray, gap: np.ndarray) -> pd.DataFra
     return pd.DataFrame(rows)
 
 
-def asks(report: Report, dataset: Dataset) -> bool:
+def covers(report: Report, dataset: Dataset) -> bool:
     """Whether it is of the test of this world, all its people, so that its people have the gaps of this world's."""
     return (report.data_hash, report.split, len(report.users)) == (dataset.hash, "test", dataset.histories.n_users)
 

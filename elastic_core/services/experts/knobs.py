@@ -6,7 +6,8 @@ person's own. What an expert stands for is the genre (of a planted world: the bl
 prefers most, or, where experts have none, the genre most over-represented among its people (services/experts/overview.py).
 
 Measured for every person and expert: the share of that genre among the ten likeliest items they had not met, and NDCG@10 of what
-they did choose. The null is another expert's genre in the same lists: a knob that only stirs the list moves both alike.
+they did choose. Two nulls: another expert's genre in the same lists (a knob that only stirs the list moves both alike), and the
+same genre where another of the person's own experts is turned instead (what any expert of theirs does).
 """
 
 import itertools
@@ -94,15 +95,21 @@ class Turned:
     what: str
     own: np.ndarray  # change of the share of the turned expert's genre among the ten
     other: np.ndarray  # … of another expert's genre
+    instead: np.ndarray  # … of the same genre where another of the person's experts is turned instead; unknown of lent ones
     gain: np.ndarray  # change of NDCG@10
 
     def row(self) -> dict[str, object]:
-        """knob, people; d_own, d_other, d_gap (own less other's), d_ndcg, each with its 95% interval over people."""
+        """knob, people; d_own, d_other, d_gap (own less other's), d_instead, d_beyond (own less instead), d_ndcg, each with its
+        95% interval over people."""
         known = ~np.isnan(self.own)
         row: dict[str, object] = {"knob": self.what, "people": int(known.sum())}
-        for name, values in (("own", self.own), ("other", self.other), ("gap", self.own - self.other), ("ndcg", self.gain)):
-            low, high = ablation.interval(values[known])
-            mean = float(values[known].mean()) if known.any() else float("nan")
+        for name, values in (
+            ("own", self.own), ("other", self.other), ("gap", self.own - self.other), ("instead", self.instead),
+            ("beyond", self.own - self.instead), ("ndcg", self.gain),
+        ):  # fmt: skip
+            told = values[known & ~np.isnan(values)]
+            low, high = ablation.interval(told)
+            mean = float(told.mean()) if len(told) else float("nan")
             row |= {f"d_{name}": mean, f"{name}_low": low, f"{name}_high": high}
         return row
 
@@ -115,10 +122,10 @@ def written(turned: Sequence[Sequence[Turned]]) -> pd.DataFrame:
     for of_one in itertools.zip_longest(*turned):
         if any(t is None or (t.what, len(t.own)) != (of_one[0].what, len(of_one[0].own)) for t in of_one):
             raise InputError("these runs are not judged on the same people with the same knobs")
-        parts = [np.stack([getattr(t, name) for t in of_one]) for name in ("own", "other", "gain")]
-        known = ~np.isnan(parts[0])
-        own, other, gain = (np.where(known, p, 0).sum(0) / np.where(known.any(0), known.sum(0), np.nan) for p in parts)
-        rows.append(Turned(of_one[0].what, own, other, gain).row())
+        parts = [np.stack([getattr(t, name) for t in of_one]) for name in ("own", "other", "instead", "gain")]
+        known = [~np.isnan(parts[0]) & ~np.isnan(part) for part in parts]
+        means = (np.where(k, part, 0).sum(0) / np.where(k.any(0), k.sum(0), np.nan) for k, part in zip(known, parts, strict=True))
+        rows.append(Turned(of_one[0].what, *means).row())
     return pd.DataFrame(rows)
 
 
@@ -145,16 +152,17 @@ def measure(
 
     def turned(what: str, passes: list[tuple[np.ndarray, np.ndarray, Callable[[np.ndarray], Edit]]]) -> Turned:
         """`passes`: the genre each person's turned expert stands for (-1: leave out), another's, and the edit."""
-        sums, count = np.zeros((3, len(users))), np.zeros(len(users))
-        for mine, null, make in passes:
+        sums, count = np.zeros((4, len(users))), np.zeros((4, len(users)))
+        for at, (mine, null, make) in enumerate(passes):
             after, who = ablation.judged(model, dataset, users, split, make), mine >= 0
-            for i, genre in enumerate((mine, null)):
+            rest = [(2, theirs, who & (theirs >= 0)) for i, (theirs, *_) in enumerate(passes) if i != at]
+            for row, genre, known in ((0, mine, who), (1, null, who), *rest):
                 moved = table[after.top, genre[:, None]].mean(1) - table[before.top, genre[:, None]].mean(1)
-                sums[i] += np.where(who, moved, 0)
-            sums[2] += np.where(who, after.gain - before.gain, 0)
-            count += who
-        own, other, gain = sums / np.where(count > 0, count, np.nan)
-        return Turned(what, own, other, gain)
+                sums[row] += np.where(known, moved, 0)
+                count[row] += known
+            sums[3] += np.where(who, after.gain - before.gain, 0)
+            count[3] += who
+        return Turned(what, *(sums / np.where(count > 0, count, np.nan)))
 
     genres = [(means[traffic.experts[:, rank]], others(means[traffic.experts[:, rank]])) for rank in range(k)]
     rows = []
