@@ -15,6 +15,7 @@ from elastic_core.data import load
 from elastic_core.data.sources import PLANTED
 from elastic_core.evaluation.candidates import PROTOCOLS
 from elastic_core.evaluation.compare import Comparison
+from elastic_core.evaluation.verdict import chance
 from elastic_core.labels import (
     ABOUT_MET,
     FLOORS,
@@ -219,7 +220,7 @@ def _below(systems: Systems, root: Path) -> Iterable[str]:
         points = [f"{each.point} {each.valid:.3f}" for each in tried if (each.model, each.data_hash) == here]
         who = f"**{called(best)} is better**" if claim.who == "A" else claim.words
         lines.append([
-            named(claim.name, claim.runs), f"{-c.difference:+.4f} ({-c.high:+.4f} to {-c.low:+.4f}), {c.p:.4f}", who,
+            named(claim.name, claim.runs), f"{-c.difference:+.4f} ({-c.high:+.4f} to {-c.low:+.4f}), {chance(c.p)}", who,
             ", ".join(f"{top['epoch']} of {len(curve)}" for top, curve in zip(tops, curves, strict=True)),
             f"{valid:.4f} → {last:.4f}", f"{loss:.2f} → {left:.2f}", ", ".join(points),
         ])  # fmt: skip
@@ -264,7 +265,7 @@ def _gains(pairs: dict[str, tuple[list[Run], list[Run]]], protocol: str) -> dict
 
 
 def _difference(c: Comparison | None) -> str:
-    return f"{c.difference:+.4f} ({c.low:+.4f} to {c.high:+.4f}), {c.p:.4f}" if c else ""
+    return f"{c.difference:+.4f} ({c.low:+.4f} to {c.high:+.4f}), {chance(c.p)}" if c else ""
 
 
 def _against(title: str, runs: list[Run], peers: list[tuple[str, list[Run]]], protocols: Sequence[str], own: bool = False) -> str:

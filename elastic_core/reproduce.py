@@ -196,13 +196,14 @@ def _movielens_100k() -> Iterator[Row]:
 def _video_games() -> Iterator[Row]:
     for model in ("popularity", "cooccurrence"):
         yield _row("video-games", model)
-    for model, variant in (
-        ("sasrec", ""), ("sasrec", "local"), ("elastic", ""), ("elastic", "memory-none"), ("elastic-slots", ""),
-        ("elastic-slots", "memory-none"),
-    ):  # fmt: skip
-        yield _row("video-games", model, variant)
-    for model in FIRST:
-        yield _row("video-games", model)
+    for seed in SEEDS:
+        for model, variant in (
+            ("sasrec", ""), ("sasrec", "local"), ("elastic", ""), ("elastic", "memory-none"), ("elastic-slots", ""),
+            ("elastic-slots", "memory-none"),
+        ):  # fmt: skip
+            yield _row("video-games", model, variant, seed)
+        for model in FIRST:
+            yield _row("video-games", model, seed=seed)
 
 
 def _movielens_1m() -> Iterator[Row]:

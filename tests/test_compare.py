@@ -1,16 +1,19 @@
 """Paired comparisons on differences whose truth is known: people and training seeds both move them."""
 
 import math
+import statistics
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
 
 from elastic_core.errors import InputError
-from elastic_core.evaluation import compare as module
-from elastic_core.evaluation.compare import bootstrap, compare, compare_many, contrast, deviations, drawn, sign_flips
+from elastic_core.evaluation.compare import Contrast, compare, compare_many, contrast, over_people, sign_flips
 from elastic_core.evaluation.evaluate import Report
 from elastic_core.evaluation.metrics import Ranks
-from elastic_core.evaluation.verdict import ONE_RUN, better, numbers, sentence
+from elastic_core.evaluation.verdict import ONE_RUN, better, chance, interval, numbers, sentence
 
 
 def report(above: np.ndarray, **changes: object) -> Report:
@@ -25,71 +28,71 @@ def places(seed: int, people: int = 400, good: float = 0.1) -> np.ndarray:
 
 
 def simulated(truth: float, seeds: tuple[int, int], people: int, training: float, rng: np.random.Generator) -> list[np.ndarray]:
-    """Two sides [S, n]. `training`: the seeds' part of the standard error of the difference, relative to the people's part."""
-    person, error = rng.normal(0, 1, (2, people)), 1 / math.sqrt(people)
-    sides = []
-    for size, mean, own in zip(seeds, (truth, 0.0), (person[0] + person[1], person[0]), strict=True):
-        shift = rng.normal(0, training * error * math.sqrt(size / 2), (size, 1))
-        sides.append(mean + own + shift + rng.normal(0, 0.3, (size, people)))
+    """Two sides [S, n]; 0 seeds: it needs no training. `training`: the seeds' part of the standard error of the difference,
+    relative to the people's part; a training moves single people as much again as they differ by themselves."""
+    error, sides = math.sqrt(2 / people), []
+    shift = training * error / math.sqrt(sum(1 / size for size in seeds if size))
+    for size, mean in zip(seeds, (truth, 0.0), strict=True):
+        own = mean + rng.normal(0, 1, people)
+        moved = rng.normal(0, shift, (size, 1)) + rng.normal(0, 1, (size, people))
+        sides.append(own + moved if size else own[None])
     return sides
 
 
-@pytest.mark.parametrize("seeds", [(3, 3), (5, 5), (3, 5)])
-def test_the_interval_covers_the_truth_with_seeds_and_one_of_people_alone_does_not(
-    seeds: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("seeds", "training", "low", "high"),
+    [
+        ((3, 3), 0.0, 0.94, 0.99),  # single people that a training moves are counted twice
+        ((3, 3), 1.0, 0.93, 0.98),
+        ((3, 3), 3.0, 0.92, 0.98),
+        ((2, 2), 1.0, 0.92, 0.98),
+        ((2, 2), 3.0, 0.91, 0.97),
+        ((3, 2), 3.0, 0.91, 0.98),
+        ((3, 0), 1.0, 0.92, 0.98),
+        ((3, 0), 3.0, 0.88, 0.96),
+        ((2, 0), 1.0, 0.91, 0.98),
+        ((2, 0), 3.0, 0.83, 0.93),  # one degree of freedom tells little
+    ],
+)
+def test_the_interval_covers_the_truth_as_often_as_it_says(
+    seeds: tuple[int, int], training: float, low: float, high: float
 ) -> None:
-    monkeypatch.setattr(module, "RESAMPLES", 1000)
-    monkeypatch.setattr(module, "BEYOND", 50)
-    covered, alone, claimed = [], [], []
-    for i in range(500):
-        a, b = simulated(0.2, seeds, 120, 1.0, np.random.default_rng(i))
-        found = contrast(a, b, seed=i)
-        people_only = contrast(a.mean(0)[None], b.mean(0)[None], seed=i)
+    covered, alone, trained = [], [], (True, bool(seeds[1]))
+    for i in range(1000):
+        a, b = simulated(0.2, seeds, 120, training, np.random.default_rng(i))
+        found, people_only = contrast(a, b, trained), contrast(a.mean(0)[None], b.mean(0)[None], trained)
         covered.append(found.low <= 0.2 <= found.high)
         alone.append(people_only.low <= 0.2 <= people_only.high)
         assert found.seeds_counted and not people_only.seeds_counted
-        claimed.append((found.p <= 0.05) == (not found.low <= 0 <= found.high))
-    assert 0.92 <= np.mean(covered) <= 0.98, np.mean(covered)
-    assert np.mean(alone) < 0.89, "an interval over people alone is too sure of itself"
-    assert all(claimed), "p and interval say the same"
+        assert (found.p < 0.05) == (not found.low <= 0 <= found.high), "p and interval say the same"
+    assert low <= np.mean(covered) <= high, np.mean(covered)
+    if training >= 1:
+        assert np.mean(alone) < 0.91, "an interval over people alone is too sure of itself"
 
 
-def test_the_fast_way_is_the_slow_one() -> None:
-    """The same draws, written out: people and seeds as lists, one mean after the other."""
-    rng = np.random.default_rng(3)
-    a, b = rng.random((3, 50)) * (rng.random((3, 50)) < 0.4), rng.random((2, 50)) * (rng.random((2, 50)) < 0.4)
-    a[:, :8] = b[:, :8] = 0.25  # nobody's difference or deviation: left out of the product
-    fast = deviations(a, b, seed=5, seeds=True)
-    again = np.random.default_rng(5)
-    which = [again.multinomial(len(side), [1 / len(side)] * len(side), module.RESAMPLES) for side in (a, b)]
-    moved = (a.mean(0) != b.mean(0)) | (a != a.mean(0)).any(0) | (b != b.mean(0)).any(0)
-    counts, totals = (np.concatenate(part) for part in zip(*drawn(again, int(moved.sum()), 50), strict=True))
-    truth = float(a.mean() - b.mean())
-    for r in range(0, module.RESAMPLES, 97):
-        people = [u for u, times in zip(np.flatnonzero(moved), counts[r], strict=True) for _ in range(int(times))]
-        total = 0.0
-        for side, sign, chosen in ((a, 1, which[0][r]), (b, -1, which[1][r])):
-            seeds = [s for s, times in enumerate(chosen) for _ in range(times)]
-            stretch = math.sqrt(len(side) / (len(side) - 1))
-            for u in people:
-                average = sum(side[:, u]) / len(side)
-                total += sign * stretch * sum(side[s, u] - average for s in seeds) / len(seeds)
-        between = sum(float(a[:, u].mean() - b[:, u].mean()) for u in people) / totals[r] - truth
-        assert fast[r] == pytest.approx(between * math.sqrt(50 / 49) + total / totals[r], abs=1e-7)
-    found = contrast(a, b, seed=5)
-    off = sorted(abs(x) for x in (fast if found.difference >= 0 else deviations(b, a, 5, True)))
-    assert found.high - found.difference == pytest.approx(off[-500], abs=1e-12)
-    assert found.p == pytest.approx((1 + sum(x >= abs(found.difference) for x in off)) / 10_001)
+@settings(max_examples=50, deadline=None)
+@given(seeds=st.tuples(st.integers(2, 4), st.integers(2, 4)), people=st.integers(2, 40), seed=st.integers(0, 10_000))
+def test_the_variance_is_its_parts_written_out(seeds: tuple[int, int], people: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    a, b = (rng.random((size, people)) * (rng.random((size, people)) < 0.5) for size in seeds)
+    parts = [(statistics.variance([a[:, u].mean() - b[:, u].mean() for u in range(people)]) / people, people - 1)]
+    parts += [(statistics.variance([float(np.mean(run)) for run in side]) / len(side), len(side) - 1) for side in (a, b)]
+    variance = sum(part for part, _ in parts)
+    found = contrast(a, b)
+    if variance < 1e-12:
+        return
+    t = stats.t(variance**2 / sum(part**2 / degrees for part, degrees in parts))
+    half = t.ppf(0.975) * math.sqrt(variance)
+    assert (found.low, found.high) == pytest.approx((found.difference - half, found.difference + half), rel=1e-9, abs=1e-12)
+    assert found.p == pytest.approx(2 * t.sf(abs(found.difference) / math.sqrt(variance)), rel=1e-6, abs=1e-12)
 
 
-@pytest.mark.parametrize("people", [module.FEW - 1, 1000])
-def test_draws_are_those_of_people_with_replacement(people: int) -> None:
-    counts, totals = (np.concatenate(part) for part in zip(*drawn(np.random.default_rng(0), people - 5, people), strict=True))
-    assert counts.shape == (module.RESAMPLES, people - 5)
-    assert totals.mean() == pytest.approx(people, rel=1e-3)
-    assert counts.mean() == pytest.approx(1, abs=2e-3)
-    assert counts.var() == pytest.approx(1 - (1 / people if people < module.FEW else 0), abs=6e-3)
-    assert (counts == 0).mean() == pytest.approx((1 - 1 / people) ** people if people < module.FEW else math.exp(-1), abs=2e-3)
+def test_two_trainings_each_are_welch_s_test_where_people_do_not_differ() -> None:
+    a, b = np.array([[0.30], [0.34], [0.31]]) + np.zeros((3, 5)), np.array([[0.21], [0.26]]) + np.zeros((2, 5))
+    welch = stats.ttest_ind(a[:, 0], b[:, 0], equal_var=False)
+    interval = welch.confidence_interval()
+    found = contrast(a, b)
+    assert (found.p, found.low, found.high) == pytest.approx((welch.pvalue, interval.low, interval.high))
 
 
 def test_b_against_a_is_the_mirror_image() -> None:
@@ -122,12 +125,17 @@ def test_equal_systems_differ_by_nothing() -> None:
     assert found.spread_a == pytest.approx(np.std(found.means_a, ddof=1))
 
 
-def test_bootstrap_over_people_agrees_with_the_normal_interval() -> None:
-    differences = np.random.default_rng(1).exponential(size=3000)
-    error = differences.std(ddof=1) / math.sqrt(3000)
-    low, high = bootstrap(differences)
-    assert (low, high) == pytest.approx((differences.mean() - 1.96 * error, differences.mean() + 1.96 * error), abs=0.1 * error)
-    assert np.isnan(bootstrap(differences[:1])).all()
+def test_over_people_alone_it_is_student_s_interval() -> None:
+    differences = np.random.default_rng(1).exponential(size=30)
+    student = stats.ttest_1samp(differences, 0).confidence_interval()
+    assert over_people(differences) == pytest.approx((student.low, student.high))
+    assert np.isnan(over_people(differences[:1])).all()
+
+
+def test_a_p_is_not_told_more_exactly_than_noise_is_known() -> None:
+    assert (chance(0.01234), chance(0.0001), chance(0.00009), chance(0.0)) == ("0.0123", "0.0001", "< 0.0001", "< 0.0001")
+    assert interval(Contrast(0.1, 0.05, 0.15, 1e-9, True)) == "95% +0.0500 to +0.1500, p < 0.0001"
+    assert interval(Contrast(0.1, 0.05, 0.15, 0.02, True)) == "95% +0.0500 to +0.1500, p = 0.0200"
 
 
 def test_sign_flips_match_all_flips_written_out() -> None:

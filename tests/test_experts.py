@@ -16,7 +16,7 @@ from elastic_core.data.batches import reading_batch
 from elastic_core.data.catalog import Catalog
 from elastic_core.errors import InputError
 from elastic_core.evaluation.candidates import Candidates
-from elastic_core.evaluation.compare import bootstrap
+from elastic_core.evaluation.compare import over_people
 from elastic_core.evaluation.evaluate import evaluate
 from elastic_core.layers.interest_memory import Retrieved
 from elastic_core.memory.routing import routing
@@ -85,7 +85,7 @@ def test_removing_an_expert_equals_a_loop_over_people_and_changes_no_weight(worl
     words = {"worse": -1, "better": 1, "unclear": 0, "same": 0, "few": 0}
     clear = row["p"] < 0.05 and not row["low"] <= 0 <= row["high"]
     assert words[ablation.verdict(row)] == clear * np.sign(row["d_ndcg"])
-    assert (row["d_ndcg"], (row["low"], row["high"])) == (pytest.approx(gained.mean()), bootstrap(gained))
+    assert (row["d_ndcg"], (row["low"], row["high"])) == (pytest.approx(gained.mean()), over_people(gained))
     judged = evaluate(model, dataset, protocols=["full"], users=effect.users).values("full", "NDCG@10")
     assert np.allclose(effect.before.gain, judged)
     assert all(torch.equal(value, weights[name]) for name, value in model.state_dict().items())

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from elastic_core.errors import InputError
+from elastic_core.evaluation.compare import contrast
 from elastic_core.evaluation.power import Noise, noise
 
 SD = {"people": 0.3, "seed": 0.02, "left": 0.1}
@@ -24,12 +25,14 @@ def test_the_parts_of_the_noise_are_found_again() -> None:
         assert np.mean([getattr(one, name) for one in found]) == pytest.approx(want, rel=0.08), name
 
 
-def test_what_is_detectable_is_found_four_times_out_of_five() -> None:
-    truth = Noise(SD["people"] ** 2, 2 * SD["seed"] ** 2, 2 * SD["left"] ** 2, 400, 3)
+@pytest.mark.parametrize(("runs", "seed"), [(3, 0.0), (3, 0.02), (2, 0.02), (3, 0.08)])
+def test_what_is_detectable_is_found_four_times_out_of_five(runs: int, seed: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(SD, "seed", seed)
+    truth = Noise(SD["people"] ** 2, 2 * seed**2, 2 * SD["left"] ** 2, 400, runs)
     gap, rng = truth.detectable(), np.random.default_rng(1)
-    differences = np.array([a.mean() - b.mean() for a, b in (drawn(rng, 3, 400, gap) for _ in range(2000))])
-    assert differences.std() == pytest.approx(truth.deviation(), rel=0.06)
-    assert (differences > 1.96 * truth.deviation()).mean() == pytest.approx(0.8, abs=0.03)
+    found = [contrast(*drawn(rng, runs, 400, gap)) for _ in range(1000)]
+    assert np.std([one.difference for one in found]) == pytest.approx(truth.deviation(), rel=0.07)
+    assert np.mean([one.p < 0.05 and one.difference > 0 for one in found]) == pytest.approx(0.8, abs=0.07)
 
 
 def test_more_people_and_more_seeds_and_where_neither_helps() -> None:
@@ -37,10 +40,11 @@ def test_more_people_and_more_seeds_and_where_neither_helps() -> None:
     for seeds in (2, 5, 20):
         wanted = known.detectable(seeds=seeds) * 1.0001
         assert known.seeds_for(wanted) == seeds
-        assert known.people_for(wanted, seeds) == pytest.approx(900, abs=1)
+        people = known.people_for(wanted, seeds)
+        assert people and people <= 900 and known.detectable(people, seeds) <= wanted < known.detectable(people - 1, seeds)
     assert known.seeds_for(known.detectable(seeds=10**9) * 0.99) is None
-    assert known.people_for(0.9 * known.detectable(people=10**12)) is None
-    assert known.detectable(people=10_000) < known.detectable() and known.detectable(seeds=30) < known.detectable()
+    assert known.people_for(0.8 * known.detectable(people=10**12)) is None
+    assert known.detectable(10_000, 30) < known.detectable(seeds=30) < known.detectable()
 
 
 def test_one_run_does_not_show_its_noise() -> None:

@@ -6,10 +6,12 @@ A metric by training seed s and person u is taken as mean + seed + person + what
 
 σ²_people is the spread over people of the true difference, σ²_seed how far a training moves the mean of everybody, σ²_left how
 far it moves one person besides. Estimated from a [S, n] and b [S, n] as in a two-way analysis of variance (Searle, Casella and
-McCulloch 1992, ch. 4); an estimate below zero counts as zero. A difference of 2.8 √Var(D) is found (p < 0.05, two-sided) four
-times out of five. Three seeds say little about σ²_seed: it may well be half or twice as large.
+McCulloch 1992, ch. 4); an estimate below zero counts as zero. `compare` finds a difference (p < 0.05, two-sided) where it exceeds
+half its interval, which few seeds tell badly; how often that is, is drawn DRAWS times. Three seeds say little about σ²_seed,
+too: it may well be half or twice as large.
 """
 
+import bisect
 import math
 from dataclasses import dataclass
 from statistics import NormalDist
@@ -17,10 +19,12 @@ from statistics import NormalDist
 import numpy as np
 
 from elastic_core.errors import InputError
+from elastic_core.evaluation.compare import half_width
 from elastic_core.evaluation.verdict import LEVEL
 
 FOUND = 0.8  # how often the difference is to be found
-MOST_SEEDS = 200
+MOST_SEEDS, MOST_PEOPLE = 200, 10**9
+DRAWS = 10_000
 
 
 @dataclass(frozen=True)
@@ -39,19 +43,27 @@ class Noise:
         return math.sqrt(self.people / n + self.seeds / runs + self.left / (n * runs))
 
     def detectable(self, people: int | None = None, seeds: int | None = None) -> float:
-        """The smallest difference that is found four times out of five."""
-        normal = NormalDist()
-        return (normal.inv_cdf(1 - LEVEL / 2) + normal.inv_cdf(FOUND)) * self.deviation(people, seeds)
+        """The smallest difference that `compare` finds four times out of five."""
+        n, runs = people or self.n, max(seeds or self.runs, 2)
+        left, rng = self.left / (n * runs), np.random.default_rng(0)
+        parts = [(self.people / n + left, n - 1), *[(self.seeds / runs / 2 + left / 2, runs - 1)] * 2]  # what compare estimates
+        seen = np.array([part * rng.chisquare(own, DRAWS) / own for part, own in parts])
+        half = half_width(seen, np.array([own for _, own in parts])[:, None])
+        return float(np.quantile(half - self.deviation(n, runs) * rng.standard_normal(DRAWS), FOUND))
 
     def seeds_for(self, difference: float, people: int | None = None) -> int | None:
         """How many seeds a side find this difference; None where not even MOST_SEEDS do, because people alone are too few."""
         return next((runs for runs in range(2, MOST_SEEDS + 1) if self.detectable(people, runs) <= difference), None)
 
     def people_for(self, difference: float, seeds: int | None = None) -> int | None:
-        """How many people find this difference; None where seeds alone are too few."""
-        runs, unit = seeds or self.runs, (difference / self.detectable(1, 1) * self.deviation(1, 1)) ** 2
-        rest = unit - self.seeds / runs
-        return math.ceil((self.people + self.left / runs) / rest) if rest > 0 else None
+        """How many people find this difference; None where not even MOST_PEOPLE do, because seeds alone are too few."""
+        sizes = [2]
+        while self.detectable(sizes[-1], seeds) > difference:
+            if sizes[-1] > MOST_PEOPLE:
+                return None
+            sizes.append(2 * sizes[-1])
+        between = range(sizes[-2] if len(sizes) > 1 else 2, sizes[-1] + 1)
+        return between[bisect.bisect_left(between, True, key=lambda n: self.detectable(n, seeds) <= difference)]
 
 
 def of_interval(low: float, high: float) -> float:

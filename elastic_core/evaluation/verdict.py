@@ -10,6 +10,7 @@ from typing import Literal, Protocol
 ONE_RUN = "one run: training noise not counted"
 NO_CLAIM = "no difference can be claimed"
 LEVEL = 0.05
+LEAST = 0.0001
 
 
 class Interval(Protocol):
@@ -66,4 +67,9 @@ def numbers(found: Measured) -> str:
 def interval(found: Measured) -> str:
     """`95% +0.0103 to +0.0286, p = 0.0002`, and the same remark."""
     note = "" if found.seeds_counted else f"; {ONE_RUN}"
-    return f"95% {found.low:+.4f} to {found.high:+.4f}, p = {found.p:.4f}{note}"
+    return f"95% {found.low:+.4f} to {found.high:+.4f}, p {'' if found.p < LEAST else '= '}{chance(found.p)}{note}"
+
+
+def chance(p: float) -> str:
+    """A p in four places; where it has more zeros, `< 0.0001`: no model of the noise is so exact."""
+    return f"< {LEAST}" if p < LEAST else f"{p:.4f}"

@@ -80,9 +80,9 @@ def verdict() -> None:
             st.metric(f"{side}: {shell.plain(run.name)}", f"{mean:.4f}", help=f"Mean over {main.users:,} people{seeds}")
         st.metric(
             "A − B", f"{main.difference:+.4f}", f"95% {main.low:+.4f} to {main.high:+.4f}", delta_color="off", delta_arrow="off",
-            help=f"Paired; {over} drawn again 10,000 times",
+            help=f"Paired; what other {over} would give (Student’s t)",
         )  # fmt: skip
-        st.metric("p", f"{main.p:.4f}", help="Two-sided, from the same draws")
+        st.metric("p", said.chance(main.p), help="Two-sided")
     against = SEEN[protocol].replace("items", words.many)
     note = "" if main.seeds_counted else f"**{said.ONE_RUN.capitalize()}**. "
     st.caption(

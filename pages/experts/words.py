@@ -54,7 +54,7 @@ ITEMS = About(
 )
 EFFECTS = About(
     "Do its people’s lists change for better or worse?",
-    "It is removed from everybody’s k; other gates stay. The next item is ranked among all unmet ones. 95%: paired bootstrap "
+    "It is removed from everybody’s k; other gates stay. The next item is ranked among all unmet ones. 95%: paired, "
     "over people. As busy: five of the twenty next in load, up to 40 of their people each; n counts pairs. Replaced: another "
     "takes place and gate, where it is new.",
     "Others of the k may stand in: no change does not mean that it holds nothing. One interval in twenty leaves 0 out by "
@@ -92,7 +92,7 @@ KNOBS = About(
     "The factor multiplies its gate (where experts predict one by one: its share; all then sum to 1). Stands for: the genre "
     "its own items prefer most against the average expert’s, or else its people’s beyond chance; weak: shuffled genres reach "
     "as much. Other turns: the same factors on the person’s own experts at random, another one lent. Cost: up to 400 people "
-    "whom the turn touches, among all unmet items; 95% bootstrap over people.",
+    "whom the turn touches, among all unmet items; 95% over people.",
     "One list moves in steps of 10%; its doing is only what other turns do not reach. What costs nothing may do nothing.",
     test="tests/test_knobs.py::test_a_turn_of_one_person_is_the_knob_and_its_null_the_same_turn_of_others",
 )

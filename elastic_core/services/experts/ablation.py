@@ -19,7 +19,7 @@ from elastic_core.data.batches import reading_batch
 from elastic_core.data.histories import Split
 from elastic_core.errors import InputError
 from elastic_core.evaluation.candidates import Candidates
-from elastic_core.evaluation.compare import bootstrap, sign_flips
+from elastic_core.evaluation.compare import over_people, sign_flips
 from elastic_core.evaluation.metrics import Ranks, expected, rank
 from elastic_core.evaluation.verdict import sign
 from elastic_core.layers.interest_memory import Retrieved
@@ -120,8 +120,8 @@ class Effect:
 
 
 def interval(differences: np.ndarray) -> tuple[float, float]:
-    """95% paired bootstrap over people; unknown for fewer than two."""
-    return bootstrap(differences) if len(differences) > 1 else (float("nan"), float("nan"))
+    """95% paired over people; unknown for fewer than two."""
+    return over_people(differences) if len(differences) > 1 else (float("nan"), float("nan"))
 
 
 def verdict(row: Mapping[Hashable, Any]) -> str:
