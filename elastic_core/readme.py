@@ -1,4 +1,6 @@
-"""The README's tables, from the ranks that the named runs keep: every system, both ELASTICs against their peers and against their
+"""The tables of README.md and checkpoints/RESULTS.md, from the ranks that the named runs keep.
+
+`summary` is the README's: every system, and both ELASTICs minus it. `results` is all: every protocol, both ELASTICs against their
 own variants, each with and without a number for what was met, what is below counting, hosts with and without self-modulating
 attention, and what long histories leave.
 """
@@ -9,10 +11,12 @@ from pathlib import Path
 
 import pandas as pd
 
+from elastic_core import disk
 from elastic_core.bench import leak
 from elastic_core.comparisons import average, compare_runs
 from elastic_core.data import load
 from elastic_core.data.sources import PLANTED
+from elastic_core.errors import InputError
 from elastic_core.evaluation.candidates import PROTOCOLS
 from elastic_core.evaluation.compare import Comparison
 from elastic_core.evaluation.verdict import chance
@@ -68,13 +72,64 @@ IN_ORDER = ("ml-100k", "ml-1m", "amazon-video-games", "planted", "planted-64")
 MORE = "More: our other model against each system, what is below counting and how it learned, hosts with and without"
 
 
+def rewrite(root: Path) -> list[Path]:
+    """Writes the tables anew between `BEGIN` and `END`: of the README beside `root`, and of RESULTS.md in it.
+
+    Raises InputError where a file is missing or has no such place; then none is written."""
+    texts = {}
+    for path, tables in ((root.parent / "README.md", summary), (root / "RESULTS.md", results)):
+        text = path.read_text(encoding="utf-8") if path.is_file() else ""
+        if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(BEGIN) > text.index(END):
+            raise InputError(f"{path} is missing, or has no place for tables between {BEGIN} and {END}")
+        texts[path] = text[: text.index(BEGIN)] + tables(root) + text[text.index(END) + len(END) :]
+    for path, text in texts.items():
+        disk.write_text(path, text)
+    return list(texts)
+
+
+def summary(root: Path) -> str:
+    """What stands in the README between `BEGIN` and `END`: the systems of each data set, and our models minus each."""
+    return "\n\n".join([BEGIN, *(part for systems in _in_order(root) for part in _summed(systems)), END])
+
+
 def results(root: Path) -> str:
-    """All that stands in the README between `BEGIN` and `END`: systems, ELASTIC against each, and its variants, by data."""
-    found = finished(rows(), root)
-    order = [data for name in IN_ORDER for data in found if data.split(" (")[0] == name]
-    parts = [part for data in order for part in _shown(found[data], root)]
+    """What stands in RESULTS.md between `BEGIN` and `END`: systems, ELASTIC against each, and its variants, by data."""
+    parts = [part for systems in _in_order(root) for part in _shown(systems, root)]
     notes = [UNEVEN_NOTE] if any(UNEVEN in part for part in parts) else []
     return "\n\n".join([BEGIN, *parts, *notes, *_remembered(recalled(root)), END])
+
+
+def _in_order(root: Path) -> list[Systems]:
+    found = finished(rows(), root)
+    return [found[data] for name in IN_ORDER for data in found if data.split(" (")[0] == name]
+
+
+def _summed(systems: Systems) -> Iterable[str]:
+    """One table: a row a system, a column each of our models minus it, bold where it may be claimed. Who was told what was met
+    before is left to RESULTS.md."""
+    plain = {label: runs for label, runs in _plain(systems).items() if MET not in label}
+    shown = ("full", "full-seen", "pop100")
+    cells: dict[tuple[str, str], str] = {}
+    for ours, pairs in _rivals(plain, OURS).items():
+        for (peer, _), claim in zip(pairs, claims(plain[ours], [(named(p, of), of) for p, of in pairs], "full"), strict=True):
+            cells[peer, ours.split(" ")[0]] = _told_briefly(claim)
+    kinds = [kind for kind in OURS if any(kind == ours for _, ours in cells)]
+    lines = [
+        [named(label, of), _seeds(of), *means(of, [(protocol, METRICS[0]) for protocol in shown])]
+        + [cells.get((label, kind), "") for kind in kinds]
+        for label, of in ((label, plain[label]) for label in sorted(plain, key=standing))
+    ]
+    heads = ["NDCG@10 ± 95% over people", "seeds", *shown, *(f"{called(kind)} minus it, full: 95%, p adjusted" for kind in kinds)]
+    yield _titled(plain)
+    yield "\n".join(markdown(heads, lines))
+
+
+def _told_briefly(claim: Claim) -> str:
+    c = claim.found
+    if c is None:
+        return NO_RANKS
+    mark, sure = "**" if claim.who else "", chance(claim.adjusted) if c.seeds_counted else "one run"
+    return f"{mark}{c.difference:+.4f}{mark} ({c.low:+.4f} to {c.high:+.4f}), {sure}"
 
 
 def _shown(systems: Systems, root: Path) -> Iterable[str]:
@@ -113,15 +168,23 @@ def _remembered(table: pd.DataFrame) -> Iterable[str]:
         yield "\n".join(markdown([head, "seeds", *(f"{gap} ({people[gap]:,} people)" for gap in silences)], lines))
 
 
+def _titled(plain: Systems) -> str:
+    some = plain[min(plain, key=standing)][
+        0
+    ]  # a baseline, which has its table of items: runs that are kept for their ranks have none
+    start, test = some.last("start") or {}, some.last("test") or {}
+    world = f" ({some.config.data.planted.interests} interests)" if some.config.data.source == PLANTED else ""
+    people = f"{test.get('users', 0):,} people, {some.n_items():,} items"
+    return f"**{start.get('data')}{world}**, {people}, data {start.get('data_hash')}"
+
+
 def _results(systems: Systems) -> Iterable[str]:
     """The systems of one data set."""
     plain = _plain(systems)
-    in_order = [(label, plain[label]) for label in sorted(plain, key=standing)]
-    some = in_order[0][1][0]  # a baseline, which has its table of items: runs that are kept for their ranks have none
-    start, test = some.last("start") or {}, some.last("test") or {}
-    yield f"**{start.get('data')}**, {test.get('users', 0):,} people, {some.n_items():,} items, data {start.get('data_hash')}"
+    yield _titled(plain)
     measured = [*((protocol, "NDCG@10") for protocol in PROTOCOLS), ("full", "HR@10")]
     heads = ["NDCG@10 ± 95% over people", "seeds", *PROTOCOLS, "full HR@10", "spread of seeds, full"]
+    in_order = [(label, plain[label]) for label in sorted(plain, key=standing)]
     lines = [(named(label, of), _seeds(of), *means(of, measured), spread(of, "full", METRICS[0])) for label, of in in_order]
     yield "\n".join(markdown(heads, lines))
 
@@ -130,17 +193,23 @@ def _plain(systems: Systems) -> Systems:
     return {label: runs for label, runs in systems.items() if not is_variant(label)}
 
 
-def _compared(systems: Systems, *ours: str) -> Iterable[str]:
-    """Each of these models of ours against the baselines and the systems of the same recipe."""
-    plain = _plain(systems)
-    order = sorted(plain, key=standing)
+def _rivals(plain: Systems, ours: Sequence[str]) -> dict[str, list[tuple[str, list[Run]]]]:
+    """Each of these models of ours, and whom it is held against: the baselines and the systems of the same recipe."""
+    order, found = sorted(plain, key=standing), {}
     for label in order:
         kind = label.split(" ")[0]
         if kind in ours:
             later = OURS[OURS.index(kind) :]
-            peers = {peer: plain[peer] for peer in order if rival(peer, recipe_of(label)) and peer.split(" ")[0] not in later}
-            pairs = [(named(peer, of), of) for peer, of in peers.items()]
-            yield _against(f"{named(label, plain[label])} minus", plain[label], pairs, PROTOCOLS)
+            found[label] = [(p, plain[p]) for p in order if rival(p, recipe_of(label)) and p.split(" ")[0] not in later]
+    return found
+
+
+def _compared(systems: Systems, *ours: str) -> Iterable[str]:
+    """Each of these models of ours against its rivals, under every protocol."""
+    plain = _plain(systems)
+    for label, peers in _rivals(plain, ours).items():
+        pairs = [(named(peer, of), of) for peer, of in peers]
+        yield _against(f"{named(label, plain[label])} minus", plain[label], pairs, PROTOCOLS)
 
 
 def _carried(systems: Systems) -> Iterable[str]:

@@ -32,7 +32,7 @@ LIGHT = {"torch", "filelock", "numpy", "pandas", "safetensors", "elastic_core"} 
 # Heavy packages and the one module that may import them, when it needs them.
 OWNERS = {
     "sklearn": r"data/truth\.py|memory/gauges\.py|services/map/.*\.py",
-    "scipy": r"memory/gauges\.py",
+    "scipy": r"(memory/gauges|evaluation/compare)\.py",
     "umap": r"services/map/.*\.py",
     "pyarrow": r"services/data/sheets\.py",
     "plotly": r"report\.py",

@@ -1,6 +1,7 @@
 """What the README claims is what the runs in checkpoints/ measured: its tables are written from the ranks they keep."""
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,29 +12,58 @@ import pytest
 from elastic_core import readme
 from elastic_core.bench import leak
 from elastic_core.data import load
+from elastic_core.errors import InputError
 from elastic_core.evaluation import verdict
 from elastic_core.evaluation.candidates import PROTOCOLS
 from elastic_core.evaluation.evaluate import Report
 from elastic_core.evaluation.metrics import Ranks
-from elastic_core.readme import BEGIN, END, results
+from elastic_core.readme import BEGIN, END, results, rewrite, summary
 from elastic_core.reproduce import Row, rows
 from elastic_core.runs import Run
 from elastic_core.tables import NO_RANKS
 from elastic_core.tuning import TABLE, Outcome, keep
 
 ROOT = Path(__file__).resolve().parents[1]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+README, RESULTS = ((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "checkpoints/RESULTS.md"))
+WRITTEN = ((README, summary), (RESULTS, results))
 
 
-def test_the_result_tables_are_written_from_the_runs() -> None:
-    written = README[README.index(BEGIN) : README.index(END) + len(END)]
-    assert written == results(ROOT / "checkpoints"), "python -m elastic_core reproduce --readme prints what should stand there"
-    assert README.count(BEGIN) == README.count(END) == 1
+@pytest.mark.parametrize(("text", "tables"), WRITTEN, ids=["README", "RESULTS"])
+def test_the_result_tables_are_written_from_the_runs(text: str, tables: Callable[[Path], str]) -> None:
+    written = text[text.index(BEGIN) : text.index(END) + len(END)]
+    assert written == tables(ROOT / "checkpoints"), "python -m elastic_core reproduce --readme writes what should stand there"
+    assert text.count(BEGIN) == text.count(END) == 1
 
 
 def test_its_prose_claims_nothing_that_the_tables_do_not() -> None:
-    prose = README[: README.index(BEGIN)] + README[README.index(END) :]
-    assert not re.search(r"p = 0\.\d|\(95%", prose), "differences stand in the tables"
+    for text, _ in WRITTEN:
+        prose = text[: text.index(BEGIN)] + text[text.index(END) :]
+        assert not re.search(r"p = 0\.\d|\(95%", prose), "differences stand in the tables"
+
+
+def test_both_files_are_rewritten_or_neither(tmp_path: Path) -> None:
+    root = tmp_path / "checkpoints"
+    kept(root, next(row for row in rows() if row.name == "planted-popularity"), 0.02, 0)
+    (tmp_path / "README.md").write_text(f"before\n{BEGIN}\nold\n{END}\nafter")
+    with pytest.raises(InputError, match=r"RESULTS\.md is missing"):
+        rewrite(root)
+    assert "old" in (tmp_path / "README.md").read_text()
+    (root / "RESULTS.md").write_text(f"{BEGIN}{END}")
+    assert rewrite(root) == [tmp_path / "README.md", root / "RESULTS.md"]
+    assert (tmp_path / "README.md").read_text() == f"before\n{summary(root)}\nafter"
+    assert (root / "RESULTS.md").read_text() == results(root) and "Popularity" in summary(root)
+
+
+def test_a_summary_is_bold_where_something_may_be_claimed(tmp_path: Path) -> None:
+    named = {row.name: row for row in rows()}
+    made_up = [("planted-popularity", 0.02), ("planted-sasrec", 0.05), ("planted-elastic", 0.2), ("planted-elastic-seed1", 0.21)]
+    for number, (name, good) in enumerate(made_up):
+        kept(tmp_path, named[name], good, number)
+    cell = r"\+0\.\d{4}%s \(\+0\.\d{4} to \+0\.\d{4}\), %s \|"
+    text = summary(tmp_path)
+    assert re.search(r"^\| Popularity \|.*\| \*\*" + cell % (r"\*\*", "< 0.0001"), text, re.MULTILINE)
+    assert re.search(r"^\| SASRec \|.*\| " + cell % ("", "one run"), text, re.MULTILINE)
+    assert re.search(r"^\| ELASTIC, .*\|  \|$", text, re.MULTILINE), "nobody is compared with itself"
 
 
 def kept(root: Path, row: Row, good: float, seed: int) -> None:
@@ -130,7 +160,11 @@ def test_what_is_told_stands_beside_the_told_and_beside_itself_untold(tmp_path: 
     assert "| SASRec |" in against and "told" not in against
 
 
-def test_every_picture_and_file_it_names_is_there() -> None:
-    named = re.findall(r"\]\(([^)#]+)\)", README) + re.findall(r"`((?:elastic_core|pages|tests|checkpoints)/[\w./-]+)`", README)
-    local = [name for name in named if not name.startswith("http") and "local-" not in name]
-    assert len(local) > 15 and not [name for name in local if not (ROOT / name).exists()]
+@pytest.mark.parametrize(("text", "home"), [(README, ROOT), (RESULTS, ROOT / "checkpoints")], ids=["README", "RESULTS"])
+def test_every_picture_file_and_heading_it_names_is_there(text: str, home: Path) -> None:
+    files = [home / name for name in re.findall(r"\]\(([^)#]+)\)", text) if not name.startswith("http")]
+    files += [ROOT / name for name in re.findall(r"`((?:elastic_core|pages|tests|checkpoints)/[\w./-]+)`", text)]
+    local = [path for path in files if "local-" not in str(path)]
+    assert len(local) > 3 and not [path for path in local if not path.exists()]
+    headings = {re.sub(r"[^\w\- ]", "", line.lower()).replace(" ", "-") for line in re.findall(r"(?m)^#+ (.+)$", text)}
+    assert set(re.findall(r"\]\(#([^)]+)\)", text)) <= headings

@@ -23,7 +23,7 @@ from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
 from elastic_core.evaluation.candidates import PROTOCOLS
 from elastic_core.machine import find_device
-from elastic_core.readme import results
+from elastic_core.readme import rewrite
 from elastic_core.reproduce import Row, reproduce, select, status
 from elastic_core.tables import table
 
@@ -37,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     only = parser.add_mutually_exclusive_group()
     only.add_argument("--list", action="store_true", help="train nothing, show where every run stands")
     only.add_argument("--table", action="store_true", help="train nothing, print the table of what is finished")
-    only.add_argument("--readme", action="store_true", help="train nothing, print the README's result tables")
+    only.add_argument("--readme", action="store_true", help="train nothing, write the tables of README.md and RESULTS.md anew")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
         print("\n".join(f"{status(row, arguments.root):<16}{row.name}" for row in chosen))
         return 0
     if arguments.readme:
-        print(results(arguments.root))
+        print("\n".join(f"written: {path}" for path in rewrite(arguments.root)))
         return 0
     if not arguments.table:
         _train(chosen, arguments)

@@ -105,7 +105,7 @@ EQUATIONS = (
     ),
     Equation(
         "Claims", "A against B, over people and training seeds", "elastic_core/evaluation/compare.py", "compare_many",
-        "tests/test_compare.py::test_the_interval_covers_the_truth_with_seeds_and_one_of_people_alone_does_not",
+        "tests/test_compare.py::test_the_interval_covers_the_truth_as_often_as_it_says",
     ),
     Equation(
         "Data rule", "k-core, stable order, leave-one-out", "elastic_core/data/histories.py", "core",
