@@ -1,17 +1,20 @@
 """Controls: one call draws a widget, binds it to the address, and lets a teacher's link hold it.
 
-They take whatever an address asks for: what Streamlit could not read is not listened to."""
+They take whatever an address asks for: what Streamlit could not read is not listened to, and what is not offered is said."""
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from numbers import Integral
 from typing import Any, TypeVar
 
 import streamlit as st
 
+from elastic_core.text import markdown as plain
 from pages.frame.locks import lockable, locked
 
 Option = TypeVar("Option")
+LONGEST = 60  # of what an address asks for, as it is said back
 
 
 def bound(
@@ -37,6 +40,7 @@ def one_of(
 
     An address that names the control and leaves its value empty would choose nothing."""
     first = options[0] if default is None else default
+    _heard(label, options, key, first, named)
     chosen: Option | None = bound(
         place.segmented_control, label, options, format_func=named, default=first, required=True, key=key,
         listen=st.query_params.get(key) != "", **look,
@@ -49,11 +53,32 @@ def one_of_list(label: str, options: Sequence[Option], *, key: str, first: Optio
 
     One that is not offered any more is written over with `first`: were it only forgotten, the browser would go on showing it."""
     first = options[0] if first is None else first
+    _heard(label, options, key, first, look.get("format_func", str))
     gone = key in st.session_state and st.session_state[key] not in options
     if gone:
         st.session_state[key] = first
     chosen: Option | None = bound(st.selectbox, label, options, 0 if gone else list(options).index(first), key=key, **look)
     return first if chosen is None else chosen
+
+
+def _heard(label: str, options: Sequence[Option], key: str, first: Option, named: Callable[[Option], str]) -> None:
+    """Streamlit knows an option in an address by its whole label, escapes and all. One typed by hand may be its value, the label
+    as it is read, or a part that only one label has; of any other it is said that it is not offered."""
+    asked = st.query_params.get(key, "")
+    if not asked or key in st.session_state or asked in map(named, options):
+        return
+    read = [re.sub(r"\\(\W)", r"\1", named(option)).casefold() for option in options]
+    wanted = asked.casefold()
+    exact = [option for option, name in zip(options, read, strict=True) if wanted in (name, str(option).casefold())]
+    found = exact or [option for option, name in zip(options, read, strict=True) if wanted in name]
+    if len(found) == 1:
+        st.session_state[key] = found[0]
+    else:
+        st.toast(
+            f"{label}: “{plain(asked[:LONGEST])}” is not offered here. Shown: {named(first)}.",
+            icon=":material/link_off:",
+            duration="long",
+        )
 
 
 def number(label: str, *limits: Any, key: str, place: Any = st, **look: Any) -> Any:

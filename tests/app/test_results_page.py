@@ -100,3 +100,20 @@ def test_it_stands_with_nothing_and_with_what_cannot_be_read(opened: Opened, app
     for name in ("tiny", "tiny-peer"):
         shutil.rmtree(app_runs / name)
     assert "No run here keeps the ranks of a test yet" in said(opened(PAGE))
+
+
+def test_an_address_typed_by_hand_is_understood_or_said_not_to_be(opened: Opened) -> None:
+    """Streamlit itself knows an option by its whole label alone, with the escapes that brackets carry."""
+    for asked, shown in (("pop100", "pop100"), ("POP100", "pop100"), ("uniform", "uniform100"), ("full", "full")):
+        app = opened(PAGE, run="tiny", res_protocol=asked)
+        assert app.segmented_control(key="res_protocol").value == shown and not app.toast
+    for asked in ("seen", "full-", "ndcg", "*" * 99):
+        app = opened(PAGE, run="tiny", res_protocol=asked)
+        assert app.segmented_control(key="res_protocol").value == "full-seen"
+        if asked in "full-seen":
+            assert not app.toast, "a part that only one has"
+        else:
+            (toast,) = app.toast
+            assert toast.value.endswith("is not offered here. Shown: full-seen.") and len(toast.value) < 200
+    assert "SASRec" in opened(PAGE, run="tiny", res_system="sasrec").selectbox(key="res_system").value
+    assert not healthy(app.run()).toast, "said once"

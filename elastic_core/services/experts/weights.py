@@ -72,7 +72,8 @@ def looked(model: Recommender, dataset: Dataset, user: int, split: Split = "test
     low, high = np.nanquantile(drawn, (0.025, 0.975))
     theirs = _aligned(_weights(model, dataset, like(dataset, user, split), split), len(weights))
     known = np.array([_correlation(row, effect) for row in theirs])
-    usual = np.nanmean(theirs, axis=0) if len(theirs) else nothing.usual
+    there = ~np.isnan(theirs)  # a place that no stranger's history reaches stays unknown
+    usual = np.nansum(theirs, 0) / np.where(there.any(0), there.sum(0), np.nan) if len(theirs) else nothing.usual
     return Looked(found, 1 / events, (float(low), float(high)), float(np.nanmean(known)), len(theirs), usual)
 
 
