@@ -43,10 +43,22 @@ def test_ranks_are_kept_as_narrow_as_they_are_and_read_as_they_were(tmp_path: Pa
     with safe_open(tmp_path / FILE, "numpy") as file:
         kinds = {key: file.get_slice(key).get_dtype() for key in file.keys()}  # noqa: SIM118
     wide = "U8" if highest < 256 else "U16" if highest < 65_536 else "I32"
-    assert kinds == {"users": "U8", "full.above": wide, "full.tied": "U8"}
+    assert kinds == {"full.above": wide, "full.tied": "U8"}
     found = read(tmp_path / FILE, "run").ranks["full"]
     assert found.above.tolist() == above.tolist() and found.tied.tolist() == people.tolist()
     assert found.above.dtype == found.tied.dtype == np.int32
+
+
+def test_where_nobody_ties_nothing_is_kept_of_it_and_files_of_old_are_read(tmp_path: Path) -> None:
+    above, nobody, people = np.array([4, 0, 2]), np.zeros(3, int), np.arange(3)
+    write(Report({"full": Ranks(above, nobody)}, people, "test", "abc", 0, 1.0, "c0ffee"), tmp_path / FILE)
+    assert set(load_file(tmp_path / FILE)) == {"full.above"}
+    new = read(tmp_path / FILE, "run")
+    of(full_tied=nobody.astype(np.uint8), users=people.astype(np.uint8))(tmp_path / FILE)
+    old = read(tmp_path / FILE, "run")
+    for found in (new, old):
+        assert found.users.tolist() == [0, 1, 2] and found.users.dtype == np.int64
+        assert found.ranks["full"].above.tolist() == [4, 0, 2] and found.ranks["full"].tied.tolist() == [0, 0, 0]
 
 
 def test_only_a_whole_test_is_kept(tiny_runs: Path, tmp_path: Path) -> None:
@@ -92,13 +104,12 @@ TAMPERED: dict[str, Callable[[Path], object]] = {
     "a folder": lambda path: (path.unlink(), path.mkdir()),
     "a pipe": fifo,
     "too large": lambda path: os.truncate(path, 2**29 + 1),
-    "one tensor missing": of(drop="full.tied"),
+    "one tensor missing": of(drop="full.above"),
     "one too many": of(evil=np.zeros(4, I32)),
-    "no users": of(drop="users"),
     "another length": of(full_above=np.zeros(3, I32)),
     "another type": of(full_above=np.zeros(4, np.int64)),
     "another shape": of(full_above=np.zeros((4, 1), I32)),
-    "nobody": of(full_above=np.zeros(0, I32), full_tied=np.zeros(0, I32), users=np.zeros(0, I32)),
+    "nobody": of(full_above=np.zeros(0, I32), full_tied=np.zeros(0, I32)),
     "negative": of(full_above=np.array([0, -1, 0, 0], I32)),
     "beyond any catalog": of(full_tied=np.full(4, 2**31 - 1, I32)),
     "somebody twice": of(users=np.array([0, 1, 1, 2], I32)),

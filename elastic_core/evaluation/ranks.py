@@ -1,12 +1,12 @@
 """The ranks of a whole test as a file, `ranks.safetensors` in a run's folder: what every table and comparison reads.
 
-    users                              [users]   dense user numbers 0 … users - 1
-    <protocol>.above, <protocol>.tied  [users]   candidates above the target, and others with its score (metrics.Ranks)
-    metadata                           split, data_hash, seed (of the sampled candidates), commit (of the code that ranked)
+    <protocol>.above   [users]   candidates above the target, of everybody in order (metrics.Ranks)
+    <protocol>.tied    [users]   others with its score; left out where nobody has any
+    metadata           split, data_hash, seed (of the sampled candidates), commit (of the code that ranked)
 
-Every tensor is uint8, uint16 or int32, the narrowest that holds it. Every metric at every cutoff follows from these numbers, so
-nothing else is kept. A file may be a stranger's: it is never unpickled, its size is bounded, and every tensor is checked before
-it is believed.
+Files of old have `users` [users] besides, 0 … users - 1. Every tensor is uint8, uint16 or int32, the narrowest that holds it.
+Every metric at every cutoff follows from these numbers, so nothing else is kept. A file may be a stranger's: it is never
+unpickled, its size is bounded, and every tensor is checked before it is believed.
 """
 
 from pathlib import Path
@@ -32,9 +32,8 @@ def write(report: Report, path: Path) -> None:
     """Fills the file at `path` with a report's ranks. Raises InputError for a report that is not a whole test."""
     if report.split != "test" or not np.array_equal(report.users, np.arange(len(report.users))):
         raise InputError("a run keeps the ranks of its whole test: split test, everybody in order")
-    tensors = {"users": report.users}
-    for protocol, ranks in report.ranks.items():
-        tensors |= {f"{protocol}.above": ranks.above, f"{protocol}.tied": ranks.tied}
+    tensors = {f"{protocol}.above": ranks.above for protocol, ranks in report.ranks.items()}
+    tensors |= {f"{protocol}.tied": ranks.tied for protocol, ranks in report.ranks.items() if ranks.tied.any()}
     metadata = {
         "split": report.split, "data_hash": report.data_hash, "seed": str(report.seed), "commit": report.commit or commit(),
     }  # fmt: skip
@@ -55,7 +54,8 @@ def read(path: Path, name: str) -> Report:
             arrays = {key: file.get_tensor(key).astype(np.int32) for key in file.keys()}  # noqa: SIM118, it is no mapping
     except (safetensors.SafetensorError, OSError) as error:
         raise InputError(f"{name} cannot be read ({error}); it may be cut short") from None
-    users = arrays.pop("users").astype(np.int64)
+    people = len(arrays[f"{protocols[0]}.above"])
+    users = arrays.pop("users", np.arange(people)).astype(np.int64)
     if not np.array_equal(users, np.arange(len(users))):
         raise InputError(f"{name} must rank everybody once, in order")
     if any(((values < 0) | (values >= HIGHEST)).any() for values in arrays.values()):
@@ -63,7 +63,8 @@ def read(path: Path, name: str) -> Report:
     split, data_hash, seed = (metadata.get(key, "") for key in ("split", "data_hash", "seed"))
     if split != "test" or not (0 < len(data_hash) <= 64 and data_hash.isalnum()) or not _whole(seed):
         raise InputError(f"{name} does not say which split, data and seed its ranks are of")
-    ranks = {protocol: Ranks(arrays[f"{protocol}.above"], arrays[f"{protocol}.tied"]) for protocol in protocols}
+    nobody = np.zeros(people, np.int32)
+    ranks = {protocol: Ranks(arrays[f"{protocol}.above"], arrays.get(f"{protocol}.tied", nobody)) for protocol in protocols}
     return Report(ranks, users, split, data_hash, int(seed), 0.0, metadata.get("commit", "")[:64])
 
 
@@ -71,11 +72,11 @@ def _protocols(file: safetensors.safe_open, name: str) -> list[str]:
     """Which protocols the file has, after a look at names, types and lengths alone."""
     keys = set(file.keys())
     protocols = [protocol for protocol in PROTOCOLS if f"{protocol}.above" in keys]
-    if not protocols or keys != {"users", *(f"{protocol}.{part}" for protocol in protocols for part in ("above", "tied"))}:
-        raise InputError(f"{name} must hold users, and above and tied of known protocols, and nothing else")
+    if not protocols or not keys <= {"users", *(f"{protocol}.{part}" for protocol in protocols for part in ("above", "tied"))}:
+        raise InputError(f"{name} must hold above and tied of known protocols, and nothing else")
     shapes = {key: (str(part.get_dtype()), tuple(part.get_shape())) for key in keys for part in [file.get_slice(key)]}
     kinds, sizes = {kind for kind, _ in shapes.values()}, {size for _, size in shapes.values()}
-    if not kinds <= set(KINDS) or len(sizes) > 1 or len(shapes["users"][1]) != 1 or not shapes["users"][1][0]:
+    if not kinds <= set(KINDS) or len(sizes) > 1 or len(size := sizes.pop()) != 1 or not size[0]:
         raise InputError(f"{name} must hold tensors of uint8, uint16 or int32 with one number for each of its people")
     return protocols
 
