@@ -273,3 +273,25 @@ def test_a_scorer_is_prepared_once_and_scores_everybody_once() -> None:
 
     evaluate(Prepared(dataset.catalog.n_items), dataset, batch=7)
     assert calls == ["prepare"] + ["score"] * dataset.histories.n_users
+
+
+def test_people_of_like_lengths_are_read_together_and_stand_in_their_own_order() -> None:
+    dataset = world()
+    shapes: list[tuple[int, int]] = []
+
+    class Watched(Hashed):
+        length = 40
+
+        def score(self, batch: Batch) -> Tensor:
+            shapes.append(tuple(batch.items.shape))  # type: ignore[arg-type]
+            return super().score(batch)
+
+    asked = np.random.default_rng(3).permutation(dataset.histories.n_users)[:30]
+    report = evaluate(Watched(dataset.catalog.n_items), dataset, users=asked, batch=5)
+    lengths = np.sort(dataset.ends("test")[asked] - dataset.histories.offsets[asked])
+    assert [shape[0] for shape in shapes] == [5] * 6
+    assert [width for _, width in shapes] == [min(-(-longest // 8) * 8, 40) for longest in lengths.reshape(6, 5).max(1)]
+    assert np.array_equal(report.users, asked)
+    for place in (0, 11, 29):
+        alone = evaluate(Hashed(dataset.catalog.n_items), dataset, users=asked[place : place + 1])
+        assert alone.metrics == {p: {n: float(v[place]) for n, v in of.items()} for p, of in report.per_user.items()}

@@ -36,6 +36,10 @@ class Ranks:
     def join(cls, parts: Sequence[Self]) -> Self:
         return cls(np.concatenate([p.above for p in parts]), np.concatenate([p.tied for p in parts]))
 
+    def of(self, users: np.ndarray) -> Self:
+        """Those of some users, in this order."""
+        return type(self)(self.above[users], self.tied[users])
+
 
 def rank(scores: Tensor, targets: Tensor, candidates: Tensor) -> Ranks:
     """Where the target stands among the candidates.
