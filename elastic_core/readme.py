@@ -120,7 +120,7 @@ def _summed(systems: Systems) -> Iterable[str]:
         for label, of in ((label, plain[label]) for label in sorted(plain, key=standing))
     ]
     heads = ["NDCG@10 ± 95% over people", "seeds", *shown, *(f"{called(kind)} minus it, full: 95%, p adjusted" for kind in kinds)]
-    yield _titled(plain)
+    yield "**{}**, {}".format(*_titled(plain))
     yield "\n".join(markdown(heads, lines))
 
 
@@ -152,7 +152,7 @@ def _remembered(table: pd.DataFrame) -> Iterable[str]:
         return
     silences, people = list(dict.fromkeys(table["gap"])), dict(zip(table["gap"], table["people"], strict=True))
     yield (
-        "**Which model remembers?** A planted world of long histories; columns: how many events ago the interest of what came "
+        "### Which model remembers?\n\nA planted world of long histories; columns: how many events ago the interest of what came "
         "next last showed. Means over seeds ± 95% over people."
     )
     for column, head in (
@@ -168,20 +168,22 @@ def _remembered(table: pd.DataFrame) -> Iterable[str]:
         yield "\n".join(markdown([head, "seeds", *(f"{gap} ({people[gap]:,} people)" for gap in silences)], lines))
 
 
-def _titled(plain: Systems) -> str:
+def _titled(plain: Systems) -> tuple[str, str]:
+    """What a data set is called, and how many people and items it has."""
     some = plain[min(plain, key=standing)][
         0
     ]  # a baseline, which has its table of items: runs that are kept for their ranks have none
     start, test = some.last("start") or {}, some.last("test") or {}
     world = f" ({some.config.data.planted.interests} interests)" if some.config.data.source == PLANTED else ""
-    people = f"{test.get('users', 0):,} people, {some.n_items():,} items"
-    return f"**{start.get('data')}{world}**, {people}, data {start.get('data_hash')}"
+    size = f"{test.get('users', 0):,} people, {some.n_items():,} items, data {start.get('data_hash')}"
+    return f"{start.get('data')}{world}", size
 
 
 def _results(systems: Systems) -> Iterable[str]:
     """The systems of one data set."""
     plain = _plain(systems)
-    yield _titled(plain)
+    name, size = _titled(plain)
+    yield f"### {name}\n\n{size}"
     measured = [*((protocol, "NDCG@10") for protocol in PROTOCOLS), ("full", "HR@10")]
     heads = ["NDCG@10 ± 95% over people", "seeds", *PROTOCOLS, "full HR@10", "spread of seeds, full"]
     in_order = [(label, plain[label]) for label in sorted(plain, key=standing)]
