@@ -66,13 +66,13 @@ def whose(now: Context, here: Situation) -> None:
     for state, many in busy.people(*band(traffic)).items():
         if not (states == state).any():
             continue
-        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        with st.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
             st.markdown(f"**{state.capitalize()}** :small[:gray[({many})]]", width="content", help=hint)
             hint = ""
             for expert in retrieved[states == state].tolist():
                 open_expert.button(expert, about.get(expert, ""))
     if about:
-        st.caption(f"What its people {inspect.words(now.dataset).did} beyond chance.")
+        st.caption(f"Each with what its people {inspect.words(now.dataset).did} beyond chance; a press opens its page.")
 
 
 def _picked() -> None:

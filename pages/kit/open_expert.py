@@ -19,7 +19,7 @@ def button(expert: int, about: str = "") -> None:
     """An expert's number, and what it is about, that opens its page. A link cannot: its address would not move a box that
     stands already."""
     if st.button(
-        f"{expert} {about}".rstrip(), key=f"open_expert_{expert}", on_click=shell.look_at, args=(expert,), type="tertiary",
+        f"{expert} {about}".rstrip(), key=f"open_expert_{expert}", on_click=shell.look_at, args=(expert,),
         disabled=shell.locked("expert"),
     ):  # fmt: skip
         shell.go(PAGE)
