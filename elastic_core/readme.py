@@ -77,10 +77,13 @@ def rewrite(root: Path) -> list[Path]:
 
     Raises InputError where a file is missing or has no such place; then none is written."""
     texts = {}
-    for path, tables in ((root.parent / "README.md", summary), (root / "RESULTS.md", results)):
-        text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    for path, tables in ((root.resolve().parent / "README.md", summary), (root / "RESULTS.md", results)):
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"{path} cannot be read: {getattr(error, 'strerror', None) or 'it is no UTF-8 text'}") from None
         if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(BEGIN) > text.index(END):
-            raise InputError(f"{path} is missing, or has no place for tables between {BEGIN} and {END}")
+            raise InputError(f"{path} has no place for tables between {BEGIN} and {END}")
         texts[path] = text[: text.index(BEGIN)] + tables(root) + text[text.index(END) + len(END) :]
     for path, text in texts.items():
         disk.write_text(path, text)
@@ -108,6 +111,8 @@ def _summed(systems: Systems) -> Iterable[str]:
     """One table: a row a system, a column each of our models minus it, bold where it may be claimed. Who was told what was met
     before is left to RESULTS.md."""
     plain = {label: runs for label, runs in _plain(systems).items() if MET not in label}
+    if not plain:
+        return
     shown = ("full", "full-seen", "pop100")
     cells: dict[tuple[str, str], str] = {}
     for ours, pairs in _rivals(plain, OURS).items():
@@ -182,6 +187,8 @@ def _titled(plain: Systems) -> tuple[str, str]:
 def _results(systems: Systems) -> Iterable[str]:
     """The systems of one data set."""
     plain = _plain(systems)
+    if not plain:
+        return
     name, size = _titled(plain)
     yield f"### {name}\n\n{size}"
     measured = [*((protocol, "NDCG@10") for protocol in PROTOCOLS), ("full", "HR@10")]

@@ -125,6 +125,20 @@ def test_equal_systems_differ_by_nothing() -> None:
     assert found.spread_a == pytest.approx(np.std(found.means_a, ddof=1))
 
 
+def test_what_rounding_leaves_is_no_difference_and_what_few_all_share_is_no_claim() -> None:
+    rng = np.random.default_rng(5)
+    for _ in range(50):
+        one = rng.random((1, 30))
+        same = contrast(np.repeat(one, 3, 0), one, trained=(True, False))  # (x + x + x) / 3 may not be x
+        assert (same.difference, same.low, same.high, same.p) == (0, 0, 0, 1) and better(same) == ""
+        assert contrast(np.repeat(one, 3, 0), np.repeat(one, 2, 0)).p == 1
+    for people in range(2, 9):  # A hits, B misses, all of them alike: no variance, and no more than so many equal signs
+        found = contrast(np.ones((2, people)), np.zeros((2, people)))
+        assert found.p == 2.0 ** (1 - people) and found.seeds_counted
+        assert better(found) == ("A" if people > 5 else "") and np.isnan(found.low) == (people <= 5)
+    assert contrast(np.zeros((2, 9)), np.zeros((2, 9))) == Contrast(0, 0, 0, 1, True)
+
+
 def test_over_people_alone_it_is_student_s_interval() -> None:
     differences = np.random.default_rng(1).exponential(size=30)
     student = stats.ttest_1samp(differences, 0).confidence_interval()

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from elastic_core.commands.compare import power_text
 from elastic_core.errors import InputError
 from elastic_core.evaluation.compare import contrast
 from elastic_core.evaluation.power import Noise, noise
@@ -50,3 +51,9 @@ def test_more_people_and_more_seeds_and_where_neither_helps() -> None:
 def test_one_run_does_not_show_its_noise() -> None:
     with pytest.raises(InputError, match="two seeds of either side"):
         noise(np.zeros((1, 40)), np.zeros((3, 40)))
+
+
+def test_without_noise_everything_is_found() -> None:
+    still = Noise(0, 0, 0, 20, 2)
+    assert still.detectable() == 0 and still.seeds_for(0.1) == 2 and still.people_for(0.1) == 2
+    assert "B is 0" in power_text(still, 0.0)

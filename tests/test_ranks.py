@@ -111,6 +111,9 @@ TAMPERED: dict[str, Callable[[Path], object]] = {
     "another shape": of(full_above=np.zeros((4, 1), I32)),
     "nobody": of(full_above=np.zeros(0, I32), full_tied=np.zeros(0, I32)),
     "negative": of(full_above=np.array([0, -1, 0, 0], I32)),
+    "more people than are read": lambda path: save_file(
+        {"full.above": np.zeros(15_000_001, np.uint8)}, path, {"split": "test", "data_hash": "abc", "seed": "0", "commit": ""}
+    ),
     "beyond any catalog": of(full_tied=np.full(4, 2**31 - 1, I32)),
     "somebody twice": of(users=np.array([0, 1, 1, 2], I32)),
     "another split": of(metadata={"split": "valid"}),

@@ -38,14 +38,20 @@ def test_the_result_tables_are_written_from_the_runs(text: str, tables: Callable
 def test_its_prose_claims_nothing_that_the_tables_do_not() -> None:
     for text, _ in WRITTEN:
         prose = text[: text.index(BEGIN)] + text[text.index(END) :]
-        assert not re.search(r"p = 0\.\d|\(95%", prose), "differences stand in the tables"
+        assert not re.search(r"p [=<] 0\.\d|\(95%", prose), "differences stand in the tables"
 
 
 def test_both_files_are_rewritten_or_neither(tmp_path: Path) -> None:
     root = tmp_path / "checkpoints"
     kept(root, next(row for row in rows() if row.name == "planted-popularity"), 0.02, 0)
     (tmp_path / "README.md").write_text(f"before\n{BEGIN}\nold\n{END}\nafter")
-    with pytest.raises(InputError, match=r"RESULTS\.md is missing"):
+    with pytest.raises(InputError, match=r"RESULTS\.md cannot be read: No such file"):
+        rewrite(root)
+    (root / "RESULTS.md").write_bytes(b"\xff" + f"{BEGIN}{END}".encode())
+    with pytest.raises(InputError, match=r"no UTF-8"):
+        rewrite(root)
+    (root / "RESULTS.md").write_text(BEGIN)
+    with pytest.raises(InputError, match=r"has no place for tables"):
         rewrite(root)
     assert "old" in (tmp_path / "README.md").read_text()
     (root / "RESULTS.md").write_text(f"{BEGIN}{END}")

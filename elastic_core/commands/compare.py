@@ -1,7 +1,7 @@
 """Is run A better than run B? From the ranks that both keep of their tests; no model is opened.
 
-Prints A - B with its 95% interval and p: people and training seeds drawn again, ten thousand times. Give all the runs of a
-side that differ only in their seed, separated by commas. With one run of something that is trained, the noise of training is
+Prints A - B with its 95% interval and p, which count the noise of people and of training seeds. Give all the runs of a side
+that differ only in their seed, separated by commas. With one run of something that is trained, the noise of training is
 not counted, and nothing is claimed.
 
   python -m elastic_core compare ml-100k-elastic ml-100k-sasrec
@@ -44,6 +44,10 @@ def run(arguments: argparse.Namespace) -> int:
 def power_text(noise: Noise, of: float) -> str:
     """What could have been found, as text; `of` is the mean that parts are parts of."""
     seen = noise.detectable()
+    if not of:
+        return (
+            f"found four times out of five with {noise.n:,} people and {noise.runs} seeds: {seen:.4f}; B is 0, which has no parts"
+        )
     lines = [f"found four times out of five with {noise.n:,} people and {noise.runs} seeds: {seen:.4f} ({seen / of:.1%} of B)"]
     for share in SHARES:
         seeds, people = noise.seeds_for(share * of), noise.people_for(share * of)

@@ -29,6 +29,7 @@ from elastic_core.evaluation.evaluate import Report
 from elastic_core.evaluation.verdict import LEVEL
 
 FLIPS = 10_000
+ROUNDING = 1e-12  # of the largest number: what means of the same numbers may differ by
 
 
 class Contrast(NamedTuple):
@@ -116,13 +117,18 @@ def contrast(a: np.ndarray, b: np.ndarray, trained: tuple[bool, bool] = (True, T
 
     counted = all(len(side) > 1 or not moves for side, moves in zip((a, b), trained, strict=True))
     difference, n = float(a.mean() - b.mean()), a.shape[1]
+    least = ROUNDING * max(float(np.abs(a).max()), float(np.abs(b).max()))
+    if abs(difference) <= least:
+        difference = 0.0
     if n < 2:
         return Contrast(difference, float("nan"), float("nan"), 1.0, counted)
     parts = [(float((a.mean(0) - b.mean(0)).var(ddof=1)) / n, n - 1)]
     parts += sorted((_between(side), len(side) - 1) for side in (a, b) if counted and len(side) > 1)
     variances, degrees = (np.array(of, float)[:, None] for of in zip(*parts, strict=True))
-    if not variances.any():
-        return Contrast(difference, difference, difference, float(difference == 0), counted)
+    if variances.sum() <= least**2:  # everybody differs by the same: as sure as so many equal signs are
+        p = 2.0 ** (1 - n) if difference else 1.0
+        known = difference if p < LEVEL or not difference else float("nan")
+        return Contrast(difference, known, known, p, counted)
     half, error = float(half_width(variances, degrees)[0]), float(variances.sum()) ** 0.5
     p = 2 * float(stdtr(_together(variances, degrees)[0], -abs(difference) / error))
     return Contrast(difference, difference - half, difference + half, p, counted)

@@ -13,6 +13,7 @@ too: it may well be half or twice as large.
 
 import bisect
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -45,6 +46,8 @@ class Noise:
     def detectable(self, people: int | None = None, seeds: int | None = None) -> float:
         """The smallest difference that `compare` finds four times out of five."""
         n, runs = people or self.n, max(seeds or self.runs, 2)
+        if not self.deviation(n, runs):
+            return 0.0
         left, rng = self.left / (n * runs), np.random.default_rng(0)
         parts = [(self.people / n + left, n - 1), *[(self.seeds / runs / 2 + left / 2, runs - 1)] * 2]  # what compare estimates
         seen = np.array([part * rng.chisquare(own, DRAWS) / own for part, own in parts])
@@ -53,7 +56,7 @@ class Noise:
 
     def seeds_for(self, difference: float, people: int | None = None) -> int | None:
         """How many seeds a side find this difference; None where not even MOST_SEEDS do, because people alone are too few."""
-        return next((runs for runs in range(2, MOST_SEEDS + 1) if self.detectable(people, runs) <= difference), None)
+        return _first(range(2, MOST_SEEDS + 1), lambda runs: self.detectable(people, runs) <= difference)
 
     def people_for(self, difference: float, seeds: int | None = None) -> int | None:
         """How many people find this difference; None where not even MOST_PEOPLE do, because seeds alone are too few."""
@@ -62,8 +65,13 @@ class Noise:
             if sizes[-1] > MOST_PEOPLE:
                 return None
             sizes.append(2 * sizes[-1])
-        between = range(sizes[-2] if len(sizes) > 1 else 2, sizes[-1] + 1)
-        return between[bisect.bisect_left(between, True, key=lambda n: self.detectable(n, seeds) <= difference)]
+        return _first(range(sizes[-2] if len(sizes) > 1 else 2, sizes[-1] + 1), lambda n: self.detectable(n, seeds) <= difference)
+
+
+def _first(numbers: range, enough: Callable[[int], bool]) -> int | None:
+    """The least of rising numbers that are `enough`, and all beyond it; None where even the last is not."""
+    place = bisect.bisect_left(numbers, True, key=enough)
+    return numbers[place] if place < len(numbers) else None
 
 
 def of_interval(low: float, high: float) -> float:

@@ -23,7 +23,8 @@ from elastic_core.evaluation.metrics import Ranks
 from elastic_core.machine import commit
 
 FILE = "ranks.safetensors"
-LARGEST = 2**29  # bytes: some 15 million people under four protocols
+LARGEST = 2**29  # bytes
+MOST_PEOPLE = 15_000_000  # they are read as int32, and as int64 numbers of people: some 600 MB
 HIGHEST = 2**30  # a count of candidates beyond this is no count
 KINDS: dict[str, type[np.integer[Any]]] = {"U8": np.uint8, "U16": np.uint16, "I32": np.int32}  # as safetensors calls them
 
@@ -78,6 +79,8 @@ def _protocols(file: safetensors.safe_open, name: str) -> list[str]:
     kinds, sizes = {kind for kind, _ in shapes.values()}, {size for _, size in shapes.values()}
     if not kinds <= set(KINDS) or len(sizes) > 1 or len(size := sizes.pop()) != 1 or not size[0]:
         raise InputError(f"{name} must hold tensors of uint8, uint16 or int32 with one number for each of its people")
+    if size[0] > MOST_PEOPLE:
+        raise InputError(f"{name} ranks {size[0]:,} people, and at most {MOST_PEOPLE:,} are read")
     return protocols
 
 

@@ -25,7 +25,7 @@ def forest(a: Sequence[Run], b: Sequence[Run], data: Dataset, protocol: str, met
     return _forest(stamped(a), stamped(b), data.hash, protocol, metric, data)
 
 
-@st.cache_data(max_entries=64, show_spinner="Drawing people again, ten thousand times for each group …")
+@st.cache_data(max_entries=64, show_spinner="Comparing in every group of people …")
 def _forest(a: Stamped, b: Stamped, data_hash: str, protocol: str, metric: str, _data: Dataset) -> DataFrame:
     left, right = unstamped(a), unstamped(b)
     trained = (comparisons.needs_training(left[0]), comparisons.needs_training(right[0]))

@@ -51,9 +51,9 @@ def controls() -> Run:
 
 
 def _box(names: list[str]) -> str:
-    asked = st.session_state.get(WITH) or st.query_params.get(WITH)
-    if asked and asked not in names:
-        st.caption(f"There is no tested run {shell.quoted(str(asked))} on this data to compare with.")
+    gone = st.session_state.get(WITH)
+    if gone and gone not in names:
+        st.caption(f"There is no tested run {shell.quoted(str(gone))} on this data to compare with any more.")
     best = standings.partner(runs, now.run)
     first = names.index(best.name) if best else 0
     st.session_state["cmp_first"] = names[first]  # the tour asks whether another one was chosen

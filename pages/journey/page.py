@@ -46,9 +46,9 @@ def scrubber() -> int:
 def compared() -> tuple[Situation | None, str, str]:
     """The situation that this one is compared with, its name, and the second run's name if it is that; None for nothing."""
     options = [*choices(tree), *([SECOND] if now.other else [])]
-    asked = st.query_params.get(WITH)
-    if asked and asked not in options and WITH not in st.session_state:
-        state.say(f"There is nothing called {shell.quoted(asked)} to compare with here.")
+    wanted = st.query_params.get(WITH, "")
+    if len(options) == 1 and wanted not in ("", *options):  # else the control says so
+        state.say(f"There is nothing called {shell.quoted(wanted)} to compare with here.")
     chosen = one_of_list("Arrows compare with", options, key=WITH, width=190) if len(options) > 1 else options[0]
     if chosen == SECOND and now.other is not None:
         peer = cache.opened(now.other, now.dataset)

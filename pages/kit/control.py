@@ -40,7 +40,7 @@ def one_of(
 
     An address that names the control and leaves its value empty would choose nothing."""
     first = options[0] if default is None else default
-    _heard(label, options, key, first, named)
+    _heard(label, options, key, first, named, named(first))
     chosen: Option | None = bound(
         place.segmented_control, label, options, format_func=named, default=first, required=True, key=key,
         listen=st.query_params.get(key) != "", **look,
@@ -53,7 +53,8 @@ def one_of_list(label: str, options: Sequence[Option], *, key: str, first: Optio
 
     One that is not offered any more is written over with `first`: were it only forgotten, the browser would go on showing it."""
     first = options[0] if first is None else first
-    _heard(label, options, key, first, look.get("format_func", str))
+    named = look.get("format_func", str)
+    _heard(label, options, key, first, named, plain(named(first)))
     gone = key in st.session_state and st.session_state[key] not in options
     if gone:
         st.session_state[key] = first
@@ -61,23 +62,34 @@ def one_of_list(label: str, options: Sequence[Option], *, key: str, first: Optio
     return first if chosen is None else chosen
 
 
-def _heard(label: str, options: Sequence[Option], key: str, first: Option, named: Callable[[Option], str]) -> None:
-    """Streamlit knows an option in an address by its whole label, escapes and all. One typed by hand may be its value, the label
-    as it is read, or a part that only one label has; of any other it is said that it is not offered."""
-    asked = st.query_params.get(key, "")
-    if not asked or key in st.session_state or asked in map(named, options):
+def asked(key: str, options: Sequence[Option], named: Callable[[Option], str] = str) -> Option | None:
+    """Which of `options` an address asks for, before its control is drawn; None where it asks for none of them.
+
+    Streamlit itself knows an option by its whole label, escapes and all. One typed by hand may be its value, the label as it is
+    read, or a part that only one label has."""
+    wanted = st.query_params.get(key, "")
+    if not wanted:
+        return None
+    if (exact := [option for option in options if named(option) == wanted]) and len(exact) == 1:
+        return exact[0]
+    wanted = wanted.casefold()
+    read = [(option, re.sub(r"\\(\W)", r"\1", named(option)).casefold()) for option in options]
+    found = [option for option, name in read if wanted in (name, str(option).casefold())]
+    found = found or [option for option, name in read if wanted in name]
+    return found[0] if len(found) == 1 else None
+
+
+def _heard(label: str, options: Sequence[Option], key: str, first: Option, named: Callable[[Option], str], said: str) -> None:
+    """Takes what an address asks for, or says that it is not offered; `said` is what is shown then."""
+    text = st.query_params.get(key, "")
+    if not text or key in st.session_state or text in map(named, options):
         return
-    read = [re.sub(r"\\(\W)", r"\1", named(option)).casefold() for option in options]
-    wanted = asked.casefold()
-    exact = [option for option, name in zip(options, read, strict=True) if wanted in (name, str(option).casefold())]
-    found = exact or [option for option, name in zip(options, read, strict=True) if wanted in name]
-    if len(found) == 1:
-        st.session_state[key] = found[0]
+    found = asked(key, options, named)
+    if found is not None:
+        st.session_state[key] = found
     else:
         st.toast(
-            f"{label}: “{plain(asked[:LONGEST])}” is not offered here. Shown: {named(first)}.",
-            icon=":material/link_off:",
-            duration="long",
+            f"{label}: “{plain(text[:LONGEST])}” is not offered here. Shown: {said}.", icon=":material/link_off:", duration="long"
         )
 
 

@@ -64,7 +64,7 @@ def differences(group: Group, ours: str, protocol: str) -> pd.DataFrame:
     return _differences(_of(group), ours, protocol, group)
 
 
-@st.cache_data(max_entries=64, show_spinner="Drawing people and training seeds again, ten thousand times a pair …")
+@st.cache_data(max_entries=64, show_spinner="Comparing with every other system …")
 def _differences(runs: Stamped, ours: str, protocol: str, _group: Group) -> pd.DataFrame:
     return judging.differences(_group, ours, protocol, compare)
 

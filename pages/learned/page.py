@@ -69,7 +69,7 @@ st.caption(
 groups, _ = judged.groups(shell.RUNS)
 rows = asked.rows(shell.RUNS)
 head = st.empty()
-head.caption("Drawing people and training seeds again, ten thousand times for each difference …")
+head.caption("Comparing system by system …")
 found = list[Verdict]()
 for pair in verdicts.PAIRS:  # each is shown when it is known
     found.append(verdicts.compared(pair, groups, judged.differences))

@@ -17,8 +17,8 @@ PARTS = ("Left open", "Ablations", "Equations and tests", "Words and metrics", "
 DATA = {"ml-100k": "MovieLens-100K", "ml-1m": "MovieLens-1M"}
 ABLATIONS = view.About(
     "What does each part of ELASTIC buy?",
-    "One recipe, one setting changed: mean over seeds ± 95% over people. Differences draw people and training seeds again; what "
-    "was trained once claims nothing. Last column: the paper’s Table 3.",
+    "One recipe, one setting changed: mean over seeds ± 95% over people. Differences count the noise of people and of seeds; "
+    "what was trained once claims nothing. Last column: the paper’s Table 3.",
     "Never compare with the paper’s column: other data, another protocol. Rows whose intervals overlap may still differ; the "
     "Compare page tests pairs.",
     test="tests/test_method_notes.py::test_numbers_are_those_of_the_runs",

@@ -15,7 +15,7 @@ from elastic_core.comparisons import compare_runs
 from elastic_core.data import load
 from elastic_core.evaluation.compare import compare
 from elastic_core.evaluation.evaluate import evaluate
-from elastic_core.evaluation.verdict import ONE_RUN
+from elastic_core.evaluation.verdict import ONE_RUN, chance
 from elastic_core.runs import Run
 from elastic_core.services.compare import standings
 from pages.compare import charts
@@ -32,7 +32,7 @@ def test_it_says_what_the_command_says(opened: Opened, app_runs: Path) -> None:
     found = compare(*(evaluate(run.model(data), data) for run in runs), "full", "NDCG@10")
     values = [metric.value for metric in app.metric]
     assert values[:3] == [f"{found.mean_a:.4f}", f"{found.mean_b:.4f}", f"{found.difference:+.4f}"]
-    assert values[3] == f"{found.p:.4f}" and app.metric[2].delta == f"95% {found.low:+.4f} to {found.high:+.4f}"
+    assert values[3] == chance(found.p) and app.metric[2].delta == f"95% {found.low:+.4f} to {found.high:+.4f}"
     assert "looks at the same people" in said(app) and "trained once" in said(app)
     assert ONE_RUN in said(app) and "is better than" not in said(app), "each was trained once"
 
@@ -80,7 +80,7 @@ def test_the_sidebars_second_run_goes_first_and_unknown_ones_are_said(opened: Op
     app = opened(PAGE, run="tiny", vs="twin")
     assert "no difference can be claimed" in said(app) and app.metric[2].value == "+0.0000"
     app = opened(PAGE, run="tiny", cmp_with="gone")
-    assert "There is no tested run `gone`" in said(app)
+    assert "“gone” is not offered here" in app.toast[0].value
     shutil.rmtree(app_runs / "twin")
     shutil.rmtree(app_runs / "tiny-peer")
     app = opened(PAGE, run="tiny")

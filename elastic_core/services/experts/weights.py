@@ -74,7 +74,14 @@ def looked(model: Recommender, dataset: Dataset, user: int, split: Split = "test
     known = np.array([_correlation(row, effect) for row in theirs])
     there = ~np.isnan(theirs)  # a place that no stranger's history reaches stays unknown
     usual = np.nansum(theirs, 0) / np.where(there.any(0), there.sum(0), np.nan) if len(theirs) else nothing.usual
-    return Looked(found, 1 / events, (float(low), float(high)), float(np.nanmean(known)), len(theirs), usual)
+    return Looked(
+        found,
+        1 / events,
+        (float(low), float(high)),
+        float(np.nanmean(known)) if (~np.isnan(known)).any() else math.nan,
+        len(theirs),
+        usual,
+    )
 
 
 def everybody(model: Recommender, dataset: Dataset, split: Split = "test", stay: bool = False, most: int = ASKED) -> Everybody:

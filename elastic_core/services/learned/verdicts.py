@@ -151,7 +151,7 @@ def _finding(pair: Pair, group: Group, a: str, b: str, row: pd.Series) -> Findin
     low, high, difference = float(row["low"]), float(row["high"]), float(row["difference"])
     counted = bool(row["seeds_counted"])
     numbers = f"{difference:+.4f} (95% {low:+.4f} to {high:+.4f}; {int(row['n']):,} people, {_trainings(group, a, b)}"
-    adjusted = f", adjusted p {row['adjusted']:.4f})" if counted else ")"
+    adjusted = f", adjusted p {verdict.chance(row['adjusted'])})" if counted else ")"
     recipe = recipe_in_words(recipe_of(a))
     start = f"{group.title}{recipe}: {numbers}{adjusted}"
     runs = tuple(run.name for label in (a, b) for run in group.systems[label])
