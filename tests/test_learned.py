@@ -10,7 +10,7 @@ import pytest
 from test_readme import kept
 
 from elastic_core.bench.store import read_rows, write_rows
-from elastic_core.comparisons import compare_runs
+from elastic_core.comparisons import compare_runs, power_of
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.evaluation import power
@@ -68,6 +68,12 @@ def test_one_run_or_an_interval_with_zero_is_not_known_and_says_what_could_have_
     could = power.of_interval(one.low, one.high)
     assert f"{could:.4f} would have been found" in one.sentence
     assert could == pytest.approx((one.high - one.low) / 2 * 2.8016 / 1.96, rel=1e-3)
+    peers = world(
+        tmp_path / "peers", planted_elastic=0.1, planted_elastic_seed1=0.1, planted_sasrec=0.1, planted_sasrec_seed1=0.1
+    )
+    (one,) = verdicts.compared(ASKED["sasrec"], peers, told).findings
+    could = power_of(*([Run(tmp_path / "peers" / name) for name in one.runs if kind in name] for kind in ("elastic", "sasrec")))
+    assert f"{could.detectable():.4f} would have been found" in one.sentence
 
 
 def test_who_is_told_is_compared_with_who_is_told(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Literal, get_args
 
 import pandas as pd
 
-from elastic_core.comparisons import needs_training
+from elastic_core.comparisons import needs_training, power_of
 from elastic_core.evaluation import power, verdict
 from elastic_core.labels import MET, named, plainly, recipe_in_words, recipe_of
 from elastic_core.report import references
@@ -162,7 +162,9 @@ def _finding(pair: Pair, group: Group, a: str, b: str, row: pd.Series) -> Findin
 
     if row["who"]:
         return said("yes", "better") if row["who"] == "A" else said("no", "worse")
-    could = power.of_interval(low, high)
+    sides = group.systems[a], group.systems[b]
+    several = counted and all(len(side) > 1 for side in sides)
+    could = power_of(*sides, PROTOCOL).detectable() if several else power.of_interval(low, high)
     if not counted:
         why = f"one side trained once; {could:.4f} would have been found over people alone"
     elif verdict.sign(low, high):
