@@ -76,8 +76,8 @@ def rewrite(root: Path) -> list[Path]:
     """Writes the tables anew between `BEGIN` and `END`: of the README beside `root`, and of RESULTS.md in it.
 
     Raises InputError where a file is missing or has no such place; then none is written."""
-    texts = {}
-    for path, tables in ((root.resolve().parent / "README.md", summary), (root / "RESULTS.md", results)):
+    texts, root = {}, root.resolve()
+    for path, tables in ((root.parent / "README.md", summary), (root / "RESULTS.md", results)):
         try:
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
