@@ -117,14 +117,19 @@ def _summed(systems: Systems) -> Iterable[str]:
     cells: dict[tuple[str, str], str] = {}
     for ours, pairs in _rivals(plain, OURS).items():
         for (peer, _), claim in zip(pairs, claims(plain[ours], [(named(p, of), of) for p, of in pairs], "full"), strict=True):
-            cells[peer, ours.split(" ")[0]] = _told_briefly(claim)
-    kinds = [kind for kind in OURS if any(kind == ours for _, ours in cells)]
+            cells[peer, ours] = _told_briefly(claim)
+    columns = list(dict.fromkeys(ours for _, ours in cells))  # one a recipe: who had 20 minutes is held against who had
     lines = [
         [named(label, of), _seeds(of), *means(of, [(protocol, METRICS[0]) for protocol in shown])]
-        + [cells.get((label, kind), "") for kind in kinds]
+        + [cells.get((label, ours), "") for ours in columns]
         for label, of in ((label, plain[label]) for label in sorted(plain, key=standing))
     ]
-    heads = ["NDCG@10 ± 95% over people", "seeds", *shown, *(f"{called(kind)} minus it, full: 95%, p adjusted" for kind in kinds)]
+    heads = [
+        "NDCG@10 ± 95% over people",
+        "seeds",
+        *shown,
+        *(f"{in_words(ours)} minus it, full: 95%, p adjusted" for ours in columns),
+    ]
     yield "**{}**, {}".format(*_titled(plain))
     yield "\n".join(markdown(heads, lines))
 
@@ -175,9 +180,7 @@ def _remembered(table: pd.DataFrame) -> Iterable[str]:
 
 def _titled(plain: Systems) -> tuple[str, str]:
     """What a data set is called, and how many people and items it has."""
-    some = plain[min(plain, key=standing)][
-        0
-    ]  # a baseline, which has its table of items: runs that are kept for their ranks have none
+    some, *_ = plain[min(plain, key=standing)]  # a baseline has its table of items, runs that are kept for their ranks have none
     start, test = some.last("start") or {}, some.last("test") or {}
     world = f" ({some.config.data.planted.interests} interests)" if some.config.data.source == PLANTED else ""
     size = f"{test.get('users', 0):,} people, {some.n_items():,} items, data {start.get('data_hash')}"

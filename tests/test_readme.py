@@ -107,6 +107,23 @@ def test_one_run_claims_nothing_and_several_seeds_may(tmp_path: Path) -> None:
     assert NO_RANKS in results(tmp_path)
 
 
+def test_two_recipes_on_one_data_set_have_a_column_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    named = {row.name: row for row in rows()}
+    ours = ("ml-1m-popularity", "ml-1m-cpu-elastic", "ml-1m-elastic", "ml-1m-cpu-sasrec")
+    data = named["planted-sasrec"].config.data  # films need not be on this machine
+    made_up = [replace(named[name], config=replace(named[name].config, data=data)) for name in ours]
+    monkeypatch.setattr(readme, "rows", lambda: made_up)
+    for number, (row, good) in enumerate(zip(made_up, (0.02, 0.2, 0.1, 0.05), strict=True)):
+        kept(tmp_path, row, good, number)
+    head, _, *lines = summary(tmp_path).split("\n\n")[2].splitlines()
+    assert head.count(" minus it") == 2 and "ELASTIC (20 minutes of processor) minus it" in head and "| ELASTIC minus it" in head
+    cells = {line.split(" | ")[0].strip("| "): line.split(" | ")[-2:] for line in lines}
+    both = [float(cell.split(" ")[0].strip("*")) for cell in cells["Popularity"]]
+    assert len(set(both)) == 2 and min(both) > 0, "each of its own"
+    (sasrec,) = [cell for name, cell in cells.items() if name.startswith("SASRec")]
+    assert sum("one run" in cell for cell in sasrec) == 1, "who had 20 minutes is held against who had"
+
+
 def test_who_is_below_the_baseline_is_said_with_its_curve_and_what_was_tried(tmp_path: Path) -> None:
     named = {row.name: row for row in rows()}
     made_up = {

@@ -6,7 +6,7 @@ from elastic_core.services.person import inspect
 from pages.experts import acts, answers, head, instead, meaning, meeting, table, turning
 from pages.frame import shell
 from pages.kit import view
-from pages.kit.control import asked, one_of
+from pages.kit.control import asked_for, one_of
 
 PART = "exp_part"
 EVERY, KNOBS = "All experts", "Knobs"
@@ -44,7 +44,7 @@ if reason := inspect.too_many(now.model):
     st.stop()
 of = answers.subject(now.run, now.model, now.dataset, now.split)
 number = int(of.survey.traffic.experts[now.user, 0]) if now.expert is None else now.expert
-turned = st.session_state.get(PART, asked(PART, PARTS)) == KNOBS
+turned = st.session_state.get(PART, asked_for(PART, PARTS)) == KNOBS
 if turned:  # is about a person: sliders and list stand in one view, without the head of the chosen expert
     st.title(f"What do person {now.user + 1}’s experts do, turned up or down?", anchor=False)
 else:

@@ -62,7 +62,7 @@ def one_of_list(label: str, options: Sequence[Option], *, key: str, first: Optio
     return first if chosen is None else chosen
 
 
-def asked(key: str, options: Sequence[Option], named: Callable[[Option], str] = str) -> Option | None:
+def asked_for(key: str, options: Sequence[Option], named: Callable[[Option], str] = str) -> Option | None:
     """Which of `options` an address asks for, before its control is drawn; None where it asks for none of them.
 
     Streamlit itself knows an option by its whole label, escapes and all. One typed by hand may be its value, the label as it is
@@ -84,7 +84,7 @@ def _heard(label: str, options: Sequence[Option], key: str, first: Option, named
     text = st.query_params.get(key, "")
     if not text or key in st.session_state or text in map(named, options):
         return
-    found = asked(key, options, named)
+    found = asked_for(key, options, named)
     if found is not None:
         st.session_state[key] = found
     else:
