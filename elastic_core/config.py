@@ -111,7 +111,7 @@ class DataConfig(Bounded):
     """Where the histories come from: a source name (`ml-100k`, `planted`, …) or the path of a file.
 
     `columns` maps user, item, time, title, genres to the file's own names; time to "" where the rows are in order, without one.
-    `dates` says what 03/04/2024 means in a file where no row tells.
+    `dates` says what 03/04/2024 means in a file where no row tells, `titles` is a file with titles or genres of the items.
     """
 
     section: ClassVar[str] = "data"
@@ -120,6 +120,7 @@ class DataConfig(Bounded):
     columns: dict[str, str] = field(default_factory=dict)
     planted: PlantedConfig = PlantedConfig()
     dates: Literal["", "day-first", "month-first"] = ""
+    titles: str = ""
 
     def __post_init__(self) -> None:
         super().__post_init__()

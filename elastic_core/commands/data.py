@@ -1,13 +1,15 @@
 """Look at data before training on it: how many people, items and events, how long the histories are, what the licence says.
 
-Give a named source or a file of your own: CSV, TSV or Parquet with a user, an item and a time column, MovieLens folders
-and zips, RecBole's *.inter, or lines of `user item` in time order. Items and people with fewer than five events are
-left out (k-core), each person's last event is kept for the test and the one before it for validation.
+Give a named source or a file of your own with a user, an item and a time: delimited text of any kind, JSON, Excel,
+Parquet or Arrow, packed or not, one file or a folder of parts; or lines of `user item …` in order. What was understood is
+said first. Items and people with fewer than five events are left out (k-core), each person's last event is kept for the
+test and the one before it for validation.
 
   python -m elastic_core data --list                the named sources
   python -m elastic_core data ml-100k
   python -m elastic_core data my-ratings.csv --columns user=reader,item=book,time=read_at --k-core 3
   python -m elastic_core data my-clicks.csv --columns user=visitor,item=page,time=    (no times: the rows are in order)
+  python -m elastic_core data clicks.txt --columns user=1,item=2,time=4 --titles products.csv    (no names: places count)
   python -m elastic_core data --write-template my-ratings.csv
 """
 
@@ -19,8 +21,8 @@ import numpy as np
 from elastic_core.commands.finding import COLUMNS, listed, mapped, say
 from elastic_core.config import DataConfig
 from elastic_core.data import Dataset, load
-from elastic_core.data.events import ORDERS
 from elastic_core.data.origins import SOURCES
+from elastic_core.data.reading.times import ORDERS
 from elastic_core.data.sources import PLANTED
 from elastic_core.errors import InputError
 from elastic_core.services.data.shelf import TEMPLATE
@@ -31,6 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--list", action="store_true", help="show the named sources")
     parser.add_argument("--columns", type=listed, default=[], help=COLUMNS)
     parser.add_argument("--dates", choices=ORDERS, default="", help="what 03/04/2024 means, where no row of the file tells")
+    parser.add_argument("--titles", metavar="FILE", default="", help="a file with titles or genres of the items")
     parser.add_argument("--k-core", type=int, default=5, help="fewest events of an item and a person (default: 5)")
     parser.add_argument("--write-template", metavar="FILE", type=Path, help="write a small CSV in the expected layout and stop")
 
@@ -42,8 +45,8 @@ def run(arguments: argparse.Namespace) -> int:
         print("\n".join([f"{name:<20}{source.label}" for name, source in SOURCES.items()]))
         print(f"{PLANTED:<20}Planted interests: made by a rule that is known, needs no download")
         return 0
-    columns, dates = mapped(arguments.columns), arguments.dates
-    config = DataConfig(source=arguments.source, columns=columns, k_core=arguments.k_core, dates=dates)
+    columns, dates, titles = mapped(arguments.columns), arguments.dates, arguments.titles
+    config = DataConfig(source=arguments.source, columns=columns, k_core=arguments.k_core, dates=dates, titles=titles)
     print(describe(load(config, say)))
     return 0
 
@@ -66,6 +69,7 @@ def describe(dataset: Dataset) -> str:
     density = lengths.sum() / (len(lengths) * catalog.n_items)
     rows = [
         ("data", f"{dataset.label} (hash {dataset.hash})"),
+        *((f"read: {what}", said) for what, said in dataset.understood),
         ("people", f"{len(lengths):,}"),
         ("items", f"{catalog.n_items:,} ({'with' if catalog.titles is not None else 'without'} titles)"),
         ("events", f"{lengths.sum():,} ({density:.2%} of all pairs)"),

@@ -11,7 +11,7 @@ from elastic_core.models import Recommender
 from elastic_core.runs import CONFIG, Run, list_runs, open_run
 
 CHECKPOINTS = Path("checkpoints")
-COLUMNS = "your column names: user=…,item=…,time=…,title=…,genres=…; time= where the rows are in order and there is none"
+COLUMNS = "your columns, by name or place: user=…,item=…,time=…,title=…,genres=…; time= where there is none and rows are in order"
 
 
 class Loaded(NamedTuple):

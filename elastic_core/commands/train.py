@@ -22,7 +22,7 @@ from elastic_core.commands.finding import CHECKPOINTS, COLUMNS, listed, mapped, 
 from elastic_core.commands.progress import Progress, stop_on_signals
 from elastic_core.config import RunConfig
 from elastic_core.data import Dataset, load
-from elastic_core.data.events import ORDERS
+from elastic_core.data.reading.times import ORDERS
 from elastic_core.distributed import Elsewhere, Ranks, joined
 from elastic_core.errors import InputError
 from elastic_core.machine import find_device
@@ -41,6 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--columns", type=listed, default=[], help=COLUMNS)
     parser.add_argument("--dates", choices=ORDERS, default="", help="what 03/04/2024 means, where no row of the file tells")
+    parser.add_argument("--titles", metavar="FILE", default="", help="a file with titles or genres of the items")
     parser.add_argument("--out", metavar="DIR", type=Path, help="the run folder (default: checkpoints/local-RECIPE-MODEL)")
     parser.add_argument("--device", help="cpu, cuda or auto (default: what the recipe says, cpu)")
     parser.add_argument("--minutes", type=float, help="stop after so many minutes of training (default: no limit)")
@@ -97,8 +98,7 @@ def resolve(arguments: argparse.Namespace) -> RunConfig:
         settings.append(f"train.minutes={arguments.minutes}")
     if arguments.device:
         settings.append(f"train.device={find_device(arguments.device)}")
-    if arguments.dates:
-        settings.append(f"data.dates={arguments.dates}")
+    settings += [f"data.{name}={getattr(arguments, name)}" for name in ("dates", "titles") if getattr(arguments, name)]
     config = config.override(*settings)
     if arguments.columns:
         config = dataclasses.replace(config, data=dataclasses.replace(config.data, columns=mapped(arguments.columns)))

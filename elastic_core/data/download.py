@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
 
-from elastic_core.data.files import MOST_BYTES
+from elastic_core.data.reading.packing import MOST_BYTES
 from elastic_core.disk import size
 from elastic_core.errors import InputError
 

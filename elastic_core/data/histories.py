@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from elastic_core.data.catalog import Catalog, build_catalog, natural_order
-from elastic_core.data.interactions import Table
+from elastic_core.data.reading.reader import Table
 from elastic_core.data.truth import Truth
 from elastic_core.errors import InputError
 
@@ -60,6 +60,7 @@ class Dataset:
     has_times: bool = True
     truth: Truth | None = None
     notes: tuple[str, ...] = ()
+    understood: tuple[tuple[str, str], ...] = ()  # of a file: what was taken for what
     peeks: bool = False  # its times tell of events that are to be predicted: for measuring a leak, never for a run
 
     @cached_property

@@ -14,12 +14,10 @@ import pandas as pd
 from elastic_core import disk
 from elastic_core.config import DataConfig
 from elastic_core.data.download import WHEEL, fetch, fetch_wheel
-from elastic_core.data.files import open_bundle
 from elastic_core.data.histories import Dataset, fold
-from elastic_core.data.interactions import Table, read
 from elastic_core.data.origins import LICENCE_OWN, SOURCES, recognise
+from elastic_core.data.reading.reader import Table, read_interactions, titles_of
 from elastic_core.data.synthetic import planted
-from elastic_core.data.titles import movies_dat
 from elastic_core.errors import InputError
 
 Progress = Callable[[str], None]
@@ -46,8 +44,8 @@ def load(config: DataConfig, progress: Progress | None = None, *, fallback: bool
     """
     tell = progress or (lambda sentence: None)
     if config.source == PLANTED:
-        if config.columns or config.dates:
-            raise InputError("the planted world is not read from a file, so data.columns and data.dates have nothing to say")
+        if config.columns or config.dates or config.titles:
+            raise InputError("the planted world is not read from a file, so data.columns, dates and titles have nothing to say")
         tell("Drawing the planted world.")
         return planted(config.planted, config.k_core)
     if config.source not in SOURCES:
@@ -75,12 +73,12 @@ def _own(config: DataConfig, tell: Progress) -> Dataset:
             f"there is no file or folder {config.source!r}, and no source of that name; known are {', '.join(names())}"
         )
     tell(f"Reading {path.name}.")
-    table = read(path, config.columns, config.dates)
+    table = read_interactions(path, config.columns, config.dates, config.titles)
     known = recognise(table.blob)
     name, label = known or (path.name.removesuffix(".gz").rsplit(".", 1)[0], called(path) or path.name)
     licence = SOURCES[name].licence if known else LICENCE_OWN
     data = fold(table, name=name, label=label, licence=licence, k_core=config.k_core)
-    return replace(data, notes=(*data.notes, *_odd(table, tell)))
+    return replace(data, notes=(*data.notes, *_odd(table, tell)), understood=table.understood)
 
 
 def _odd(table: Table, tell: Progress) -> tuple[str, ...]:
@@ -111,7 +109,7 @@ def _given(text: str) -> Path | None:
 def _named(config: DataConfig, path: Path, notes: tuple[str, ...], tell: Progress) -> Dataset:
     name, source = config.source, SOURCES[config.source]
     tell(f"Reading {source.label}.")
-    table = read(path, config.columns, config.dates)
+    table = read_interactions(path, config.columns, config.dates, config.titles)
     label = source.blobs.get(table.blob)
     if label is None:
         label = f"{source.label} (unverified copy)"
@@ -119,7 +117,7 @@ def _named(config: DataConfig, path: Path, notes: tuple[str, ...], tell: Progres
     if name == "ml-1m-sequences":
         table = replace(table, items=_sequence_titles(table))
     data = fold(table, name=name, label=label, licence=source.licence, k_core=config.k_core)
-    return replace(data, notes=(*data.notes, *notes, *_odd(table, tell)))
+    return replace(data, notes=(*data.notes, *notes, *_odd(table, tell)), understood=table.understood)
 
 
 def _folders() -> list[Path]:
@@ -171,12 +169,9 @@ def _sequence_titles(table: Table) -> pd.DataFrame | None:
     )
     if pairs is None or movies is None:
         return None
-    bundle = open_bundle(movies)
-    if "movies.dat" not in bundle.members:
-        return None
     original = dict(line.split() for line in pairs.read_text(encoding="utf-8").splitlines() if line.strip())
-    titles = movies_dat(bundle.read("movies.dat")).set_index("item")
-    items = pd.DataFrame({"item": table.events["item"].unique()})
+    titles = titles_of(movies, "movies.dat").set_index("item")
+    items = pd.DataFrame({"item": table.events["item"].unique().astype(object)})
     wanted = titles.reindex([original.get(item, "") for item in items["item"]])
     items["title"] = wanted["title"].fillna("").to_numpy()
     items["genres"] = [tags if isinstance(tags, tuple) else () for tags in wanted["genres"]]

@@ -10,12 +10,12 @@ import streamlit as st
 
 from elastic_core.config import DataConfig, PlantedConfig
 from elastic_core.data import Dataset, load, planted
-from elastic_core.data.events import Dates
+from elastic_core.data.reading.packing import Upload
+from elastic_core.data.reading.reader import Sheet, Table
+from elastic_core.data.reading.times import Dates
 from elastic_core.runs import Run
 from elastic_core.services.data import cards, shelf
 from elastic_core.services.data.cards import Card
-from elastic_core.services.data.rows import Checked, check
-from elastic_core.services.data.sheets import Sheet
 from pages.kit import cache
 from pages.kit.kept import kept
 
@@ -55,22 +55,29 @@ def _opened(digest: str, _name: str, _data: bytes) -> tuple[Sheet, dict[str, str
     return shelf.opened(_name, _data)
 
 
-def checked(digest: str, sheet: Sheet, mapping: dict[str, str], dates: Dates = "") -> Checked:
-    return _checked(digest, tuple(sorted(mapping.items())), dates, sheet)
+def checked(digest: str, sheet: Sheet, mapping: dict[str, str], dates: Dates = "", titles: Upload | None = None) -> Table:
+    """The rows under a choice of columns. Shared and read-only. Raises as `shelf.checked`."""
+    return _checked(digest, tuple(sorted(mapping.items())), dates, titles, sheet)
 
 
 @kept(2, "Looking at every row …")
-def _checked(digest: str, mapping: tuple[tuple[str, str], ...], dates: Dates, _sheet: Sheet) -> Checked:
-    return check(_sheet, dict(mapping), dates)
+def _checked(
+    digest: str, mapping: tuple[tuple[str, str], ...], dates: Dates, titles: Upload | None, _sheet: Sheet
+) -> Table:
+    return shelf.checked(_sheet, dict(mapping), dates, titles)
 
 
-def folded(digest: str, mapping: dict[str, str], found: Checked, k_core: int, dates: Dates = "") -> shelf.Outcome:
-    return _folded(digest, tuple(sorted(mapping.items())), k_core, dates, found)
+def folded(
+    digest: str, sheet: Sheet, mapping: dict[str, str], found: Table, k_core: int, dates: Dates = "", titles: Upload | None = None
+) -> shelf.Outcome:
+    return _folded(digest, tuple(sorted(mapping.items())), k_core, dates, titles, sheet.shown, found)
 
 
 @kept(3, "Dropping what is too rare to learn from …")
-def _folded(digest: str, mapping: tuple[tuple[str, str], ...], k_core: int, dates: Dates, _found: Checked) -> shelf.Outcome:
-    return shelf.folded(_found, k_core)
+def _folded(
+    digest: str, mapping: tuple[tuple[str, str], ...], k_core: int, dates: Dates, titles: Upload | None, shown: str, _found: Table
+) -> shelf.Outcome:
+    return shelf.folded(shown, _found, k_core)
 
 
 @kept(4, "Drawing the world …")

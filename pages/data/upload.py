@@ -5,21 +5,21 @@ from collections.abc import Sequence
 import pandas as pd
 import streamlit as st
 
-from elastic_core import text
-from elastic_core.data.events import Dates, Undecided
+from elastic_core import disk, text
+from elastic_core.data.reading.packing import Upload
+from elastic_core.data.reading.reader import Sheet, Table
+from elastic_core.data.reading.times import Dates, Undecided
 from elastic_core.errors import InputError
 from elastic_core.services import public
 from elastic_core.services.data import shelf as uploads
-from elastic_core.services.data.rows import NEEDED, OPTIONAL, Checked
-from elastic_core.services.data.sheets import MOST_COLUMNS, MOST_ROWS, PREVIEW, Sheet
-from elastic_core.services.data.shelf import Kept, Outcome, Shelf
-from elastic_core.services.data.unpacking import ACCEPTED, ENDINGS, MOST_BYTES, megabytes
+from elastic_core.services.data.shelf import ACCEPTED, ENDINGS, LIMITS, MOST_BYTES, Kept, Outcome, Shelf
 from elastic_core.services.train.jobs import Jobs
 from pages.data import answers
 from pages.frame import finding, shell
 from pages.kit import unreadable, view
 from pages.kit.control import number
 
+NEEDED, PREVIEW = ("user", "item", "time"), 20
 NONE, ROW_ORDER, SAID = "– none –", "– order of rows –", "dat_said"
 ROLES = {"user": "Person (user)", "item": "Item", "time": "Time", "title": "Title (optional)", "genres": "Genres (optional)"}
 PREVIEWED = view.About(
@@ -54,9 +54,9 @@ def part() -> None:
             "Template (CSV)", uploads.TEMPLATE, "template.csv", "text/csv", key="dat_template", on_click="ignore",
             icon=":material/download:", help="Put your own rows in place of its six",
         )  # fmt: skip
-        st.caption(f"{ACCEPTED}; at most {megabytes(MOST_BYTES)}, {MOST_ROWS:,} rows, {MOST_COLUMNS} columns.")
+        st.caption(f"{ACCEPTED}; at most {disk.size(MOST_BYTES)}, {LIMITS.rows:,} rows, {LIMITS.columns} columns.")
     if not shell.off("upload"):
-        file = st.file_uploader("Your file", type=[ending[1:] for ending in ENDINGS], key="dat_file", max_upload_size=20)
+        file = st.file_uploader("Your file", type=ENDINGS, key="dat_file", max_upload_size=20)
         if file is not None:
             _upload(file.name, file.getvalue())
     say()
@@ -77,38 +77,41 @@ def _upload(name: str, data: bytes) -> None:
         dates = _dates(sheet, mapping, digest)
         if dates is None:
             return
-        found = answers.checked(digest, sheet, mapping, dates)
+        titles = None
+        if not {"title", "genres"} & set(mapping):
+            key = f"dat_titles_{digest[:8]}"
+            beside = st.file_uploader("Titles of the items (optional)", type=ENDINGS, key=key, max_upload_size=20)
+            titles = Upload(beside.name, beside.getvalue()) if beside is not None else None
+        found = answers.checked(digest, sheet, mapping, dates, titles)
         _report(found, sheet.notes)
         k_core = number(
             "Fewest events of an item and a person (k-core)", 0, 50, 5, key="dat_core", width=320,
             help="Rarer ones are dropped; papers use 5, and people need 3",
         )  # fmt: skip
-        _keep(answers.folded(digest, mapping, found, int(k_core), dates), digest)
+        _keep(answers.folded(digest, sheet, mapping, found, int(k_core), dates, titles), digest)
     except InputError as error:
         st.error(f"{shell.plain(str(error))}.", icon=":material/block:")
 
 
 def _preview(sheet: Sheet) -> None:
-    frame = pd.DataFrame(sheet.preview()).map(text.cell)
-    more = f", of {sheet.rows:,}" if sheet.rows > PREVIEW else ""
-    st.subheader(f"1. The first {len(frame)} rows{more}", anchor=False)
+    frame = pd.DataFrame(sheet.sample.slice(0, PREVIEW).to_pylist(), columns=sheet.sample.column_names).astype(str).map(text.cell)
+    st.subheader(f"1. The first {len(frame)} rows", anchor=False)
     view.table("dat_preview", frame, PREVIEWED, f"The first {len(frame)} rows of the uploaded file", height=280)
-    _notes(sheet.notes)
+    _notes([*dict.fromkeys(sheet.how), *sheet.notes])
 
 
 def _mapping(sheet: Sheet, guessed: dict[str, str], digest: str) -> dict[str, str]:
     """Which column is what: guessed from the names, changed by the visitor."""
     st.subheader("2. Which column is what?", anchor=False)
-    names, mapping = list(sheet.columns), {}
+    names, mapping = list(sheet.sample.column_names), {}
     for column, ours in zip(st.columns(len(ROLES)), ROLES, strict=True):
         options = names if ours in NEEDED and ours in guessed else [NONE, *names]
         if ours == "time":
             options = [NONE, ROW_ORDER, *names] if options[0] == NONE else [*names, ROW_ORDER]
-        first = options.index(guessed[ours]) if ours in guessed else 0
+        first = options.index(guessed[ours] or ROW_ORDER) if ours in guessed else 0
         chosen = column.selectbox(ROLES[ours], options, first, key=f"dat_{ours}_{digest[:8]}", format_func=str)
         if chosen != NONE:
             mapping[ours] = "" if chosen == ROW_ORDER else chosen
-    assert set(ROLES) == {*NEEDED, *OPTIONAL}
     return mapping
 
 
@@ -131,14 +134,15 @@ def _notes(notes: Sequence[str]) -> None:
         st.caption(f":material/info: {shell.plain(note[:1].upper() + note[1:])}.")
 
 
-def _report(found: Checked, told: Sequence[str]) -> None:
+def _report(found: Table, told: Sequence[str]) -> None:
     """`told`: notes that stand above already."""
     st.subheader("3. What is wrong, and what is left?", anchor=False)
+    st.dataframe(pd.DataFrame(found.understood, columns=["what", "understood"]), hide_index=True, key="dat_understood")
     _notes([note for note in found.notes if note not in told])
     if not found.faults.count:
-        st.write(f"All {found.rows:,} rows can be read.")
+        st.write(f"All {found.faults.rows:,} rows can be read.")
         return
-    st.warning(f"{found.faults.count:,} of {found.rows:,} rows cannot be used and are left out.", icon=":material/rule:")
+    st.warning(f"{found.faults.count:,} of {found.faults.rows:,} rows cannot be used and are left out.", icon=":material/rule:")
     view.table("dat_faults", found.faults.table(), FAULTS, "Rows that cannot be used, with line number and reason")
     if found.faults.rest:
         kinds = "; ".join(f"{shell.plain(what)}: {count:,}" for what, count in list(found.faults.kinds.items())[:6])
@@ -153,7 +157,7 @@ def _keep(outcome: Outcome, digest: str) -> None:
     view.table("dat_steps", outcome.steps.assign(**spoken), STEPS, alt, column_config=narrow)
     _notes(outcome.dataset.notes)
     st.subheader("4. Keep it", anchor=False)
-    label = st.text_input("Name", outcome.checked.shown.split(".")[0], max_chars=40, key=f"dat_name_{digest[:8]}", width=320)
+    label = st.text_input("Name", outcome.shown.split(".")[0], max_chars=40, key=f"dat_name_{digest[:8]}", width=320)
     st.button(
         "Keep these data", type="primary", icon=":material/save:", key="dat_keep", on_click=_store, args=(outcome, label),
         help="In the project’s folder, ignored by git; no shipped run holds titles",

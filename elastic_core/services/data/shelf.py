@@ -25,19 +25,22 @@ from elastic_core import disk
 from elastic_core.config import DataConfig, PlantedConfig
 from elastic_core.data import Dataset
 from elastic_core.data.histories import fold
-from elastic_core.data.interactions import IN_ORDER, Table
 from elastic_core.data.origins import LICENCE_OWN
+from elastic_core.data.reading.columns import IN_ORDER, ROLES, Choice, choose
+from elastic_core.data.reading.packing import Limits, Upload
+from elastic_core.data.reading.reader import Sheet, Table, open_sheet, read_rows, titles_of
+from elastic_core.data.reading.times import Dates
 from elastic_core.data.sources import CARD, PLANTED
 from elastic_core.data.synthetic import planted
 from elastic_core.disk import write_text
 from elastic_core.errors import InputError
 from elastic_core.runs import Run, list_runs
 from elastic_core.services import public
-from elastic_core.services.data.rows import Checked, guess
-from elastic_core.services.data.sheets import Sheet, sheet
-from elastic_core.services.data.unpacking import unpack
 
-MOST_KEPT = 20
+MOST_KEPT, MOST_BYTES = 20, 20 * 2**20
+LIMITS = Limits(unpacked=100 * 2**20, ratio=200, rows=2_000_000, columns=50)
+ENDINGS = "csv tsv txt dat data inter json jsonl ndjson xlsx parquet pq arrow feather gz bz2 xz zst zip tar tgz".split()
+ACCEPTED = "CSV, TSV, JSON, Excel, Parquet or Arrow, plain or packed"
 MOST_CARD, MOST_DATA = 2**18, 2**28  # bytes that are read
 ID = re.compile(r"[0-9a-f]{12}")
 COUNTS = ("people", "items", "events")
@@ -58,7 +61,8 @@ ben,b2,2024-03-04T21:00:00,Another Book,Science
 class Outcome:
     """What a file becomes. `steps`: how many events, people and items each rule leaves, and why."""
 
-    checked: Checked
+    shown: str
+    table: Table
     dataset: Dataset
     k_core: int
     steps: pd.DataFrame
@@ -67,19 +71,39 @@ class Outcome:
 def opened(name: str, data: bytes) -> tuple[Sheet, dict[str, str]]:
     """The sheet inside an upload and the guessed columns. Raises InputError with one sentence."""
     public.refuse("upload")
-    found = sheet(unpack(name, data))
-    return found, guess(found.columns)
+    if len(data) > MOST_BYTES:
+        raise InputError(f"{name} has {disk.size(len(data))}; at most {disk.size(MOST_BYTES)} can be sent")
+    sheet = open_sheet(Upload(name, data), limits=LIMITS)
+    found = choose(sheet.sample, {}, sheet.shown, sheet.headed)
+    order = dict([IN_ORDER]) if found.ordered and "time" not in found.roles else {}
+    return sheet, {**{ours: column for ours, column in found.roles.items() if ours in ROLES}, **order}
 
 
-def folded(checked: Checked, k_core: int) -> Outcome:
+def checked(sheet: Sheet, mapping: dict[str, str], dates: Dates = "", titles: Upload | None = None) -> Table:
+    """Every row looked at; a time of "" says that the rows are in order. Raises InputError if the mapping cannot be used, or
+    if too many rows cannot; Undecided if its dates can be read in two ways and `dates` does not say which."""
+    said = {ours: column for ours, column in mapping.items() if column or (ours, column) == IN_ORDER}
+    found = choose(sheet.sample, said, sheet.shown, sheet.headed)
+    kept = {ours: column for ours, column in found.roles.items() if ours in said or (ours == "clock" and "time" in said)}
+    choice = Choice(kept, found.why, found.ordered)
+    for ours in choice.missing:
+        raise InputError(f"{sheet.shown} needs a column for the {ours}; it has: {', '.join(sheet.sample.column_names[:12])}")
+    table = read_rows(Sheet(sheet.files, sheet.limits, said, list(sheet.notes)), choice, dates)
+    if titles is None:
+        return table
+    notes = list[str]()
+    return dataclasses.replace(table, items=titles_of(titles, "", notes, LIMITS), notes=(*table.notes, *notes))
+
+
+def folded(shown: str, table: Table, k_core: int) -> Outcome:
     """Repeats out, k-core, split. Raises InputError if too little is left to learn from."""
-    table = Table(checked.events, checked.items, blob="")
-    data = fold(table, name="upload", label=checked.shown, licence=LICENCE_OWN, k_core=k_core)
-    once = checked.events.drop_duplicates(["user", "item", "time"]) if table.timed else checked.events
+    data = fold(table, name="upload", label=shown, licence=LICENCE_OWN, k_core=k_core)
+    events = table.events
+    once = events.drop_duplicates(["user", "item", "time"]) if table.timed else events
     repeats = "rows that repeat person, item and time exactly are one event written twice"
     rows = [
-        ("in the file", checked.rows, None, None, "every row below the column names"),
-        ("can be read", *_counts(checked.events), "rows with something wrong are left out; they are listed above"),
+        ("in the file", table.faults.rows, None, None, "every row below the column names"),
+        ("can be read", *_counts(events), "rows with something wrong are left out; they are listed above"),
         ("each once", *_counts(once), repeats if table.timed else "without times, a row that repeats another is a new event"),
         (
             f"after the {k_core}-core", int(data.histories.lengths.sum()), data.histories.n_users, data.catalog.n_items,
@@ -87,7 +111,7 @@ def folded(checked: Checked, k_core: int) -> Outcome:
         ),
     ]  # fmt: skip
     steps = pd.DataFrame(rows, columns=["step", "events", "people", "items", "why"])
-    return Outcome(checked, data, k_core, steps.astype({"people": "Int64", "items": "Int64"}))
+    return Outcome(shown, table, data, k_core, steps.astype({"people": "Int64", "items": "Int64"}))
 
 
 def _counts(events: pd.DataFrame) -> tuple[int, int, int]:
@@ -151,19 +175,19 @@ class Shelf:
     def keep(self, outcome: Outcome, label: str = "") -> Kept:
         """Stores the checked rows. The same rows again, with any k-core, replace what is there."""
         public.refuse("upload")
-        text = _csv(outcome.checked)
+        text = _csv(outcome.table)
         found = hashlib.sha256(text.encode()).hexdigest()[:12]
         facts = {
             "people": outcome.dataset.histories.n_users,
             "items": outcome.dataset.catalog.n_items,
             "events": int(outcome.dataset.histories.lengths.sum()),
             "hash": outcome.dataset.hash,
-            "left out": outcome.checked.faults.count,
-            "notes": [*outcome.checked.notes, *outcome.dataset.notes],
+            "left out": outcome.table.faults.count,
+            "notes": [*outcome.table.notes, *outcome.dataset.notes],
         }
         columns = {} if outcome.dataset.has_times else dict([IN_ORDER])
         config = DataConfig(source=str(_place(self.folder / found / DATA)), k_core=outcome.k_core, columns=columns)
-        return self._put(found, "file", label or outcome.checked.shown, config, facts, text)
+        return self._put(found, "file", label or outcome.shown, config, facts, text)
 
     def plant(self, config: PlantedConfig, k_core: int = 5, label: str = "") -> Kept:
         """Stores the recipe of a planted world. Raises InputError if it cannot be drawn."""
@@ -219,12 +243,12 @@ def _place(path: Path) -> Path:
     return whole.relative_to(Path.cwd()) if whole.is_relative_to(Path.cwd()) else whole
 
 
-def _csv(checked: Checked) -> str:
-    frame = checked.events
-    if checked.items is not None:
-        frame = frame.merge(checked.items, on="item", how="left")
+def _csv(table: Table) -> str:
+    frame = table.events.astype({"user": object, "item": object})
+    if table.items is not None:
+        frame = frame.merge(table.items, on="item", how="left")
         if "genres" in frame:
-            frame["genres"] = frame["genres"].map("|".join)
+            frame["genres"] = frame["genres"].map(lambda tags: "|".join(tags) if isinstance(tags, tuple) else "")
     return str(frame.to_csv(index=False, lineterminator="\n"))
 
 

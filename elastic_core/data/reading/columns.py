@@ -1,0 +1,221 @@
+"""Which column is what: by the name where one is usual, by its values where several could be, never silently."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from elastic_core.data.reading.records import lists
+from elastic_core.data.reading.times import EARLY, LATE, NONE, Times, Undecided, clock, plain
+from elastic_core.errors import InputError
+
+ROLES = ("user", "item", "time", "title", "genres")
+USUAL = {  # letters and digits only; the first that is there counts
+    "user": """user userid uid useridx usersid userno usernum usernumber userhash visitorid visitor customerid customer
+        custid customerno customernumber reviewerid memberid accountid clientid person personid playerid listenerid
+        readerid buyerid author authorid profileid householdkey msno login username usernick deviceid cookieid
+        sessionid session sid kunde kundeid kundennummer userpseudoid nutzer nutzerid benutzer benutzerid utilisateur
+        cliente usuario src u""".split(),
+    "item": """itemid movieid parentasin asin productid iid songid trackid artistid videoid newsid articleid bookid isbn
+        businessid venueid poiid placeid locationid gameid appid animeid recipeid beerid showid contentid postid
+        pageid hotelid goodsid skuid productcode sku stockcode aid gmapid mid pid mediaid filmid item movie product
+        video song track article book business venue game page url sitem artikel artikelid artikelnummer produkt
+        produktid film articulo producto target dst sid i""".split(),
+    "time": """timestamp unixtimestamp timems timestampms ts unixreviewtime time datetime eventtime createdat createdtime
+        date utctimestamp utctime localtime reviewtime tdat t""".split(),
+    "title": "itemtitle movietitle producttitle booktitle title moviename itemname productname bookname name".split(),
+    "genres": "genres genre tags categories category class".split(),
+}
+TIMELY = re.compile(r"(?i)time|date|stamp|_at$|_dt$|_ts$|^ts|when|datum|zeit|fecha|^t$")
+CLOCKLIKE = re.compile(r"(?i)time|clock|hour|uhr|zeit|zet|hora|heure|hm")
+HOURLY = re.compile(r"(?i)hour|uhr|hora|heure|stunde|^h$")
+KINDS = ("nothing", "order", "clock", "year", "day", "moment")  # what the values of a column can tell of a time, least first
+IN_ORDER = ("time", "")  # of a choice: there are no times, the rows are in order
+
+
+@dataclass(frozen=True)
+class Choice:
+    """`roles`: user, item, time (and clock, title, genres) → column; `why` of each; what is `missing`."""
+
+    roles: dict[str, str]
+    why: dict[str, str] = field(default_factory=dict)
+    ordered: bool = False
+
+    @property
+    def missing(self) -> list[str]:
+        return [ours for ours in ("user", "item", "time") if ours not in self.roles and not (ours == "time" and self.ordered)]
+
+
+def is_usual(name: str) -> bool:
+    return any(_key(name) in names for names in USUAL.values())
+
+
+def choose(sample: Any, given: Mapping[str, str], shown: str, headed: bool) -> Choice:
+    """Return which column of the sample's is what. Raises InputError where one that was said is not there."""
+    names = list(sample.column_names)
+    said = {ours: _named(name, names, ours, shown) for ours, name in given.items() if (ours, name) != IN_ORDER}
+    twice = [name for name in said.values() if list(said.values()).count(name) > 1]
+    if twice:
+        raise InputError(f"the column {twice[0]!r} cannot be two things at once: choose another for one of them")
+    free = sample.select([name for name in names if name not in said.values()])
+    ordered = IN_ORDER in given.items()
+    roles, why = (_by_name if headed else _by_place)(free, {*said, *(["time"] if ordered else [])}, len(names))
+    if said and not headed:
+        roles = {}
+    why = {**why, **dict.fromkeys(said, "as you said")}
+    roles = {**roles, **said}
+    if "time" in roles and "time" not in said:
+        why.setdefault("time", "by its values")
+    _add_clock(sample, roles, why)
+    two = not headed and len(names) == 2 and not said
+    return Choice(roles, why, ordered or two or ("time" not in roles and _listed(sample, roles)))
+
+
+def _named(name: str, names: list[str], ours: str, shown: str) -> str:
+    if ours not in ROLES:
+        raise InputError(f"data.columns maps {ours!r}, which is none of {', '.join(ROLES)}")
+    if name in names:
+        return name
+    if name.isdecimal() and 1 <= int(name) <= len(names):
+        return names[int(name) - 1]
+    raise InputError(f"{shown} has no column {name!r} (for {ours}); it has: {', '.join(names[:30])}")
+
+
+def _by_name(sample: Any, done: set[str], width: int) -> tuple[dict[str, str], dict[str, str]]:
+    names, roles, why = list(sample.column_names), dict[str, str](), dict[str, str]()
+    keys = {name: _key(name) for name in names}
+    for ours in ("user", "item", "title", "genres"):
+        if ours in done:
+            continue
+        likely = sorted((USUAL[ours].index(key), at) for at, (name, key) in enumerate(keys.items()) if key in USUAL[ours])
+        full = [names[at] for _, at in likely if _filled(sample[names[at]]) > 0.5] or [names[at] for _, at in likely]
+        full = [name for name in full if name not in roles.values()]
+        if full:
+            roles[ours], why[ours] = full[0], "by its name"
+            if len(full) > 1 and ours in ("user", "item"):
+                why[ours] += f", before {full[1]!r}"
+    if "time" not in done:
+        timely = [name for name in names if (keys[name] in USUAL["time"] or TIMELY.search(name)) and name not in roles.values()]
+        weighed = [(kind_of(sample[name]), -_rank(keys[name]), -at, name) for at, name in enumerate(timely)]
+        weighed = [one for one in weighed if one[0] and (one[0] != KINDS.index("clock") or len(timely) == 1)]
+        if weighed:
+            kind, _, _, name = max(weighed)
+            others = [one[3] for one in weighed if one[3] != name]
+            roles["time"] = name
+            why["time"] = f"its values tell a {KINDS[kind]}" + (f", more than {others[0]!r}" if others else "")
+        elif timely:
+            roles["time"], why["time"] = min(timely, key=lambda name: _rank(keys[name])), "by its name"
+    return roles, why
+
+
+def _by_place(sample: Any, done: set[str], width: int) -> tuple[dict[str, str], dict[str, str]]:
+    """Columns without names: user and item; user, item, time; and these with ratings and the like between them."""
+    names = list(sample.column_names)
+    if done - {"time"} or not names:
+        return {}, {}
+    kinds = [kind_of(sample[name]) for name in names]
+    few = [len(pc.unique(sample[name])) <= max(2, min(20, len(sample) // 20)) for name in names]
+    times = [at for at, kind in enumerate(kinds) if kind >= KINDS.index("day") and at > 1]
+    behaves = any({*pc.unique(sample[name]).to_pylist()} & {"pv", "fav", "cart", "buy"} for name in names)
+    between = [at for at in range(2, len(names)) if at not in times]
+    if len(names) > 2 and (len(times) != 1 or times[0] < len(names) - 1 or not (behaves or all(few[at] for at in between))):
+        return {}, {}
+    if kinds[0] >= KINDS.index("day") or kinds[1] >= KINDS.index("day") or (few[1] and len(names) > 2 and len(sample) > 400):
+        return {}, {}
+    user, item = names[:2]
+    if _share(sample[user], r"^(B[0-9A-Z]{9}|[0-9]{9}[0-9X])$") > 0.9 and _share(sample[item], r"^A[0-9A-Z]{9,20}$") > 0.9:
+        user, item = item, user
+    roles = {"user": user, "item": item, **({"time": names[times[0]]} if times else {})}
+    return roles, dict.fromkeys(roles, "by its place: the file names no columns")
+
+
+def _add_clock(sample: Any, roles: dict[str, str], why: dict[str, str]) -> None:
+    """A date and a clock in two columns are one time."""
+    if "time" not in roles:
+        return
+    when, kind = roles["time"], kind_of(sample[roles["time"]])
+    free = [name for name in sample.column_names if name not in roles.values()]
+    if kind == KINDS.index("clock"):
+        days = [name for name in free if TIMELY.search(name) and kind_of(sample[name]) == KINDS.index("day")]
+        if len(days) == 1:
+            roles["time"], roles["clock"] = days[0], when
+    elif kind == KINDS.index("day"):
+        clocks = [name for name in free if CLOCKLIKE.search(name) and _is_clock(sample[name], bool(HOURLY.search(name)))]
+        if len(clocks) == 1:
+            roles["clock"] = clocks[0]
+    if "clock" in roles:
+        why["time"] = f"the day, with the clock of {roles['clock']!r}"
+
+
+def kind_of(column: Any) -> int:
+    """Return the place in KINDS: what the values can tell of a time. (A few rows speak for all.)"""
+    some = column.combine_chunks().slice(0, 2_000) if isinstance(column, pa.ChunkedArray) else column.slice(0, 2_000)
+    if pa.types.is_nested(some.type) or pa.types.is_boolean(some.type):
+        return 0
+    if lists(some):
+        return KINDS.index("moment") if _several_moments(some) else 0
+    times = Times()
+    times.add(some)
+    try:
+        read = times.done()
+    except Undecided:
+        return (
+            KINDS.index("day") if not any(":" in str(text) for text in some.slice(0, 50).to_pylist()) else KINDS.index("moment")
+        )
+    except InputError:
+        return KINDS.index("year")
+    bad = {row for row, _ in read.wrong}
+    gaps = sum(what == NONE for _, what in read.wrong)
+    values = np.array([value for row, value in enumerate(read.values.tolist()) if row not in bad], dtype=np.float64)
+    if len(values) < 0.5 * max(1, len(some) - gaps) or not len(values):
+        return KINDS.index("clock") if _is_clock(some) else 0
+    if not EARLY <= np.median(values) <= LATE:
+        return (
+            KINDS.index("clock")
+            if _is_clock(some) and len(values) > 20 and read.form == "seconds" and values.max() < 240_000
+            else 1
+        )
+    return KINDS.index("day" if (values % 86_400 == values[0] % 86_400).all() else "moment")
+
+
+def _several_moments(cells: Any) -> bool:
+    first = pc.list_element(pc.split_pattern_regex(pc.replace_substring_regex(cells, r"^[\[\s]+", ""), r"[\s,|;\]]+"), 0)
+    return kind_of(pc.cast(first, pa.string())) >= KINDS.index("day")
+
+
+def _is_clock(column: Any, hours: bool = False) -> bool:
+    some = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    texts = [text for text in pc.cast(some.slice(0, 500), pa.string()).to_pylist() if plain(text)]
+    read = clock(texts) if texts else np.zeros(0)
+    marked = all(":" in text for text in texts)
+    return len(texts) > 0 and bool(np.isfinite(read).mean() > 0.95) and (marked or hours or max(map(len, texts)) > 2)
+
+
+def _listed(sample: Any, roles: Mapping[str, str]) -> bool:
+    if "item" not in roles:
+        return False
+    column = sample[roles["item"]].combine_chunks()
+    return pa.types.is_list(column.type) or lists(column)
+
+
+def _key(name: str) -> str:
+    whole, tail = (re.sub(r"[^0-9a-z]", "", part.lower()) for part in (name, name.rsplit(".", 1)[-1]))
+    forms = (whole, tail, whole.removesuffix("s"))
+    return next((form for form in forms if any(form in names for names in USUAL.values())), whole)
+
+
+def _rank(key: str) -> int:
+    return USUAL["time"].index(key) if key in USUAL["time"] else len(USUAL["time"])
+
+
+def _filled(column: Any) -> float:
+    cells = column.slice(0, 1_000).to_pylist()
+    return float(np.mean([bool(plain(cell)) if isinstance(cell, str) else cell is not None for cell in cells] or [True]))
+
+
+def _share(column: Any, pattern: str) -> float:
+    return float(pc.mean(pc.cast(pc.match_substring_regex(pc.cast(column, pa.string()), pattern), pa.float64())).as_py() or 0)

@@ -1,0 +1,273 @@
+"""Bytes as they come: a file, an upload, an archive or a folder, seen as members that can be opened and read in pieces.
+
+What a member is, its first bytes say; its name's ending is never trusted. Nothing is unpacked to disk, unpickled or run.
+"""
+
+import bz2
+import contextlib
+import gzip
+import io
+import lzma
+import re
+import tarfile
+import unicodedata
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import IO, Any, cast
+
+from elastic_core.data.catalog import natural_order
+from elastic_core.disk import size
+from elastic_core.errors import InputError
+from elastic_core.text import DIRECTIONS
+
+HEAD, MOST_BYTES, SMALL = 4096, 2**30, 2**22  # looked at; read whole at most; below this nothing is called a bomb
+PACKED = ((b"\x1f\x8b", "gzip"), (b"BZh", "bz2"), (b"\xfd7zXZ\0", "xz"), (b"\x28\xb5\x2f\xfd", "zstd"))
+KINDS = ((b"PAR1", "parquet"), (b"ARROW1", "arrow"), (b"FEA1", "arrow"), (b"\xff\xff\xff\xff", "arrow"))
+AS_CSV = "save the table as CSV"
+REFUSED = (
+    (rb"7z\xbc\xaf|Rar!", "an archive of a kind that is not read here", "unpack it, and give the table inside"),
+    (rb"SQLite format 3", "an SQLite database", "export the table: sqlite3 -header -csv FILE 'select * from TABLE' > table.csv"),
+    (rb"\x80[\x02-\x05]", "a Python pickle, which is never opened", AS_CSV),
+    (rb"\x93NUMPY", "a NumPy array", AS_CSV),
+    (rb"\x89HDF|CDF[\x01\x02]", "an HDF5 or NetCDF file", AS_CSV),
+    (rb"%PDF|\x89PNG|\xff\xd8\xff|GIF8|\{\\rtf", "a document or picture", AS_CSV),
+    (rb"\xd0\xcf\x11\xe0", "an old Excel workbook (.xls)", "save the sheet as .xlsx or CSV"),
+    (rb"-- (MySQL|PostgreSQL|SQLite)", "an SQL dump", "load it into its database and export the table as CSV"),
+    (rb"version https://git-lfs", "a pointer of Git LFS", "fetch the file itself: git lfs pull"),
+    (rb"ORC", "an ORC file", "save the table as Parquet or CSV"),
+    (rb"Obj\x01", "an Avro file", "save the table as Parquet or CSV"),
+    (rb"RD[XA][0-9]|\$FL[23]|<stata_dta|\x00{8}.{60,80}SAS", "a file of R, SPSS, Stata or SAS", AS_CSV),
+    (rb"\s*<(!doctype|html|\?xml)", "a web page or XML, perhaps an error page in place of the download", "get the table itself"),
+)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a source may hold: bytes unpacked, times larger than packed, rows, columns. None: as much as there is."""
+
+    unpacked: int | None = None
+    ratio: int | None = None
+    rows: int = 2**28
+    columns: int = 2_000
+
+
+NO_LIMITS = Limits()
+
+
+@dataclass(frozen=True)
+class Upload:
+    """A file that was sent: its name is only shown, never used as a path."""
+
+    name: str
+    data: bytes
+
+
+Source = Path | Upload
+
+
+@dataclass(frozen=True)
+class Member:
+    """One file that can be opened. `name` has the folders it lies in and no ending of a packing; `shown` is for sentences."""
+
+    name: str
+    shown: str
+    opener: Callable[[contextlib.ExitStack], IO[bytes]]
+    packed: int  # bytes that it takes as it lies, for the ratio
+    kind: str = ""  # text, parquet, arrow or xlsx
+
+    @property
+    def base(self) -> str:
+        return PurePosixPath(self.name).name
+
+    @contextlib.contextmanager
+    def open(self, limits: Limits = NO_LIMITS) -> Iterator["Guarded"]:
+        with contextlib.ExitStack() as held:
+            with _said(self.shown):
+                file = self.opener(held)
+            yield Guarded(file, self, limits)
+
+    def read(self, limits: Limits = NO_LIMITS, most: int = MOST_BYTES) -> bytes:
+        """Return all bytes. Raises InputError for a damaged member, and for one that is larger than `most`."""
+        with self.open(limits) as file:
+            data = file.read(most + 1)
+        if len(data) > most:
+            raise InputError(f"{self.shown} holds more than {size(most)} when unpacked, which are read at most")
+        return data
+
+
+class Guarded:
+    """A stream whose damage is said in a sentence, and which never gives more than the limits allow."""
+
+    def __init__(self, file: IO[bytes], member: Member, limits: Limits) -> None:
+        self.file, self.member, self.limits, self.given = file, member, limits, 0
+
+    def read(self, count: int) -> bytes:
+        """Return `count` bytes, fewer at the end only."""
+        pieces, left = list[bytes](), count
+        with _said(self.member.shown):
+            while left and (piece := self.file.read(min(left, 4 * SMALL))):
+                pieces.append(piece)
+                left -= len(piece)
+                self.given += len(piece)
+                self.check(self.member.shown, self.given, self.member.packed, self.limits)
+        return b"".join(pieces) if len(pieces) != 1 else pieces[0]
+
+    @staticmethod
+    def check(shown: str, given: int, packed: int, limits: Limits) -> None:
+        """Raises InputError if `packed` bytes become too many, or many more than a real table's would."""
+        if limits.unpacked is not None and given > limits.unpacked:
+            raise InputError(f"{shown} would unpack to more than {size(limits.unpacked)}, which is the limit")
+        if limits.ratio is not None and given > max(SMALL, limits.ratio * packed):
+            raise InputError(f"{shown} would grow more than {limits.ratio} times when unpacked, as no real table does")
+
+
+def members(source: Source) -> list[Member]:
+    """Return the files of a source in the natural order of their names. Raises InputError when there is nothing to read."""
+    if isinstance(source, Upload):
+        shown = shown_name(source.name)
+        return list(_expanded(Member(shown, shown, lambda held: io.BytesIO(source.data), len(source.data)), 0))
+    try:
+        if source.is_dir():
+            files = [path for path in source.rglob("*") if path.is_file() and not _hidden(path.relative_to(source).parts)]
+            names = [path.relative_to(source).as_posix() for path in files]
+            paths = dict(zip(names, files, strict=True))
+            return [member for name in in_order(names) for member in _expanded(_of(paths[name], name), 0, strict=False)]
+        if not source.is_file():
+            raise InputError(f"there is no file or folder {str(source)!r}")
+        return list(_expanded(_of(source, source.name), 0))
+    except OSError as error:
+        raise InputError(f"{str(source)!r} cannot be read: {error.strerror or error}") from None
+
+
+def beside(path: Path) -> list[Member]:
+    """Return the files of the folder that a file lies in, among which may be its titles."""
+    try:
+        return [
+            replace(_of(near, near.name), kind="text")
+            for near in sorted(path.parent.iterdir())
+            if near.is_file() and near != path
+        ]
+    except OSError:
+        return []
+
+
+def shown_name(name: str) -> str:
+    """Return a file's own name without folders, control characters and reading-direction marks; at most sixty characters."""
+    last = re.split(r"[\\/]", name)[-1]
+    plain = "".join(c for c in last if unicodedata.category(c) != "Cc" and c not in DIRECTIONS).strip(" .") or "file"
+    if len(plain) <= 60:
+        return plain
+    ending = "".join(PurePosixPath(plain).suffixes[-2:])[-20:]
+    return plain[: 60 - len(ending)] + ending
+
+
+def in_order(names: list[str]) -> list[str]:
+    """Return names in natural order, what is for training before what is for validation and test."""
+    stage = {"train": 0, "valid": 1, "val": 1, "dev": 1, "test": 2}
+    ordered = [names[at] for at in natural_order(names)]
+    return sorted(ordered, key=lambda name: max((stage.get(word, 0) for word in re.split(r"[^a-z]+", name.lower())), default=0))
+
+
+def _of(path: Path, name: str) -> Member:
+    return Member(name, path.name, lambda held: held.enter_context(path.open("rb")), path.stat().st_size)
+
+
+def _hidden(parts: tuple[str, ...]) -> bool:
+    return any(part.startswith((".", "_", "__MACOSX")) and part != "__init__" for part in parts)
+
+
+def _expanded(member: Member, depth: int, strict: bool = True) -> Iterator[Member]:
+    """Yield the tables inside: what is packed is unpacked, and an archive's files one by one."""
+    with member.open() as file:
+        head = file.read(HEAD)
+    packing = next((name for magic, name in PACKED if head.startswith(magic)), "")
+    if packing:
+        inner = re.sub(r"(?i)\.(gz|gzip|bz2|xz|zst|zstd)$", "", member.name).replace(".tgz", ".tar")
+        yield from _expanded(replace(member, name=inner, opener=partial(_unpacked, member.opener, packing)), depth, strict)
+    elif head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
+        yield from _unzipped(member, depth)
+    elif head[257:262] == b"ustar":
+        yield from _untarred(member, depth)
+    else:
+        for magic, what, remedy in REFUSED:
+            if re.match(magic, head, re.IGNORECASE | re.DOTALL):
+                if strict:
+                    raise InputError(f"{member.shown} is {what}: {remedy}")
+                return
+        yield replace(member, kind=next((kind for magic, kind in KINDS if head.startswith(magic)), "text"))
+
+
+def _unpacked(opener: Callable[[contextlib.ExitStack], IO[bytes]], packing: str, held: contextlib.ExitStack) -> IO[bytes]:
+    file = opener(held)
+    if packing == "zstd":
+        import pyarrow
+
+        return cast(IO[bytes], held.enter_context(pyarrow.CompressedInputStream(file, "zstd")))
+    way: Any = {"gzip": gzip.GzipFile, "bz2": bz2.BZ2File, "xz": lzma.LZMAFile}[packing]
+    return cast(IO[bytes], held.enter_context(way(fileobj=file, mode="rb") if packing == "gzip" else way(file)))
+
+
+def _unzipped(member: Member, depth: int) -> Iterator[Member]:
+    with _said(member.shown), contextlib.ExitStack() as held, zipfile.ZipFile(member.opener(held)) as archive:
+        found = [info for info in archive.infolist() if not info.is_dir()]
+    names = [info.filename for info in found]
+    if "[Content_Types].xml" in names:
+        if any(name.startswith("xl/") for name in names):
+            yield replace(member, kind="xlsx")
+            return
+        raise InputError(f"{member.shown} is an office document: {AS_CSV}")
+    if names[:1] == ["mimetype"]:
+        raise InputError(f"{member.shown} is an OpenDocument file: save the sheet as .xlsx or CSV")
+    if names and all(name.endswith(".npy") for name in names):
+        raise InputError(f"{member.shown} is a NumPy archive: {AS_CSV}")
+    sizes = {info.filename: info.compress_size for info in found}
+    if any(info.flag_bits & 1 for info in found):
+        raise InputError(f"{member.shown} is protected by a password: pack it without one")
+
+    def opener(name: str, held: contextlib.ExitStack) -> IO[bytes]:
+        return held.enter_context(held.enter_context(zipfile.ZipFile(member.opener(held))).open(name))
+
+    yield from _inside(member, depth, sizes, opener)
+
+
+def _untarred(member: Member, depth: int) -> Iterator[Member]:
+    with _said(member.shown), contextlib.ExitStack() as held, tarfile.open(fileobj=member.opener(held)) as archive:
+        sizes = {info.name: info.size for info in archive if info.isfile()}
+
+    def opener(name: str, held: contextlib.ExitStack) -> IO[bytes]:
+        return cast(IO[bytes], held.enter_context(tarfile.open(fileobj=member.opener(held))).extractfile(name))
+
+    yield from _inside(member, depth, sizes, opener)
+
+
+def _inside(member: Member, depth: int, sizes: dict[str, int], opener: Callable[..., IO[bytes]]) -> Iterator[Member]:
+    """Yield an archive's files. None is ever written to disk; a name that leads out of it was meant to be."""
+    if depth:
+        raise InputError(f"{member.shown} holds another archive: pack the table itself, once")
+    for name in sizes:
+        parts = re.split(r"[\\/]", name)
+        if parts[0] == "" or ".." in parts or re.match(r"[A-Za-z]:", name):
+            raise InputError(f"{member.shown} holds a file whose name points outside the archive: pack the table itself")
+    wanted = [name for name in sizes if not _hidden(PurePosixPath(name).parts)]
+    for name in in_order(wanted):
+        one = Member(name, f"{member.shown}:{shown_name(name)}", partial(opener, name), max(sizes[name], 1))
+        yield from _expanded(one, depth + 1, strict=len(wanted) == 1)
+
+
+@contextlib.contextmanager
+def _said(shown: str) -> Iterator[None]:
+    """Turn what the unpackers raise into one sentence."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (RuntimeError, NotImplementedError) as error:  # a password, another way of packing
+        raise InputError(f"{shown} cannot be unpacked: {error}") from None
+    except (zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, ValueError, OSError) as error:
+        if isinstance(error, OSError) and error.errno:
+            raise InputError(f"{shown} cannot be read: {error.strerror or error}") from None
+        raise InputError(f"{shown} is not a complete archive: download or pack it again") from None

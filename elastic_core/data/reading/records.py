@@ -1,0 +1,230 @@
+"""What is no delimited text: JSON, lines of Python literals, Netflix's headings, sequences, Parquet, Arrow and Excel."""
+
+import ast
+import contextlib
+import io
+import json
+import re
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from elastic_core.data.reading.packing import AS_CSV, Guarded, Limits, Member
+from elastic_core.data.reading.text import Part
+from elastic_core.errors import InputError
+
+BATCH = 2**18
+HEADING = re.compile(rb"(?m)^([0-9]+):\r?\n")
+
+
+def is_records(head: bytes) -> bool:
+    return bool(re.match(rb"\s*(\[\s*[\[{]|\{\s*(u?[\"']|\}))", head))
+
+
+def records(data: bytes, start: int, shown: str) -> Part:
+    """Return the rows of JSON (a list of objects, one of lists, or an object a line) or of Python literals. Raises InputError."""
+    bad, rows = list[tuple[int, str]](), list[tuple[int, dict[str, Any]]]()
+    with contextlib.suppress(ValueError, RecursionError):
+        return _part([(0, row) for row in _opened(json.loads(data))], start, [], whole=True)
+    for line, text in enumerate(data.decode("utf-8", "replace").split("\n"), start):
+        text = text.strip().rstrip(",")
+        if text in ("", "[", "]"):
+            continue
+        try:
+            rows += [(line, row) for row in _opened(_parsed(text))]
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            bad.append((line, "no whole JSON object"))
+    if not rows:
+        raise InputError(f"{shown} is not complete JSON (line {bad[0][0] if bad else start}): write it again, an object a line")
+    return _part(rows, start, bad, whole=False)
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return ast.literal_eval(text)
+
+
+def _opened(found: Any) -> Iterator[dict[str, Any]]:
+    """Yield the flat rows inside: of a list of objects, of an object of lists, of an object with one list of objects."""
+    if isinstance(found, list):
+        for one in found:
+            yield from _opened(one) if isinstance(one, dict) else ()
+        if not found or not isinstance(found[0], dict):
+            raise ValueError
+        return
+    if not isinstance(found, dict):
+        raise ValueError
+    nested = [name for name, value in found.items() if isinstance(value, list) and value and isinstance(value[0], dict)]
+    maps = [value for value in found.values() if isinstance(value, dict) and "0" in value]
+    if len(nested) == 1:
+        outer = {name: value for name, value in found.items() if name != nested[0]}
+        for inner in found[nested[0]]:
+            yield from ({**outer, **row} for row in _opened(inner))
+    elif len(maps) > 1:  # pandas' to_json: column → row → cell
+        yield from ({name: column.get(row) for name, column in found.items()} for row in maps[0])
+    elif len(found) > 1 and all(isinstance(value, list) for value in found.values()):
+        columns = zip(*found.values(), strict=False)
+        yield from (dict(zip(found, row, strict=True)) for row in columns)
+    else:
+        yield {f"{name}.{key}" if key else name: cell for name, value in found.items() for key, cell in _flat(value)}
+
+
+def _flat(value: Any) -> Iterator[tuple[str, Any]]:
+    yield from value.items() if isinstance(value, dict) and "$oid" not in value else [("", value)]
+
+
+def _part(rows: list[tuple[int, dict[str, Any]]], start: int, bad: list[tuple[int, str]], *, whole: bool) -> Part:
+    import numpy as np
+
+    names = list(dict.fromkeys(name for _, row in rows for name in row))
+    columns = [pa.array([_text(row.get(name)) for _, row in rows], pa.string()) for name in names]
+    lines = None if whole else np.array([line for line, _ in rows])
+    return Part(pa.table(columns, names=names), 1 if whole else start, lines, tuple(bad))
+
+
+def _text(value: Any) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    if isinstance(value, list):
+        return "|".join(str(_text(part)) for part in value)
+    return (
+        json.dumps(value)
+        if isinstance(value, dict)
+        else value.isoformat(" ")
+        if hasattr(value, "hour") and hasattr(value, "year")
+        else str(value)
+    )
+
+
+def netflix(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield lines of `user,rating,date,movie` from blocks of `user,rating,date` below a heading `movie:`."""
+    movie = b""
+    for piece in pieces:
+        blocks = HEADING.split(piece if piece.endswith(b"\n") else piece + b"\n")
+        out = [re.sub(rb"\r?\n", b"," + movie + b"\n", blocks[0])]
+        for heading, block in zip(blocks[1::2], blocks[2::2], strict=True):
+            movie = heading
+            out += [b"\n", re.sub(rb"\r?\n", b"," + movie + b"\n", block)]
+        yield b"".join(out)
+
+
+def sequences(text: str) -> Part | None:
+    """Return user and items (a list in a cell) of lines `user item item …`; None if these are none."""
+    lines = [re.split(r"[,\s]+", line.strip(" ,\t\r")) for line in text.split("\n") if line.strip()]
+    tokens = [token for line in lines[:200] for token in line]
+    users = [line[0] for line in lines]
+    idlike = sum(bool(re.fullmatch(r"[A-Za-z_-]{0,8}[0-9]+|[0-9a-f]{8,}", token)) for token in tokens)
+    if len(lines) < 2 or idlike < 0.95 * len(tokens) or len({*users}) < len(users) or "-2" in tokens[:500]:
+        return None
+    return Part(pa.table({"column 1": users, "column 2": [" ".join(line[1:]) for line in lines]}), 1)
+
+
+def tables(member: Member, limits: Limits, wanted: list[str] | None = None) -> Iterator[Part]:
+    """Yield the rows of Parquet, Arrow or Excel, counted from 1. Raises InputError for what is torn or too large."""
+    try:
+        yield from {"parquet": _parquet, "arrow": _arrow, "xlsx": _excel}[member.kind](member, limits, wanted)
+    except InputError:
+        raise
+    except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError, KeyError, AttributeError, TypeError):
+        kind = {"parquet": "Parquet", "arrow": "Arrow", "xlsx": "Excel"}[member.kind]
+        raise InputError(f"{member.shown} is not a complete {kind} file: write it again, or {AS_CSV}") from None
+
+
+def _parquet(member: Member, limits: Limits, wanted: list[str] | None) -> Iterator[Part]:
+    from pyarrow import parquet
+
+    data = member.read(limits)
+    file, row = parquet.ParquetFile(pa.BufferReader(data)), 1
+    schema = file.schema_arrow
+    if len(set(schema.names)) < len(schema.names):
+        raise InputError(f"{member.shown} has two columns of one name: give each its own")
+    refuse_large(file.metadata.num_rows, len(schema), member.shown, limits)
+    if limits.ratio is not None:
+        held = sum(file.metadata.row_group(i).total_byte_size for i in range(file.metadata.num_row_groups))
+        Guarded.check(member.shown, held, len(data), limits)
+    texts = [field.name for field in schema if pa.types.is_string(field.type) or pa.types.is_large_string(field.type)]
+    file = parquet.ParquetFile(pa.BufferReader(data), read_dictionary=texts)
+    for batch in file.iter_batches(BATCH, columns=wanted):
+        yield Part(pa.Table.from_batches([batch]), row)
+        row += batch.num_rows
+
+
+def _arrow(member: Member, limits: Limits, wanted: list[str] | None) -> Iterator[Part]:
+    data = member.read(limits)
+    if data.startswith(b"FEA1"):
+        raise InputError(f"{member.shown} is a Feather file of version 1: save it as Feather 2, Parquet or CSV")
+    table = (pa.ipc.open_file if data.startswith(b"ARROW1") else pa.ipc.open_stream)(pa.BufferReader(data)).read_all()
+    refuse_large(table.num_rows, table.num_columns, member.shown, limits)
+    yield Part(table.select(wanted) if wanted else table, 1)
+
+
+def _excel(member: Member, limits: Limits, wanted: list[str] | None) -> Iterator[Part]:
+    """All sheets with the names of the first one that holds rows."""
+    import openpyxl
+
+    book, names = openpyxl.load_workbook(io.BytesIO(member.read(limits)), read_only=True, data_only=True), list[str]()
+    for sheet in book.worksheets:
+        rows = [[_text(cell) for cell in row] for row in islice(sheet.iter_rows(values_only=True), limits.rows + 2)]
+        rows = [row for row in rows if any(row)]
+        named = [name or f"column {i}" for i, name in enumerate(rows[0], 1)] if len(rows) > 1 else []
+        if named and (not names or named == names):
+            names = named
+            refuse_large(len(rows) - 1, len(names), member.shown, limits)
+            columns = [
+                pa.array([row[at] if at < len(row) else None for row in rows[1:]], pa.string()) for at in range(len(names))
+            ]
+            table = pa.table(columns, names=names)
+            yield Part(table.select(wanted) if wanted else table, 2)
+    if not names:
+        raise InputError(f"{member.shown} holds no sheet with rows")
+
+
+def refuse_large(rows: int, columns: int, shown: str, limits: Limits) -> None:
+    """Raises InputError where a table has more than may be read."""
+    if rows > limits.rows:
+        raise InputError(f"{shown} has {rows:,} rows; at most {limits.rows:,} are read")
+    if columns > limits.columns:
+        raise InputError(f"{shown} has {columns:,} columns; at most {limits.columns} are read")
+
+
+def exploded(table: Any, roles: Mapping[str, str], shown: str) -> Any:
+    """Return a row for every item of lists in cells (`[1, 2]`, `1 2`, `1,2`, a list); the table as it is where there are none."""
+    item = table[roles["item"]].combine_chunks()
+    user = table[roles["user"]]
+    if not pa.types.is_list(item.type) and not pa.types.is_large_list(item.type):
+        if not lists(item):
+            return table
+        item = _split(item)
+    if len(pc.unique(user)) < len(user):
+        raise InputError(f"{shown} holds lists of items, and several rows of one person: keep each person's longest list alone")
+    parents = pc.list_parent_indices(item)
+    out = {roles["user"]: user.take(parents), roles["item"]: pc.list_flatten(item)}
+    when = roles.get("time")
+    if when:
+        times = table[when].combine_chunks()
+        times = times if pa.types.is_list(times.type) else _split(times) if lists(times) else None
+        if times is not None and pc.list_value_length(times).equals(pc.list_value_length(item)):
+            out[when] = pc.list_flatten(times)
+    return pa.table(out)
+
+
+def lists(cells: Any) -> bool:
+    """Whether nearly all of these cells hold several ids."""
+    if not pa.types.is_string(cells.type) or not len(cells):
+        return False
+    some = cells.slice(0, 1_000)
+    one = r"['\"]?[A-Za-z_]{0,8}[0-9]+['\"]?"
+    several = pc.match_substring_regex(some, rf"^[\[{{].*[\]}}]$|^{one}(\s*[,|;\s]\s*{one})+$")
+    return bool(pc.mean(pc.cast(several, pa.float64())).as_py() > 0.8)
+
+
+def _split(cells: Any) -> Any:
+    bare = pc.replace_substring_regex(cells, r"^[\[{\s]+|[\]}\s]+$|['\"]", "")
+    return pc.split_pattern_regex(bare, r"\s*[,|;\s]\s*")

@@ -1,0 +1,347 @@
+"""Delimited text. How it lies (encoding, separator, quotes, names) is found by looking at its beginning; pyarrow then parses a
+stretch of whole lines at a time, all cells as text.
+"""
+
+import codecs
+import csv
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import charset_normalizer
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as arrow_csv
+
+from elastic_core.data.reading.packing import AS_CSV, Guarded
+from elastic_core.errors import InputError
+
+STRETCH, HEAD, LINES, LONGEST_NAME = 2**26, 2**18, 400, 100  # bytes parsed at a time; bytes and lines looked at
+FIELD, RUN = "\x1f", "  "  # stand for :: and for any number of spaces
+SPOKEN = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars", " ": "spaces", FIELD: "::", "\x01": "^A", RUN: "spaces"}
+Quote = tuple[str | Literal[False], str | Literal[False]]  # the mark, and what escapes it
+UNQUOTED: Quote = (False, False)
+QUOTES: tuple[Quote, ...] = (('"', False), ('"', "\\"), ("'", False), UNQUOTED, (False, "\\"))
+TYPED = re.compile(
+    r"[-+]?[0-9][0-9.,eE:/+\-TZ ]*( UTC| [AaPp][Mm])?|[0-9]{1,4}[-/. ][^\W\d]{3,9}[-/. ][0-9]{2,4}.*"
+    r"|[A-Z][a-z]{2} [A-Z][a-z]{2} [0-9]{2} .*[0-9]{4}"
+)
+SUFFIX = re.compile(r":(token|token_seq|float|float_seq)$")
+RULE = re.compile(r"[ \t]*(?=.*--)[-+|:= \t]{3,}")
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows of a table, and the lines that are none."""
+
+    table: Any
+    start: int  # the line, or row, that the first one stands on
+    lines: np.ndarray | None = None  # of every row, where they do not follow each other
+    bad: tuple[tuple[int, str], ...] = ()
+
+    def line(self, row: int) -> int:
+        return self.start + row if self.lines is None else int(self.lines[row])
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a text lies: `names` of all columns, whether the first line gave them, how many lines stand `above` the first row."""
+
+    separator: str
+    quote: Quote
+    names: tuple[str, ...]
+    headed: bool
+    above: int
+    boxed: bool = False
+    spaced: bool = False  # spaces between a separator and a quotation mark
+
+    def mended(self, data: bytes) -> bytes:
+        """Return lines in which one character separates the cells."""
+        if self.boxed:
+            data = re.sub(rb"(?m)^[ \t]*[-+|:= \t]{3,}\r?$|^\([0-9,]+ rows?( affected)?\)\s*$", b"", data)
+            data = re.sub(rb"(?m)^[ \t]*\|[ \t]*|[ \t]*\|[ \t]*\r?$", b"", data)
+        if self.spaced:
+            data = re.sub(rb"(?<=" + re.escape(self.separator.encode()) + rb") +(?=[\"'])", b"", data)
+        if self.separator == FIELD:
+            return data.replace(b"::", FIELD.encode())
+        return re.sub(rb"(?m)[ \t]+", b" ", re.sub(rb"(?m)^[ \t]+|[ \t]+\r?$", b"", data)) if self.separator == RUN else data
+
+
+def pieces(file: Guarded, notes: list[str]) -> Iterator[bytes]:
+    """Yield the text in UTF-8, whole lines at a time. Raises InputError for what is no text."""
+    data = file.read(STRETCH)
+    wide = _wide(data)
+    if wide:
+        notes.append("the file is UTF-16 text")
+    decoder = codecs.getincrementaldecoder(wide)() if wide else None
+    mac = not wide and b"\r" in data[:HEAD] and b"\n" not in data[:HEAD]
+    kept = b""
+    while data or kept:
+        more = len(data) == STRETCH
+        data = decoder.decode(data, not more).encode() if decoder else data.replace(b"\r", b"\n") if mac else data
+        kept = kept + data if kept else data
+        if b"\0" in kept[:HEAD]:
+            raise InputError(f"{file.member.shown} is not a text file (it holds NUL bytes): {AS_CSV}")
+        cut = _whole_lines(kept) if more else len(kept)
+        if cut:
+            yield _utf8(kept[:cut] if cut < len(kept) else kept, notes).removeprefix(codecs.BOM_UTF8)
+        elif len(kept) > 2 * STRETCH:
+            raise InputError(f"{file.member.shown} has a line of more than {len(kept) >> 20} MB, as no table does")
+        kept = kept[cut:]
+        data = file.read(STRETCH) if more else b""
+
+
+def look(head: bytes, shown: str, given: Mapping[str, str], known: Callable[[str], bool], notes: list[str]) -> Layout | None:
+    """Return how a text lies, judging by its first lines; None where no separator makes columns of it. `known` tells usual
+    names of columns, `given` those that were said."""
+    lines = re.split(r"\r\n|\n|\r", head.decode("utf-8", "replace"))
+    lines = lines[:-1] if len(lines) > 1 and (len(head) >= HEAD or not lines[-1]) else lines
+    above, forced, comment = _above(lines)
+    lines = [line for line in lines[above : above + LINES] if line.strip()]
+    boxed = len(lines) > 1 and bool(RULE.fullmatch(lines[1]) or (RULE.fullmatch(lines[0]) and "|" in lines[1]))
+    leads = int(boxed and bool(RULE.fullmatch(lines[0])))  # a rule above the names
+    if boxed:
+        lines = [line.strip().strip("|") for line in lines if not RULE.fullmatch(line)]
+    found = _separated(lines, forced)
+    if found is None:
+        return None
+    separator, quote, rows, width = found
+    first, body = [cell.strip() for cell in rows[0]], [row for row in rows[1:] if len(row) == width]
+    names, above = _names(first, body, width, above + 1, comment.split(separator), given, known, notes)
+    if separator != ",":
+        notes.append(f"{SPOKEN.get(separator, repr(separator))} separate the columns")
+    spaced = separator != RUN and any(f"{separator} {quote[0]}" in line for line in lines)
+    return Layout(separator, quote, *names, above + leads, boxed, spaced)
+
+
+def parse(data: bytes, layout: Layout, wanted: list[str], start: int) -> Part:
+    """Return the rows of whole lines, of which the first stands on line `start`, with the columns that are wanted."""
+    data = layout.mended(data)
+    ends = data.count(b"\n") + (not data.endswith(b"\n"))
+    best: tuple[int, Quote, Any, list[tuple[int, int, str]]] | None = None
+    for quote in (
+        (layout.quote, UNQUOTED) if layout.quote[0] and layout.quote[0].encode() in data else ((False, layout.quote[1]),)
+    ):
+        table, bad = _arrow(data, layout, quote, wanted)
+        score = table.num_rows - len(bad)
+        if best is None or score > best[0] + 2:  # a torn end gives as much
+            best = score, quote, table, bad
+        if score == ends:
+            break
+    assert best is not None
+    _, quote, table, bad = best
+    return Part(table, start) if table.num_rows == ends else _numbered(data, layout, quote, table, bad, start)
+
+
+def _numbered(data: bytes, layout: Layout, quote: Quote, table: Any, bad: list[tuple[int, int, str]], start: int) -> Part:
+    """Return the part with the line of every row: blank and bad lines are between them, and cells may hold line ends."""
+    if bad:
+        _, bad = _arrow(data, layout, quote, [layout.names[0]], threads=False)  # threads do not count rows
+    rows = table.num_rows + len(bad)
+    good = np.ones(rows, dtype=bool)
+    good[[number - 1 for number, _, _ in bad]] = False
+    lines = start + np.array([at for at, line in enumerate(data.split(b"\n")) if line.strip()], dtype=np.int64)
+    if len(lines) != rows:  # some cells go on over lines
+        whole, _ = _arrow(data, layout, quote, list(layout.names))
+        held = np.zeros(rows, dtype=np.int64)
+        held[good] = sum(pc.count_substring(column, "\n").to_numpy() for column in whole.columns)
+        held[~good] = [text.count("\n") for _, _, text in bad]
+        places = np.cumsum(1 + held) - 1 - held
+        lines = lines[places] if len(lines) == int((1 + held).sum()) else start + places
+    told = [(int(lines[n - 1]), f"{width} cells where {len(layout.names)} belong") for n, width, _ in bad]
+    return Part(table, start, lines[good], tuple(told))
+
+
+def _arrow(
+    data: bytes, layout: Layout, quote: Quote, wanted: list[str], threads: bool = True
+) -> tuple[Any, list[tuple[int, int, str]]]:
+    """Return the table of text, and number (None where threads share the work), width and text of what is no row."""
+    bad = list[tuple[int, int, str]]()
+    separator = " " if layout.separator == RUN else layout.separator
+    place = {str(layout.names.index(name)): name for name in wanted}
+
+    def left_out(row: Any) -> str:
+        bad.append((row.number, row.actual_columns, row.text))
+        return "skip"
+
+    try:
+        table = arrow_csv.read_csv(
+            pa.BufferReader(data),
+            arrow_csv.ReadOptions(use_threads=threads, block_size=2**22, column_names=[str(i) for i in range(len(layout.names))]),
+            arrow_csv.ParseOptions(
+                delimiter=separator, quote_char=quote[0], escape_char=quote[1], newlines_in_values=bool(quote[0]),
+                ignore_empty_lines=True, invalid_row_handler=left_out,
+            ),
+            arrow_csv.ConvertOptions(
+                include_columns=list(place), column_types=dict.fromkeys(place, pa.string()), null_values=[]
+            ),
+        )  # fmt: skip
+    except pa.ArrowInvalid as error:
+        raise InputError(f"the table cannot be parsed ({str(error)[:120]}): {AS_CSV} with ordinary rows") from None
+    return table.rename_columns([place[name] for name in table.column_names]), bad
+
+
+# --- looking ---------------------------------------------------------------------------------------------------------
+
+
+def _above(lines: list[str]) -> tuple[int, str, str]:
+    """Return how many lines stand above the table, the separator that Excel's `sep=;` says, and the last comment."""
+    at, forced, comment = 0, "", ""
+    for at, line in enumerate(lines):
+        said = re.fullmatch(r'\ufeff?"?sep=(.)"?\s*', line)
+        marked = line[:1] in ("#", "%") and any(other.strip() and other[0] != line[0] for other in lines[at:])
+        forced = said[1] if said else forced
+        comment = line.lstrip("#% ") if marked else comment
+        if line.strip() and not said and not marked:
+            break
+    return at, forced, comment
+
+
+def _separated(lines: list[str], forced: str) -> tuple[str, Quote, list[list[str]], int] | None:
+    """Return the separator and the quotes that give most lines the same number of cells, their cells and that number."""
+    found = list[tuple[tuple[bool, bool, int], str, Quote, list[list[str]], int]]()
+    for separator in [forced] if forced else ["\t", FIELD, "\x01", ",", ";", "|", "^", "~", " ", RUN]:
+        mark = {FIELD: "::", RUN: " "}.get(separator, separator)
+        ways = list[tuple[tuple[bool, float, int], Quote, list[list[str]], int]]()
+        for at, quote in enumerate(QUOTES if any(mark in line for line in lines[:2]) else ()):
+            if not at or quote == UNQUOTED or any(str(mark) in line for mark in quote if mark for line in lines):
+                rows = _cells(lines, separator, quote)
+                counts = Counter(map(len, rows[1:] or rows))
+                width, often = max(counts.items(), key=lambda pair: (pair[1], pair[0])) if counts else (0, 0)
+                share = often / max(1, len(rows) - 1)
+                if width > 1 and share >= 0.6 and _fits(rows, width):
+                    ways.append(((len(rows[0]) == width, round(share, 2), -at), quote, rows, width))
+        if ways:
+            (_, share, _), quote, rows, width = max(ways, key=lambda way: way[0])
+            holes = separator == " " and any(not cell.strip() for row in rows[:50] for cell in row[:-1])
+            found.append(
+                (
+                    (separator not in (" ", RUN), not holes, width if separator != RUN and share > 0.9 else 0),
+                    separator,
+                    quote,
+                    rows,
+                    width,
+                )
+            )
+    return max(found, key=lambda one: one[0])[1:] if found else None
+
+
+def _fits(rows: list[list[str]], width: int) -> bool:
+    """Whether the first line has as many cells: one fewer where rows end in a separator, or begin with a number of their own."""
+    body = [row for row in rows[1:] if len(row) == width]
+    if len(rows[0]) == width - 1:
+        return all(not row[-1].strip() for row in body) or len({row[0] for row in body}) == len(body) > 1
+    return len(rows[0]) == width
+
+
+def _cells(lines: list[str], separator: str, quote: Quote) -> list[list[str]]:
+    if separator == RUN:
+        return [line.split() for line in lines]
+    lines = [line.replace("::", FIELD) for line in lines] if separator == FIELD else lines
+    how: Any = {
+        "quotechar": quote[0] or None,
+        "quoting": csv.QUOTE_MINIMAL if quote[0] else csv.QUOTE_NONE,
+        "escapechar": quote[1] or None,
+    }
+    try:
+        reader = csv.reader(
+            (line + "\n" for line in lines),
+            delimiter=separator,
+            skipinitialspace=bool(quote[0]) and separator != " ",
+            doublequote=not quote[1],
+            **how,
+        )
+        return [row for row in reader if row]
+    except csv.Error:
+        return []
+
+
+def _names(
+    first: list[str], body: list[list[str]], width: int, above: int, comment: list[str],
+    given: Mapping[str, str], known: Callable[[str], bool], notes: list[str],
+) -> tuple[tuple[tuple[str, ...], bool], int]:  # fmt: skip
+    """Return the names of the columns and whether the first line gave them, and how many lines stand above the first row."""
+    clean = [SUFFIX.sub("", "".join(c for c in cell.strip("\"'") if c.isprintable()).strip())[:LONGEST_NAME] for cell in first]
+    usual = sum(map(known, clean))
+    if len(first) == width:
+        kinds = [np.mean([bool(TYPED.fullmatch(row[at].strip("\"' "))) for row in body] or [False]) > 0.8 for at in range(width)]
+        typed = [bool(TYPED.fullmatch(cell.strip("\"' "))) for cell in first]
+        names_only = any(kind and not cell for kind, cell in zip(kinds, typed, strict=True))
+        rows_only = any(kind and cell for kind, cell in zip(kinds, typed, strict=True)) or (any(typed) and not usual)
+        headed = (
+            usual >= 2
+            or any(name in clean for name in given.values() if name and not name.isdecimal())
+            or (names_only and not rows_only)
+            or not body
+        )
+        headed = headed or (usual == 1 and not rows_only)
+        if not headed:
+            said = [part.strip() for part in comment]
+            if len(said) == width and sum(map(known, said)) > 1:
+                return (tuple(said), True), above - 1
+            notes.append("the first line holds no names, so it was taken for data and the columns were numbered")
+            return (tuple(f"column {i}" for i in range(1, width + 1)), False), above - 1
+    elif all(not row[-1].strip() for row in body):
+        clean.append("")
+    else:
+        clean.insert(0, "")
+    names = list[str]()
+    for i, name in enumerate(clean, 1):
+        name = name or f"column {i}"
+        if name in names:
+            notes.append(f"two columns are called {name!r}; the later one is now {name!r} with its number")
+            name = f"{name} ({i})"
+        names.append(name)
+    return (tuple(names), True), above
+
+
+def _wide(data: bytes) -> str:
+    """Return the codec of text in two bytes a character; nothing for other text."""
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    head = data[:2000]
+    even, odd = head[::2].count(0), head[1::2].count(0)
+    if max(even, odd) > 0.4 * len(head) / 2 and min(even, odd) < 0.05 * len(head) and len(head) > 20:
+        return "utf-16-le" if odd > even else "utf-16-be"
+    return ""
+
+
+def _utf8(data: bytes, notes: list[str]) -> bytes:
+    """Return text as UTF-8, from whatever encoding it is in."""
+    if data.isascii():
+        return data
+    try:
+        data.decode()
+        return data
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+    read = data.decode("utf-8", "replace")
+    if read.count("\ufffd") < 0.02 * len(re.findall(rb"[\xc2-\xf4]", data)):
+        notes.append(f"bytes that are no UTF-8 (line {line}) are shown as \ufffd")
+        return read.encode()
+    runs = re.findall(rb"[\x80-\xff]+", data[:2_000_000])
+    name = "cp1252" if re.search(rb"[\x80-\x9f]", data) else "latin-1"
+    if sum(len(run) == 1 and run[0] not in range(0x81, 0x91) for run in runs) < 0.6 * len(
+        runs
+    ):  # accents stand alone, other scripts do not
+        sample = b"\n".join(text for text in data[: 4 * HEAD].split(b"\n") if not text.isascii())
+        guess = charset_normalizer.from_bytes(sample).best()
+        name = guess.encoding if guess is not None else name
+    notes.append(f"the file is not UTF-8 (line {line}); it was read as {name}, so check the accents")
+    return data.decode(name, "replace").encode()
+
+
+def _whole_lines(data: bytes) -> int:
+    """Return how many bytes are whole lines; a cell in quotes that goes on over lines stays in one piece where marks pair up."""
+    last = cut = data.rfind(b"\n") + 1
+    odd = data.count(b'"', 0, cut) % 2
+    for _ in range(1_000 if odd else 0):
+        before = data.rfind(b"\n", 0, cut - 1) + 1
+        odd ^= data.count(b'"', before, cut) % 2
+        cut = before
+        if not odd or not cut:
+            break
+    return cut if cut and not odd else last

@@ -1,0 +1,404 @@
+"""Times as they are written: numbers of any unit and dates of any usual form become seconds since 1970.
+
+The whole column decides. Numbers: the unit in which nearly all of them lie between 1995 and 2035. Dates: 31.12.2024 somewhere
+tells which part is the day; where no row tells, a date with dots has the day first, and with slashes it must be said (`dates`).
+"""
+
+import contextlib
+import re
+import unicodedata
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from elastic_core.errors import InputError
+
+Dates = Literal["", "day-first", "month-first"]
+ORDERS = [order for order in get_args(Dates) if order]
+LATEST, SMALLEST, Y2000 = 7_258_118_400.0, 1e8, 946_684_800.0  # 2200; below this numbers are no seconds of any log; 2000
+DAY = 86_400.0
+MISSING = frozenset(
+    "|na|n/a|#n/a|#na|#value!|nan|-nan|null|(null)|none|nil|<na>|\\n|undefined|unknown|missing|nat|?|-|--|-1".split("|")
+)
+NONE, BEFORE, AFTER = "the time is missing", "the time is before 1970", "the time is after the year 2200"
+ODD_1970 = "the time is in 1970 where most rows are after 2000"
+UNITS = (  # of numbers: name, how many make a second, and the year 1970 in them
+    ("seconds", 1.0, 0.0),
+    ("milliseconds", 1e3, 0.0),
+    ("microseconds", 1e6, 0.0),
+    ("nanoseconds", 1e9, 0.0),
+    ("ticks of .NET (100 ns since year 1)", 1e7, 621_355_968_000_000_000.0),
+    ("a Windows file time (100 ns since 1601)", 1e7, 116_444_736_000_000_000.0),
+    ("microseconds since 1601", 1e6, 11_644_473_600_000_000.0),
+    ("minutes since 1970", 1 / 60, 0.0),
+    ("days of Excel (since 1900)", 1 / DAY, 25_569.0),
+    ("days since 1970", 1 / DAY, 0.0),
+    ("hours since 1970", 1 / 3600, 0.0),
+    ("Julian days", 1 / DAY, 2_440_587.5),
+)
+EARLY, LATE = 788_918_400.0, 2_051_222_400.0  # 1995 and 2035
+CALENDAR = {17: "YYYYMMDDhhmmssmmm", 14: "YYYYMMDDhhmmss", 12: "YYYYMMDDhhmm", 10: "YYYYMMDDhh", 8: "YYYYMMDD"}
+MONTHS = {
+    name: number
+    for number, names in enumerate(
+        "jan ene gen|feb fev|mar mrz maa|apr avr abr|may mai mag mei|jun giu|jul lug|aug ago aou|sep set|"
+        "oct okt ott out|nov|dec dez dic".split("|"), 1
+    )
+    for name in names.split()
+} | {"juin": 6, "juil": 7}  # fmt: skip
+ZONES = dict(
+    zip("cet cest bst est edt cdt mst mdt pst pdt msk jst".split(), (1, 2, 1, -5, -4, -5, -7, -6, -8, -7, 3, 9), strict=True)
+)
+_CLOCK = (
+    r"(?:(?:[t,:_-]|\s+at)?\s*(?P<h>[0-9]{1,2})[:.h](?P<i>[0-9]{2})(?:[:.](?P<s>[0-9]{2})(?:[.,:](?P<f>[0-9]{1,9}))?)?"
+    r"(?:\s?(?P<half>[ap])\.?m?\.?)?)?"
+)
+_ZONE = (
+    rf"(?:\s?(?P<zone>z|utc|gmt|{'|'.join(ZONES)}|(?:utc|gmt)?[+-][0-9]{{1,2}}:?(?:[0-9]{{2}})?))?(?:\s(?:\([^)]*\)|uhr|utc))?"
+)
+_MONTH, _TAIL = r"(?P<mon>[a-z]{3,10})\.?", _CLOCK + _ZONE
+WRITTEN = [
+    rf"^\[?(?:[^\s0-9,.]{{2,12}}[.,]?\s+)?(?:{date})\s*{tail}\]?$"
+    for date, tail in (
+        (r"(?P<a>[0-9]{1,4})(?P<mark>[-./\s年])\s?(?P<b>[0-9]{1,2})[-./\s月],?\s?(?P<c>[0-9]{1,4})日?", _TAIL),
+        (rf"(?P<a>[0-9]{{1,4}})(?:st|nd|rd|th|\.)?[-/\s.]*(?:de\s)?{_MONTH}[-/\s.,]*(?:de\s)?(?P<c>[0-9]{{1,4}})", _TAIL),
+        (rf"{_MONTH}[-\s]*(?P<a>[0-9]{{1,2}})(?:st|nd|rd|th)?,?[-\s]+(?P<c>[0-9]{{4}}),?", _TAIL),
+        (rf"{_MONTH}\s+(?P<a>[0-9]{{1,2}})\s*", _TAIL + r"\s+(?P<c>[0-9]{4})"),
+    )
+]
+NUMBER = r"^[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?$"
+GROUPS = re.compile(r"[-+]?[0-9]{1,3}([,'. \u00a0\u202f][0-9]{3}){2,}")
+
+
+class Undecided(InputError):
+    """A column of dates in which no row tells whether the day or the month comes first; `example` is one of them."""
+
+    def __init__(self, example: str, readings: list[datetime]) -> None:
+        one, other = (f"{date.day} {date:%B %Y}" for date in readings)
+        super().__init__(f"a time such as {example} may be {one} or {other}, and no row tells which")
+        self.example, self.readings = example, dict(zip(ORDERS, (one, other), strict=True))
+
+
+class Read(NamedTuple):
+    """`values`: seconds [rows], whole where nothing is lost; `wrong`: rows and why; `form`: how they were written."""
+
+    values: np.ndarray
+    wrong: list[tuple[int, str]]
+    form: str
+
+
+class Times:
+    """A column of times, taken a part at a time and understood at the end."""
+
+    def __init__(self) -> None:
+        self.parts = list[tuple[str, np.ndarray]]()  # "number", "second" or "spelling" (a place in `spellings`; -1: missing)
+        self.spellings: dict[str, int] = {}
+
+    def add(self, column: Any) -> None:
+        column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        column = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+        if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+            self.parts.append(_typed(column))
+            return
+        for to in (pa.int64(), pa.timestamp("us"), pa.timestamp("us", "UTC")):
+            with contextlib.suppress(pa.ArrowInvalid):
+                self.parts.append(_typed(pc.cast(column, to)))
+                return
+        coded = pc.dictionary_encode(column)
+        own = [
+            self.spellings.setdefault(clean, len(self.spellings)) if (clean := plain(t)) else -1
+            for t in coded.dictionary.to_pylist()
+        ]
+        self.parts.append(("spelling", np.array([*own, -1], dtype=np.int32)[coded.indices.fill_null(-1).to_numpy(False)]))
+
+    def done(self, dates: Dates = "", notes: list[str] | None = None) -> Read:
+        """Return the seconds. Raises Undecided where the dates have two readings and `dates` does not say which."""
+        notes = [] if notes is None else notes
+        kinds, texts = {kind for kind, _ in self.parts}, list(self.spellings)
+        if len(kinds) == 1 and "spelling" not in kinds:
+            values = np.concatenate([part for _, part in self.parts])
+            self.parts.clear()
+            values, form = scaled(values, notes) if kinds == {"number"} else (values, "dates")
+            return _weighed(values, form, lambda row: NONE)
+        known = np.append(_numbers(texts), np.nan)
+        numbers, seconds, places = (
+            np.concatenate(parts) for parts in zip(*(_columns(kind, part, known) for kind, part in self.parts), strict=True)
+        )
+        told = list[str]()
+        try:
+            read = np.append(written(texts, dates, told), np.nan)
+            seconds = np.where(places >= 0, read[places], seconds)
+        except Undecided:
+            if 2 * np.isfinite(numbers).sum() < (places >= 0).sum():
+                raise
+        numeric = np.isfinite(numbers).any() and np.isfinite(numbers).sum() >= np.isfinite(seconds).sum()
+        what = "no number" if numeric else "no date"
+        expected = (
+            f"{what}, as most rows have it" if numeric or np.isfinite(seconds).any() else "no date or number that is understood"
+        )
+        values, form = scaled(numbers, notes) if numeric else (seconds, "dates")
+        notes += [] if numeric else told
+        return _weighed(
+            values, form, lambda row: NONE if places[row] < 0 else f"the time {texts[places[row]][:40]!r} is {expected}"
+        )
+
+
+def plain(text: str | None) -> str:
+    """Return a cell without the spaces and marks around it; nothing where it says that something is missing."""
+    clean = (text or "").strip()
+    if clean.isdecimal():
+        return clean
+    if clean[:2] == '="' and clean[-1] == '"':
+        clean = clean[2:-1]
+    elif len(clean) > 1 and clean[0] == clean[-1] and clean[0] in "\"'`":
+        clean = clean[1:-1].strip()
+    return "" if len(clean) < 10 and clean.lower() in MISSING else clean
+
+
+def _columns(kind: str, part: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return a part as numbers, seconds and places of spellings, NaN or -1 where it is another."""
+    none, nowhere = np.full(len(part), np.nan), np.full(len(part), -1, dtype=np.int32)
+    return (
+        (known[part], none, part) if kind == "spelling" else (part, none, nowhere) if kind == "number" else (none, part, nowhere)
+    )
+
+
+def _weighed(values: np.ndarray, form: str, unread: Callable[[int], str]) -> Read:
+    """Return the times that can be, to the microsecond, and what is wrong with the others."""
+    some = values[:: max(1, len(values) // 100_000)]
+    modern = bool(np.isfinite(some).any()) and float(np.nanmedian(some)) > Y2000
+    least = 365 * DAY if modern else 0.0
+    wrong = list[tuple[int, str]]()
+    if len(values) and not (values.min() >= least and values.max() <= LATEST):
+        bad = np.flatnonzero(~((values >= least) & (values <= LATEST)))
+        for row, value in zip(bad.tolist(), values[bad].tolist(), strict=True):
+            wrong.append(
+                (row, unread(row) if not np.isfinite(value) else BEFORE if value < 0 else AFTER if value > LATEST else ODD_1970)
+            )
+        values = np.where((values >= least) & (values <= LATEST), values, 0)
+    if values.dtype.kind == "f":
+        values = values.astype(np.int64) if (values == np.floor(values)).all() else np.round(values, 6)
+    return Read(values, wrong, form)
+
+
+def _typed(column: Any) -> tuple[str, np.ndarray]:
+    kind, per = column.type, 1.0
+    if pa.types.is_date(kind):
+        column = pc.cast(column, pa.timestamp("s"))
+    timely = pa.types.is_timestamp(column.type)
+    if timely or pa.types.is_duration(kind):
+        per = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}[column.type.unit]
+        column = pc.cast(column, pa.int64())
+    elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+        return "number", np.full(len(column), np.nan)
+    values = (
+        column.to_numpy(False)
+        if pa.types.is_integer(column.type) and not column.null_count
+        else _floats(pc.cast(column, pa.float64(), safe=False))
+    )
+    values = values if per == 1.0 else values / per
+    return "second" if timely else "number", values if values.dtype.kind == "i" else np.where(np.isfinite(values), values, np.nan)
+
+
+def _floats(column: Any) -> np.ndarray:
+    return np.asarray(column.to_numpy(False), dtype=np.float64)
+
+
+def _numbers(texts: list[str]) -> np.ndarray:
+    """Return float64 [texts]: numbers, also 1,546,885,815 and 1546885815,5; NaN for what is none."""
+    bare = [
+        re.sub(r"[^-+0-9]", "", text) if GROUPS.fullmatch(text) else re.sub(r"^/Date\((-?[0-9]+).*", r"\1", text)
+        for text in texts
+    ]
+    column = pc.replace_substring_regex(pa.array(bare, pa.string()), r"^([-+]?[0-9]+),([0-9]+)$", r"\1.\2")
+    return _floats(pc.cast(pc.if_else(pc.match_substring_regex(column, NUMBER), column, None), pa.float64()))
+
+
+def scaled(numbers: np.ndarray, notes: list[str]) -> tuple[np.ndarray, str]:
+    """Return seconds since 1970, and the form that the numbers have. Raises InputError where they tell no more than a month."""
+    some = numbers[:: max(1, len(numbers) // 100_000)]
+    real = some[np.isfinite(some) & (some > 0)]
+    low, high = np.quantile(real, [0.12, 0.88]) if len(real) else (0.0, 0.0)
+    digits, seconds, name = len(str(int(high))), numbers, "seconds"
+    fits = [unit for unit in UNITS if (low - unit[2]) / unit[1] >= EARLY and (high - unit[2]) / unit[1] <= LATE]
+    if digits in CALENDAR and np.isfinite(_calendar(real, digits)).mean() >= 0.88:
+        name, seconds = (
+            CALENDAR[digits],
+            np.where(numbers > 0, _calendar(numbers, digits), np.where(np.isfinite(numbers), 0.0, np.nan)),
+        )
+    elif (
+        digits in (4, 6)
+        and len(real) > 20
+        and np.isfinite(_calendar(real * 10 ** (8 - digits) + (101 if digits == 4 else 1), 8)).all()
+    ):
+        raise InputError(
+            "the time tells only the year or month, not what came first: name another column, or say time= if rows are in order"
+        )
+    elif digits == 6 and len(real) > 20 and np.isfinite(_calendar(real + 20_000_000, 8)).mean() >= 0.98:
+        name, seconds = "YYMMDD", _calendar(numbers + 20_000_000, 8)
+    elif digits == 7 and len(real) > 20 and np.isfinite(_ordinal(real)).mean() >= 0.98:
+        name, seconds = "YYYYDDD", _ordinal(numbers)
+    elif len(real) and not (fits[:1] == [UNITS[0]] and real.min() >= EARLY and real.max() <= LATE):
+        own, usual = _each(real), next((unit for unit in UNITS[:4] if high / unit[1] <= LATEST), UNITS[0])
+        name, per, zero = fits[0] if fits else usual
+        mixed = np.isfinite(own) & ~((real / per >= EARLY) & (real / per <= LATE))
+        if zero == 0.0 and per >= 1.0 and mixed.any() and np.isfinite(own).mean() >= 0.9:
+            name, seconds = (
+                "a mixture of seconds and smaller units",
+                np.where(np.isfinite(_each(numbers)), _each(numbers), numbers),
+            )
+        elif (per, zero) != (1.0, 0.0):
+            seconds = (numbers - zero) / per
+    if name != "seconds":
+        notes.append(f"times were taken for {name}, because of their size")
+    elif high < SMALLEST:
+        notes.append("times are too small for seconds since 1970: only their order can be trusted")
+    return seconds, name
+
+
+def _each(numbers: np.ndarray) -> np.ndarray:
+    """Return seconds where a number is of our days in one of the usual units, NaN elsewhere."""
+    out = np.full(len(numbers), np.nan)
+    for _, per, _ in UNITS[:4]:
+        out = np.where((numbers / per >= EARLY) & (numbers / per <= LATE), numbers / per, out)
+    return out
+
+
+def _ordinal(numbers: np.ndarray) -> np.ndarray:
+    """Return the seconds of numbers such as 2019007, the seventh day of 2019."""
+    whole = np.nan_to_num(numbers).astype(np.int64)
+    year, day, one = whole // 1_000, whole % 1_000, np.ones_like(whole)
+    good = (year >= 1980) & (year <= 2035) & (day >= 1) & (day <= 366)
+    return np.where(good, _moment(np.where(good, year, 1970), one, one) + (day - 1) * DAY, np.nan)
+
+
+def _calendar(numbers: np.ndarray, digits: int) -> np.ndarray:
+    """Return the seconds of numbers such as 20190107; NaN where one is no date of 1980 to 2035."""
+    whole = np.nan_to_num(numbers).astype(np.int64)
+    fraction = whole % 1_000 / 1e3 if digits == 17 else 0.0
+    whole = whole // 1_000 if digits == 17 else whole * 10 ** (14 - digits)
+    year, month, day, hour, minute, second = (whole // 10**at % (100 if at < 10 else 10_000) for at in (10, 8, 6, 4, 2, 0))
+    good = (year >= 1980) & (year <= 2035) & (hour < 24) & (minute < 60) & (second < 61) & (numbers == np.floor(numbers))
+    return np.where(good, _moment(year, month, day) + hour * 3600.0 + minute * 60.0 + second + fraction, np.nan)
+
+
+def _moment(year: np.ndarray, month: np.ndarray, day: np.ndarray) -> np.ndarray:
+    """Return the seconds at which days begin, NaN for a day that no calendar has."""
+    fits = (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31) & (year >= 1) & (year <= 9999)
+    months = (np.where(fits, year, 1970) - 1970) * 12 + np.where(fits, month, 1) - 1
+    days = months.astype("datetime64[M]").astype("datetime64[D]") + (np.where(fits, day, 1) - 1)
+    fits &= days.astype("datetime64[M]").astype(np.int64) == months
+    return np.where(fits, days.astype(np.int64) * DAY, np.nan)
+
+
+def clock(texts: list[str]) -> np.ndarray:
+    """Return the seconds after midnight of 18:30, 6:30:15 PM, 1830, 183015 (0:30:15 is 3015) or 18; NaN for no clock."""
+    clean = [plain(text) for text in texts]
+    numbers = [text for text in clean if text.isdecimal()]
+    width = 6 if any(len(text) > 4 for text in numbers) else 4
+    clean = (
+        [text + "00" if text.isdecimal() else text for text in clean]
+        if all(len(t) < 3 and int(t) < 24 for t in numbers)
+        else clean
+    )
+    marked = [
+        ":".join(re.findall("..", text.zfill(width))) if text.isdecimal() and len(text) <= width else text for text in clean
+    ]
+    found = pc.extract_regex(pc.utf8_lower(pa.array(marked, pa.string())), f"^{_CLOCK}$")
+    return np.where(np.isfinite(_int(found, "h")), _clock_seconds(found), np.nan)
+
+
+def written(texts: list[str], order: Dates, told: list[str]) -> np.ndarray:
+    """Return float64 [texts]: the seconds of written dates, NaN for what is none."""
+    out, left = np.full(len(texts), np.nan), np.arange(len(texts))
+    lower = [text.lower() if text.isascii() else _unaccented(text.lower()) for text in texts]
+    for pattern in WRITTEN:
+        found = pc.extract_regex(pa.array([lower[row] for row in left], pa.string()), pattern)
+        there = np.asarray(pc.is_valid(found).to_numpy(False))
+        rows, left = left[there], left[~there]
+        if len(rows):
+            out[rows] = _seconds(found.filter(pa.array(there)), [texts[row] for row in rows], order, told)
+    for row in left.tolist():  # 2019-W05-3, 2019-035
+        for read in (datetime.fromisoformat, lambda text: datetime.strptime(text + " " * (len(text) < 8), "%Y-%j")):
+            with contextlib.suppress(ValueError, OverflowError):
+                date = read(texts[row])
+                out[row] = (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
+                break
+    return out
+
+
+def _unaccented(text: str) -> str:
+    return "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
+
+
+def _seconds(found: Any, texts: list[str], order: Dates, told: list[str]) -> np.ndarray:
+    """Return the seconds of dates whose parts were found. Raises Undecided where no row tells day from month."""
+    a, c = _int(found, "a"), _int(found, "c")
+    if "mon" in [field.name for field in found.type]:
+        month = np.array(
+            [MONTHS.get(name[:4], MONTHS.get(name[:3], 0)) for name in found.field("mon").to_pylist()], dtype=np.float64
+        )
+        year, day = np.where(a > 31, a, c), np.where(a > 31, c, a)
+    else:
+        b, lead = _int(found, "b"), np.array([len(text) == 4 for text in found.field("a").to_pylist()])
+        first = lead.all() or _day_first(found, texts, a, b, c, ~lead, order, told)
+        year, month, day = np.where(lead, a, c), np.where(lead, b, b if first else a), np.where(lead, c, a if first else b)
+        if not lead.any() and len(c) > 19 and c.max() <= 31 and len(np.unique(a)) < len(np.unique(c)) / 2:
+            year, month, day = a, b, c  # 19-01-31: the year comes first
+    year = np.where(year < 70, year + 2000, np.where(year < 100, year + 1900, year))
+    zones = found.field("zone").to_pylist()
+    offsets = {zone: _offset(zone or "") for zone in set(zones)}
+    return (
+        _moment(*(part.astype(np.int64) for part in (year, month, day)))
+        + _clock_seconds(found)
+        - [offsets[zone] for zone in zones]
+    )
+
+
+def _day_first(
+    found: Any, texts: list[str], a: np.ndarray, b: np.ndarray, c: np.ndarray, rows: np.ndarray, order: Dates, told: list[str]
+) -> bool:
+    """Return whether the day comes before the month, as most of the rows that tell have it."""
+    first, second = int((a[rows] > 12).sum()), int((b[rows] > 12).sum())
+    either = next((row for row in np.flatnonzero(rows) if a[row] <= 12 and b[row] <= 12 and a[row] != b[row]), None)
+    if order:
+        day, why = order == ORDERS[0], "as was said"
+    elif first != second:
+        day, why = first > second, "because other rows have a number above 12 there"
+    elif either is None or (not first and {*found.field("mark").to_pylist()} <= {"."}):
+        day, why = True, "because of the dots; no row has a number above 12 that would tell"
+    else:
+        year = int(c[either]) + (0 if c[either] > 99 else 2000)
+        raise Undecided(
+            texts[either], [datetime(year, int(m), int(d)) for d, m in ((a[either], b[either]), (b[either], a[either]))]
+        )
+    if either is not None:
+        told.append(f"dates such as {texts[either]} were read with the {'day' if day else 'month'} first, {why}")
+    return day
+
+
+def _clock_seconds(found: Any) -> np.ndarray:
+    hour, minute, second = (np.nan_to_num(_int(found, name)) for name in ("h", "i", "s"))
+    half = np.array([text or "" for text in found.field("half").to_pylist()])
+    bad = ((half != "") & ((hour < 1) | (hour > 12))) | (hour > 23) | (minute > 59) | (second > 60)
+    hour = np.where(half != "", hour % 12 + 12 * (half == "p"), hour)
+    fraction = np.array([float(f"0.{text}") if text else 0.0 for text in found.field("f").to_pylist()])
+    return np.where(bad, np.nan, hour * 3600 + minute * 60 + second + fraction)
+
+
+def _offset(zone: str) -> float:
+    digits = re.sub("[^0-9]", "", zone)
+    if not digits:
+        return ZONES.get(zone, 0) * 3600.0
+    hours, minutes = (int(digits[:-2]), int(digits[-2:])) if len(digits) > 2 else (int(digits), 0)
+    return (-1 if "-" in zone else 1) * (hours * 3600.0 + minutes * 60.0)
+
+
+def _int(found: Any, name: str) -> np.ndarray:
+    """Return a group as numbers, NaN where it is empty."""
+    text = found.field(name)
+    return _floats(pc.cast(pc.if_else(pc.equal(text, ""), None, text), pa.float64()))
