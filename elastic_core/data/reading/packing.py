@@ -53,6 +53,7 @@ class Limits:
     ratio: int | None = None
     rows: int = 2**28
     columns: int = 2_000
+    files: int = 100_000
 
 
 NO_LIMITS = Limits()
@@ -125,20 +126,28 @@ class Guarded:
             raise InputError(f"{shown} would grow more than {limits.ratio} times when unpacked, as no real table does")
 
 
-def members(source: Source) -> list[Member]:
+def refuse_large(rows: int, columns: int, shown: str, limits: Limits) -> None:
+    """Raises InputError where a table has more than may be read."""
+    if rows > limits.rows:
+        raise InputError(f"{shown} has {rows:,} rows; at most {limits.rows:,} are read")
+    if columns > limits.columns:
+        raise InputError(f"{shown} has {columns:,} columns; at most {limits.columns} are read")
+
+
+def members(source: Source, limits: Limits = NO_LIMITS) -> list[Member]:
     """Return the files of a source in the natural order of their names. Raises InputError when there is nothing to read."""
     if isinstance(source, Upload):
         shown = shown_name(source.name)
-        return list(_expanded(Member(shown, shown, lambda held: io.BytesIO(source.data), len(source.data)), 0))
+        return list(_expanded(Member(shown, shown, lambda held: io.BytesIO(source.data), len(source.data)), 0, limits))
     try:
         if source.is_dir():
             files = [path for path in source.rglob("*") if path.is_file() and not _hidden(path.relative_to(source).parts)]
             names = [path.relative_to(source).as_posix() for path in files]
             paths = dict(zip(names, files, strict=True))
-            return [member for name in in_order(names) for member in _expanded(_of(paths[name], name), 0, strict=False)]
+            return [member for name in in_order(names) for member in _expanded(_of(paths[name], name), 0, limits, strict=False)]
         if not source.is_file():
             raise InputError(f"there is no file or folder {str(source)!r}")
-        return list(_expanded(_of(source, source.name), 0))
+        return list(_expanded(_of(source, source.name), 0, limits))
     except OSError as error:
         raise InputError(f"{str(source)!r} cannot be read: {error.strerror or error}") from None
 
@@ -180,18 +189,20 @@ def _hidden(parts: tuple[str, ...]) -> bool:
     return any(part.startswith((".", "_", "__MACOSX")) and part != "__init__" for part in parts)
 
 
-def _expanded(member: Member, depth: int, strict: bool = True) -> Iterator[Member]:
+def _expanded(member: Member, depth: int, limits: Limits, strict: bool = True) -> Iterator[Member]:
     """Yield the tables inside: what is packed is unpacked, and an archive's files one by one."""
     with member.open() as file:
         head = file.read(HEAD)
     packing = next((name for magic, name in PACKED if head.startswith(magic)), "")
     if packing:
         inner = re.sub(r"(?i)\.(gz|gzip|bz2|xz|zst|zstd)$", "", member.name).replace(".tgz", ".tar")
-        yield from _expanded(replace(member, name=inner, opener=partial(_unpacked, member.opener, packing)), depth, strict)
+        yield from _expanded(
+            replace(member, name=inner, opener=partial(_unpacked, member.opener, packing)), depth, limits, strict
+        )
     elif head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
-        yield from _unzipped(member, depth)
+        yield from _unzipped(member, depth, limits)
     elif head[257:262] == b"ustar":
-        yield from _untarred(member, depth)
+        yield from _untarred(member, depth, limits)
     else:
         for magic, what, remedy in REFUSED:
             if re.match(magic, head, re.IGNORECASE | re.DOTALL):
@@ -211,7 +222,7 @@ def _unpacked(opener: Callable[[contextlib.ExitStack], IO[bytes]], packing: str,
     return cast(IO[bytes], held.enter_context(way(fileobj=file, mode="rb") if packing == "gzip" else way(file)))
 
 
-def _unzipped(member: Member, depth: int) -> Iterator[Member]:
+def _unzipped(member: Member, depth: int, limits: Limits) -> Iterator[Member]:
     with _said(member.shown), contextlib.ExitStack() as held, zipfile.ZipFile(member.opener(held)) as archive:
         found = [info for info in archive.infolist() if not info.is_dir()]
     names = [info.filename for info in found]
@@ -225,29 +236,40 @@ def _unzipped(member: Member, depth: int) -> Iterator[Member]:
     if names and all(name.endswith(".npy") for name in names):
         raise InputError(f"{member.shown} is a NumPy archive: {AS_CSV}")
     sizes = {info.filename: info.compress_size for info in found}
+    Guarded.check(member.shown, sum(info.file_size for info in found), member.packed, limits)
     if any(info.flag_bits & 1 for info in found):
         raise InputError(f"{member.shown} is protected by a password: pack it without one")
 
     def opener(name: str, held: contextlib.ExitStack) -> IO[bytes]:
         return held.enter_context(held.enter_context(zipfile.ZipFile(member.opener(held))).open(name))
 
-    yield from _inside(member, depth, sizes, opener)
+    yield from _inside(member, depth, sizes, opener, limits)
 
 
-def _untarred(member: Member, depth: int) -> Iterator[Member]:
-    with _said(member.shown), contextlib.ExitStack() as held, tarfile.open(fileobj=member.opener(held)) as archive:
-        sizes = {info.name: info.size for info in archive if info.isfile()}
+def _untarred(member: Member, depth: int, limits: Limits) -> Iterator[Member]:
+    held_open = member.opener if member.opener.__class__ is not partial else None  # what is packed is unpacked once, bounded
+    whole = b"" if held_open else member.read(limits)
+
+    def opened(held: contextlib.ExitStack) -> tarfile.TarFile:
+        return held.enter_context(tarfile.open(fileobj=held_open(held) if held_open else io.BytesIO(whole)))
+
+    with _said(member.shown), contextlib.ExitStack() as held:
+        sizes = {info.name: info.size for info in opened(held) if info.isfile()}
 
     def opener(name: str, held: contextlib.ExitStack) -> IO[bytes]:
-        return cast(IO[bytes], held.enter_context(tarfile.open(fileobj=member.opener(held))).extractfile(name))
+        return cast(IO[bytes], opened(held).extractfile(name))
 
-    yield from _inside(member, depth, sizes, opener)
+    yield from _inside(member, depth, sizes, opener, limits)
 
 
-def _inside(member: Member, depth: int, sizes: dict[str, int], opener: Callable[..., IO[bytes]]) -> Iterator[Member]:
+def _inside(
+    member: Member, depth: int, sizes: dict[str, int], opener: Callable[..., IO[bytes]], limits: Limits
+) -> Iterator[Member]:
     """Yield an archive's files. None is ever written to disk; a name that leads out of it was meant to be."""
     if depth:
         raise InputError(f"{member.shown} holds another archive: pack the table itself, once")
+    if len(sizes) > limits.files:
+        raise InputError(f"{member.shown} holds {len(sizes):,} files; at most {limits.files:,} are looked at")
     for name in sizes:
         parts = re.split(r"[\\/]", name)
         if parts[0] == "" or ".." in parts or re.match(r"[A-Za-z]:", name):
@@ -255,7 +277,7 @@ def _inside(member: Member, depth: int, sizes: dict[str, int], opener: Callable[
     wanted = [name for name in sizes if not _hidden(PurePosixPath(name).parts)]
     for name in in_order(wanted):
         one = Member(name, f"{member.shown}:{shown_name(name)}", partial(opener, name), max(sizes[name], 1))
-        yield from _expanded(one, depth + 1, strict=len(wanted) == 1)
+        yield from _expanded(one, depth + 1, limits, strict=len(wanted) == 1)
 
 
 @contextlib.contextmanager

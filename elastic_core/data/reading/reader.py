@@ -8,6 +8,7 @@ import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -21,7 +22,7 @@ import pyarrow.compute as pc
 from elastic_core.data.reading import records, text
 from elastic_core.data.reading.columns import IN_ORDER, Choice, choose, is_usual
 from elastic_core.data.reading.faults import Faults, weigh
-from elastic_core.data.reading.packing import NO_LIMITS, Limits, Member, Source, beside, members
+from elastic_core.data.reading.packing import NO_LIMITS, Limits, Member, Source, beside, members, refuse_large
 from elastic_core.data.reading.text import Part
 from elastic_core.data.reading.times import ORDERS, Dates, Times, Undecided, clock, plain
 from elastic_core.data.reading.titles import BESIDE, Titles, of_items
@@ -104,30 +105,29 @@ class Sheet:
         if len(self.files) == 1 and len(start) < text.STRETCH:
             self.blob = _blob(start)
         head = start[: text.HEAD]
+        pieces = chain([start], pieces)
         if records.is_records(head):
-            self.form, line = "records", 1
+            self.form = "records"
             self.how.append("JSON")
-            for piece in chain([start], pieces):
-                part = records.records(piece, line, member.shown)
+            for part in records.records(pieces, member.shown, self.limits):
                 rows = part.table
                 for name in wanted or ():
                     if name not in rows.column_names:
                         rows = rows.append_column(name, pa.nulls(rows.num_rows, pa.string()))
                 yield replace(part, table=rows.select(wanted) if wanted else rows)
-                line += piece.count(b"\n")
             return
-        pieces = chain([start], pieces)
         if records.HEADING.match(head):
             self.form, pieces = "netflix", records.netflix(pieces)
             self.how.append("rows below headings such as 12:")
             start = next(pieces)
             pieces, head = chain([start], pieces), start[: text.HEAD]
-        layout = text.look(head, member.shown, self.given, is_usual, self.how)
+        layout = text.look(head, member, self.limits, self.given, is_usual, self.how)
         if layout is None:
-            lines = records.sequences(start.decode("utf-8", "replace")) if self.form != "netflix" else None
+            lines = records.sequences(b"".join(pieces).decode()) if self.form != "netflix" else None
             if lines is None:
                 raise InputError(
-                    f"{member.shown} has no columns that a comma, tab, semicolon, bar or space separates: save it as CSV"
+                    f"{member.shown} has no columns that a comma, tab, semicolon, bar or space separates: "
+                    "write one event a line, as in user,item,time"
                 )
             self.form = "sequences"
             self.how.append("lines of a person and their items, in order")
@@ -136,7 +136,6 @@ class Sheet:
         if self.form == "netflix":
             layout = text.Layout(layout.separator, layout.quote, ("user", "rating", "time", "item"), True, layout.above)
         self.form = self.form or "delimited"
-        records.refuse_large(0, len(layout.names), member.shown, self.limits)
         self.layouts = [*self.layouts[:at], layout]
         line = 1
         for piece in pieces:
@@ -153,11 +152,12 @@ class Sheet:
 def open_sheet(source: Source, given: Mapping[str, str] | None = None, limits: Limits = NO_LIMITS) -> Sheet:
     """Look at a file, an upload, an archive or a folder. Raises InputError when it holds no table of interactions."""
     columns = dict(given or {})
-    found = members(source)
+    found = members(source, limits)
     if not found:
         raise InputError(f"{source.name} holds no table that can be read")
     near = [*found, *(beside(source) if isinstance(source, Path) and source.is_file() else [])]
-    found = [member for name in FIRST for member in found if member.base.lower() == name] or found
+    if any(BESIDE.fullmatch(member.base) for member in near):  # as MovieLens comes
+        found = [member for name in FIRST for member in found if member.base.lower() == name] or found
     found = [member for member in found if member.base.endswith(".inter")] or found
     if len(found) == 1:
         return Sheet(found, limits, columns, how=[found[0].name] if len(near) > 1 else [], near=near)
@@ -202,7 +202,7 @@ def _asks(sheet: Sheet, choice: Choice, ours: str) -> str:
         hint = "; --columns time= says that the rows are in order" if ours == "time" else ""
         return (
             f"{sheet.shown} has no column that is known for the {ours}; it has: {', '.join(names[:30])}: say which it is, as in "
-            f"--columns {ours}={names[0]}{hint}"
+            f"--columns {ours}={next((name for name in names if name not in choice.roles.values()), '…')}{hint}"
         )
     cells = ", ".join(f"{at} = {str(sheet.sample[name][0].as_py())[:24]!r}" for at, name in enumerate(names[:12], 1))
     return f"{sheet.shown} does not name its columns ({cells}): say which is which, as in --columns user=1,item=2,time=3"
@@ -222,7 +222,7 @@ def read_rows(sheet: Sheet, choice: Choice, dates: Dates = "", titles: str = "")
 
 def titles_of(source: Source, inside: str = "", notes: list[str] | None = None, limits: Limits = NO_LIMITS) -> pd.DataFrame:
     """Return item, title, genres of a file of items, or of the one of this name inside. Raises InputError where it is none."""
-    chosen = [member for member in members(source) if inside in ("", member.base)]
+    chosen = [member for member in members(source, limits) if inside in ("", member.base)]
     found = _items(Sheet(chosen[:1], limits, {}), notes if notes is not None else []) if chosen else None
     if found is None:
         raise InputError(f"{source.name} needs a column for the item and one for its title (or genres), named so")
@@ -340,7 +340,7 @@ class _Rows:
         self.parts.append((self.count, lines))
         self.bad += part.bad
         self.count += len(user)
-        records.refuse_large(self.count, 0, self.sheet.shown, self.sheet.limits)
+        refuse_large(self.count, 0, self.sheet.shown, self.sheet.limits)
 
     def done(self, choice: Choice, dates: Dates, titles: str) -> Table:
         sheet, notes = self.sheet, list[str]()
@@ -423,7 +423,7 @@ def _spelled(value: Any) -> str:
             return value.hex()
     if value is None or (isinstance(value, float) and not np.isfinite(value)):
         return ""
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+    return str(int(value)) if isinstance(value, float | Decimal) and value == int(value) else str(value)
 
 
 def _where(ids: _Ids) -> Iterator[int]:

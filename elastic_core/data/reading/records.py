@@ -5,14 +5,16 @@ import contextlib
 import io
 import json
 import re
+import zipfile
 from collections.abc import Iterator, Mapping
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from elastic_core.data.reading.packing import AS_CSV, Guarded, Limits, Member
+from elastic_core.data.reading.packing import AS_CSV, Guarded, Limits, Member, refuse_large
 from elastic_core.data.reading.text import Part
 from elastic_core.errors import InputError
 
@@ -24,22 +26,28 @@ def is_records(head: bytes) -> bool:
     return bool(re.match(rb"\s*(\[\s*[\[{]|\{\s*(u?[\"']|\}))", head))
 
 
-def records(data: bytes, start: int, shown: str) -> Part:
-    """Return the rows of JSON (a list of objects, one of lists, or an object a line) or of Python literals. Raises InputError."""
-    bad, rows = list[tuple[int, str]](), list[tuple[int, dict[str, Any]]]()
-    with contextlib.suppress(ValueError, RecursionError):
-        return _part([(0, row) for row in _opened(json.loads(data))], start, [], whole=True)
-    for line, text in enumerate(data.decode("utf-8", "replace").split("\n"), start):
-        text = text.strip().rstrip(",")
-        if text in ("", "[", "]"):
-            continue
-        try:
-            rows += [(line, row) for row in _opened(_parsed(text))]
-        except (ValueError, SyntaxError, RecursionError, MemoryError):
-            bad.append((line, "no whole JSON object"))
-    if not rows:
-        raise InputError(f"{shown} is not complete JSON (line {bad[0][0] if bad else start}): write it again, an object a line")
-    return _part(rows, start, bad, whole=False)
+def records(pieces: Iterator[bytes], shown: str, limits: Limits) -> Iterator[Part]:
+    """Yield the rows of JSON (a list, lists, or an object a line) or of Python literals. Raises InputError."""
+    first, line, found = next(pieces), 1, False
+    if not re.match(rb"\s*\{.*\}\s*\n\s*[\{u]", first[:BATCH]):  # not an object a line
+        whole = b"".join([first, *pieces])
+        with contextlib.suppress(ValueError, RecursionError):
+            yield _part([(at, row) for at, row in enumerate(_opened(json.loads(whole)), 1)], [], shown, limits)
+            return
+        first, pieces = whole, iter(())
+    for piece in chain([first], pieces):
+        rows, bad = list[tuple[int, dict[str, Any]]](), list[tuple[int, str]]()
+        for line, text in enumerate(piece.decode("utf-8", "replace").removesuffix("\n").split("\n"), line):  # noqa: B020
+            text = text.strip().rstrip(",")
+            try:
+                rows += [(line, row) for row in _opened(_parsed(text))] if text not in ("", "[", "]") else []
+            except (ValueError, SyntaxError, RecursionError, MemoryError):
+                bad.append((line, "no whole JSON object"))
+        line += 1
+        found = found or bool(rows)
+        if not found:
+            raise InputError(f"{shown} is not complete JSON (line {bad[0][0] if bad else 1}): write it again, an object a line")
+        yield _part(rows, bad, shown, limits)
 
 
 def _parsed(text: str) -> Any:
@@ -78,13 +86,11 @@ def _flat(value: Any) -> Iterator[tuple[str, Any]]:
     yield from value.items() if isinstance(value, dict) and "$oid" not in value else [("", value)]
 
 
-def _part(rows: list[tuple[int, dict[str, Any]]], start: int, bad: list[tuple[int, str]], *, whole: bool) -> Part:
-    import numpy as np
-
+def _part(rows: list[tuple[int, dict[str, Any]]], bad: list[tuple[int, str]], shown: str, limits: Limits) -> Part:
     names = list(dict.fromkeys(name for _, row in rows for name in row))
+    refuse_large(len(rows), len(names), shown, limits)
     columns = [pa.array([_text(row.get(name)) for _, row in rows], pa.string()) for name in names]
-    lines = None if whole else np.array([line for line, _ in rows])
-    return Part(pa.table(columns, names=names), 1 if whole else start, lines, tuple(bad))
+    return Part(pa.table(columns, names=names), 1, np.array([line for line, _ in rows], dtype=np.int64), tuple(bad))
 
 
 def _text(value: Any) -> str | None:
@@ -132,7 +138,7 @@ def tables(member: Member, limits: Limits, wanted: list[str] | None = None) -> I
         yield from {"parquet": _parquet, "arrow": _arrow, "xlsx": _excel}[member.kind](member, limits, wanted)
     except InputError:
         raise
-    except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError, KeyError, AttributeError, TypeError):
+    except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError, KeyError, AttributeError, TypeError, SyntaxError):
         kind = {"parquet": "Parquet", "arrow": "Arrow", "xlsx": "Excel"}[member.kind]
         raise InputError(f"{member.shown} is not a complete {kind} file: write it again, or {AS_CSV}") from None
 
@@ -169,10 +175,15 @@ def _excel(member: Member, limits: Limits, wanted: list[str] | None) -> Iterator
     """All sheets with the names of the first one that holds rows."""
     import openpyxl
 
-    book, names = openpyxl.load_workbook(io.BytesIO(member.read(limits)), read_only=True, data_only=True), list[str]()
+    data = member.read(limits)
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        Guarded.check(member.shown, sum(info.file_size for info in archive.infolist()), len(data), limits)
+    book, names = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True), list[str]()
     for sheet in book.worksheets:
-        rows = [[_text(cell) for cell in row] for row in islice(sheet.iter_rows(values_only=True), limits.rows + 2)]
-        rows = [row for row in rows if any(row)]
+        cells = islice(
+            sheet.iter_rows(values_only=True, max_col=min(sheet.max_column or 200, limits.columns + 1)), limits.rows + 2
+        )
+        rows = [[_text(cell) for cell in row] for row in cells if any(cell is not None for cell in row)]
         named = [name or f"column {i}" for i, name in enumerate(rows[0], 1)] if len(rows) > 1 else []
         if named and (not names or named == names):
             names = named
@@ -184,14 +195,6 @@ def _excel(member: Member, limits: Limits, wanted: list[str] | None) -> Iterator
             yield Part(table.select(wanted) if wanted else table, 2)
     if not names:
         raise InputError(f"{member.shown} holds no sheet with rows")
-
-
-def refuse_large(rows: int, columns: int, shown: str, limits: Limits) -> None:
-    """Raises InputError where a table has more than may be read."""
-    if rows > limits.rows:
-        raise InputError(f"{shown} has {rows:,} rows; at most {limits.rows:,} are read")
-    if columns > limits.columns:
-        raise InputError(f"{shown} has {columns:,} columns; at most {limits.columns} are read")
 
 
 def exploded(table: Any, roles: Mapping[str, str], shown: str) -> Any:
@@ -222,7 +225,7 @@ def lists(cells: Any) -> bool:
     some = cells.slice(0, 1_000)
     one = r"['\"]?[A-Za-z_]{0,8}[0-9]+['\"]?"
     several = pc.match_substring_regex(some, rf"^[\[{{].*[\]}}]$|^{one}(\s*[,|;\s]\s*{one})+$")
-    return bool(pc.mean(pc.cast(several, pa.float64())).as_py() > 0.8)
+    return float(pc.mean(pc.cast(several, pa.float64())).as_py() or 0) > 0.8
 
 
 def _split(cells: Any) -> Any:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 
-from elastic_core.data.reading.packing import AS_CSV, Guarded
+from elastic_core.data.reading.packing import AS_CSV, MOST_BYTES, Guarded, Limits, Member, refuse_large
 from elastic_core.errors import InputError
 
 STRETCH, HEAD, LINES, LONGEST_NAME = 2**26, 2**18, 400, 100  # bytes parsed at a time; bytes and lines looked at
@@ -31,6 +31,9 @@ TYPED = re.compile(
 )
 SUFFIX = re.compile(r":(token|token_seq|float|float_seq)$")
 RULE = re.compile(r"[ \t]*(?=.*--)[-+|:= \t]{3,}")
+
+
+csv.field_size_limit(16 * HEAD)
 
 
 @dataclass(frozen=True)
@@ -72,31 +75,38 @@ class Layout:
 
 def pieces(file: Guarded, notes: list[str]) -> Iterator[bytes]:
     """Yield the text in UTF-8, whole lines at a time. Raises InputError for what is no text."""
-    data = file.read(STRETCH)
+    data, kept, line, encoding = file.read(STRETCH), b"", 1, ""
     wide = _wide(data)
-    if wide:
-        notes.append("the file is UTF-16 text")
-    decoder = codecs.getincrementaldecoder(wide)() if wide else None
-    mac = not wide and b"\r" in data[:HEAD] and b"\n" not in data[:HEAD]
-    kept = b""
+    decoder = codecs.getincrementaldecoder(wide)("replace") if wide else None
+    notes += ["the file is UTF-16 text"] if wide else []
+    mac = None
     while data or kept:
         more = len(data) == STRETCH
-        data = decoder.decode(data, not more).encode() if decoder else data.replace(b"\r", b"\n") if mac else data
-        kept = kept + data if kept else data
+        data = decoder.decode(data, not more).encode() if decoder else data
+        mac = b"\r" in data[:HEAD] and b"\n" not in data[:HEAD] if mac is None else mac
+        kept += data.replace(b"\r", b"\n") if mac else data
         if b"\0" in kept[:HEAD]:
             raise InputError(f"{file.member.shown} is not a text file (it holds NUL bytes): {AS_CSV}")
         cut = _whole_lines(kept) if more else len(kept)
         if cut:
-            yield _utf8(kept[:cut] if cut < len(kept) else kept, notes).removeprefix(codecs.BOM_UTF8)
-        elif len(kept) > 2 * STRETCH:
+            piece = kept[:cut] if cut < len(kept) else kept
+            if not piece.isascii():
+                encoding = encoding or _encoding(piece, line, notes)
+                piece = piece if encoding == "utf-8" and _valid(piece) else piece.decode(encoding, "replace").encode()
+            line += piece.count(b"\n")
+            yield piece.removeprefix(codecs.BOM_UTF8)
+        elif len(kept) > (MOST_BYTES if kept[:1] in b"[{" else 2 * STRETCH):
             raise InputError(f"{file.member.shown} has a line of more than {len(kept) >> 20} MB, as no table does")
         kept = kept[cut:]
         data = file.read(STRETCH) if more else b""
 
 
-def look(head: bytes, shown: str, given: Mapping[str, str], known: Callable[[str], bool], notes: list[str]) -> Layout | None:
+def look(
+    head: bytes, member: Member, limits: Limits, given: Mapping[str, str], known: Callable[[str], bool], notes: list[str]
+) -> Layout | None:
     """Return how a text lies, judging by its first lines; None where no separator makes columns of it. `known` tells usual
-    names of columns, `given` those that were said."""
+    names of columns, `given` those that were said. Raises InputError for too many columns."""
+    refuse_large(0, max(head.split(b"\n", 1)[0].count(mark) for mark in (b",", b";", b"\t", b"|")), member.shown, limits)
     lines = re.split(r"\r\n|\n|\r", head.decode("utf-8", "replace"))
     lines = lines[:-1] if len(lines) > 1 and (len(head) >= HEAD or not lines[-1]) else lines
     above, forced, comment = _above(lines)
@@ -121,38 +131,38 @@ def parse(data: bytes, layout: Layout, wanted: list[str], start: int) -> Part:
     """Return the rows of whole lines, of which the first stands on line `start`, with the columns that are wanted."""
     data = layout.mended(data)
     ends = data.count(b"\n") + (not data.endswith(b"\n"))
-    best: tuple[int, Quote, Any, list[tuple[int, int, str]]] | None = None
-    for quote in (
-        (layout.quote, UNQUOTED) if layout.quote[0] and layout.quote[0].encode() in data else ((False, layout.quote[1]),)
-    ):
-        table, bad = _arrow(data, layout, quote, wanted)
-        score = table.num_rows - len(bad)
-        if best is None or score > best[0] + 2:  # a torn end gives as much
-            best = score, quote, table, bad
-        if score == ends:
-            break
-    assert best is not None
-    _, quote, table, bad = best
-    return Part(table, start) if table.num_rows == ends else _numbered(data, layout, quote, table, bad, start)
-
-
-def _numbered(data: bytes, layout: Layout, quote: Quote, table: Any, bad: list[tuple[int, int, str]], start: int) -> Part:
-    """Return the part with the line of every row: blank and bad lines are between them, and cells may hold line ends."""
+    quote = layout.quote if layout.quote[0] and layout.quote[0].encode() in data else (False, layout.quote[1])
+    table, bad = _arrow(data, layout, quote, wanted)
+    if table.num_rows < ends and quote[0] and _more_open(data, layout.separator, quote[0]):
+        other, more = _arrow(data, layout, UNQUOTED, wanted)
+        if other.num_rows - len(more) > table.num_rows - len(bad) + 2:  # a torn end gives as much
+            quote, table, bad = UNQUOTED, other, more
+    if table.num_rows == ends:
+        return Part(table, start)
     if bad:
         _, bad = _arrow(data, layout, quote, [layout.names[0]], threads=False)  # threads do not count rows
-    rows = table.num_rows + len(bad)
-    good = np.ones(rows, dtype=bool)
+    held = np.zeros(table.num_rows + len(bad), dtype=np.int64)  # line ends inside a row's cells
+    good = np.ones(len(held), dtype=bool)
     good[[number - 1 for number, _, _ in bad]] = False
-    lines = start + np.array([at for at, line in enumerate(data.split(b"\n")) if line.strip()], dtype=np.int64)
-    if len(lines) != rows:  # some cells go on over lines
+    if quote[0]:
         whole, _ = _arrow(data, layout, quote, list(layout.names))
-        held = np.zeros(rows, dtype=np.int64)
         held[good] = sum(pc.count_substring(column, "\n").to_numpy() for column in whole.columns)
         held[~good] = [text.count("\n") for _, _, text in bad]
-        places = np.cumsum(1 + held) - 1 - held
-        lines = lines[places] if len(lines) == int((1 + held).sum()) else start + places
-    told = [(int(lines[n - 1]), f"{width} cells where {len(layout.names)} belong") for n, width, _ in bad]
-    return Part(table, start, lines[good], tuple(told))
+    lines, texts, at = np.zeros(len(held), dtype=np.int64), data.split(b"\n"), 0
+    for row, more_lines in enumerate(held.tolist()):
+        while texts[at] in (b"", b"\r"):
+            at += 1
+        lines[row] = start + at
+        at += 1 + more_lines
+    what = [(int(lines[n - 1]), f"{cells} cells where {len(layout.names)} belong") for n, cells, text in bad if text.strip()]
+    return Part(table, start, lines[good], tuple(what))
+
+
+def _more_open(data: bytes, separator: str, mark: str) -> bool:
+    """Whether more cells begin with a quotation mark than end with one: then some marks are no quotation."""
+    between, quote = re.escape(" " if separator == RUN else separator).encode(), mark.encode()
+    opened = len(re.findall(rb"(?<![^" + between + rb"\n])" + quote, data))
+    return opened > len(re.findall(quote + rb"(?![^" + between + rb"\r\n])", data))
 
 
 def _arrow(
@@ -309,29 +319,30 @@ def _wide(data: bytes) -> str:
     return ""
 
 
-def _utf8(data: bytes, notes: list[str]) -> bytes:
-    """Return text as UTF-8, from whatever encoding it is in."""
-    if data.isascii():
-        return data
+def _valid(data: bytes) -> bool:
     try:
-        data.decode()
-        return data
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
+        return bool(data.decode()) or True
+    except UnicodeDecodeError:
+        return False
+
+
+def _encoding(data: bytes, line: int, notes: list[str]) -> str:
+    """Return the encoding of a text that is not ASCII, and say so where it is not UTF-8."""
+    if _valid(data):
+        return "utf-8"
     read = data.decode("utf-8", "replace")
+    line += read.count("\n", 0, read.index("\ufffd"))
     if read.count("\ufffd") < 0.02 * len(re.findall(rb"[\xc2-\xf4]", data)):
         notes.append(f"bytes that are no UTF-8 (line {line}) are shown as \ufffd")
-        return read.encode()
+        return "utf-8"
     runs = re.findall(rb"[\x80-\xff]+", data[:2_000_000])
     name = "cp1252" if re.search(rb"[\x80-\x9f]", data) else "latin-1"
-    if sum(len(run) == 1 and run[0] not in range(0x81, 0x91) for run in runs) < 0.6 * len(
-        runs
-    ):  # accents stand alone, other scripts do not
+    if sum(len(run) == 1 and run[0] not in range(0x81, 0x91) for run in runs) < 0.6 * len(runs):  # accents stand alone
         sample = b"\n".join(text for text in data[: 4 * HEAD].split(b"\n") if not text.isascii())
-        guess = charset_normalizer.from_bytes(sample).best()
+        guess = charset_normalizer.from_bytes(sample, cp_exclusion=["utf_16", "utf_16_be", "utf_16_le", "utf_32", "utf_7"]).best()
         name = guess.encoding if guess is not None else name
     notes.append(f"the file is not UTF-8 (line {line}); it was read as {name}, so check the accents")
-    return data.decode(name, "replace").encode()
+    return name
 
 
 def _whole_lines(data: bytes) -> int:

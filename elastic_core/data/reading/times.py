@@ -270,7 +270,7 @@ def _each(numbers: np.ndarray) -> np.ndarray:
 
 def _ordinal(numbers: np.ndarray) -> np.ndarray:
     """Return the seconds of numbers such as 2019007, the seventh day of 2019."""
-    whole = np.nan_to_num(numbers).astype(np.int64)
+    whole = np.clip(np.nan_to_num(numbers), -9e18, 9e18).astype(np.int64)
     year, day, one = whole // 1_000, whole % 1_000, np.ones_like(whole)
     good = (year >= 1980) & (year <= 2035) & (day >= 1) & (day <= 366)
     return np.where(good, _moment(np.where(good, year, 1970), one, one) + (day - 1) * DAY, np.nan)
@@ -278,7 +278,7 @@ def _ordinal(numbers: np.ndarray) -> np.ndarray:
 
 def _calendar(numbers: np.ndarray, digits: int) -> np.ndarray:
     """Return the seconds of numbers such as 20190107; NaN where one is no date of 1980 to 2035."""
-    whole = np.nan_to_num(numbers).astype(np.int64)
+    whole = np.clip(np.nan_to_num(numbers), -9e18, 9e18).astype(np.int64)
     fraction = whole % 1_000 / 1e3 if digits == 17 else 0.0
     whole = whole // 1_000 if digits == 17 else whole * 10 ** (14 - digits)
     year, month, day, hour, minute, second = (whole // 10**at % (100 if at < 10 else 10_000) for at in (10, 8, 6, 4, 2, 0))

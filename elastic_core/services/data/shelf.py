@@ -38,7 +38,7 @@ from elastic_core.runs import Run, list_runs
 from elastic_core.services import public
 
 MOST_KEPT, MOST_BYTES = 20, 20 * 2**20
-LIMITS = Limits(unpacked=100 * 2**20, ratio=200, rows=2_000_000, columns=50)
+LIMITS = Limits(unpacked=100 * 2**20, ratio=200, rows=2_000_000, columns=50, files=200)
 ENDINGS = "csv tsv txt dat data inter json jsonl ndjson xlsx parquet pq arrow feather gz bz2 xz zst zip tar tgz".split()
 ACCEPTED = "CSV, TSV, JSON, Excel, Parquet or Arrow, plain or packed"
 MOST_CARD, MOST_DATA = 2**18, 2**28  # bytes that are read
@@ -85,7 +85,9 @@ def checked(sheet: Sheet, mapping: dict[str, str], dates: Dates = "", titles: Up
     said = {ours: column for ours, column in mapping.items() if column or (ours, column) == IN_ORDER}
     found = choose(sheet.sample, said, sheet.shown, sheet.headed)
     kept = {ours: column for ours, column in found.roles.items() if ours in said or (ours == "clock" and "time" in said)}
-    choice = Choice(kept, found.why, found.ordered)
+    guess = choose(sheet.sample, {}, sheet.shown, sheet.headed)
+    why = {ours: guess.why[ours] for ours, column in kept.items() if guess.roles.get(ours) == column and ours in guess.why}
+    choice = Choice(kept, {**found.why, **why}, found.ordered)
     for ours in choice.missing:
         raise InputError(f"{sheet.shown} needs a column for the {ours}; it has: {', '.join(sheet.sample.column_names[:12])}")
     table = read_rows(Sheet(sheet.files, sheet.limits, said, list(sheet.notes)), choice, dates)
