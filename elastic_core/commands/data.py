@@ -20,6 +20,7 @@ from elastic_core.commands.finding import COLUMNS, listed, mapped, say
 from elastic_core.config import DataConfig
 from elastic_core.data import Dataset, load
 from elastic_core.data.events import ORDERS
+from elastic_core.data.histories import RULES
 from elastic_core.data.origins import SOURCES
 from elastic_core.data.sources import PLANTED
 from elastic_core.errors import InputError
@@ -31,6 +32,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--list", action="store_true", help="show the named sources")
     parser.add_argument("--columns", type=listed, default=[], help=COLUMNS)
     parser.add_argument("--dates", choices=ORDERS, default="", help="what 03/04/2024 means, where no row of the file tells")
+    parser.add_argument("--ties", choices=RULES, default="", help="how events of one person and time are ordered (default: file)")
     parser.add_argument("--k-core", type=int, default=5, help="fewest events of an item and a person (default: 5)")
     parser.add_argument("--write-template", metavar="FILE", type=Path, help="write a small CSV in the expected layout and stop")
 
@@ -42,8 +44,8 @@ def run(arguments: argparse.Namespace) -> int:
         print("\n".join([f"{name:<20}{source.label}" for name, source in SOURCES.items()]))
         print(f"{PLANTED:<20}Planted interests: made by a rule that is known, needs no download")
         return 0
-    columns, dates = mapped(arguments.columns), arguments.dates
-    config = DataConfig(source=arguments.source, columns=columns, k_core=arguments.k_core, dates=dates)
+    columns, dates, ties = mapped(arguments.columns), arguments.dates, arguments.ties
+    config = DataConfig(source=arguments.source, columns=columns, k_core=arguments.k_core, dates=dates, ties=ties)
     print(describe(load(config, say)))
     return 0
 
@@ -72,6 +74,7 @@ def describe(dataset: Dataset) -> str:
         ("history lengths", _spread(lengths)),
         ("events per item", _spread(counts)),
         ("time", f"{first} to {last}" if dataset.has_times else "none: the order in the file counts"),
+        *([("equal times", str(dataset.ties))] if dataset.ties else []),
         ("licence", dataset.licence),
         *(("note", note) for note in dataset.notes),
     ]

@@ -11,6 +11,7 @@ import streamlit as st
 from elastic_core.config import DataConfig, PlantedConfig
 from elastic_core.data import Dataset, load, planted
 from elastic_core.data.events import Dates
+from elastic_core.data.histories import Rule
 from elastic_core.runs import Run
 from elastic_core.services.data import cards, shelf
 from elastic_core.services.data.cards import Card
@@ -64,13 +65,17 @@ def _checked(digest: str, mapping: tuple[tuple[str, str], ...], dates: Dates, _s
     return check(_sheet, dict(mapping), dates)
 
 
-def folded(digest: str, mapping: dict[str, str], found: Checked, k_core: int, dates: Dates = "") -> shelf.Outcome:
-    return _folded(digest, tuple(sorted(mapping.items())), k_core, dates, found)
+def folded(
+    digest: str, mapping: dict[str, str], found: Checked, k_core: int, dates: Dates = "", ties: Rule = ""
+) -> shelf.Outcome:
+    return _folded(digest, tuple(sorted(mapping.items())), k_core, dates, ties, found)
 
 
 @kept(3, "Dropping what is too rare to learn from …")
-def _folded(digest: str, mapping: tuple[tuple[str, str], ...], k_core: int, dates: Dates, _found: Checked) -> shelf.Outcome:
-    return shelf.folded(_found, k_core)
+def _folded(
+    digest: str, mapping: tuple[tuple[str, str], ...], k_core: int, dates: Dates, ties: Rule, _found: Checked
+) -> shelf.Outcome:
+    return shelf.folded(_found, k_core, ties)
 
 
 @kept(4, "Drawing the world …")

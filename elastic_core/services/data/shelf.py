@@ -24,7 +24,7 @@ import pandas as pd
 from elastic_core import disk
 from elastic_core.config import DataConfig, PlantedConfig
 from elastic_core.data import Dataset
-from elastic_core.data.histories import fold
+from elastic_core.data.histories import Rule, fold
 from elastic_core.data.interactions import IN_ORDER, Table
 from elastic_core.data.origins import LICENCE_OWN
 from elastic_core.data.sources import CARD, PLANTED
@@ -61,6 +61,7 @@ class Outcome:
     checked: Checked
     dataset: Dataset
     k_core: int
+    ties: Rule
     steps: pd.DataFrame
 
 
@@ -71,10 +72,10 @@ def opened(name: str, data: bytes) -> tuple[Sheet, dict[str, str]]:
     return found, guess(found.columns)
 
 
-def folded(checked: Checked, k_core: int) -> Outcome:
+def folded(checked: Checked, k_core: int, ties: Rule = "") -> Outcome:
     """Repeats out, k-core, split. Raises InputError if too little is left to learn from."""
     table = Table(checked.events, checked.items, blob="")
-    data = fold(table, name="upload", label=checked.shown, licence=LICENCE_OWN, k_core=k_core)
+    data = fold(table, name="upload", label=checked.shown, licence=LICENCE_OWN, k_core=k_core, ties=ties)
     once = checked.events.drop_duplicates(["user", "item", "time"]) if table.timed else checked.events
     repeats = "rows that repeat person, item and time exactly are one event written twice"
     rows = [
@@ -87,7 +88,7 @@ def folded(checked: Checked, k_core: int) -> Outcome:
         ),
     ]  # fmt: skip
     steps = pd.DataFrame(rows, columns=["step", "events", "people", "items", "why"])
-    return Outcome(checked, data, k_core, steps.astype({"people": "Int64", "items": "Int64"}))
+    return Outcome(checked, data, k_core, ties, steps.astype({"people": "Int64", "items": "Int64"}))
 
 
 def _counts(events: pd.DataFrame) -> tuple[int, int, int]:
@@ -162,7 +163,8 @@ class Shelf:
             "notes": [*outcome.checked.notes, *outcome.dataset.notes],
         }
         columns = {} if outcome.dataset.has_times else dict([IN_ORDER])
-        config = DataConfig(source=str(_place(self.folder / found / DATA)), k_core=outcome.k_core, columns=columns)
+        source, ties = str(_place(self.folder / found / DATA)), outcome.ties
+        config = DataConfig(source=source, k_core=outcome.k_core, columns=columns, ties=ties)
         return self._put(found, "file", label or outcome.checked.shown, config, facts, text)
 
     def plant(self, config: PlantedConfig, k_core: int = 5, label: str = "") -> Kept:
