@@ -207,6 +207,7 @@ def fold(
         elif ties == "random":
             _settle(order, tied, _hashes(user_ids, item_ids, users, items, times))
         order, notes = _without_duplicates(order, tied, users, items, times)
+        del tied
     users, items = users[order], items[order]
     keep = core(users, items, k_core)
     if not keep.any():
@@ -309,7 +310,8 @@ def _hashes(
 
 def _shares(times: np.ndarray, offsets: np.ndarray) -> tuple[float, float, float]:
     """Shares of the events that follow another, of validation and of test targets, whose time is that of the event before."""
-    tied = np.append(False, times[1:] == times[:-1])
+    tied = np.zeros(len(times), dtype=bool)
+    np.equal(times[1:], times[:-1], out=tied[1:])
     tied[offsets[:-1]] = False
     ends = offsets[1:]
     return float(tied.sum() / (len(tied) - len(ends))), float(tied[ends - 2].mean()), float(tied[ends - 1].mean())
