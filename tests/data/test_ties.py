@@ -38,7 +38,7 @@ def events(data: Dataset) -> list[Event]:
 
 
 def noise() -> list[Event]:
-    """Items without repeats, drawn evenly, six a day: nothing can be learned of what comes next. Sorted by person, day and item."""
+    """Items without repeats, drawn evenly, six a day: nothing tells what comes next. Sorted by person, day and item."""
     generator = np.random.default_rng(1)
     drawn = [(f"u{user}", generator.permutation(ITEMS)[:EVENTS]) for user in range(PEOPLE)]
     rows = [(user, f"{item:03}", 86_400 * (place // 6)) for user, items in drawn for place, item in enumerate(items)]
