@@ -274,22 +274,24 @@ def _looked_at(order: np.ndarray, users: np.ndarray, items: np.ndarray, times: n
     return tied, turns >= FEWEST and back >= NEARLY * turns, steps >= FEWEST and abs(up) >= (2 * NEARLY - 1) * steps
 
 
+def _moments(tied: np.ndarray) -> Iterator[np.ndarray]:
+    """Places of the events that share user and time with another, of millions of events together: all of one time."""
+    at = 0
+    while at < len(tied):
+        stop = min(at + PIECE, len(tied))
+        while stop < len(tied) and tied[stop]:
+            stop += 1
+        among = tied[at:stop].copy()
+        among[:-1] |= tied[at + 1 : stop]
+        yield at + np.flatnonzero(among)
+        at = stop
+
+
 def _settle(order: np.ndarray, tied: np.ndarray, key: Callable[[np.ndarray], np.ndarray]) -> None:
     """Puts events of one user and time in the order of their `key`, which is asked for the rows of the file."""
-    at = 0
-    while at < len(order):
-        stop = at + PIECE
-        stop += int(np.append(~tied[stop:], True).argmax())  # not amid the events of one time
-        some = at + np.flatnonzero(_among(tied[at:stop]))
-        rows, at = order[some], stop
-        order[some] = rows[np.lexsort((key(rows), np.cumsum(~tied[some])))]
-
-
-def _among(tied: np.ndarray) -> np.ndarray:
-    """bool [events]: which share their time with the one before or after."""
-    found = tied.copy()
-    found[:-1] |= tied[1:]
-    return found
+    for places in _moments(tied):
+        rows = order[places]
+        order[places] = rows[np.lexsort((key(rows), np.cumsum(~tied[places])))]
 
 
 def _hashes(
@@ -322,9 +324,11 @@ def _without_duplicates(
 ) -> tuple[np.ndarray, tuple[str, ...]]:
     """Rows alike in user, item and time are one event written twice; the first of them stays. (Without times a repeat is a real
     event.) `tied` says which of `order` share user and time with the one before."""
-    places = np.flatnonzero(_among(tied))
-    of = order[places]
-    repeated = places[pd.DataFrame({"user": users[of], "item": items[of], "time": times[of]}).duplicated().to_numpy()]
+    found = list[np.ndarray]()
+    for places in _moments(tied):
+        of = order[places]
+        found.append(places[pd.DataFrame({"user": users[of], "item": items[of], "time": times[of]}).duplicated().to_numpy()])
+    repeated = np.concatenate(found)
     if not len(repeated):
         return order, ()
     return np.delete(order, repeated), (f"{len(repeated):,} rows that repeat user, item and time exactly were dropped",)
