@@ -111,7 +111,9 @@ class DataConfig(Bounded):
     """Where the histories come from: a source name (`ml-100k`, `planted`, …) or the path of a file.
 
     `columns` maps user, item, time, title, genres to the file's own names; time to "" where the rows are in order, without one.
-    `dates` says what 03/04/2024 means in a file where no row tells, `titles` is a file with titles or genres of the items.
+    `dates` says what 03/04/2024 means in a file where no row tells, `titles` is a file with titles or genres of the items. `ties`
+    orders a person's events of one time: as in the file, as in the file from its end, or by a hash; "" is `file`, and `reversed`
+    where the file has the newest events first.
     """
 
     section: ClassVar[str] = "data"
@@ -121,6 +123,7 @@ class DataConfig(Bounded):
     planted: PlantedConfig = PlantedConfig()
     dates: Literal["", "day-first", "month-first"] = ""
     titles: str = ""
+    ties: Literal["", "file", "reversed", "random"] = ""
 
     def __post_init__(self) -> None:
         super().__post_init__()

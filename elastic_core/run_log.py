@@ -64,7 +64,7 @@ MUST: Mapping[str, Mapping[str, Check]] = {
 MAY: Mapping[str, Mapping[str, Check]] = {
     "start": {
         "time": _number, "commit": _text, "torch": _text, "device": _text, "threads": _whole, "seed": _whole, "data": _text,
-        "data_hash": _text, "parameters": _whole, "processes": _whole,
+        "data_hash": _text, "parameters": _whole, "processes": _whole, "tied": _share,
     },
     "epoch": {
         "step": _whole, "targets": _whole, "events": _whole, "auxiliary": _numbers, "used": _share, "entropy": _share,

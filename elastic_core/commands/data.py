@@ -21,6 +21,7 @@ import numpy as np
 from elastic_core.commands.finding import COLUMNS, listed, mapped, say
 from elastic_core.config import DataConfig
 from elastic_core.data import Dataset, load
+from elastic_core.data.histories import RULES
 from elastic_core.data.origins import SOURCES
 from elastic_core.data.reading.times import ORDERS
 from elastic_core.data.sources import PLANTED
@@ -34,6 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--columns", type=listed, default=[], help=COLUMNS)
     parser.add_argument("--dates", choices=ORDERS, default="", help="what 03/04/2024 means, where no row of the file tells")
     parser.add_argument("--titles", metavar="FILE", default="", help="a file with titles or genres of the items")
+    parser.add_argument("--ties", choices=RULES, default="", help="how events of one person and time are ordered (default: file)")
     parser.add_argument("--k-core", type=int, default=5, help="fewest events of an item and a person (default: 5)")
     parser.add_argument("--write-template", metavar="FILE", type=Path, help="write a small CSV in the expected layout and stop")
 
@@ -45,8 +47,10 @@ def run(arguments: argparse.Namespace) -> int:
         print("\n".join([f"{name:<20}{source.label}" for name, source in SOURCES.items()]))
         print(f"{PLANTED:<20}Planted interests: made by a rule that is known, needs no download")
         return 0
-    columns, dates, titles = mapped(arguments.columns), arguments.dates, arguments.titles
-    config = DataConfig(source=arguments.source, columns=columns, k_core=arguments.k_core, dates=dates, titles=titles)
+    config = DataConfig(
+        source=arguments.source, columns=mapped(arguments.columns), k_core=arguments.k_core, dates=arguments.dates,
+        titles=arguments.titles, ties=arguments.ties,
+    )  # fmt: skip
     print(describe(load(config, say)))
     return 0
 
@@ -76,6 +80,7 @@ def describe(dataset: Dataset) -> str:
         ("history lengths", _spread(lengths)),
         ("events per item", _spread(counts)),
         ("time", f"{first} to {last}" if dataset.has_times else "none: the order in the file counts"),
+        *([("equal times", str(dataset.ties))] if dataset.ties else []),
         ("licence", dataset.licence),
         *(("note", note) for note in dataset.notes),
     ]

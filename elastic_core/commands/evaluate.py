@@ -4,6 +4,10 @@ Protocols (what the target is ranked against): full = every item the person has 
 pop100 = 100 items drawn by popularity; uniform100 = 100 unseen items drawn evenly. Numbers of different protocols cannot
 be compared. The interval is 95% over people.
 
+Where more than 5% of the targets share their time with the event before them, the order in the file decides what is asked. Then
+the number of the same weights stands below for an order drawn by a hash: they learned the file's order, and may have learned from
+events that are now to be predicted.
+
 The test split is scored once, when a training ends; then it is printed from the ranks the run keeps. --store is for a run that
 was tested before ranks were kept: it is scored again, its ranks are kept, and its log says so.
 
@@ -17,7 +21,11 @@ import argparse
 import dataclasses
 import json
 
-from elastic_core.commands.finding import find_run, listed, load_run, say
+import torch
+
+from elastic_core.commands.finding import Loaded, find_run, listed, load_run, say
+from elastic_core.data.histories import Split
+from elastic_core.data.sources import PLANTED, here, load
 from elastic_core.errors import InputError
 from elastic_core.evaluation.candidates import PROTOCOLS
 from elastic_core.evaluation.evaluate import Report, drawn_people, evaluate
@@ -25,6 +33,7 @@ from elastic_core.evaluation.metrics import NAMES
 from elastic_core.machine import commit, find_device
 from elastic_core.runs import Run
 
+MANY = 0.05  # share of targets from which equal times may make a number
 REASON = "no ranks were kept when it was tested"
 
 
@@ -48,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
             raise InputError(f"unknown {'metric' if known is NAMES else 'protocol'} {name!r}; known are {', '.join(known)}")
     if arguments.people < 0 or (arguments.people and arguments.split == "test"):
         raise InputError("--people takes a number of people and goes with --split valid: a test is of everybody")
-    device, found = find_device(arguments.device), find_run(arguments.run_name)
+    device, found, loaded = find_device(arguments.device), find_run(arguments.run_name), None
     if arguments.store:
         if arguments.split != "test":
             raise InputError("--store keeps the ranks of the test split, no other")
@@ -59,13 +68,50 @@ def run(arguments: argparse.Namespace) -> int:
         report, where = dataclasses.replace(stored, ranks=ranks), f"{start.get('data', found.config.data.source)}"
         say("From the ranks that the run keeps of its test.")
     else:
-        _, dataset, model = load_run(arguments.run_name, arguments.device)
+        _, dataset, model = loaded = load_run(arguments.run_name, arguments.device)
         users = drawn_people(dataset, arguments.people)
         report = evaluate(model, dataset, arguments.split, arguments.protocols, device=device, users=users)
         where = dataset.label
     say(f"{found.name} on {where} (data {report.data_hash}), {arguments.split}, {len(report.users):,} people")
-    print(as_json(report, found.name, arguments.metrics) if arguments.json else as_table(report, arguments.metrics))
+    redrawn = under_random_ties(found, report, device, loaded)
+    if not arguments.json:
+        print(as_table(report, arguments.metrics, redrawn))
+        return 0
+    print(as_json(report, found.name, arguments.metrics))
+    if redrawn:
+        print(as_json(redrawn, found.name, arguments.metrics, ties="random"))
     return 0
+
+
+def under_random_ties(run: Run, report: Report, device: torch.device, loaded: Loaded | None) -> Report | None:
+    """The report of the same weights, people and protocols where a hash orders events of one time, if that is much of what is
+    asked; it is said what it means, or why it is not to be had."""
+    data, start = run.config.data, run.last("start") or {}
+    split: Split = "valid" if report.split == "valid" else "test"
+    if not loaded and (data.source == PLANTED or start.get("tied", 1) <= MANY):
+        return None
+    if not loaded and not here(data):
+        say("Its data are not on this machine, so it is not asked what equal times do to its numbers.")
+        return None
+    dataset = loaded.dataset if loaded else load(data)
+    share = getattr(dataset.ties, split) if dataset.ties and dataset.ties.rule != "random" else 0.0
+    if share <= MANY:
+        return None
+    told = f"{share:.0%} of the targets share their time with the event before them, and the file's order decides"
+    try:
+        if dataset.hash != report.data_hash:
+            raise InputError(f"its data are {dataset.hash} now")
+        model = loaded.model if loaded else run.model(dataset).to(device)
+    except InputError as error:
+        say(f"{told}; what another order gives cannot be said: {error}.")
+        return None
+    other = load(dataclasses.replace(data, ties="random"))
+    moved = (dataset.targets(split) != other.targets(split))[report.users].mean()
+    say(
+        f"{told}. Random ties: a hash decides, and {moved:.0%} of people get another target; the weights were trained in the "
+        "file's order and may have learned from it."
+    )
+    return evaluate(model, other, split, list(report.ranks), device=device, users=report.users)
 
 
 def store(run: Run, device: str, reason: str) -> None:
@@ -89,13 +135,14 @@ def store(run: Run, device: str, reason: str) -> None:
     say(f"{run.name}: scored again and kept; the log says why: {reason}")
 
 
-def as_table(report: Report, metrics: list[str]) -> str:
-    lines = [f"{'protocol':<12}" + "".join(f"{metric:>20}" for metric in metrics)]
+def as_table(report: Report, metrics: list[str], redrawn: Report | None = None) -> str:
+    lines = [f"{'protocol':<13}" + "".join(f"{metric:>20}" for metric in metrics)]
     for protocol in report.ranks:
-        intervals = [report.interval(protocol, metric) for metric in metrics]
-        lines.append(f"{protocol:<12}" + "".join(f"{i.mean:>11.4f} ± {1.96 * i.error:.4f}" for i in intervals))
+        for shown, name in ((report, protocol), (redrawn, "  random ties")):
+            intervals = [shown.interval(protocol, metric) for metric in metrics] if shown else []
+            lines += [f"{name:<13}" + "".join(f"{i.mean:>11.4f} ± {1.96 * i.error:.4f}" for i in intervals)] if shown else []
     return "\n".join(lines)
 
 
-def as_json(report: Report, name: str, metrics: list[str]) -> str:
-    return "\n".join(json.dumps({"run": name, **row}) for row in report.rows() if row["metric"] in metrics)
+def as_json(report: Report, name: str, metrics: list[str], **more: str) -> str:
+    return "\n".join(json.dumps({"run": name, **more, **row}) for row in report.rows() if row["metric"] in metrics)

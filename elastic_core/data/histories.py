@@ -1,14 +1,15 @@
 """Histories as flat arrays, the stable k-core, and the leave-one-out split as views (method.md, protocol).
 
-Events are sorted stably by (user, time), so the file's order decides between events of the same second. The last event
-of a history is the test target, the one before it the validation target, everything earlier is for training.
+Events are sorted stably by (user, time); between events of one time a rule decides (`Ties`): the file's order, its reverse or a
+hash. The last event of a history is the test target, the one before it the validation target, everything earlier is for training.
 """
 
+import functools
 import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -19,8 +20,12 @@ from elastic_core.data.truth import Truth
 from elastic_core.errors import InputError
 
 Split = Literal["train", "valid", "test"]
+Rule = Literal["", "file", "reversed", "random"]  # of the order among events of one person and time
+RULES = [rule for rule in get_args(Rule) if rule]
 SHORTEST = 3  # one event to read, one to validate on, one to test on
 PIECE = 1 << 22  # events looked at together
+NEARLY, FEWEST = 0.95, 20  # such a share of all pairs shows an order, if there are so many
+MANY = 0.01  # share of events from which ties are worth a note
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +52,47 @@ class Histories:
         return self.items[self.offsets[user] : self.offsets[user + 1]]
 
 
+@dataclass(frozen=True)
+class Ties:
+    """How many events share their time with the one before, of the same person, and what decided their order."""
+
+    rule: Rule
+    events: float  # share, of all but everybody's first
+    valid: float  # share of people whose validation target is one
+    test: float
+    by_item: bool  # the file has them in the order of their items' ids
+    newest_first: bool  # the file has everybody's latest events first
+
+    def __str__(self) -> str:
+        shares = f"{_percent(self.events)} of neighbouring events of a person"
+        return f"{shares}, {_percent(self.test)} of test and {_percent(self.valid)} of validation targets; {self._decides}"
+
+    @property
+    def many(self) -> bool:
+        return self.events > MANY
+
+    @property
+    def note(self) -> str:
+        """What is worth saying wherever these data are: an order that is no order of events."""
+        if not self.many or self.rule == "random" or not (self.by_item or self.newest_first):
+            return ""
+        remedy = " (data.ties=random draws it by chance)" if self.by_item else ""
+        return f"{_percent(self.events)} of neighbouring events of a person share a time; {self._decides}{remedy}"
+
+    @property
+    def _decides(self) -> str:
+        if self.rule == "random":
+            return "a hash decides"
+        said = "the file's order decides" + ", from its end" * (self.rule == "reversed")
+        if self.newest_first:
+            said += " as it is newest first" if self.rule == "reversed" else ", though it is newest first"
+        return said + ", and it is by item id" * self.by_item
+
+
+def _percent(share: float) -> str:
+    return f"{share:.2%}" if 0 < share < 0.01 else f"{share:.0%}"
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Dataset:
     """A catalogue, histories over it, and what is known about where they come from."""
@@ -59,6 +105,7 @@ class Dataset:
     titles_may_be_shared: bool = False
     has_times: bool = True
     truth: Truth | None = None
+    ties: Ties | None = None  # of data with times that were read from a file
     notes: tuple[str, ...] = ()
     understood: tuple[tuple[str, str], ...] = ()  # of a file: what was taken for what
     peeks: bool = False  # its times tell of events that are to be predicted: for measuring a leak, never for a run
@@ -135,17 +182,33 @@ def core(users: np.ndarray, items: np.ndarray, k: int) -> np.ndarray:
     return mask
 
 
-def fold(table: Table, *, name: str, label: str, licence: str, k_core: int, titles_may_be_shared: bool = False) -> Dataset:
-    """Turn a table into a Dataset: exact duplicates out, k-core, stable sort, dense ids."""
+def fold(
+    table: Table, *, name: str, label: str, licence: str, k_core: int, ties: Rule = "", titles_may_be_shared: bool = False
+) -> Dataset:
+    """Turn a table into a Dataset: exact duplicates out, k-core, stable sort, dense ids.
+
+    `ties` orders events of one person and time; "" takes them as they are in the file, and from its end if it is newest first.
+    """
     if k_core < 0:
         raise InputError(f"data.k_core must not be negative, not {k_core}")
+    if ties and not table.timed:
+        raise InputError(f"{label} has no times, its rows are in order: data.ties has nothing to say")
     (users, user_ids), (items, item_ids) = (_numbered(table.events[name]) for name in ("user", "item"))
     _at_least_two(user_ids, item_ids, label, "")
     times = table.events["time"].to_numpy() if table.timed else np.zeros(1, dtype=np.int64)
     order = np.lexsort((times, users) if table.timed else (users,))  # stable: ties stay in file order
     if len(order) < 2**31:
         order = order.astype(np.int32)
-    order, notes = _without_duplicates(order, users, items, times) if table.timed else (order, ())
+    notes, newest_first, by_item = tuple[str, ...](), False, False
+    if table.timed:
+        tied, newest_first, by_item = _looked_at(order, users, items, times)
+        ties = ties or ("reversed" if newest_first else "file")
+        if ties == "reversed":
+            _settle(order, tied, np.negative)
+        elif ties == "random":
+            _settle(order, tied, _hashes(user_ids, item_ids, users, items, times))
+        order, notes = _without_duplicates(order, tied, users, items, times)
+        del tied
     users, items = users[order], items[order]
     keep = core(users, items, k_core)
     if not keep.any():
@@ -160,6 +223,7 @@ def fold(table: Table, *, name: str, label: str, licence: str, k_core: int, titl
 
     offsets = np.concatenate([[0], np.cumsum(tally(users, len(user_ids)))])
     seconds = times[order] if table.timed else np.arange(len(users)) - np.repeat(offsets[:-1], np.diff(offsets))
+    found = Ties(ties, *_shares(seconds, offsets), by_item, newest_first) if ties else None
     if seconds.dtype != np.int64:
         seconds = np.floor(seconds).astype(np.int64)
     items += np.int32(1)
@@ -171,7 +235,8 @@ def fold(table: Table, *, name: str, label: str, licence: str, k_core: int, titl
         licence=licence,
         titles_may_be_shared=titles_may_be_shared,
         has_times=table.timed,
-        notes=notes,
+        ties=found,
+        notes=(*notes, found.note) if found and found.note else notes,
     )
 
 
@@ -192,19 +257,79 @@ def _dense(codes: np.ndarray, ids: pd.Index | np.ndarray) -> tuple[np.ndarray, n
     return renumber[codes], names[order]
 
 
+def _looked_at(order: np.ndarray, users: np.ndarray, items: np.ndarray, times: np.ndarray) -> tuple[np.ndarray, bool, bool]:
+    """bool [events]: which event of `order` (by user, time, place in the file) shares user and time with the one before;
+    whether the file has everybody's latest events first; whether it has those of one time by item."""
+    tied = np.zeros(len(order), dtype=bool)
+    back = turns = up = steps = 0
+    for piece in pieces(len(order)):
+        at = order[max(piece.start - 1, 0) : piece.stop]
+        user, time, item = users[at], times[at], items[at]
+        equal = (user[1:] == user[:-1]) & (time[1:] == time[:-1])
+        tied[piece.stop - len(equal) : piece.stop] = equal
+        ahead = np.sign(np.diff(item)[equal])
+        steps, up = steps + int((ahead != 0).sum()), up + int(ahead.sum())
+        first = at[np.append(True, ~equal)]  # of every time of a person; shuffled rows go back in half of all turns
+        turn = np.diff(first)[users[first[1:]] == users[first[:-1]]]
+        turns, back = turns + len(turn), back + int((turn < 0).sum())
+    return tied, turns >= FEWEST and back >= NEARLY * turns, steps >= FEWEST and abs(up) >= (2 * NEARLY - 1) * steps
+
+
+def _moments(tied: np.ndarray) -> Iterator[np.ndarray]:
+    """Places of the events that share user and time with another, of millions of events together: all of one time."""
+    at = 0
+    while at < len(tied):
+        stop = min(at + PIECE, len(tied))
+        while stop < len(tied) and tied[stop]:
+            stop += 1
+        among = tied[at:stop].copy()
+        among[:-1] |= tied[at + 1 : stop]
+        yield at + np.flatnonzero(among)
+        at = stop
+
+
+def _settle(order: np.ndarray, tied: np.ndarray, key: Callable[[np.ndarray], np.ndarray]) -> None:
+    """Puts events of one user and time in the order of their `key`, which is asked for the rows of the file."""
+    for places in _moments(tied):
+        rows = order[places]
+        order[places] = rows[np.lexsort((key(rows), np.cumsum(~tied[places])))]
+
+
+def _hashes(
+    user_ids: np.ndarray, item_ids: np.ndarray, users: np.ndarray, items: np.ndarray, times: np.ndarray
+) -> Callable[[np.ndarray], np.ndarray]:
+    """A number for a row that hangs on its user's and item's ids, its time and nothing else."""
+    mixed = functools.partial(pd.util.hash_array, categorize=False)
+    user, item = (mixed(ids) for ids in (user_ids, item_ids))
+
+    def key(rows: np.ndarray) -> np.ndarray:
+        found = mixed(times[rows].astype(np.float64).view(np.uint64))
+        for part in (user[users[rows]], item[items[rows]]):
+            found = mixed(found ^ part)
+        return found
+
+    return key
+
+
+def _shares(times: np.ndarray, offsets: np.ndarray) -> tuple[float, float, float]:
+    """Shares of the events that follow another, of validation and of test targets, whose time is that of the event before."""
+    tied = np.zeros(len(times), dtype=bool)
+    np.equal(times[1:], times[:-1], out=tied[1:])
+    tied[offsets[:-1]] = False
+    ends = offsets[1:]
+    return float(tied.sum() / (len(tied) - len(ends))), float(tied[ends - 2].mean()), float(tied[ends - 1].mean())
+
+
 def _without_duplicates(
-    order: np.ndarray, users: np.ndarray, items: np.ndarray, times: np.ndarray
+    order: np.ndarray, tied: np.ndarray, users: np.ndarray, items: np.ndarray, times: np.ndarray
 ) -> tuple[np.ndarray, tuple[str, ...]]:
     """Rows alike in user, item and time are one event written twice; the first of them stays. (Without times a repeat is a real
-    event.) `order` has them by user and time, so that alike rows are among those of one moment."""
-    alike = np.zeros(len(order), dtype=bool)
-    for piece in pieces(len(order) - 1):
-        a, b = order[piece], order[piece.start + 1 : piece.stop + 1]
-        alike[piece] = (users[a] == users[b]) & (times[a] == times[b])
-    alike[1:] |= alike[:-1].copy()
-    places = np.flatnonzero(alike)
-    of = order[places]
-    repeated = places[pd.DataFrame({"user": users[of], "item": items[of], "time": times[of]}).duplicated().to_numpy()]
+    event.) `tied` says which of `order` share user and time with the one before."""
+    found = list[np.ndarray]()
+    for places in _moments(tied):
+        of = order[places]
+        found.append(places[pd.DataFrame({"user": users[of], "item": items[of], "time": times[of]}).duplicated().to_numpy()])
+    repeated = np.concatenate(found)
     if not len(repeated):
         return order, ()
     return np.delete(order, repeated), (f"{len(repeated):,} rows that repeat user, item and time exactly were dropped",)

@@ -44,12 +44,12 @@ def load(config: DataConfig, progress: Progress | None = None, *, fallback: bool
     """
     tell = progress or (lambda sentence: None)
     if config.source == PLANTED:
-        if config.columns or config.dates or config.titles:
-            raise InputError("the planted world is not read from a file, so data.columns, dates and titles have nothing to say")
+        if config.columns or config.dates or config.titles or config.ties:
+            raise InputError("the planted world is no file: data.columns, dates, titles and ties have nothing to say")
         tell("Drawing the planted world.")
         return planted(config.planted, config.k_core)
     if config.source not in SOURCES:
-        return _own(config, tell)
+        return _told(_own(config, tell), tell)
     try:
         path, notes = _locate(config.source, tell)
     except InputError as error:
@@ -58,7 +58,18 @@ def load(config: DataConfig, progress: Progress | None = None, *, fallback: bool
         tell(f"{error} The planted world is used instead.")
         world = planted(config.planted, config.k_core)
         return replace(world, notes=(*world.notes, f"{error}; this is the planted world instead"))
-    return _named(config, path, notes, tell)
+    return _told(_named(config, path, notes, tell), tell)
+
+
+def _told(data: Dataset, tell: Progress) -> Dataset:
+    if data.ties and data.ties.note:
+        tell(f"{data.ties.note}.")
+    return data
+
+
+def here(config: DataConfig) -> bool:
+    """Whether these data can be had without downloading anything."""
+    return at_hand(config.source) or (config.source not in SOURCES and not gone(config))
 
 
 def gone(config: DataConfig) -> bool:
@@ -77,7 +88,7 @@ def _own(config: DataConfig, tell: Progress) -> Dataset:
     known = recognise(table.blob)
     name, label = known or (path.name.removesuffix(".gz").rsplit(".", 1)[0], called(path) or path.name)
     licence = SOURCES[name].licence if known else LICENCE_OWN
-    data = fold(table, name=name, label=label, licence=licence, k_core=config.k_core)
+    data = fold(table, name=name, label=label, licence=licence, k_core=config.k_core, ties=config.ties)
     return replace(data, notes=(*data.notes, *_odd(table, tell)), understood=table.understood)
 
 
@@ -116,7 +127,7 @@ def _named(config: DataConfig, path: Path, notes: tuple[str, ...], tell: Progres
         notes = (*notes, f"{path.name} is not the published file of {source.label}: its events differ")
     if name == "ml-1m-sequences":
         table = replace(table, items=_sequence_titles(table))
-    data = fold(table, name=name, label=label, licence=source.licence, k_core=config.k_core)
+    data = fold(table, name=name, label=label, licence=source.licence, k_core=config.k_core, ties=config.ties)
     return replace(data, notes=(*data.notes, *notes, *_odd(table, tell)), understood=table.understood)
 
 

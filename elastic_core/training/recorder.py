@@ -62,6 +62,7 @@ class Recorder:
                 "parameters": learned_numbers(model),
             }
             | ({"processes": processes} if processes > 1 else {})
+            | ({"tied": round(self.dataset.ties.test, 4)} if self.dataset.ties else {})
         )
 
     def epoch(self, row: dict[str, Any], judged: Recommender) -> None:

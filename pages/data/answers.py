@@ -10,6 +10,7 @@ import streamlit as st
 
 from elastic_core.config import DataConfig, PlantedConfig
 from elastic_core.data import Dataset, load, planted
+from elastic_core.data.histories import Rule
 from elastic_core.data.reading.packing import Upload
 from elastic_core.data.reading.reader import Sheet, Table
 from elastic_core.data.reading.times import Dates
@@ -68,16 +69,18 @@ def _checked(
 
 
 def folded(
-    digest: str, sheet: Sheet, mapping: dict[str, str], found: Table, k_core: int, dates: Dates = "", titles: Upload | None = None
-) -> shelf.Outcome:
-    return _folded(digest, tuple(sorted(mapping.items())), k_core, dates, titles, sheet.shown, found)
+    digest: str, sheet: Sheet, mapping: dict[str, str], found: Table, k_core: int, dates: Dates = "",
+    titles: Upload | None = None, ties: Rule = "",
+) -> shelf.Outcome:  # fmt: skip
+    return _folded(digest, tuple(sorted(mapping.items())), k_core, dates, titles, ties, sheet.shown, found)
 
 
 @kept(3, "Dropping what is too rare to learn from …")
 def _folded(
-    digest: str, mapping: tuple[tuple[str, str], ...], k_core: int, dates: Dates, titles: Upload | None, shown: str, _found: Table
-) -> shelf.Outcome:
-    return shelf.folded(shown, _found, k_core)
+    digest: str, mapping: tuple[tuple[str, str], ...], k_core: int, dates: Dates, titles: Upload | None, ties: Rule, shown: str,
+    _found: Table,
+) -> shelf.Outcome:  # fmt: skip
+    return shelf.folded(shown, _found, k_core, ties)
 
 
 @kept(4, "Drawing the world …")

@@ -83,6 +83,8 @@ def _facts(card: Card, words: Words) -> None:
             st.metric(label, value, border=True, width=148 if len(value) < 7 else 190, help=help or None)
     core = f"{card.k_core}-core" if card.k_core else "no k-core"
     st.caption(f"{shell.plain(card.label)}, {card.span}, {core}, split {card.hash}.", help=f"k-core: {notes.WORDS['k-core']}.")
+    if card.ties:
+        st.caption(f"Equal times: {card.ties}.")
 
 
 def _terms(card: Card) -> None:

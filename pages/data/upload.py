@@ -6,6 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from elastic_core import disk, text
+from elastic_core.data.histories import RULES
 from elastic_core.data.reading.packing import Upload
 from elastic_core.data.reading.reader import Sheet, Table
 from elastic_core.data.reading.times import Dates, Undecided
@@ -22,6 +23,7 @@ from pages.kit.control import number
 NEEDED, PREVIEW = ("user", "item", "time"), 20
 NONE, ROW_ORDER, SAID = "– none –", "– order of rows –", "dat_said"
 ROLES = {"user": "Person (user)", "item": "Item", "time": "Time", "title": "Title (optional)", "genres": "Genres (optional)"}
+ORDERED = {"file": "as in the file", "reversed": "from the file’s end", "random": "by chance"}
 PREVIEWED = view.About(
     "Has the file been understood?",
     "The first rows, under the names of the first line.",
@@ -84,11 +86,22 @@ def _upload(name: str, data: bytes) -> None:
             titles = Upload(beside.name, beside.getvalue()) if beside is not None else None
         found = answers.checked(digest, sheet, mapping, dates, titles)
         _report(found, sheet.notes)
-        k_core = number(
-            "Fewest events of an item and a person (k-core)", 0, 50, 5, key="dat_core", width=320,
-            help="Rarer ones are dropped; papers use 5, and people need 3",
-        )  # fmt: skip
-        _keep(answers.folded(digest, sheet, mapping, found, int(k_core), dates, titles), digest)
+        beside = st.container(horizontal=True)
+        with beside:
+            k_core = number(
+                "Fewest events of an item and a person (k-core)", 0, 50, 5, key="dat_core", width=320,
+                help="Rarer ones are dropped; papers use 5, and people need 3",
+            )  # fmt: skip
+        outcome = answers.folded(digest, sheet, mapping, found, int(k_core), dates, titles)
+        if (ties := outcome.dataset.ties) is not None and ties.many:
+            rule = beside.selectbox(
+                "Events of one person and time", RULES, RULES.index(ties.rule), format_func=ORDERED.__getitem__,
+                key=f"dat_ties_{digest[:8]}", width=320, help="By chance: no model can learn the order of the file",
+            )  # fmt: skip
+            if rule != ties.rule:
+                outcome = answers.folded(digest, sheet, mapping, found, int(k_core), dates, titles, rule)
+            st.caption(f"Equal times: {outcome.dataset.ties}.")
+        _keep(outcome, digest)
     except InputError as error:
         st.error(f"{shell.plain(str(error))}.", icon=":material/block:")
 

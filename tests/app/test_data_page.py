@@ -68,11 +68,27 @@ def test_a_file_without_times_is_taken_in_its_order(opened: Visit, app_runs: Pat
     assert "Choose the column for: Time" in said(app)
     choose(app, "time", "– order of rows –")
     assert "All 42 rows can be read" in said(app)
+    assert not [box for box in app.selectbox if str(box.key).startswith("dat_ties_")]
     press(app, "Keep these data")
     (kept,) = Shelf(app_runs / "uploads").all()
     assert kept.config.columns == {"time": ""}
     press(app, "Look at it")
     assert not app.exception and app.metric[0].value == "6"
+
+
+def test_many_equal_times_are_told_and_may_be_put_in_a_random_order(opened: Visit, app_runs: Path) -> None:
+    app = opened(PAGE, dat_part="Bring your own")
+    days = "".join(f"u{u},b{(i + u) % 7},{86_400 * (i // 4)}\n" for u in range(6) for i in range(7))
+    upload(app, "user,item,time\n" + days)
+    box = next(box for box in app.selectbox if str(box.key).startswith("dat_ties_"))
+    assert box.value == "file" and "Equal times: 83% of neighbouring events" in said(app)
+    healthy(box.set_value("random").run())
+    assert "a hash decides" in said(app)
+    press(app, "Keep these data")
+    (kept,) = Shelf(app_runs / "uploads").all()
+    assert kept.config.ties == "random"
+    press(app, "Look at it")
+    assert not app.exception and "a hash decides" in said(app)
 
 
 def test_what_is_kept_can_be_looked_at_and_deleted(opened: Visit, app_runs: Path) -> None:

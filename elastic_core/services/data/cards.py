@@ -44,6 +44,7 @@ class Card:
     titled: bool
     first: str  # day, or nothing where the file has no times
     last: str
+    ties: str  # how many events share their time and what decides then; nothing without times
     shortest: int
     median: float
     mean: float
@@ -78,6 +79,7 @@ def card(data: Dataset, k_core: int) -> Card:
         titled=data.catalog.titles is not None,
         first=days[0] if data.has_times else "",
         last=days[1] if data.has_times else "",
+        ties=str(data.ties or ""),
         shortest=int(lengths.min()),
         median=float(np.median(lengths)),
         mean=float(lengths.mean()),

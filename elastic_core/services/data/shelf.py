@@ -24,7 +24,7 @@ import pandas as pd
 from elastic_core import disk
 from elastic_core.config import DataConfig, PlantedConfig
 from elastic_core.data import Dataset
-from elastic_core.data.histories import fold
+from elastic_core.data.histories import Rule, fold
 from elastic_core.data.origins import LICENCE_OWN
 from elastic_core.data.reading.columns import IN_ORDER, ROLES, Choice, choose
 from elastic_core.data.reading.packing import Limits, Upload
@@ -65,6 +65,7 @@ class Outcome:
     table: Table
     dataset: Dataset
     k_core: int
+    ties: Rule
     steps: pd.DataFrame
 
 
@@ -97,9 +98,9 @@ def checked(sheet: Sheet, mapping: dict[str, str], dates: Dates = "", titles: Up
     return dataclasses.replace(table, items=titles_of(titles, "", notes, LIMITS), notes=(*table.notes, *notes))
 
 
-def folded(shown: str, table: Table, k_core: int) -> Outcome:
+def folded(shown: str, table: Table, k_core: int, ties: Rule = "") -> Outcome:
     """Repeats out, k-core, split. Raises InputError if too little is left to learn from."""
-    data = fold(table, name="upload", label=shown, licence=LICENCE_OWN, k_core=k_core)
+    data = fold(table, name="upload", label=shown, licence=LICENCE_OWN, k_core=k_core, ties=ties)
     events = table.events
     once = events.drop_duplicates(["user", "item", "time"]) if table.timed else events
     repeats = "rows that repeat person, item and time exactly are one event written twice"
@@ -113,7 +114,7 @@ def folded(shown: str, table: Table, k_core: int) -> Outcome:
         ),
     ]  # fmt: skip
     steps = pd.DataFrame(rows, columns=["step", "events", "people", "items", "why"])
-    return Outcome(shown, table, data, k_core, steps.astype({"people": "Int64", "items": "Int64"}))
+    return Outcome(shown, table, data, k_core, ties, steps.astype({"people": "Int64", "items": "Int64"}))
 
 
 def _counts(events: pd.DataFrame) -> tuple[int, int, int]:
@@ -188,7 +189,8 @@ class Shelf:
             "notes": [*outcome.table.notes, *outcome.dataset.notes],
         }
         columns = {} if outcome.dataset.has_times else dict([IN_ORDER])
-        config = DataConfig(source=str(_place(self.folder / found / DATA)), k_core=outcome.k_core, columns=columns)
+        source, ties = str(_place(self.folder / found / DATA)), outcome.ties
+        config = DataConfig(source=source, k_core=outcome.k_core, columns=columns, ties=ties)
         return self._put(found, "file", label or outcome.shown, config, facts, text)
 
     def plant(self, config: PlantedConfig, k_core: int = 5, label: str = "") -> Kept:
