@@ -190,7 +190,9 @@ ROWS = "".join(f"u{u},i{i},{10 * u + i}\n" for u in range(8) for i in range(8))
 FILES = {
     "no-item-column.csv": ("user,thing,time\n" + ROWS, "item"),
     "empty.csv": ("", "empty"),
-    "latin1.csv": (("user,item,time\n" + ROWS + "zoë,i1,5\n").encode("latin-1"), "UTF-8"),
+    "binary.csv": (b"user,item\x00" * 99, "NUL"),
+    "pickled.csv": (b"\x80\x04K\x01.", "never opened"),
+    "day-or-month.csv": ("user,item,time\n" + "".join(f"u{i},i{i},0{i}/03/2024\n" for i in range(1, 9)), "--dates"),
     "words-as-time.csv": ("user,item,time\n" + ROWS + "u1,i1,yesterday\n" * 8, "line 66"),
     "before-1970.csv": ("user,item,time\n" + ROWS + "u1,i1,-5\n" * 8, "before 1970"),
     "one-user.csv": ("user,item,time\n" + "".join(f"u,i{i},{i}\n" for i in range(9)), "only one user"),

@@ -34,7 +34,9 @@ OWNERS = {
     "sklearn": r"data/truth\.py|memory/gauges\.py|services/map/.*\.py",
     "scipy": r"(memory/gauges|evaluation/compare)\.py",
     "umap": r"services/map/.*\.py",
-    "pyarrow": r"services/data/sheets\.py",
+    "pyarrow": r"data/reading/\w+\.py",
+    "openpyxl": r"data/reading/records\.py",
+    "charset_normalizer": r"data/reading/text\.py",
     "plotly": r"report\.py",
     "triton": r"layers/fused_slots\.py",
 }

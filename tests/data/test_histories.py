@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from elastic_core.data.catalog import natural_order
 from elastic_core.data.histories import Dataset, core, fold
-from elastic_core.data.interactions import Table
+from elastic_core.data.reading import Table
 from elastic_core.errors import InputError
 
 EVENTS = st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8), st.integers(0, 3)), min_size=1, max_size=120)

@@ -16,7 +16,7 @@ from elastic_core.config import DataConfig
 from elastic_core.data import Dataset, load
 from elastic_core.data import histories as module
 from elastic_core.data.histories import Rule, fold
-from elastic_core.data.interactions import Table
+from elastic_core.data.reading.reader import Table
 from elastic_core.errors import InputError
 
 Event = tuple[str, str, int]

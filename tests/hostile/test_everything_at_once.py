@@ -13,8 +13,7 @@ from streamlit.testing.v1 import AppTest
 
 from elastic_core import recipes
 from elastic_core.runs import list_runs, unreadable_runs
-from elastic_core.services.data.rows import check
-from elastic_core.services.data.shelf import Shelf, folded, opened
+from elastic_core.services.data.shelf import Shelf, checked, folded, opened
 from elastic_core.services.train.jobs import Jobs
 from pages.frame import shell
 
@@ -44,7 +43,7 @@ def checkout(tiny_runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         odd.tamper(folder)
     shelf = Shelf(root / "uploads")
     sheet, mapping = opened("good.csv", GOOD.encode())
-    kept = shelf.keep(folded(check(sheet, mapping), 5), "good.csv")
+    kept = shelf.keep(folded(sheet.shown, checked(sheet, mapping), 5), "good.csv")
     for number, odd in enumerate(UPLOADS):
         folder = Path(shutil.copytree(shelf.folder / kept.id, shelf.folder / f"{number:012x}"))
         card = json.loads((folder / "upload.json").read_text())

@@ -16,8 +16,7 @@ from elastic_core import recipes
 from elastic_core.data import load
 from elastic_core.errors import InputError
 from elastic_core.runs import Run, list_runs, unreadable_runs
-from elastic_core.services.data.rows import check
-from elastic_core.services.data.shelf import Shelf, folded, opened
+from elastic_core.services.data.shelf import Shelf, checked, folded, opened
 from elastic_core.services.experts import relations
 from elastic_core.services.map import layouts
 from elastic_core.services.traffic import over_time
@@ -213,7 +212,7 @@ def shelf(outside: Path, monkeypatch: pytest.MonkeyPatch) -> Shelf:
     shelf = Shelf(outside.parent / "uploads")
     for name, text in (("good.csv", GOOD), ("odd.csv", GOOD.replace("u1", "w1"))):
         sheet, mapping = opened(name, text.encode())
-        shelf.keep(folded(check(sheet, mapping), 5), name)
+        shelf.keep(folded(sheet.shown, checked(sheet, mapping), 5), name)
     return shelf
 
 

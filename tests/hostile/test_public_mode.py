@@ -20,8 +20,7 @@ from elastic_core.models import Recommender
 from elastic_core.runs import Run
 from elastic_core.services import public
 from elastic_core.services.background.queue import MOST_QUEUED, Queue
-from elastic_core.services.data.rows import check
-from elastic_core.services.data.shelf import Shelf, folded, opened
+from elastic_core.services.data.shelf import Shelf, checked, folded, opened
 from elastic_core.services.experts.jobs import Passes
 from elastic_core.services.journey import text
 from elastic_core.services.learned.jobs import Questions
@@ -49,7 +48,7 @@ def root(tiny_runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     folder = shutil.copytree(tiny_runs, tmp_path / "runs")
     monkeypatch.setattr(Queue, "_spawn", lambda self, job: (self.folder / "spawned").touch())
     found, guessed = opened("mine.csv", ROWS.encode())
-    Shelf(folder / "uploads").keep(folded(check(found, guessed), 5), "mine")
+    Shelf(folder / "uploads").keep(folded(found.shown, checked(found, guessed), 5), "mine")
     for name in ("waits", "broke"):
         job = Jobs(folder).submit(recipes.toy(), name)
         if name == "broke":
@@ -96,7 +95,7 @@ def test_the_services_refuse_it_and_nothing_changes(
     act: str, root: Path, tiny: tuple[Recommender, Dataset, Run], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found, guessed = opened("mine.csv", ROWS.replace("u1", "v1").encode())
-    given = (tiny[1], folded(check(found, guessed), 5))
+    given = (tiny[1], folded(found.shown, checked(found, guessed), 5))
     monkeypatch.setenv(public.VARIABLE, "1")
     before = everything(root)
     with pytest.raises(InputError, match="off here, because this app is open to everyone"):

@@ -3,6 +3,7 @@
 60 cases each; ELASTIC_FUZZ_CASES=2000 makes more.
 """
 
+import io
 import json
 import os
 import shutil
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from hypothesis import HealthCheck, example, given, settings
@@ -26,8 +28,7 @@ from elastic_core.errors import InputError
 from elastic_core.evaluation import ranks
 from elastic_core.runs import Run, list_runs, unreadable_runs
 from elastic_core.services.background.queue import queue
-from elastic_core.services.data.rows import check
-from elastic_core.services.data.shelf import Shelf, folded, opened
+from elastic_core.services.data.shelf import Shelf, checked, folded, opened
 from elastic_core.services.experts.jobs import COLUMNS, EFFECTS, _effects
 from elastic_core.services.map import layouts
 from elastic_core.services.speed.curves import table_of
@@ -38,6 +39,7 @@ from elastic_core.services.train.watching import watch
 from elastic_core.weights import model_from
 
 pytestmark = pytest.mark.slow
+NAMES = ("user", "item", "time")
 CASES = int(os.environ.get("ELASTIC_FUZZ_CASES", "60"))
 fuzzed = settings(max_examples=CASES, suppress_health_check=list(HealthCheck), deadline=None, derandomize=True, database=None)
 numbers = (
@@ -299,7 +301,7 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Shelf:
     shelf = Shelf(tmp_path_factory.mktemp("shelf"))
     for name in ("good", "odd"):
         sheet, mapping = opened(f"{name}.csv", text.replace("u1", name).encode())
-        shelf.keep(folded(check(sheet, mapping), 5), name)
+        shelf.keep(folded(sheet.shown, checked(sheet, mapping), 5), name)
     return shelf
 
 
@@ -318,6 +320,42 @@ def test_uploads(shelf: Shelf, where: int, value: Any, how: int) -> None:
         assert f"{entry.facts['people']:,} {entry.facts['items']:,} {entry.facts['events']:,} {entry.when}".encode()
     for fault in faults:
         one_sentence(InputError(fault.reason))
+
+
+MINE = pd.DataFrame([(f"u{u}", f"i{(i + u) % 7}", 10**9 + u * 7 + i) for u in range(6) for i in range(7)], columns=NAMES)
+
+
+def sent() -> dict[str, bytes]:
+    """The same rows in every kind of file."""
+    plain, files = {"index": False}, {"mine.csv": MINE.to_csv(index=False).encode()}
+    for name, how, more in (
+        ("lines", "json", {"orient": "records", "lines": True}), ("json", "json", {}), ("xlsx", "excel", plain),
+        ("parquet", "parquet", plain), ("feather", "feather", {}),
+        *((way, "csv", {**plain, "compression": way}) for way in ("gzip", "xz", "zip", "tar")),
+    ):  # fmt: skip
+        out = io.BytesIO()
+        getattr(MINE, f"to_{how}")(out, **more)
+        files[name] = out.getvalue()
+    return files
+
+
+SENT = sent()
+
+
+@fuzzed
+@given(
+    some.builds(lambda name, where, how: broken(SENT[name], where, how), some.sampled_from(sorted(SENT)), PICK, PICK)
+    | some.binary(max_size=300)
+    | some.text(max_size=300).map(lambda text: text.encode("utf-8", "surrogatepass"))
+)
+def test_what_is_sent(data: bytes) -> None:
+    try:
+        sheet, guessed = opened("mine", data)
+        table = checked(sheet, {**dict(zip(NAMES, sheet.sample.column_names, strict=False)), **guessed})
+    except InputError as error:
+        one_sentence(error)
+    else:
+        assert len(table.events) + table.faults.count == table.faults.rows and len(table.understood) >= 3
 
 
 def _shipped(name: str) -> bytes:
