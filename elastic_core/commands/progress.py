@@ -23,7 +23,8 @@ class Progress:
         if kind == "step" and self.out.isatty():
             self._redraw(event)
         elif kind == "start":
-            self._line(f"{event['data']}, {event['parameters']:,} parameters, {event['device']}, seed {event['seed']}")
+            first = f", from {event['from']}" if "from" in event else ""
+            self._line(f"{event['data']}, {event['parameters']:,} parameters, {event['device']}, seed {event['seed']}{first}")
         elif kind == "epoch":
             self._line(self._epoch(event))
         elif kind == "test":
@@ -33,6 +34,10 @@ class Progress:
             )
         elif kind == "end":
             self._line(f"{event['reason']}; best epoch {event['best_epoch']}")
+        elif kind == "reopened":
+            self._line(f"goes on after epoch {event['epoch']} ({event['reason']}); its test will be scored again at the new end")
+        elif kind == "over":
+            self._line(f"it has ended ({event['reason']}); more --minutes, train.epochs or train.patience would go on")
 
     def _epoch(self, event: dict[str, Any]) -> str:
         value = event["valid"]["NDCG@10"]
