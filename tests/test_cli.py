@@ -1,5 +1,7 @@
 """The command line as a user meets it: the whole way through once, and one clear sentence for everything that is wrong."""
 
+import csv
+import io
 import json
 import os
 import shutil
@@ -9,8 +11,10 @@ import sys
 import time
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
+import elastic_core
 from elastic_core.commands import COMMANDS, main, stream
 from elastic_core.config import RunConfig
 from elastic_core.data import Dataset
@@ -113,6 +117,45 @@ def test_recommend_to_a_person_and_after_typed_histories(here: Path, capsys: pyt
     titles = [line.split(",")[2] for line in (here / "checkpoints/tiny/items.csv").read_text().splitlines()]
     assert main(["recommend", "tiny", "--titles", f"{titles[3]}; {titles[5].lower()}", "--csv", "--top", "3"]) == 0
     assert capsys.readouterr().out == by_id
+
+
+def test_a_run_folder_travels_without_its_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From another folder and with the file gone: histories, titles, genres and ids of the file's own, on the command line and in
+    Python; only a person needs the data."""
+    monkeypatch.chdir(tmp_path)
+    rows = [
+        f'cust-{u:03},"sku,{(u * 7 + i * i) % 12}",{i},"Title ""{(u * 7 + i * i) % 12}""",Fun|Odd{i % 2 * "|Blue"}'
+        for u in range(30) for i in range(8)
+    ]  # fmt: skip
+    Path("shop.csv").write_text("\n".join(["user,item,time,title,genres", *rows]))
+    assert main(["train", *SMALL, "--set=data.source=shop.csv", "--set=data.k_core=1", "--out", "run"]) == 0
+    typed = ["--history", '"sku,3","sku,4"', "--csv", "--top", "3"]
+    assert main(["recommend", "run", *typed]) == 0
+    before = capsys.readouterr().out.split("run\n")[-1]
+    run = elastic_core.open_run("run")
+    data = elastic_core.load(run.config.data)
+    person = elastic_core.recommend(run.model(data), data, "cust-007")
+    assert person.equals(elastic_core.recommend(run.model(data), data, data.histories.user_ids.tolist().index("cust-007")))
+    assert len(elastic_core.experts(run.model(data), data, "cust-007")) == run.config.model.k  # type: ignore[attr-defined]
+    for wrong in ("cust-999", ["sku,3", "sku,99"], [0]):
+        with pytest.raises(InputError):
+            elastic_core.recommend(run.model(data), data, wrong)
+    (tmp_path / "elsewhere").mkdir()
+    shutil.move("run", "elsewhere/moved")
+    Path("shop.csv").unlink()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert main(["recommend", "moved", *typed]) == 0
+    assert capsys.readouterr().out == before
+    moved = elastic_core.open_run("moved")
+    table = elastic_core.recommend(moved.model(), moved.catalog(), ["sku,3", "sku,4"], top=3)
+    assert table["id"].tolist() == pd.read_csv(io.StringIO(before))["id"].tolist() and table["title"][0].startswith('Title "')
+    assert {("Fun", "Odd"), ("Fun", "Odd", "Blue")} >= set((moved.catalog().genres or ())[1:]) > set()
+    Path("new.csv").write_text('ann,"sku,3"\nann,"sku,4"\n')
+    assert main(["stream", "moved", "--events", "new.csv", "--top", "3", "--every", "1"]) == 0
+    assert [line["item"] for line in csv.DictReader(io.StringIO(capsys.readouterr().out))] == table["id"].tolist()
+    assert main(["recommend", "moved", "--user", "cust-007"]) == 2 and "shop.csv" in capsys.readouterr().err
 
 
 def test_people_are_followed_and_a_file_of_states_goes_on(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,6 +11,7 @@ predict by themselves, each suggestion says whose it is, with the expert's share
 """
 
 import argparse
+import csv
 
 import numpy as np
 
@@ -30,7 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run_name", metavar="RUN", help="a run folder, or its name below checkpoints/")
     who = parser.add_mutually_exclusive_group(required=True)
     who.add_argument("--user", metavar="ID", help="a person's raw id")
-    who.add_argument("--history", metavar="IDS", type=listed, help="raw item ids, oldest first, separated by commas")
+    who.add_argument("--history", metavar="IDS", help="raw item ids, oldest first, separated by commas")
     who.add_argument("--titles", metavar="TITLES", help="titles or parts of them, oldest first, separated by semicolons")
     parser.add_argument("--top", type=int, default=10, help="how many (default: 10)")
     parser.add_argument("--without-last", type=int, default=0, metavar="N", help="as if the last N events had not happened")
@@ -81,7 +82,8 @@ def silenced(model: Recommender, experts: list[str]) -> Edit | None:
 def history(catalog: Catalog, arguments: argparse.Namespace) -> list[int]:
     """Dense ids of what was typed."""
     if arguments.history is not None:
-        items = [catalog.index(raw) for raw in arguments.history]
+        cells = next(csv.reader([arguments.history], skipinitialspace=True), [])  # an id with a comma stands in quotes
+        items = [catalog.index(raw.strip()) for raw in cells if raw.strip()]
     else:
         items = [by_title(catalog, part.strip()) for part in arguments.titles.split(";") if part.strip()]
     if not items:
