@@ -3,6 +3,11 @@
 import streamlit as st
 from starlette.middleware import Middleware
 
-from pages.frame import failure, guard, wake
+from pages.frame import back, failure, guard, wake
 
-app = st.App("pages/navigation.py", lifespan=wake.up, on_script_error=failure.say, middleware=[Middleware(guard.Guard)])
+app = st.App(
+    "pages/navigation.py",
+    lifespan=wake.up,
+    on_script_error=failure.say,
+    middleware=[Middleware(guard.Guard), Middleware(back.Back)],
+)

@@ -12,6 +12,7 @@ import dataclasses
 import functools
 import types
 import typing
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, TypeVar, get_args, get_origin
 
@@ -259,12 +260,27 @@ class RunConfig:
             _set(plain, path, _parse(text, holder[key], path))
         return type(self).from_dict(plain)
 
+    def differences(self, other: "RunConfig") -> list[tuple[str, Any, Any]]:
+        """The settings that differ: path, value here (None where there is none), value there."""
+        mine, theirs = (dict(_leaves(config.to_dict())) for config in (self, other))
+        paths = dict.fromkeys([*mine, *theirs])
+        return [(path, mine.get(path), theirs.get(path)) for path in paths if mine.get(path) != theirs.get(path)]
+
     def replaced(self, values: dict[str, Any]) -> Self:
         """The same with values instead of text. Raises InputError naming a key that does not exist."""
         plain = self.to_dict()
         for path, value in values.items():
             _set(plain, path, value)
         return type(self).from_dict(plain)
+
+
+def _leaves(plain: dict[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    """Nested settings by their path, `a.b.c`."""
+    for key, value in plain.items():
+        if isinstance(value, dict) and key != "columns":
+            yield from _leaves(value, f"{above}{key}.")
+        else:
+            yield f"{above}{key}", value
 
 
 def _place(plain: dict[str, Any], path: str) -> tuple[dict[str, Any] | None, str]:

@@ -13,6 +13,7 @@ Row = dict[str, Any]
 Check = Callable[[Any], bool]
 MOST_BYTES = 2**23  # ten thousand epochs, the most there may be, are about 7 MB
 LONGEST_LINE = 2**16
+OVER = ("test", "end")
 MOST_EPOCHS = int(bounds_of(TrainConfig)["epochs"].high)
 
 
@@ -60,18 +61,20 @@ MUST: Mapping[str, Mapping[str, Check]] = {
     "epoch": {"epoch": _epoch, "loss": _number, "seconds": _number, "valid": _scores},
     "test": {"protocols": _protocols},
     "end": {"reason": _text, "seconds": _number},
+    "reopened": {"epoch": _whole, "reason": _text},
 }
 MAY: Mapping[str, Mapping[str, Check]] = {
     "start": {
         "time": _number, "commit": _text, "torch": _text, "device": _text, "threads": _whole, "seed": _whole, "data": _text,
-        "data_hash": _text, "parameters": _whole, "processes": _whole, "tied": _share,
+        "data_hash": _text, "parameters": _whole, "processes": _whole, "tied": _share, "from": _text,
     },
     "epoch": {
         "step": _whole, "targets": _whole, "events": _whole, "auxiliary": _numbers, "used": _share, "entropy": _share,
-        "gini": _share,
+        "gini": _share, "cut": _text,
     },
-    "test": {"users": _whole, "errors": _errors, "used": _share, "entropy": _share, "gini": _share},
+    "test": {"users": _whole, "errors": _errors, "used": _share, "entropy": _share, "gini": _share, "scored": _whole},
     "end": {"best_epoch": _whole},
+    "reopened": {"time": _number},
 }  # fmt: skip
 
 
@@ -94,7 +97,8 @@ def row(line: str) -> Row | None:
 
 def read(path: Path, within: Path) -> tuple[Row, ...]:
     """The rows from the last `start` on: an attempt that died does not count. A repeated epoch (after an interruption) counts
-    once, the last time. Shared: never change them. Raises InputError for what is no regular file or too large."""
+    once, the last time; a test and an end only while nobody went on after them, which `reopened` says for good. Shared: never
+    change them. Raises InputError for what is no regular file or too large."""
     try:
         return _read(path, within, disk.stamp(path))
     except disk.Absent:
@@ -106,6 +110,8 @@ def _read(path: Path, within: Path, stamp: tuple[int, ...]) -> tuple[Row, ...]:
     """A page asks for the same log dozens of times."""
     text = disk.read_bytes(path, MOST_BYTES, within).decode("utf-8", errors="replace")
     rows = [found for line in text.splitlines() if (found := row(line)) is not None]
-    rows = rows[max((i for i, found in enumerate(rows) if found["event"] == "start"), default=0) :]
+    start, opened = (max((i for i, row in enumerate(rows) if row["event"] == kind), default=0) for kind in ("start", "reopened"))
+    void = [row["event"] != "reopened" and (i < start or (i < opened and row["event"] in OVER)) for i, row in enumerate(rows)]
+    rows = [found for found, out in zip(rows, void, strict=True) if not out]
     latest = {found["epoch"]: i for i, found in enumerate(rows) if found["event"] == "epoch"}
     return tuple(found for i, found in enumerate(rows) if found["event"] != "epoch" or latest[found["epoch"]] == i)

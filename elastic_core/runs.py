@@ -3,23 +3,23 @@
     config.json        the resolved configuration
     model.safetensors  the best weights by validation NDCG@10; empty for training-free models, which are fitted on opening.
                        Runs that are passed on for their ranks alone lack it and items.csv: they are compared and not opened
-    metrics.jsonl      one event a line: start, epoch, test, end; append-only, a torn last line is skipped
-    ranks.safetensors  everybody's rank in the test, under every protocol; written once (evaluation/ranks.py)
-    items.csv          dense id, raw id (and the title where the data's licence allows it)
+    metrics.jsonl      one event a line: start, epoch, test, end, reopened; append-only, a torn last line is skipped
+    ranks.safetensors  everybody's rank in the test, under every protocol; written once an end (evaluation/ranks.py)
+    items.csv          dense id, raw id (and title and genres where the data's licence allows it)
     epochs/0007.safetensors  (where `train.snapshots` is on) every expert's load and value after epoch 7
     bank.safetensors   the experts as they were drawn, where they are kept by rows (bank_files.py); written once
-    resume.pt          what continuing needs; not part of a finished run
+    resume.pt          what continuing needs, of the last whole epoch; without it an ended run stays as it is
+    whole.safetensors  the best weights of whole epochs, where an epoch that was cut short did better; likewise
 
 Every file is written beside itself and renamed, so a run killed at any moment is the old one or the new one.
 """
 
-import csv
 import errno
 import functools
-import io
 import json
 import os
 import re
+import shutil
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -33,8 +33,8 @@ import torch
 from filelock import FileLock, Timeout
 from safetensors.torch import save_file
 
-from elastic_core import bank_files, disk, models, objectives, run_log  # noqa: F401  (a configuration names models and objectives)
-from elastic_core.config import RunConfig
+from elastic_core import bank_files, disk, models, objectives, run_items, run_log  # noqa: F401  (a configuration names models and objectives)
+from elastic_core.config import ModelConfig, RunConfig
 from elastic_core.data import Catalog, Dataset
 from elastic_core.disk import write_text, write_whole
 from elastic_core.errors import InputError, unless_memory
@@ -43,9 +43,9 @@ from elastic_core.evaluation.evaluate import Report
 from elastic_core.layers.row_bank import row_banks
 from elastic_core.weights import model_from, tensors
 
-CONFIG, WEIGHTS, EVENTS, ITEMS, RESUME = "config.json", "model.safetensors", "metrics.jsonl", "items.csv", "resume.pt"
-SNAPSHOTS, LOCK = "epochs", ".lock"
-MOST_CONFIG, MOST_ITEMS, MOST_WEIGHTS, MOST_RESUME = 2**18, 2**28, 2**30, 2**32  # bytes that are read at most
+CONFIG, WEIGHTS, EVENTS, ITEMS, RESUME = "config.json", "model.safetensors", "metrics.jsonl", run_items.FILE, "resume.pt"
+WHOLE, SNAPSHOTS, LOCK = "whole.safetensors", "epochs", ".lock"
+MOST_CONFIG, MOST_WEIGHTS, MOST_RESUME = 2**18, 2**30, 2**32  # bytes that are read at most
 SAME = "NDCG@10"  # by which ranks are known again
 MOST_SNAPSHOT, MOST_BANK = 2**30, 4 * models.MOST_BANK + 2**20
 
@@ -116,6 +116,16 @@ class Run:
         catalog = self.catalog() if dataset is None else dataset.catalog
         return model_from(path, self.config.model, catalog, name=self._called(WEIGHTS), tables=self.load_bank).eval()
 
+    def weights_for(self, config: ModelConfig, dataset: Dataset) -> models.Recommender:
+        """These weights in a model of other settings over the same items. Raises InputError where they do not fit."""
+        if not models.model_class(self.config.model.name).objective:
+            raise InputError(f"the run {self.name} needs no training, so there are no weights of it to begin with")
+        if config.name != self.config.model.name:
+            raise InputError(f"the run {self.name} is {self.config.model.name}, whose weights do not fit {config.name}")
+        self.check_data(dataset)
+        path = disk.regular(self.path / WEIGHTS, MOST_WEIGHTS, self.path)
+        return model_from(path, config, dataset.catalog, name=self._called(WEIGHTS), tables=self.load_bank)
+
     def load_bank(self, model: torch.nn.Module) -> None:
         """Gives a model's banks the tables that this run began with. Raises InputError if they are missing or not its own."""
         if row_banks(model):
@@ -175,23 +185,12 @@ class Run:
         return len(self.raw_ids()) - 1
 
     def catalog(self) -> Catalog:
-        """What the run's ids mean, without titles and genres: those come with the data."""
-        return Catalog(np.array(self.raw_ids(), dtype=object))
+        """What the run's ids mean, with titles and genres where they came along (run_items.py)."""
+        return run_items.read(self.path / ITEMS, self.path)
 
     def raw_ids(self) -> list[str]:
         """Raw id of each dense id; `[0]` is padding."""
-        try:
-            rows = list(csv.reader(io.StringIO(disk.read_text(self.path / ITEMS, MOST_ITEMS, self.path))))
-        except csv.Error as error:
-            raise InputError(f"{self._called(ITEMS)} is no table of items ({error})") from None
-        if len(rows) < 2 or rows[0][:2] != ["id", "raw"]:
-            raise InputError(f"{self._called(ITEMS)} must start with the header id,raw and list the items")
-        torn = next((i for i, row in enumerate(rows) if i and (len(row) != len(rows[0]) or row[0] != str(i))), None)
-        if torn is not None:
-            raise InputError(
-                f"{self._called(ITEMS)}, line {torn + 1}: not item {torn} with {len(rows[0])} fields; it may be cut short"
-            )
-        return [""] + [row[1] for row in rows[1:]]
+        return [str(raw) for raw in self.catalog().ids]
 
     def check_data(self, dataset: Dataset) -> None:
         """Raises InputError if the weights were learned with other items than the dataset's."""
@@ -207,15 +206,12 @@ class Run:
         self.path.mkdir(parents=True, exist_ok=True)
         for left in self.path.glob(f"{SNAPSHOTS}/*.safetensors"):
             left.unlink(missing_ok=True)  # of an attempt that died
+        self.save_config(config)
+        run_items.write(dataset.catalog, self.path / ITEMS, dataset.titles_may_be_shared)
+
+    def save_config(self, config: RunConfig) -> None:
         write_text(self.path / CONFIG, json.dumps(config.to_dict(), indent=1) + "\n")
-        titled = dataset.titles_may_be_shared and dataset.catalog.titles is not None
-        out = io.StringIO()
-        writer = csv.writer(out, lineterminator="\n")
-        writer.writerow(["id", "raw", "title"] if titled else ["id", "raw"])
-        for i in range(1, dataset.catalog.n_items + 1):
-            row = [i, dataset.catalog.ids[i]]
-            writer.writerow([*row, dataset.catalog.title(i)] if titled else row)
-        write_text(self.path / ITEMS, out.getvalue())
+        self.__dict__.pop("config", None)  # what was read of the file before
 
     def append(self, event: dict[str, Any]) -> None:
         """Adds a row as a whole, or, where the disk does not take it, none of it."""
@@ -239,6 +235,20 @@ class Run:
         if self.has_report:
             raise InputError(f"the run {self.name} was tested already: its ranks are in {ranks.FILE}, and a test is scored once")
         write_whole(self.path / ranks.FILE, lambda beside: ranks.write(report, beside))
+
+    def forget_report(self) -> None:
+        (self.path / ranks.FILE).unlink(missing_ok=True)
+
+    def set_aside(self) -> None:
+        """Keeps the weights there are beside those that take their place."""
+        if self.has_weights:
+            path = disk.regular(self.path / WEIGHTS, MOST_WEIGHTS, self.path)
+            write_whole(self.path / WHOLE, lambda beside: shutil.copyfile(path, beside))
+
+    def put_back(self) -> None:
+        """The weights that were set aside are the run's again."""
+        with suppress(FileNotFoundError), disk.said(self.path):
+            os.replace(self.path / WHOLE, self.path / WEIGHTS)
 
     def save_bank(self, model: torch.nn.Module) -> None:
         """Before the first step, where a model keeps experts by rows."""
@@ -301,9 +311,6 @@ class Run:
             yield
         finally:
             lock.release()
-
-    def forget_resume(self) -> None:
-        (self.path / RESUME).unlink(missing_ok=True)
 
 
 def open_run(path: Path | str) -> Run:
@@ -372,7 +379,7 @@ def _fault(run: Run) -> str:
     path = run.path
     try:
         disk.check_folder(path)
-        for name, most in ((WEIGHTS, MOST_WEIGHTS), (ITEMS, MOST_ITEMS)):
+        for name, most in ((WEIGHTS, MOST_WEIGHTS), (ITEMS, run_items.MOST_BYTES)):
             with suppress(disk.Absent):  # told when it is opened
                 disk.regular(path / name, most, path)
         run.events()

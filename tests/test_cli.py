@@ -1,5 +1,6 @@
 """The command line as a user meets it: the whole way through once, and one clear sentence for everything that is wrong."""
 
+import io
 import json
 import os
 import shutil
@@ -9,13 +10,17 @@ import sys
 import time
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
-from elastic_core.commands import COMMANDS, main
+import elastic_core
+from elastic_core.commands import COMMANDS, main, stream
 from elastic_core.config import RunConfig
 from elastic_core.data import Dataset
+from elastic_core.errors import InputError
 from elastic_core.recipes import RECIPES, recipe
 from elastic_core.runs import Run
+from elastic_core.streaming import Followed
 
 ROOT = Path(__file__).resolve().parents[1]
 SMALL = [
@@ -113,6 +118,47 @@ def test_recommend_to_a_person_and_after_typed_histories(here: Path, capsys: pyt
     assert capsys.readouterr().out == by_id
 
 
+def test_a_run_folder_travels_without_its_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From another folder and with the file gone: histories, titles, genres and ids of the file's own, on the command line and in
+    Python; only a person needs the data."""
+    monkeypatch.chdir(tmp_path)
+    rows = [
+        f'cust-{u:03},"sku,{(u * 7 + i * i) % 12}",{i},"Title ""{(u * 7 + i * i) % 12}""",Fun|Odd{i % 2 * "|Blue"}'
+        for u in range(30) for i in range(8)
+    ]  # fmt: skip
+    Path("shop.csv").write_text("\n".join(["user,item,time,title,genres", *rows]))
+    assert main(["train", *SMALL, "--set=data.source=shop.csv", "--set=data.k_core=1", "--out", "run"]) == 0
+    typed = ["--history", '"sku,3","sku,4"', "--csv", "--top", "3"]
+    assert main(["recommend", "run", *typed]) == 0
+    before = capsys.readouterr().out.split("run\n")[-1]
+    run = elastic_core.open_run("run")
+    data = elastic_core.load(run.config.data)
+    person = elastic_core.recommend(run.model(data), data, "cust-007")
+    assert person.equals(elastic_core.recommend(run.model(data), data, data.histories.user_ids.tolist().index("cust-007")))
+    assert len(elastic_core.experts(run.model(data), data, "cust-007")) == run.config.model.k  # type: ignore[attr-defined]
+    for wrong in ("cust-999", ["sku,3", "sku,99"], [0]):
+        with pytest.raises(InputError):
+            elastic_core.recommend(run.model(data), data, wrong)
+    Path("new.csv").write_text('ann,"sku,3"\nann,"sku,4"\n')
+    assert main(["stream", "run", "--events", "new.csv"]) == 0
+    followed = capsys.readouterr().out
+    (tmp_path / "elsewhere").mkdir()
+    shutil.move("run", "elsewhere/moved")
+    Path("shop.csv").unlink()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert main(["recommend", "moved", *typed]) == 0
+    assert capsys.readouterr().out == before
+    moved = elastic_core.open_run("moved")
+    table = elastic_core.recommend(moved.model(), moved.catalog(), ["sku,3", "sku,4"], top=3)
+    assert table["id"].tolist() == pd.read_csv(io.StringIO(before))["id"].tolist() and table["title"][0].startswith('Title "')
+    assert {("Fun", "Odd"), ("Fun", "Odd", "Blue")} >= set((moved.catalog().genres or ())[1:]) > set()
+    assert main(["stream", "moved", "--events", "../new.csv"]) == 0
+    assert capsys.readouterr().out == followed
+    assert main(["recommend", "moved", "--user", "cust-007"]) == 2 and "shop.csv" in capsys.readouterr().err
+
+
 def test_people_are_followed_and_a_file_of_states_goes_on(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     raw = Run(here / "checkpoints/tiny").raw_ids()
     lines = [f"{who},{raw[i]}" for i in range(1, 8) for who in ("ann", "bob")]
@@ -132,8 +178,10 @@ def test_people_are_followed_and_a_file_of_states_goes_on(here: Path, capsys: py
         ("a,b,c", "line 1"),
     ):  # fmt: skip
         Path("all.csv").write_text(content)
-        assert main([*words, "--events", "all.csv"]) == 2
+        Path("kept.safetensors").unlink(missing_ok=True)
+        assert main([*words, "--events", "all.csv", "--strict", "--state", "kept.safetensors"]) == 2
         assert naming in capsys.readouterr().err.splitlines()[-1]
+        assert Path("kept.safetensors").exists() == content.startswith("ann,"), "what was good is kept"
     capsys.readouterr()
     assert main(["stream", "tiny", "--events", "none.csv"]) == 2
     said = capsys.readouterr()
@@ -141,8 +189,66 @@ def test_people_are_followed_and_a_file_of_states_goes_on(here: Path, capsys: py
     Path("kept.safetensors").write_bytes(b"nothing")
     assert main([*words, "--events", "rest.csv", "--state", "kept.safetensors"]) == 2
     assert "cut short" in capsys.readouterr().err and Path("kept.safetensors").read_bytes() == b"nothing"
+    assert main([*words, "--events", "rest.csv", "--state", "nowhere/kept"]) == 2
+    assert "no folder nowhere" in capsys.readouterr().err
     assert main(["stream", "tiny", "--events", "rest.csv", "--top", "0"]) == 2 and "--top" in capsys.readouterr().err
     assert main(["stream", "tiny", "--events", "rest.csv", "--moved", "0.5"]) == 2 and "refresh" in capsys.readouterr().err
+
+
+def test_events_come_in_the_training_file_s_own_form(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Separators, columns and dates; lines that are no events are left out and told, and the others count."""
+    raw, said = Run(here / "checkpoints/tiny").raw_ids(), []
+    rows = [(who, raw[i], f"{i:02}.0{1 + (who == 'bob')}.2024 10:00") for i in range(1, 6) for who in ("ann", "bob")]
+    Path("plain.csv").write_text("".join(f"{who},{item}\n" for who, item, _ in rows))
+    for mark in ("\t", ";", "|"):
+        lines = [mark.join((time, item, "4,5", who)) for who, item, time in reversed(rows)]
+        lines[2:2] = ["", "never", mark.join(("06.01.2024", "no-such-item", "1", "ann")), mark.join(("?", raw[1], "1", "ann"))]
+        Path("own.csv").write_text("\ufeff" + "\n".join([mark.join(("timestamp", "movieId", "rating", "userId")), *lines]))
+        assert main(["stream", "tiny", "--events", "own.csv", "--top", "3"]) == 0
+        said.append(capsys.readouterr())
+    assert main(["stream", "tiny", "--events", "plain.csv", "--top", "3"]) == 0
+    plain = capsys.readouterr()
+    assert {each.out for each in said} == {plain.out} and "left out" not in plain.err
+    assert "10 events of 2 people" in said[0].err
+    assert "1 of items that this run does not know and 2 that are no event" in said[0].err
+    assert "the first: line 5 of own.csv" in said[0].err
+
+
+@pytest.mark.slow
+def test_states_outlive_a_signal(here: Path) -> None:
+    """While the command waits for the next line, as it does behind `tail -f`."""
+    raw = Run(here / "checkpoints/tiny").raw_ids()
+    command = [sys.executable, "-m", "elastic_core", "stream", "tiny", "--events", "-", "--each", "--top", "1", "--state"]
+    environment, pipe = {**os.environ, "PYTHONPATH": str(ROOT)}, subprocess.PIPE
+    signals = (signal.SIGINT, signal.SIGTERM)
+    running = [
+        subprocess.Popen([*command, f"{number}.kept"], env=environment, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+        for number in signals
+    ]
+    for number, process in zip(signals, running, strict=True):
+        assert process.stdin and process.stdout and process.stderr
+        process.stdin.write(f"ann,{raw[1]}\nann,{raw[2]}\nbob,nothing\nbob,{raw[3]}\n")
+        process.stdin.flush()
+        answers = [process.stdout.readline() for _ in range(4)]
+        assert answers[0].startswith("event,") and answers[3].startswith("3,bob,")
+        process.send_signal(number)
+        assert process.wait(60) == 0 and "stopped after 3 events of 2 people" in process.stderr.read()
+        assert list(Followed.load(Path(f"{number}.kept"), Run(here / "checkpoints/tiny").model()).row) == ["ann", "bob"]
+
+
+def test_states_are_saved_now_and_then_and_never_half_a_step(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream, "EVERY", 0.0)
+    monkeypatch.setattr(stream, "SHARE", 0)
+    model = Run(here / "checkpoints/tiny").model()
+    kept = stream.Kept(Followed(model), Path("now.kept"), 9)
+    for person in ("ann", "bob", "ann"):
+        kept.add(person, 1)
+        assert list(Followed.load(Path("now.kept"), model).row) == list(kept.met)
+    before = Path("now.kept").read_bytes()
+    with pytest.raises(InputError):
+        kept.add("eve", 0)
+    kept.save()
+    assert Path("now.kept").read_bytes() == before
 
 
 def test_bench_times_kept_states(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,7 +21,7 @@ FLOORS = (
     ("data", "distributed", "eager", "machine"),
     ("layers",),
     ("bank_files", "models", "weights"),
-    ("evaluation", "memory", "objectives", "recipes", "run_log", "runs", "streaming"),
+    ("evaluation", "memory", "objectives", "recipes", "run_items", "run_log", "runs", "streaming"),
     ("training",),
     ("bench", "comparisons", "labels", "readme", "report", "reproduce", "tables", "tuning"),
     ("services",),

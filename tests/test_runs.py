@@ -62,7 +62,6 @@ def cut(path: Path, share: float) -> None:
 def test_a_good_run_opens(folder: Path) -> None:
     assert not use(folder).training
     assert [run.name for run in list_runs(folder.parent)] == ["run"]
-    assert not (folder / RESUME).exists()
 
 
 @pytest.mark.parametrize("name", [CONFIG, WEIGHTS, ITEMS])

@@ -246,7 +246,7 @@ def test_the_shelf_survives_a_restart_and_can_be_moved(tmp_path: Path) -> None:
     shutil.move(tmp_path / "uploads", tmp_path / "elsewhere")
     moved = Shelf(tmp_path / "elsewhere").get(kept.id)
     data = load(moved.config)
-    assert data.hash == kept.facts["hash"] and data.label == kept.label and not data.titles_may_be_shared
+    assert data.hash == kept.facts["hash"] and data.label == kept.label and data.titles_may_be_shared
     assert load(world.config).truth is not None
     assert set(Shelf(tmp_path / "elsewhere").choices()) <= set(at_hand_choices(Shelf(tmp_path / "elsewhere").choices()))
 

@@ -66,7 +66,9 @@ def run(arguments: argparse.Namespace) -> int:
         stored, start = found.report(), found.last("start") or {}
         ranks = {name: stored.ranks[name] for name in arguments.protocols if name in stored.ranks}
         report, where = dataclasses.replace(stored, ranks=ranks), f"{start.get('data', found.config.data.source)}"
-        say("From the ranks that the run keeps of its test.")
+        times = (found.last("test") or {}).get("scored", 1)
+        again = f" Its test was scored {times} times, as it went on after its end." if times > 1 else ""
+        say(f"From the ranks that the run keeps of its test.{again}")
     else:
         _, dataset, model = loaded = load_run(arguments.run_name, arguments.device)
         users = drawn_people(dataset, arguments.people)

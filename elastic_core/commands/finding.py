@@ -1,13 +1,16 @@
 """From what is typed to what is meant: a run by folder or name, and the data and weights that belong to it."""
 
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from elastic_core.data import Dataset, load
+from elastic_core.data import Catalog, Dataset, load
+from elastic_core.data.origins import SOURCES
+from elastic_core.data.sources import at_hand, gone
 from elastic_core.errors import InputError
 from elastic_core.machine import find_device
-from elastic_core.models import Recommender
+from elastic_core.models import Recommender, model_class
 from elastic_core.runs import CONFIG, Run, list_runs, open_run
 
 CHECKPOINTS = Path("checkpoints")
@@ -38,6 +41,27 @@ def load_run(name: str, device: str = "cpu") -> Loaded:
     if start and start.get("data_hash", dataset.hash) != dataset.hash:
         say(f"Note: {run.name} was trained on data {start['data_hash']}, this is {dataset.hash}; scores may not be comparable.")
     return Loaded(run, dataset, weights.to(find_device(device)))
+
+
+class Opened(NamedTuple):
+    run: Run
+    catalog: Catalog
+    model: Recommender
+
+
+def open_items(name: str) -> Opened:
+    """The run by what its folder holds, weights and items.csv: it travels without its data. Titles that could not come along are
+    those of its data, where these are at hand. A model that is fitted needs them; raises InputError without."""
+    run = find_run(name)
+    if not model_class(run.config.model.name).objective:
+        loaded = load_run(name)
+        return Opened(run, loaded.dataset.catalog, loaded.model)
+    model, catalog, data = run.model(), run.catalog(), run.config.data
+    if catalog.titles is None and not gone(data) and (data.source not in SOURCES or at_hand(data.source)):
+        with suppress(InputError):
+            known = load(data, say).catalog
+            catalog = known if known.ids.astype(str).tolist() == catalog.ids.astype(str).tolist() else catalog
+    return Opened(run, catalog, model)
 
 
 def say(sentence: str) -> None:

@@ -4,10 +4,11 @@ import contextlib
 import shutil
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from types import FrameType
-from typing import Any, TextIO
+from typing import Any, TextIO, TypeVar
 
+T = TypeVar("T")
 BLOCKS = 24
 
 
@@ -23,7 +24,8 @@ class Progress:
         if kind == "step" and self.out.isatty():
             self._redraw(event)
         elif kind == "start":
-            self._line(f"{event['data']}, {event['parameters']:,} parameters, {event['device']}, seed {event['seed']}")
+            first = f", from {event['from']}" if "from" in event else ""
+            self._line(f"{event['data']}, {event['parameters']:,} parameters, {event['device']}, seed {event['seed']}{first}")
         elif kind == "epoch":
             self._line(self._epoch(event))
         elif kind == "test":
@@ -33,6 +35,10 @@ class Progress:
             )
         elif kind == "end":
             self._line(f"{event['reason']}; best epoch {event['best_epoch']}")
+        elif kind == "reopened":
+            self._line(f"goes on after epoch {event['epoch']} ({event['reason']}); its test will be scored again at the new end")
+        elif kind == "over":
+            self._line(f"it has ended ({event['reason']}); more --minutes, train.epochs or train.patience would go on")
 
     def _epoch(self, event: dict[str, Any]) -> str:
         value = event["valid"]["NDCG@10"]
@@ -53,20 +59,50 @@ class Progress:
         self.out.flush()
 
 
-@contextlib.contextmanager
-def stop_on_signals() -> Iterator[Callable[[], bool]]:
-    """A function that turns true at the first SIGINT or SIGTERM; a second SIGINT interrupts at once."""
-    asked = False
+class Stopped(Exception):
+    """Raised where a signal meets somebody who waits."""
 
-    def stop(number: int, frame: FrameType | None) -> None:
-        nonlocal asked
-        if asked and number == signal.SIGINT:
+
+class Stopper:
+    """Called, it says whether SIGINT or SIGTERM has come; a second SIGINT interrupts at once."""
+
+    def __init__(self) -> None:
+        self.asked = self.waiting = False
+
+    def __call__(self) -> bool:
+        return self.asked
+
+    def until(self, source: Iterable[T]) -> Iterator[T]:
+        """What comes from `source` until a signal does, also while it keeps us waiting."""
+        pieces = iter(source)
+        try:
+            while True:
+                self.waiting = True
+                if self.asked:
+                    return
+                piece = next(pieces)
+                self.waiting = False
+                yield piece
+        except (StopIteration, Stopped):
+            return
+        finally:
+            self.waiting = False
+
+    def heard(self, number: int, frame: FrameType | None) -> None:
+        if self.asked and number == signal.SIGINT:
             raise KeyboardInterrupt
-        asked = True
+        self.asked = True
+        if self.waiting:
+            raise Stopped
 
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+
+@contextlib.contextmanager
+def stop_on_signals() -> Iterator[Stopper]:
+    """From now on SIGINT and SIGTERM are heard by what is returned."""
+    stopper = Stopper()
+    before = {number: signal.signal(number, stopper.heard) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield lambda: asked
+        yield stopper
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

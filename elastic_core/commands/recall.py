@@ -46,10 +46,10 @@ def run(arguments: argparse.Namespace) -> int:
     for here in chosen:
         say(here.name)
         found[here.name] = recall.of_model(here.model(dataset), dataset, arguments.split)
-    table = recall.by_gap(found, gaps(dataset, arguments.split))
+        table = recall.by_gap(found, gaps(dataset, arguments.split))
+        if arguments.write:  # one by one: what is measured is not lost by what comes after it
+            _write(table.assign(world=dataset.hash, split=arguments.split, commit=commit()))
     print(as_text(table))
-    if arguments.write:
-        _write(table.assign(world=dataset.hash, split=arguments.split, commit=commit()))
     return 0
 
 

@@ -4,20 +4,25 @@
   python -m elastic_core recommend ml-100k-elastic --history "50,181,172" --top 5
   python -m elastic_core recommend ml-100k-elastic --titles "Star Wars; Empire Strikes Back; Fargo"
 
-Raw ids are those of the data's own files, oldest first. A title may be cut short as long as only one item fits it.
+Raw ids are those of the data's own files, oldest first. A title may be cut short as long as only one item fits it. A history
+that you give needs nothing but the run's folder, wherever it lies.
 For a person, the history ends before the held-out test item; the list marks that item where it appears. Where a run's experts
 predict by themselves, each suggestion says whose it is, with the expert's share of its probability, and after which item.
 """
 
 import argparse
+import csv
 
 import numpy as np
 
-from elastic_core.commands.finding import listed, load_run, say
+from elastic_core.commands.finding import listed, load_run, open_items, say
 from elastic_core.data import Catalog, Dataset
 from elastic_core.errors import InputError
+from elastic_core.models import Recommender
 from elastic_core.services.person.attribution import reasons
-from elastic_core.services.person.recommend import Reading, recommend
+from elastic_core.services.person.inspect import memory_size, silence
+from elastic_core.services.person.people import numbered
+from elastic_core.services.person.recommend import Edit, Reading, answer, reading
 
 SHOWN = 8
 
@@ -26,9 +31,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run_name", metavar="RUN", help="a run folder, or its name below checkpoints/")
     who = parser.add_mutually_exclusive_group(required=True)
     who.add_argument("--user", metavar="ID", help="a person's raw id")
-    who.add_argument("--history", metavar="IDS", type=listed, help="raw item ids, oldest first, separated by commas")
+    who.add_argument("--history", metavar="IDS", help="raw item ids, oldest first, separated by commas")
     who.add_argument("--titles", metavar="TITLES", help="titles or parts of them, oldest first, separated by semicolons")
     parser.add_argument("--top", type=int, default=10, help="how many (default: 10)")
+    parser.add_argument("--without-last", type=int, default=0, metavar="N", help="as if the last N events had not happened")
+    parser.add_argument("--silence", metavar="EXPERTS", type=listed, default=[], help="without these experts, as 12,145")
     parser.add_argument("--seen", action="store_true", help="also recommend what is in the history")
     parser.add_argument("--csv", action="store_true", help="CSV instead of the table")
 
@@ -36,39 +43,47 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     if arguments.top < 1:
         raise InputError(f"--top must be at least 1, not {arguments.top}")
-    _, dataset, model = load_run(arguments.run_name)
-    who = person(dataset, arguments.user) if arguments.user is not None else history(dataset.catalog, arguments)
-    items = dataset.histories.of(who)[:-1].tolist() if isinstance(who, int) else who
-    say("after " + ", ".join([*(["…"] if len(items) > SHOWN else []), *(dataset.catalog.title(i) for i in items[-SHOWN:])]))
-    found = recommend(model, dataset, who, top=arguments.top, exclude_seen=not arguments.seen)
-    why = reasons(model, Reading(np.asarray(items, dtype=np.int64)), found["item"].tolist())
+    data: Dataset | Catalog
+    if arguments.user is not None:
+        _, data, model = load_run(arguments.run_name)
+        catalog = data.catalog
+        read = reading(data, numbered(data, arguments.user)).without_last(arguments.without_last)
+    else:
+        _, catalog, model = open_items(arguments.run_name)
+        data, read = catalog, Reading(np.array(history(catalog, arguments), dtype=np.int64)).without_last(arguments.without_last)
+    edit = silenced(model, arguments.silence)
+    items = read.items.tolist()
+    say("after " + ", ".join([*(["…"] if len(items) > SHOWN else []), *(catalog.title(i) for i in items[-SHOWN:])]))
+    found = answer(model, data, read, arguments.top, edit, not arguments.seen).table
+    found.insert(2, "id", [catalog.ids[item] for item in found["item"]])
+    why = reasons(model, read, found["item"].tolist(), edit)
     if why is not None:
-        after = ["" if one.after is None else dataset.catalog.title(one.after) for one in why]
+        after = ["" if one.after is None else catalog.title(one.after) for one in why]
         found = found.assign(expert=[one.expert for one in why], share=[round(one.share, 4) for one in why], after=after)
     if arguments.csv:
         print(found.to_csv(index=False), end="")
         return 0
     for place, row in enumerate(found.to_dict("records")):
         mark = "  <- what came next" if row.get("is_truth") else ""
-        print(f"{row['rank']:>3}  {row['score']:8.3f}  {dataset.catalog.ids[row['item']]:>8}  {row['title']}{mark}")
+        print(f"{row['rank']:>3}  {row['score']:8.3f}  {row['id']:>8}  {row['title']}{mark}")
         if why is not None:
-            print(f"{'':>24}{why[place].sentence(dataset)}")
+            print(f"{'':>24}{why[place].sentence(catalog)}")
     return 0
 
 
-def person(dataset: Dataset, raw: str) -> int:
-    """The dense number of a raw user id."""
-    found = np.flatnonzero(dataset.histories.user_ids.astype(str) == raw)
-    if not len(found):
-        ids = dataset.histories.user_ids
-        raise InputError(f"{dataset.label} has no user {raw!r}; there are {len(ids):,}, for example {ids[0]} and {ids[-1]}")
-    return int(found[0])
+def silenced(model: Recommender, experts: list[str]) -> Edit | None:
+    """What takes these experts away. Raises InputError where there is no such expert."""
+    size = memory_size(model)
+    if wrong := [text for text in experts if not text.isdecimal() or int(text) >= size]:
+        raise InputError(f"there is no expert {wrong[0]!r} in this run" + (f" (0 to {size - 1})" if size else ""))
+    return silence([int(text) for text in experts]) if experts else None
 
 
 def history(catalog: Catalog, arguments: argparse.Namespace) -> list[int]:
     """Dense ids of what was typed."""
     if arguments.history is not None:
-        items = [catalog.index(raw) for raw in arguments.history]
+        cells = next(csv.reader([arguments.history], skipinitialspace=True), [])  # an id with a comma stands in quotes
+        items = [catalog.index(raw.strip()) for raw in cells if raw.strip()]
     else:
         items = [by_title(catalog, part.strip()) for part in arguments.titles.split(";") if part.strip()]
     if not items:

@@ -1,15 +1,21 @@
-"""Train a model into a run folder, or go on with one that was interrupted.
+"""Train a model into a run folder, or go on with the one that is there.
 
 Start from a recipe (data, model and training settings that go together) or from a config.json, and change single
 settings with --set. The folder then holds config.json, model.safetensors (the best weights by validation NDCG@10),
-metrics.jsonl and items.csv. The same command again goes on where an interrupted run was; a finished one is left alone.
-Ctrl-C ends the training early and keeps the best weights. Below torchrun several processes share every batch.
+metrics.jsonl, items.csv, and resume.pt to go on from. Ctrl-C ends the training early and tests its best weights.
+Below torchrun several processes share every batch.
+
+The same command again goes on where a training was interrupted or stopped. One that has ended goes on with a larger budget
+(--minutes, train.epochs, train.patience), as if it had had that from the start, bit for bit on a processor; its test is scored
+again at the new end, and its log says that it was scored before. With --from a new run begins with the weights of another one,
+of the same model over the same items; without --recipe or --config it has that run's settings.
 
   python -m elastic_core train --recipe toy
   python -m elastic_core train --recipe ml-100k --model sasrec --out checkpoints/local-sasrec
   python -m elastic_core train --recipe ml-100k --set model.k=16 --set train.seed=1 --minutes 5
   python -m elastic_core train --recipe ml-100k --set data.source=my-ratings.csv --columns user=reader,item=book,time=read_at
   python -m elastic_core train --config checkpoints/ml-100k-elastic/config.json --device auto
+  python -m elastic_core train --from local-toy-elastic --set train.learning_rate=1e-4 --out checkpoints/local-finer
 """
 
 import argparse
@@ -18,7 +24,7 @@ import shutil
 from pathlib import Path
 
 from elastic_core import disk, models
-from elastic_core.commands.finding import CHECKPOINTS, COLUMNS, listed, mapped, say
+from elastic_core.commands.finding import CHECKPOINTS, COLUMNS, find_run, listed, mapped, say
 from elastic_core.commands.progress import Progress, stop_on_signals
 from elastic_core.config import RunConfig
 from elastic_core.data import Dataset, load
@@ -27,14 +33,15 @@ from elastic_core.distributed import Elsewhere, Ranks, joined
 from elastic_core.errors import InputError
 from elastic_core.machine import find_device
 from elastic_core.recipes import RECIPES, recipe
-from elastic_core.runs import MOST_CONFIG, WEIGHTS
+from elastic_core.runs import MOST_CONFIG, WEIGHTS, Run
 from elastic_core.training.loop import train
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    source = parser.add_mutually_exclusive_group(required=True)
+    source = parser.add_mutually_exclusive_group()
     source.add_argument("--recipe", metavar="NAME", help=f"one of {', '.join(RECIPES)}")
     source.add_argument("--config", metavar="FILE", type=Path, help="a config.json, for example that of another run")
+    parser.add_argument("--from", metavar="RUN", dest="begin", help="begin with the weights of this run")
     parser.add_argument("--model", metavar="NAME", help=f"with --recipe: one of {', '.join(models.names())} (default: elastic)")
     parser.add_argument(
         "--set", metavar="SECTION.KEY=VALUE", action="append", default=[], help="change a setting (repeatable), as in model.k=16"
@@ -50,12 +57,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     try:
         with joined() as ranks, stop_on_signals() as asked:
-            config = ranks.together(lambda: resolve(arguments))
+            begin = ranks.together(lambda: find_run(arguments.begin) if arguments.begin else None)
+            config = ranks.together(lambda: resolve(arguments, begin))
             out = arguments.out or default_folder(arguments, config)
             dataset = loaded(config, ranks)
+            if begin is not None and not ranks.rank and (begin.last("start") or {}).get("data_hash") != dataset.hash:
+                say(f"Note: {begin.name} learned from other data; where those hold this test's events, the test is none.")
             fresh = not ranks.rank and not out.exists()
             try:
-                finished = train(config, dataset, out, Progress(config.train.epochs), asked, ranks)
+                finished = train(config, dataset, out, Progress(config.train.epochs), asked, ranks, begin)
             except InputError:
                 if fresh and out.exists() and not (out / WEIGHTS).exists():
                     shutil.rmtree(out, ignore_errors=True)  # nothing was learned: leave no half of a run behind
@@ -85,12 +95,16 @@ def loaded(config: RunConfig, ranks: Ranks) -> Dataset:
     return ranks.together(same)
 
 
-def resolve(arguments: argparse.Namespace) -> RunConfig:
+def resolve(arguments: argparse.Namespace, begin: Run | None = None) -> RunConfig:
     """The configuration that the arguments ask for."""
+    if arguments.model and not arguments.recipe:
+        raise InputError("--model goes with --recipe; a configuration already names its model")
     if arguments.config:
-        if arguments.model:
-            raise InputError("--model goes with --recipe; a configuration file already names its model")
         config = read_config(arguments.config)
+    elif begin is not None and not arguments.recipe:
+        config = begin.config
+    elif not arguments.recipe:
+        raise InputError("say what to train: --recipe, --config or --from (see: python -m elastic_core train --help)")
     else:
         config = recipe(arguments.recipe, *([arguments.model] if arguments.model else []))
     settings = list(arguments.set)
@@ -122,6 +136,8 @@ def read_config(path: Path) -> RunConfig:
 
 
 def default_folder(arguments: argparse.Namespace, config: RunConfig) -> Path:
+    if arguments.begin and not (arguments.recipe or arguments.config):
+        return CHECKPOINTS / f"local-{Path(arguments.begin).name.removeprefix('local-')}-on"
     start = arguments.recipe or (
         arguments.config.stem if arguments.config.stem != "config" else arguments.config.resolve().parent.name
     )

@@ -88,7 +88,9 @@ def _own(config: DataConfig, tell: Progress) -> Dataset:
     known = recognise(table.blob)
     name, label = known or (path.name.removesuffix(".gz").rsplit(".", 1)[0], called(path) or path.name)
     licence = SOURCES[name].licence if known else LICENCE_OWN
-    data = fold(table, name=name, label=label, licence=licence, k_core=config.k_core, ties=config.ties)
+    data = fold(
+        table, name=name, label=label, licence=licence, k_core=config.k_core, ties=config.ties, titles_may_be_shared=known is None
+    )
     return replace(data, notes=(*data.notes, *_odd(table, tell)), understood=table.understood)
 
 

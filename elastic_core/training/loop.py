@@ -1,7 +1,9 @@
 """The training loop: shuffle, learn, validate, keep the best; resumable at every epoch border with the same numbers.
 
 All randomness of an epoch follows from (seed, epoch), so a run that was killed repeats the epoch it was in and goes on
-as if nothing had happened (bit for bit on the CPU, if the number of threads stays the same).
+as if nothing had happened (bit for bit on the CPU, if the number of threads stays the same). So does one whose budget (epochs,
+minutes, patience) is raised after its end: no setting of a step depends on the budget, the learning rate is constant, and an
+epoch that the clock cut short is gone through again, as a whole.
 """
 
 import contextlib
@@ -27,11 +29,19 @@ from elastic_core.models import Recommender
 from elastic_core.runs import RESUME, Run
 from elastic_core.training import budget, resuming
 from elastic_core.training.ahead import ahead
-from elastic_core.training.recorder import OnEvent, Recorder
+from elastic_core.training.recorder import (
+    ALL_DONE,
+    ASKED,
+    NO_TRAINING,
+    SELECTION,
+    OnEvent,
+    Recorder,
+    out_of_minutes,
+    out_of_patience,
+)
 from elastic_core.training.resuming import PROGRESS
 from elastic_core.training.step import Learner
 
-SELECTION = "NDCG@10"
 Stop = Callable[[], bool]
 
 
@@ -42,8 +52,13 @@ def train(
     on_event: OnEvent | None = None,
     stop: Stop | None = None,
     ranks: Ranks = ALONE,
+    begin: Run | None = None,
 ) -> Run:
     """Trains into the folder `out`, or goes on with what is there. Returns the finished run.
+
+    A run that has ended goes on if the budget asked for (train.epochs, minutes, patience) has something left; else it is returned
+    as it is. Its test is opened again and scored at the new end, and its log says so. `begin` gives a new run its first weights:
+    those of a run of such a model over the same items.
 
     `on_event` sees every row of metrics.jsonl and a `step` event about once a second; `stop` is asked after each step and
     ends the run early with its best weights. Raises InputError for settings that cannot work, before anything is written,
@@ -55,7 +70,7 @@ def train(
     try:
         loop = ranks.together(
             lambda: Loop(
-                config, dataset, run, (not ranks.rank and on_event) or (lambda event: None), stop or (lambda: False), ranks
+                config, dataset, run, (not ranks.rank and on_event) or (lambda event: None), stop or (lambda: False), ranks, begin
             )
         )
         with contextlib.ExitStack() as held:
@@ -68,18 +83,29 @@ def train(
 
 
 class Loop:
-    def __init__(self, config: RunConfig, dataset: Dataset, run: Run, on_event: OnEvent, stop: Stop, ranks: Ranks) -> None:
+    def __init__(
+        self,
+        config: RunConfig,
+        dataset: Dataset,
+        run: Run,
+        on_event: OnEvent,
+        stop: Stop,
+        ranks: Ranks,
+        begin: Run | None,
+    ) -> None:
         if dataset.peeks:
             raise InputError(f"{dataset.label}: these times tell of what is to be predicted, so nothing learned here is a run")
         self.config, self.dataset, self.run, self.on_event, self.stop = config, dataset, run, on_event, stop
         self.ranks = ranks
-        self.recorder = Recorder(run, config, dataset, on_event)
+        self.recorder = Recorder(run, config, dataset, on_event, begin)
         self.device = ranks.place(find_device(config.train.device))
         _seed(config.train.seed, 0)
         self.model = models.build(config.model, dataset.catalog)
         if self.model.trained:
             objectives.check(config.objective.name, self.model)
         models.check_data(self.model, dataset)
+        if begin is not None:
+            self.model.load_state_dict(begin.weights_for(config.model, dataset).state_dict())
         if config.train.snapshots and (reason := whole.too_many(self.model)):
             raise InputError(f"train.snapshots keeps every expert after every epoch, but {reason}")
         self.model.to(self.device)
@@ -90,52 +116,54 @@ class Loop:
 
     def run_all(self) -> Run:
         first = self.ranks.first
-        if first(lambda: self.recorder.finished):
-            first(self.run.forget_resume)  # left over if the process ended right after the last row
+        over, resume = first(self.recorder.left, self.device)
+        if over:
+            self.on_event({"event": "over", "reason": over})
             return self.run
-        resume = first(self.recorder.resume)
         if resume is not None:
             self.ranks.alike(lambda: self._check(resume, None))
-        if first(
-            lambda: self.run.has_report
-        ):  # it ended between the test's ranks and the last row: what was judged stays as it is
-            for name in PROGRESS:
-                setattr(self, name, (resume or {}).get(name, getattr(self, name)))
-        elif not self.model.trained:  # it is fitted when the run is opened for its test
+        if self.model.trained:
+            self._learn(resume)
+        else:  # it is fitted when the run is opened for its test
             first(self.recorder.start, self.model, self.device, self.ranks.count)
             first(self.run.save_weights, self.model)
-            self.stopped = "needs no training"
-        else:
-            self._learn(resume)
+            self.stopped = NO_TRAINING
         first(self.recorder.test, self.device)
-        first(self.recorder.end, self.stopped or "all epochs done", self.best_epoch, self.seconds)
+        first(self.recorder.end, self.stopped or ALL_DONE, self.best_epoch, self.seconds)
         return self.run
 
     def _learn(self, resume: dict[str, Any] | None) -> None:
-        first = self.ranks.first
+        first, train = self.ranks.first, self.config.train
         self.learner = self.ranks.together(lambda: self._prepared(resume))
         if resume is not None:
             for name in PROGRESS:
                 setattr(self, name, resume[name])
+            first(self.recorder.go_on, self.epoch)
+            self.stopped = out_of_patience(train, self.epoch, self.best_epoch)
         else:
             first(self.recorder.start, self.model, self.device, self.ranks.count)
-        while not self.stopped and self.epoch < self.config.train.epochs:
+        while not self.stopped and self.epoch < train.epochs:
             began, row = self.now(), self.ranks.alike(self._epoch)
-            if self.stopped == "asked to stop" and self.epoch > 0:
+            if self.stopped == ASKED and self.epoch > 0:
                 break
+            cut = self.stopped
             self.epoch += 1
             judged = self.learner.judged(self.dataset)
             valid = first(self._valid, judged)
             if valid[SELECTION] > self.best:
                 self.best, self.best_epoch = valid[SELECTION], self.epoch
+                if cut:
+                    first(self.run.set_aside)
                 first(self.run.save_weights, judged, self.learner.rows.known())
             self.seconds += self.now() - began
             scores = {name: round(value, 6) for name, value in valid.items()}
             row = {"epoch": self.epoch, "step": self.step} | row | {"seconds": round(self.seconds, 2), "valid": scores}
+            row |= {"cut": cut} if cut else {}
             first(self.recorder.epoch, row | self.learner.usage(), judged)
+            if cut:  # what continuing needs stays that of the last whole epoch
+                break
             self.learner.revive(self.dataset, self.epoch)
-            if self.epoch - self.best_epoch >= self.config.train.patience:
-                self.stopped = f"no better validation {SELECTION} in {self.config.train.patience} epochs"
+            self.stopped = out_of_patience(train, self.epoch, self.best_epoch)
             first(lambda: self.run.save_resume({name: getattr(self, name) for name in PROGRESS} | self.learner.state()))
 
     def _prepared(self, resume: dict[str, Any] | None) -> Learner:
@@ -192,7 +220,7 @@ class Loop:
         late = minutes and not self.ranks.rank and self.seconds + seconds > minutes * 60
         decided = self.ranks.largest(asked if self.stop() else spent if late else 0)
         if decided:
-            self.stopped = "asked to stop" if decided == asked else f"budget of {minutes:g} minutes spent"
+            self.stopped = ASKED if decided == asked else out_of_minutes(minutes)
         return bool(self.stopped)
 
 

@@ -6,6 +6,7 @@ import streamlit as st
 
 from elastic_core.config import DataConfig
 from elastic_core.data import Dataset
+from elastic_core.data.origins import SOURCES
 from elastic_core.errors import InputError
 from elastic_core.services.data import cards as data_cards
 from elastic_core.services.data.cards import Card
@@ -45,7 +46,8 @@ OVERVIEW = view.About(
 )
 
 
-def part() -> None:
+def part() -> str | None:
+    """Returns the name of the source that is shown, if it has one that holds everywhere."""
     now: shell.Context | None = st.session_state.get(shell.CONTEXT)
     current = now.run.config.data if now else None
     choices = data_cards.at_hand_choices(Shelf(shell.RUNS / "uploads").choices(), current)
@@ -61,7 +63,7 @@ def part() -> None:
         data, card = answers.card(choices[name], lambda sentence: place.info(shell.plain(sentence)) and None)
     except InputError as error:
         place.error(f"These data cannot be shown: {shell.plain(str(error))}.")
-        return
+        return None
     place.empty()
     words = inspect.words(data)
     _facts(card, words)
@@ -69,6 +71,7 @@ def part() -> None:
     _shapes(data, card, words)
     _terms(card)
     _all(choices)
+    return choices[name].source if choices[name].source in SOURCES else None
 
 
 def _facts(card: Card, words: Words) -> None:

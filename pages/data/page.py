@@ -9,13 +9,13 @@ from pages.kit.control import one_of
 
 PARTS = {"What is in it": look.part, "Bring your own": upload.part, "Plant a world": world.part}
 COMMANDS = {
-    "What is in it": "python -m elastic_core data --list",
+    "What is in it": "python -m elastic_core data",
     "Bring your own": "python -m elastic_core data my-ratings.csv --columns user=reader,item=book,time=read_at",
     "Plant a world": "python -m elastic_core routing planted-elastic",
 }
 
 st.title("What is in the data, and can I bring mine?")
 part = one_of("Part of the page", list(PARTS), key="dat_part", default="What is in it", label_visibility="collapsed")
-PARTS[part]()
+shown = PARTS[part]()
 if st.session_state.get(shell.CONTEXT) is not None:
-    view.foot(COMMANDS[part], part=part)
+    view.foot(COMMANDS[part], *([shown or "--list"] if part == "What is in it" else []), part=part)

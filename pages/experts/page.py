@@ -58,5 +58,5 @@ if alive or chosen == EVERY:
     with st.container(border=True):
         part(chosen)
 swap = st.session_state.get(acts.SWAP)
-more = ("--swap", swap) if swap is not None else ()
-view.foot("python -m elastic_core experts", now.run.name, "--expert", number, *more, expert=number)
+one = ("--expert", number, *(("--swap", swap) if swap is not None else ()))
+view.foot("python -m elastic_core experts", now.run.name, *{EVERY: (), KNOBS: ("--knobs",)}.get(chosen, one), expert=number)

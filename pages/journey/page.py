@@ -119,7 +119,7 @@ with reasoned:
     reasons.along(now, moment, stay)
 with below:
     ids = raw_ids(now.dataset, tree.here)
-    view.foot("python -m elastic_core recommend", now.run.name, f"--history={ids}", **settings())
+    view.foot("python -m elastic_core recommend", now.run.name, f"--history={ids}", *(["--seen"] if stay else []), **settings())
 with chance:
     views.by_chance(now, tree, stay)
 with notices:  # last, when everything has been said

@@ -60,7 +60,7 @@ def suggestions(now: Context, here: Situation, change: Moved, changed: bool) -> 
     """The ten likeliest, what moved if something was `changed`, and what really came next in gold."""
     edit = inspect.silence(here.silenced) if here.silenced else None
     why = attribution.reasons(now.model, here.read, change.table["item"].tolist(), edit)
-    ranked(now, change, here.answer.truth, changed, [reason.sentence(now.dataset) for reason in why or []])
+    ranked(now, change, here.answer.truth, changed, [reason.sentence(now.dataset.catalog) for reason in why or []])
 
 
 def ranked(now: Context, change: Moved, truth: int | None, changed: bool, why: Sequence[str] = ()) -> None:

@@ -75,5 +75,6 @@ elif part == PARTS[4]:
     parts.calculator()
 else:
     parts.claims(claims.of_lisa(shell.RUNS))
-command = "--stages" if part == PARTS[3] else "--passes forward --threads 1"
+commands = {PARTS[1]: "--people 1,64 --threads 1", PARTS[3]: "--stages", PARTS[5]: "--lisa"}
+command = commands.get(part, "--passes forward --threads 1")
 view.foot(f"nice python -m elastic_core bench {command}", source=source, view=part)

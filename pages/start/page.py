@@ -161,4 +161,10 @@ by_chance()  # when all else is on the screen: it scores this history up to 64 t
 onwards()
 view.remember("history", inspect.history_table(now.dataset, start.read, start.events, now.user))
 view.remember("suggestions", change.table)
-view.foot("python -m elastic_core recommend", now.run.name, f"--user={now.dataset.histories.user_ids[now.user]}")
+removed = start.events - here.events
+view.foot(
+    "python -m elastic_core recommend", now.run.name, f"--user={now.dataset.histories.user_ids[now.user]}",
+    *(["--seen"] if stay else []),
+    *([f"--without-last={removed}"] if removed else []),
+    *([f"--silence={','.join(map(str, here.silenced))}"] if here.silenced else []),
+)  # fmt: skip

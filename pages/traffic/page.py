@@ -191,6 +191,7 @@ part = one_of("Closer look", PARTS, key="trf_part")
 {PARTS[0]: interest, PARTS[1]: inequality, PARTS[2]: size, PARTS[3]: learning}[part]()
 view.foot(
     "python -m elastic_core routing",
-    f"checkpoints/{now.run.name}",
+    now.run.name,
+    *(["--split", st.session_state["trf_split"]] if st.session_state["trf_split"] != "test" else []),
     **{name: st.session_state[name] for name in ("trf_split", "trf_group", "trf_measure", "trf_order")},
 )

@@ -1,15 +1,19 @@
 """The start page and the frame, through Streamlit's own test driver: what is shown, what breaks, what a bad address does."""
 
+import io
 import re
+import shlex
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import streamlit as st
 from driving import healthy, html, press, said
 from streamlit.testing.v1 import AppTest
 
+from elastic_core.commands import main
 from elastic_core.data import load
 from elastic_core.services.experts import overview
 from pages.frame import shell
@@ -247,3 +251,20 @@ def test_a_finished_run_appears_and_can_be_chosen(opened: Open, app_runs: Path) 
         shutil.rmtree(new)
     healthy(app.run())
     assert app.selectbox(key="run").value == "tiny" and "no run called" in app.warning[0].value
+
+
+def test_reproduce_gives_what_the_screen_shows(
+    opened: Open, app_runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With what was removed and silenced, and with items that the person has met where these are ranked."""
+    monkeypatch.chdir(app_runs)
+    shown = set[str]()
+    edited = ({}, {"edits": "tiny~4~r.r"}, {"edits": "tiny~4~r.3.7"})
+    for address in (*edited, {"start_ranked": "everything"}, {"start_ranked": "what is new to them"}):
+        app = opened("", run="tiny", user="4", **address)
+        command = next(block.value for block in app.code if block.language == "bash")
+        assert main([*shlex.split(command)[3:], "--csv"]) == 0
+        table = pd.read_csv(io.StringIO(capsys.readouterr().out))
+        assert table["item"].tolist() == app.session_state["view_tables"]["suggestions"]["item"].tolist(), command
+        shown.add(command)
+    assert len(shown) >= 4, "else the acts above say nothing"

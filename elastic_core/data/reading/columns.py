@@ -51,7 +51,7 @@ class Choice:
 
 
 def is_usual(name: str) -> bool:
-    return any(_key(name) in names for names in USUAL.values())
+    return any(usual_key(name) in names for names in USUAL.values())
 
 
 def choose(sample: Any, given: Mapping[str, str], shown: str, headed: bool) -> Choice:
@@ -87,7 +87,7 @@ def _named(name: str, names: list[str], ours: str, shown: str) -> str:
 
 def _by_name(sample: Any, done: set[str], width: int) -> tuple[dict[str, str], dict[str, str]]:
     names, roles, why = list(sample.column_names), dict[str, str](), dict[str, str]()
-    keys = {name: _key(name) for name in names}
+    keys = {name: usual_key(name) for name in names}
     for ours in ("user", "item", "title", "genres"):
         if ours in done:
             continue
@@ -202,7 +202,8 @@ def _listed(sample: Any, roles: Mapping[str, str]) -> bool:
     return pa.types.is_list(column.type) or lists(column)
 
 
-def _key(name: str) -> str:
+def usual_key(name: str) -> str:
+    """Return the usual name that a column's name is a spelling of, or its letters and digits."""
     whole, tail = (re.sub(r"[^0-9a-z]", "", part.lower()) for part in (name, name.rsplit(".", 1)[-1]))
     forms = (whole, tail, whole.removesuffix("s"))
     return next((form for form in forms if any(form in names for names in USUAL.values())), whole)

@@ -1,5 +1,8 @@
 """What of a journey is put on a page: what fits a ribbon or a figure."""
 
+import csv
+import io
+
 import numpy as np
 import pandas as pd
 
@@ -70,5 +73,7 @@ def choices(tree: Tree) -> list[str]:
 
 
 def raw_ids(dataset: Dataset, here: Contents) -> str:
-    """The history for a command line."""
-    return ",".join(str(dataset.catalog.ids[item]) for item in here.items)
+    """The history for a command line: one line of CSV."""
+    out = io.StringIO()
+    csv.writer(out, lineterminator="").writerow([dataset.catalog.ids[item] for item in here.items])
+    return out.getvalue()

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from elastic_core.data import Dataset
+from elastic_core.data import Catalog, Dataset
 from elastic_core.data.batches import history_batch, reading_batch
 from elastic_core.data.histories import Split
 from elastic_core.errors import InputError
@@ -33,10 +33,10 @@ class Reason:
     share: float  # of the item's probability
     after: int | None
 
-    def sentence(self, dataset: Dataset) -> str:
+    def sentence(self, catalog: Catalog) -> str:
         """`expert 147 (62%), after Alien`."""
         who = "just chosen" if self.expert is None else f"expert {self.expert}"
-        after = f", after {dataset.catalog.title(self.after)}" if self.after is not None else ""
+        after = f", after {catalog.title(self.after)}" if self.after is not None else ""
         return f"{who} ({self.share:.0%}){after}"
 
 

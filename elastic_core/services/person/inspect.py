@@ -17,6 +17,7 @@ from elastic_core.memory import whole
 from elastic_core.memory.routing import Routing, routing
 from elastic_core.models import Recommender, can_retrieve, memory_of
 from elastic_core.services.person.names import split_year as split_year
+from elastic_core.services.person.people import numbered
 from elastic_core.services.person.recommend import Answer, Edit, Reading, answer, reading
 
 
@@ -227,9 +228,11 @@ def experts_table(found: Retrieved, load: np.ndarray) -> pd.DataFrame:
 
 
 @torch.inference_mode()
-def experts(model: Recommender, dataset: Dataset, user: int, split: Split = "test") -> pd.DataFrame:
+def experts(model: Recommender, dataset: Dataset, user: int | str, split: Split = "test") -> pd.DataFrame:
     """The experts that a person's history retrieves, best first: expert, gate, load (how many people retrieve it), as in
-    `experts_table`. Raises InputError for a model without a memory of its own for everybody."""
+    `experts_table`. `user` is a number from 0, or an id of the data's own files as text. Raises InputError for a model without a
+    memory of its own for everybody, and for somebody who is not there."""
+    user = numbered(dataset, user) if isinstance(user, str) else user
     found = memory_of(model).retrieve(history_batch(reading(dataset, user, split).items, model.length))
     table = experts_table(found, routing(model, dataset, split).load)
     return table[table["rank"] > 0].sort_values("rank", ignore_index=True)

@@ -24,6 +24,15 @@ def own_id(dataset: Dataset, user: int) -> str:
     return "" if raw == str(user + 1) else raw
 
 
+def numbered(dataset: Dataset, raw: str) -> int:
+    """The number, from 0, of the person with this id. Raises InputError if there is none."""
+    found = np.flatnonzero(dataset.histories.user_ids.astype(str) == raw)
+    if not len(found):
+        ids = dataset.histories.user_ids
+        raise InputError(f"{dataset.label} has no user {raw!r}; there are {len(ids):,}, for example {ids[0]} and {ids[-1]}")
+    return int(found[0])
+
+
 def by_id(dataset: Dataset, text: str, top: int = IDS) -> list[int]:
     """People whose id is `text`, begins with it or holds it, in this order; case is ignored, and an exact id stands alone."""
     asked = text.strip().lower()

@@ -1,6 +1,6 @@
 """What would this history be recommended, and what does the list answer when something is changed?"""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,13 +8,14 @@ import numpy as np
 import pandas as pd
 import torch
 
-from elastic_core.data import Dataset
+from elastic_core.data import Catalog, Dataset
 from elastic_core.data.batches import history_batch
 from elastic_core.data.histories import Split
 from elastic_core.errors import InputError
 from elastic_core.layers.interest_memory import Retrieved
 from elastic_core.models import Met, Recommender
 from elastic_core.services.person.names import split_year
+from elastic_core.services.person.people import numbered
 
 Edit = Callable[[Retrieved], Retrieved]
 VERBS = {
@@ -70,7 +71,7 @@ def reading(dataset: Dataset, user: int, split: Split = "test") -> Reading:
 
 @torch.inference_mode()
 def answer(
-    model: Recommender, dataset: Dataset, read: Reading, top: int = 10, edit: Edit | None = None, exclude_seen: bool = True
+    model: Recommender, data: Dataset | Catalog, read: Reading, top: int = 10, edit: Edit | None = None, exclude_seen: bool = True
 ) -> Answer:
     """Ranks every item as the next one; items of the history are out of the running unless `exclude_seen` is off.
 
@@ -90,28 +91,41 @@ def answer(
     order = np.argsort(-values, kind="stable")[: int(np.isfinite(values).sum())]
     ranks = np.zeros(len(values), dtype=np.int64)
     ranks[order] = np.arange(1, len(order) + 1)
-    return Answer(_table(dataset, order[:top], values, read.truth), scores.softmax(0).numpy(), ranks, read.truth)
+    return Answer(_table(_catalog(data), order[:top], values, read.truth), scores.softmax(0).numpy(), ranks, read.truth)
 
 
 def recommend(
     model: Recommender,
-    dataset: Dataset,
-    items_or_user: int | list[int] | np.ndarray,
+    data: Dataset | Catalog,
+    who: int | str | Sequence[int] | Sequence[str] | np.ndarray,
     top: int = 10,
     edit: Edit | None = None,
     exclude_seen: bool = True,
 ) -> pd.DataFrame:
-    """The `top` next items for a user number or for a list of dense item ids, oldest first."""
-    if isinstance(items_or_user, int):
-        return answer(model, dataset, reading(dataset, items_or_user), top, edit, exclude_seen).table
-    items = np.asarray(items_or_user, dtype=np.int64)
-    if len(items) and (items.min() < 1 or items.max() > dataset.catalog.n_items):
-        raise InputError(f"items must lie in 1 to {dataset.catalog.n_items}")
-    return answer(model, dataset, Reading(items), top, edit, exclude_seen).table
+    """The `top` next items: for a person, or after a history, oldest first; `id` is an item's id in the data's own files.
+
+    Text is an id of the data's own files (`"cust-075"`, `["50", "181"]`), a number is ours: people from 0, items from 1. For a
+    history the items are enough (`run.catalog()`) in place of the data. Raises InputError for what is not there."""
+    catalog = _catalog(data)
+    if isinstance(who, str | int | np.integer):
+        if not isinstance(data, Dataset):
+            raise InputError("a person's history is in the data: give these, or the history as a list of items")
+        read = reading(data, numbered(data, who) if isinstance(who, str) else int(who))
+    else:
+        items = np.array([catalog.index(item) if isinstance(item, str) else item for item in who], dtype=np.int64)
+        if len(items) and (items.min() < 1 or items.max() > catalog.n_items):
+            raise InputError(f"items must lie in 1 to {catalog.n_items}")
+        read = Reading(items)
+    table = answer(model, data, read, top, edit, exclude_seen).table
+    table.insert(2, "id", [str(catalog.ids[item]) for item in table["item"]])
+    return table
 
 
-def _table(dataset: Dataset, order: np.ndarray, values: np.ndarray, truth: int | None) -> pd.DataFrame:
-    catalog = dataset.catalog
+def _catalog(data: Dataset | Catalog) -> Catalog:
+    return data if isinstance(data, Catalog) else data.catalog
+
+
+def _table(catalog: Catalog, order: np.ndarray, values: np.ndarray, truth: int | None) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "rank": np.arange(1, len(order) + 1),

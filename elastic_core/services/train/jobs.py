@@ -89,7 +89,8 @@ class Jobs(Queue[Job]):
 
         say({"event": "data", "source": task.config.data.source})
         dataset = load(task.config.data, progress=hand.log)
-        train(task.config, dataset, task.run.path, on_event=say, stop=hand.stop)
+        if not task.run.finished:
+            train(task.config, dataset, task.run.path, on_event=say, stop=hand.stop)
         if beside.kept(task.run) is None:
             _judge(task.run, dataset, hand)
         return str((task.run.last("end") or {}).get("reason", ""))

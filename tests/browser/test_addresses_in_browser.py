@@ -1,0 +1,47 @@
+"""What an address does to the browser's history, and what is said of one that is wrong."""
+
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+from visiting import SAID
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
+DEFAULTS = "/?run=planted-elastic&user=5&start_ranked=everything"
+
+
+def test_back_takes_one_press_after_an_address_that_names_defaults(visit: Any) -> None:
+    """The frame writes it anew, which is no act of the visitor; what they do is one."""
+    visit.begin("/_stcore/health")
+    visit.open(DEFAULTS)
+    visit.page.wait_for_function("!location.search.includes('start_ranked')")
+    visit.page.get_by_role("link", name="Experts").first.click()
+    visit.page.wait_for_url("**/experts*")
+    visit.says("What does expert")
+    visit.settled()
+    visit.page.go_back(wait_until="commit")
+    visit.page.wait_for_url(lambda url: "/experts" not in url)
+    visit.says("What does ELASTIC do")
+    visit.settled()
+    visit.page.go_back(wait_until="commit")
+    visit.page.wait_for_url("**/_stcore/health")
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("/?run=nobody&user=99999&expert=777", ("no run called nobody", "no person 99999 here", "no expert 777 in this run")),
+        ("/experts?run=planted-elastic&vs=nobody&who=u_1", ("no other run nobody", "Nobody here has the id u_1")),
+    ],
+)
+def test_a_wrong_address_says_so(visit: Any, path: str, said: tuple[str, ...]) -> None:
+    visit.open(path)
+    expect(visit.page.locator(SAID).first).to_contain_text("Showing the run")
+    shown = " ".join(visit.page.locator(SAID).all_inner_texts())
+    assert all(part in shown for part in said), shown
+
+
+def test_a_page_that_is_none_says_so(visit: Any) -> None:
+    visit.open("/no-such-page?run=planted-elastic")
+    expect(visit.page.get_by_role("dialog")).to_contain_text("Page not found")
+    visit.errors.clear()  # Streamlit writes the same sentence to the console

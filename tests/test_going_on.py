@@ -1,0 +1,162 @@
+"""A training that has ended goes on with a larger budget as if it had had that from the start; and a new one may begin with the
+weights of another."""
+
+import shutil
+import signal
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from test_trainer import PLANTED, _die_before_write, numbers, tiny
+
+from elastic_core.commands import main
+from elastic_core.config import DataConfig
+from elastic_core.data import Dataset, load
+from elastic_core.errors import InputError
+from elastic_core.evaluation import ranks
+from elastic_core.runs import EVENTS, RESUME, WEIGHTS, WHOLE, Run
+from elastic_core.training import train
+from elastic_core.training.loop import Loop
+from elastic_core.training.recorder import out_of_minutes
+
+
+@pytest.fixture(scope="module")
+def world() -> Dataset:
+    return load(tiny().data)
+
+
+@pytest.fixture(scope="module")
+def unbroken(world: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Five epochs at once."""
+    return train(tiny(epochs=5), world, tmp_path_factory.mktemp("unbroken") / "run")
+
+
+def alike(found: Run, whole: Run) -> None:
+    """Every number and every byte, but for what tells that the test was scored before."""
+    rows, test, snapshots = numbers(found)
+    assert (rows, {k: v for k, v in test.items() if k != "scored"}, snapshots) == numbers(whole)
+    assert (found.path / WEIGHTS).read_bytes() == (whole.path / WEIGHTS).read_bytes()
+    assert found.report().values("full", "NDCG@10").tolist() == whole.report().values("full", "NDCG@10").tolist()
+    assert not (found.path / WHOLE).exists()
+
+
+def test_more_epochs_are_those_of_an_unbroken_run(world: Dataset, unbroken: Run, tmp_path: Path) -> None:
+    run = train(tiny(epochs=2), world, tmp_path / "run")
+    first = run.last("test")
+    for epochs, scored in ((4, 2), (5, 3)):
+        run = train(tiny(epochs=epochs), world, tmp_path / "run")
+        assert (run.last("test") or {})["scored"] == scored == 1 + len(run.events("reopened"))
+    alike(run, unbroken)
+    assert Run(run.path).config.train.epochs == 5
+    assert (run.path / EVENTS).read_text().count('"test"') == 3 and run.events("reopened")[0]["epoch"] == 2
+    assert first != run.last("test"), "else the test above would hold of anything"
+
+
+@pytest.mark.parametrize(("cut_at", "score"), [(0, 0.9), (2, 0.9), (2, 0.0)])
+def test_an_epoch_that_the_clock_cut_short_is_gone_through_again(
+    world: Dataset, unbroken: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cut_at: int, score: float
+) -> None:
+    """Also where its weights were the best so far, and where it was the first."""
+    valid = Loop._valid
+
+    def late(loop: Loop, seconds: float) -> bool:
+        loop.stopped = out_of_minutes(1) if loop.epoch == cut_at and loop.step % loop.learner.steps == 1 else ""
+        return bool(loop.stopped)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Loop, "_out_of_time", late)
+        patched.setattr(Loop, "_valid", lambda loop, m: {**valid(loop, m), "NDCG@10": score} if loop.stopped else valid(loop, m))
+        run = train(tiny(epochs=5, minutes=1), world, tmp_path / "run")
+    assert "budget" in (run.last("end") or {})["reason"] and run.events("epoch")[-1]["epoch"] == cut_at + 1
+    assert (run.path / WHOLE).exists() == (cut_at > 0 and score > 0.5)
+    alike(train(tiny(epochs=5), world, run.path), unbroken)
+    assert Run(run.path).config.train.minutes == 0
+
+
+def test_stopped_by_hand_the_same_command_goes_on(world: Dataset, unbroken: Run, tmp_path: Path) -> None:
+    seen: list[dict[str, Any]] = []
+    train(tiny(epochs=5), world, tmp_path / "run", seen.append, stop=lambda: sum(e["event"] == "epoch" for e in seen) >= 2)
+    assert seen[-1]["reason"] == "asked to stop"
+    alike(train(tiny(epochs=5), world, tmp_path / "run"), unbroken)
+
+
+@pytest.mark.slow
+def test_a_kill_before_every_write_of_going_on_changes_nothing(
+    children: Any, world: Dataset, unbroken: Run, tmp_path: Path
+) -> None:
+    ended, died = train(tiny(epochs=3), world, tmp_path / "ended"), 0
+    while True:
+        out = Path(shutil.copytree(ended.path, tmp_path / f"killed-{died}"))
+        child = children.Process(target=go_on_here, args=(str(out), died + 1))
+        child.start()
+        child.join(60)
+        assert child.exitcode in (0, -signal.SIGKILL)
+        assert Run(out).model(world) is not None, "whenever it dies, the run can be opened"
+        alike(train(tiny(epochs=5), world, out), unbroken)
+        if child.exitcode == 0:
+            break
+        died += 1
+    assert died >= 9  # reopened, config, two epochs with row, snapshot and resume file, ranks, test, end
+
+
+def go_on_here(out: str, die_at: int) -> None:
+    torch.set_num_threads(1)
+    _die_before_write(die_at)
+    config = tiny(epochs=5)
+    train(config, load(config.data), Path(out))
+
+
+def test_what_is_over_stays_as_it_is_and_what_cannot_go_on_is_said(world: Dataset, tmp_path: Path) -> None:
+    run = train(tiny(epochs=3, patience=2, learning_rate=1e-9), world, tmp_path / "run")
+    before = {file: file.read_bytes() for file in run.path.iterdir() if file.is_file()}
+    said: list[dict[str, Any]] = []
+    for settings in ({}, {"epochs": 9}, {"epochs": 2}, {"minutes": 1e-6}):  # out of patience, whatever else is asked for
+        train(tiny(**{"epochs": 3, "patience": 2, "learning_rate": 1e-9, **settings}), world, run.path, said.append)
+    assert [event["event"] for event in said] == ["over"] * 4
+    with pytest.raises(InputError, match=r"other settings \(train\.seed is 0 there, 1 here\)"):
+        train(tiny(epochs=9, patience=2, learning_rate=1e-9, seed=1), world, run.path)
+    assert before == {file: file.read_bytes() for file in run.path.iterdir() if file.is_file()}
+    (run.path / RESUME).unlink()
+    with pytest.raises(InputError, match=r"no resume\.pt to go on from; train --from"):
+        train(tiny(epochs=9, patience=9, learning_rate=1e-9), world, run.path)
+    assert (run.path / ranks.FILE).exists() and Run(run.path).finished
+
+
+@pytest.mark.parametrize("bank", ["dense", "rows"])
+def test_a_run_begins_with_the_weights_of_another(world: Dataset, tmp_path: Path, bank: str) -> None:
+    config = tiny(epochs=1).override(f"model.bank={bank}")
+    first = train(config, world, tmp_path / "first")
+    still = config.override("train.learning_rate=1e-9", "model.bank_rate=1e-9", "model.dropout=0.5")
+    run = train(still, world, tmp_path / "second", begin=first)
+    assert (run.last("start") or {})["from"] == "first" and run.finished
+    for name, weights in run.model(world).named_parameters():
+        torch.testing.assert_close(weights, dict(first.model(world).named_parameters())[name], atol=1e-6, rtol=0)
+    assert load_file(first.path / WEIGHTS).keys() == load_file(run.path / WEIGHTS).keys()
+    longer = train(still.override("train.epochs=2"), world, run.path, begin=first)
+    assert len(longer.events("epoch")) == 2
+    with pytest.raises(InputError, match="the run it began with is 'first' there, 'second' here"):
+        train(still, world, run.path, begin=run)
+
+
+def test_weights_that_do_not_fit_are_refused_in_a_sentence(
+    world: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = train(tiny(epochs=1), world, tmp_path / "first")
+    counted = train(tiny().override("model.name=popularity"), world, tmp_path / "counted")
+    others = load(DataConfig(source="planted", planted=replace(PLANTED, items=60)))
+    for begin, config, data, said in (
+        (first, tiny(), others, "trained on other items"),
+        (first, tiny().override("model.width=16"), world, "belongs"),
+        (first, tiny().override("model.name=sasrec"), world, "first is elastic, whose weights do not fit sasrec"),
+        (counted, tiny(), world, "needs no training"),
+    ):
+        with pytest.raises(InputError, match=said):
+            train(config, data, tmp_path / "new", begin=begin)
+        assert not (tmp_path / "new").exists()
+    monkeypatch.chdir(tmp_path)
+    assert main(["train", "--from", "first", "--set", "train.learning_rate=1e-4"]) == 0
+    assert capsys.readouterr().out == "checkpoints/local-first-on\n"
+    assert main(["train", "--set", "train.epochs=1"]) == 2 and "say what to train" in capsys.readouterr().err
