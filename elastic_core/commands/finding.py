@@ -4,13 +4,16 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
+import elastic_core
 from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
 from elastic_core.machine import find_device
 from elastic_core.models import Recommender
 from elastic_core.runs import CONFIG, Run, list_runs, open_run
 
-CHECKPOINTS = Path("checkpoints")
+CHECKPOINTS = Path("checkpoints")  # of the folder one is in, else of the checkout
+if not CHECKPOINTS.is_dir() and (found := Path(elastic_core.__file__).resolve().parents[1] / CHECKPOINTS).is_dir():
+    CHECKPOINTS = found
 COLUMNS = "your column names: user=…,item=…,time=…,title=…,genres=…; time= where the rows are in order and there is none"
 
 
