@@ -38,7 +38,8 @@ def _umap() -> Any:
 
         folder = tempfile.mkdtemp(prefix="numba-")
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
-        numba.config.CACHE_DIR = folder
+        os.environ["NUMBA_CACHE_DIR"] = folder
+        numba.config.reload_config()
         import umap
 
     for name, module in list(sys.modules.items()):
