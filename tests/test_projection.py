@@ -1,8 +1,10 @@
 """Layouts, their store and their trust."""
 
+import builtins
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -195,6 +197,23 @@ def test_real_umap_is_seeded_and_better_than_noise(tiny: Tiny, tmp_path: Path) -
     chance = [trust.judge(values[drawn], dealt.permutation(kept), 11)["trust"] for _ in range(100)]
     assert found["neighbours"].unique().tolist() == [11]
     assert found.loc[found["map"] == "UMAP", "trust"].mean() > np.quantile(chance, 0.95), "places that are anybody's do worse"
+
+
+def test_umap_is_imported_where_nothing_that_it_compiles_can_be_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    import numba
+
+    real = builtins.__import__
+
+    def refuses(name: str, *rest: Any) -> Any:
+        if name == "umap" and not numba.config.CACHE_DIR:
+            raise RuntimeError("cannot cache function 'rdist': no locator available")
+        return real(name, *rest)
+
+    monkeypatch.setattr(numba.config, "DISABLE_JIT", numba.config.DISABLE_JIT)  # is read anew with the folder
+    monkeypatch.setattr(numba.config, "CACHE_DIR", "")
+    monkeypatch.setenv("NUMBA_CACHE_DIR", "")
+    monkeypatch.setattr(builtins, "__import__", refuses)
+    assert compute._umap().UMAP and Path(numba.config.CACHE_DIR).is_dir()
 
 
 def test_what_umap_compiles_is_kept_for_the_next_process(monkeypatch: pytest.MonkeyPatch) -> None:
