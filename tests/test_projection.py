@@ -170,9 +170,10 @@ def test_files_of_sets_come_back_and_others_are_one_sentence() -> None:
             m.from_file(bad, 4)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", autouse=True)
 def interpreted() -> Iterator[None]:
-    """UMAP without its compiler: the same lines of the package, run by Python. Compiling them takes forty seconds."""
+    """UMAP without its compiler, whichever test imports it: the same lines of the package, run by Python. Compiling them takes
+    forty seconds."""
     import numba
 
     with pytest.MonkeyPatch.context() as patched:
@@ -180,7 +181,6 @@ def interpreted() -> Iterator[None]:
         yield
 
 
-@pytest.mark.usefixtures("interpreted")
 def test_real_umap_is_seeded_and_better_than_noise(tiny: Tiny, tmp_path: Path) -> None:
     run = Run(shutil.copytree(tiny[2].path, tmp_path / "tiny"))
     values, drawn = compute.values_of(run), np.arange(24)
@@ -209,9 +209,9 @@ def test_umap_is_imported_where_nothing_that_it_compiles_can_be_kept(monkeypatch
             raise RuntimeError("cannot cache function 'rdist': no locator available")
         return real(name, *rest)
 
-    monkeypatch.setattr(numba.config, "DISABLE_JIT", numba.config.DISABLE_JIT)  # is read anew with the folder
-    monkeypatch.setattr(numba.config, "CACHE_DIR", "")
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")  # is read anew with the folder
     monkeypatch.setenv("NUMBA_CACHE_DIR", "")
+    monkeypatch.setattr(numba.config, "CACHE_DIR", "")
     monkeypatch.setattr(builtins, "__import__", refuses)
     assert compute._umap().UMAP and Path(numba.config.CACHE_DIR).is_dir()
 

@@ -133,7 +133,7 @@ def _cache() -> Path:
     try:
         return Path(os.environ.get("ELASTIC_CACHE_DIR") or "~/.cache/elastic").expanduser()
     except RuntimeError:  # nobody's home
-        return Path(tempfile.gettempdir(), "elastic-data")
+        return Path(tempfile.gettempdir(), ".cache/elastic")
 
 
 def _find(places: tuple[str, ...]) -> Path | None:

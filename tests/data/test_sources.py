@@ -129,7 +129,7 @@ def test_without_a_home_there_is_a_place_for_downloads(cache, monkeypatch):
 
     monkeypatch.delenv("ELASTIC_CACHE_DIR")
     monkeypatch.setattr(Path, "expanduser", nobody)
-    assert sources._cache() == Path(tempfile.gettempdir(), "elastic-data")
+    assert sources._cache() == Path(tempfile.gettempdir(), ".cache/elastic")
 
 
 @pytest.mark.network
