@@ -1,5 +1,6 @@
 """`python -m elastic_core`: the command line."""
 
+import io
 import sys
 
 from elastic_core.commands import main
@@ -7,4 +8,6 @@ from elastic_core.machine import keep_memory
 
 if __name__ == "__main__":
     keep_memory()
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # as stderr is: √ where the output is cp1252, cp932 or ASCII
     sys.exit(main())

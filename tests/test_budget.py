@@ -12,8 +12,9 @@ from elastic_core import models, objectives, recipes
 from elastic_core.config import DataConfig, PlantedConfig
 from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
+from elastic_core.layers.row_bank import learned_numbers
 from elastic_core.models.elastic import ElasticConfig
-from elastic_core.services.train import presets
+from elastic_core.services.train import estimate, presets
 from elastic_core.services.train.estimate import _Kept
 from elastic_core.training import budget
 from elastic_core.training.loop import train
@@ -89,6 +90,28 @@ def test_the_price_of_a_step_is_no_less_than_what_it_keeps(world: Dataset, name:
     found = budget.price(config, model, objective, world)
     assert most <= found.total and found.step <= 8 * most
     assert found.weights == 16 * sum(parameter.numel() for parameter in model.parameters())
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_a_probe_stays_within_its_room_and_nothing_is_built_that_would_not(
+    world: Dataset, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As many rows as fit are timed; where fewer than a handful do, it is the price by formula, no less than what was found."""
+    config = recipes.toy(name).override("train.batch=64")
+    model = models.build(config.model, world.catalog)
+    objective = objectives.build(config.objective, world, config.model.length)
+    price, tried = budget.price(config, model, objective, world), list[_Kept]()
+    monkeypatch.setattr(estimate, "TIMED", 0)
+    monkeypatch.setattr(estimate, "_Kept", lambda: tried.append(_Kept()) or tried[-1])
+    monkeypatch.setattr(estimate, "ROOM", price.weights + (price.step + price.held) // 3)
+    timed = estimate.estimate(config, world)
+    assert timed.timed and 0 < timed.epoch_seconds < timed.seconds
+    assert price.weights + max(sum(kept.sizes.values()) for kept in tried) <= estimate.ROOM
+    monkeypatch.setattr(models, "build", None)
+    monkeypatch.setattr(estimate, "ROOM", price.weights)
+    priced = estimate.estimate(config, world)
+    assert not priced.timed and priced.memory_mb >= timed.memory_mb
+    assert priced.parameters == timed.parameters == learned_numbers(model) and priced.steps == timed.steps
 
 
 def test_a_step_beyond_the_memory_is_one_sentence_before_anything_is_written(

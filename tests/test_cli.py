@@ -409,8 +409,8 @@ def test_every_recipe_survives_a_round_trip(small_world: Dataset) -> None:
 # --- as a process ----------------------------------------------------------------------------------------------------
 
 
-def start(words: list[str], folder: Path) -> subprocess.Popen[str]:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+def start(words: list[str], folder: Path, **more: str) -> subprocess.Popen[str]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", **more}
     command = [sys.executable, "-m", "elastic_core", *words]
     return subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
@@ -419,6 +419,20 @@ def test_exit_codes_of_the_process(tmp_path: Path) -> None:
     process = start(["evaluate", "nobody"], tmp_path)
     out, err = process.communicate(timeout=240)
     assert (process.returncode, out) == (2, "") and err.startswith("error: ") and len(err.splitlines()) == 1
+
+
+def test_elsewhere_and_where_the_output_is_ascii_the_checkout_s_numbers_are_found(tmp_path: Path) -> None:
+    here, there = (start(["bench", "--goals"], folder, PYTHONIOENCODING="ascii") for folder in (ROOT, tmp_path))
+    out, err = here.communicate(timeout=240)
+    assert here.returncode == 0 and r"\u2265" in out, err
+    assert there.communicate(timeout=240) == (out, "") and out.count("not measured") < 10
+
+
+def test_without_shipped_numbers_it_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("elastic_core.commands.bench.CHECKPOINTS", tmp_path)
+    assert main(["bench", "--goals"]) == 2 and "comes with the checkout" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -34,6 +34,7 @@ OWNERS = {
     "sklearn": r"data/truth\.py|memory/gauges\.py|services/map/.*\.py",
     "scipy": r"(memory/gauges|evaluation/compare)\.py",
     "umap": r"services/map/.*\.py",
+    "numba": r"services/map/.*\.py",
     "pyarrow": r"data/reading/\w+\.py",
     "openpyxl": r"data/reading/records\.py",
     "charset_normalizer": r"data/reading/text\.py",

@@ -1,8 +1,10 @@
 """Layouts, their store and their trust."""
 
+import builtins
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -168,9 +170,10 @@ def test_files_of_sets_come_back_and_others_are_one_sentence() -> None:
             m.from_file(bad, 4)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", autouse=True)
 def interpreted() -> Iterator[None]:
-    """UMAP without its compiler: the same lines of the package, run by Python. Compiling them takes forty seconds."""
+    """UMAP without its compiler, whichever test imports it: the same lines of the package, run by Python. Compiling them takes
+    forty seconds."""
     import numba
 
     with pytest.MonkeyPatch.context() as patched:
@@ -178,7 +181,6 @@ def interpreted() -> Iterator[None]:
         yield
 
 
-@pytest.mark.usefixtures("interpreted")
 def test_real_umap_is_seeded_and_better_than_noise(tiny: Tiny, tmp_path: Path) -> None:
     run = Run(shutil.copytree(tiny[2].path, tmp_path / "tiny"))
     values, drawn = compute.values_of(run), np.arange(24)
@@ -195,6 +197,23 @@ def test_real_umap_is_seeded_and_better_than_noise(tiny: Tiny, tmp_path: Path) -
     chance = [trust.judge(values[drawn], dealt.permutation(kept), 11)["trust"] for _ in range(100)]
     assert found["neighbours"].unique().tolist() == [11]
     assert found.loc[found["map"] == "UMAP", "trust"].mean() > np.quantile(chance, 0.95), "places that are anybody's do worse"
+
+
+def test_umap_is_imported_where_nothing_that_it_compiles_can_be_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    import numba
+
+    real = builtins.__import__
+
+    def refuses(name: str, *rest: Any) -> Any:
+        if name == "umap" and not numba.config.CACHE_DIR:
+            raise RuntimeError("cannot cache function 'rdist': no locator available")
+        return real(name, *rest)
+
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")  # is read anew with the folder
+    monkeypatch.setenv("NUMBA_CACHE_DIR", "")
+    monkeypatch.setattr(numba.config, "CACHE_DIR", "")
+    monkeypatch.setattr(builtins, "__import__", refuses)
+    assert compute._umap().UMAP and Path(numba.config.CACHE_DIR).is_dir()
 
 
 def test_what_umap_compiles_is_kept_for_the_next_process(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -126,6 +126,8 @@ def run(arguments: argparse.Namespace) -> int:
     name = COMPILED if arguments.compile and arguments.name == LOCAL else arguments.name
     path = CHECKPOINTS / "benchmarks" / f"{name}.csv"
     if arguments.goals:
+        if not path.parent.is_dir():
+            raise InputError(f"there are no measurements here: {path.parent}/ comes with the checkout, so go there first")
         print(goals.as_table(path.parent, [dataclasses.replace(goal, file=_file(goal, arguments.name)) for goal in goals.GOALS]))
         return 0
     if not arguments.show:

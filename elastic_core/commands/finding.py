@@ -5,6 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+import elastic_core
 from elastic_core.data import Catalog, Dataset, load
 from elastic_core.data.origins import SOURCES
 from elastic_core.data.sources import at_hand, gone
@@ -13,7 +14,9 @@ from elastic_core.machine import find_device
 from elastic_core.models import Recommender, model_class
 from elastic_core.runs import CONFIG, Run, list_runs, open_run
 
-CHECKPOINTS = Path("checkpoints")
+CHECKPOINTS = Path("checkpoints")  # of the folder one is in, else of the checkout
+if not CHECKPOINTS.is_dir() and (found := Path(elastic_core.__file__).resolve().parents[1] / CHECKPOINTS).is_dir():
+    CHECKPOINTS = found
 COLUMNS = "your columns, by name or place: user=…,item=…,time=…,title=…,genres=…; time= where there is none and rows are in order"
 
 

@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from elastic_core import disk
 from elastic_core.commands.finding import open_items, say
@@ -31,7 +30,7 @@ from elastic_core.commands.progress import Stopped, stop_on_signals
 from elastic_core.config import DataConfig
 from elastic_core.data import Catalog
 from elastic_core.data.reading.columns import USUAL, usual_key
-from elastic_core.data.reading.times import Times
+from elastic_core.data.reading.times import read_times
 from elastic_core.errors import InputError
 from elastic_core.streaming import Followed, Refresh
 
@@ -221,9 +220,7 @@ def in_order(
 ) -> Iterator[tuple[int, list[str]]]:
     """The lines by their times, those of one moment as they stand; a line without one is left out."""
     there = [(number, row) for number, row in rows if row]
-    times = Times()
-    times.add(pa.array([row[place] if place < len(row) else "" for _, row in there], pa.string()))
-    read = times.done(data.dates)
+    read = read_times([row[place] if place < len(row) else "" for _, row in there], data.dates)
     wrong = dict(read.wrong)
     for at, reason in read.wrong:
         left_out.add(there[at][0], reason)

@@ -5,6 +5,7 @@ downloaded into the cache: from the official address, and MovieLens-100K also fr
 """
 
 import os
+import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -140,7 +141,10 @@ def _folders() -> list[Path]:
 
 
 def _cache() -> Path:
-    return Path(os.environ.get("ELASTIC_CACHE_DIR") or "~/.cache/elastic").expanduser()
+    try:
+        return Path(os.environ.get("ELASTIC_CACHE_DIR") or "~/.cache/elastic").expanduser()
+    except RuntimeError:  # nobody's home
+        return Path(tempfile.gettempdir(), ".cache/elastic")
 
 
 def _find(places: tuple[str, ...]) -> Path | None:

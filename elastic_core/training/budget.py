@@ -40,11 +40,16 @@ JUDGED = 256 * 6  # rows that are ranked at a time, and the copies of their scor
 
 @dataclass(frozen=True)
 class Price:
-    """Bytes."""
+    """Bytes. `held`: scores of the step's targets."""
 
     weights: int
     step: int
-    scores: int
+    held: int
+    judged: int
+
+    @property
+    def scores(self) -> int:
+        return max(self.held, self.judged)
 
     @property
     def total(self) -> int:
@@ -70,7 +75,8 @@ def price(config: RunConfig, model: Recommender, objective: Objective, dataset: 
     return Price(
         FLOAT * (parameters * (5 if train.ema_decay else 4) + banks),
         FLOAT * rows * columns * settings.layers * model.kept_per_event(columns),
-        FLOAT * max(3 * _scored(config, model, math.ceil(targets), items), judged if items < ALL_AT_ONCE else 6 * NUMBERS),
+        FLOAT * 3 * _scored(config, model, math.ceil(targets), items),
+        FLOAT * (judged if items < ALL_AT_ONCE else 6 * NUMBERS),
     )
 
 

@@ -218,6 +218,13 @@ def _price(config: RunConfig) -> None:
         learner = shell.plain(run_table.system(config))
         waiting.info(f"{learner} learns nothing by steps: it is counted and tested in {about(cost.seconds)}.")
         return
+    if not cost.timed:
+        waiting.info(
+            f"{cost.parameters:,} parameters, at most {cost.memory_mb:,.0f} MB: too large to be timed beside the pages. How long "
+            "an epoch takes is told once the training has done one.",
+            icon=":material/timer:",
+        )
+        return
     waiting.info(
         f"**{about(cost.seconds).capitalize()} from start to tested**, unless it stops early: {cost.fitting:.3g} epochs of "
         f"{cost.epoch_seconds:.1f} s ({cost.steps} steps of {cost.step_seconds:.2f} s), {cost.parameters:,} parameters, roughly "

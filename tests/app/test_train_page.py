@@ -16,7 +16,7 @@ from elastic_core import recipes
 from elastic_core.data import load
 from elastic_core.errors import InputError
 from elastic_core.runs import CONFIG, EVENTS, Run, list_runs
-from elastic_core.services.train import beside, run_table
+from elastic_core.services.train import beside, estimate, run_table
 from elastic_core.services.train.jobs import Jobs
 from elastic_core.training.loop import train
 from pages.frame import shell
@@ -65,6 +65,13 @@ def test_it_says_what_it_will_cost_before_anything_starts(root: Path) -> None:
     assert Jobs(root).all() == []
     assert list(at.dataframe[0].value["run"]) == [DONE]
     assert int(at.dataframe[0].value["people"][0]) > 0
+
+
+def test_a_link_to_a_large_model_is_priced_and_not_built(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(estimate, "Learner", None)
+    at = page(**{"train_model": "ELASTIC", "train_set_model.side": "1000", "train_set_model.width": "128"})
+    assert "128,8" in texts(at.info) and "too large to be timed beside the pages" in texts(at.info)
+    assert not at.button(key="train_start").disabled
 
 
 def test_the_start_button_queues_what_is_on_the_page(root: Path) -> None:

@@ -75,10 +75,10 @@ def test_oracle_beats_popularity():
 
 def test_a_million_events_quickly():
     config = PlantedConfig(users=10_000, items=5_000, interests=64, mean_length=110, max_length=2_000)
-    started = time.perf_counter()
+    started = time.process_time()
     events = len(planted(config).histories.items)
     assert events > 1_000_000
-    assert time.perf_counter() - started < 10
+    assert time.process_time() - started < 10
 
 
 @pytest.mark.parametrize(

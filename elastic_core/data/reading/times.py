@@ -147,6 +147,13 @@ class Times:
         )
 
 
+def read_times(texts: list[str], dates: Dates = "") -> Read:
+    """Return the seconds of a column of texts. Raises Undecided as `Times`."""
+    times = Times()
+    times.add(pa.array(texts, pa.string()))
+    return times.done(dates)
+
+
 def plain(text: str | None) -> str:
     """Return a cell without the spaces and marks around it; nothing where it says that something is missing."""
     clean = (text or "").strip()

@@ -37,7 +37,7 @@ def spawn(module: str, *arguments: Path | str, log: Path, threads: int = 1) -> N
         process = subprocess.Popen(
             [sys.executable, "-m", module, *map(str, arguments)],
             stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True,
-            env={**os.environ, **dict.fromkeys(THREADS, str(threads)), "PYTHONPATH": paths},
+            env={**os.environ, **dict.fromkeys(THREADS, str(threads)), "PYTHONPATH": paths, "PYTHONIOENCODING": "utf-8"},
         )  # fmt: skip
     threading.Thread(target=process.wait, daemon=True).start()  # so that no zombie is left while the app lives
 

@@ -5,8 +5,11 @@ python -m elastic_core.services.map.compute CHECKPOINTS --run NAME --neighbours 
 """
 
 import argparse
+import atexit
 import os
+import shutil
 import sys
+import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -26,8 +29,18 @@ Tell = Callable[[int, int, str], None]
 
 def _umap() -> Any:
     """The package, told to keep what it compiles: it says so of none of its functions, and each process that lays out anything
-    would compile them for half a minute. Where nothing can be kept they are compiled as before."""
-    import umap
+    would compile them for half a minute. Where nothing can be kept, neither beside the packages nor at home, it is kept for this
+    process alone."""
+    try:
+        import umap
+    except RuntimeError:
+        import numba
+
+        folder = tempfile.mkdtemp(prefix="numba-")
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        os.environ["NUMBA_CACHE_DIR"] = folder
+        numba.config.reload_config()
+        import umap
 
     for name, module in list(sys.modules.items()):
         for function in list(vars(module).values()) if name.startswith("umap.") else ():

@@ -1,12 +1,14 @@
-"""How long would this training take here? A few real steps on a fresh model, timed, before anything is started.
+"""How long would this training take here? A few real steps on a fresh model, timed, before anything is started; of a model
+that would take more of the server's memory than `ROOM`, only what its formulas say.
 
 The whole run costs about  min(budget, epochs x (steps x step + validation)) + one truncated epoch's validation + test.
 Memory counts weights, gradients and two moments of the optimiser (4 x parameters x 4 bytes; 3 x where experts are kept by rows),
-what the backward pass of one step keeps, and the process itself.
+what the backward pass of one step keeps, and the process itself. By formula it is an upper bound (training/budget.py).
 """
 
 import time
 from dataclasses import dataclass
+from math import nan
 
 import numpy as np
 import torch
@@ -14,7 +16,7 @@ from torch import Tensor
 
 from elastic_core import models, objectives
 from elastic_core.config import RunConfig
-from elastic_core.data import Catalog, Dataset
+from elastic_core.data import Dataset
 from elastic_core.data.batches import Batch, reading_batch
 from elastic_core.errors import InputError
 from elastic_core.layers.row_bank import learned_numbers, row_banks
@@ -26,6 +28,7 @@ from elastic_core.training.step import Learner
 ROWS = 8  # of the first, untimed step
 STEP_SECONDS = 0.6  # the timed batch is cut so that one step of it stays below this
 TIMED = 1.2  # seconds of timed steps
+ROOM = 300_000_000  # bytes that a probe may take of the server; of a larger step it times as many rows as fit
 PROCESS_MB = 350  # Python, PyTorch and pandas before the first weight
 TEST_FACTOR = 1.5  # the test is ranked under all protocols, validation under one
 
@@ -43,6 +46,11 @@ class Estimate:
     budget_seconds: float  # 0 = none
     epochs: int  # the most that are asked for
     probe_seconds: float
+
+    @property
+    def timed(self) -> bool:
+        """False if it would have taken too much memory to find out: the seconds are NaN, the memory is by formula."""
+        return not self.steps or self.step_seconds > 0
 
     @property
     def epoch_seconds(self) -> float:
@@ -80,37 +88,40 @@ def estimate(config: RunConfig, dataset: Dataset) -> Estimate:
         torch.set_num_threads(threads)
 
 
-def parameters(config: RunConfig, catalog: Catalog | int) -> int:
-    """Of a fresh model. Raises InputError for settings that cannot work."""
-    with torch.random.fork_rng(devices=[]):
-        return learned_numbers(models.outline(config.model, catalog) or models.build(config.model, catalog))
-
-
 def _probe(config: RunConfig, dataset: Dataset, began: float) -> Estimate:
-    train = config.train
-    model = models.build(config.model, dataset.catalog)
-    count = learned_numbers(model)
-    banks = row_banks(model).values()
-    by_rows, kept = sum(bank.weight.numel() for bank in banks), sum(kept_numbers(bank) for bank in banks)
-    memory, step, steps = (4 * 4 * (count - by_rows) + 4 * (3 * by_rows + kept)) / 1e6 + PROCESS_MB, 0.0, 0
+    train, length = config.train, config.model.length
+    model = models.outline(config.model, dataset.catalog) or models.build(config.model, dataset.catalog)
+    steps, step, rows = 0, 0.0, 64  # to be judged
+    memory, count = 0.0, learned_numbers(model)
     if model.trained:
         objectives.check(config.objective.name, model)
         models.check_data(model, dataset)
-        objective = objectives.build(config.objective, dataset, config.model.length)
+        objective = objectives.build(config.objective, dataset, length)
         budget.check(config, model, objective, dataset, torch.device("cpu"))
+        found, (steps, _) = budget.price(config, model, objective, dataset), objective.size(train.batch)
+        size = -(-len(objective.rows(np.random.default_rng(0)).users) // steps)
+        rows = min(size, (ROOM - found.weights) * size // (found.step + found.held))
+        if rows < min(ROWS, size):
+            ended = time.perf_counter() - began
+            return Estimate(count, found.total / 1e6 + PROCESS_MB, nan, steps, nan, nan, train.minutes * 60, train.epochs, ended)
+        model = models.build(config.model, dataset.catalog)
         learner = Learner(model, objective, train, torch.device("cpu"))
-        step, held = _steps(learner, next(objective.epoch(0, train.seed, train.batch)))
-        memory, steps = memory + held, learner.steps
+        step, memory = _steps(learner, next(objective.epoch(0, train.seed, min(rows, train.batch))), size)
+        banks = row_banks(model).values()
+        by_rows, kept = sum(bank.weight.numel() for bank in banks), sum(kept_numbers(bank) for bank in banks)
+        memory += (4 * 4 * (count - by_rows) + 4 * (3 * by_rows + kept)) / 1e6
     else:
         model.fit(dataset)
-    judge = _judge(model, dataset)
-    test = judge * TEST_FACTOR
+    judge = _judge(model, dataset, min(rows, 64))
     ended = time.perf_counter() - began
-    return Estimate(count, memory, step, steps, judge, test, train.minutes * 60, train.epochs, ended)
+    return Estimate(
+        count, memory + PROCESS_MB, step, steps, judge, judge * TEST_FACTOR, train.minutes * 60, train.epochs, ended
+    )
 
 
-def _steps(learner: Learner, batch: Batch) -> tuple[float, float]:
-    """Seconds of one step of the full batch, and the megabytes that its backward pass keeps."""
+def _steps(learner: Learner, batch: Batch, size: int) -> tuple[float, float]:
+    """Seconds of one step of `size` rows, of which the batch has as many as may be tried, and the megabytes that its backward
+    pass keeps."""
     learner.model.train()
 
     def step(rows: int) -> tuple[float, float]:
@@ -120,10 +131,11 @@ def _steps(learner: Learner, batch: Batch) -> tuple[float, float]:
             learner.step(part)
         return time.perf_counter() - began, kept.megabytes
 
-    size = len(batch.items)
-    step(min(ROWS, size))  # the first step of a process pays for things that later ones do not
-    first, _ = step(min(ROWS, size))
-    rows = size if first * size / ROWS <= STEP_SECONDS else max(ROWS, min(size, int(ROWS * STEP_SECONDS / first)))
+    most = len(batch.items)
+    few = min(ROWS, most)
+    step(few)  # the first step of a process pays for things that later ones do not
+    first, _ = step(few)
+    rows = max(few, min(most, int(few * STEP_SECONDS / first)))
     times: list[float] = []
     kept = 0.0
     while not times or (sum(times) + times[-1] < TIMED and len(times) < 5):
@@ -132,7 +144,7 @@ def _steps(learner: Learner, batch: Batch) -> tuple[float, float]:
     return float(np.median(times)) * size / rows, kept * size / rows
 
 
-def _judge(model: models.Recommender, dataset: Dataset, rows: int = 64) -> float:
+def _judge(model: models.Recommender, dataset: Dataset, rows: int) -> float:
     """Seconds of ranking everybody's held-out item, from one small batch."""
     users = np.arange(min(rows, dataset.histories.n_users))
     model.eval()
