@@ -35,7 +35,7 @@ OWNERS = {
     "scipy": r"(memory/gauges|evaluation/compare)\.py",
     "umap": r"services/map/.*\.py",
     "numba": r"services/map/.*\.py",
-    "pyarrow": r"data/reading/\w+\.py",
+    "pyarrow": r"(data/reading/\w+|bench/reading)\.py",
     "openpyxl": r"data/reading/records\.py",
     "charset_normalizer": r"data/reading/text\.py",
     "plotly": r"report\.py",

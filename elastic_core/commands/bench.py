@@ -22,6 +22,7 @@ ours.
   python -m elastic_core bench --compile default --lengths 1024 --passes forward    by torch.compile; on CUDA reduce-overhead
   python -m elastic_core bench --people 1,64 --name streaming
   python -m elastic_core bench --lisa                          about two minutes of one core; --lisa --list prints the table
+  python -m elastic_core bench --reading 66700000              a long file, beside pyarrow's own reading
   python -m elastic_core bench --list                          the table of what was measured
   python -m elastic_core bench --goals                         what was aimed at, and whether the shipped rows reach it
 """
@@ -34,7 +35,7 @@ from pathlib import Path
 
 import torch
 
-from elastic_core.bench import bank, catalogue, events, goals, lisa, profile, training
+from elastic_core.bench import bank, catalogue, events, goals, lisa, profile, reading, training
 from elastic_core.bench.latency import (
     OPS,
     PASSES,
@@ -98,6 +99,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--stages", action="store_true", help="take whole passes apart, on one thread unless --threads says other"
     )
     parser.add_argument("--catalogue", type=int, metavar="ITEMS", help="measure losses and steps over so many items instead")
+    parser.add_argument("--reading", type=int, metavar="ROWS", help="measure reading a CSV of so many rows instead")
     parser.add_argument("--precision", choices=("float32", "bfloat16"), default="float32", help="bfloat16: under autocast")
     parser.add_argument(
         "--compile", choices=MODES, metavar="MODE", default="",
@@ -117,6 +119,8 @@ def run(arguments: argparse.Namespace) -> int:
         return _run_bank(arguments)
     if arguments.lisa:
         return _run_lisa(arguments)
+    if arguments.reading:
+        return _run_reading(arguments)
     if arguments.training:
         return _run_training(arguments)
     if arguments.stages:
@@ -157,6 +161,16 @@ def _run_bank(arguments: argparse.Namespace) -> int:
                 rows += bank.measure(part, device, rounds=arguments.rounds)
                 write_kind(path, rows, bank.BankRow)
     print(bank.as_table(read_kind(path, bank.BankRow)))
+    return 0
+
+
+def _run_reading(arguments: argparse.Namespace) -> int:
+    path = CHECKPOINTS / "benchmarks" / f"{arguments.name if arguments.name != LOCAL else 'reading'}.csv"
+    rows = read_kind(path, reading.ReadingRow)
+    if not arguments.show:
+        rows += reading.measure(arguments.reading)
+        write_kind(path, rows, reading.ReadingRow)
+    print(reading.as_table(read_kind(path, reading.ReadingRow)))
     return 0
 
 

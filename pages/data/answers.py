@@ -62,9 +62,7 @@ def checked(digest: str, sheet: Sheet, mapping: dict[str, str], dates: Dates = "
 
 
 @kept(2, "Looking at every row …")
-def _checked(
-    digest: str, mapping: tuple[tuple[str, str], ...], dates: Dates, titles: Upload | None, _sheet: Sheet
-) -> Table:
+def _checked(digest: str, mapping: tuple[tuple[str, str], ...], dates: Dates, titles: Upload | None, _sheet: Sheet) -> Table:
     return shelf.checked(_sheet, dict(mapping), dates, titles)
 
 

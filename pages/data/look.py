@@ -69,7 +69,7 @@ def part() -> str | None:
     _facts(card, words)
     _split(data, choices[name], now.user if now is not None and now.dataset.hash == data.hash else None)
     _shapes(data, card, words)
-    _terms(card)
+    _terms(card, data.understood)
     _all(choices)
     return choices[name].source if choices[name].source in SOURCES else None
 
@@ -90,9 +90,12 @@ def _facts(card: Card, words: Words) -> None:
         st.caption(f"Equal times: {card.ties}.")
 
 
-def _terms(card: Card) -> None:
+def _terms(card: Card, understood: tuple[tuple[str, str], ...]) -> None:
     st.subheader("Where it comes from", anchor=False)
     st.markdown(f"**How exact is the copy?** {shell.plain(card.exact)}")
+    if understood:
+        said = "; ".join(f"{what}: {shell.plain(said)}" for what, said in understood)
+        st.markdown(f"**How was it read?** {said[:1].upper()}{said[1:]}.")
     st.markdown(f"**Licence.** {shell.plain(card.licence)}")
     if card.official:
         st.caption(shell.plain(card.official))

@@ -23,6 +23,7 @@ from pages.kit.control import number
 NEEDED, PREVIEW = ("user", "item", "time"), 20
 NONE, ROW_ORDER, SAID = "– none –", "– order of rows –", "dat_said"
 ROLES = {"user": "Person (user)", "item": "Item", "time": "Time", "title": "Title (optional)", "genres": "Genres (optional)"}
+UNDERSTOOD = {"user": "person", "from, to": "from … to"}
 ORDERED = {"file": "as in the file", "reversed": "from the file’s end", "random": "by chance"}
 PREVIEWED = view.About(
     "Has the file been understood?",
@@ -107,10 +108,12 @@ def _upload(name: str, data: bytes) -> None:
 
 
 def _preview(sheet: Sheet) -> None:
-    frame = pd.DataFrame(sheet.sample.slice(0, PREVIEW).to_pylist(), columns=sheet.sample.column_names).astype(str).map(text.cell)
+    rows = sheet.sample.slice(0, PREVIEW).to_pylist()
+    frame = pd.DataFrame(rows, columns=sheet.sample.column_names).fillna("").astype(str).map(text.cell)
     st.subheader(f"1. The first {len(frame)} rows", anchor=False)
     view.table("dat_preview", frame, PREVIEWED, f"The first {len(frame)} rows of the uploaded file", height=280)
-    _notes([*dict.fromkeys(sheet.how), *sheet.notes])
+    layout = [f"layout: {'; '.join(dict.fromkeys(sheet.how))}"] if sheet.how else []
+    _notes([*layout, *sheet.notes])
 
 
 def _mapping(sheet: Sheet, guessed: dict[str, str], digest: str) -> dict[str, str]:
@@ -149,8 +152,13 @@ def _notes(notes: Sequence[str]) -> None:
 
 def _report(found: Table, told: Sequence[str]) -> None:
     """`told`: notes that stand above already."""
-    st.subheader("3. What is wrong, and what is left?", anchor=False)
-    st.dataframe(pd.DataFrame(found.understood, columns=["what", "understood"]), hide_index=True, key="dat_understood")
+    st.subheader("3. What was understood, and what is left?", anchor=False)
+    rows = f"{len(found.events):,} of {found.faults.rows:,}"
+    said = {**dict(found.understood), "rows": rows}
+    taken = [(UNDERSTOOD.get(what, what), text.cell(said[what])) for what in said if what != "layout"]  # which is told above
+    frame = pd.DataFrame(taken, columns=["what", "understood"])
+    widths = {"what": st.column_config.Column(width=106)}
+    view.table("dat_understood", frame, None, "What was taken for what", column_config=widths)
     _notes([note for note in found.notes if note not in told])
     if not found.faults.count:
         st.write(f"All {found.faults.rows:,} rows can be read.")
@@ -168,7 +176,8 @@ def _keep(outcome: Outcome, digest: str) -> None:
     narrow = {name: st.column_config.Column(width=width) for name, width in WIDTHS.items()}
     alt = "Events, people and items that each rule leaves"
     view.table("dat_steps", outcome.steps.assign(**spoken), STEPS, alt, column_config=narrow)
-    _notes(outcome.dataset.notes)
+    ties = outcome.dataset.ties  # said beside their rule
+    _notes([note for note in outcome.dataset.notes if ties is None or note != ties.note])
     st.subheader("4. Keep it", anchor=False)
     label = st.text_input("Name", outcome.shown.split(".")[0], max_chars=40, key=f"dat_name_{digest[:8]}", width=320)
     st.button(

@@ -1,5 +1,7 @@
 """The Data page: real cards, an upload from first row to the Train page, and a world whose truth is on the screen."""
 
+import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -44,15 +46,17 @@ def test_the_runs_own_data_is_shown_first(opened: Visit) -> None:
 def test_a_file_goes_from_first_row_to_the_train_page(opened: Visit, app_runs: Path) -> None:
     app = opened(PAGE, dat_part="Bring your own")
     upload(app, HEAD + ROWS + "u1,b1,soon,x\n")
-    assert "Choose the column for: Person (user), Item, Time" in said(app)
-    for role, column in (("user", "reader"), ("item", "book"), ("time", "read_at"), ("title", "name")):
-        choose(app, role, column)
-    text = said(app)
-    assert "1 of 43 rows cannot be used" in text and "look like formulas" in text
-    tables = [frame.value for frame in app.dataframe]
-    assert tables[0]["name"].iloc[0].startswith("'=Book"), "the preview cannot be run by a spreadsheet either"
-    assert tables[1]["line"].tolist() == [44]
-    assert tables[2]["events"].tolist() == ["43", "42", "42", "42"]
+    assert "Choose the column for: Person (user)." in said(app), "the others have usual names"
+    choose(app, "user", "reader")
+    assert "1 of 43 rows cannot be used" in said(app)
+    (preview, understood, faults, steps) = (frame.value for frame in app.dataframe)
+    assert preview["name"].iloc[0].startswith("'=Book"), "the preview cannot be run by a spreadsheet either"
+    assert dict(understood.to_numpy().tolist()) == {
+        "person": "reader (as you said)", "item": "book (by its name)", "time": "read_at (its values tell a moment)",
+        "title": "name (by its name)", "rows": "42 of 43", "from … to": "2001-09-09 01:46:40 to 2001-09-09 01:47:21",
+    }  # fmt: skip
+    assert faults["line"].tolist() == [44]
+    assert steps["events"].tolist() == ["43", "42", "42", "42"]
     press(app, "Keep these data")
     (kept,) = Shelf(app_runs / "uploads").all()
     assert "Kept as" in " ".join(str(s.value) for s in app.success) and kept.facts["people"] == 6
@@ -60,6 +64,25 @@ def test_a_file_goes_from_first_row_to_the_train_page(opened: Visit, app_runs: P
     assert kept.label in app.selectbox(key="train_data").options
     train = opened("train/page.py", train_data=kept.label, train_time="30 s")
     assert train.selectbox(key="train_data").value == kept.label
+
+
+def test_what_a_file_does_not_say_is_asked(opened: Visit) -> None:
+    """Which column is what, where none has a name; which part of a date is the day, where no row tells; what items are called."""
+    rows = [json.dumps([3, f"u{u}", f"b{(i + u) % 7}", f"0{1 + i}/03/2024"]) for u in range(6) for i in range(7)]
+    app = upload(opened(PAGE, dat_part="Bring your own"), "\n".join(row[1:-1].replace(", ", ";") for row in rows), "loans.txt")
+    assert "Choose the column for: Person (user), Item, Time" in said(app) and "holds no names" in said(app)
+    for role, column in (("user", "column 2"), ("item", "column 3"), ("time", "column 4")):
+        choose(app, role, column)
+    (asked,) = app.radio
+    assert asked.value is None and "No row of the file tells" in asked.label and "rows can be read" not in said(app)
+    assert asked.options == ["1 March 2024 (day first)", "3 January 2024 (month first)"]
+    healthy(asked.set_value("month-first").run())
+    assert "All 42 rows can be read" in said(app) and "2024-01-03 00:00:00 to 2024-07-03 00:00:00" in str(app.dataframe[1].value)
+    titles = next(box for box in app.file_uploader if str(box.key).startswith("dat_titles"))
+    healthy(titles.set_value(("books.csv", b"item;title\n" + b"".join(b"b%d;Book %d\n" % (i, i) for i in range(7)), "")).run())
+    press(app, "Keep these data")
+    press(app, "Look at it")
+    assert re.search(r"judged by where it puts \*\*Book [0-6]\*\*", said(app)) and "How was it read?" in said(app)
 
 
 def test_a_file_without_times_is_taken_in_its_order(opened: Visit, app_runs: Path) -> None:
@@ -120,7 +143,7 @@ def test_a_file_that_was_deleted_is_shown_no_more(tmp_path: Path) -> None:
     [
         (b"", "empty.csv", "is empty"),
         (b"\x80\x04K\x01.", "evil.csv", "pickle"),
-        (b"PK\x03\x04torn", "torn.zip", "not a complete zip file"),
+        (b"PK\x03\x04torn", "torn.zip", "not a complete archive"),
         (b"\x00\x01\x02" * 99, "x.csv", "not a text file"),
     ],
 )

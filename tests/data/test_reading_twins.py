@@ -44,8 +44,8 @@ def rows_of(table: Table) -> list[Any]:
 @given(
     some.lists(some.tuples(ids, ids, some.integers(946_684_801, 1_900_000_000)), min_size=4, max_size=25),
     some.lists(some.text("ab 1,;|\t:\"\n'", max_size=8), min_size=26, max_size=26),
-    *map(some.sampled_from, ([",", ";", "\t", "|", "::"], ["none", "all", "needed"], ["utf-8", "utf-8-sig", "utf-16", "latin-1"])),
-    *map(some.sampled_from, (["\n", "\r\n"], sorted(TIMES), [None, *NAMES])),
+    *map(some.sampled_from, ([",", ";", "\t", "|", "::"], ["none", "all", "needed"])),
+    *map(some.sampled_from, (["utf-8", "utf-8-sig", "utf-16", "latin-1"], ["\n", "\r\n"], sorted(TIMES), [None, *NAMES])),
     some.permutations(range(4)),
 )
 def test_what_was_drawn_is_read(

@@ -15,7 +15,7 @@ from elastic_core.data.download import Remote
 from elastic_core.data.origins import SOURCES
 from elastic_core.errors import InputError
 
-LINES = "".join(f"{u}\t{i}\t3\t{100 * u + i}\n" for u in range(1, 8) for i in range(1, 8))
+LINES = "".join(f"{u}\t{i}\t3\t{881_250_000 + 100 * u + i}\n" for u in range(1, 8) for i in range(1, 8))
 WORLD = PlantedConfig(users=50, items=80, interests=4, mean_length=20, max_length=60)
 
 
@@ -95,7 +95,7 @@ def test_download_once_then_cache_then_own_folder(server, cache, monkeypatch, tm
     assert told == ["Reading MovieLens-100K."]
     own = tmp_path / "own" / "ml-100k"
     own.mkdir(parents=True)
-    (own / "u.data").write_text(LINES + "8\t1\t1\t1\n")
+    (own / "u.data").write_text(LINES + "8\t1\t1\t881250000\n")
     monkeypatch.setenv("ELASTIC_DATA_DIR", str(own.parent))
     assert load(DataConfig(source="ml-100k", k_core=0)).histories.n_users == 7
 

@@ -38,6 +38,7 @@ SHEET = "<worksheet xmlns='http://schemas.openxmlformats.org/spreadsheetml/2006/
 LAUGHS = "<!DOCTYPE l [<!ENTITY a 'ha'>" + "".join(
     f"<!ENTITY {name} '{f'&{before};' * 10}'>" for before, name in zip("abcdefghij", "bcdefghijk", strict=True)
 ) + "]>"  # fmt: skip
+NAMED = "<row r='1'><c r='A1' t='str'><v>user</v></c><c r='B1' t='str'><v>item</v></c></row>"
 SQUEEZERS: dict[str, Callable[[bytes], bytes]] = {
     "gz": lambda data: gzip.compress(data, 1), "bz2": bz2.compress, "xz": lambda data: lzma.compress(data, preset=0),
     "zst": lambda data: bytes(pa.compress(data, "zstd", asbytes=True)),
@@ -159,7 +160,7 @@ CASES = [
     case("pickle-as-csv", pickle.dumps([1, 2, 3]), refused="pickle, which is never opened"),
     case("pickle-protocol-0", pickle.dumps({"user": 1}, protocol=0), refused="no columns"),
     case("numpy", lambda: zipped(("user.npy", b"\x93NUMPY")), name="mine.npz", refused="a NumPy archive"),
-    case("twenty-one-megabytes", lambda: b"a" * (21 * 2**20), refused="at most 20.0 MB"),
+    case("twenty-one-megabytes", lambda: b"a" * (21 * 2**20), name="../\x1b[2J\u202emine.csv", refused="at most 20.0 MB"),
     case("document", zipped(("[Content_Types].xml", b""), ("word/a.xml", b"")), name="m.docx", refused="office document"),
     case("old-workbook", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" * 9, name="m.xls", refused="old Excel workbook"),
     case("web-page", "<!DOCTYPE html><p>Not found</p>", refused="a web page"),
@@ -257,7 +258,7 @@ CASES = [
     case("zip-bomb", lambda: zipped(("a.csv", b"0" * (30 * 2**20))), name="mine.zip", refused="grow more than 200 times"),
     case("tar-bomb", lambda: tarred(("a.csv", b"0" * (110 * 2**20))), name="mine.tgz", refused="would"),
     case("workbook-bomb", lambda: workbook(cell("A1", "x" * 30_000_000)), name="m.xlsx", refused="would grow"),
-    case("far-cell", lambda: workbook(f"<row r='200000'>{cell('CV200000', 'x')}</row>"), name="m.xlsx", refused="at most 50"),
+    case("far-cell", lambda: workbook(f"{NAMED}<row r='200000'>{cell('CV200000', 'x')}</row>"), name="m.xlsx", refused="at most 50"),
     case("laughs", lambda: workbook(f"<row r='1'>{cell('A1', '&k;')}</row>", LAUGHS), name="m.xlsx", refused="m.xlsx"),
     case("arrow-bomb", lambda: arrow(pa.table({"a": pa.nulls(5_000_000, pa.int64())})), name="m.arrow", refused="at most 2,0"),
     case("a-name-a-line", "".join(f'{{"k{i}": 1}}\n' for i in range(3_000)), name="m.jsonl", refused="at most 50"),

@@ -195,6 +195,8 @@ def _expanded(member: Member, depth: int, limits: Limits, strict: bool = True) -
         head = file.read(HEAD)
     packing = next((name for magic, name in PACKED if head.startswith(magic)), "")
     if packing:
+        if depth > 2:
+            raise InputError(f"{member.shown} is packed more than twice: pack the table itself, once")
         inner = re.sub(r"(?i)\.(gz|gzip|bz2|xz|zst|zstd)$", "", member.name).replace(".tgz", ".tar")
         yield from _expanded(
             replace(member, name=inner, opener=partial(_unpacked, member.opener, packing)), depth, limits, strict
@@ -266,7 +268,7 @@ def _inside(
     member: Member, depth: int, sizes: dict[str, int], opener: Callable[..., IO[bytes]], limits: Limits
 ) -> Iterator[Member]:
     """Yield an archive's files. None is ever written to disk; a name that leads out of it was meant to be."""
-    if depth:
+    if ":" in member.shown:
         raise InputError(f"{member.shown} holds another archive: pack the table itself, once")
     if len(sizes) > limits.files:
         raise InputError(f"{member.shown} holds {len(sizes):,} files; at most {limits.files:,} are looked at")

@@ -138,7 +138,7 @@ def tables(member: Member, limits: Limits, wanted: list[str] | None = None) -> I
         yield from {"parquet": _parquet, "arrow": _arrow, "xlsx": _excel}[member.kind](member, limits, wanted)
     except InputError:
         raise
-    except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError, KeyError, AttributeError, TypeError, SyntaxError):
+    except Exception:  # what the libraries raise of torn files is of every kind
         kind = {"parquet": "Parquet", "arrow": "Arrow", "xlsx": "Excel"}[member.kind]
         raise InputError(f"{member.shown} is not a complete {kind} file: write it again, or {AS_CSV}") from None
 
@@ -158,6 +158,7 @@ def _parquet(member: Member, limits: Limits, wanted: list[str] | None) -> Iterat
     texts = [field.name for field in schema if pa.types.is_string(field.type) or pa.types.is_large_string(field.type)]
     file = parquet.ParquetFile(pa.BufferReader(data), read_dictionary=texts)
     for batch in file.iter_batches(BATCH, columns=wanted):
+        batch.validate(full=True)  # as Arrow asks of files of strangers
         yield Part(pa.Table.from_batches([batch]), row)
         row += batch.num_rows
 
@@ -167,6 +168,7 @@ def _arrow(member: Member, limits: Limits, wanted: list[str] | None) -> Iterator
     if data.startswith(b"FEA1"):
         raise InputError(f"{member.shown} is a Feather file of version 1: save it as Feather 2, Parquet or CSV")
     table = (pa.ipc.open_file if data.startswith(b"ARROW1") else pa.ipc.open_stream)(pa.BufferReader(data)).read_all()
+    table.validate(full=True)  # as Arrow asks of files of strangers
     refuse_large(table.num_rows, table.num_columns, member.shown, limits)
     yield Part(table.select(wanted) if wanted else table, 1)
 
@@ -184,13 +186,12 @@ def _excel(member: Member, limits: Limits, wanted: list[str] | None) -> Iterator
             sheet.iter_rows(values_only=True, max_col=min(sheet.max_column or 200, limits.columns + 1)), limits.rows + 2
         )
         rows = [[_text(cell) for cell in row] for row in cells if any(cell is not None for cell in row)]
-        named = [name or f"column {i}" for i, name in enumerate(rows[0], 1)] if len(rows) > 1 else []
+        width = max((at + 1 for row in rows for at, cell in enumerate(row) if cell is not None), default=0)
+        named = [name or f"column {i}" for i, name in enumerate(rows[0][:width], 1)] if len(rows) > 1 else []
         if named and (not names or named == names):
             names = named
-            refuse_large(len(rows) - 1, len(names), member.shown, limits)
-            columns = [
-                pa.array([row[at] if at < len(row) else None for row in rows[1:]], pa.string()) for at in range(len(names))
-            ]
+            refuse_large(len(rows) - 1, width, member.shown, limits)
+            columns = [pa.array([row[at] if at < len(row) else None for row in rows[1:]], pa.string()) for at in range(width)]
             table = pa.table(columns, names=names)
             yield Part(table.select(wanted) if wanted else table, 2)
     if not names:
@@ -212,9 +213,9 @@ def exploded(table: Any, roles: Mapping[str, str], shown: str) -> Any:
     when = roles.get("time")
     if when:
         times = table[when].combine_chunks()
-        times = times if pa.types.is_list(times.type) else _split(times) if lists(times) else None
-        if times is not None and pc.list_value_length(times).equals(pc.list_value_length(item)):
-            out[when] = pc.list_flatten(times)
+        times = _split(times) if lists(times) else times
+        several = pa.types.is_list(times.type) and pc.list_value_length(times).equals(pc.list_value_length(item))
+        out[when] = pc.list_flatten(times) if several else times.take(parents)
     return pa.table(out)
 
 

@@ -133,9 +133,10 @@ def parse(data: bytes, layout: Layout, wanted: list[str], start: int) -> Part:
     ends = data.count(b"\n") + (not data.endswith(b"\n"))
     quote = layout.quote if layout.quote[0] and layout.quote[0].encode() in data else (False, layout.quote[1])
     table, bad = _arrow(data, layout, quote, wanted)
-    if table.num_rows < ends and quote[0] and _more_open(data, layout.separator, quote[0]):
+    never_closed = _never_closed(data, layout.separator, quote[0]) if table.num_rows < ends and quote[0] else 0
+    if never_closed > 0:
         other, more = _arrow(data, layout, UNQUOTED, wanted)
-        if other.num_rows - len(more) > table.num_rows - len(bad) + 2:  # a torn end gives as much
+        if other.num_rows - len(more) > table.num_rows - len(bad) + 2 * (never_closed == 1):  # a torn end gives as much
             quote, table, bad = UNQUOTED, other, more
     if table.num_rows == ends:
         return Part(table, start)
@@ -158,15 +159,15 @@ def parse(data: bytes, layout: Layout, wanted: list[str], start: int) -> Part:
     return Part(table, start, lines[good], tuple(what))
 
 
-def _more_open(data: bytes, separator: str, mark: str) -> bool:
-    """Whether more cells begin with a quotation mark than end with one: then some marks are no quotation."""
+def _never_closed(data: bytes, separator: str, mark: str) -> int:
+    """Return how many more cells begin with a quotation mark than end with one: so many marks are no quotation."""
     between, quote = re.escape(" " if separator == RUN else separator).encode(), mark.encode()
     opened = len(re.findall(rb"(?<![^" + between + rb"\n])" + quote, data))
-    return opened > len(re.findall(quote + rb"(?![^" + between + rb"\r\n])", data))
+    return opened - len(re.findall(quote + rb"(?![^" + between + rb"\r\n])", data))
 
 
 def _arrow(
-    data: bytes, layout: Layout, quote: Quote, wanted: list[str], threads: bool = True
+    data: bytes, layout: Layout, quote: Quote, wanted: list[str], threads: bool = True, block: int = 2**22
 ) -> tuple[Any, list[tuple[int, int, str]]]:
     """Return the table of text, and number (None where threads share the work), width and text of what is no row."""
     bad = list[tuple[int, int, str]]()
@@ -180,7 +181,7 @@ def _arrow(
     try:
         table = arrow_csv.read_csv(
             pa.BufferReader(data),
-            arrow_csv.ReadOptions(use_threads=threads, block_size=2**22, column_names=[str(i) for i in range(len(layout.names))]),
+            arrow_csv.ReadOptions(use_threads=threads, block_size=block, column_names=[str(i) for i in range(len(layout.names))]),
             arrow_csv.ParseOptions(
                 delimiter=separator, quote_char=quote[0], escape_char=quote[1], newlines_in_values=bool(quote[0]),
                 ignore_empty_lines=True, invalid_row_handler=left_out,
@@ -190,6 +191,8 @@ def _arrow(
             ),
         )  # fmt: skip
     except pa.ArrowInvalid as error:
+        if len(data) > block:  # a row that is longer
+            return _arrow(data, layout, quote, wanted, threads, len(data) + 1)
         raise InputError(f"the table cannot be parsed ({str(error)[:120]}): {AS_CSV} with ordinary rows") from None
     return table.rename_columns([place[name] for name in table.column_names]), bad
 

@@ -27,7 +27,7 @@ from elastic_core.data import Dataset
 from elastic_core.data.histories import Rule, fold
 from elastic_core.data.origins import LICENCE_OWN
 from elastic_core.data.reading.columns import IN_ORDER, ROLES, Choice, choose
-from elastic_core.data.reading.packing import Limits, Upload
+from elastic_core.data.reading.packing import Limits, Upload, shown_name
 from elastic_core.data.reading.reader import Sheet, Table, open_sheet, read_rows, titles_of
 from elastic_core.data.reading.times import Dates
 from elastic_core.data.sources import CARD, PLANTED
@@ -73,7 +73,7 @@ def opened(name: str, data: bytes) -> tuple[Sheet, dict[str, str]]:
     """The sheet inside an upload and the guessed columns. Raises InputError with one sentence."""
     public.refuse("upload")
     if len(data) > MOST_BYTES:
-        raise InputError(f"{name} has {disk.size(len(data))}; at most {disk.size(MOST_BYTES)} can be sent")
+        raise InputError(f"{shown_name(name)} has {disk.size(len(data))}; at most {disk.size(MOST_BYTES)} can be sent")
     sheet = open_sheet(Upload(name, data), limits=LIMITS)
     found = choose(sheet.sample, {}, sheet.shown, sheet.headed)
     order = dict([IN_ORDER]) if found.ordered and "time" not in found.roles else {}
@@ -85,7 +85,8 @@ def checked(sheet: Sheet, mapping: dict[str, str], dates: Dates = "", titles: Up
     if too many rows cannot; Undecided if its dates can be read in two ways and `dates` does not say which."""
     said = {ours: column for ours, column in mapping.items() if column or (ours, column) == IN_ORDER}
     found = choose(sheet.sample, said, sheet.shown, sheet.headed)
-    kept = {ours: column for ours, column in found.roles.items() if ours in said or (ours == "clock" and "time" in said)}
+    wanted = [ours for ours in (*ROLES, "clock") if ours in said or (ours == "clock" and "time" in said)]
+    kept = {ours: found.roles[ours] for ours in wanted if ours in found.roles}
     guess = choose(sheet.sample, {}, sheet.shown, sheet.headed)
     why = {ours: guess.why[ours] for ours, column in kept.items() if guess.roles.get(ours) == column and ours in guess.why}
     choice = Choice(kept, {**found.why, **why}, found.ordered)

@@ -1,0 +1,105 @@
+"""What reading a long file of clicks costs, beside pyarrow's own reading of the same file into a table of numbers.
+
+Every contestant has a process of its own, so that its peak memory is what it took. `reader and split` is what a training does
+before its first step: read, find the core, order, number, hold out.
+"""
+
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+
+from elastic_core.config import DataConfig
+from elastic_core.data import load
+from elastic_core.data.reading import read_interactions
+from elastic_core.machine import here
+
+SYSTEMS = ("pyarrow", "reader", "reader and split")
+PEOPLE, ITEMS, PIECE = 69_691, 400_000, 2_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadingRow:
+    """One file read once. Seconds of the clock and of the processor; bytes of the file and of memory at the peak."""
+
+    system: str
+    rows: int
+    size: int
+    clock: float
+    processor: float
+    peak: int
+    device: str
+    threads: int
+    load: float
+    torch: str
+    commit: str
+    date: str
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """Equal for two measurements of the same thing by the same code on the same machine."""
+        return (self.system, self.rows, self.device, self.commit)
+
+
+def draw(path: Path, rows: int) -> None:
+    """Write a CSV of user, item, time, drawn evenly."""
+    rng = np.random.default_rng(0)
+    path.write_text("user,item,time\n", encoding="utf-8")
+    for start in range(0, rows, PIECE):
+        n = min(PIECE, rows - start)
+        people, seconds = min(PEOPLE, rows // 20), rng.integers(1_400_000_000, 1_600_000_000, n)
+        columns = (rng.integers(0, people, n), rng.integers(0, ITEMS, n), seconds)
+        pd.DataFrame(np.stack(columns, 1)).to_csv(path, mode="a", header=False, index=False)
+
+
+def measure(rows: int) -> list[ReadingRow]:
+    """Return a row a contestant."""
+    with tempfile.TemporaryDirectory() as folder:
+        path, out = Path(folder, "clicks.csv"), list[ReadingRow]()
+        draw(path, rows)
+        for system in SYSTEMS:
+            code = f"from elastic_core.bench import reading; reading.tell({system!r}, {str(path)!r})"
+            told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+            measured = json.loads(told.stdout.splitlines()[-1])
+            out.append(ReadingRow(system=system, rows=rows, size=path.stat().st_size, **measured, **here(torch.device("cpu"))))
+        return out
+
+
+def tell(system: str, path: str) -> None:
+    """Print what reading takes in this process. (The first megabyte was read before, so that imports do not count.)"""
+    with tempfile.TemporaryDirectory() as folder:
+        small = Path(folder, "small.csv")
+        draw(small, 1_000)
+        _read(system, small)
+    clock, processor = time.perf_counter(), time.process_time()
+    _read(system, Path(path))
+    taken = {"clock": round(time.perf_counter() - clock, 3), "processor": round(time.process_time() - processor, 3)}
+    sys.stdout.write(json.dumps({**taken, "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}) + "\n")
+
+
+def _read(system: str, path: Path) -> object:
+    if system == "pyarrow":
+        from pyarrow import csv
+
+        return csv.read_csv(path)
+    return read_interactions(path) if system == "reader" else load(DataConfig(source=str(path), k_core=0))
+
+
+def as_table(rows: list[ReadingRow]) -> str:
+    """Return what was measured, a line each."""
+    lines = ["system              rows         size   processor    clock     peak  load  date"]
+    for row in rows:
+        lines.append(
+            f"{row.system:<17}{row.rows:>13,}{row.size / 2**30:>9.2f} GiB{row.processor:>8.1f} s{row.clock:>8.1f} s"
+            f"{row.peak / 2**30:>6.2f} GiB{row.load:>6.1f}  {row.date}"
+        )
+    return "\n".join(lines)
