@@ -157,7 +157,7 @@ def _report(found: Table, told: Sequence[str]) -> None:
     said = {**dict(found.understood), "rows": rows}
     taken = [(UNDERSTOOD.get(what, what), text.cell(said[what])) for what in said if what != "layout"]  # which is told above
     frame = pd.DataFrame(taken, columns=["what", "understood"])
-    widths = {"what": st.column_config.Column(width=106)}
+    widths = {name: st.column_config.Column(width=width) for name, width in (("what", 106), ("understood", 694))}
     view.table("dat_understood", frame, None, "What was taken for what", column_config=widths)
     _notes([note for note in found.notes if note not in told])
     if not found.faults.count:

@@ -15,13 +15,13 @@ GOOD = "user,item,time\n" + "".join(f"u{u},book {i},{1_700_000_000 + 1000 * u + 
 
 
 def sent(visit: Any, name: str, content: bytes) -> None:
-    visit.page.locator("input[type=file]").set_input_files({"name": name, "mimeType": "text/csv", "buffer": content})
+    visit.page.locator("input[type=file]").first.set_input_files({"name": name, "mimeType": "text/csv", "buffer": content})
 
 
 @pytest.mark.opens(f"/data?{PLANTED}&user=12&dat_part=Bring+your+own")
 def test_a_file_of_ones_own_ends_on_the_train_page_and_a_broken_one_in_a_sentence(visit: Any) -> None:
     sent(visit, "reading.csv", GOOD.encode())
-    visit.says("All 240 rows can be read.", "4. Keep it")
+    visit.says("All 240 rows can be read.", "Titles of the items", "4. Keep it")
     visit.settled()
     visit.press("Keep these data")
     visit.says("Kept as reading", "24 people, 10 items, 240 events")

@@ -124,7 +124,7 @@ def _by_place(sample: Any, done: set[str], width: int) -> tuple[dict[str, str], 
     between = [at for at in range(2, len(names)) if at not in times]
     if len(names) > 2 and (len(times) != 1 or times[0] < len(names) - 1 or not (behaves or all(few[at] for at in between))):
         return {}, {}
-    if kinds[0] >= KINDS.index("day") or kinds[1] >= KINDS.index("day") or (few[1] and len(names) > 2 and len(sample) > 400):
+    if kinds[0] >= KINDS.index("day") or kinds[1] >= KINDS.index("day") or (few[1] and len(names) > 2 and len(sample) > 40):
         return {}, {}
     user, item = names[:2]
     if _share(sample[user], r"^(B[0-9A-Z]{9}|[0-9]{9}[0-9X])$") > 0.9 and _share(sample[item], r"^A[0-9A-Z]{9,20}$") > 0.9:
@@ -145,7 +145,7 @@ def _add_clock(sample: Any, roles: dict[str, str], why: dict[str, str]) -> None:
             roles["time"], roles["clock"] = days[0], when
     elif kind == KINDS.index("day"):
         clocks = [name for name in free if CLOCKLIKE.search(name) and _is_clock(sample[name], bool(HOURLY.search(name)))]
-        if len(clocks) == 1:
+        if len(clocks) == 1 and not (HOURLY.search(clocks[0]) and any(re.search("(?i)^min", name) for name in free)):
             roles["clock"] = clocks[0]
     if "clock" in roles:
         why["time"] = f"the day, with the clock of {roles['clock']!r}"

@@ -155,12 +155,13 @@ def open_sheet(source: Source, given: Mapping[str, str] | None = None, limits: L
     found = members(source, limits)
     if not found:
         raise InputError(f"{source.name} holds no table that can be read")
+    several = len(found) > 1
     near = [*found, *(beside(source) if isinstance(source, Path) and source.is_file() else [])]
     if any(BESIDE.fullmatch(member.base) for member in near):  # as MovieLens comes
         found = [member for name in FIRST for member in found if member.base.lower() == name] or found
     found = [member for member in found if member.base.endswith(".inter")] or found
     if len(found) == 1:
-        return Sheet(found, limits, columns, how=[found[0].name] if len(near) > 1 else [], near=near)
+        return Sheet(found, limits, columns, how=[found[0].name] if several else [], near=near)
     groups: dict[tuple[str, ...], list[Member]] = {}
     for member in found:
         try:

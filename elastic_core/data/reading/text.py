@@ -140,6 +140,22 @@ def parse(data: bytes, layout: Layout, wanted: list[str], start: int) -> Part:
             quote, table, bad = UNQUOTED, other, more
     if table.num_rows == ends:
         return Part(table, start)
+    tail = layout.separator.encode()
+    if bad and sum(text.rstrip("\r").endswith(layout.separator) for _, _, text in bad) > 0.9 * len(bad):  # on some rows only
+        cell = rb"[^" + re.escape(tail) + rb"\r\n]*"
+        rows = (
+            rb"(?m)^((?:"
+            + cell
+            + re.escape(tail)
+            + rb"){%d}" % (len(layout.names) - 1)
+            + cell
+            + rb")"
+            + re.escape(tail)
+            + rb"+(\r?)$"
+        )
+        mended = re.sub(rows, rb"\1\2", data)
+        if mended != data:
+            return parse(mended, layout, wanted, start)
     if bad:
         _, bad = _arrow(data, layout, quote, [layout.names[0]], threads=False)  # threads do not count rows
     held = np.zeros(table.num_rows + len(bad), dtype=np.int64)  # line ends inside a row's cells

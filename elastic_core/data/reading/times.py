@@ -285,7 +285,7 @@ def _ordinal(numbers: np.ndarray) -> np.ndarray:
 
 def _calendar(numbers: np.ndarray, digits: int) -> np.ndarray:
     """Return the seconds of numbers such as 20190107; NaN where one is no date of 1980 to 2035."""
-    whole = np.clip(np.nan_to_num(numbers), -9e18, 9e18).astype(np.int64)
+    whole = numbers if numbers.dtype.kind == "i" else np.clip(np.nan_to_num(numbers), -9e18, 9e18).astype(np.int64)
     fraction = whole % 1_000 / 1e3 if digits == 17 else 0.0
     whole = whole // 1_000 if digits == 17 else whole * 10 ** (14 - digits)
     year, month, day, hour, minute, second = (whole // 10**at % (100 if at < 10 else 10_000) for at in (10, 8, 6, 4, 2, 0))
