@@ -125,8 +125,8 @@ def test_a_run_folder_travels_without_its_data(
     Python; only a person needs the data."""
     monkeypatch.chdir(tmp_path)
     rows = [
-        f'cust-{u:03},"sku,{(u * 7 + i * i) % 12}",{i},"Title ""{(u * 7 + i * i) % 12}""",Fun|Odd{i % 2 * "|Blue"}'
-        for u in range(30) for i in range(8)
+        f'cust-{u:03},"sku,{n}",{i},"Title ""{n}""",Fun|Odd{n % 2 * "|Blue"}'
+        for u in range(30) for i in range(8) for n in [(u * 7 + i * i) % 12]
     ]  # fmt: skip
     Path("shop.csv").write_text("\n".join(["user,item,time,title,genres", *rows]))
     assert main(["train", *SMALL, "--set=data.source=shop.csv", "--set=data.k_core=1", "--out", "run"]) == 0

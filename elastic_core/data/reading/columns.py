@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from elastic_core.data.reading.records import lists
-from elastic_core.data.reading.times import EARLY, LATE, NONE, Times, Undecided, clock, plain
+from elastic_core.data.reading.times import NONE, Times, Undecided, clock, plain
+from elastic_core.data.reading.units import EARLY, LATE
 from elastic_core.errors import InputError
 
 ROLES = ("user", "item", "time", "title", "genres")
@@ -124,7 +125,11 @@ def _by_place(sample: Any, done: set[str], width: int) -> tuple[dict[str, str], 
     between = [at for at in range(2, len(names)) if at not in times]
     if len(names) > 2 and (len(times) != 1 or times[0] < len(names) - 1 or not (behaves or all(few[at] for at in between))):
         return {}, {}
-    if kinds[0] >= KINDS.index("day") or kinds[1] >= KINDS.index("day") or (few[1] and len(names) > 2 and len(sample) > 40):
+    if (
+        kinds[0] >= KINDS.index("day")
+        or kinds[1] >= KINDS.index("day")
+        or ((few[0] or few[1]) and len(names) > 2 and len(sample) > 40)
+    ):
         return {}, {}
     user, item = names[:2]
     if _share(sample[user], r"^(B[0-9A-Z]{9}|[0-9]{9}[0-9X])$") > 0.9 and _share(sample[item], r"^A[0-9A-Z]{9,20}$") > 0.9:

@@ -119,6 +119,7 @@ def look(
     if found is None:
         return None
     separator, quote, rows, width = found
+    refuse_large(0, width, member.shown, limits)
     first, body = [cell.strip() for cell in rows[0]], [row for row in rows[1:] if len(row) == width]
     names, above = _names(first, body, width, above + 1, comment.split(separator), given, known, notes)
     if separator != ",":

@@ -15,33 +15,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from elastic_core.data.reading.units import DAY, LATEST, moment, scaled
 from elastic_core.errors import InputError
 
 Dates = Literal["", "day-first", "month-first"]
 ORDERS = [order for order in get_args(Dates) if order]
-LATEST, SMALLEST, Y2000 = 7_258_118_400.0, 1e8, 946_684_800.0  # 2200; below this numbers are no seconds of any log; 2000
-DAY = 86_400.0
+Y2000 = 946_684_800.0
 MISSING = frozenset(
     "|na|n/a|#n/a|#na|#value!|nan|-nan|null|(null)|none|nil|<na>|\\n|undefined|unknown|missing|nat|?|-|--|-1".split("|")
 )
 NONE, BEFORE, AFTER = "the time is missing", "the time is before 1970", "the time is after the year 2200"
 ODD_1970 = "the time is in 1970 where most rows are after 2000"
-UNITS = (  # of numbers: name, how many make a second, and the year 1970 in them
-    ("seconds", 1.0, 0.0),
-    ("milliseconds", 1e3, 0.0),
-    ("microseconds", 1e6, 0.0),
-    ("nanoseconds", 1e9, 0.0),
-    ("ticks of .NET (100 ns since year 1)", 1e7, 621_355_968_000_000_000.0),
-    ("a Windows file time (100 ns since 1601)", 1e7, 116_444_736_000_000_000.0),
-    ("microseconds since 1601", 1e6, 11_644_473_600_000_000.0),
-    ("minutes since 1970", 1 / 60, 0.0),
-    ("days of Excel (since 1900)", 1 / DAY, 25_569.0),
-    ("days since 1970", 1 / DAY, 0.0),
-    ("hours since 1970", 1 / 3600, 0.0),
-    ("Julian days", 1 / DAY, 2_440_587.5),
-)
-EARLY, LATE = 788_918_400.0, 2_051_222_400.0  # 1995 and 2035
-CALENDAR = {17: "YYYYMMDDhhmmssmmm", 14: "YYYYMMDDhhmmss", 12: "YYYYMMDDhhmm", 10: "YYYYMMDDhh", 8: "YYYYMMDD"}
 MONTHS = {
     name: number
     for number, names in enumerate(
@@ -225,83 +209,6 @@ def _numbers(texts: list[str]) -> np.ndarray:
     return _floats(pc.cast(pc.if_else(pc.match_substring_regex(column, NUMBER), column, None), pa.float64()))
 
 
-def scaled(numbers: np.ndarray, notes: list[str]) -> tuple[np.ndarray, str]:
-    """Return seconds since 1970, and the form that the numbers have. Raises InputError where they tell no more than a month."""
-    some = numbers[:: max(1, len(numbers) // 100_000)]
-    real = some[np.isfinite(some) & (some > 0)]
-    low, high = np.quantile(real, [0.12, 0.88]) if len(real) else (0.0, 0.0)
-    digits, seconds, name = len(str(int(high))), numbers, "seconds"
-    fits = [unit for unit in UNITS if (low - unit[2]) / unit[1] >= EARLY and (high - unit[2]) / unit[1] <= LATE]
-    if digits in CALENDAR and np.isfinite(_calendar(real, digits)).mean() >= 0.88:
-        name, seconds = (
-            CALENDAR[digits],
-            np.where(numbers > 0, _calendar(numbers, digits), np.where(np.isfinite(numbers), 0.0, np.nan)),
-        )
-    elif (
-        digits in (4, 6)
-        and len(real) > 20
-        and np.isfinite(_calendar(real * 10 ** (8 - digits) + (101 if digits == 4 else 1), 8)).all()
-    ):
-        raise InputError(
-            "the time tells only the year or month, not what came first: name another column, or say time= if rows are in order"
-        )
-    elif digits == 6 and len(real) > 20 and np.isfinite(_calendar(real + 20_000_000, 8)).mean() >= 0.98:
-        name, seconds = "YYMMDD", _calendar(numbers + 20_000_000, 8)
-    elif digits == 7 and len(real) > 20 and np.isfinite(_ordinal(real)).mean() >= 0.98:
-        name, seconds = "YYYYDDD", _ordinal(numbers)
-    elif len(real) and not (fits[:1] == [UNITS[0]] and real.min() >= EARLY and real.max() <= LATE):
-        own, usual = _each(real), next((unit for unit in UNITS[:4] if high / unit[1] <= LATEST), UNITS[0])
-        name, per, zero = fits[0] if fits else usual
-        mixed = np.isfinite(own) & ~((real / per >= EARLY) & (real / per <= LATE))
-        if zero == 0.0 and per >= 1.0 and mixed.any() and np.isfinite(own).mean() >= 0.9:
-            name, seconds = (
-                "a mixture of seconds and smaller units",
-                np.where(np.isfinite(_each(numbers)), _each(numbers), numbers),
-            )
-        elif (per, zero) != (1.0, 0.0):
-            seconds = (numbers - zero) / per
-    if name != "seconds":
-        notes.append(f"times were taken for {name}, because of their size")
-    elif high < SMALLEST:
-        notes.append("times are too small for seconds since 1970: only their order can be trusted")
-    return seconds, name
-
-
-def _each(numbers: np.ndarray) -> np.ndarray:
-    """Return seconds where a number is of our days in one of the usual units, NaN elsewhere."""
-    out = np.full(len(numbers), np.nan)
-    for _, per, _ in UNITS[:4]:
-        out = np.where((numbers / per >= EARLY) & (numbers / per <= LATE), numbers / per, out)
-    return out
-
-
-def _ordinal(numbers: np.ndarray) -> np.ndarray:
-    """Return the seconds of numbers such as 2019007, the seventh day of 2019."""
-    whole = np.clip(np.nan_to_num(numbers), -9e18, 9e18).astype(np.int64)
-    year, day, one = whole // 1_000, whole % 1_000, np.ones_like(whole)
-    good = (year >= 1980) & (year <= 2035) & (day >= 1) & (day <= 366)
-    return np.where(good, _moment(np.where(good, year, 1970), one, one) + (day - 1) * DAY, np.nan)
-
-
-def _calendar(numbers: np.ndarray, digits: int) -> np.ndarray:
-    """Return the seconds of numbers such as 20190107; NaN where one is no date of 1980 to 2035."""
-    whole = numbers if numbers.dtype.kind == "i" else np.clip(np.nan_to_num(numbers), -9e18, 9e18).astype(np.int64)
-    fraction = whole % 1_000 / 1e3 if digits == 17 else 0.0
-    whole = whole // 1_000 if digits == 17 else whole * 10 ** (14 - digits)
-    year, month, day, hour, minute, second = (whole // 10**at % (100 if at < 10 else 10_000) for at in (10, 8, 6, 4, 2, 0))
-    good = (year >= 1980) & (year <= 2035) & (hour < 24) & (minute < 60) & (second < 61) & (numbers == np.floor(numbers))
-    return np.where(good, _moment(year, month, day) + hour * 3600.0 + minute * 60.0 + second + fraction, np.nan)
-
-
-def _moment(year: np.ndarray, month: np.ndarray, day: np.ndarray) -> np.ndarray:
-    """Return the seconds at which days begin, NaN for a day that no calendar has."""
-    fits = (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31) & (year >= 1) & (year <= 9999)
-    months = (np.where(fits, year, 1970) - 1970) * 12 + np.where(fits, month, 1) - 1
-    days = months.astype("datetime64[M]").astype("datetime64[D]") + (np.where(fits, day, 1) - 1)
-    fits &= days.astype("datetime64[M]").astype(np.int64) == months
-    return np.where(fits, days.astype(np.int64) * DAY, np.nan)
-
-
 def clock(texts: list[str]) -> np.ndarray:
     """Return the seconds after midnight of 18:30, 6:30:15 PM, 1830, 183015 (0:30:15 is 3015) or 18; NaN for no clock."""
     clean = [plain(text) for text in texts]
@@ -360,7 +267,7 @@ def _seconds(found: Any, texts: list[str], order: Dates, told: list[str]) -> np.
     zones = found.field("zone").to_pylist()
     offsets = {zone: _offset(zone or "") for zone in set(zones)}
     return (
-        _moment(*(part.astype(np.int64) for part in (year, month, day)))
+        moment(*(part.astype(np.int64) for part in (year, month, day)))
         + _clock_seconds(found)
         - [offsets[zone] for zone in zones]
     )
@@ -371,7 +278,8 @@ def _day_first(
 ) -> bool:
     """Return whether the day comes before the month, as most of the rows that tell have it."""
     first, second = int((a[rows] > 12).sum()), int((b[rows] > 12).sum())
-    either = next((row for row in np.flatnonzero(rows) if a[row] <= 12 and b[row] <= 12 and a[row] != b[row]), None)
+    unclear = rows & (np.minimum(a, b) >= 1) & (np.maximum(a, b) <= 12) & (a != b)
+    either = int(np.argmax(unclear)) if unclear.any() else None
     if order:
         day, why = order == ORDERS[0], "as was said"
     elif first != second:
