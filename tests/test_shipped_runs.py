@@ -1,7 +1,6 @@
 """The runs in checkpoints/, as somebody gets them who clones the project: whole, and scoring what their logs say."""
 
 import dataclasses
-import json
 import subprocess
 from functools import cache
 from pathlib import Path
@@ -40,9 +39,10 @@ def test_its_ranks_give_the_numbers_of_its_log(run: Run) -> None:
     assert test and start and run.finished
     stored = run.report()
     assert (stored.data_hash, len(stored.users)) == (start["data_hash"], test["users"])
-    assert json.loads(json.dumps({"protocols": stored.metrics, "errors": stored.errors})) == {
-        name: test[name] for name in ("protocols", "errors")
-    }
+    for found, told in ((stored.metrics, test["protocols"]), (stored.errors, test["errors"])):
+        assert found.keys() == told.keys()
+        for protocol in told:  # another release of NumPy adds up in another order
+            assert found[protocol] == pytest.approx(told[protocol], rel=1e-12)
     if "rescored" in test:
         assert test["commit"] == stored.commit != ""
 
