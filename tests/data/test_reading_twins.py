@@ -76,7 +76,7 @@ def test_what_was_drawn_is_read(
 HEAD, WHOLE = 256, 2**26  # what is looked at: the same of both
 LAYOUTS = {  # header, a row
     "csv": ("user,item,time,title\n", '{u},{i},{t},"{x}"\n'),
-    "tsv": ("time\tuser_id\tother\titem_id\n", '{t}\t{u}\t"x\t{i}\n'),
+    "tsv": ("time\tuser_id\tother\titem_id\n", "{t}\t{u}\tx\t{i}\n"),
     "u.data": ("", "{u}\t{i}\t3\t{t}\n"),
     "ratings.dat": ("", "{u}::{i}::3::{t}\n"),
     "psql": (" user | item | time\n------+------+------\n", " {u} | {i} | {t}\n"),

@@ -33,9 +33,6 @@ SUFFIX = re.compile(r":(token|token_seq|float|float_seq)$")
 RULE = re.compile(r"[ \t]*(?=.*--)[-+|:= \t]{3,}")
 
 
-csv.field_size_limit(16 * HEAD)
-
-
 @dataclass(frozen=True)
 class Part:
     """Rows of a table, and the lines that are none."""
@@ -106,7 +103,9 @@ def look(
 ) -> Layout | None:
     """Return how a text lies, judging by its first lines; None where no separator makes columns of it. `known` tells usual
     names of columns, `given` those that were said. Raises InputError for too many columns."""
-    refuse_large(0, max(head.split(b"\n", 1)[0].count(mark) for mark in (b",", b";", b"\t", b"|")), member.shown, limits)
+    begin = head.split(b"\n", 1)[0]
+    if max(map(begin.count, (b",", b";", b"\t", b"|"))) > 5_000:  # sequences are longer than tables are wide
+        refuse_large(0, len(begin), member.shown, limits)
     lines = re.split(r"\r\n|\n|\r", head.decode("utf-8", "replace"))
     lines = lines[:-1] if len(lines) > 1 and (len(head) >= HEAD or not lines[-1]) else lines
     above, forced, comment = _above(lines)
@@ -137,7 +136,8 @@ def parse(data: bytes, layout: Layout, wanted: list[str], start: int) -> Part:
     never_closed = _never_closed(data, layout.separator, quote[0]) if table.num_rows < ends and quote[0] else 0
     if never_closed > 0:
         other, more = _arrow(data, layout, UNQUOTED, wanted)
-        if other.num_rows - len(more) > table.num_rows - len(bad) + 2 * (never_closed == 1):  # a torn end gives as much
+        gained = other.num_rows - len(more) - table.num_rows + len(bad)
+        if gained > 2 or (never_closed > 1 and other.num_rows >= table.num_rows):  # a torn end never closes one, and gives two
             quote, table, bad = UNQUOTED, other, more
     if table.num_rows == ends:
         return Part(table, start)
@@ -276,17 +276,16 @@ def _cells(lines: list[str], separator: str, quote: Quote) -> list[list[str]]:
         "quoting": csv.QUOTE_MINIMAL if quote[0] else csv.QUOTE_NONE,
         "escapechar": quote[1] or None,
     }
+    before = csv.field_size_limit(16 * HEAD)
     try:
-        reader = csv.reader(
-            (line + "\n" for line in lines),
-            delimiter=separator,
-            skipinitialspace=bool(quote[0]) and separator != " ",
-            doublequote=not quote[1],
-            **how,
-        )
+        ends = (line + "\n" for line in lines)
+        spaces = bool(quote[0]) and separator != " "
+        reader = csv.reader(ends, delimiter=separator, skipinitialspace=spaces, doublequote=not quote[1], **how)
         return [row for row in reader if row]
     except csv.Error:
         return []
+    finally:
+        csv.field_size_limit(before)
 
 
 def _names(
@@ -355,9 +354,13 @@ def _encoding(data: bytes, line: int, notes: list[str]) -> str:
     if read.count("\ufffd") < 0.02 * len(re.findall(rb"[\xc2-\xf4]", data)):
         notes.append(f"bytes that are no UTF-8 (line {line}) are shown as \ufffd")
         return "utf-8"
-    runs = re.findall(rb"[\x80-\xff]+", data[:2_000_000])
     name = "cp1252" if re.search(rb"[\x80-\x9f]", data) else "latin-1"
-    if sum(len(run) == 1 and run[0] not in range(0x81, 0x91) for run in runs) < 0.6 * len(runs):  # accents stand alone
+    runs = re.findall(rb"([A-Za-z]?)([\x80-\xff]+)([A-Za-z]?)", data[:2_000_000])
+    alone = sum(
+        (len(run) == 1 and run[0] not in range(0x81, 0x91)) or (len(run) == 2 and min(run) >= 0xC0 and bool(before or after))
+        for before, run, after in runs
+    )
+    if alone < 0.6 * len(runs):  # accents stand alone or within a word, other scripts do not
         sample = b"\n".join(text for text in data[: 4 * HEAD].split(b"\n") if not text.isascii())
         guess = charset_normalizer.from_bytes(sample, cp_exclusion=["utf_16", "utf_16_be", "utf_16_le", "utf_32", "utf_7"]).best()
         name = guess.encoding if guess is not None else name
