@@ -120,6 +120,9 @@ VARIANTS = [
     Case("sasrec", {"conv_width": 3}),
     Case("sasrec", {"repeats": True}),
     Case("elastic-slots", {"repeats": True}),
+    *(Case(name, {"output": "own"}) for name in ("sasrec", "elastic-slots", "bert4rec", "lrurec", "gru4rec", "linformer")),
+    Case("elastic", {"output": "own", "interest_weight": 0.5}),
+    Case("lisa", {"output": "own", "form": "mini", "words": 32}),
 ]
 ALL = [*(Case(name) for name in models.names()), *VARIANTS]
 TRAINED = [case for case in ALL if models.model_class(case.name).objective]

@@ -34,6 +34,7 @@ READ = 0.3  # standard deviation of factors that are read: where both ends are s
 @dataclass(frozen=True, kw_only=True)
 class FPMCConfig(ModelConfig, name="fpmc"):
     label: ClassVar[str] = "FPMC"
+    output: Literal["tied"] = "tied"  # items are scored by factors of their own as it is
     personal: Literal["history", "none"] = "history"
     alpha: Annotated[float, Within(0, 1)] = 0.5  # 1: the mean of a history's factors, 0: their sum
 
@@ -81,7 +82,7 @@ class FPMC(Stepwise):
         return -(-4 * self.config.width // self.config.layers)  # it has one, whatever the setting says
 
     def scorer(self) -> Scorer:
-        return Scorer.over(self.next, again=self.again)
+        return Scorer.over(self.next, self.again)
 
     def _state(self, last: Tensor, total: Tensor, events: Tensor) -> Tensor:
         """`[..., d/2]`, `[..., d/2]`, `[..., 1]` → `[..., d]`."""
