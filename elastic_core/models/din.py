@@ -53,7 +53,6 @@ FADING = 0.1  # an event, in nats, at the start of `recency`: from a bag of hund
 @dataclass(frozen=True, kw_only=True)
 class DINConfig(ModulatedConfig, name="din"):
     label: ClassVar[str] = "DIN"
-    output: Literal["tied"] = "tied"  # an item is scored by how it attends to events: there is one table
     head: Literal["product", "mlp"] = "product"
     unit_width: Annotated[int, Within(1, 1_024)] = 36  # hidden width of the activation unit (the paper's)
     head_width: Annotated[int, Within(2, 4_096)] = 80  # of `mlp`, then half of it (the authors' code; the paper has 200 and 80)

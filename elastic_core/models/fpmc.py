@@ -34,7 +34,6 @@ READ = 0.3  # standard deviation of factors that are read: where both ends are s
 @dataclass(frozen=True, kw_only=True)
 class FPMCConfig(ModelConfig, name="fpmc"):
     label: ClassVar[str] = "FPMC"
-    output: Literal["tied"] = "tied"  # items are scored by factors of their own as it is
     personal: Literal["history", "none"] = "history"
     alpha: Annotated[float, Within(0, 1)] = 0.5  # 1: the mean of a history's factors, 0: their sum
 
