@@ -172,6 +172,7 @@ class ModelConfig(Named):
     heads: Annotated[int, Within(1, 128)] = 1
     dropout: Annotated[float, Within(0, 0.99)] = 0.2
     repeats: bool = False  # ours: a learned number that having been met before adds to an item's score
+    output: Literal["tied", "own"] = "tied"  # ours: `own` scores items by another table than the one events are read by
     item_bank: Literal["dense", "rows"] = "dense"  # ours: `rows` learns only the items a step looks up (objective.loss sampled)
 
     @property

@@ -1,14 +1,14 @@
 """What a row of a table is: a model, one with something changed, or somebody's own run; by the usual recipe or by another.
 
 A label is a model, in brackets what is changed, and in brackets the recipe: `elastic (memory-none) (20 minutes of processor)`,
-`hstu (repeats)`. Being told what was met before is a recipe, as any model can be: it is compared with those that are told, too.
-Labels are what runs that differ only in their seed have in common (reproduce.py).
+`hstu (repeats)`. Being told what was met before, or scoring by a table of its own, is a recipe, as any model can be: it is
+compared with its like. Labels are what runs that differ only in their seed have in common (reproduce.py).
 """
 
 import re
 
 from elastic_core.config import ModelConfig
-from elastic_core.reproduce import EXPERTS, REPEATS, SIDES
+from elastic_core.reproduce import EXPERTS, MARKS, OWN_OUTPUT, REPEATS, SIDES
 from elastic_core.runs import Run
 
 UNEVEN = "†"  # of a run that was trained while a target's weight still depended on its batch
@@ -63,7 +63,8 @@ VARIANTS = {
 
 MET = f"({REPEATS})"
 ABOUT_MET = "with a learned number for what was met before (ours)"
-RECIPE = re.compile(rf"(?: \({REPEATS}\))?(?: \([0-9.]+ minutes[^()]*\))?$")  # ends a label: what is alike in a comparison
+OWN_TABLE = f"({OWN_OUTPUT})"
+RECIPE = re.compile(rf"(?: \((?:{'|'.join(MARKS)})\))?(?: \([0-9.]+ minutes[^()]*\))?$")  # what is alike in a comparison
 
 
 def called(kind: str) -> str:
@@ -89,11 +90,11 @@ def recipe_of(label: str) -> str:
     return "" if label in VARIANTS or label in CONTROLS else label.partition(" ")[2]
 
 
-def told_met(label: str) -> str:
+def told_met(label: str, mark: str = MET) -> str:
     """The same system by the same recipe, but told what was met before: `hstu (20 minutes)` → `hstu (repeats) (20 minutes)`; of
-    one that is told, the one that is not."""
-    budget = _recipe(label).replace(MET, "").strip()
-    return " ".join(filter(None, [plainly(label), "" if MET in _recipe(label) else MET, budget]))
+    one that is told, the one that is not. `mark`: another thing that any model can be."""
+    budget = _recipe(label).replace(mark, "").strip()
+    return " ".join(filter(None, [plainly(label), "" if mark in _recipe(label) else mark, budget]))
 
 
 def _recipe(label: str) -> str:
@@ -102,8 +103,9 @@ def _recipe(label: str) -> str:
 
 def recipe_in_words(recipe: str) -> str:
     """What is put behind a name: `(repeats) (20 minutes)` → `, told what was met before (20 minutes)`."""
-    told, budget = (", told what was met before" if MET in recipe else ""), recipe.replace(MET, "").strip()
-    return f"{told} {budget}" if budget else told
+    for mark, words in ((MET, ", told what was met before"), (OWN_TABLE, ", scored by a table of its own")):
+        recipe = recipe.replace(mark, words)
+    return recipe if not recipe or recipe.startswith(",") else f" {recipe}"
 
 
 def told(label: str) -> str:
@@ -119,10 +121,10 @@ def in_words(label: str) -> str:
 
 
 def standing(label: str) -> tuple[int, str, int, int]:
-    """Floors first, then the peers by name, ours last; a control stands behind what it changes, and what is told behind that."""
+    """Floors first, then the peers by name, ours last; a control stands behind what it changes, and a recipe behind that."""
     kind = label.split(" ")[0]
     group = FLOORS.index(kind) if kind in FLOORS else 9 + OURS.index(kind) if kind in OURS else len(FLOORS)
-    return group, called(kind), int(plainly(label) in CONTROLS or is_variant(label)), int(MET in label)
+    return group, called(kind), int(plainly(label) in CONTROLS or is_variant(label)), int(MET in label or OWN_TABLE in label)
 
 
 def rival(label: str, recipe: str) -> bool:

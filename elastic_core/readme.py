@@ -25,6 +25,7 @@ from elastic_core.labels import (
     FLOORS,
     MET,
     OURS,
+    OWN_TABLE,
     UNEVEN,
     UNEVEN_NOTE,
     VARIANTS,
@@ -148,7 +149,8 @@ def _shown(systems: Systems, root: Path) -> Iterable[str]:
     yield from _compared(systems, OURS[0])
     yield from _carried(systems)
     yield from _shares(systems)
-    yield from _told(systems)
+    yield from _told(systems, MET, "Told what was met before, by one learned number")
+    yield from _told(systems, OWN_TABLE, "Items scored by a table of their own")
     more = [*_compared(systems, *OURS[1:]), *_below(systems, root), *_modulated(systems, root)]
     if more:
         yield f"<details>\n<summary>{MORE}</summary>"
@@ -264,12 +266,14 @@ def _shares(systems: Systems) -> Iterable[str]:
     yield "\n".join(markdown(["Share of the oracle, full-seen, by gap (people)", "seeds", *heads], lines))
 
 
-def _told(systems: Systems) -> Iterable[str]:
-    """Each system with and without a learned number for what was met before, where items seldom come again."""
-    told = [label for label in sorted(systems, key=standing) if MET in label and told_met(label) in systems]
-    if not told:
+def _told(systems: Systems, mark: str, title: str) -> Iterable[str]:
+    """Each system with and without what any of them can be: told what was met before, where items seldom come again, or scoring
+    by a table of its own."""
+    marked = [label for label in sorted(systems, key=standing) if mark in label and told_met(label, mark) in systems]
+    if not marked:
         return
-    pairs = {in_words(told_met(label)): (systems[told_met(label)], systems[label]) for label in told}
+    plain = {label: told_met(label, mark) for label in marked}
+    pairs = {in_words(plain[label]): (systems[plain[label]], systems[label]) for label in marked}
     found, lines = {protocol: _gains(pairs, protocol) for protocol in ("full", "full-seen")}, []
     for name, sides in pairs.items():
         cells = []
@@ -278,7 +282,7 @@ def _told(systems: Systems) -> Iterable[str]:
         claim = found["full"][name]
         better = {"A": "**better with it**", "B": "**better without**"}.get(claim.who, claim.words)
         lines.append([name, ", ".join(str(len(side)) for side in sides), *cells, better])
-    heads = ["Told what was met before, by one learned number", "seeds without, with"]
+    heads = [title, "seeds without, with"]
     heads += [f"{protocol}{what}" for protocol in ("full", "full-seen") for what in (" without", " with", ": 95%, p")]
     yield "\n".join(markdown([*heads, "claim, full"], lines))
 

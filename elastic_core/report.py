@@ -21,7 +21,7 @@ from elastic_core import disk, text
 from elastic_core.comparisons import average, compare_runs
 from elastic_core.errors import InputError
 from elastic_core.evaluation.candidates import PROTOCOLS
-from elastic_core.labels import MET, OURS, called, is_variant, named, recipe_of, rival, standing, told_met
+from elastic_core.labels import MET, OURS, OWN_TABLE, called, is_variant, named, recipe_of, rival, standing, told_met
 from elastic_core.reproduce import rows
 from elastic_core.runs import Run
 from elastic_core.tables import NO_RANKS, Asked, Claim, Systems, claims, finished, markdown, reports_of
@@ -158,8 +158,8 @@ def write(root: Path, out: Path, pictures: bool = False) -> list[Path]:
 def _papers(label: str, run: Run, protocol: str) -> dict[str, float | None]:
     if run.config.data.source != "ml-1m" or protocol != "pop100":
         return {}
-    kind = label.split(" ")[0]
-    return {PAPER_COLUMN: PAPER[kind][0] if kind in PAPER and not is_variant(label) and MET not in label else None}
+    kind, ours_alone = label.split(" ")[0], is_variant(label) or MET in label or OWN_TABLE in label
+    return {PAPER_COLUMN: PAPER[kind][0] if kind in PAPER and not ours_alone else None}
 
 
 def _preface() -> str:

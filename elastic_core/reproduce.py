@@ -32,7 +32,8 @@ BY_VOTES = (
 )
 POOLED = ("model.erase_length=true", "model.pooled=true")  # of unusual votes
 EXPECTED = tuple(f"model.{name}={str(value).lower()}" for name, value in EXPECTED_VOTES.items() if name not in UNUSUAL_VOTES)
-REPEATS = "repeats"  # ends a run's name, and `(repeats)` its label's recipe: it is told what was met before
+REPEATS, OWN_OUTPUT = "repeats", "own-output"  # end a run's name, and in brackets its label's recipe: any model can be
+MARKS = {REPEATS: "model.repeats=true", OWN_OUTPUT: "model.output=own"}  # told what was met before; scoring by another table
 # What Table 3 of the paper takes away, PKM-ACT, and the gate and query norm that keep the memory alive. These runs are causal, so
 # PKM-ACT's memories are all asked with the same events, not with each layer's input; only the two-way form asks as it prints.
 VARIANTS: dict[str, tuple[str, ...]] = {
@@ -142,7 +143,7 @@ def _planted() -> Iterator[Row]:
     yield from _sizes("planted")
     for variant in TABLE_3:
         yield _row("planted", "elastic", variant)
-    yield _row("planted-64", "sasrec", told=True)
+    yield _row("planted-64", "sasrec", mark=REPEATS)
     for variant in SLOT_VARIANTS:
         if variant not in ("memory-none", "most-votes", "pooled", "expected"):  # there most votes elect anyway
             yield _row("planted-64", "elastic-slots", variant)
@@ -167,7 +168,7 @@ def _movielens_100k() -> Iterator[Row]:
         yield _row("ml-100k", "sasrec", "local", seed)
     for seed in SEEDS:
         for model, variant in TOLD:
-            yield _row("ml-100k", model, variant, seed, told=True)
+            yield _row("ml-100k", model, variant, seed, mark=REPEATS)
         yield _row("ml-100k", "elastic", "votes", seed)
         yield _row("ml-100k", "elastic", "pooled", seed)
         yield _row("ml-100k", "elastic-slots", "pooled", seed)
@@ -219,13 +220,16 @@ def _movielens_1m() -> Iterator[Row]:
         for model in FIRST:
             yield _row("ml-1m-cpu", model, seed=seed)
     for model in ("sasrec", "elastic"):
-        yield _row("ml-1m-cpu", model, told=True)
+        yield _row("ml-1m-cpu", model, mark=REPEATS)
+    for seed in SEEDS:
+        for model, variant in (("sasrec", ""), ("sasrec", "local"), ("elastic", "")):
+            yield _row("ml-1m-cpu", model, variant, seed, mark=OWN_OUTPUT)
     for seed in SEEDS:
         for model in ("sasrec", "elastic"):
             yield _row("ml-1m", model, seed=seed)
     for variant in VARIANTS:
         yield _row("ml-1m", "elastic", variant)
-    yield _row("ml-1m", "elastic", told=True)
+    yield _row("ml-1m", "elastic", mark=REPEATS)
     yield from _sizes("ml-1m")
 
 
@@ -238,16 +242,16 @@ def _sizes(data: str) -> Iterator[Row]:
                 yield _row(data, "elastic", f"{name}-{value}", extra=(f"model.{name}={value}",))
 
 
-def _row(data: str, model: str, variant: str = "", seed: int = 0, extra: tuple[str, ...] = (), told: bool = False) -> Row:
+def _row(data: str, model: str, variant: str = "", seed: int = 0, extra: tuple[str, ...] = (), mark: str = "") -> Row:
     label = f"{model} ({variant})" if variant else model
-    parts = [data, model, *([variant] if variant else []), *([REPEATS] if told else []), *([f"seed{seed}"] if seed else [])]
+    parts = filter(None, [data, model, variant, mark, f"seed{seed}" if seed else ""])
     known = {"elastic-slots": SLOT_VARIANTS, "sasrec": SASREC_VARIANTS, **PEERS}.get(model, VARIANTS)
     config, settings = recipe(data, model), (*known.get(variant, ()), *extra, f"train.seed={seed}")
-    if told:
-        label, settings = f"{label} ({REPEATS})", (*settings, "model.repeats=true")
+    if mark:
+        label, settings = f"{label} ({mark})", (*settings, MARKS[mark])
     if config.train.minutes:
         label += f" ({config.train.minutes:g} minutes{' of processor' if config.train.clock == 'processor' else ''})"
-    if model in OPENED and variant in OPENED[model] and not (told or seed):  # the app shows how its memory grew
+    if model in OPENED and variant in OPENED[model] and not (mark or seed):  # the app shows how its memory grew
         settings += ("train.snapshots=true",)
     world = data if config.data.source == "planted" else config.data.source
     return Row("-".join(parts), world, label, config.override(*settings))

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 from torch import Tensor
 
-from elastic_core import models, objectives
+from elastic_core import models, objectives, recipes
 from elastic_core.config import DataConfig, ModelConfig, ObjectiveConfig, RunConfig, TrainConfig
 from elastic_core.data import Catalog, Dataset
 from elastic_core.data.batches import Batch, reading_batch
@@ -120,6 +120,9 @@ VARIANTS = [
     Case("sasrec", {"conv_width": 3}),
     Case("sasrec", {"repeats": True}),
     Case("elastic-slots", {"repeats": True}),
+    *(Case(name, {"output": "own"}) for name in ("sasrec", "elastic-slots", "bert4rec", "lrurec", "gru4rec", "linformer")),
+    Case("elastic", {"output": "own", "interest_weight": 0.5}),
+    Case("lisa", {"output": "own", "form": "mini", "words": 32}),
 ]
 ALL = [*(Case(name) for name in models.names()), *VARIANTS]
 TRAINED = [case for case in ALL if models.model_class(case.name).objective]
@@ -213,6 +216,18 @@ def test_what_cannot_be_compiled_is_refused(small_world: Dataset, monkeypatch: p
     monkeypatch.setitem(step.COMPILERS, "cpu", "aot_eager")
     with pytest.raises(InputError, match="by rows"):
         learner(Case("elastic", {"bank": "rows"}).build(small_world.catalog), small_world, compile="default")
+
+
+@pytest.mark.parametrize("name", sorted({case.name for case in TRAINED}))
+def test_items_are_scored_by_the_table_that_was_asked_for_or_the_model_refuses(name: str) -> None:
+    try:
+        model = models.build(recipes.toy(name).override("model.output=own").model, N_ITEMS)
+    except InputError as refusal:
+        assert "take model.output=tied" in str(refusal) and models.model_class(name).scorer is not Recommender.scorer
+        return
+    scored, read = model.output, model.events.items
+    assert scored is not None and model.scorer().table.data_ptr() == scored.weight.data_ptr() != read.weight.data_ptr()
+    assert len(model.scorer().table) == N_ITEMS + 1 and not scored.weight[0].any() and scored.weight[1:].std() > 0
 
 
 # --- shapes and numbers ----------------------------------------------------------------------------------------------

@@ -61,9 +61,10 @@ def learner_of(config: RunConfig, world: Dataset, double: bool = False, ranks: R
 def test_where_every_item_is_met_it_is_dense_learning(name: str, world: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever a model reads its items for: a gradient that a table kept by rows did not hear of would show here."""
     monkeypatch.setattr(torch.Tensor, "float", torch.Tensor.double)  # Adam makes steps of a whole rate out of a rounding
-    decay = 0.0 if name == "fpmc" else 0.1  # two of its tables are read by histories alone, and not every item is in one
+    apart = name in ("fpmc", "sasrec", "elastic", "bert4rec")  # tables read by histories alone: not every item is in one
+    decay, own = 0.0 if apart else 0.1, "own" if apart and name != "fpmc" else "tied"
     adam = {"train.optimizer": ("adam", "adamw")[len(name) % 2], "train.weight_decay": decay, "train.max_grad_norm": 0.05}
-    config = config_of(name, **adam, **{"objective.negatives": 2_000, "model.repeats": len(name) % 3 == 0})
+    config = config_of(name, **adam, **{"objective.negatives": 2_000, "model.repeats": len(name) % 3 == 0, "model.output": own})
     ours = learner_of(config, world, double=True)
     dense = learner_of(config.replaced({"model.item_bank": "dense"}), world, double=True)
     dense.model.load_state_dict(ours.model.state_dict())
@@ -156,8 +157,9 @@ def test_a_step_makes_nothing_of_the_catalogue_s_size_and_leaves_the_rest_alone(
 # --- the files -------------------------------------------------------------------------------------------------------
 
 
-def test_a_run_is_whole_goes_on_and_is_used_as_any_other(world: Dataset, tmp_path: Path) -> None:
-    config = config_of("elastic", **{"model.bank": "rows", "model.side": 6, "model.k": 2})
+@pytest.mark.parametrize("output", ["tied", "own"])
+def test_a_run_is_whole_goes_on_and_is_used_as_any_other(output: str, world: Dataset, tmp_path: Path) -> None:
+    config = config_of("elastic", **{"model.bank": "rows", "model.side": 6, "model.k": 2, "model.output": output})
 
     def breaks(event: dict[str, Any]) -> None:
         if event["event"] == "epoch" and event["epoch"] == 2:

@@ -1,6 +1,6 @@
 """The report: what the kept ranks say and nothing else, one protocol a table, and a sentence where it cannot be written."""
 
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 
 import pandas as pd
@@ -104,10 +104,11 @@ def test_a_recipe_is_told_from_what_a_variant_changes() -> None:
     assert labels.is_variant(f"elastic (memory-none) {short}") and not labels.is_variant(f"elastic {short}")
     assert labels.recipe_of(f"sasrec (local) {short}") == short and labels.recipe_of("sasrec (local)") == ""
     assert labels.recipe_of("elastic (own: mine)") == "(own: mine)"
-    for label in ("hstu", "elastic", f"sasrec (local) {short}", "elastic (memory-none)"):
-        told = labels.told_met(label)
-        assert labels.told_met(told) == label and labels.plainly(told) == labels.plainly(label) and told != label
-        assert labels.is_variant(told) == labels.is_variant(label) and "told what was met before" in labels.in_words(told)
+    words = {labels.MET: "told what was met before", labels.OWN_TABLE: "scored by a table of its own"}
+    for label, mark in product(("hstu", "elastic", f"sasrec (local) {short}", "elastic (memory-none)"), words):
+        told = labels.told_met(label, mark)
+        assert labels.told_met(told, mark) == label and labels.plainly(told) == labels.plainly(label) and told != label
+        assert labels.is_variant(told) == labels.is_variant(label) and words[mark] in labels.in_words(told)
         assert labels.rival(told, labels.recipe_of(told)) and not labels.rival(told, labels.recipe_of(label))
     assert labels.told_met(f"sasrec (local) {short}") == f"sasrec (local) (repeats) {short}"
     assert labels.rival(f"sasrec (local) {short}", short) and labels.rival("popularity", short)

@@ -29,8 +29,8 @@ def item_table(n_items: int, width: int, spread: float, rows: bool) -> nn.Embedd
 
 
 class EventEmbedding(nn.Module):
-    """Items `[B, N]` (0 pads) → `[B, N, d]`. The item table also scores candidates (Eq. 8). Positions can be left out; `rows` as
-    of `item_table`."""
+    """Items `[B, N]` (0 pads) → `[B, N, d]`. The item table also scores candidates (Eq. 8), unless `model.output` is `own`.
+    Positions can be left out; `rows` as of `item_table`."""
 
     def __init__(self, n_items: int, length: int, width: int, dropout: float, positions: bool = True, rows: bool = False) -> None:
         super().__init__()

@@ -1,5 +1,7 @@
 """What an expert stands for (ours): its own distribution over items, softmax(norm(V) · Eᵀ), and the loss that asks for one.
 
+E scores items wherever the model does, whatever table it reads them by (`model.output`): experts stand for what may come next.
+
 With these the retrieved experts are a mixture that predicts by itself, without reading the history,
 
     p(next | person) = Σ_i g_i softmax(norm(V_i) · Eᵀ)[next]        g the gates, as parts of 1

@@ -15,7 +15,7 @@ from elastic_core.config import ModelConfig, Within
 from elastic_core.data.batches import Batch
 from elastic_core.data.catalog import Catalog
 from elastic_core.layers.embedding import EventEmbedding
-from elastic_core.models.contract import Encoded, Recommender, Scorer, Variant
+from elastic_core.models.contract import Encoded, Recommender, Variant
 from elastic_core.models.registry import register
 from elastic_core.models.sasrec import Block, self_attention
 
@@ -68,9 +68,6 @@ class Bert4Rec(Recommender):
 
     def kept_per_event(self, columns: int) -> int:
         return super().kept_per_event(columns) + (0 if self.config.fused else 3 * self.config.heads * columns)
-
-    def scorer(self) -> Scorer:
-        return Scorer.over(self.events.items, again=self.again)._replace(table=self.events.items.weight[: self.n_items + 1])
 
     def _encode(self, batch: Batch, last: bool) -> Tensor:
         x, real = self.events(batch.items, batch.padded), batch.real if batch.padded else None

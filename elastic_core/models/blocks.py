@@ -9,7 +9,7 @@ from elastic_core.config import ModelConfig, Within
 from elastic_core.data.batches import Batch
 from elastic_core.data.catalog import Catalog
 from elastic_core.layers.embedding import EventEmbedding
-from elastic_core.models.contract import Encoded, Recommender, Scorer
+from elastic_core.models.contract import Encoded, Recommender
 from elastic_core.models.sasrec import Block
 
 
@@ -38,9 +38,6 @@ class Blocks(Recommender):
 
     def last_state(self, batch: Batch) -> Tensor:
         return self.norm(self._encode(batch, last=True)[:, -1])
-
-    def scorer(self) -> Scorer:
-        return Scorer.over(self.events.items, again=self.again)
 
     def _encode(self, batch: Batch, last: bool) -> Tensor:
         x, real = self.events(batch.items, batch.padded), batch.real if batch.padded else None

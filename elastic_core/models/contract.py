@@ -13,6 +13,7 @@ from elastic_core.data.batches import Batch
 from elastic_core.data.catalog import Catalog
 from elastic_core.data.histories import Dataset
 from elastic_core.errors import InputError
+from elastic_core.layers.embedding import SPREAD, EventEmbedding, item_table
 from elastic_core.layers.interest_memory import Retrieved
 from elastic_core.layers.row_bank import RowBank
 from elastic_core.models.met import Met
@@ -58,9 +59,9 @@ class Scorer(NamedTuple):
     bank: RowBank | None = None  # whose table it is, from row 0 on
 
     @classmethod
-    def over(cls, items: nn.Embedding | RowBank, bias: Tensor | None = None, parts: int = 0, again: Tensor | None = None) -> Self:
+    def over(cls, items: nn.Embedding | RowBank, again: Tensor | None = None) -> Self:
         """Scores by an item table, however it is kept."""
-        return cls(items.weight, bias, parts, again, bank=items if isinstance(items, RowBank) else None)
+        return cls(items.weight, again=again, bank=items if isinstance(items, RowBank) else None)
 
     def rows(self, items: Tensor, sparse: bool = False) -> Tensor:
         """Items `[...]` → their rows of the table `[..., d]`; `sparse`: a gradient of the table is a sparse tensor of rows."""
@@ -120,7 +121,7 @@ class Variant:
 
 
 class Recommender(nn.Module):
-    """A trained model defines `forward`, `last_state` and `scorer`; a baseline that needs no training, `fit` and `score`.
+    """A trained model defines `forward`, `last_state` and `events`, or a `scorer` of its own; a baseline, `fit` and `score`.
 
     Its class may name an `objective` (what it learns from unless told otherwise) and bench `forms` of itself.
     """
@@ -135,11 +136,14 @@ class Recommender(nn.Module):
     retrieves: bool = False  # has an interest memory, and reads `Batch.retrieval_items`: see `Retrieves`
     traces: bool = False  # can say how it read a history: see `Traces`
     streams: bool = False  # what is kept of people takes one event at a time and equals a batch pass: see `Streams`
+    events: EventEmbedding
 
     def __init__(self, config: ModelConfig, catalog: Catalog) -> None:
         super().__init__()
         self.config, self.n_items, self.length = config, catalog.n_items, config.length
         self.met = nn.Parameter(torch.zeros(())) if config.repeats and self.objective else None
+        own = config.output == "own" and self.objective
+        self.output = item_table(self.n_items, config.width, SPREAD, config.items_by_rows) if own else None
 
     @property
     def trained(self) -> bool:
@@ -158,8 +162,12 @@ class Recommender(nn.Module):
         return batch
 
     def scorer(self) -> Scorer:
-        """What turns states into scores. Composed tables are composed here, with gradient."""
-        raise TypeError(f"{self.config.name} has no item table")
+        """What turns states into scores: the table that events are read by, without a mask, or one of its own (`model.output`).
+
+        Composed tables are composed here, with gradient."""
+        found = Scorer.over(self.events.items if self.output is None else self.output, self.again)
+        masks = len(found.table) - self.n_items - 1
+        return found._replace(table=found.table[:-masks]) if masks else found
 
     @property
     def again(self) -> Tensor | None:

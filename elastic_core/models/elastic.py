@@ -42,7 +42,7 @@ from elastic_core.layers.local_convolution import LocalConvolution
 from elastic_core.layers.padding import masked
 from elastic_core.layers.prefix_slots import CAP, Maps
 from elastic_core.layers.standing import Standing
-from elastic_core.models.contract import Edit, Encoded, Scorer, Streams, Trace, Traces, Variant
+from elastic_core.models.contract import Edit, Encoded, Streams, Trace, Traces, Variant
 from elastic_core.models.registry import register
 from elastic_core.models.streaming import Kept, Stream
 from elastic_core.models.with_memory import MemoryConfig, WithMemory, interest_memory
@@ -134,7 +134,7 @@ class Elastic(WithMemory, Streams, Traces):
             auxiliary["balance"] = torch.stack([balance_penalty(r) for r in retrieved]).mean()
         auxiliary |= self.agreement(batch)
         if self.standing is not None and batch.targets is not None:
-            found, table = retrieved[0], self.events.items.weight
+            found, table = retrieved[0], self.scorer().table
             masses = self._masses(found)
             assert masses is not None
             summed["interest"] = self.standing.surprise(found, *batch.places.asked, self._values(found), table, masses)
@@ -147,9 +147,6 @@ class Elastic(WithMemory, Streams, Traces):
 
     def last_state(self, batch: Batch, edit: Edit | None = None) -> Tensor:
         return self.norm(self._encode(batch, last=1, edit=edit)[0][:, -1])
-
-    def scorer(self) -> Scorer:
-        return Scorer.over(self.events.items, again=self.again)
 
     def retrieve(self, batch: Batch) -> Retrieved:
         return self._retrieve(0, *self._read_for_retrieval(batch))

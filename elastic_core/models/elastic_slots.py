@@ -139,7 +139,7 @@ class ElasticSlots(WithMemory, Streams, Traces):
         if batch.targets is None or masses is None or self.standing is None or not self.config.interest_weight:
             return Encoded(states, auxiliary)
         experts = self._values(found) if self.retrieves else found.interests[0][found.experts]
-        surprise = self.standing.surprise(found, *batch.places.asked, experts, self.events.items.weight, masses)
+        surprise = self.standing.surprise(found, *batch.places.asked, experts, self.scorer().table, masses)
         return Encoded(states, auxiliary, {"interest": surprise})
 
     def auxiliary_weights(self) -> dict[str, float]:
@@ -156,7 +156,7 @@ class ElasticSlots(WithMemory, Streams, Traces):
         return lambda batch: self._last(batch, masses), self.scorer()
 
     def scorer(self) -> Scorer:
-        return Scorer.over(self.events.items, parts=self.parts, again=self.again)
+        return super().scorer()._replace(parts=self.parts)
 
     def kept_per_event(self, columns: int) -> int:
         return super().kept_per_event(columns) + 8 * self.config.k**2
@@ -256,7 +256,7 @@ class ElasticSlots(WithMemory, Streams, Traces):
         if self.writer is None:
             assert masses is not None and self.standing is not None
             vectors = self.standing(self._values(found))
-            logits = (self.events.items(items) @ vectors.transpose(-1, -2)).float() - masses.unsqueeze(1)
+            logits = (self.scorer().rows(items) @ vectors.transpose(-1, -2)).float() - masses.unsqueeze(1)
             none = -math.log(self.n_items)  # any item, evenly
         else:
             logits, none = self.writer(x) @ found.interests.transpose(-1, -2) * self.config.width**-0.5, 0.0
@@ -287,7 +287,7 @@ class ElasticSlots(WithMemory, Streams, Traces):
         return self.scorer().split(state)[1][:, :k].exp()
 
     def _all_masses(self) -> Tensor | None:
-        return None if self.standing is None else self.standing.masses(self.expert_values(), self.events.items.weight)
+        return None if self.standing is None else self.standing.masses(self.expert_values(), self.scorer().table)
 
     def open_stream(self, room: int) -> "SlotStream":
         return SlotStream(self, room)

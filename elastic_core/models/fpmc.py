@@ -81,7 +81,7 @@ class FPMC(Stepwise):
         return -(-4 * self.config.width // self.config.layers)  # it has one, whatever the setting says
 
     def scorer(self) -> Scorer:
-        return Scorer.over(self.next, again=self.again)
+        return Scorer.over(self.next, self.again)
 
     def _state(self, last: Tensor, total: Tensor, events: Tensor) -> Tensor:
         """`[..., d/2]`, `[..., d/2]`, `[..., 1]` → `[..., d]`."""

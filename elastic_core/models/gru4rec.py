@@ -23,7 +23,7 @@ from elastic_core.data.catalog import Catalog
 from elastic_core.layers.embedding import SPREAD, EventEmbedding
 from elastic_core.layers.padding import left_align, masked, right_align
 from elastic_core.layers.precision import without_autocast
-from elastic_core.models.contract import Encoded, Scorer, Variant
+from elastic_core.models.contract import Encoded, Variant
 from elastic_core.models.registry import register
 from elastic_core.models.stepwise import Stepwise
 
@@ -73,9 +73,6 @@ class GRU4Rec(Stepwise):
 
     def kept_per_event(self, columns: int) -> int:
         return 4 * self.config.width + 12 * self.hidden
-
-    def scorer(self) -> Scorer:
-        return Scorer.over(self.events.items, again=self.again)
 
     def _read(self, items: Tensor, real: Tensor | None, kept: list[Tensor] | None) -> list[Tensor]:
         """Every layer's hidden states `[B, N, expansion · d]`, rows turned until their first event is in column 0."""

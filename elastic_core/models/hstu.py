@@ -35,7 +35,7 @@ from elastic_core.layers.attention import merge_heads, split_heads
 from elastic_core.layers.dropout import Dropout
 from elastic_core.layers.embedding import EventEmbedding
 from elastic_core.layers.padding import masked
-from elastic_core.models.contract import Encoded, Recommender, Scorer, Variant
+from elastic_core.models.contract import Encoded, Recommender, Variant
 from elastic_core.models.registry import register
 
 BUCKETS, STEP = 128, 0.301  # of time differences: a bucket's upper end is e^0.301 = 1.35 times its lower one
@@ -137,9 +137,6 @@ class HSTU(Recommender):
             found.append(unit.last_weights(x, real, gaps))
             x = unit(x, real, gaps)
         return torch.stack(found)
-
-    def scorer(self) -> Scorer:
-        return Scorer.over(self.events.items, again=self.again)
 
     def _encode(self, batch: Batch, last: bool) -> Tensor:
         x, real = self.events(batch.items, batch.padded), batch.real if batch.padded else None

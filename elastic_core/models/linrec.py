@@ -25,7 +25,7 @@ from elastic_core.data.catalog import Catalog
 from elastic_core.layers.embedding import EventEmbedding
 from elastic_core.layers.linear_attention import CHUNK, LinearAttention, read, summed
 from elastic_core.layers.padding import masked
-from elastic_core.models.contract import Encoded, Scorer, Streams, Variant
+from elastic_core.models.contract import Encoded, Streams, Variant
 from elastic_core.models.registry import register
 from elastic_core.models.sasrec import Block
 from elastic_core.models.streaming import Kept, Stream
@@ -78,9 +78,6 @@ class LinRec(Streams):
         width, chunk = self.config.width, min(CHUNK, columns)
         states = 2 * self.config.heads * chunk + 2 * width * width // (self.config.heads * chunk) if self.causal else 0
         return super().kept_per_event(columns) + 8 * width + states
-
-    def scorer(self) -> Scorer:
-        return Scorer.over(self.events.items, again=self.again)
 
     def open_stream(self, room: int) -> "LinRecStream":
         return LinRecStream(self, room)

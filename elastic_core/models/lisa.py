@@ -9,6 +9,8 @@ Items are sums of codewords (layers/codebooks.py), and attention goes to the cod
 | `soft` | softmax mixtures of each codebook's words | a plain item table | 16 |
 | `mini` | the best word of few | sums of more words of other books; `target_words` = 0: a plain table | 32, and as `base` |
 
+With `output` = `own` every form is scored by a plain table of its own.
+
 What the paper leaves open, and what is done here:
 - *Order.* The paper says nothing of positions. In the authors' code attention reads none: counts decay by e^-0.1 an event
   (`decay`), and learned positions are added to what goes around the attention. Here that is `positions`, off: at the event that
@@ -113,9 +115,10 @@ class Lisa(Streams):
         self.masks = config.bidirectional
         inputs = self.n_items + config.bidirectional  # the mask is the last one
         self.events = EventEmbedding(inputs, config.length, config.width, config.dropout, config.positions)
-        apart, soft = config.form == "mini" and config.target_words, config.form == "soft"
+        tied, soft = self.output is None, config.form == "soft"
+        apart = tied and config.form == "mini" and config.target_words
         scale = given = ITEM_SCALE * self.events.scale
-        if apart or config.form == "base":  # no table scores by these numbers, they are for codes alone
+        if apart or config.form == "base" or not tied:  # no table scores by these numbers, they are for codes alone
             nn.init.normal_(self.events.items.weight, std=CODED_SCALE)
             given = CODED_SCALE * self.events.scale
         self.codebooks = Codebooks(config.width, config.books, config.words, scale, given, config.temperature, soft)
@@ -144,7 +147,7 @@ class Lisa(Streams):
     def scorer(self) -> Scorer:
         books = self.target_codebooks
         if books is None:
-            return Scorer(self.events.items.weight[: self.n_items + 1], again=self.again)
+            return super().scorer()
         table = books.compose(self._everything()[1:]) / self.events.scale
         return Scorer(functional.pad(table, (0, 0, 1, 0)), again=self.again)
 
@@ -189,7 +192,7 @@ class Lisa(Streams):
     @property
     def target_codebooks(self) -> Codebooks | None:
         """The codebooks that items are scored by; None where they have a plain table."""
-        return self.codebooks if self.config.form == "base" else self.targets
+        return self.codebooks if self.config.form == "base" and self.output is None else self.targets
 
     def item_codes(self, books: Codebooks) -> Tensor:
         """The codes of all items, `[n_items, b]`."""

@@ -102,4 +102,4 @@ class LRURec(Stepwise):
         return [{"params": decays}, {"params": rest, "weight_decay": 0.0}]
 
     def scorer(self) -> Scorer:
-        return Scorer.over(self.events.items, self.bias, again=self.again)
+        return super().scorer()._replace(bias=self.bias)

@@ -35,12 +35,14 @@ def build(config: ModelConfig, catalog: Catalog | int) -> Recommender:
     """A fresh model for a catalogue; a number stands for that many items of which nothing else is known.
 
     Raises InputError for an unknown name, listing the known ones, for a model beyond the budget, before it is built, and for one
-    that cannot keep its items as asked."""
+    that cannot keep or score its items as asked."""
     known = Catalog.numbered(catalog) if isinstance(catalog, int) else catalog
     outline(config, known)
     made = model_class(config.name)(config, known)
     if config.items_by_rows and not item_banks(made):
         raise InputError(f"{config.name} has no item table that is learned by rows: take model.item_bank=dense")
+    if config.output == "own" and made.trained and (made.output is None or made.scorer().table is not made.output.weight):
+        raise InputError(f"{config.name} scores items in a way of its own: take model.output=tied")
     return made
 
 

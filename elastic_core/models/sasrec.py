@@ -17,7 +17,7 @@ from elastic_core.layers.embedding import EventEmbedding
 from elastic_core.layers.feed_forward import FeedForward
 from elastic_core.layers.local_convolution import LocalConvolution
 from elastic_core.layers.padding import left_align, masked, readable, right_align
-from elastic_core.models.contract import Encoded, Scorer, Streams, Variant
+from elastic_core.models.contract import Encoded, Streams, Variant
 from elastic_core.models.registry import register
 from elastic_core.models.streaming import Kept, Stream
 
@@ -100,9 +100,6 @@ class SASRec(Streams):
 
     def kept_per_event(self, columns: int) -> int:
         return super().kept_per_event(columns) + (0 if self.config.fused else 3 * self.config.heads * columns)
-
-    def scorer(self) -> Scorer:
-        return Scorer.over(self.events.items, again=self.again)
 
     def _encode(self, batch: Batch, last: bool) -> Tensor:
         real = batch.real if batch.padded else None

@@ -37,7 +37,7 @@ from elastic_core.data.catalog import Catalog
 from elastic_core.errors import InputError
 from elastic_core.layers.embedding import SPREAD, EventEmbedding
 from elastic_core.layers.intensity import Intensity
-from elastic_core.models.contract import Encoded, Scorer, Variant
+from elastic_core.models.contract import Encoded, Variant
 from elastic_core.models.modulated import Modulated, ModulatedConfig
 from elastic_core.models.registry import register
 
@@ -93,9 +93,6 @@ class SHAN(Modulated):
     def last_state(self, batch: Batch) -> Tensor:
         """Of the last row alone, where no other row's state is asked for intensities."""
         return self._encode(replace(batch, targets=None), last=self.config.intensity != "event")[0][:, -1]
-
-    def scorer(self) -> Scorer:
-        return Scorer.over(self.events.items, again=self.again)
 
     def last_weights(self, batch: Batch) -> Tensor:
         """`Attends`: what the state is a mean, or a modulated sum, of events by."""

@@ -39,7 +39,7 @@ from elastic_core.layers.embedding import EventEmbedding
 from elastic_core.layers.feed_forward import FeedForward
 from elastic_core.layers.intensity import Clock, Intensity, ModulatedAttention
 from elastic_core.layers.padding import left_align, right_align
-from elastic_core.models.contract import Encoded, Scorer, Variant
+from elastic_core.models.contract import Encoded, Variant
 from elastic_core.models.modulated import Modulated, ModulatedConfig
 from elastic_core.models.registry import register
 
@@ -109,9 +109,6 @@ class SMA(Modulated):
     def last_state(self, batch: Batch) -> Tensor:
         """With `state`, of the last block only the last row."""
         return self._last(batch) if self.config.intensity == "state" else self._encode(batch, learning=False)[0][:, -1]
-
-    def scorer(self) -> Scorer:
-        return Scorer.over(self.events.items, again=self.again)
 
     def last_weights(self, batch: Batch) -> Tensor:
         """`Attends`: softmax weights times intensities, so they add up to anything."""

@@ -48,6 +48,7 @@ HELP = {
     "train.minutes": "0 = no limit",
     "train.clock": "Of the minutes: wall, or what the processor worked, which no busy machine stretches",
     "train.compile": "How torch compiles the model first, on a GPU",
+    "model.output": "Items are scored by the table that events are read by, or by one of their own",
     "model.item_bank": "By rows, a step touches only items it looked up (loss sampled; from some 30,000 items on)",
     "model.bank": "By rows, a step touches only experts it retrieved (from some 30,000 on)",
     "model.bank_rate": "Learning rate of experts kept by rows; 0 = the training’s",

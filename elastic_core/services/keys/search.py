@@ -75,7 +75,7 @@ def of_person(model: Recommender, dataset: Dataset, user: int, split: Split = "t
 @torch.inference_mode()
 def queries(model: Recommender, batch: Batch) -> Tensor:
     """What the first memory's sub-keys meet, `[B, d]`: a history's query, or its newest event's where every event asks."""
-    memory, content, real = first_memory(model), model.events.content(batch.items), batch.real  # type: ignore[union-attr, operator]
+    memory, content, real = first_memory(model), model.events.content(batch.items), batch.real
     return memory.norm(memory.asked(content[:, -1:], None) if votes(model) else memory.asked(content, real))
 
 
