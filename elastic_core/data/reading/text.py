@@ -177,10 +177,13 @@ def parse(data: bytes, layout: Layout, wanted: list[str], start: int) -> Part:
 
 
 def _never_closed(data: bytes, separator: str, mark: str) -> int:
-    """Return how many more cells begin with a quotation mark than end with one: so many marks are no quotation."""
+    """Return how many more cells begin with a quotation mark than end with one: so many marks are no quotation. A mark that is
+    all of a line's cell may end one that began on a line before."""
     between, quote = re.escape(" " if separator == RUN else separator).encode(), mark.encode()
-    opened = len(re.findall(rb"(?<![^" + between + rb"\n])" + quote, data))
-    return opened - len(re.findall(quote + rb"(?![^" + between + rb"\r\n])", data))
+    data = data.replace(quote + quote, b"")
+    begins, ends = rb"(?<![^" + between + rb"\n])" + quote, quote + rb"(?![^" + between + rb"\r\n])"
+    alone = rb"(?<![^" + between + rb"\n])" + ends
+    return len(re.findall(begins, data)) - len(re.findall(ends, data)) - len(re.findall(alone, data))
 
 
 def _arrow(
