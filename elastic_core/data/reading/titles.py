@@ -29,7 +29,7 @@ class Titles:
     def __init__(self, names: list[str]) -> None:
         self.names = names
         self.known: dict[str, dict[int, str]] = {name: {} for name in names}
-        self.against = dict.fromkeys(names, 0)
+        self.against: dict[str, set[int]] = {name: set() for name in names}  # items of which a second thing is said
 
     def add(self, items: np.ndarray, columns: Mapping[str, Any]) -> None:
         for name, column in columns.items():
@@ -45,11 +45,11 @@ class Titles:
             _, first = np.unique(pairs[:, 0].astype(np.int64) << 32 | pairs[:, 1], return_index=True)
             for item, code in pairs[np.sort(first)].tolist():
                 if texts[code] and self.known[name].setdefault(item, texts[code]) != texts[code]:
-                    self.against[name] += 1
+                    self.against[name].add(item)
 
     def table(self, ids: list[str], notes: list[str]) -> pd.DataFrame | None:
         """Return item, title, genres."""
-        kept = [name for name in self.names if self.against[name] <= 0.2 * len(self.known[name])]
+        kept = [name for name in self.names if len(self.against[name]) <= 0.2 * len(self.known[name])]
         for name in set(self.names) - set(kept):
             notes.append(f"the column for the {name} says many things of one item, so it was not taken for what items are called")
         if not kept:
