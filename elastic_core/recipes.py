@@ -7,7 +7,6 @@ from typing import Any, TypeVar
 from elastic_core import models, objectives
 from elastic_core.config import DataConfig, ModelConfig, ObjectiveConfig, PlantedConfig, RunConfig, TrainConfig
 from elastic_core.errors import InputError
-from elastic_core.models.with_memory import UNUSUAL_VOTES
 
 Settings = TypeVar("Settings", ModelConfig, ObjectiveConfig)
 
@@ -80,13 +79,12 @@ def ml_100k(model: str = "elastic") -> RunConfig:
         return grid_point(model, CHOSEN.get(model, next(iter(GRID))))
     data, shape = DataConfig(source="ml-100k"), {"length": 200, "width": 64, "layers": 2}
     objective = objective_settings(model, span=50, **OF_OUR_OWN.get(model, {}))
-    votes = UNUSUAL_VOTES if model == "elastic-slots" else {}
     if model == "sasrec":
         train = TrainConfig(epochs=200, patience=15, batch=64)
         return RunConfig(data=data, model=model_settings(model, **shape, dropout=0.2), objective=objective, train=train)
     return RunConfig(
         data=data,
-        model=model_settings(model, **shape, dropout=0.3, conv_width=16, **votes),
+        model=model_settings(model, **shape, dropout=0.3, conv_width=16),
         objective=objective,
         train=TrainConfig(
             epochs=200, patience=10, batch=32, ema_decay=0.99, optimizer="adamw", weight_decay=0.5,
@@ -124,7 +122,7 @@ def ml_1m(model: str = "elastic") -> RunConfig:
 
 def ml_1m_cpu(model: str = "elastic") -> RunConfig:
     """MovieLens-1M in 20 minutes of one core: sampled softmax; the same settings for every model, tuned for none."""
-    ours = _local(model) | (UNUSUAL_VOTES if model == "elastic-slots" else {})
+    ours = _local(model)
     return RunConfig(
         data=DataConfig(source="ml-1m"),
         model=model_settings(model, length=200, width=64, layers=2, dropout=0.2, **ours),
@@ -137,7 +135,7 @@ def ml_1m_cpu(model: str = "elastic") -> RunConfig:
 
 def video_games(model: str = "elastic") -> RunConfig:
     """Amazon Video Games: 24,303 people, 10,672 games, half of the people with at most 7. The same settings for every model."""
-    ours = _local(model) | (UNUSUAL_VOTES if model == "elastic-slots" else {})
+    ours = _local(model)
     return RunConfig(
         data=DataConfig(source="amazon-video-games"),
         model=model_settings(model, length=50, width=64, layers=2, dropout=0.5, **ours),

@@ -17,21 +17,13 @@ from typing import Any, Literal
 from elastic_core.config import RunConfig
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
-from elastic_core.models.with_memory import EXPECTED_VOTES, UNUSUAL_VOTES
 from elastic_core.recipes import ALSO_CHOSEN, ALSO_TUNED, grid_point, recipe
 from elastic_core.runs import Run
 from elastic_core.training.loop import train
 
 Status = Literal["finished", "interrupted", "missing", "other settings"]
 
-MOST_VOTES = ("model.elect=most", "model.query_norm=whiten")
-BY_VOTES = (
-    *(f"model.{name}={value}" for name, value in UNUSUAL_VOTES.items()),
-    "model.interest_weight=0.3",
-    "objective.retrieval=random",
-)
-POOLED = ("model.erase_length=true", "model.pooled=true")  # of unusual votes
-EXPECTED = tuple(f"model.{name}={str(value).lower()}" for name, value in EXPECTED_VOTES.items() if name not in UNUSUAL_VOTES)
+BY_VOTES = ("model.query=votes", "model.interest_weight=0.3", "objective.retrieval=random")
 REPEATS, OWN_OUTPUT = "repeats", "own-output"  # end a run's name, and in brackets its label's recipe: any model can be
 MARKS = {REPEATS: "model.repeats=true", OWN_OUTPUT: "model.output=own"}  # told what was met before; scoring by another table
 # What Table 3 of the paper takes away, PKM-ACT, and the gate and query norm that keep the memory alive. These runs are causal, so
@@ -45,21 +37,12 @@ VARIANTS: dict[str, tuple[str, ...]] = {
     "norm-layer": ("model.query_norm=layer", "model.balance_weight=0"),
     "no-local": ("model.conv_width=0",),
     "votes": BY_VOTES,
-    "pooled": (*BY_VOTES, *POOLED),
-    "expected": (*BY_VOTES, *EXPECTED),
 }
 TABLE_3 = ("query-mean", "memory-none", "dispatch-none", "pkm-act", "gate-none")  # where truth is known, too
 # What interest slots are made of, one step taken back at a time.
 SLOT_VARIANTS: dict[str, tuple[str, ...]] = {
-    "memory-none": ("model.memory=none", *MOST_VOTES),
-    "most-votes": MOST_VOTES,
-    "pooled": POOLED,
-    "expected": EXPECTED,
+    "memory-none": ("model.memory=none",),
     "query-mean": ("model.query=mean",),
-    "averages": ("model.slots=average",),
-    "learned-writes": ("model.writes=learned",),
-    "one-state": ("model.readout=state",),
-    "no-recency": ("model.shares=false",),
 }
 # Controls: is ELASTIC ahead because of its memory or of the convolution beside it?
 SASREC_VARIANTS: dict[str, tuple[str, ...]] = {"local": ("model.conv_width=16",)}
@@ -94,7 +77,7 @@ FIRST = ("fpmc", "gru4rec", "bert4rec", "linrec", "lrurec", "hstu", "lisa")  # b
 LONG = ("elastic", "elastic-slots", "sasrec", "linrec", "lrurec", "gru4rec", "lisa", "hstu", "fpmc", "bert4rec")  # recall by gap
 SIDES, EXPERTS = (8, 16, 32, 64, 128, 256, 512), (4, 8, 16)  # Figure 5
 SEEDS = (0, 1, 2)
-OPENED = {"elastic": ("",), "elastic-slots": ("", "expected")}  # by the app, of what was trained
+OPENED = {"elastic": ("",), "elastic-slots": ("",)}  # by the app, of what was trained
 
 
 @dataclass(frozen=True)
@@ -145,7 +128,7 @@ def _planted() -> Iterator[Row]:
         yield _row("planted", "elastic", variant)
     yield _row("planted-64", "sasrec", mark=REPEATS)
     for variant in SLOT_VARIANTS:
-        if variant not in ("memory-none", "most-votes", "pooled", "expected"):  # there most votes elect anyway
+        if variant != "memory-none":
             yield _row("planted-64", "elastic-slots", variant)
 
 
@@ -164,18 +147,13 @@ def _movielens_100k() -> Iterator[Row]:
             yield _row("ml-100k", model, seed=seed)
     for seed in SEEDS:
         yield _row("ml-100k", "elastic-slots", "memory-none", seed)
-        yield _row("ml-100k", "elastic-slots", "most-votes", seed)
         yield _row("ml-100k", "sasrec", "local", seed)
     for seed in SEEDS:
         for model, variant in TOLD:
             yield _row("ml-100k", model, variant, seed, mark=REPEATS)
         yield _row("ml-100k", "elastic", "votes", seed)
-        yield _row("ml-100k", "elastic", "pooled", seed)
-        yield _row("ml-100k", "elastic-slots", "pooled", seed)
-        yield _row("ml-100k", "elastic", "expected", seed)
-        yield _row("ml-100k", "elastic-slots", "expected", seed)
     for variant in VARIANTS:
-        if variant not in ("votes", "pooled", "expected"):
+        if variant != "votes":
             yield _row("ml-100k", "elastic", variant)
     for seed in SEEDS:  # validation's choice in the grid differs from ELASTIC's own recipe in this alone (tests/test_tuning.py)
         yield _row("ml-100k", "elastic", "grid", seed, extra=("model.conv_width=8",))
@@ -183,10 +161,6 @@ def _movielens_100k() -> Iterator[Row]:
         base, name = ALSO_TUNED[model][0], f"ml-100k-{model}-grid" + (f"-seed{seed}" if seed else "")
         config = grid_point(model, point).override(f"train.seed={seed}")
         yield Row(name, "ml-100k", f"{base} ({model.removeprefix(base)[1:]}-grid)", config)
-    for seed in SEEDS:  # where interests shared by all are learned best, so that the memory is judged against its best rival
-        chosen = ("model.conv_width=8", "train.learning_rate=1e-3", *EXPECTED)
-        yield _row("ml-100k", "elastic-slots", "expected-grid", seed, extra=chosen)
-        yield _row("ml-100k", "elastic-slots", "expected-faster", seed, extra=("train.learning_rate=4e-3", *EXPECTED))
     yield from _sizes("ml-100k")
     for seed in SEEDS:
         for model, variants in PEERS.items():
@@ -212,8 +186,8 @@ def _movielens_1m() -> Iterator[Row]:
         yield _row("ml-1m", model)
     for seed in SEEDS:
         for model, variant in (
-            ("elastic", ""), ("elastic", "memory-none"), ("elastic", "votes"), ("elastic", "pooled"), ("sasrec", ""),
-            ("sasrec", "local"), ("elastic-slots", "expected"),
+            ("elastic", ""), ("elastic", "memory-none"), ("elastic", "votes"), ("sasrec", ""),
+            ("sasrec", "local"), ("elastic-slots", ""),
         ):  # fmt: skip
             yield _row("ml-1m-cpu", model, variant, seed)
     for seed in SEEDS:

@@ -5,8 +5,8 @@ Event t writes itself into slot s with strength w_t[s] in 0 … 1 and the slot f
     M_t[s] = (1 - w_t[s]) M_{t-1}[s] + w_t[s] h_t = Σ_{j<=t} D[t, j, s] h_j,   D[t, j, s] = w_j[s] Π_{j<i<=t} (1 - w_i[s])
 
 All weights are products of numbers up to 1, so nothing needs a cap, a maximum or positions counted from an end, and a state of
-k x d numbers takes one event at a time for ever. A slot that *averages* what was written is the same with the step
-w_t / Σ_{j<=t} w_j. Inside a chunk of C events D is C x C x k; between chunks the states are carried: O(N·k·(C + d)).
+k x d numbers takes one event at a time for ever. Inside a chunk of C events D is C x C x k; between chunks the states are
+carried: O(N·k·(C + d)).
 
 Symbols: b people, c chunks, t and j events of a chunk, s slots, d width.
 """
@@ -31,13 +31,6 @@ class Chunks(NamedTuple):
     kept: Tensor  # [B, c, k, C] how much of what a chunk inherits is left at t
     before: Tensor  # [B, c, k, d] what it inherits
     after: Tensor  # [B, k, d] what the whole history leaves
-
-
-def steps(weights: Tensor, average: bool) -> Tensor:
-    """How far slots move towards each event, `[B, N, k]`: the write strengths, or what makes a slot their weighted average."""
-    if not average:
-        return weights
-    return weights / weights.cumsum(1).clamp_min(1e-12)
 
 
 @precise

@@ -19,6 +19,13 @@ from elastic_core.layers.row_bank import RowBank
 LEAST_VOTES = 1e-6  # of all votes: what an expert counts that nobody voted for, when a history asks for fewer than k
 
 
+class Ballots(NamedTuple):
+    """Which experts every event voted for, best first, and with what part of all votes: both `[B, N, m]`; padding has none."""
+
+    experts: Tensor
+    votes: Tensor
+
+
 class Retrieved(NamedTuple):
     """What one retrieval found, best first."""
 
@@ -29,18 +36,24 @@ class Retrieved(NamedTuple):
     halves: Tensor  # [B, 2, side] every sub-key's score
     query: Tensor  # [B, d] after normalisation
     raw: Tensor  # [B, d] before it
-    votes: Tensor | None = None  # [B, K] every expert's part of all votes, where events elect the experts (voting.py)
-    excess: Tensor | None = None  # [B, K] how far above the usual that is (standard scores), where experts are chosen by it
+    ballots: Ballots | None = None  # what every event voted, where events elect the experts (voting.py)
     before: "Retrieved | None" = None  # what was found before somebody took experts away
     turned: Tensor | None = None  # [B, k] by which factor somebody turned each expert up; the model knows what to multiply
 
     @property
+    def votes(self) -> Tensor | None:
+        """Every expert's part of all votes `[B, K]`, where events elect the experts: for memories small enough to be drawn."""
+        if self.ballots is None:
+            return None
+        experts, votes = (one.flatten(1) for one in self.ballots)
+        return votes.new_zeros(len(votes), self.halves.shape[-1] ** 2).scatter_add(1, experts, votes)
+
+    @property
     def every(self) -> Tensor:
-        """Every expert's score `[B, K]`, what it is chosen by: the sum of its halves, log of its votes or their excess."""
-        if self.excess is not None:
-            return self.excess
-        if self.votes is not None:
-            return (self.votes + LEAST_VOTES).log()
+        """Every expert's score `[B, K]`, what it is chosen by: the sum of its halves, or the logarithm of its votes."""
+        votes = self.votes
+        if votes is not None:
+            return (votes + LEAST_VOTES).log()
         return (self.halves[:, 0, :, None] + self.halves[:, 1, None, :]).flatten(1)
 
     def keep(self, rows: Tensor) -> "Retrieved":
@@ -152,10 +165,10 @@ class SharedInterests(nn.Module):
 def balance_penalty(found: Retrieved) -> Tensor:
     """How far the batch's mean use of the memory is from even: mean of log(size) - entropy, >= 0; 0 where nothing is retrieved.
 
-    Of each set of sub-keys (`halves [B, 2, side]`), or of all experts where events vote. A marginal-entropy term: it spreads
-    people over the memory and leaves each person's choice sharp.
+    Of each set of sub-keys (`halves [B, 2, side]`): a marginal-entropy term, it spreads people over the memory and leaves each
+    person's choice sharp.
     """
     if found.halves.shape[-1] == 0:
         return found.halves.new_zeros(())
-    use = batch_mean(found.halves.softmax(-1) if found.votes is None else found.votes.unsqueeze(1))
+    use = batch_mean(found.halves.softmax(-1))
     return (use * (use.clamp_min(1e-12).log() + math.log(use.shape[-1]))).sum(-1).mean()

@@ -18,10 +18,10 @@ class SlotLayer(nn.Module):
     """Events read the slots and are changed by their mixture; with `final` the slots are not mixed but predict one by one."""
 
     def __init__(
-        self, width: int, dropout: float, conv_width: int, expansion: int, *, final: bool, context: bool, other: bool, lately: int
+        self, width: int, dropout: float, conv_width: int, expansion: int, *, final: bool, context: bool, lately: int
     ) -> None:
-        """`context`: a slot predicts with the event at hand in view; `other`: a part that reads no slot; `lately`: over how many
-        spans of the recent past the slots' shares know how often each was written."""
+        """`context`: a slot predicts with the event at hand in view; `lately`: over how many spans of the recent past the slots'
+        shares know how often each was written."""
         super().__init__()
         self.final, self.context, self.scale = final, context, width**-0.5
         self.norm = nn.LayerNorm(width)
@@ -30,8 +30,9 @@ class SlotLayer(nn.Module):
         self.local = LocalConvolution(width, conv_width) if conv_width else None
         self.dropout = Dropout(dropout)
         self.feed_forward = FeedForward(width, dropout, expansion)
-        self.other = nn.Linear(width, 1) if other else None
-        self.recency = nn.Parameter(torch.zeros(2, lately)) if lately else None
+        if final:
+            self.other = nn.Linear(width, 1)  # the share of a part that reads no slot
+            self.recency = nn.Parameter(torch.zeros(2, lately))
 
     def ask(self, h: Tensor, p: Tensor, turned: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """What events `h [B, n, d]` ask of what the slots hold `[B, n, d]`, and of the experts themselves `[B, n, k]`.
@@ -46,7 +47,7 @@ class SlotLayer(nn.Module):
         return self.feed_forward(x + self.dropout(slots @ self.expert_value(p) + self.slot_value(mixed) + local))
 
     def predict(
-        self, x: Tensor, h: Tensor, held: Tensor, p: Tensor, local: Tensor, lately: Tensor | None, turned: Tensor | None = None
+        self, x: Tensor, h: Tensor, held: Tensor, p: Tensor, local: Tensor, lately: Tensor, turned: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
         """What every slot says `[B, n, P, d]` and the logarithms of their shares `[B, n, P]`, for `held [B, n, k, d]`."""
         moving, shares = self.ask(h, p, turned)
@@ -54,14 +55,9 @@ class SlotLayer(nn.Module):
         base = (x + self.dropout(local)).unsqueeze(2)
         said = self.dropout(self.slot_value(held) + self.expert_value(p).unsqueeze(1))
         said = base + said if self.context else said
-        if lately is not None and self.recency is not None:
-            shares = shares + lately[:, :, :-1] @ self.recency[0]
-        if self.other is not None:
-            rest = self.other(h)
-            if lately is not None and self.recency is not None:
-                rest = rest + lately[:, :, -1:] @ self.recency[1]
-            said, shares = torch.cat([said, base], 2), torch.cat([shares, rest], 2)
-        return self.feed_forward(said), shares.float().log_softmax(-1)
+        shares = shares + lately[:, :, :-1] @ self.recency[0]
+        rest = self.other(h) + lately[:, :, -1:] @ self.recency[1]
+        return self.feed_forward(torch.cat([said, base], 2)), torch.cat([shares, rest], 2).float().log_softmax(-1)
 
     def nearby(self, h: Tensor, last: bool = False) -> Tensor:
         """The local convolution of the normalised events, or nothing."""

@@ -22,7 +22,7 @@ from elastic_core import eager
 from elastic_core.data import Dataset
 from elastic_core.data.batches import Batch, reading_batch
 from elastic_core.errors import InputError
-from elastic_core.layers.interest_memory import Retrieved
+from elastic_core.layers.interest_memory import Ballots, Retrieved
 from elastic_core.models import Recommender
 from elastic_core.models.contract import Edit, Retrieves, Scorer
 from elastic_core.models.with_memory import MemoryConfig
@@ -108,7 +108,8 @@ class Latents(Retrieves):
         none = state.new_zeros(len(state), 2, math.isqrt(self.n_experts))
         shares = activations / activations.sum(1, keepdim=True).clamp_min(1e-9)
         interests = self.dictionary.directions[latents] * gates.unsqueeze(-1)
-        return Retrieved(interests, latents, gates, gates, none, state, state, votes=shares)
+        every = torch.arange(self.n_experts, device=state.device).expand(len(state), 1, -1)
+        return Retrieved(interests, latents, gates, gates, none, state, state, ballots=Ballots(every, shares.unsqueeze(1)))
 
 
 def fit(

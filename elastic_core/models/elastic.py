@@ -132,17 +132,15 @@ class Elastic(WithMemory, Streams, Traces):
         auxiliary, summed = {}, {}
         if self.retrieves and self.config.balance_weight:
             auxiliary["balance"] = torch.stack([balance_penalty(r) for r in retrieved]).mean()
-        auxiliary |= self.agreement(batch)
         if self.standing is not None and batch.targets is not None:
             found, table = retrieved[0], self.scorer().table
-            masses = self._masses(found)
-            assert masses is not None
-            summed["interest"] = self.standing.surprise(found, *batch.places.asked, self._values(found), table, masses)
+            experts, masses = self._values(found), self._masses(found)
+            summed["interest"] = self.standing.surprise(found, *batch.places.asked, experts, table, masses)
         return Encoded(self.norm(x), auxiliary, summed)
 
     def auxiliary_weights(self) -> dict[str, float]:
         config = self.config
-        weights = {"balance": config.balance_weight, "interest": config.interest_weight, "agreement": self.agreement_weight}
+        weights = {"balance": config.balance_weight, "interest": config.interest_weight}
         return {name: weight for name, weight in weights.items() if weight and self.retrieves}
 
     def last_state(self, batch: Batch, edit: Edit | None = None) -> Tensor:

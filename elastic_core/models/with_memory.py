@@ -7,19 +7,12 @@ import torch
 from torch import Tensor, nn
 
 from elastic_core.config import ModelConfig, Within
-from elastic_core.data.batches import Batch
 from elastic_core.errors import InputError
 from elastic_core.layers.embedding import EventEmbedding
 from elastic_core.layers.interest_memory import InterestMemory, QueriedMemory, Retrieved, SharedInterests
 from elastic_core.layers.standing import Standing
 from elastic_core.layers.voting import VotingMemory
 from elastic_core.models.contract import Retrieves
-
-MOST_POOLED = 32  # √K: the covariance of all experts' votes is decomposed again and again
-# What electing experts by unusual votes was measured with (checkpoints/LOG.md).
-UNUSUAL_VOTES = {"query": "votes", "elect": "unusual", "query_norm": "layer", "half_life": 1e6, "agreement_weight": 0.1}
-# The same, chosen by what another half of the history would be expected to vote, and not by how long it is.
-EXPECTED_VOTES = UNUSUAL_VOTES | {"erase_length": True, "expected": True}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,35 +27,16 @@ class MemoryConfig(ModelConfig):
     stride: Annotated[int, Within(2, 1_024)] = 8
     window: Annotated[int, Within(0, 131_072)] = 64  # attention window of the query network; 0 = full attention
     half_life: Annotated[float, Within(0, 1e9)] = 0.0  # of a vote, in events; 0 is learned
-    elect: Literal["most", "unusual"] = "most"  # with query = votes: most votes, or most above what everybody's events give
-    erase_length: bool = False  # with elect = unusual: out of the excess goes what tells how long a history is
-    pooled: bool = False  # with elect = unusual: experts whose votes rise and fall together among people share them
-    expected: bool = False  # with elect = unusual: experts are chosen by what another half of the history would likely vote
+    votes: Annotated[int, Within(1, 64)] = 2  # experts an event votes for (query = votes)
     expansion: Annotated[int, Within(1, 16)] = 1
     balance_weight: Annotated[float, Within(0, 1_000)] = 0.3  # of the auxiliary loss that spreads what is asked over the sub-keys
     interest_weight: Annotated[float, Within(0, 1_000)] = 0.0  # of the loss that asks experts to stand for items
-    agreement_weight: Annotated[float, Within(0, 1_000)] = 0.0  # of the loss that asks two views of a person to vote alike
     bank: Literal["dense", "rows"] = "dense"  # ours: `rows` touches only the experts a step retrieved; from some 30,000 on
     bank_rate: Annotated[float, Within(0, 1e9)] = 0.0  # learning rate of those rows; 0: train.learning_rate
     revive: bool = False  # ours: after an epoch, sub-keys that no retrieval met move to what somebody asks (bank rows)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.bank == "rows" and self.query == "votes":
-            raise InputError("model.bank = rows needs model.query = network or mean: votes are counted for every expert there is")
-        if self.elect == "unusual" and self.query != "votes":
-            raise InputError("model.elect = unusual needs model.query = votes: only votes are held against what is usual")
-        if self.erase_length and self.elect != "unusual":
-            raise InputError("model.erase_length needs model.elect = unusual: length is taken out of the excess of votes")
-        if self.pooled and self.elect != "unusual":
-            raise InputError("model.pooled needs model.elect = unusual: it is the excess of votes that experts share")
-        if self.expected and (self.elect != "unusual" or self.pooled):
-            raise InputError(
-                "model.expected needs model.elect = unusual and model.pooled = false: it shares votes in its own way"
-            )
-        if (self.pooled or self.expected) and self.side > MOST_POOLED:
-            which = "pooled" if self.pooled else "expected"
-            raise InputError(f"model.{which} needs a model.side of at most {MOST_POOLED}, not {self.side}")
         if self.revive and (self.bank, self.memory) != ("rows", "shared"):
             raise InputError("model.revive needs model.bank = rows and model.memory = shared")
         if self.items_by_rows and self.interest_weight:
@@ -78,9 +52,8 @@ def interest_memory(config: MemoryConfig) -> InterestMemory | SharedInterests:
     norm, scores, gate = config.query_norm, config.scores, config.gate
     if config.query == "votes":
         return VotingMemory(
-            config.width, config.side, config.k, norm=norm, scores=scores, gate=gate, half_life=config.half_life,
-            unusual=config.elect == "unusual", erase_length=config.erase_length, pooled=config.pooled,
-            expected=config.expected,
+            config.width, config.side, config.k, norm=norm, scores=scores, gate=gate, votes=config.votes,
+            half_life=config.half_life, rows=config.bank == "rows", rate=config.bank_rate,
         )  # fmt: skip
     return QueriedMemory(
         config.length, config.width, config.heads, config.side, config.k, norm=norm, scores=scores, gate=gate,
@@ -95,19 +68,6 @@ class WithMemory(Retrieves):
     memories: nn.ModuleList
     standing: Standing | None
     events: EventEmbedding
-
-    @property
-    def agreement_weight(self) -> float:
-        """Nothing where no event votes."""
-        return self.config.agreement_weight if isinstance(self.memories[0], VotingMemory) else 0.0
-
-    def agreement(self, batch: Batch) -> dict[str, Tensor]:
-        """The auxiliary loss of events that vote, by its name, where it counts: do two parts of one history vote alike?"""
-        memory = self.memories[0]
-        if not self.agreement_weight or batch.targets is None:
-            return {}
-        assert isinstance(memory, VotingMemory)
-        return {"agreement": memory.agreement(self.events.content(batch.retrieval_items), batch.retrieval_items > 0)}
 
     def expert_values(self) -> Tensor:
         memory = self.memories[0]
@@ -127,10 +87,9 @@ class WithMemory(Retrieves):
         """The experts as they are in the memory, without their gates: `[B, k, d]`."""
         return found.interests if isinstance(self.memories[0], SharedInterests) else self.experts_at(found.experts)
 
-    def _masses(self, found: Retrieved) -> Tensor | None:
+    def _masses(self, found: Retrieved) -> Tensor:
         """The normalisers of the retrieved experts' item distributions, `[B, k]`, by whichever way is shorter."""
-        if self.standing is None:
-            return None
+        assert self.standing is not None
         values, table = self._values(found), self.scorer().table
         if not self.retrieves:
             return self.standing.masses(values[:1], table).expand(len(values), -1)

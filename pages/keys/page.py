@@ -69,7 +69,7 @@ intro.markdown(
 if now.model.retrieves and search.votes(now.model) and whose.startswith("Person"):
     st.caption(
         "In this run every event asks so and votes for the experts it finds; those with "
-        f"{inspect.most(now.model)} are retrieved. Below: the newest event."
+        "most votes are retrieved. Below: the newest event."
     )
 scene = Scene(lesson, plot.palette(shell.is_dark()), whose, f"{now.run.name}/{whose}/{lesson.side}/{lesson.k}")
 if lesson.width == 2:

@@ -45,7 +45,7 @@ def grid(now: Context, here: Situation, edits: Edits = ()) -> None:
             "Strips: the query; orange scores rows, blue columns, a square sums both. Numbered: the highest."
             if found.votes is None
             else f"Each event asks the memory and votes for the experts it finds. Strips: their mean query. Numbered: "
-            f"{inspect.most(now.model).rstrip(',')}."
+            "most votes."
         )
         st.caption(f"{how} Background: load.", help=f"Load: {notes.WORDS['load']}.")
     with beside:
@@ -100,7 +100,6 @@ def _one(now: Context, here: Situation, table: pd.DataFrame, retrieved: list[int
     found = here.found
     score = (
         f"Row {row['row']:.0f}, column {row['column']:.0f}. {found.votes[0, expert]:.1%} of the votes"
-        f"{inspect.above(found, expert)}"
         if found is not None and found.votes is not None
         else f"Score {row['score']:.2f} = {row['row_score']:.2f} (row {row['row']:.0f}) + {row['column_score']:.2f} "
         f"(column {row['column']:.0f})"

@@ -35,7 +35,7 @@ def opening() -> None:
     how = (
         "The history becomes one query, which retrieves"
         if found.votes is None
-        else f"Each {words.one} votes for the experts it fits; {inspect.most(now.model)} retrieve"
+        else f"Each {words.one} votes for the experts it fits; most votes retrieve"
     )
     st.markdown(
         f"{lead}{how} **{found.experts.shape[1]} of {experts:,} interest experts**; through them all {size:,} {words.many} are "

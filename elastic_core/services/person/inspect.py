@@ -194,19 +194,6 @@ def silence(experts: Collection[int]) -> Edit:
     return edit
 
 
-def most(model: Recommender) -> str:
-    """What an expert needs to be retrieved, where events vote."""
-    if getattr(model.config, "elect", "") != "unusual":
-        return "most votes"
-    shared = getattr(model.config, "pooled", False) or getattr(model.config, "expected", False)
-    return "most votes above the usual" + (", shared among like experts," if shared else "")
-
-
-def above(found: Retrieved, expert: int) -> str:
-    """How far an expert's votes are from the usual, where that is what experts are chosen by; to be read after its votes."""
-    return "" if found.excess is None else f", {found.excess[0, expert]:+.1f} deviations from the usual"
-
-
 def experts_table(found: Retrieved, load: np.ndarray) -> pd.DataFrame:
     """All experts for one person: expert, row, column, row_score, column_score, score, load, rank, gate (0 if not retrieved).
 
