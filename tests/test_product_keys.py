@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from elastic_core.layers.usual_votes import PART_RIDGE, RIDGE
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
@@ -12,7 +13,6 @@ from elastic_core.data.batches import Batch
 from elastic_core.errors import InputError
 from elastic_core.layers.interest_memory import InterestMemory, Retrieved, SharedInterests, balance_penalty
 from elastic_core.layers.product_keys import ProductKeys, candidate_ranks, exhaustive, top_pairs
-from elastic_core.layers.usual_votes import PART_RIDGE, RIDGE
 from elastic_core.layers.voting import VotingMemory
 from elastic_core.models.elastic import Elastic, ElasticConfig
 from elastic_core.models.with_memory import MemoryConfig, interest_memory

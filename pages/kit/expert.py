@@ -44,7 +44,7 @@ def grid(now: Context, here: Situation, edits: Edits = ()) -> None:
         how = (
             "Strips: the query; orange scores rows, blue columns, a square sums both. Numbered: the highest."
             if found.votes is None
-            else f"Each event asks the memory and votes for the experts it finds. Strips: their mean query. Numbered: "
+            else "Each event asks the memory and votes for the experts it finds. Strips: their mean query. Numbered: "
             "most votes."
         )
         st.caption(f"{how} Background: load.", help=f"Load: {notes.WORDS['load']}.")
