@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from elastic_core.layers.interest_memory import LEAST_VOTES, Ballots, InterestMemory, Retrieved, gate
+from elastic_core.layers.padding import masked
 from elastic_core.layers.precision import without_autocast
 from elastic_core.layers.product_keys import Keys, top_pairs
 
@@ -37,7 +38,7 @@ class VotingMemory(InterestMemory):
         """`scores` are logarithms of parts of all votes, `halves` those of the mean softmax over each set of sub-keys, `query`
         and `raw` weighted means of what the events ask."""
         with without_autocast(x.device.type):
-            x = x.to(self.values.weight.dtype)
+            x = masked(x.to(self.values.weight.dtype), real)
             weight, query = self.weights(x, real), self.norm(x)
             halves = self.keys(query.flatten(0, 1))  # [B·N, 2, side]
             found, shape = top_pairs(halves, self.m), (*x.shape[:2], self.m)
@@ -59,18 +60,19 @@ class VotingMemory(InterestMemory):
 
     def _elected(self, ballots: Ballots, halves: Tensor, real: Tensor | None) -> Keys:
         """The k experts with most votes and these, both `[B, k]`. `halves [B, N, 2, side]` are what the events ask."""
-        places = torch.arange(halves.shape[1], device=halves.device)
-        newest = halves[:, -1] if real is None else halves[torch.arange(len(halves)), (real * places).argmax(1)]
-        spare = top_pairs(newest.detach(), self.k)
+        people, places = (torch.arange(size, device=halves.device) for size in halves.shape[:2])
+        newest = halves[:, -1] if real is None else halves[people, (real * places).argmax(1)]
+        spare = top_pairs(newest.detach(), self.k).indices
+        least = LEAST_VOTES / torch.arange(1, self.k + 1, device=spare.device, dtype=halves.dtype)  # more than who has no vote
         return counted(
-            torch.cat([ballots.experts.flatten(1), spare.indices], 1),
-            torch.cat([ballots.votes.flatten(1), LEAST_VOTES * (spare.scores - spare.scores[:, :1]).exp()], 1),
+            torch.cat([ballots.experts.flatten(1), spare], 1),
+            torch.cat([ballots.votes.flatten(1), least.expand(len(spare), -1)], 1),
             self.k,
         )
 
     def weights(self, x: Tensor, real: Tensor | None) -> Tensor:
         """What part of all votes each event has, `[B, N]`: halved every half-life, zero on padding."""
-        ago = torch.arange(x.shape[1] - 1, -1, -1, device=x.device)
+        ago = torch.arange(x.shape[1] - 1, -1, -1, device=x.device, dtype=x.dtype)
         weight = (-math.log(2) * ago / self.log_half_life.exp()).exp().expand(x.shape[:2])
         weight = weight if real is None else weight * real
         return weight / weight.sum(1, keepdim=True).clamp_min(1e-12)
