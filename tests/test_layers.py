@@ -546,15 +546,6 @@ def test_gated_slots_equal_their_recurrence(n: int, k: int, chunk: int, sharp: f
 
 
 @torch.no_grad()
-def test_a_slot_that_averages_is_a_weighted_average() -> None:
-    x, weights = torch.randn(3, 37, 5), torch.rand(3, 37, 4)
-    held = gated_slots.hold(x, gated_slots.steps(weights, average=True))[:, -1]
-    torch.testing.assert_close(
-        held, torch.einsum("bnk,bnd->bkd", weights, x) / weights.sum(1).unsqueeze(-1), atol=1e-5, rtol=1e-4
-    )
-
-
-@torch.no_grad()
 def test_recent_shares_are_exponential_averages_over_real_events() -> None:
     weights, real = torch.rand(2, 41, 3), torch.arange(41) >= torch.tensor([[0], [13]])
     weights, lives = weights * real.unsqueeze(-1), torch.tensor([1.0, 10.0])
