@@ -57,6 +57,7 @@ class Case:
 
 
 UNREACHED = ("memories.0.query_network", "memories.0.keys", "memories.0.norm")  # Algorithm 1 as printed
+FIXED = ("memories.0.log_half_life", "memories.1.log_half_life")
 VARIANTS = [
     Case("elastic", {"bidirectional": True}),
     Case("elastic", {"heads": 2}),
@@ -67,9 +68,8 @@ VARIANTS = [
     Case("elastic", {"query": "mean"}),
     Case("elastic", {"dispatch": "none"}),
     Case("elastic", {"dispatch": "none", "bidirectional": True}),
-    Case(
-        "elastic", {"query": "votes", "elect": "unusual", "query_norm": "layer", "agreement_weight": 0.1, "interest_weight": 0.3}
-    ),
+    Case("elastic", {"query": "votes", "interest_weight": 0.3}),
+    Case("elastic", {"query": "votes", "half_life": 8.0, "memory": "per-layer", "bidirectional": True}, FIXED),
     Case("elastic", {"gate": "sigmoid"}),
     Case("elastic", {"gate": "none"}, UNREACHED),
     Case("elastic", {"query_norm": "layer"}),
@@ -79,25 +79,12 @@ VARIANTS = [
     Case("elastic", {"conv_width": 0}),
     Case("elastic", {"bank": "rows"}),
     Case("elastic", {"bank": "rows", "memory": "per-layer", "interest_weight": 0.5}),
-    Case("elastic-slots", {"bank": "rows", "query": "mean"}),
-    Case(
-        "elastic-slots",
-        {"elect": "unusual", "query_norm": "layer", "agreement_weight": 0.1, "erase_length": True, "pooled": True},
-    ),
-    Case(
-        "elastic-slots",
-        {"elect": "unusual", "query_norm": "layer", "agreement_weight": 0.1, "erase_length": True, "expected": True},
-    ),
+    Case("elastic-slots", {"bank": "rows"}),
     Case("elastic-slots", {"memory": "none"}),
     Case("elastic-slots", {"query": "mean"}),
     Case("elastic-slots", {"query": "network", "heads": 2}),
-    Case("elastic-slots", {"slots": "average"}),
-    Case("elastic-slots", {"writes": "learned"}),
-    Case("elastic-slots", {"writes": "learned", "interest_weight": 0.0}),
-    Case("elastic-slots", {"readout": "state"}),
-    Case("elastic-slots", {"other": False}),
-    Case("elastic-slots", {"shares": False}),
-    Case("elastic-slots", {"positions": True, "conv_width": 0}),
+    Case("elastic-slots", {"interest_weight": 0.0}),
+    Case("elastic-slots", {"context": False, "conv_width": 0}),
     Case("linrec", {"heads": 2}),
     Case("linrec", {"bidirectional": True}),
     Case("hstu", {"times": "previous", "heads": 2}),

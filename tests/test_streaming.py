@@ -54,9 +54,7 @@ SHAPES = {
     },
     "elastic-slots": {
         "layers": some.integers(1, 3), "k": some.integers(1, 6), "conv_width": some.sampled_from([0, 1, 5, 30]),
-        "memory": some.sampled_from(["shared", "none"]), "slots": some.sampled_from(["gated", "average"]),
-        "writes": some.sampled_from(["tied", "learned"]), "readout": some.sampled_from(["mixture", "state"]),
-        "positions": some.booleans(), "shares": some.booleans(), "other": some.booleans(),
+        "memory": some.sampled_from(["shared", "none"]), "context": some.booleans(), "votes": some.integers(1, 4),
     },
     "sasrec": {
         "heads": some.sampled_from([1, 2, 4]), "layers": some.integers(1, 3), "conv_width": some.sampled_from([0, 1, 5, 30]),

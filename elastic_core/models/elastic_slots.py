@@ -315,9 +315,7 @@ class SlotStream(Stream):
             x = layer.mix(x, slots, slots @ held, p, local)
         raise AssertionError("the last layer predicts")
 
-    def _said(
-        self, layer: SlotLayer, x: Tensor, h: Tensor, held: Tensor, p: Tensor, local: Tensor, lately: Tensor
-    ) -> Tensor:
+    def _said(self, layer: SlotLayer, x: Tensor, h: Tensor, held: Tensor, p: Tensor, local: Tensor, lately: Tensor) -> Tensor:
         state: Tensor = self.model._pack(*layer.predict(x, h, held.unsqueeze(1), p, local, lately))[:, -1]
         return state
 
