@@ -36,7 +36,8 @@ class Retrieved(NamedTuple):
     halves: Tensor  # [B, 2, side] every sub-key's score
     query: Tensor  # [B, d] after normalisation
     raw: Tensor  # [B, d] before it
-    ballots: Ballots | None = None  # what every event voted, where events elect the experts (voting.py)
+    ballots: Ballots | None = None  # what every event voted, where events elect the experts (voting.py),
+    usual: Tensor | None = None  # and every expert's part of everybody's votes, [K]
     before: "Retrieved | None" = None  # what was found before somebody took experts away
     turned: Tensor | None = None  # [B, k] by which factor somebody turned each expert up; the model knows what to multiply
 
@@ -50,10 +51,10 @@ class Retrieved(NamedTuple):
 
     @property
     def every(self) -> Tensor:
-        """Every expert's score `[B, K]`, what it is chosen by: the sum of its halves, or the logarithm of its votes."""
+        """Every expert's score `[B, K]`, what it is chosen by: the sum of its halves, or how much its votes exceed the usual."""
         votes = self.votes
         if votes is not None:
-            return (votes + LEAST_VOTES).log()
+            return votes if self.usual is None else wanted(votes, self.usual)
         return (self.halves[:, 0, :, None] + self.halves[:, 1, None, :]).flatten(1)
 
     def keep(self, rows: Tensor) -> "Retrieved":
@@ -65,6 +66,11 @@ class Retrieved(NamedTuple):
             gates=self.gates[:, rows],
             turned=None if self.turned is None else self.turned[:, rows],
         )
+
+
+def wanted(votes: Tensor, usual: Tensor) -> Tensor:
+    """By how much parts of a person's votes exceed those of everybody's; who has next to no vote comes after all others."""
+    return torch.where(votes > 2 * LEAST_VOTES, votes - usual, votes - 2)
 
 
 def gate(scores: Tensor, kind: str) -> Tensor:

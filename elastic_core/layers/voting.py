@@ -2,25 +2,35 @@
 
 One query for a whole history must stand between its interests. Here nothing is averaged before the search: each event's own
 content finds its m best experts, exactly (Eq. 6-7, product_keys.py), and gives them its one vote, split by a softmax over the m
-scores. Votes fade with a half-life in events that is learned. The k experts with most votes are retrieved and gated by
-their part of all votes, which is how the gradient reaches sub-keys, half-life and temperature. Only what somebody voted for is
-ever touched: O(N·√K·d) for N events, whatever K.
+scores. An expert is wanted by as much as its part of a person's votes exceeds its part of everybody's (`usual`): by votes alone
+many events would ask for the same few, and how many there are would decide. The k most wanted are retrieved and gated by how much
+they are wanted, which is how the gradient reaches sub-keys and temperature. Only what somebody voted for is ever touched:
+O(N·√K·d) for N events, whatever K.
 
 A history that asks for fewer than k experts gets the newest event's next best beside them, with next to no weight.
 """
 
-import math
+from typing import NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
-from elastic_core.layers.interest_memory import LEAST_VOTES, Ballots, InterestMemory, Retrieved, gate
+from elastic_core.layers.interest_memory import LEAST_VOTES, Ballots, InterestMemory, Retrieved, gate, wanted
 from elastic_core.layers.padding import masked
 from elastic_core.layers.precision import without_autocast
-from elastic_core.layers.product_keys import Keys, top_pairs
+from elastic_core.layers.product_keys import top_pairs
 
-HALF_LIFE = 32.0  # events, before anything is learned
+
+class _Asked(NamedTuple):
+    """What U different events ask, which of them each event of a batch is, and what each person's votes are split into."""
+
+    content: Tensor  # [U, d]
+    query: Tensor  # [U, d]
+    halves: Tensor  # [U, 2, side]
+    which: Tensor  # [B, N]
+    weight: Tensor  # [B, N] every event's part of a person's votes, 0 on padding
+    ballots: Ballots
 
 
 class VotingMemory(InterestMemory):
@@ -33,69 +43,84 @@ class VotingMemory(InterestMemory):
         """`votes` is m, the experts an event votes for."""
         super().__init__(width, side, k, norm=norm, scores=scores, gate=gate, rows=rows, rate=rate)
         self.m = min(votes, side**2)
-        self.log_half_life = nn.Parameter(torch.tensor(math.log(HALF_LIFE)))
+        self.usual: Tensor
+        self.register_buffer("usual", torch.zeros(side**2))  # every expert's part of everybody's votes
 
     def forward(self, x: Tensor, real: Tensor | None, items: Tensor | None = None) -> Retrieved:
-        """`scores` are logarithms of parts of all votes, `halves` those of the mean softmax over each set of sub-keys, `query`
-        and `raw` weighted means of what the events ask. `items [B, N]`: events of one item have one content, which asks once."""
+        """`scores` are logarithms of how much experts are wanted, `halves` those of the mean softmax over each set of sub-keys,
+        `query` and `raw` means of what the events ask. `items [B, N]`: events of one item have one content, which asks once."""
         with without_autocast(x.device.type):
-            weight = self.weights(x, real)
-            x = x.to(self.values.weight.dtype)
-            content, which = _distinct(masked(x, real) if items is None else x, items)
-            query = self.norm(content)
-            halves = self.keys(query)  # [U, 2, side]
-            found = top_pairs(halves, self.m)
-            ballots = Ballots(found.indices[which], found.scores.softmax(-1)[which] * weight.unsqueeze(-1))
-            experts, votes = self._elected(ballots, halves, which, real)
-            parts = (votes + LEAST_VOTES).log()
-            gates = gate(parts, self.kind)
+            asked = self._asked(x, real, items)
+            experts, most = self._elected(asked, real)
+            scores = (most.clamp_min(0) + LEAST_VOTES).log()
+            gates = gate(scores, self.kind)
 
             def mean(of: Tensor) -> Tensor:
-                return functional.embedding_bag(which, of.flatten(1), mode="sum", per_sample_weights=weight.to(of.dtype))
+                weight = asked.weight.to(of.dtype)
+                return functional.embedding_bag(asked.which, of.flatten(1), mode="sum", per_sample_weights=weight)
 
             return Retrieved(
                 interests=self.values(experts) * gates.unsqueeze(-1),
                 experts=experts,
-                scores=parts,
+                scores=scores,
                 gates=gates,
-                halves=(mean(halves.softmax(-1)).unflatten(1, halves.shape[1:]) + LEAST_VOTES).log(),
-                query=mean(query),
-                raw=mean(content),
-                ballots=ballots,
+                halves=(mean(asked.halves.softmax(-1)).unflatten(1, asked.halves.shape[1:]) + LEAST_VOTES).log(),
+                query=mean(asked.query),
+                raw=mean(asked.content),
+                ballots=asked.ballots,
+                usual=self.usual,
             )
 
-    def _elected(self, ballots: Ballots, halves: Tensor, which: Tensor, real: Tensor | None) -> Keys:
-        """The k experts with most votes and these, both `[B, k]`; `halves [U, 2, side]` is what the events `which [B, N]` ask."""
+    def _asked(self, x: Tensor, real: Tensor | None, items: Tensor | None) -> _Asked:
+        weight = x.new_ones(x.shape[:2]) if real is None else real.to(x.dtype)
+        weight = weight / weight.sum(1, keepdim=True).clamp_min(1)
+        x = x.to(self.values.weight.dtype)
+        content, which = _distinct(masked(x, real) if items is None else x, items)
+        query = self.norm(content)
+        halves = self.keys(query)
+        found = top_pairs(halves, self.m)
+        ballots = Ballots(found.indices[which], found.scores.softmax(-1)[which] * weight.unsqueeze(-1))
+        return _Asked(content, query, halves, which, weight, ballots)
+
+    def _elected(self, asked: _Asked, real: Tensor | None) -> tuple[Tensor, Tensor]:
+        """The k experts that are most wanted, and how much, both `[B, k]`."""
+        which = asked.which
         last = which.shape[1] - 1 if real is None else (real * torch.arange(which.shape[1], device=which.device)).argmax(1)
         newest = which[torch.arange(len(which), device=which.device), last]
-        spare = top_pairs(halves[newest].detach(), self.k).indices
-        least = LEAST_VOTES / torch.arange(1, self.k + 1, device=spare.device, dtype=halves.dtype)  # more than who has no vote
-        return counted(
-            torch.cat([ballots.experts.flatten(1), spare], 1),
-            torch.cat([ballots.votes.flatten(1), least.expand(len(spare), -1)], 1),
-            self.k,
+        spare = top_pairs(asked.halves[newest].detach(), self.k).indices
+        least = LEAST_VOTES / torch.arange(
+            1, self.k + 1, device=spare.device, dtype=asked.halves.dtype
+        )  # more than no vote at all
+        numbers, votes = counted(
+            torch.cat([asked.ballots.experts.flatten(1), spare], 1),
+            torch.cat([asked.ballots.votes.flatten(1), least.expand(len(spare), -1)], 1),
         )
+        most, where = wanted(votes, self.usual[numbers]).topk(self.k)
+        return numbers.gather(1, where), most
 
-    def weights(self, x: Tensor, real: Tensor | None) -> Tensor:
-        """What part of all votes each event has, `[B, N]`: halved every half-life, zero on padding."""
-        ago = torch.arange(x.shape[1] - 1, -1, -1, device=x.device, dtype=x.dtype)
-        weight = (-math.log(2) * ago / self.log_half_life.exp()).exp().expand(x.shape[:2])
-        weight = weight if real is None else weight * real
-        return weight / weight.sum(1, keepdim=True).clamp_min(1e-12)
+    @torch.no_grad()
+    def calibrate(self, x: Tensor, real: Tensor | None, rate: float = 1.0) -> None:
+        """As `InterestMemory.calibrate`, then what votes are usual, with the queries normalised as they are now."""
+        super().calibrate(x, real, rate)
+        with without_autocast(x.device.type):
+            asked = self._asked(x, real, None)
+            share = asked.ballots.votes * (asked.weight > 0).sum(1)[:, None, None]  # of one vote an event
+            given = torch.zeros_like(self.usual).scatter_add(0, asked.ballots.experts.flatten(), share.flatten().to(self.usual))
+            self.usual.lerp_(given / given.sum().clamp_min(1), rate)
 
     def asked(self, x: Tensor, real: Tensor | None) -> Tensor:
         """Every event's own query before normalisation, `[M, d]`."""
         return x.flatten(0, 1) if real is None else x[real]
 
 
-def counted(experts: Tensor, votes: Tensor, k: int) -> Keys:
-    """The k experts with the largest sums of votes, both `[B, E]`, and these sums; at least k of each row must differ."""
+def counted(experts: Tensor, votes: Tensor) -> tuple[Tensor, Tensor]:
+    """Each row's experts once and the sums of their votes, both `[B, E]` as given; places that are left over have -1 of votes."""
     numbers, order = experts.sort(1)
     place = torch.zeros_like(numbers)
     place[:, 1:] = (numbers[:, 1:] != numbers[:, :-1]).cumsum(1)
     sums = torch.zeros_like(votes).scatter_add(1, place, votes.gather(1, order))
-    most, where = sums.topk(k)
-    return Keys(torch.zeros_like(numbers).scatter(1, place, numbers).gather(1, where), most)
+    taken = torch.arange(votes.shape[1], device=votes.device) <= place[:, -1:]
+    return torch.zeros_like(numbers).scatter(1, place, numbers), torch.where(taken, sums, -1)
 
 
 def _distinct(x: Tensor, items: Tensor | None) -> tuple[Tensor, Tensor]:

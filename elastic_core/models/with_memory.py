@@ -26,7 +26,7 @@ class MemoryConfig(ModelConfig):
     scores: Literal["cosine", "dot"] = "cosine"
     stride: Annotated[int, Within(2, 1_024)] = 8
     window: Annotated[int, Within(0, 131_072)] = 64  # attention window of the query network; 0 = full attention
-    votes: Annotated[int, Within(1, 64)] = 2  # experts an event votes for (query = votes)
+    votes: Annotated[int, Within(1, 64)] = 4  # m, experts an event votes for (query = votes)
     expansion: Annotated[int, Within(1, 16)] = 1
     balance_weight: Annotated[float, Within(0, 1_000)] = 0.3  # of the auxiliary loss that spreads what is asked over the sub-keys
     interest_weight: Annotated[float, Within(0, 1_000)] = 0.0  # of the loss that asks experts to stand for items
