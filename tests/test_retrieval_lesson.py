@@ -43,8 +43,8 @@ def test_a_person_is_shown_what_the_model_retrieves(model: Elastic, small_world:
     table = search.gathered(lesson)
     assert table["expert"].tolist() == found.experts[0].tolist()
     assert table["weight"].tolist() == pytest.approx(found.gates[0].tolist())
-    vectors = search.expert_values(lesson, gated=True).pivot(index="place", columns="position", values="value")
-    assert torch.allclose(torch.tensor(vectors.to_numpy()).float(), found.interests[0], atol=1e-6)
+    vectors = search.expert_values(lesson, found.experts[0]).pivot(index="place", columns="position", values="value")
+    assert torch.allclose(torch.tensor(vectors.to_numpy()).float() * found.gates[0, :, None], found.interests[0], atol=1e-6)
 
 
 def test_every_step_follows_from_the_one_before(lesson: Lesson) -> None:

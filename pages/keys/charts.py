@@ -5,11 +5,15 @@ Rows are warm and columns cool on every figure; clickable squares carry the expe
 
 import math
 
+import numpy as np
 import pandas as pd
 
+from elastic_core.services.person.inspect import Words
+from elastic_core.text import figure as safe
 from pages.kit.plot import Palette, frame
 from pages.kit.sketch import Sketch
 
+STROKE = 24  # pixels of the weightiest vote
 GRID_PIXELS = 268  # side of a square grid: with margins it fits a phone
 HALVES = {"row": "q₁ chooses rows", "column": "q₂ chooses columns"}
 
@@ -152,18 +156,70 @@ def vectors(table: pd.DataFrame, p: Palette) -> Sketch:
     return frame(figure, p, 120 + 22 * len(wide))
 
 
-def weights(table: pd.DataFrame, p: Palette) -> Sketch:
-    """Step 7: how much of each winner is passed on; the dotted line is what no gate would give all of them."""
+def weights(table: pd.DataFrame, p: Palette, even: float = 1.0, named: str = "no gate") -> Sketch:
+    """How much each winner counts; the dotted line is what all of them would without their scores."""
     names = [f"{place}. #{expert}" for place, expert in zip(table["place"], table["expert"], strict=True)]
     figure = Sketch().add_bar(
         x=names, y=table["weight"], marker={"color": p.load[2]}, customdata=table["score"],
         hovertemplate="%{x}: weight %{y:.2f} from score %{customdata:.2f}<extra></extra>",
     )  # fmt: skip
-    figure.add_hline(1.0, line={"color": p.text, "width": 1, "dash": "dot"})
-    figure.add_annotation(x=1, xref="x domain", xanchor="right", y=1.0, yanchor="bottom", text="no gate", showarrow=False)
+    figure.add_hline(even, line={"color": p.text, "width": 1, "dash": "dot"})
+    figure.add_annotation(x=1, xref="x domain", xanchor="right", y=even, yanchor="bottom", text=named, showarrow=False)
     figure.update_xaxes(title={"text": "winner: place and expert"})
     figure.update_yaxes(title={"text": "weight"})
     return frame(figure, p, 300)
+
+
+def tally(marks: pd.DataFrame, sums: pd.DataFrame, event: int, words: Words, p: Palette) -> Sketch:
+    """Who voted for whom: events along x (`marks` with their `title`), a row an elected expert and one for all others, and
+    beside each row the sum of its votes. The event that is looked at has a line."""
+    k = len(sums) - 1
+    numbers = sorted(marks["event"].unique())
+    place = {number: at for at, number in enumerate(numbers)}
+    names = [f"{place}. #{expert}" for place, expert in zip(sums["place"][:k], sums["expert"][:k], strict=True)] + ["others"]
+    colours = [p.load[2]] * k + [p.muted]
+    figure = Sketch(
+        1, 2, shared_yaxes=True, horizontal_spacing=0.02, column_widths=[0.78, 0.22],
+        subplot_titles=(f"votes of the last {words.many}", "all votes"),
+    )  # fmt: skip
+    if event in place:
+        figure.add_vline(place[event], line={"color": p.gold, "width": 6}, layer="below", opacity=0.35)
+    largest = marks.loc[marks["event"] > 0, "votes"].max()
+    for row, part in marks.groupby("row"):
+        titles = part["title"].fillna("").map(safe)
+        figure.add_scatter(
+            x=part["event"].map(place), y=part["row"], mode="markers", name=names[int(str(row))],
+            marker={
+                "symbol": "line-ns-open", "color": colours[int(str(row))], "line": {"width": 3},
+                "size": (STROKE * (part["votes"] / largest).clip(upper=1)).clip(lower=3),
+            },
+            customdata=np.stack([
+                [f"{n}. {title}" if n else "" for n, title in zip(part["event"], part["title"], strict=True)],
+                [f"{n}. {title}" if n else f"all {words.many} before" for n, title in zip(part["event"], titles, strict=True)],
+                part["experts"], part["share"], part["votes"],
+            ], axis=1),
+            hovertemplate="%{customdata[1]}<br>expert %{customdata[2]}: %{customdata[3]:.0%} of its vote, "
+            "%{customdata[4]:.1%} of all<extra></extra>",
+            selected={"marker": {"opacity": 1}}, unselected={"marker": {"opacity": 1}}, row=1, col=1,
+        )  # fmt: skip
+    figure.add_bar(  # of all others only the number: its bar would make those of the elected short
+        x=[*sums["votes"][:k], 0], y=list(range(k + 1)), orientation="h", marker={"color": colours},
+        customdata=sums[["votes", "events"]], text=[f"{part:.0%}" for part in sums["votes"]],
+        textposition="outside", cliponaxis=False,
+        hovertemplate="%{customdata[0]:.1%} of all votes, from %{customdata[1]} " + words.many + "<extra></extra>", row=1, col=2,
+    )  # fmt: skip
+    plain = {"showgrid": False, "zeroline": False, "fixedrange": True}
+    ends = [0, len(numbers) - 1] if len(numbers) > 1 else [0]
+    named = ["earlier" if numbers[at] == 0 else str(numbers[at]) for at in ends]
+    figure.update_xaxes({**plain, "tickvals": ends, "ticktext": named, "range": [-1, len(numbers)]}, row=1, col=1)
+    figure.update_xaxes({"title": {"text": f"{words.many}, old to new", "standoff": 0}}, row=1, col=1)
+    figure.update_xaxes(
+        {**plain, "showticklabels": False, "range": [0, 1.6 * max(float(sums["votes"][:k].max()), 1e-6)]}, row=1, col=2
+    )
+    rows = {"tickvals": list(range(k + 1)), "ticktext": names, "range": [k + 0.5, -0.5], "showgrid": True, "gridcolor": p.line}
+    figure.update_yaxes({**plain, **rows}, row=1, col=1)
+    figure.update_yaxes({**plain, "showticklabels": False, "range": [k + 0.5, -0.5]}, row=1, col=2)
+    return frame(figure, p, 90 + 30 * (k + 1))
 
 
 def _hue(half: str, p: Palette) -> str:

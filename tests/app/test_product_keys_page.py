@@ -120,7 +120,7 @@ def test_figures_of_every_size_in_both_themes(side: int, k: int, palette: plot.P
         charts.strips(halves, palette, keep=True),
         charts.candidates(search.candidates(lesson), palette, staircase=True),
         charts.grid(grid, palette, reveal=True, picked=3),
-        charts.vectors(search.expert_values(lesson), palette),
+        charts.vectors(search.expert_values(lesson, lesson.winners.indices), palette),
         charts.weights(search.gathered(lesson), palette),
         check_charts.cost(checks.operations_by_side(16, k), palette, side),
     ]
