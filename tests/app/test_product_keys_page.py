@@ -1,13 +1,19 @@
-"""The page on product keys through Streamlit's own test driver: seven steps, a bet, a live proof, and honest fall-backs."""
+"""The page on product keys through Streamlit's own test driver: its steps, a bet, a live proof, votes, and honest fall-backs."""
 
+import shutil
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+import streamlit as st
 from driving import charts as charts_on
 from driving import healthy, press, said
 from streamlit.testing.v1 import AppTest
 
+from elastic_core import recipes
+from elastic_core.data import load
 from elastic_core.services.keys import checks, search
+from elastic_core.training.loop import train
 from pages.keys import charts, check_charts, steps
 from pages.kit import plot
 
@@ -18,6 +24,23 @@ def page(opened: Callable[..., AppTest]) -> Callable[..., AppTest]:
 
 
 Page = Callable[..., AppTest]
+
+
+@pytest.fixture(scope="module")
+def voting(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny run in which every event votes."""
+    small = ("users=80", "items=60", "interests=4", "mean_length=25")
+    config = recipes.toy("elastic-slots").override("train.epochs=1", *(f"data.planted.{words}" for words in small))
+    folder = tmp_path_factory.mktemp("voting") / "tiny-votes"
+    train(config, load(config.data), folder)
+    return folder
+
+
+@pytest.fixture
+def voters(page: Page, app_runs: Path, voting: Path) -> Page:
+    """The page on that run."""
+    shutil.copytree(voting, app_runs / voting.name)
+    return lambda **address: page(**{"run": voting.name, **address})
 
 
 @pytest.mark.parametrize("query", ["This person", "Random", "Two sliders"])
@@ -46,7 +69,8 @@ def test_the_counter_sums_what_the_staircase_keeps(page: Page) -> None:
     for step, sums in (("Keep", 0), ("Pair", 8)):
         app = page(keys_step=step)
         assert {metric.label: metric.value for metric in app.metric}["Sums so far"] == str(sums)
-    assert "a staircase of 8 sums" in said(app) and "16 pairs" in said(app)
+    assert "Only 8 squares remain" in said(app) and "16 pairs" in said(app)
+    assert "Square (2, 3) has 5 squares above and to the left that are at least as good" in said(app)
 
 
 def test_two_sliders_are_the_query_and_live_in_the_address(page: Page) -> None:
@@ -108,6 +132,51 @@ def test_a_run_without_a_memory_says_so_and_goes_on_with_a_random_query(page: Pa
 def test_nonsense_in_the_address_is_ignored(page: Page) -> None:
     app = page(keys_step="Lose", keys_own_k="9999", keys_part="<script>")
     assert "**1. Split.**" in said(app)
+
+
+# --- votes -----------------------------------------------------------------------------------------------------------
+
+
+def test_next_walks_the_steps_of_votes_which_elect_the_experts_of_start(voters: Page, opened: Page) -> None:
+    app, walked = voters(), []
+    for number, step in enumerate(steps.VOTING, start=1):
+        assert f"**{number}. {step}" in said(app) and charts_on(app)
+        walked.append(charts_on(app)[0])
+        app = press(app, "Next") if step != "Gather" else app
+    start = opened("", run="tiny-votes", user="5").selectbox(key="grid_expert").options[:4]
+    tally, gathered = walked[steps.VOTING.index("Vote")], walked[-1]
+    names = [f"{place}. #{label.split()[1]}" for place, label in enumerate(start, start=1)]
+    assert list(tally.layout.yaxis.ticktext) == [*names, "others"] and list(gathered.data[0].y) == names
+
+
+def test_the_event_that_asks_can_be_chosen_and_is_followed(voters: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = voters(keys_step="Weigh")
+    newest, earlier = (app.selectbox(key=steps.EVENT).options[ago] for ago in (0, 3))
+    before = charts_on(app)[0].data[0].x
+    app = healthy(app.selectbox(key=steps.EVENT).set_value(earlier).run())
+    assert charts_on(app)[0].data[0].x != before
+    found = [name.split("#")[1] for name in charts_on(app)[0].data[0].x]
+    app = press(app, "Next")
+    assert f"“{earlier.split('. ')[1]}” gave" in said(app).replace("\\", "")
+    assert all(f"to expert **{number}**" in said(app) for number in found), "what it finds is what it votes for"
+    app = healthy(app.number_input(key="user").set_value(6).run())
+    assert app.selectbox(key=steps.EVENT).value == app.selectbox(key=steps.EVENT).options[0]
+    clicked = {steps.TALLY: {"selection": {"points": [{"customdata": [newest]}]}}, "lock_held": ()}
+    monkeypatch.setattr(st, "session_state", clicked)
+    steps._asked()
+    assert clicked[steps.EVENT] == newest
+
+
+@pytest.mark.parametrize("left", [{"keys_query": "Random"}, {"run": "tiny"}])
+def test_a_step_that_is_not_offered_is_the_first_and_said(voters: Page, left: dict[str, str]) -> None:
+    app = voters(**left, keys_step="Vote")
+    assert "**1. Split.**" in said(app) and any("is not offered here" in toast.value for toast in app.toast)
+    app = voters(keys_step="Vote")
+    if "run" in left:
+        app.session_state["run"] = "tiny"
+    else:
+        app.session_state["keys_query"] = "Random"
+    assert "**1. Split.**" in said(healthy(app.run()))
 
 
 @pytest.mark.parametrize("palette", [plot.LIGHT, plot.DARK], ids=["light", "dark"])

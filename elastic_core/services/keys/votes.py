@@ -48,10 +48,11 @@ def ballots(found: Retrieved, newest: int) -> pd.DataFrame:
     assert found.ballots is not None
     (experts, votes), numbers = (one[0] for one in found.ballots), found.experts[0].tolist()  # [N, m] each
     places = {expert: place for place, expert in enumerate(numbers)}
+    real = votes.sum(1) > 0  # padding has no vote
+    experts, votes = experts[real], votes[real]
     voters = torch.arange(newest - len(experts) + 1, newest + 1).repeat_interleave(experts.shape[1])
     table = pd.DataFrame({"event": voters.tolist(), "expert": experts.flatten().tolist()})
-    table["share"] = (votes / votes.sum(1, keepdim=True).clamp_min(1e-30)).flatten().tolist()
-    table["votes"] = votes.flatten().tolist()
+    table["share"], table["votes"] = (votes / votes.sum(1, keepdim=True)).flatten().tolist(), votes.flatten().tolist()
     return table.assign(row=table["expert"].map(places).fillna(len(numbers)).astype(int))
 
 
