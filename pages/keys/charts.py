@@ -5,7 +5,6 @@ Rows are warm and columns cool on every figure; clickable squares carry the expe
 
 import math
 
-import numpy as np
 import pandas as pd
 
 from elastic_core.services.person.inspect import Words
@@ -13,7 +12,7 @@ from elastic_core.text import figure as safe
 from pages.kit.plot import Palette, frame
 from pages.kit.sketch import Sketch
 
-STROKE = 24  # pixels of the weightiest vote
+STROKE, SQUARE = 24, 14  # pixels of the weightiest vote of one event, and of those of all earlier ones
 GRID_PIXELS = 268  # side of a square grid: with margins it fits a phone
 HALVES = {"row": "q₁ chooses rows", "column": "q₂ chooses columns"}
 
@@ -173,33 +172,30 @@ def weights(table: pd.DataFrame, p: Palette, even: float = 1.0, named: str = "no
 def tally(marks: pd.DataFrame, sums: pd.DataFrame, event: int, words: Words, p: Palette) -> Sketch:
     """Who voted for whom: events along x (`marks` with their `title`), a row an elected expert and one for all others, and
     beside each row the sum of its votes. The event that is looked at has a line."""
-    k = len(sums) - 1
-    numbers = sorted(marks["event"].unique())
-    place = {number: at for at, number in enumerate(numbers)}
+    k, colours = len(sums) - 1, [p.load[-1]] * (len(sums) - 1) + [p.muted]
     names = [f"{place}. #{expert}" for place, expert in zip(sums["place"][:k], sums["expert"][:k], strict=True)] + ["others"]
-    colours = [p.load[2]] * k + [p.muted]
     figure = Sketch(
         1, 2, shared_yaxes=True, horizontal_spacing=0.02, column_widths=[0.78, 0.22],
         subplot_titles=(f"votes of the last {words.many}", "all votes"),
     )  # fmt: skip
-    if event in place:
-        figure.add_vline(place[event], line={"color": p.gold, "width": 6}, layer="below", opacity=0.35)
-    largest = marks.loc[marks["event"] > 0, "votes"].max()
-    for row, part in marks.groupby("row"):
-        titles = part["title"].fillna("").map(safe)
+    single = marks["event"] > 0
+    first, last = int(marks.loc[single, "event"].min()), int(marks["event"].max())
+    if event >= first:
+        figure.add_vline(event, line={"color": p.gold, "width": 6}, layer="below", opacity=0.35)
+    stroke = {"symbol": "line-ns-open", "line": {"width": 3}}
+    for some, marker, power in ((single, stroke, 1), (~single, {"symbol": "square"}, 0.5)):  # by height, and by area
+        part = marks[some]
+        size = (part["votes"] / part["votes"].max()) ** power * (STROKE if power == 1 else SQUARE)
+        numbered = [f"{n}. {title}" if n else "" for n, title in zip(part["event"], part["title"], strict=True)]
+        texts = [
+            f"{safe(name)}<br>expert {row.experts}: {row.share:.0%} of its vote, {row.votes:.1%} of all votes" if name
+            else f"all {words.many} before: {row.votes:.1%} of all votes"
+            for name, row in zip(numbered, part.itertuples(), strict=True)
+        ]  # fmt: skip
         figure.add_scatter(
-            x=part["event"].map(place), y=part["row"], mode="markers", name=names[int(str(row))],
-            marker={
-                "symbol": "line-ns-open", "color": colours[int(str(row))], "line": {"width": 3},
-                "size": (STROKE * (part["votes"] / largest).clip(upper=1)).clip(lower=3),
-            },
-            customdata=np.stack([
-                [f"{n}. {title}" if n else "" for n, title in zip(part["event"], part["title"], strict=True)],
-                [f"{n}. {title}" if n else f"all {words.many} before" for n, title in zip(part["event"], titles, strict=True)],
-                part["experts"], part["share"], part["votes"],
-            ], axis=1),
-            hovertemplate="%{customdata[1]}<br>expert %{customdata[2]}: %{customdata[3]:.0%} of its vote, "
-            "%{customdata[4]:.1%} of all<extra></extra>",
+            x=part["event"].where(part["event"] > 0, first - 2), y=part["row"], mode="markers", name="votes",
+            marker={"color": [colours[row] for row in part["row"]], "size": size.clip(lower=3), **marker},
+            customdata=[[name] for name in numbered], hovertext=texts, hovertemplate="%{hovertext}<extra></extra>",
             selected={"marker": {"opacity": 1}}, unselected={"marker": {"opacity": 1}}, row=1, col=1,
         )  # fmt: skip
     figure.add_bar(  # of all others only the number: its bar would make those of the elected short
@@ -209,16 +205,15 @@ def tally(marks: pd.DataFrame, sums: pd.DataFrame, event: int, words: Words, p: 
         hovertemplate="%{customdata[0]:.1%} of all votes, from %{customdata[1]} " + words.many + "<extra></extra>", row=1, col=2,
     )  # fmt: skip
     plain = {"showgrid": False, "zeroline": False, "fixedrange": True}
-    ends = [0, len(numbers) - 1] if len(numbers) > 1 else [0]
-    named = ["earlier" if numbers[at] == 0 else str(numbers[at]) for at in ends]
-    figure.update_xaxes({**plain, "tickvals": ends, "ticktext": named, "range": [-1, len(numbers)]}, row=1, col=1)
-    figure.update_xaxes({"title": {"text": f"{words.many}, old to new", "standoff": 0}}, row=1, col=1)
-    figure.update_xaxes(
-        {**plain, "showticklabels": False, "range": [0, 1.6 * max(float(sums["votes"][:k].max()), 1e-6)]}, row=1, col=2
-    )
-    rows = {"tickvals": list(range(k + 1)), "ticktext": names, "range": [k + 0.5, -0.5], "showgrid": True, "gridcolor": p.line}
-    figure.update_yaxes({**plain, **rows}, row=1, col=1)
-    figure.update_yaxes({**plain, "showticklabels": False, "range": [k + 0.5, -0.5]}, row=1, col=2)
+    before = {} if bool(single.all()) else {first - 2: "before"}
+    ends = before | {first: "" if before else str(first)} | {last: str(last)}
+    along = {"tickvals": list(ends), "ticktext": list(ends.values()), "range": [min(ends) - 1, last + 1]}
+    figure.update_xaxes({**plain, **along, "title": {"text": f"{words.many}, old to new", "standoff": 0}}, row=1, col=1)
+    most = max(float(sums["votes"][:k].max()), 1e-6)
+    figure.update_xaxes({**plain, "showticklabels": False, "range": [0, 1.6 * most]}, row=1, col=2)
+    rows = {"range": [k + 0.5, -0.5], "tickvals": list(range(k + 1)), "ticktext": names}
+    figure.update_yaxes({**plain, **rows, "showgrid": True, "gridcolor": p.line}, row=1, col=1)
+    figure.update_yaxes({**plain, **rows, "showticklabels": False}, row=1, col=2)
     return frame(figure, p, 90 + 30 * (k + 1))
 
 

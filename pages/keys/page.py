@@ -82,9 +82,11 @@ intro.markdown(
 )
 if voting is not None:
     one, found = voting.words.one, voting.found.experts.shape[1]
+    m = search.wanted(now.model)
+    usual = "" if lesson.k == m else f" In the run itself each looks for its {m} best."
     intro.caption(
         f"Here you see the search of one {one}. Every {one} of the history searches so; step *Vote* adds the searches up to this "
-        f"person’s {found} experts."
+        f"person’s {found} experts.{usual}"
     )
 scene = Scene(lesson, plot.palette(shell.is_dark()), whose, f"{now.run.name}/{whose}/{side}/{lesson.k}", voting)
 if lesson.width == 2:

@@ -296,9 +296,9 @@ def _vote(scene: Scene) -> None:
         f"Strokes: which of the last {words.many} voted for which of the {k} elected experts. All votes, most first: {listed}; "
         f"others {sums['votes'].iloc[k]:.0%}.",
         f"**Question:** Which {words.one} asked for which expert? **Computed:** The run’s own ballots of all "
-        f"{len(election.events):,} {words.many} that it reads: a stroke is a vote, its height how much it counts; bars add up "
-        f"each row. **Misread:** Many votes show what {words.many} ask for, not that the expert helps: removal on Start measures "
-        "that.",
+        f"{len(election.events):,} {words.many} read: a stroke is a vote, its height how much it counts (squares: all "
+        f"earlier ones together); bars add up each row. **Misread:** Many votes show what {words.many} ask for, not that the "
+        "expert helps: removal on Start measures that.",
         TALLY, on_select=_asked, selection_mode="points",
     )  # fmt: skip
     st.caption(f"Click a stroke to follow that {words.one}’s search.")

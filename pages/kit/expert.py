@@ -47,7 +47,7 @@ def grid(now: Context, here: Situation, edits: Edits = ()) -> None:
             else f"Numbers mark the {len(found.experts[0])} chosen, most votes first. The strips above show the average search."
         )
         load = f"Load: {notes.WORDS['load']}."
-        st.caption(f"Each square is an expert. {how} The stronger its colour, the more people use it.", help=load)
+        st.caption(f"Each square is an expert: the stronger its colour, the more people use it. {how}", help=load)
     with beside:
         _one(now, here, table, found.experts[0].tolist(), traffic, edits)
 

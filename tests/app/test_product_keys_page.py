@@ -4,6 +4,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import streamlit as st
 from driving import charts as charts_on
@@ -12,7 +13,8 @@ from streamlit.testing.v1 import AppTest
 
 from elastic_core import recipes
 from elastic_core.data import load
-from elastic_core.services.keys import checks, search
+from elastic_core.services.keys import checks, search, votes
+from elastic_core.services.person.inspect import Words
 from elastic_core.training.loop import train
 from pages.keys import charts, check_charts, steps
 from pages.kit import plot
@@ -165,6 +167,19 @@ def test_the_event_that_asks_can_be_chosen_and_is_followed(voters: Page, monkeyp
     monkeypatch.setattr(st, "session_state", clicked)
     steps._asked()
     assert clicked[steps.EVENT] == newest
+
+
+def test_what_lies_before_the_last_events_is_drawn_apart() -> None:
+    cast = pd.DataFrame({"event": [*range(1, 13)] * 2, "expert": [7] * 12 + [9] * 12, "row": [0] * 12 + [1] * 12})
+    cast = cast.assign(share=[0.75] * 12 + [0.25] * 12, votes=[0.75 / 12] * 12 + [0.25 / 12] * 12)
+    sums = pd.DataFrame({"place": [1, None], "expert": [7, None], "events": [12, 12], "votes": [0.75, 0.25]})
+    for last, earlier in ((5, 2), (12, 0)):
+        drawn = votes.marks(cast, last).assign(title="Up <b>")
+        figure = charts.tally(drawn, sums, 12, Words("film", "films", "watched", "seen", "a film"), plot.LIGHT).checked()
+        strokes, squares, bars = figure.data
+        assert (len(strokes.x), len(squares.x)) == (2 * last, earlier) and list(bars.text) == ["75%", "25%"]
+        assert "<b>" not in "".join(strokes.hovertext) and strokes.customdata[-1][0] == "12. Up <b>"
+    assert all(size == size and size >= 3 for size in strokes.marker.size)
 
 
 @pytest.mark.parametrize("left", [{"keys_query": "Random"}, {"run": "tiny"}])
