@@ -103,10 +103,12 @@ def voting(small_world: Dataset) -> Elastic:
 
 
 def test_what_each_event_finds_is_what_it_votes_for_and_the_sums_elect(voting: Elastic, small_world: Dataset) -> None:
-    found = votes.elected(voting, small_world, 3)
-    seen = votes.events(voting, small_world, 3)
-    cast, sums = votes.ballots(found, int(seen["event"].max())), votes.tally(found)
-    for ago, event in enumerate(seen["event"]):
+    election = votes.election(voting, small_world, 3)
+    found = election.found
+    cast, sums = votes.ballots(found, election.newest), votes.tally(found)
+    assert cast["event"].unique().tolist() == sorted(election.events["event"]) and len(election.events) == 16
+    for ago, event in enumerate(election.events["event"]):
+        assert (looked := election.at(election.offered[ago])).event == event and looked.ago == ago
         lesson, own = search.of_person(voting, small_world, 3, ago=ago), cast[cast["event"] == event]
         assert own["expert"].tolist() == lesson.winners.indices.tolist()
         assert own["share"].tolist() == pytest.approx(lesson.weights.tolist(), abs=1e-6)
@@ -117,7 +119,7 @@ def test_what_each_event_finds_is_what_it_votes_for_and_the_sums_elect(voting: E
     fading = cast.groupby("event")["votes"].sum()
     half = len(fading) // 2
     assert (fading.diff().dropna() > 0).all()
-    assert fading.iloc[0] / fading.iloc[half] == pytest.approx(0.5 ** (half / votes.half_life(voting)), rel=1e-4)
+    assert fading.iloc[0] / fading.iloc[half] == pytest.approx(0.5 ** (half / election.half_life), rel=1e-4)
 
 
 def test_marks_leave_no_vote_out_and_a_place_without_votes_is_empty(voting: Elastic, small_world: Dataset) -> None:

@@ -154,7 +154,7 @@ def _ungated(key: tuple[str, ...], user: int, split: Split, stay: bool, _model: 
 def _printed(scene: Scene, now: shell.Context, own: bool) -> None:
     st.markdown("Equation 7 prints q₁ for *both* halves: at its word, people who differ only in q₂ get the same experts.")
     if own:
-        ago = 0 if scene.election is None else int(scene.election.events["event"].iloc[0]) - scene.election.event
+        ago = scene.election.ago if scene.election else 0
         found = cache.printed(now.run, now.model, now.dataset, now.split, now.user, scene.lesson.k, ago)
         who = "people"
     else:

@@ -1,16 +1,15 @@
 """Product keys: how can 2√K comparisons find the best k of K, exactly?"""
 
-from dataclasses import replace
-
 import streamlit as st
 
 from elastic_core.services.keys import search, votes
 from elastic_core.services.keys.search import Lesson
+from elastic_core.services.keys.votes import Election
 from elastic_core.services.method import notes
 from elastic_core.services.person import inspect
 from pages.frame import shell
 from pages.keys import checks, steps
-from pages.keys.steps import EVENT, Election, Scene
+from pages.keys.steps import EVENT, Scene
 from pages.kit import plot, view
 from pages.kit.control import bound, number, one_of, one_of_list
 
@@ -33,11 +32,8 @@ def draw_another() -> None:
 
 def election() -> Election:
     """All events of this person, and their experts; the newest event is looked at until another one is chosen."""
-    found = votes.elected(now.model, now.dataset, now.user, now.split)
-    seen, words = votes.events(now.model, now.dataset, now.user, now.split), inspect.words(now.dataset)
-    made = Election(found, votes.half_life(now.model), seen, int(seen["event"].iloc[0]), words)
-    chosen = one_of_list(f"Which {words.one} asks?", made.offered, key=EVENT, called="Event", width=260)
-    return replace(made, event=int(seen["event"].iloc[made.offered.index(chosen)]))
+    made = votes.election(now.model, now.dataset, now.user, now.split)
+    return made.at(one_of_list(f"Which {made.words.one} asks?", made.offered, key=EVENT, called="Event", width=260))
 
 
 def controls() -> tuple[str, Lesson, Election | None]:
@@ -61,9 +57,8 @@ def controls() -> tuple[str, Lesson, Election | None]:
         voting = election() if search.votes(now.model) else None
         most = search.largest_k(now.model, MOST)
         k = bound(st.slider, "k", 1, most, min(search.wanted(now.model), most), key=OWN_K, width=180)
-    ago = 0 if voting is None else int(voting.events["event"].iloc[0]) - voting.event
     whose = "history" if voting is None else f"{voting.words.one} {voting.event}"
-    lesson = search.of_person(now.model, now.dataset, now.user, now.split, k, ago)
+    lesson = search.of_person(now.model, now.dataset, now.user, now.split, k, voting.ago if voting else 0)
     return f"Person {now.user + 1}’s {whose}", lesson, voting
 
 

@@ -9,10 +9,9 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from elastic_core.layers.interest_memory import Retrieved
 from elastic_core.services.keys import search, votes
 from elastic_core.services.keys.search import Lesson
-from elastic_core.services.person.inspect import Words
+from elastic_core.services.keys.votes import Election
 from pages.frame import shell
 from pages.keys import charts
 from pages.kit import plot, view
@@ -24,22 +23,6 @@ VOTING = ("Split", "Score", "Keep", "Pair", "Win", "Weigh", "Vote", "Gather")  #
 STEP, STAIRCASE, SQUARE, GRID, REVEALED = "keys_step", "keys_staircase", "keys_square", "keys_grid", "keys_revealed"
 EVENT, TALLY = "keys_event", "keys_tally"
 ENDLESS = 10_000  # events: a vote that lives longer does not fade within any history
-
-
-@dataclass(frozen=True)
-class Election:
-    """All events of a history, of which one is looked at, and the experts that their votes elect."""
-
-    found: Retrieved
-    half_life: float  # of a vote, in events
-    events: pd.DataFrame  # newest first: event, title
-    event: int
-    words: Words
-
-    @property
-    def offered(self) -> list[str]:
-        """The events that one may look at, as they are chosen."""
-        return [f"{row.event}. {row.title}" for row in self.events.head(votes.LATEST).itertuples()]
 
 
 @dataclass(frozen=True)
@@ -275,8 +258,8 @@ def _weigh(scene: Scene) -> None:
 def _vote(scene: Scene) -> None:
     election = scene.election
     assert election is not None
-    found, words, newest = election.found, election.words, int(election.events["event"].max())
-    cast, sums = votes.ballots(found, newest).merge(election.events, on="event"), votes.tally(found)
+    words, sums = election.words, votes.tally(election.found)
+    cast = votes.ballots(election.found, election.newest).merge(election.events, on="event")
     k, m = len(sums) - 1, len(cast) // len(election.events)
     each = f"its {m} best experts" if m > 1 else "its best expert"
     half = f"newer votes count more (after {election.half_life:,.0f} {words.many} half)"

@@ -341,7 +341,7 @@ def _example(path: str, stamp: str, data_hash: str, split: Split, _model: Recomm
     return good_example(_model, _data, split)
 
 
-def printed(run: Run, model: Recommender, data: Dataset, split: Split, user: int, k: int, ago: int) -> checks.Printed:
+def printed(run: Run, model: Recommender, data: Dataset, split: Split, user: int, k: int, ago: int = 0) -> checks.Printed:
     """Eq. 7 as printed, for this person (the event `ago` before their newest) and several hundred others."""
     return _printed(str(run.path), stamp(run), data.hash, split, user, k, ago, model, data)
 

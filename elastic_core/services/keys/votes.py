@@ -3,6 +3,8 @@
 All is read from the ballots that the model itself counted.
 """
 
+from dataclasses import dataclass, replace
+
 import pandas as pd
 import torch
 
@@ -13,6 +15,7 @@ from elastic_core.layers.interest_memory import Retrieved
 from elastic_core.layers.voting import VotingMemory
 from elastic_core.models import Recommender, memory_of
 from elastic_core.services.keys.search import first_memory
+from elastic_core.services.person.inspect import Words, words
 from elastic_core.services.person.recommend import reading
 
 LATEST = 40  # events that are drawn one by one: more would be thinner than a line on a phone
@@ -33,11 +36,41 @@ def elected(model: Recommender, dataset: Dataset, user: int, split: Split = "tes
     return memory_of(model).retrieve(history_batch(read.items, model.length, read.times))
 
 
-def half_life(model: Recommender) -> float:
-    """After how many events a vote counts half."""
-    memory = first_memory(model)
+@dataclass(frozen=True)
+class Election:
+    """All events of a history, of which one is looked at, and the experts that their votes elect."""
+
+    found: Retrieved
+    half_life: float  # of a vote, in events
+    events: pd.DataFrame  # newest first: event, title
+    event: int
+    words: Words
+
+    @property
+    def newest(self) -> int:
+        return int(self.events["event"].iloc[0])
+
+    @property
+    def ago(self) -> int:
+        """How many events came after the one that is looked at."""
+        return self.newest - self.event
+
+    @property
+    def offered(self) -> list[str]:
+        """The events that one may look at, newest first, as they are chosen."""
+        return [f"{row.event}. {row.title}" for row in self.events.head(LATEST).itertuples()]
+
+    def at(self, chosen: str) -> "Election":
+        """Looking at another one of `offered`."""
+        return replace(self, event=self.newest - self.offered.index(chosen))
+
+
+def election(model: Recommender, dataset: Dataset, user: int, split: Split = "test") -> Election:
+    """A person's, looking at their newest event."""
+    memory, seen = first_memory(model), events(model, dataset, user, split)
     assert isinstance(memory, VotingMemory)
-    return memory.log_half_life.exp().item()
+    half_life, found = memory.log_half_life.exp().item(), elected(model, dataset, user, split)
+    return Election(found, half_life, seen, int(seen["event"].iloc[0]), words(dataset))
 
 
 def ballots(found: Retrieved, newest: int) -> pd.DataFrame:

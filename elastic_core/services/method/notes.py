@@ -222,7 +222,6 @@ OPEN = (
     ),
 )  # fmt: skip
 
-PAPER_PROTOCOL = "MovieLens-1M, the paper’s own protocol"
 PAPER_METRICS = ("NDCG@10", "HR@10", "MRR@10", "NDCG@20", "HR@20", "MRR@20")
 # Table 3 of the paper, as printed; `pkm-act` is the full model of the paper's first version (its Table 3). Ours is causal: all
 # its memories are asked with the same events, not with each layer's input; only the two-way form asks as PKM-ACT prints it.
