@@ -139,7 +139,11 @@ def test_the_gap_between_seeds_is_that_of_the_shipped_runs() -> None:
 
 @pytest.mark.parametrize(
     ("hit", "said"),
-    [(58, "97% of 60 people (test, against all unmet items, 95% 89% to 99%)"), (60, "94% to 100%)"), (0, "0% to 6%)")],
+    [
+        (58, "For 97% of 60 people, the true next item is among the ten (95% interval 89% to 99%)."),
+        (60, "94% to 100%)"),
+        (0, "0% to 6%)"),
+    ],
 )
 def test_the_interval_of_those_who_are_hit_stays_between_none_and_all(hit: int, said: str) -> None:
     words = Words("item", "items", "chose", "chosen", "an item")

@@ -9,10 +9,11 @@ import torch
 
 import elastic_core.models as models
 from elastic_core.data import Dataset
+from elastic_core.data.batches import history_batch
 from elastic_core.layers.product_keys import candidate_ranks, exhaustive
 from elastic_core.models.elastic import Elastic, ElasticConfig
 from elastic_core.models.sasrec import SASRecConfig
-from elastic_core.services.keys import checks, gate, search
+from elastic_core.services.keys import checks, gate, search, votes
 from elastic_core.services.keys.checks import Check
 from elastic_core.services.keys.search import Lesson
 from elastic_core.services.person import recommend
@@ -43,8 +44,8 @@ def test_a_person_is_shown_what_the_model_retrieves(model: Elastic, small_world:
     table = search.gathered(lesson)
     assert table["expert"].tolist() == found.experts[0].tolist()
     assert table["weight"].tolist() == pytest.approx(found.gates[0].tolist())
-    vectors = search.expert_values(lesson, gated=True).pivot(index="place", columns="position", values="value")
-    assert torch.allclose(torch.tensor(vectors.to_numpy()).float(), found.interests[0], atol=1e-6)
+    vectors = search.expert_values(lesson, found.experts[0]).pivot(index="place", columns="position", values="value")
+    assert torch.allclose(torch.tensor(vectors.to_numpy()).float() * found.gates[0, :, None], found.interests[0], atol=1e-6)
 
 
 def test_every_step_follows_from_the_one_before(lesson: Lesson) -> None:
@@ -87,6 +88,50 @@ def test_verdicts_tell_first_place_winners_and_losers_apart(lesson: Lesson) -> N
         some = places.index[group.fillna(False)][:3]
         assert all(search.verdict(lesson, expert).startswith(begins) for expert in some)
     assert sorted(search.guesses(lesson)) == table["expert"].tolist()
+
+
+# --- votes -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def voting(small_world: Dataset) -> Elastic:
+    torch.manual_seed(0)
+    config = ElasticConfig(length=16, width=16, layers=1, side=5, k=4, dropout=0.0, query="votes", votes=2)
+    built = models.build(config, small_world.catalog.n_items).eval().requires_grad_(False)
+    assert isinstance(built, Elastic)
+    return built
+
+
+def test_what_each_event_finds_is_what_it_votes_for_and_the_sums_elect(voting: Elastic, small_world: Dataset) -> None:
+    election = votes.election(voting, small_world, 3)
+    found = election.found
+    cast, sums = votes.ballots(found, election.newest), votes.tally(found)
+    assert cast["event"].unique().tolist() == sorted(election.events["event"]) and len(election.events) == 16
+    for ago, event in enumerate(election.events["event"]):
+        assert (looked := election.at(election.offered[ago])).event == event and looked.ago == ago
+        lesson, own = search.of_person(voting, small_world, 3, ago=ago), cast[cast["event"] == event]
+        assert own["expert"].tolist() == lesson.winners.indices.tolist()
+        assert own["share"].tolist() == pytest.approx(lesson.weights.tolist(), abs=1e-6)
+    assert sums["expert"][:4].tolist() == found.experts[0].tolist() and sums["votes"].sum() == pytest.approx(1)
+    by_hand = cast.groupby("expert")["votes"].sum().sort_values(ascending=False)
+    assert sums["votes"][:4].tolist() == pytest.approx(by_hand.head(4).tolist())
+    assert sums["expert"][:4].tolist() == by_hand.head(4).index.tolist()
+    fading = cast.groupby("event")["votes"].sum()
+    half = len(fading) // 2
+    assert (fading.diff().dropna() > 0).all()
+    assert fading.iloc[0] / fading.iloc[half] == pytest.approx(0.5 ** (half / election.half_life), rel=1e-4)
+
+
+def test_marks_leave_no_vote_out_and_a_place_without_votes_is_empty(voting: Elastic, small_world: Dataset) -> None:
+    cast = votes.ballots(votes.elected(voting, small_world, 3), 40)
+    drawn = votes.marks(cast, last=5)
+    assert sorted(drawn["event"].unique()) == [votes.EARLIER, 36, 37, 38, 39, 40]
+    for row, part in drawn.groupby("row"):
+        assert part["votes"].sum() == pytest.approx(cast.loc[cast["row"] == row, "votes"].sum())
+    one = voting.retrieve(history_batch(small_world.histories.of(3)[:1].astype("int64"), 16))
+    sums = votes.tally(one)
+    assert sums["events"].tolist() == [1, 1, 0, 0, 0] and sums["votes"][2:].sum() == 0
+    assert (sums["weight"][:2] > 0.5).all() and (sums["weight"][2:] < 1e-3).all()
 
 
 # --- cost ------------------------------------------------------------------------------------------------------------

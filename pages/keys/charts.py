@@ -7,9 +7,12 @@ import math
 
 import pandas as pd
 
+from elastic_core.services.person.inspect import Words
+from elastic_core.text import figure as safe
 from pages.kit.plot import Palette, frame
 from pages.kit.sketch import Sketch
 
+STROKE, SQUARE = 24, 14  # pixels of the weightiest vote of one event, and of those of all earlier ones
 GRID_PIXELS = 268  # side of a square grid: with margins it fits a phone
 HALVES = {"row": "q₁ chooses rows", "column": "q₂ chooses columns"}
 
@@ -152,18 +155,66 @@ def vectors(table: pd.DataFrame, p: Palette) -> Sketch:
     return frame(figure, p, 120 + 22 * len(wide))
 
 
-def weights(table: pd.DataFrame, p: Palette) -> Sketch:
-    """Step 7: how much of each winner is passed on; the dotted line is what no gate would give all of them."""
+def weights(table: pd.DataFrame, p: Palette, even: float = 1.0, named: str = "no gate") -> Sketch:
+    """How much each winner counts; the dotted line is what all of them would without their scores."""
     names = [f"{place}. #{expert}" for place, expert in zip(table["place"], table["expert"], strict=True)]
     figure = Sketch().add_bar(
         x=names, y=table["weight"], marker={"color": p.load[2]}, customdata=table["score"],
         hovertemplate="%{x}: weight %{y:.2f} from score %{customdata:.2f}<extra></extra>",
     )  # fmt: skip
-    figure.add_hline(1.0, line={"color": p.text, "width": 1, "dash": "dot"})
-    figure.add_annotation(x=1, xref="x domain", xanchor="right", y=1.0, yanchor="bottom", text="no gate", showarrow=False)
+    figure.add_hline(even, line={"color": p.text, "width": 1, "dash": "dot"})
+    figure.add_annotation(x=1, xref="x domain", xanchor="right", y=even, yanchor="bottom", text=named, showarrow=False)
     figure.update_xaxes(title={"text": "winner: place and expert"})
     figure.update_yaxes(title={"text": "weight"})
     return frame(figure, p, 300)
+
+
+def tally(marks: pd.DataFrame, sums: pd.DataFrame, event: int, words: Words, p: Palette) -> Sketch:
+    """Who voted for whom: events along x (`marks` with their `title`), a row an elected expert and one for all others, and
+    beside each row the sum of its votes. The event that is looked at has a line."""
+    k, colours = len(sums) - 1, [p.load[-1]] * (len(sums) - 1) + [p.muted]
+    names = [f"{place}. #{expert}" for place, expert in zip(sums["place"][:k], sums["expert"][:k], strict=True)] + ["others"]
+    figure = Sketch(
+        1, 2, shared_yaxes=True, horizontal_spacing=0.02, column_widths=[0.78, 0.22],
+        subplot_titles=(f"votes of the last {words.many}", "all votes"),
+    )  # fmt: skip
+    single = marks["event"] > 0
+    first, last = int(marks.loc[single, "event"].min()), int(marks["event"].max())
+    if event >= first:
+        figure.add_vline(event, line={"color": p.gold, "width": 6}, layer="below", opacity=0.35)
+    stroke = {"symbol": "line-ns-open", "line": {"width": 3}}
+    for some, marker, power in ((single, stroke, 1), (~single, {"symbol": "square"}, 0.5)):  # by height, and by area
+        part = marks[some]
+        size = (part["votes"] / part["votes"].max()) ** power * (STROKE if power == 1 else SQUARE)
+        numbered = [f"{n}. {title}" if n else "" for n, title in zip(part["event"], part["title"], strict=True)]
+        texts = [
+            f"{safe(name)}<br>expert {row.experts}: {row.share:.0%} of its vote, {row.votes:.1%} of all votes" if name
+            else f"all {words.many} before: {row.votes:.1%} of all votes"
+            for name, row in zip(numbered, part.itertuples(), strict=True)
+        ]  # fmt: skip
+        figure.add_scatter(
+            x=part["event"].where(part["event"] > 0, first - 2), y=part["row"], mode="markers", name="votes",
+            marker={"color": [colours[row] for row in part["row"]], "size": size.clip(lower=3), **marker},
+            customdata=[[name] for name in numbered], hovertext=texts, hovertemplate="%{hovertext}<extra></extra>",
+            selected={"marker": {"opacity": 1}}, unselected={"marker": {"opacity": 1}}, row=1, col=1,
+        )  # fmt: skip
+    figure.add_bar(  # of all others only the number: its bar would make those of the elected short
+        x=[*sums["votes"][:k], 0], y=list(range(k + 1)), orientation="h", marker={"color": colours},
+        customdata=sums[["votes", "events"]], text=[f"{part:.0%}" for part in sums["votes"]],
+        textposition="outside", cliponaxis=False,
+        hovertemplate="%{customdata[0]:.1%} of all votes, from %{customdata[1]} " + words.many + "<extra></extra>", row=1, col=2,
+    )  # fmt: skip
+    plain = {"showgrid": False, "zeroline": False, "fixedrange": True}
+    before = {} if bool(single.all()) else {first - 2: "before"}
+    ends = before | {first: "" if before else str(first)} | {last: str(last)}
+    along = {"tickvals": list(ends), "ticktext": list(ends.values()), "range": [min(ends) - 1, last + 1]}
+    figure.update_xaxes({**plain, **along, "title": {"text": f"{words.many}, old to new", "standoff": 0}}, row=1, col=1)
+    most = max(float(sums["votes"][:k].max()), 1e-6)
+    figure.update_xaxes({**plain, "showticklabels": False, "range": [0, 1.6 * most]}, row=1, col=2)
+    rows = {"range": [k + 0.5, -0.5], "tickvals": list(range(k + 1)), "ticktext": names}
+    figure.update_yaxes({**plain, **rows, "showgrid": True, "gridcolor": p.line}, row=1, col=1)
+    figure.update_yaxes({**plain, **rows, "showticklabels": False}, row=1, col=2)
+    return frame(figure, p, 90 + 30 * (k + 1))
 
 
 def _hue(half: str, p: Palette) -> str:

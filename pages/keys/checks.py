@@ -154,7 +154,8 @@ def _ungated(key: tuple[str, ...], user: int, split: Split, stay: bool, _model: 
 def _printed(scene: Scene, now: shell.Context, own: bool) -> None:
     st.markdown("Equation 7 prints q₁ for *both* halves: at its word, people who differ only in q₂ get the same experts.")
     if own:
-        found = cache.printed(now.run, now.model, now.dataset, now.split, now.user, scene.lesson.k)
+        ago = scene.election.ago if scene.election else 0
+        found = cache.printed(now.run, now.model, now.dataset, now.split, now.user, scene.lesson.k, ago)
         who = "people"
     else:
         queries = checks.chance_queries(scene.lesson)

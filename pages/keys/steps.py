@@ -1,7 +1,7 @@
-"""The seven steps of the product-key search, drawn. `page` puts the chosen one on screen."""
+"""The steps of the product-key search and, where events search, of their votes, drawn. `page` puts the chosen one on screen."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -9,8 +9,9 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from elastic_core.services.keys import search
+from elastic_core.services.keys import search, votes
 from elastic_core.services.keys.search import Lesson
+from elastic_core.services.keys.votes import Election
 from pages.frame import shell
 from pages.keys import charts
 from pages.kit import plot, view
@@ -18,17 +19,28 @@ from pages.kit.control import bound, one_of
 from pages.kit.sketch import Sketch
 
 STEPS = ("Split", "Score", "Keep", "Pair", "Win", "Gather", "Weigh")
+VOTING = ("Split", "Score", "Keep", "Pair", "Win", "Weigh", "Vote", "Gather")  # experts are gathered when all have voted
 STEP, STAIRCASE, SQUARE, GRID, REVEALED = "keys_step", "keys_staircase", "keys_square", "keys_grid", "keys_revealed"
+EVENT, TALLY = "keys_event", "keys_tally"
+ENDLESS = 10_000  # events: a vote that lives longer does not fade within any history
 
 
 @dataclass(frozen=True)
 class Scene:
-    """What all steps are about; `name` changes when the query, the keys or k do."""
+    """What all steps are about; `name` changes when the query, the keys or k do. `election` where it is one event that asks."""
 
     lesson: Lesson
     palette: plot.Palette
     whose: str
     name: str
+    election: Election | None = None
+
+    @property
+    def steps(self) -> Sequence[str]:
+        return VOTING if self.election else STEPS
+
+    def number(self, step: str) -> int:
+        return self.steps.index(step) + 1
 
 
 def shown(figure: Sketch, table: pd.DataFrame, alt: str, about: str, key: str, **chart: Any) -> None:
@@ -56,28 +68,33 @@ def toy(scene: Scene) -> None:
     )  # fmt: skip
 
 
-def chooser() -> int:
-    """Which step, from 1; the buttons, the row of names and the address agree."""
+def chooser(steps: Sequence[str]) -> int:
+    """Which step, from 1; the buttons, the row of names and the address agree. One that is not offered any more is the first."""
+    if st.session_state.get(STEP, steps[0]) not in steps:
+        st.session_state[STEP] = steps[0]
     with st.container(horizontal=True):
-        chosen = one_of("Step", STEPS, key=STEP, width="content", label_visibility="collapsed")
-        step = STEPS.index(chosen)
-        first, last = step == 0, step == len(STEPS) - 1
-        st.button("Back", icon=":material/arrow_back:", on_click=_go, args=(step - 1,), disabled=first or shell.locked(STEP))
+        chosen = one_of("Step", steps, key=STEP, width="content", label_visibility="collapsed")
+        step = steps.index(chosen)
+        first, last = step == 0, step == len(steps) - 1
+        back, on = (steps[max(step - 1, 0)], steps[min(step + 1, len(steps) - 1)])
+        st.button("Back", icon=":material/arrow_back:", on_click=_go, args=(back,), disabled=first or shell.locked(STEP))
         st.button(
-            "Next", icon=":material/arrow_forward:", on_click=_go, args=(step + 1,), type="primary",
-            disabled=last or shell.locked(STEP),
-        )  # fmt: skip
+            "Next", icon=":material/arrow_forward:", on_click=_go, args=(on,), type="primary", disabled=last or shell.locked(STEP)
+        )
     return step + 1
 
 
-def _go(step: int) -> None:
-    st.session_state[STEP] = STEPS[step]
+def _go(step: str) -> None:
+    st.session_state[STEP] = step
 
 
 def page(step: int, scene: Scene) -> None:
     """The chosen step."""
-    draw: tuple[Callable[[Scene], None], ...] = (_split, _score, _keep, _pair, _win, _gather, _weigh)
-    draw[step - 1](scene)
+    draw: dict[str, Callable[[Scene], None]] = {
+        "Split": _split, "Score": _score, "Keep": _keep, "Pair": _pair, "Win": _win, "Gather": _gather, "Weigh": _weigh,
+        "Vote": _vote,
+    }  # fmt: skip
+    draw[scene.steps[step - 1]](scene)
 
 
 # --- the steps -------------------------------------------------------------------------------------------------------
@@ -85,6 +102,7 @@ def page(step: int, scene: Scene) -> None:
 
 def _split(scene: Scene) -> None:
     table = search.split(scene.lesson)
+    asks = "What the run learned of this item" if scene.election else "By the run’s query network from the history, or random"
     st.markdown(
         f"**1. Split.** {scene.whose} is one query of {scene.lesson.width} numbers: its first half, q₁, chooses rows, the "
         "second, q₂, columns."
@@ -92,8 +110,8 @@ def _split(scene: Scene) -> None:
     shown(
         charts.query(table, scene.palette), table,
         f"Bars of the query's {scene.lesson.width} numbers; the first half is orange (rows), the second blue (columns).",
-        "**Question:** What is searched for? **Computed:** By the run’s query network from the history, or random. "
-        "**Misread:** Single numbers mean nothing; the match with the keys counts.",
+        f"**Question:** What is searched for? **Computed:** {asks}. **Misread:** Single numbers mean nothing; the match with the "
+        "keys counts.",
         "keys_fig_split",
     )  # fmt: skip
 
@@ -134,9 +152,15 @@ def _strips(scene: Scene, table: pd.DataFrame, keep: bool) -> None:
 def _pair(scene: Scene) -> None:
     table, k = search.candidates(scene.lesson), scene.lesson.k
     able = int(table["can_win"].sum())
+    out = table[~table["can_win"]].sort_values(["ranks_product", "rank_row"], kind="stable").head(1)
+    why = "".join(
+        f"Square ({row.rank_row}, {row.rank_column}) has {row.ranks_product - 1} squares above and to the left that are at least "
+        f"as good, so it cannot be in the best {k}. "
+        for row in out.itertuples()
+    )
     st.markdown(
-        f"**4. Pair them.** {len(table)} pairs of ranks, i of the row and j of the column. The i·j squares up and left score at "
-        f"least as much, so only **i·j ≤ {k}** can be among the best {k}: a staircase of {able} sums."
+        f"**4. Pair them.** {len(table)} pair{'s' * (len(table) > 1)} of a row and a column, both sorted by score. {why}**Only "
+        f"{able} square{'s remain' if able > 1 else ' remains'}** (row place × column place ≤ {k})."
     )
     staircase = bound(st.toggle, "Only the staircase", value=True, key=STAIRCASE)
     shown(
@@ -152,7 +176,9 @@ def _pair(scene: Scene) -> None:
 def _win(scene: Scene) -> None:
     lesson, table = scene.lesson, search.grid(scene.lesson)
     revealed = st.session_state.get(REVEALED) == scene.name
-    st.markdown(f"**5. Win.** Back in the memory: {lesson.side} × {lesson.side} experts, scores along the edges.")
+    left = int(table["candidate"].sum())
+    same = f"The same {left} candidates, in their real places" if left > 1 else "The one candidate, in its real place"
+    st.markdown(f"**5. Win.** {same} in the grid of {lesson.side} × {lesson.side} experts. Scores stand along the edges.")
     order = search.guesses(lesson)
     if st.session_state.get(SQUARE) not in table["expert"].array:
         st.session_state[SQUARE] = None
@@ -193,15 +219,20 @@ def _reveal(name: str) -> None:
 
 
 def _gather(scene: Scene) -> None:
-    table = search.expert_values(scene.lesson)
-    winners = search.gathered(scene.lesson).drop(columns=["share", "weight", "gated_length"])
+    lesson, election = scene.lesson, scene.election
+    if election is None:
+        experts, of = lesson.winners.indices, "A winner’s number is the address of its expert"
+        table, then = search.gathered(lesson).drop(columns=["share", "weight", "gated_length"]), ""
+    else:
+        experts, of = election.found.experts[0], "An elected expert’s number is its address"
+        table, then = votes.tally(election.found).head(len(experts)), " Each counts by its votes when they read the history."
     st.markdown(
-        f"**6. Gather.** A winner’s number is the address of its expert, a learned vector of {scene.lesson.width} numbers. Only "
-        f"{scene.lesson.k} of {scene.lesson.side**2:,} are read."
+        f"**{scene.number('Gather')}. Gather.** {of}: there stands a learned vector of {lesson.width} numbers. Only "
+        f"{len(experts)} of {lesson.side**2:,} are read.{then}"
     )
     shown(
-        charts.vectors(table, scene.palette), winners,
-        f"{scene.lesson.k} rows of coloured cells, one row for each gathered expert.",
+        charts.vectors(search.expert_values(lesson, experts), scene.palette), table,
+        f"{len(experts)} rows of coloured cells, one row for each gathered expert.",
         "**Question:** What was retrieved? **Computed:** Rows of the memory table, not yet weighted. **Misread:** Alike rows are "
         "alike experts; a single column means nothing.",
         "keys_fig_vectors",
@@ -209,13 +240,55 @@ def _gather(scene: Scene) -> None:
 
 
 def _weigh(scene: Scene) -> None:
-    lesson, table = scene.lesson, search.gathered(scene.lesson)
-    st.markdown(f"**7. Weigh.** {search.gate_sentence(lesson)} So weighted, the experts read the history.")
+    lesson, table, election = scene.lesson, search.gathered(scene.lesson), scene.election
+    then = "" if election else " So weighted, the experts read the history."
+    st.markdown(f"**{scene.number('Weigh')}. Weigh.** {search.gate_sentence(lesson)}{then}")
+    even, named = (1 / lesson.k, "an even split") if election else (1.0, "no gate")
     shown(
-        charts.weights(table, scene.palette), table,
+        charts.weights(table, scene.palette, even, named), table,
         f"Bars: the weights of the {lesson.k} winners, best first, from {table['weight'].max():.2f} to "
         f"{table['weight'].min():.2f}.",
-        "**Question:** Does a better match count more? **Computed:** The run’s gate on the winners’ scores. **Misread:** A "
-        "weight is not the expert’s effect on the list; removal on Start measures that.",
+        "**Question:** Does a better match count more? **Computed:** "
+        f"{'A softmax of' if election else 'The run’s gate on'} the winners’ scores. **Misread:** A weight is not the expert’s "
+        "effect on the list; removal on Start measures that.",
         "keys_fig_weights",
     )  # fmt: skip
+
+
+def _vote(scene: Scene) -> None:
+    election = scene.election
+    assert election is not None
+    words, sums = election.words, votes.tally(election.found)
+    cast = votes.ballots(election.found, election.newest).merge(election.events, on="event")
+    k, m = len(sums) - 1, len(cast) // len(election.events)
+    each = f"its {m} best experts" if m > 1 else "its best expert"
+    half = f"newer votes count more (after {election.half_life:,.0f} {words.many} half)"
+    fade = half if election.half_life < ENDLESS else "all count alike"
+    own = cast[cast["event"] == election.event]
+    title = shell.plain(own["title"].iloc[0])
+    split = " and ".join(f"{row.share:.0%} to expert **{row.expert}**" for row in own.itertuples())
+    st.markdown(
+        f"**{scene.number('Vote')}. Vote.** Every {words.one} asks like this. Each gives its vote to {each}; "
+        f"{fade}. The **{k} experts with most votes** are this person’s, on every page. “{title}” gave {split}."
+    )
+    listed = ", ".join(f"expert {row.expert} {row.votes:.0%}" for row in sums.head(k).itertuples())
+    drawn = votes.marks(cast).merge(election.events, on="event", how="left")
+    shown(
+        charts.tally(drawn, sums, election.event, words, scene.palette),
+        cast.assign(elected=cast["row"] < k).drop(columns="row"),
+        f"Strokes: which of the last {words.many} voted for which of the {k} elected experts. All votes, most first: {listed}; "
+        f"others {sums['votes'].iloc[k]:.0%}.",
+        f"**Question:** Which {words.one} asked for which expert? **Computed:** The run’s own ballots of all "
+        f"{len(election.events):,} {words.many} read: a stroke is a vote, its height how much it counts (squares: all "
+        f"earlier ones together); bars add up each row. **Misread:** Many votes show what {words.many} ask for, not that the "
+        "expert helps: removal on Start measures that.",
+        TALLY, on_select=_asked, selection_mode="points",
+    )  # fmt: skip
+    st.caption(f"Click a stroke to follow that {words.one}’s search.")
+
+
+def _asked() -> None:
+    """A stroke was clicked: its event is looked at."""
+    points = st.session_state[TALLY]["selection"]["points"]
+    if points and points[0].get("customdata") and not shell.locked(EVENT):
+        st.session_state[EVENT] = points[0]["customdata"][0]

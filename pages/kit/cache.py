@@ -341,16 +341,16 @@ def _example(path: str, stamp: str, data_hash: str, split: Split, _model: Recomm
     return good_example(_model, _data, split)
 
 
-def printed(run: Run, model: Recommender, data: Dataset, split: Split, user: int, k: int) -> checks.Printed:
-    """Eq. 7 as printed, for this person and several hundred others."""
-    return _printed(str(run.path), stamp(run), data.hash, split, user, k, model, data)
+def printed(run: Run, model: Recommender, data: Dataset, split: Split, user: int, k: int, ago: int = 0) -> checks.Printed:
+    """Eq. 7 as printed, for this person (the event `ago` before their newest) and several hundred others."""
+    return _printed(str(run.path), stamp(run), data.hash, split, user, k, ago, model, data)
 
 
 @st.cache_data(max_entries=32, show_spinner="Searching several hundred people’s experts both ways …")
 def _printed(
-    path: str, stamp: str, data_hash: str, split: Split, user: int, k: int, _model: Recommender, _data: Dataset
+    path: str, stamp: str, data_hash: str, split: Split, user: int, k: int, ago: int, _model: Recommender, _data: Dataset
 ) -> checks.Printed:
-    return checks.as_printed(first_memory(_model).keys, k, checks.people_queries(_model, _data, split, user))
+    return checks.as_printed(first_memory(_model).keys, k, checks.people_queries(_model, _data, split, user, ago=ago))
 
 
 def gradients(run: Run, model: Recommender, data: Dataset, user: int) -> DataFrame:

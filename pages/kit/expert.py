@@ -42,12 +42,12 @@ def grid(now: Context, here: Situation, edits: Edits = ()) -> None:
             alt=f"Grid of {len(table)} experts, coloured by how many people retrieve them. Retrieved, best first: {retrieved}.",
         )  # fmt: skip
         how = (
-            "Strips: the query; orange scores rows, blue columns, a square sums both. Numbered: the highest."
-            if found.votes is None
-            else "Each event asks the memory and votes for the experts it finds. Strips: their mean query. Numbered: "
-            "most votes."
+            "Strips: the query; orange scores rows, blue columns, a square sums both. Numbers mark the highest."
+            if found.ballots is None
+            else f"Numbers mark the {len(found.experts[0])} chosen, most votes first. The strips above show the average search."
         )
-        st.caption(f"{how} Background: load.", help=f"Load: {notes.WORDS['load']}.")
+        load = f"Load: {notes.WORDS['load']}."
+        st.caption(f"Each square is an expert: the stronger its colour, the more people use it. {how}", help=load)
     with beside:
         _one(now, here, table, found.experts[0].tolist(), traffic, edits)
 
@@ -72,7 +72,8 @@ def whose(now: Context, here: Situation) -> None:
             for expert in retrieved[states == state].tolist():
                 open_expert.button(expert, about.get(expert, ""))
     if about:
-        st.caption(f"Each with what its people {inspect.words(now.dataset).did} beyond chance; a press opens its page.")
+        words = inspect.words(now.dataset)
+        st.caption(f"The word names what its people {words.did} more than others do. Click to open.")
 
 
 def _picked() -> None:
@@ -99,14 +100,14 @@ def _one(now: Context, here: Situation, table: pd.DataFrame, retrieved: list[int
     place = f"**Retrieved here, rank {row['rank']:.0f}{quiet}.**" if row["rank"] else "**Not retrieved here.**"
     found = here.found
     score = (
-        f"Row {row['row']:.0f}, column {row['column']:.0f}. {found.votes[0, expert]:.1%} of the votes"
+        f"Row {row['row']:.0f}, column {row['column']:.0f}. It got {found.votes[0, expert]:.1%} of this history’s votes"
         if found is not None and found.votes is not None
         else f"Score {row['score']:.2f} = {row['row_score']:.2f} (row {row['row']:.0f}) + {row['column_score']:.2f} "
         f"(column {row['column']:.0f})"
     )
     st.markdown(
-        f"{place} {score}. **{row['load']:.0f} of {len(traffic.experts):,} people** retrieve it (an even share: "
-        f"{inspect.even_load(traffic):.0f})."
+        f"{place} {score}. **{row['load']:.0f} of {len(traffic.experts):,} people** use it; equal use would be "
+        f"{inspect.even_load(traffic):.0f}."
     )
     if line := _meaning(now, expert):
         st.markdown(line)

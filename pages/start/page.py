@@ -32,14 +32,15 @@ def opening() -> None:
         st.info("No experts in this run: choose an ELASTIC run on the left.")
         return
     experts = found.halves.shape[2] ** 2 or found.experts.shape[1]
-    how = (
-        "The history becomes one query, which retrieves"
-        if found.votes is None
-        else f"Each {words.one} votes for the experts it fits; most votes retrieve"
-    )
+    chosen = f"**{found.experts.shape[1]} of {experts:,} interest experts**"
+    if found.ballots is None:
+        how = f"The history becomes one query. The {chosen} that fit it best"
+    else:
+        m = found.ballots.experts.shape[2]
+        best = f"{m} experts that fit" if m > 1 else "expert that fits"
+        how = f"Every {words.one} votes for the {best} it best. The {chosen} with most votes"
     st.markdown(
-        f"{lead}{how} **{found.experts.shape[1]} of {experts:,} interest experts**; through them all {size:,} {words.many} are "
-        f"ranked.",
+        f"{lead}{how} are used to rank all {size:,} {words.many}.",
         help=f"Interest expert: {notes.WORDS['interest expert']}.",
     )
 
@@ -87,24 +88,27 @@ def by_chance() -> None:
 
 def suggested() -> None:
     """What the list is, and how often such a list is right."""
-    lines = [f"Of {here.answer.running:,} {'' if stay else 'unmet '}{words.many}; gold: really {words.did} next."]
+    which = f"all {here.answer.running:,} {words.many}"
+    if not stay:
+        which = f"the {here.answer.running:,} {words.many} that this person has not {words.done}"
+    lines = [f"Chosen from {which}. Gold: the {words.one} they really {words.did} next."]
     if now.user == cache.example(now.run, now.model, now.dataset, now.split):
-        lines.append("Opened with the one of a few dozen people whom the list suits best; “Surprise me” is fairer.")
+        lines.append("We chose a person whom the guess suits. Press **Surprise me** for a random one.")
     st.caption(" ".join(filter(None, [*lines, run_table.hit_line(now.run.last("test"), words, stay)])))
 
 
 def explanation() -> None:
     asks = (
-        "Every event asks two sets of sub-keys and votes; the experts with most votes"
-        if here.found is not None and here.found.votes is not None
-        else "Two sets of sub-keys score the query’s halves; the experts with the largest sums"
+        f"Every {words.one} is compared with two small tables of keys and votes for the experts that fit. Those with most votes"
+        if here.found is not None and here.found.ballots is not None
+        else "The query is compared with two small tables of keys. The experts with the largest sums"
     )
     view.explain(
         view.About(
             "What lies between a history and its list?",
             f"{asks} are retrieved, weighted by their scores, and compress the history.",
-            "An expert is a vector, not a genre: taking it away measures what it does, for this person only. Load is not "
-            "quality. One good list proves little.",
+            "An expert is a vector, not a genre: taking it away measures what it does, for this person only. An expert used by "
+            "many is not a better one. One good list proves little.",
         )
     )
 

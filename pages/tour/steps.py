@@ -78,7 +78,7 @@ STEPS = (
         "A key is a row’s and a column’s sub-key: only the best of each can win.",
         "**Multiplications so far**, beside **Comparing every key**.",
         "Walk on with **Next** to **Win**.",
-        lambda state: state.get("keys_step") in ("Win", "Gather", "Weigh"),
+        lambda state: state.get("keys_step") in ("Win", "Gather", "Weigh", "Vote"),
         "How many comparisons does the search need among K experts?",
         ("K", "2√K, half as long", "k"),
         tour_answers.comparisons,

@@ -1,13 +1,21 @@
-"""The page on product keys through Streamlit's own test driver: seven steps, a bet, a live proof, and honest fall-backs."""
+"""The page on product keys through Streamlit's own test driver: its steps, a bet, a live proof, votes, and honest fall-backs."""
 
+import shutil
 from collections.abc import Callable
+from pathlib import Path
 
+import pandas as pd
 import pytest
+import streamlit as st
 from driving import charts as charts_on
 from driving import healthy, press, said
 from streamlit.testing.v1 import AppTest
 
-from elastic_core.services.keys import checks, search
+from elastic_core import recipes
+from elastic_core.data import load
+from elastic_core.services.keys import checks, search, votes
+from elastic_core.services.person.inspect import Words
+from elastic_core.training.loop import train
 from pages.keys import charts, check_charts, steps
 from pages.kit import plot
 
@@ -18,6 +26,23 @@ def page(opened: Callable[..., AppTest]) -> Callable[..., AppTest]:
 
 
 Page = Callable[..., AppTest]
+
+
+@pytest.fixture(scope="module")
+def voting(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny run in which every event votes."""
+    small = ("users=80", "items=60", "interests=4", "mean_length=25")
+    config = recipes.toy("elastic-slots").override("train.epochs=1", *(f"data.planted.{words}" for words in small))
+    folder = tmp_path_factory.mktemp("voting") / "tiny-votes"
+    train(config, load(config.data), folder)
+    return folder
+
+
+@pytest.fixture
+def voters(page: Page, app_runs: Path, voting: Path) -> Page:
+    """The page on that run."""
+    shutil.copytree(voting, app_runs / voting.name)
+    return lambda **address: page(**{"run": voting.name, **address})
 
 
 @pytest.mark.parametrize("query", ["This person", "Random", "Two sliders"])
@@ -46,7 +71,8 @@ def test_the_counter_sums_what_the_staircase_keeps(page: Page) -> None:
     for step, sums in (("Keep", 0), ("Pair", 8)):
         app = page(keys_step=step)
         assert {metric.label: metric.value for metric in app.metric}["Sums so far"] == str(sums)
-    assert "a staircase of 8 sums" in said(app) and "16 pairs" in said(app)
+    assert "Only 8 squares remain" in said(app) and "16 pairs" in said(app)
+    assert "Square (2, 3) has 5 squares above and to the left that are at least as good" in said(app)
 
 
 def test_two_sliders_are_the_query_and_live_in_the_address(page: Page) -> None:
@@ -110,6 +136,64 @@ def test_nonsense_in_the_address_is_ignored(page: Page) -> None:
     assert "**1. Split.**" in said(app)
 
 
+# --- votes -----------------------------------------------------------------------------------------------------------
+
+
+def test_next_walks_the_steps_of_votes_which_elect_the_experts_of_start(voters: Page, opened: Page) -> None:
+    app, walked = voters(), []
+    for number, step in enumerate(steps.VOTING, start=1):
+        assert f"**{number}. {step}" in said(app) and charts_on(app)
+        walked.append(charts_on(app)[0])
+        app = press(app, "Next") if step != "Gather" else app
+    start = opened("", run="tiny-votes", user="5").selectbox(key="grid_expert").options[:4]
+    tally, gathered = walked[steps.VOTING.index("Vote")], walked[-1]
+    names = [f"{place}. #{label.split()[1]}" for place, label in enumerate(start, start=1)]
+    assert list(tally.layout.yaxis.ticktext) == [*names, "others"] and list(gathered.data[0].y) == names
+
+
+def test_the_event_that_asks_can_be_chosen_and_is_followed(voters: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = voters(keys_step="Weigh")
+    newest, earlier = (app.selectbox(key=steps.EVENT).options[ago] for ago in (0, 3))
+    before = charts_on(app)[0].data[0].x
+    app = healthy(app.selectbox(key=steps.EVENT).set_value(earlier).run())
+    assert charts_on(app)[0].data[0].x != before
+    found = [name.split("#")[1] for name in charts_on(app)[0].data[0].x]
+    app = press(app, "Next")
+    assert f"“{earlier.split('. ')[1]}” gave" in said(app).replace("\\", "")
+    assert all(f"to expert **{number}**" in said(app) for number in found), "what it finds is what it votes for"
+    app = healthy(app.number_input(key="user").set_value(6).run())
+    assert app.selectbox(key=steps.EVENT).value == app.selectbox(key=steps.EVENT).options[0]
+    clicked = {steps.TALLY: {"selection": {"points": [{"customdata": [newest]}]}}, "lock_held": ()}
+    monkeypatch.setattr(st, "session_state", clicked)
+    steps._asked()
+    assert clicked[steps.EVENT] == newest
+
+
+def test_what_lies_before_the_last_events_is_drawn_apart() -> None:
+    cast = pd.DataFrame({"event": [*range(1, 13)] * 2, "expert": [7] * 12 + [9] * 12, "row": [0] * 12 + [1] * 12})
+    cast = cast.assign(share=[0.75] * 12 + [0.25] * 12, votes=[0.75 / 12] * 12 + [0.25 / 12] * 12)
+    sums = pd.DataFrame({"place": [1, None], "expert": [7, None], "events": [12, 12], "votes": [0.75, 0.25]})
+    for last, earlier in ((5, 2), (12, 0)):
+        drawn = votes.marks(cast, last).assign(title="Up <b>")
+        figure = charts.tally(drawn, sums, 12, Words("film", "films", "watched", "seen", "a film"), plot.LIGHT).checked()
+        strokes, squares, bars = figure.data
+        assert (len(strokes.x), len(squares.x)) == (2 * last, earlier) and list(bars.text) == ["75%", "25%"]
+        assert "<b>" not in "".join(strokes.hovertext) and strokes.customdata[-1][0] == "12. Up <b>"
+    assert all(size == size and size >= 3 for size in strokes.marker.size)
+
+
+@pytest.mark.parametrize("left", [{"keys_query": "Random"}, {"run": "tiny"}])
+def test_a_step_that_is_not_offered_is_the_first_and_said(voters: Page, left: dict[str, str]) -> None:
+    app = voters(**left, keys_step="Vote")
+    assert "**1. Split.**" in said(app) and any("is not offered here" in toast.value for toast in app.toast)
+    app = voters(keys_step="Vote")
+    if "run" in left:
+        app.session_state["run"] = "tiny"
+    else:
+        app.session_state["keys_query"] = "Random"
+    assert "**1. Split.**" in said(healthy(app.run()))
+
+
 @pytest.mark.parametrize("palette", [plot.LIGHT, plot.DARK], ids=["light", "dark"])
 @pytest.mark.parametrize(("side", "k"), [(4, 1), (8, 4), (32, 16)])
 def test_figures_of_every_size_in_both_themes(side: int, k: int, palette: plot.Palette) -> None:
@@ -120,7 +204,7 @@ def test_figures_of_every_size_in_both_themes(side: int, k: int, palette: plot.P
         charts.strips(halves, palette, keep=True),
         charts.candidates(search.candidates(lesson), palette, staircase=True),
         charts.grid(grid, palette, reveal=True, picked=3),
-        charts.vectors(search.expert_values(lesson), palette),
+        charts.vectors(search.expert_values(lesson, lesson.winners.indices), palette),
         charts.weights(search.gathered(lesson), palette),
         check_charts.cost(checks.operations_by_side(16, k), palette, side),
     ]

@@ -25,7 +25,7 @@ Open = Callable[..., AppTest]
 def test_there_is_a_real_answer_before_any_click(opened: Open) -> None:
     app = opened()
     assert app.title[0].value.startswith("What does ELASTIC do")
-    assert "4 of 64 interest experts" in said(app) and "retrieved" in said(app).lower()
+    assert "The **4 of 64 interest experts** that fit it best are used to rank all" in said(app)
     assert html(app).count("<li") >= 22  # twelve of the history, ten suggestions
     assert "★ chose next" in html(app)
     assert not app.warning
@@ -167,9 +167,9 @@ def test_where_people_choose_again_the_data_decide_and_people_may_say_otherwise(
     app = opened(user="5")
     again = re.search(r"(\d+) of 80 people", said(app))
     assert again and int(again[1]) >= 8 and app.segmented_control(key="start_ranked").value == person.EVERYTHING
-    assert "Of 60 items;" in said(app)
+    assert "Chosen from all 60 items." in said(app)
     healthy(app.segmented_control(key="start_ranked").set_value(person.UNMET).run())
-    assert "flatters its rank" in said(app) and "unmet items" in said(app)
+    assert "flatters its rank" in said(app) and "items that this person has not chosen" in said(app)
 
 
 def test_a_model_without_memory_is_shown_without_a_grid(opened: Open) -> None:

@@ -163,12 +163,15 @@ def _comparable(keys: ProductKeys, queries: Tensor) -> Tensor:
 
 
 @torch.inference_mode()
-def people_queries(model: Recommender, dataset: Dataset, split: Split, first: int, limit: int = 512) -> Tensor:
-    """The queries `[n, d]` of up to `limit` people, evenly spread over the data; the person `first` comes first."""
+def people_queries(model: Recommender, dataset: Dataset, split: Split, first: int, limit: int = 512, ago: int = 0) -> Tensor:
+    """The queries `[n, d]` of up to `limit` people, evenly spread over the data; the person `first` comes first, where every
+    event asks with the one `ago` before their newest."""
     others = np.linspace(0, dataset.histories.n_users - 1, min(limit, dataset.histories.n_users)).astype(np.int64)
     users = np.concatenate([[first], others[others != first]])
     batch = reading_batch(dataset, users, dataset.ends(split)[users], model.length)
-    return queries(model, batch).clone()
+    found = queries(model, batch).clone()
+    found[0] = queries(model, batch.rows(slice(1)), ago)[0]
+    return found
 
 
 def chance_queries(lesson: Lesson, n: int = 512, seed: int = 0) -> Tensor:

@@ -1,6 +1,7 @@
 """The product-key search (Eq. 5-7), one step at a time, as tables: what the page on product keys shows.
 
-A `Lesson` is one query with the keys that it is asked of: a person's own query and a run's sub-keys, or random ones.
+A `Lesson` is one query with the keys that it is asked of: a person's own query, or one of their events', and a run's sub-keys,
+or random ones.
 Every table is computed from it by the code that the model itself runs; nothing is rehearsed.
 """
 
@@ -22,6 +23,7 @@ from elastic_core.models import Attends, Quantises, Recommender
 TOY_SIDE = (
     8  # sub-keys a line: few enough to read, more than the k that they are asked for at first, so that some are left behind
 )
+VOTE = "vote"  # in place of a gate: how one event splits its vote among the experts it finds
 NAMES = ("row", "column")  # the first half chooses the row of the grid, the second the column
 
 
@@ -34,7 +36,7 @@ class Lesson:
     query: Tensor
     halves: Tensor
     k: int
-    kind: str  # the gate
+    kind: str  # the gate, or `VOTE`
 
     @property
     def side(self) -> int:
@@ -49,6 +51,12 @@ class Lesson:
         """The k best, best first, each `[k]`."""
         found = top_pairs(self.halves[None], self.k)
         return Keys(found.indices[0], found.scores[0])
+
+    @property
+    def weights(self) -> Tensor:
+        """What each of them counts, `[k]`."""
+        scores = self.winners.scores
+        return scores.softmax(-1) if self.kind == VOTE else gate(scores, self.kind)
 
 
 def instead(model: Recommender, dataset: Dataset, user: int, split: Split = "test") -> str:
@@ -66,17 +74,27 @@ def instead(model: Recommender, dataset: Dataset, user: int, split: Split = "tes
 
 
 @torch.inference_mode()
-def of_person(model: Recommender, dataset: Dataset, user: int, split: Split = "test", k: int | None = None) -> Lesson:
-    """A person's query in the run's first memory, or their newest event's (`queries`); k is the run's own unless given."""
-    memory, query = first_memory(model), queries(model, _reading(model, dataset, user, split))
-    return Lesson(memory.keys, memory.values.weight, query[0], memory.keys(query)[0], k or memory.k, memory.kind)
+def of_person(
+    model: Recommender, dataset: Dataset, user: int, split: Split = "test", k: int | None = None, ago: int = 0
+) -> Lesson:
+    """A person's query in the run's first memory, or one event's (`queries`); k is the run's own unless given."""
+    memory, query = first_memory(model), queries(model, _reading(model, dataset, user, split), ago)
+    kind = VOTE if votes(model) else memory.kind
+    return Lesson(memory.keys, memory.values.weight, query[0], memory.keys(query)[0], k or wanted(model), kind)
 
 
 @torch.inference_mode()
-def queries(model: Recommender, batch: Batch) -> Tensor:
-    """What the first memory's sub-keys meet, `[B, d]`: a history's query, or its newest event's where every event asks."""
+def queries(model: Recommender, batch: Batch, ago: int = 0) -> Tensor:
+    """What the first memory's sub-keys meet, `[B, d]`: a history's query, or where every event asks, that of the one `ago`
+    events before the newest."""
     memory, content, real = first_memory(model), model.events.content(batch.items), batch.real
-    return memory.norm(memory.asked(content[:, -1:], None) if votes(model) else memory.asked(content, real))
+    return memory.norm(memory.asked(content[:, [-1 - ago]], None) if votes(model) else memory.asked(content, real))
+
+
+def wanted(model: Recommender) -> int:
+    """How many experts one search is for: k, or those that an event votes for."""
+    memory = first_memory(model)
+    return memory.m if isinstance(memory, VotingMemory) else memory.k
 
 
 def votes(model: Recommender) -> bool:
@@ -196,7 +214,7 @@ def grid(lesson: Lesson) -> pd.DataFrame:
 def gathered(lesson: Lesson) -> pd.DataFrame:
     """Steps 6 and 7. One row per winner: where it stands, its score and weight, the length of its vector before and after."""
     found = lesson.winners
-    gates = gate(found.scores, lesson.kind)
+    weights = lesson.weights
     length = lesson.values[found.indices].norm(dim=-1)
     return pd.DataFrame(
         {
@@ -205,24 +223,20 @@ def gathered(lesson: Lesson) -> pd.DataFrame:
             "row": (found.indices // lesson.side).tolist(),
             "column": (found.indices % lesson.side).tolist(),
             "score": found.scores.tolist(),
-            "weight": gates.tolist(),
-            "share": (gates / gates.sum()).tolist(),
+            "weight": weights.tolist(),
+            "share": (weights / weights.sum()).tolist(),
             "length": length.tolist(),
-            "gated_length": (length * gates).tolist(),
+            "gated_length": (length * weights).tolist(),
         }
     )
 
 
-def expert_values(lesson: Lesson, gated: bool = False) -> pd.DataFrame:
-    """Step 6. The winners' vectors, one row per number: `place, expert, position, value`."""
-    found = lesson.winners
-    vectors = lesson.values[found.indices]
-    if gated:
-        vectors = vectors * gate(found.scores, lesson.kind).unsqueeze(-1)
-    table = pd.DataFrame(vectors.tolist()).rename_axis("place").melt(ignore_index=False, var_name="position", value_name="value")
-    table = table.reset_index()
-    table["expert"] = [int(found.indices[place]) for place in table["place"]]
-    return table.assign(place=table["place"] + 1)[["place", "expert", "position", "value"]]
+def expert_values(lesson: Lesson, experts: Tensor) -> pd.DataFrame:
+    """Step 6. The vectors of these experts `[n]`, one row per number: `place, expert, position, value`."""
+    table = pd.DataFrame(lesson.values[experts].tolist(), index=pd.RangeIndex(1, len(experts) + 1, name="place"))
+    table = table.melt(ignore_index=False, var_name="position", value_name="value").reset_index()
+    table.insert(1, "expert", [int(experts[place - 1]) for place in table["place"]])
+    return table
 
 
 def _places(lesson: Lesson) -> dict[int, int]:
@@ -257,6 +271,9 @@ def verdict(lesson: Lesson, guess: int) -> str:
 
 def gate_sentence(lesson: Lesson) -> str:
     """What the gate does to the scores, in words."""
+    if lesson.kind == VOTE:
+        split = f"A softmax of the scores splits one vote among these {lesson.k}: together 100%."
+        return split if lesson.k > 1 else "The one vote goes to it whole."
     if lesson.kind == "none":
         return "This run has no gate: every winner counts the same, as the paper's Algorithm 1 prints it."
     if lesson.kind == "sigmoid":

@@ -70,10 +70,8 @@ def hit_line(test: Mapping[str, Any] | None, words: Words, stay: bool = False) -
         return None
     people = int(test.get("users", 0))
     low, high = wilson(rate, people) if people else (math.nan, math.nan)
-    return (
-        f"The ten hold it for {rate:.0%} of {people:,} people (test, against all {'' if stay else 'unmet '}{words.many}"
-        f"{f', 95% {low:.0%} to {high:.0%}' if people else ''})."
-    )
+    sure = f" (95% interval {low:.0%} to {high:.0%})" if people else ""
+    return f"For {rate:.0%} of {people:,} people, the true next {words.one} is among the ten{sure}."
 
 
 def _ndcg(run: Run, test: Mapping[str, Any]) -> float | None:

@@ -1,0 +1,114 @@
+"""Who voted for whom: how the searches of single events elect a person's experts (the step *Vote* of the page on product keys).
+
+All is read from the ballots that the model itself counted.
+"""
+
+from dataclasses import dataclass, replace
+
+import pandas as pd
+import torch
+
+from elastic_core.data import Dataset
+from elastic_core.data.batches import history_batch
+from elastic_core.data.histories import Split
+from elastic_core.layers.interest_memory import Retrieved
+from elastic_core.layers.voting import VotingMemory
+from elastic_core.models import Recommender, memory_of
+from elastic_core.services.keys.search import first_memory
+from elastic_core.services.person.inspect import Words, words
+from elastic_core.services.person.recommend import reading
+
+LATEST = 40  # events that are drawn one by one: more would be thinner than a line on a phone
+EARLIER = 0  # the number under which all events before them stand together
+
+
+def events(model: Recommender, dataset: Dataset, user: int, split: Split = "test") -> pd.DataFrame:
+    """The events that the model reads of a person, newest first: `event` (its number in the history, from 1) and `title`."""
+    items = reading(dataset, user, split).items
+    numbers = range(len(items), max(len(items) - model.length, 0), -1)
+    return pd.DataFrame({"event": numbers, "title": [dataset.catalog.title(int(items[number - 1])) for number in numbers]})
+
+
+@torch.inference_mode()
+def elected(model: Recommender, dataset: Dataset, user: int, split: Split = "test") -> Retrieved:
+    """What a person's whole history retrieves, as on every other page; a batch of one."""
+    read = reading(dataset, user, split)
+    return memory_of(model).retrieve(history_batch(read.items, model.length, read.times))
+
+
+@dataclass(frozen=True)
+class Election:
+    """All events of a history, of which one is looked at, and the experts that their votes elect."""
+
+    found: Retrieved
+    half_life: float  # of a vote, in events
+    events: pd.DataFrame  # newest first: event, title
+    event: int
+    words: Words
+
+    @property
+    def newest(self) -> int:
+        return int(self.events["event"].iloc[0])
+
+    @property
+    def ago(self) -> int:
+        """How many events came after the one that is looked at."""
+        return self.newest - self.event
+
+    @property
+    def offered(self) -> list[str]:
+        """The events that one may look at, newest first, as they are chosen."""
+        return [f"{row.event}. {row.title}" for row in self.events.head(LATEST).itertuples()]
+
+    def at(self, chosen: str) -> "Election":
+        """Looking at another one of `offered`."""
+        return replace(self, event=self.newest - self.offered.index(chosen))
+
+
+def election(model: Recommender, dataset: Dataset, user: int, split: Split = "test") -> Election:
+    """A person's, looking at their newest event."""
+    memory, seen = first_memory(model), events(model, dataset, user, split)
+    assert isinstance(memory, VotingMemory)
+    half_life, found = memory.log_half_life.exp().item(), elected(model, dataset, user, split)
+    return Election(found, half_life, seen, int(seen["event"].iloc[0]), words(dataset))
+
+
+def ballots(found: Retrieved, newest: int) -> pd.DataFrame:
+    """One row a vote, oldest event first; `newest` is the number of the last event.
+
+    `event`, `expert`, `share` of the event's own vote, `votes` (part of all votes) and `row`: the expert's place among the
+    retrieved from 0, or how many these are."""
+    assert found.ballots is not None
+    (experts, votes), numbers = (one[0] for one in found.ballots), found.experts[0].tolist()  # [N, m] each
+    places = {expert: place for place, expert in enumerate(numbers)}
+    real = votes.sum(1) > 0  # padding has no vote
+    experts, votes = experts[real], votes[real]
+    voters = torch.arange(newest - len(experts) + 1, newest + 1).repeat_interleave(experts.shape[1])
+    table = pd.DataFrame({"event": voters.tolist(), "expert": experts.flatten().tolist()})
+    table["share"], table["votes"] = (votes / votes.sum(1, keepdim=True)).flatten().tolist(), votes.flatten().tolist()
+    return table.assign(row=table["expert"].map(places).fillna(len(numbers)).astype(int))
+
+
+def tally(found: Retrieved) -> pd.DataFrame:
+    """The sums of `ballots`: one row a retrieved expert, most votes first, and one for all others together (`expert` <NA>).
+
+    `place` from 1, `expert`, `events` that voted for it, `votes` (part of all) and `weight`, its gate. A history that asks for
+    fewer than k experts gets the newest event's next best beside them, without votes."""
+    numbers = found.experts[0].tolist()
+    sums = ballots(found, 0).groupby("row").agg(events=("event", "nunique"), votes=("votes", "sum"))
+    sums = sums.reindex(range(len(numbers) + 1), fill_value=0).reset_index(drop=True)
+    sums.insert(0, "place", pd.array([*range(1, len(numbers) + 1), None], dtype="Int64"))
+    sums.insert(1, "expert", pd.array([*numbers, None], dtype="Int64"))
+    return sums.assign(weight=[*found.gates[0].tolist(), 0.0])
+
+
+def marks(cast: pd.DataFrame, last: int = LATEST) -> pd.DataFrame:
+    """What is drawn of `ballots`: `event`, `row`, `votes`, `share` and `experts` (their numbers), one row a mark.
+
+    Events before the `last` stand together as number `EARLIER`."""
+    seen = cast.assign(event=cast["event"].where(cast["event"] > cast["event"].max() - last, EARLIER))
+    named = seen.assign(experts=seen["expert"].map("{}".format))
+    sums = named.groupby(["event", "row"], as_index=False)
+    return sums.agg(
+        votes=("votes", "sum"), share=("share", "sum"), experts=("experts", lambda each: ", ".join(dict.fromkeys(each)))
+    )

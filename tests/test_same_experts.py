@@ -1,0 +1,52 @@
+"""One story: Start, Journey, Experts and the page on product keys name the same experts for the same person and run."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from elastic_core.data import Dataset, load
+from elastic_core.data.sources import at_hand
+from elastic_core.memory.routing import routing
+from elastic_core.models import can_retrieve
+from elastic_core.runs import Run
+from elastic_core.services.experts import overview
+from elastic_core.services.journey import trace, versions
+from elastic_core.services.keys import search, votes
+from elastic_core.services.person import inspect
+
+ROOT = Path(__file__).resolve().parents[1]
+RUNS = [run for run in map(Run, sorted((ROOT / "checkpoints").glob("*-elastic*"))) if run.has_weights]
+PEOPLE = 4
+LOADED: dict[str, Dataset] = {}
+
+
+def data_of(run: Run) -> Dataset:
+    known = repr(run.config.data)
+    if known not in LOADED:
+        LOADED[known] = load(run.config.data)
+    return LOADED[known]
+
+
+@pytest.mark.parametrize("run", RUNS, ids=lambda run: run.name)
+def test_every_page_names_the_same_experts_in_the_same_order(run: Run) -> None:
+    if not at_hand(run.config.data.source):
+        pytest.skip(f"{run.config.data.source} is not on this machine")
+    data = data_of(run)
+    model = run.model(data)
+    if not can_retrieve(model):
+        pytest.skip("its interests are the same for everybody: there is nothing to retrieve")
+    people = np.linspace(0, data.histories.n_users - 1, PEOPLE).astype(np.int64)
+    traffic = routing(model, data, "test", users=people)
+    for row, user in enumerate(people.tolist()):
+        start = inspect.situation(model, data, user).heard
+        tree = versions.start(data, user, len(data.histories.of(user)) - 1)
+        journey = trace.situation_of(model, data, versions.read(data, tree))
+        assert journey.found is not None
+        assert trace.cards(journey.found, traffic)["expert"].tolist() == start, "Journey"
+        assert overview.hot_experts(traffic, row)["expert"].tolist() == start, "Experts"
+        if search.votes(model):
+            keys = votes.tally(votes.elected(model, data, user))["expert"].dropna().tolist()
+        else:
+            keys = search.gathered(search.of_person(model, data, user))["expert"].tolist()
+        assert keys == start, "Product keys"
