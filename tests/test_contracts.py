@@ -57,7 +57,6 @@ class Case:
 
 
 UNREACHED = ("memories.0.query_network", "memories.0.keys", "memories.0.norm")  # Algorithm 1 as printed
-FIXED = ("memories.0.log_half_life", "memories.1.log_half_life")
 VARIANTS = [
     Case("elastic", {"bidirectional": True}),
     Case("elastic", {"heads": 2}),
@@ -69,11 +68,9 @@ VARIANTS = [
     Case("elastic", {"dispatch": "none"}),
     Case("elastic", {"dispatch": "none", "bidirectional": True}),
     Case("elastic", {"query": "votes", "interest_weight": 0.3}),
-    Case("elastic", {"query": "votes", "half_life": 8.0, "memory": "per-layer", "bidirectional": True}, FIXED),
-    Case("elastic", {"gate": "sigmoid"}),
+    Case("elastic", {"query": "votes", "memory": "per-layer", "bidirectional": True}),
     Case("elastic", {"gate": "none"}, UNREACHED),
     Case("elastic", {"query_norm": "layer"}),
-    Case("elastic", {"query_norm": "batch"}),
     Case("elastic", {"query_norm": "none"}),
     Case("elastic", {"scores": "dot"}),
     Case("elastic", {"conv_width": 0}),

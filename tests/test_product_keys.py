@@ -178,7 +178,8 @@ def assert_same(one: Retrieved, other: Retrieved) -> None:
 def of(found: Retrieved, people: Tensor | slice) -> Retrieved:
     """What was found for some of them."""
     ballots = None if found.ballots is None else Ballots(*(part[people] for part in found.ballots))
-    return found._replace(ballots=ballots, **{n: x[people] for n, x in found._asdict().items() if isinstance(x, Tensor)})
+    own = {n: x[people] for n, x in found._asdict().items() if isinstance(x, Tensor) and n != "usual"}
+    return found._replace(ballots=ballots, **own)
 
 
 @pytest.mark.parametrize("norm", ["whiten", "layer", "none"])
@@ -398,36 +399,34 @@ def best_of(asked: VotingMemory, event: Tensor) -> list[tuple[int, float]]:
     return sorted(every, key=lambda one: -one[1])
 
 
-def election(asked: VotingMemory, events: list[Tensor], ago: list[int], m: int) -> tuple[dict[int, float], dict[int, float]]:
-    """One person's votes, event by event: what everybody got, and that with what fills up, the newest one's best k."""
-    life, votes = float(asked.log_half_life.exp()), dict[int, float]()
-    whole = sum(0.5 ** (a / life) for a in ago)
-    for event, a in zip(events, ago, strict=True):
+def election(asked: VotingMemory, events: list[Tensor], m: int) -> tuple[dict[int, float], dict[int, float]]:
+    """One person's votes, event by event: what everybody got, and how much they are wanted, also the newest one's best k."""
+    votes = dict[int, float]()
+    for event in events:
         best = best_of(asked, event)[:m]
         total = sum(np.exp(score - best[0][1]) for _, score in best)
         for expert, score in best:
-            part = 0.5 ** (a / life) / whole * np.exp(score - best[0][1]) / total
-            votes[expert] = votes.get(expert, 0.0) + part
-    wanted = dict(votes)
+            votes[expert] = votes.get(expert, 0.0) + np.exp(score - best[0][1]) / total / len(events)
+    filled = dict(votes)
     for rank, (expert, _) in enumerate(best_of(asked, events[-1])[: asked.k], 1):
-        wanted[expert] = wanted.get(expert, 0.0) + LEAST_VOTES / rank
-    return votes, wanted
+        filled[expert] = filled.get(expert, 0.0) + LEAST_VOTES / rank
+    usual = asked.usual.tolist()
+    return votes, {a: got - usual[a] if got > 2 * LEAST_VOTES else got / LEAST_VOTES - 4 for a, got in filled.items()}
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(
-    side=st.integers(2, 7), m=st.integers(1, 6), k=st.integers(1, 12), n=st.integers(1, 20), life=st.sampled_from([0.4, 5, 1e9]),
+    side=st.integers(2, 7), m=st.integers(1, 6), k=st.integers(1, 12), n=st.integers(1, 20), usual=st.booleans(),
     scores=st.sampled_from(["cosine", "dot"]), empty=st.sampled_from([0.0, 0.3]), seed=st.integers(0, 99),
 )  # fmt: skip
 @torch.no_grad()
 def test_votes_are_counted_as_somebody_would_count_them(
-    side: int, m: int, k: int, n: int, life: float, scores: str, empty: float, seed: int
+    side: int, m: int, k: int, n: int, usual: bool, scores: str, empty: float, seed: int
 ) -> None:
-    """Its slow twin, whatever stands on padding; of equally wanted experts (half-life for ever, m = 1) either may be found."""
+    """Its slow twin, whatever stands on padding; of equally wanted experts (m = 1) either may be found."""
     m, k = min(m, side**2), min(k, side**2)
     asked = voting(side, k, scores=scores, votes=m).double().eval()
-    with torch.no_grad():
-        asked.log_half_life.fill_(np.log(life))
+    asked.usual.copy_(usual * torch.rand(side**2).double().softmax(0))
     generator = torch.Generator().manual_seed(seed)
     x = torch.randn(5, n, 16, generator=generator, dtype=torch.float64)
     lengths = (torch.rand(5, generator=generator) * (n + 1) * (1 + empty) - empty * n).floor().clamp(0, n)
@@ -439,14 +438,13 @@ def test_votes_are_counted_as_somebody_would_count_them(
         assert float(found.votes[row].sum()) == pytest.approx(1.0 if at else 0.0) and len(set(experts)) == k
         if not at:
             continue  # nobody asks: which experts these are is nobody's business
-        votes, wanted = election(asked, [x[row, place] for place in at], [n - 1 - place for place in at], m)
+        votes, wanted = election(asked, [x[row, place] for place in at], m)
         counted = torch.zeros(side**2, dtype=torch.float64)
         counted[list(votes)] = torch.tensor(list(votes.values()), dtype=torch.float64)
         torch.testing.assert_close(found.votes[row], counted)
-        got = [wanted.get(expert, 0.0) for expert in experts]
+        got = [wanted[expert] for expert in experts]
         assert got == pytest.approx(sorted(wanted.values(), reverse=True)[:k], rel=1e-9, abs=1e-15)
-        assert all(expert in wanted for expert in experts)
-        share = np.array(got) + LEAST_VOTES
+        share = np.maximum(got, 0) + LEAST_VOTES
         np.testing.assert_allclose(found.gates[row].numpy(), k * share / share.sum(), rtol=1e-9)
         np.testing.assert_allclose(found.scores[row].numpy(), np.log(share), rtol=1e-9)
     torch.testing.assert_close(found.interests, asked.values(found.experts) * found.gates.unsqueeze(-1))
@@ -486,7 +484,24 @@ def test_the_gradient_of_votes_is_that_of_their_sums() -> None:
         assert torch.autograd.gradcheck(interests, tuple(asked.parameters()))
         asked(x, real).interests.square().sum().backward()
         still = {name for name, p in asked.named_parameters() if p.grad is None or float(p.grad.abs().max()) < 1e-12}
-        assert still == ({*names} - {"log_half_life", "values.weight"} if m == 1 else set())
+        assert still == ({*names} - {"values.weight"} if m == 1 else set())
+
+
+@torch.no_grad()
+def test_events_of_one_item_ask_once_and_everybodys_mean_is_what_is_usual() -> None:
+    asked, items = voting().eval(), torch.randint(1, 6, (4, 9))
+    items[2, :6] = 0
+    content = torch.randn(6, 16)
+    content[0] = 0
+    asked.calibrate(content[items], items > 0)
+    once, each = asked(content[items], items > 0, items), asked(content[items], items > 0)
+    assert_same(once, each)
+    assert once.votes is not None
+    mean = (once.votes * (items > 0).sum(1, keepdim=True)).sum(0) / (items > 0).sum()
+    torch.testing.assert_close(asked.usual, mean)
+    before = asked.usual.clone()
+    asked.calibrate(content[items[:1]], items[:1] > 0, rate=0.0)
+    assert torch.equal(asked.usual, before)
 
 
 class Largest(TorchDispatchMode):

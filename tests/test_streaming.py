@@ -50,7 +50,7 @@ SHAPES = {
     "elastic": {
         "heads": some.sampled_from([1, 2, 4]), "layers": some.integers(1, 3), "k": some.integers(1, 6),
         "conv_width": some.sampled_from([0, 1, 2, 5, 30]), "memory": some.sampled_from(["shared", "per-layer", "none"]),
-        "query_norm": some.sampled_from(["whiten", "layer"]), "gate": some.sampled_from(["softmax", "sigmoid"]),
+        "query_norm": some.sampled_from(["whiten", "layer"]), "gate": some.sampled_from(["softmax", "none"]),
     },
     "elastic-slots": {
         "layers": some.integers(1, 3), "k": some.integers(1, 6), "conv_width": some.sampled_from([0, 1, 5, 30]),

@@ -70,7 +70,7 @@ class Retrieved(NamedTuple):
 
 def wanted(votes: Tensor, usual: Tensor) -> Tensor:
     """By how much parts of a person's votes exceed those of everybody's; who has next to no vote comes after all others."""
-    return torch.where(votes > 2 * LEAST_VOTES, votes - usual, votes - 2)
+    return torch.where(votes > 2 * LEAST_VOTES, votes - usual, votes / LEAST_VOTES - 4)
 
 
 def gate(scores: Tensor, kind: str) -> Tensor:

@@ -171,7 +171,7 @@ def weights(table: pd.DataFrame, p: Palette, even: float = 1.0, named: str = "no
 
 def tally(marks: pd.DataFrame, sums: pd.DataFrame, event: int, words: Words, p: Palette) -> Sketch:
     """Who voted for whom: events along x (`marks` with their `title`), a row an elected expert and one for all others, and
-    beside each row the sum of its votes. The event that is looked at has a line."""
+    beside each row the sum of its votes and, as a line, how many are usual. The event that is looked at has a line, too."""
     k, colours = len(sums) - 1, [p.load[-1]] * (len(sums) - 1) + [p.muted]
     names = [f"{place}. #{expert}" for place, expert in zip(sums["place"][:k], sums["expert"][:k], strict=True)] + ["others"]
     figure = Sketch(
@@ -203,6 +203,10 @@ def tally(marks: pd.DataFrame, sums: pd.DataFrame, event: int, words: Words, p: 
         customdata=sums[["votes", "events"]], text=[f"{part:.0%}" for part in sums["votes"]],
         textposition="outside", cliponaxis=False,
         hovertemplate="%{customdata[0]:.1%} of all votes, from %{customdata[1]} " + words.many + "<extra></extra>", row=1, col=2,
+    )  # fmt: skip
+    figure.add_scatter(
+        x=sums["usual"][:k], y=list(range(k)), mode="markers", hovertemplate="%{x:.1%} of everybody’s votes<extra></extra>",
+        marker={"symbol": "line-ns-open", "size": 16, "color": p.text, "line": {"width": 2}}, row=1, col=2,
     )  # fmt: skip
     plain = {"showgrid": False, "zeroline": False, "fixedrange": True}
     before = {} if bool(single.all()) else {first - 2: "before"}

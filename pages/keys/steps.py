@@ -22,7 +22,6 @@ STEPS = ("Split", "Score", "Keep", "Pair", "Win", "Gather", "Weigh")
 VOTING = ("Split", "Score", "Keep", "Pair", "Win", "Weigh", "Vote", "Gather")  # experts are gathered when all have voted
 STEP, STAIRCASE, SQUARE, GRID, REVEALED = "keys_step", "keys_staircase", "keys_square", "keys_grid", "keys_revealed"
 EVENT, TALLY = "keys_event", "keys_tally"
-ENDLESS = 10_000  # events: a vote that lives longer does not fade within any history
 
 
 @dataclass(frozen=True)
@@ -262,26 +261,25 @@ def _vote(scene: Scene) -> None:
     cast = votes.ballots(election.found, election.newest).merge(election.events, on="event")
     k, m = len(sums) - 1, len(cast) // len(election.events)
     each = f"its {m} best experts" if m > 1 else "its best expert"
-    half = f"newer votes count more (after {election.half_life:,.0f} {words.many} half)"
-    fade = half if election.half_life < ENDLESS else "all count alike"
     own = cast[cast["event"] == election.event]
     title = shell.plain(own["title"].iloc[0])
     split = " and ".join(f"{row.share:.0%} to expert **{row.expert}**" for row in own.itertuples())
     st.markdown(
-        f"**{scene.number('Vote')}. Vote.** Every {words.one} asks like this. Each gives its vote to {each}; "
-        f"{fade}. The **{k} experts with most votes** are this person’s, on every page. “{title}” gave {split}."
+        f"**{scene.number('Vote')}. Vote.** Every {words.one} asks like this. Each gives its vote to {each}. "
+        f"A line on each bar marks how many votes the expert gets from everybody. The **{k} experts furthest beyond their line** "
+        f"are this person’s, on every page. “{title}” gave {split}."
     )
     listed = ", ".join(f"expert {row.expert} {row.votes:.0%}" for row in sums.head(k).itertuples())
     drawn = votes.marks(cast).merge(election.events, on="event", how="left")
     shown(
         charts.tally(drawn, sums, election.event, words, scene.palette),
         cast.assign(elected=cast["row"] < k).drop(columns="row"),
-        f"Strokes: which of the last {words.many} voted for which of the {k} elected experts. All votes, most first: {listed}; "
+        f"Strokes: which of the last {words.many} voted for which of the {k} elected experts. Most wanted first: {listed}; "
         f"others {sums['votes'].iloc[k]:.0%}.",
         f"**Question:** Which {words.one} asked for which expert? **Computed:** The run’s own ballots of all "
         f"{len(election.events):,} {words.many} read: a stroke is a vote, its height how much it counts (squares: all "
-        f"earlier ones together); bars add up each row. **Misread:** Many votes show what {words.many} ask for, not that the "
-        "expert helps: removal on Start measures that.",
+        f"earlier ones together); bars add up each row, lines are everybody’s. **Misread:** Many votes show what "
+        f"{words.many} ask for, not that the expert helps: removal on Start measures that.",
         TALLY, on_select=_asked, selection_mode="points",
     )  # fmt: skip
     st.caption(f"Click a stroke to follow that {words.one}’s search.")

@@ -44,7 +44,7 @@ def grid(now: Context, here: Situation, edits: Edits = ()) -> None:
         how = (
             "Strips: the query; orange scores rows, blue columns, a square sums both. Numbers mark the highest."
             if found.ballots is None
-            else f"Numbers mark the {len(found.experts[0])} chosen, most votes first. The strips above show the average search."
+            else f"Numbers mark the {len(found.experts[0])} chosen, most wanted first. The strips above show the average search."
         )
         load = f"Load: {notes.WORDS['load']}."
         st.caption(f"Each square is an expert: the stronger its colour, the more people use it. {how}", help=load)
@@ -100,8 +100,9 @@ def _one(now: Context, here: Situation, table: pd.DataFrame, retrieved: list[int
     place = f"**Retrieved here, rank {row['rank']:.0f}{quiet}.**" if row["rank"] else "**Not retrieved here.**"
     found = here.found
     score = (
-        f"Row {row['row']:.0f}, column {row['column']:.0f}. It got {found.votes[0, expert]:.1%} of this history’s votes"
-        if found is not None and found.votes is not None
+        f"Row {row['row']:.0f}, column {row['column']:.0f}. It got {found.votes[0, expert]:.1%} of this history’s votes "
+        f"(of everybody’s: {found.usual[expert]:.1%})"
+        if found is not None and found.votes is not None and found.usual is not None
         else f"Score {row['score']:.2f} = {row['row_score']:.2f} (row {row['row']:.0f}) + {row['column_score']:.2f} "
         f"(column {row['column']:.0f})"
     )

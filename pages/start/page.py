@@ -38,7 +38,7 @@ def opening() -> None:
     else:
         m = found.ballots.experts.shape[2]
         best = f"{m} experts that fit" if m > 1 else "expert that fits"
-        how = f"Every {words.one} votes for the {best} it best. The {chosen} with most votes"
+        how = f"Every {words.one} votes for the {best} it best. The {chosen} that get more votes than from most people"
     st.markdown(
         f"{lead}{how} are used to rank all {size:,} {words.many}.",
         help=f"Interest expert: {notes.WORDS['interest expert']}.",
@@ -99,7 +99,8 @@ def suggested() -> None:
 
 def explanation() -> None:
     asks = (
-        f"Every {words.one} is compared with two small tables of keys and votes for the experts that fit. Those with most votes"
+        f"Every {words.one} is compared with two small tables of keys and votes for the experts that fit. Those with more votes "
+        "than usual"
         if here.found is not None and here.found.ballots is not None
         else "The query is compared with two small tables of keys. The experts with the largest sums"
     )

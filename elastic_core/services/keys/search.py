@@ -276,8 +276,6 @@ def gate_sentence(lesson: Lesson) -> str:
         return split if lesson.k > 1 else "The one vote goes to it whole."
     if lesson.kind == "none":
         return "This run has no gate: every winner counts the same, as the paper's Algorithm 1 prints it."
-    if lesson.kind == "sigmoid":
-        return "Each winner is multiplied by the sigmoid of its score, a weight between 0 and 1."
     if lesson.k == 1:
         return "A softmax over a single score is always 1, so with k = 1 this gate teaches the keys nothing."
     return f"A softmax turns the {lesson.k} scores into weights (times {lesson.k}, so that their mean is 1)."

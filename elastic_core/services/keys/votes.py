@@ -12,9 +12,7 @@ from elastic_core.data import Dataset
 from elastic_core.data.batches import history_batch
 from elastic_core.data.histories import Split
 from elastic_core.layers.interest_memory import Retrieved
-from elastic_core.layers.voting import VotingMemory
 from elastic_core.models import Recommender, memory_of
-from elastic_core.services.keys.search import first_memory
 from elastic_core.services.person.inspect import Words, words
 from elastic_core.services.person.recommend import reading
 
@@ -41,7 +39,6 @@ class Election:
     """All events of a history, of which one is looked at, and the experts that their votes elect."""
 
     found: Retrieved
-    half_life: float  # of a vote, in events
     events: pd.DataFrame  # newest first: event, title
     event: int
     words: Words
@@ -67,10 +64,8 @@ class Election:
 
 def election(model: Recommender, dataset: Dataset, user: int, split: Split = "test") -> Election:
     """A person's, looking at their newest event."""
-    memory, seen = first_memory(model), events(model, dataset, user, split)
-    assert isinstance(memory, VotingMemory)
-    half_life, found = memory.log_half_life.exp().item(), elected(model, dataset, user, split)
-    return Election(found, half_life, seen, int(seen["event"].iloc[0]), words(dataset))
+    seen = events(model, dataset, user, split)
+    return Election(elected(model, dataset, user, split), seen, int(seen["event"].iloc[0]), words(dataset))
 
 
 def ballots(found: Retrieved, newest: int) -> pd.DataFrame:
@@ -90,16 +85,19 @@ def ballots(found: Retrieved, newest: int) -> pd.DataFrame:
 
 
 def tally(found: Retrieved) -> pd.DataFrame:
-    """The sums of `ballots`: one row a retrieved expert, most votes first, and one for all others together (`expert` <NA>).
+    """The sums of `ballots`: one row a retrieved expert, most wanted first, and one for all others together (`expert` <NA>).
 
-    `place` from 1, `expert`, `events` that voted for it, `votes` (part of all) and `weight`, its gate. A history that asks for
+    `place` from 1, `expert`, `events` that voted for it, `votes` (part of all), `usual` (its part of everybody's votes) and
+    `weight`, its gate; experts are in the order of votes - usual. A history that asks for
     fewer than k experts gets the newest event's next best beside them, without votes."""
     numbers = found.experts[0].tolist()
     sums = ballots(found, 0).groupby("row").agg(events=("event", "nunique"), votes=("votes", "sum"))
     sums = sums.reindex(range(len(numbers) + 1), fill_value=0).reset_index(drop=True)
     sums.insert(0, "place", pd.array([*range(1, len(numbers) + 1), None], dtype="Int64"))
     sums.insert(1, "expert", pd.array([*numbers, None], dtype="Int64"))
-    return sums.assign(weight=[*found.gates[0].tolist(), 0.0])
+    assert found.usual is not None
+    usual = found.usual[found.experts[0]].tolist()
+    return sums.assign(usual=[*usual, 1 - sum(usual)], weight=[*found.gates[0].tolist(), 0.0])
 
 
 def marks(cast: pd.DataFrame, last: int = LATEST) -> pd.DataFrame:

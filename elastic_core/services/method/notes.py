@@ -56,7 +56,7 @@ EQUATIONS = (
         "tests/test_product_keys.py::test_experts_are_gated_by_their_scores",
     ),
     Equation(
-        "Votes (ours)", "every event gives a vote to its m best experts, by Eq. 7; the k with most votes are retrieved",
+        "Votes (ours)", "every event votes for its m best experts, by Eq. 7; the k with most beyond the usual are retrieved",
         "elastic_core/layers/voting.py", "VotingMemory",
         "tests/test_product_keys.py::test_votes_are_counted_as_somebody_would_count_them",
     ),
@@ -179,7 +179,7 @@ OPEN = (
     Question(
         "a", "The scores are dropped after the search",
         "Algorithm 1 forgets them, so sub-keys and query network get no gradient: the router stays as it was drawn.",
-        "Scores weigh the experts (`gate`: softmax, sigmoid; `none` is the paper’s text).",
+        "Scores weigh the experts (`gate`: `softmax`; `none` is the paper’s text).",
     ),
     Question(
         "b", "Eq. 7 prints q₁ for both halves",
