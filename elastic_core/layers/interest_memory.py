@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from elastic_core.distributed import batch_mean
 from elastic_core.layers.precision import without_autocast
 from elastic_core.layers.product_keys import ProductKeys, top_pairs
-from elastic_core.layers.query_network import MeanQuery, QueryNetwork, Scaling, Whitening, query_norm
+from elastic_core.layers.query_network import MeanQuery, QueryNetwork, Whitening, query_norm
 from elastic_core.layers.row_bank import RowBank
 
 LEAST_VOTES = 1e-6  # of all votes: what an expert counts that nobody voted for, when a history asks for fewer than k
@@ -68,10 +68,8 @@ class Retrieved(NamedTuple):
 
 
 def gate(scores: Tensor, kind: str) -> Tensor:
-    """`softmax` scaled by k (so that the mean stays 1), `sigmoid`, or ones for `none`."""
-    if kind == "softmax":
-        return scores.softmax(-1) * scores.shape[-1]
-    return scores.sigmoid() if kind == "sigmoid" else torch.ones_like(scores)
+    """`softmax` scaled by k (so that the mean stays 1), or ones for `none`."""
+    return scores.softmax(-1) * scores.shape[-1] if kind == "softmax" else torch.ones_like(scores)
 
 
 class InterestMemory(nn.Module):
@@ -101,7 +99,7 @@ class InterestMemory(nn.Module):
 
         Layer norm and none have nothing to learn.
         """
-        if isinstance(self.norm, Whitening | Scaling):
+        if isinstance(self.norm, Whitening):
             with without_autocast(x.device.type):  # a covariance of rounded queries is one of the rounding
                 self.norm.learn(self.asked(x.to(self.values.weight.dtype), real), rate)
 

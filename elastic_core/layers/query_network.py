@@ -85,8 +85,8 @@ class MeanQuery(nn.Module):
 class Whitening(nn.Module):
     """Decorrelates queries `[B, d]` with a mean and covariance that `learn` was told: x → (x - m) C^(-1/2).
 
-    Scaling each coordinate (`Scaling`) cannot spread a query that is nearly one-dimensional; its principal axes must be
-    brought to one variance. Axes with less than `floor` of the largest variance are not blown up further.
+    Scaling each coordinate, as the batch norm of Lample et al. does, cannot spread a query that is nearly one-dimensional; its
+    principal axes must be brought to one variance. Axes with less than `floor` of the largest variance are not blown up further.
 
     A pass changes nothing, in training neither: a training batch holds other histories (most of them short) than those
     that are served, and weights that are averaged over steps need statistics of their own.
@@ -130,34 +130,6 @@ class Whitening(nn.Module):
         super()._load_from_state_dict(state_dict, prefix, *rest)
 
 
-class Scaling(nn.Module):
-    """Brings every coordinate of queries `[B, d]` to mean 0 and variance 1, as the batch norm of Lample et al.
-
-    Its statistics are learned like those of `Whitening`, for the same reasons, and there is no affine map after it: the
-    sub-keys have their own scale.
-    """
-
-    def __init__(self, width: int, floor: float = 1e-6) -> None:
-        super().__init__()
-        self.floor = floor
-        self.mean: Tensor
-        self.variance: Tensor
-        self.register_buffer("mean", torch.zeros(width))
-        self.register_buffer("variance", torch.ones(width))
-
-    def forward(self, x: Tensor) -> Tensor:
-        return (x - self.mean) * (self.variance + self.floor).rsqrt()
-
-    @torch.no_grad()
-    def learn(self, queries: Tensor, rate: float) -> None:
-        """As `Whitening.learn`, coordinate by coordinate."""
-        if len(queries) < 2:
-            return
-        variance, mean = torch.var_mean(_numbers(queries).to(self.mean.dtype), 0, correction=0)
-        self.variance.lerp_(variance, rate).add_(rate * (1 - rate) * (mean - self.mean).square())
-        self.mean.lerp_(mean, rate)
-
-
 def _numbers(queries: Tensor) -> Tensor:
     """The queries themselves. Raises LinAlgError where one is not a number: `eigh` does not always, and statistics keep a NaN."""
     if not queries.isfinite().all():
@@ -166,8 +138,8 @@ def _numbers(queries: Tensor) -> Tensor:
 
 
 def query_norm(name: str, width: int) -> nn.Module:
-    """`whiten` (ours), `layer`, `batch` (Lample et al.) or `none`: queries and sub-keys on one scale."""
-    kinds: dict[str, Callable[[int], nn.Module]] = {"whiten": Whitening, "layer": nn.LayerNorm, "batch": Scaling}
+    """`whiten` (ours), `layer` or `none`: queries and sub-keys on one scale."""
+    kinds: dict[str, Callable[[int], nn.Module]] = {"whiten": Whitening, "layer": nn.LayerNorm}
     return kinds[name](width) if name in kinds else nn.Identity()
 
 

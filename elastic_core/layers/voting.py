@@ -2,7 +2,7 @@
 
 One query for a whole history must stand between its interests. Here nothing is averaged before the search: each event's own
 content finds its m best experts, exactly (Eq. 6-7, product_keys.py), and gives them its one vote, split by a softmax over the m
-scores. Votes fade with a half-life in events that is learned or fixed. The k experts with most votes are retrieved and gated by
+scores. Votes fade with a half-life in events that is learned. The k experts with most votes are retrieved and gated by
 their part of all votes, which is how the gradient reaches sub-keys, half-life and temperature. Only what somebody voted for is
 ever touched: O(N·√K·d) for N events, whatever K.
 
@@ -25,13 +25,13 @@ class VotingMemory(InterestMemory):
     """side² experts of width d behind product keys. History content `[B, N, d]`, mask `[B, N]` or None → `Retrieved`."""
 
     def __init__(
-        self, width: int, side: int, k: int, *, norm: str, scores: str, gate: str, votes: int, half_life: float = 0.0,
-        rows: bool = False, rate: float = 0.0,
+        self, width: int, side: int, k: int, *, norm: str, scores: str, gate: str, votes: int, rows: bool = False,
+        rate: float = 0.0,
     ) -> None:  # fmt: skip
-        """`votes` is m, the experts an event votes for; `half_life` in events, 0 is learned."""
+        """`votes` is m, the experts an event votes for."""
         super().__init__(width, side, k, norm=norm, scores=scores, gate=gate, rows=rows, rate=rate)
         self.m = min(votes, side**2)
-        self.log_half_life = nn.Parameter(torch.tensor(math.log(half_life or HALF_LIFE)), requires_grad=not half_life)
+        self.log_half_life = nn.Parameter(torch.tensor(math.log(HALF_LIFE)))
 
     def forward(self, x: Tensor, real: Tensor | None) -> Retrieved:
         """`scores` are logarithms of parts of all votes, `halves` those of the mean softmax over each set of sub-keys, `query`

@@ -8,8 +8,8 @@ One implementation, every variant a setting:
 | `memory` | `shared` one retrieval carried through the layers (ELASTIC), `per-layer` (PKM-ACT), `none` (w/o IMR) |
 | `query` | `network` (Eq. 4), `mean` (w/o Query Net), `votes` (ours: every event asks, layers/voting.py) |
 | `dispatch` | `linear` (Eq. 2-3), `none` (w/o Dispatcher: self-attention, the experts as extra keys; the paper defines none) |
-| `gate` | `softmax`, `sigmoid`, `none` (Algorithm 1 as printed: no gradient to keys and query network) |
-| `query_norm` | `whiten` (ours), `layer`, `batch` (each coordinate by its own variance), `none` |
+| `gate` | `softmax`, `none` (Algorithm 1 as printed: no gradient to keys and query network) |
+| `query_norm` | `whiten` (ours), `layer` |
 | `scores` | `cosine` of query and sub-key times a learned temperature (ours), `dot` (Eq. 7: no sub-key is brought to unit norm) |
 | `conv_width` | width of the causal convolution beside the dispatch (ours), 0 = the paper |
 | `bank` | `dense`, or `rows` (ours: a step touches only the experts it retrieved, layers/row_bank.py) |

@@ -21,12 +21,11 @@ class MemoryConfig(ModelConfig):
     k: Annotated[int, Within(1, 4_096)] = 8
     memory: Literal["shared", "per-layer", "none"] = "shared"
     query: Literal["network", "mean", "votes"] = "network"
-    gate: Literal["softmax", "sigmoid", "none"] = "softmax"
-    query_norm: Literal["whiten", "layer", "batch", "none"] = "whiten"
+    gate: Literal["softmax", "none"] = "softmax"
+    query_norm: Literal["whiten", "layer"] = "whiten"
     scores: Literal["cosine", "dot"] = "cosine"
     stride: Annotated[int, Within(2, 1_024)] = 8
     window: Annotated[int, Within(0, 131_072)] = 64  # attention window of the query network; 0 = full attention
-    half_life: Annotated[float, Within(0, 1e9)] = 0.0  # of a vote, in events; 0 is learned
     votes: Annotated[int, Within(1, 64)] = 2  # experts an event votes for (query = votes)
     expansion: Annotated[int, Within(1, 16)] = 1
     balance_weight: Annotated[float, Within(0, 1_000)] = 0.3  # of the auxiliary loss that spreads what is asked over the sub-keys
@@ -53,7 +52,7 @@ def interest_memory(config: MemoryConfig) -> InterestMemory | SharedInterests:
     if config.query == "votes":
         return VotingMemory(
             config.width, config.side, config.k, norm=norm, scores=scores, gate=gate, votes=config.votes,
-            half_life=config.half_life, rows=config.bank == "rows", rate=config.bank_rate,
+            rows=config.bank == "rows", rate=config.bank_rate,
         )  # fmt: skip
     return QueriedMemory(
         config.length, config.width, config.heads, config.side, config.k, norm=norm, scores=scores, gate=gate,
