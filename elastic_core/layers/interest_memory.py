@@ -75,7 +75,8 @@ def gate(scores: Tensor, kind: str) -> Tensor:
 class InterestMemory(nn.Module):
     """side² experts of width d behind product keys, and how a history's queries are normalised before they meet the sub-keys.
 
-    Subclasses say what a history asks: `forward` takes its content `[B, N, d]` and mask `[B, N]` or None to `Retrieved`.
+    Subclasses say what a history asks: `forward` takes its content `[B, N, d]`, mask `[B, N]` or None and, where equal items have
+    equal content, the items `[B, N]` to `Retrieved`.
     """
 
     def __init__(
@@ -128,7 +129,7 @@ class QueriedMemory(InterestMemory):
         super().__init__(width, side, k, norm=norm, scores=scores, gate=gate, rows=rows, rate=rate)
         self.query_network = network
 
-    def forward(self, x: Tensor, real: Tensor | None) -> Retrieved:
+    def forward(self, x: Tensor, real: Tensor | None, items: Tensor | None = None) -> Retrieved:
         return self.search(self.query_network(x, real))
 
     def search(self, pooled: Tensor) -> Retrieved:
@@ -152,7 +153,7 @@ class SharedInterests(nn.Module):
         super().__init__()
         self.interests = nn.Parameter(torch.randn(k, width) * width**-0.5)
 
-    def forward(self, x: Tensor, real: Tensor | None) -> Retrieved:
+    def forward(self, x: Tensor, real: Tensor | None, items: Tensor | None = None) -> Retrieved:
         b, k = x.shape[0], self.interests.shape[0]
         ones = x.new_ones(b, k)
         numbers = torch.arange(k, device=x.device).expand(b, k)

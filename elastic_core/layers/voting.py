@@ -13,6 +13,7 @@ import math
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from elastic_core.layers.interest_memory import LEAST_VOTES, Ballots, InterestMemory, Retrieved, gate
 from elastic_core.layers.precision import without_autocast
@@ -33,35 +34,38 @@ class VotingMemory(InterestMemory):
         self.m = min(votes, side**2)
         self.log_half_life = nn.Parameter(torch.tensor(math.log(HALF_LIFE)))
 
-    def forward(self, x: Tensor, real: Tensor | None) -> Retrieved:
+    def forward(self, x: Tensor, real: Tensor | None, items: Tensor | None = None) -> Retrieved:
         """`scores` are logarithms of parts of all votes, `halves` those of the mean softmax over each set of sub-keys, `query`
-        and `raw` weighted means of what the events ask."""
+        and `raw` weighted means of what the events ask. `items [B, N]`: events of one item have one content, which asks once."""
         with without_autocast(x.device.type):
-            x = x.to(self.values.weight.dtype)
-            weight, query = self.weights(x, real), self.norm(x)
-            halves = self.keys(query.flatten(0, 1))  # [B·N, 2, side]
-            found, shape = top_pairs(halves, self.m), (*x.shape[:2], self.m)
-            ballots = Ballots(found.indices.view(shape), found.scores.view(shape).softmax(-1) * weight.unsqueeze(-1))
-            asked = halves.softmax(-1).unflatten(0, x.shape[:2])
-            experts, votes = self._elected(ballots, halves.unflatten(0, x.shape[:2]), real)
+            weight = self.weights(x, real)
+            content, which = _distinct(x.to(self.values.weight.dtype), items)
+            query = self.norm(content)
+            halves = self.keys(query)  # [U, 2, side]
+            found = top_pairs(halves, self.m)
+            ballots = Ballots(found.indices[which], found.scores.softmax(-1)[which] * weight.unsqueeze(-1))
+            experts, votes = self._elected(ballots, halves, which, real)
             parts = (votes + LEAST_VOTES).log()
             gates = gate(parts, self.kind)
+
+            def mean(of: Tensor) -> Tensor:
+                return functional.embedding_bag(which, of.flatten(1), mode="sum", per_sample_weights=weight.to(of.dtype))
+
             return Retrieved(
                 interests=self.values(experts) * gates.unsqueeze(-1),
                 experts=experts,
                 scores=parts,
                 gates=gates,
-                halves=(torch.einsum("bn,bnhs->bhs", weight, asked) + LEAST_VOTES).log(),
-                query=torch.einsum("bn,bnd->bd", weight, query),
-                raw=torch.einsum("bn,bnd->bd", weight, x),
+                halves=(mean(halves.softmax(-1)).unflatten(1, halves.shape[1:]) + LEAST_VOTES).log(),
+                query=mean(query),
+                raw=mean(content),
                 ballots=ballots,
             )
 
-    def _elected(self, ballots: Ballots, halves: Tensor, real: Tensor | None) -> Keys:
-        """The k experts with most votes and these, both `[B, k]`. `halves [B, N, 2, side]` are what the events ask."""
-        places = torch.arange(halves.shape[1], device=halves.device)
-        newest = halves[:, -1] if real is None else halves[torch.arange(len(halves)), (real * places).argmax(1)]
-        spare = top_pairs(newest.detach(), self.k)
+    def _elected(self, ballots: Ballots, halves: Tensor, which: Tensor, real: Tensor | None) -> Keys:
+        """The k experts with most votes and these, both `[B, k]`; `halves [U, 2, side]` is what the events `which [B, N]` ask."""
+        last = which.shape[1] - 1 if real is None else (real * torch.arange(which.shape[1], device=which.device)).argmax(1)
+        spare = top_pairs(halves[which[torch.arange(len(which), device=which.device), last]].detach(), self.k)
         return counted(
             torch.cat([ballots.experts.flatten(1), spare.indices], 1),
             torch.cat([ballots.votes.flatten(1), LEAST_VOTES * (spare.scores - spare.scores[:, :1]).exp()], 1),
@@ -88,3 +92,13 @@ def counted(experts: Tensor, votes: Tensor, k: int) -> Keys:
     sums = torch.zeros_like(votes).scatter_add(1, place, votes.gather(1, order))
     most, where = sums.topk(k)
     return Keys(torch.zeros_like(numbers).scatter(1, place, numbers).gather(1, where), most)
+
+
+def _distinct(x: Tensor, items: Tensor | None) -> tuple[Tensor, Tensor]:
+    """The contents that differ `[U, d]`, and which of them each event of `x [B, N, d]` has `[B, N]`."""
+    every = x.flatten(0, 1)
+    places = torch.arange(len(every), device=x.device)
+    if items is None or torch.compiler.is_compiling():
+        return every, places.view(x.shape[:2])
+    numbers, which = items.unique(return_inverse=True)
+    return every[torch.empty_like(numbers).scatter_(0, which.flatten(), places)], which

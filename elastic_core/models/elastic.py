@@ -147,7 +147,7 @@ class Elastic(WithMemory, Streams, Traces):
         return self.norm(self._encode(batch, last=1, edit=edit)[0][:, -1])
 
     def retrieve(self, batch: Batch) -> Retrieved:
-        return self._retrieve(0, *self._read_for_retrieval(batch))
+        return self._retrieve(0, *self._read_for_retrieval(batch), batch.retrieval_items)
 
     @torch.no_grad()
     def calibrate(self, batch: Batch, rate: float = 1.0) -> None:
@@ -186,8 +186,10 @@ class Elastic(WithMemory, Streams, Traces):
     def _read_for_retrieval(self, batch: Batch) -> tuple[Tensor, Tensor]:
         return self.events.content(batch.retrieval_items), batch.retrieval_items > 0
 
-    def _retrieve(self, layer: int, content: Tensor, real: Tensor | None, edit: Edit | None = None) -> Retrieved:
-        found: Retrieved = self.memories[layer](content, real)
+    def _retrieve(
+        self, layer: int, content: Tensor, real: Tensor | None, items: Tensor | None = None, edit: Edit | None = None
+    ) -> Retrieved:
+        found: Retrieved = self.memories[layer](content, real, items)
         found = edit(found) if edit else found
         if found.turned is None:
             return found
@@ -198,14 +200,15 @@ class Elastic(WithMemory, Streams, Traces):
     ) -> tuple[Tensor, list[Retrieved]]:
         content, real = self.events.content(batch.items), batch.real if batch.padded else None
         x = self.events.place(content, real)
-        asked = (content, real) if batch.retrieval_items is batch.items else self._read_for_retrieval(batch)
-        retrieved = [self._retrieve(0, *asked, edit)]
+        read = (content, real) if batch.retrieval_items is batch.items else self._read_for_retrieval(batch)
+        asked = (*read, batch.retrieval_items)
+        retrieved = [self._retrieve(0, *asked, edit=edit)]
         p = retrieved[0].interests
         for i, layer in enumerate(self.layers):
             if i and self.config.memory == "per-layer":
                 # PKM-ACT asks again before every layer with the layer's input. The causal form asks with the same events
                 # themselves: a layer's input holds later events, which must not reach an earlier position through the query
-                retrieved.append(self._retrieve(i, *(asked if self.causal else (x, real)), edit))
+                retrieved.append(self._retrieve(i, *(asked if self.causal else (x, real, None)), edit=edit))
                 p = retrieved[-1].interests
             if trace is not None:
                 assert isinstance(layer, TwoWayDispatcher | CausalDispatcher)
@@ -266,7 +269,7 @@ class ElasticStream(Stream):
         model, real = self.model, history > 0
         content = model.events.content(history)
         x = masked(content + model.events.where(columns), real)
-        kept = {f"{i}.interests": memory(content, real).interests for i, memory in enumerate(model.memories)}
+        kept = {f"{i}.interests": memory(content, real, history).interests for i, memory in enumerate(model.memories)}
         for i, layer in enumerate(model.layers):
             p = self._interests(kept, i)
             h = masked(layer.norm(x), real).to(p.dtype)

@@ -139,7 +139,8 @@ class ElasticSlots(WithMemory, Streams, Traces):
         return super().kept_per_event(columns) + 8 * self.config.k**2
 
     def retrieve(self, batch: Batch) -> Retrieved:
-        found: Retrieved = self.memories[0](self.events.content(batch.retrieval_items), batch.retrieval_items > 0)
+        items = batch.retrieval_items
+        found: Retrieved = self.memories[0](self.events.content(items), items > 0, items)
         return found
 
     @torch.no_grad()
