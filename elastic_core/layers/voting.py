@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from elastic_core.layers.interest_memory import LEAST_VOTES, Ballots, InterestMemory, Retrieved, gate
+from elastic_core.layers.padding import masked
 from elastic_core.layers.precision import without_autocast
 from elastic_core.layers.product_keys import Keys, top_pairs
 
@@ -39,7 +40,8 @@ class VotingMemory(InterestMemory):
         and `raw` weighted means of what the events ask. `items [B, N]`: events of one item have one content, which asks once."""
         with without_autocast(x.device.type):
             weight = self.weights(x, real)
-            content, which = _distinct(x.to(self.values.weight.dtype), items)
+            x = x.to(self.values.weight.dtype)
+            content, which = _distinct(masked(x, real) if items is None else x, items)
             query = self.norm(content)
             halves = self.keys(query)  # [U, 2, side]
             found = top_pairs(halves, self.m)
@@ -65,16 +67,18 @@ class VotingMemory(InterestMemory):
     def _elected(self, ballots: Ballots, halves: Tensor, which: Tensor, real: Tensor | None) -> Keys:
         """The k experts with most votes and these, both `[B, k]`; `halves [U, 2, side]` is what the events `which [B, N]` ask."""
         last = which.shape[1] - 1 if real is None else (real * torch.arange(which.shape[1], device=which.device)).argmax(1)
-        spare = top_pairs(halves[which[torch.arange(len(which), device=which.device), last]].detach(), self.k)
+        newest = which[torch.arange(len(which), device=which.device), last]
+        spare = top_pairs(halves[newest].detach(), self.k).indices
+        least = LEAST_VOTES / torch.arange(1, self.k + 1, device=spare.device, dtype=halves.dtype)  # more than who has no vote
         return counted(
-            torch.cat([ballots.experts.flatten(1), spare.indices], 1),
-            torch.cat([ballots.votes.flatten(1), LEAST_VOTES * (spare.scores - spare.scores[:, :1]).exp()], 1),
+            torch.cat([ballots.experts.flatten(1), spare], 1),
+            torch.cat([ballots.votes.flatten(1), least.expand(len(spare), -1)], 1),
             self.k,
         )
 
     def weights(self, x: Tensor, real: Tensor | None) -> Tensor:
         """What part of all votes each event has, `[B, N]`: halved every half-life, zero on padding."""
-        ago = torch.arange(x.shape[1] - 1, -1, -1, device=x.device)
+        ago = torch.arange(x.shape[1] - 1, -1, -1, device=x.device, dtype=x.dtype)
         weight = (-math.log(2) * ago / self.log_half_life.exp()).exp().expand(x.shape[:2])
         weight = weight if real is None else weight * real
         return weight / weight.sum(1, keepdim=True).clamp_min(1e-12)

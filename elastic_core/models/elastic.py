@@ -187,7 +187,7 @@ class Elastic(WithMemory, Streams, Traces):
         return self.events.content(batch.retrieval_items), batch.retrieval_items > 0
 
     def _retrieve(
-        self, layer: int, content: Tensor, real: Tensor | None, items: Tensor | None = None, edit: Edit | None = None
+        self, layer: int, content: Tensor, real: Tensor | None, items: Tensor | None, edit: Edit | None = None
     ) -> Retrieved:
         found: Retrieved = self.memories[layer](content, real, items)
         found = edit(found) if edit else found
@@ -202,13 +202,14 @@ class Elastic(WithMemory, Streams, Traces):
         x = self.events.place(content, real)
         read = (content, real) if batch.retrieval_items is batch.items else self._read_for_retrieval(batch)
         asked = (*read, batch.retrieval_items)
-        retrieved = [self._retrieve(0, *asked, edit=edit)]
+        retrieved = [self._retrieve(0, *asked, edit)]
         p = retrieved[0].interests
         for i, layer in enumerate(self.layers):
             if i and self.config.memory == "per-layer":
                 # PKM-ACT asks again before every layer with the layer's input. The causal form asks with the same events
                 # themselves: a layer's input holds later events, which must not reach an earlier position through the query
-                retrieved.append(self._retrieve(i, *(asked if self.causal else (x, real, None)), edit=edit))
+                again: tuple[Tensor, Tensor | None, Tensor | None] = asked if self.causal else (x, real, None)
+                retrieved.append(self._retrieve(i, *again, edit))
                 p = retrieved[-1].interests
             if trace is not None:
                 assert isinstance(layer, TwoWayDispatcher | CausalDispatcher)
