@@ -4,8 +4,8 @@ An address that names a default, or an edit in short form, is written anew when 
 of the browser's history of every such change. So its page gets a few lines of its own: without an act since the last entry, the
 address of that entry is written over.
 
-Where Back stays on the same page, Streamlit turns its controls back and shows what it showed: then the page is loaded anew, as the
-address has it.
+Where Back stays on the same page, Streamlit turns its controls back and shows what it showed: then the page is loaded anew, as
+the address has it.
 """
 
 from typing import Any

@@ -59,21 +59,14 @@ def sentence(name: str, run: Run, data: Dataset) -> str:
     """What this choice shows, and what another would change; Markdown."""
     people, truth = f"{data.histories.n_users:,}", data.truth
     if name == MADE_UP and truth is not None:
-        return (
-            f"**{people} made-up people with {len(truth.interests)} hobbies: we know the truth**, which hobby is behind every "
-            f"choice. With “{FILMS}” nobody knows why people watch."
-        )
+        more = f"{people} made-up people, {len(truth.interests)} hobbies: we know the truth"
+        return f"**{more}** behind every choice. On real films nobody does."
     if name == FILMS:
-        return (
-            f"**{people} real people and {data.catalog.n_items:,} films: nobody knows why they watched**, so what an expert "
-            "stands for is a guess from what its people share."
-        )
+        more = f"{people} real people, {data.catalog.n_items:,} films: nobody knows why they watched"
+        return f"**{more}**, so what an expert stands for is a guess."
     if name == PAPER:
         where = "in the made-up world" if truth is not None else "on the same data"
-        return (
-            f"**The paper’s ELASTIC {where}:** it mixes its experts into one vector, so no suggestion belongs to one expert, and "
-            "silencing one shows little."
-        )
+        return f"**The paper’s ELASTIC {where}**: experts mix into one vector, so no suggestion belongs to one expert."
     known = "the truth behind it is known" if truth is not None else "nobody knows the truth behind it"
     return f"**{shell.plain(run.name)}**, {'a run of your own' if name == OWN else 'chosen on the left'}: {known}."
 
@@ -90,13 +83,14 @@ def switch(runs: Mapping[str, Run]) -> None:
     if len(found) < 2:
         return
     st.session_state[KEY] = here
-    st.segmented_control(
-        "What is shown", list(found), key=KEY, required=True, label_visibility="collapsed", on_change=_turn,
-        args=({name: run.name for name, run in found.items()},), disabled=shell.locked("run"),
-    )  # fmt: skip
     lacking = FILMS in found and here != FILMS and not at_hand(FILM_DATA)
     fetched = f" “{FILMS}” fetches MovieLens-100K (5 MB), which is not on this machine yet." if lacking else ""
-    st.caption(sentence(here, now.run, now.dataset) + fetched)
+    with st.container(gap="xsmall"):
+        st.segmented_control(
+            "What is shown", list(found), key=KEY, required=True, label_visibility="collapsed", on_change=_turn,
+            args=({name: run.name for name, run in found.items()},), disabled=shell.locked("run"),
+        )  # fmt: skip
+        st.markdown(f":small[{sentence(here, now.run, now.dataset)}{fetched}]")
 
 
 def _turn(runs: dict[str, str]) -> None:
