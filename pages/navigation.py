@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from pages.frame import dress, present, sidebar
+from pages.frame import dress, present, sidebar, worlds
 from pages.kit import plot, view
 from pages.tour import panel
 
@@ -47,5 +47,7 @@ sidebar.sidebar()
 view.begin()
 panel.arrive()
 panel.panel()
+if page.url_path in worlds.SHOWN:
+    worlds.switch(sidebar.runs())
 page.run()
 sidebar.close()

@@ -25,7 +25,7 @@ from elastic_core.services.journey import trace as journey_trace
 from elastic_core.services.journey import versions
 from elastic_core.services.journey.text import LONGEST_CODE, decode, encode, from_json, parse_list, short, to_json
 from elastic_core.services.journey.versions import Add, Base, Contents, Cut, Edit, Move, Replace, Tree, Version
-from elastic_core.services.person import people
+from elastic_core.services.person import inspect, people
 from elastic_core.services.person.inspect import situation
 from elastic_core.services.person.recommend import answer, reading
 
@@ -243,7 +243,7 @@ def test_the_original_version_is_the_evaluation_s_reading(small_world: Dataset, 
     tree = versions.start(small_world, 4, len(whole.items))
     read = versions.read(small_world, tree)
     assert read.items.tolist() == whole.items.tolist() and read.truth == whole.truth
-    mine, theirs = journey_trace.situation_of(model, small_world, read), situation(model, small_world, 4)
+    mine, theirs = inspect.situation_of(model, small_world, read), situation(model, small_world, 4)
     assert mine.heard == theirs.heard and mine.answer.table.equals(theirs.answer.table)
     assert versions.read(small_world, tree.then(Replace((1, 2)))).truth is None
     for wrong in (0, len(whole.items) + 1):
@@ -265,7 +265,7 @@ def test_along_time_equals_moment_after_moment(small_world: Dataset, model: Reco
         assert row["rank"] == one.truth_rank and row["running"] == one.running
         if config is None:
             retrieved = found.experts[found.experts["event"] == row["event"]]
-            assert retrieved["expert"].tolist() == journey_trace.situation_of(able, small_world, read).heard
+            assert retrieved["expert"].tolist() == inspect.situation_of(able, small_world, read).heard
     assert found.experts.empty == (config is not None)
 
 

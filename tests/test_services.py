@@ -13,6 +13,7 @@ from elastic_core.evaluation.evaluate import evaluate
 from elastic_core.memory.routing import routing
 from elastic_core.models import Recommender
 from elastic_core.models.elastic import ElasticConfig
+from elastic_core.models.elastic_slots import ElasticSlotsConfig
 from elastic_core.models.sasrec import SASRecConfig
 from elastic_core.services.person import inspect
 from elastic_core.services.person.recommend import Reading, answer, moved, reading, recommend
@@ -115,6 +116,25 @@ def test_silencing_is_taking_the_row_out_and_leaves_the_model_alone(data: Datase
     assert torch.all(by_hand[order][:-1] >= by_hand[order][1:])
     assert not np.allclose(here.answer.chances, start.answer.chances)
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+
+
+def test_the_strongest_has_the_largest_share_of_the_ten_or_is_the_first_where_experts_do_not_predict(
+    data: Dataset, model: Recommender
+) -> None:
+    torch.manual_seed(3)
+    slots = models.build(ElasticSlotsConfig(length=16, width=16, layers=1, side=SIDE, k=K, dropout=0.0), data.catalog).eval()
+    others = 0
+    for user in range(12):
+        start = inspect.situation(slots, data, user, stay=True)
+        batch, ten = inspect.history_batch(start.read.items, 16, start.read.times), start.answer.table["item"].tolist()
+        shares = slots.attribute(batch, torch.tensor([ten])).parts[0, :, :K].sum(0)  # type: ignore[operator]
+        assert start.strongest == start.heard[int(shares.argmax())]
+        others += start.strongest != start.heard[0]
+        here = inspect.after(slots, data, user, "test", [start.strongest], stay=True)
+        assert here.strongest in here.heard and here.strongest != start.strongest
+        assert inspect.after(slots, data, user, "test", start.heard).strongest is None
+    assert others, "else it is the first all the same"
+    assert inspect.situation(model, data, 4).strongest == inspect.situation(model, data, 4).heard[0]
 
 
 def test_one_expert_always_stays(data: Dataset, model: Recommender) -> None:

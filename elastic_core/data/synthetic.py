@@ -26,10 +26,12 @@ from elastic_core.data.truth import NOISE, SUCCESSOR_SHARES, Truth
 from elastic_core.errors import InputError
 
 NAMES = (
-    "Amber Birch Coral Dune Ember Fjord Garnet Harbor Indigo Jasper Kelp Lagoon Maple Nectar Opal Pepper Quartz Raven Saffron "
-    "Tundra Umber Violet Willow Xenon Yarrow Zephyr Aspen Basalt Cedar Delta Elm Fern Glacier Hazel Iris Jade Kiwi Lotus Mint "
-    "Nova Olive Pearl Quill Reef Sage Topaz Ultra Vale Wheat Xylem Yucca Zinc Acorn Bamboo Clover Daisy Echo Flint Grove Heath "
-    "Ivy Juniper Karst Linen"
+    "Jazz, Chess, Baking, Cycling, Gardening, Astronomy, Sailing, Pottery, Poetry, Tennis, Coffee, Origami, Opera, Fishing, "
+    "Robots, Yoga, Comics, Skiing, Cheese, Dinosaurs, Ballet, Boxing, Magic, Trains, Knitting, Surfing, Birdwatching, "
+    "Football, Chocolate, Photography, Camping, Karate, Philosophy, Drums, Golf, Beekeeping, Sushi, Fashion, Archery, "
+    "Mushrooms, Piano, Climbing, Puzzles, Theatre, Volcanoes, Motorbikes, Tea, Painting, Swimming, Hip-Hop, Cats, "
+    "Architecture, Rowing, Fairy Tales, Guitar, Barbecue, Crime Novels, Dogs, Horse Riding, Ancient Rome, Board Games, "
+    "Juggling, Heavy Metal, Marathons"
 )
 SHORTEST, HELD_OUT = 8, 2
 SUCCESSOR_STEPS = np.cumsum(SUCCESSOR_SHARES)[:-1]
@@ -279,16 +281,16 @@ def _compact(values: np.ndarray, keep: np.ndarray) -> np.ndarray:
 
 
 def _interest_names(count: int) -> list[str]:
-    words = NAMES.split()
-    return [words[i % len(words)] + (f" {i // len(words) + 1}" if i >= len(words) else "") for i in range(count)]
+    names = NAMES.split(", ")
+    return [names[i % len(names)] + (f" ({i // len(names) + 1})" if i >= len(names) else "") for i in range(count)]
 
 
 def _titles(names: list[str], interest: np.ndarray, left: np.ndarray) -> tuple[np.ndarray, tuple[tuple[str, ...], ...]]:
-    """`Amber #12`: the interest's name, and the item's number within it. The genre is the interest's name."""
+    """`Jazz 12`: the interest's name, and the item's number within it. The genre is the interest's name."""
     grouped = np.argsort(interest, kind="stable")
     sizes = np.bincount(interest)
     number = np.empty(len(interest), dtype=np.int64)
     number[grouped] = np.arange(len(interest)) - (np.cumsum(sizes) - sizes)[interest[grouped]] + 1
-    titles = np.array(["", *(f"{names[interest[item]]} #{number[item]}" for item in left)], dtype=object)
+    titles = np.array(["", *(f"{names[interest[item]]} {number[item]}" for item in left)], dtype=object)
     tags = [(name,) for name in names]
     return titles, ((), *(tags[one] for one in interest[left]))

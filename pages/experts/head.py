@@ -11,10 +11,9 @@ from pages.kit import busy
 from pages.kit.control import bound
 
 
-def walk(of: Subject, expert: int, user: int, why: str) -> None:
+def walk(of: Subject, expert: int, strongest: int, why: str) -> None:
     """Previous, next, by luck, and the chosen person's strongest; where this one stands, and `why` it is shown."""
     size, held = of.survey.size, shell.locked("expert")
-    strongest = int(of.survey.traffic.experts[user, 0])
     ways = (
         ("Previous", ":material/chevron_left:", (expert - 1) % size, None),
         ("Next", ":material/chevron_right:", (expert + 1) % size, None),

@@ -5,7 +5,7 @@ import streamlit as st
 from elastic_core.services.person import inspect
 from pages.experts import acts, answers, head, instead, meaning, meeting, table, turning
 from pages.frame import shell
-from pages.kit import view
+from pages.kit import cache, view
 from pages.kit.control import asked_for, one_of
 
 PART = "exp_part"
@@ -43,14 +43,16 @@ if reason := inspect.too_many(now.model):
     view.foot("python -m elastic_core evaluate", now.run.name)
     st.stop()
 of = answers.subject(now.run, now.model, now.dataset, now.split)
-number = int(of.survey.traffic.experts[now.user, 0]) if now.expert is None else now.expert
+strongest = cache.strongest(now.run, now.model, now.dataset, now.user, now.split)
+assert strongest is not None
+number = strongest if now.expert is None else now.expert
 turned = st.session_state.get(PART, asked_for(PART, PARTS)) == KNOBS
 if turned:  # is about a person: sliders and list stand in one view, without the head of the chosen expert
     st.title(f"What do person {now.user + 1}’s experts do, turned up or down?", anchor=False)
 else:
     st.title(f"What does expert {number} stand for, and does it matter?", anchor=False)
-    why = f" Person {now.user + 1} retrieves it first." if now.expert is None else ""
-    head.walk(of, number, now.user, why)
+    why = f" The strongest of person {now.user + 1}’s." if now.expert is None else ""
+    head.walk(of, number, strongest, why)
     head.cards(of, number, now.user)
 alive = turned or of.survey.traffic.load[number] > 0 or head.dead(of, number)
 chosen = one_of("Part", PARTS, key=PART, label_visibility="collapsed")

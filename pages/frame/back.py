@@ -3,6 +3,9 @@
 An address that names a default, or an edit in short form, is written anew when the page has been drawn; Streamlit makes an entry
 of the browser's history of every such change. So its page gets a few lines of its own: without an act since the last entry, the
 address of that entry is written over.
+
+Where Back stays on the same page, Streamlit turns its controls back and shows what it showed: then the page is loaded anew, as
+the address has it.
 """
 
 from typing import Any
@@ -11,13 +14,18 @@ from pages.frame.guard import App, Message, Receive, Send
 
 SCRIPT = b"""<script>
 {
-  let acted = false
+  let acted = false, shown = location.pathname
   for (const act of ["pointerdown", "keydown"]) addEventListener(act, () => { acted = true }, true)
   const push = history.pushState.bind(history)
   history.pushState = (...given) => {
     (acted ? push : history.replaceState.bind(history))(...given)
     acted = false
+    shown = location.pathname
   }
+  addEventListener("popstate", () => {
+    if (location.pathname === shown && !location.hash) location.reload()
+    shown = location.pathname
+  })
 }
 </script>"""
 PLACE, PAGE = b"<head>", b"text/html"

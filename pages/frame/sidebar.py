@@ -8,7 +8,7 @@ import streamlit as st
 from elastic_core import machine
 from elastic_core.config import DataConfig
 from elastic_core.data import Dataset
-from elastic_core.data.sources import at_hand
+from elastic_core.data.sources import PLANTED, at_hand
 from elastic_core.errors import InputError
 from elastic_core.models import Recommender, Retrieves, model_class
 from elastic_core.runs import Run, unreadable_runs
@@ -16,7 +16,7 @@ from elastic_core.services.method import notes
 from elastic_core.services.person import inspect
 from elastic_core.services.person.people import by_id, is_id, own_id
 from elastic_core.text import number as whole
-from pages.frame import finding, garbage, locks, shell
+from pages.frame import finding, garbage, locks, shell, worlds
 from pages.frame.locks import locked
 from pages.frame.shell import Context, plain, quoted
 from pages.kit import cache
@@ -33,24 +33,31 @@ def sidebar() -> None:
     locks.read()
     classroom.read()
     asked = {key: _asked(key) for key in ("run", "vs", "user", "expert")}
-    runs = {run.name: run for run in cache.runs(shell.RUNS, preference)}
+    known = runs()
     place = st.empty()
-    chosen, problems = _open(runs, asked["run"], _teller(place))
+    chosen, problems = _open(known, asked["run"], _teller(place))
     place.empty()
     st.session_state[shell.CONTEXT] = None
     if chosen is None:
         st.sidebar.warning("No trained run can be opened. " + " ".join(problems))
         return
     run, data, model = chosen
+    worlds.settle(run, data, model, asked)
     with st.sidebar:
         panel.button()
         user = _user_box(run, data, model, asked["user"], problems)
         expert = _expert_box(model, asked["expert"], problems)
-        _run_box(runs, run)
-        other = _other_box(runs, run, data, asked["vs"], problems)
+        _run_box(known, run)
+        other = _other_box(known, run, data, asked["vs"], problems)
         st.session_state[shell.CONTEXT] = Context(run, data, model, user, expert=expert, other=other)
+        worlds.remember(data, user)
         locks.notice()
     _say(problems, run.name, user)
+
+
+def runs() -> dict[str, Run]:
+    """All that can be opened, the best first."""
+    return {run.name: run for run in cache.runs(shell.RUNS, preference)}
 
 
 def close() -> None:
@@ -86,24 +93,25 @@ def _asked(key: str) -> str | None:
     return st.query_params.get(key)
 
 
-def preference(run: Run) -> tuple[bool | str, ...]:
-    """Finished first, shipped before local, with a memory before without, real data before planted, experts that were asked to
-    stand for items before others, then those that are chosen by what somebody watched and not by how much; unreadable last."""
+def preference(run: Run) -> tuple[bool | int | str, ...]:
+    """Finished first, shipped before local, with a memory before without, experts that were asked to stand for items before
+    others, worlds with a known truth before real data, those of many interests first; unreadable last."""
     try:
-        model, source = run.config.model, run.config.data.source
+        model, data = run.config.model, run.config.data
     except InputError:
-        return True, True, True, True, True, True, True, run.name
+        return True, True, True, True, True, 0, run.name
     local = run.name.startswith("local-")
     remembers = issubclass(model_class(model.name), Retrieves) and getattr(model, "memory", "") != "none"
     stand = remembers and getattr(model, "interest_weight", 0) > 0
-    taste = remembers and getattr(model, "erase_length", False)
-    return False, run.last("test") is None, local, not remembers, source == "planted", not stand, not taste, run.name
+    interests = data.planted.interests if data.source == PLANTED else 0
+    return False, run.last("test") is None, local, not remembers, not stand, -interests, run.name
 
 
 def _open(
     runs: dict[str, Run], asked: str | None, tell: Callable[[str], None]
 ) -> tuple[tuple[Run, Dataset, Recommender] | None, list[str]]:
-    """The run that was asked for, or the best other one, and why it is another. Drops from `runs` what cannot be opened."""
+    """The run that was asked for, else the one that was open, else the best other one, and why it is another. Drops from `runs`
+    what cannot be opened."""
     problems: list[str] = []
     lacking: list[DataConfig] = []  # data that cannot be had are said once, not for every run on them
     wanted = st.session_state.pop(shell.WANTED, None) or asked
@@ -113,7 +121,7 @@ def _open(
             problems.append(f"There is no run called {quoted(wanted)} here.")
         else:
             problems.append(f"The run {quoted(fault.name)} cannot be shown: {plain(fault.reason)}.")
-    for name in [wanted, *list(runs)]:
+    for name in [wanted, asked, *list(runs)]:
         run = runs.get(name or "")
         if run is None:
             continue

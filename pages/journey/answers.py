@@ -18,7 +18,7 @@ from elastic_core.services.journey.text import encode
 from elastic_core.services.journey.trace import Aggregation, Along
 from elastic_core.services.journey.versions import Tree
 from elastic_core.services.person import influence as removal
-from elastic_core.services.person import people
+from elastic_core.services.person import inspect, people
 from elastic_core.services.person.chance import Chance
 from elastic_core.services.person.inspect import Situation
 from elastic_core.services.person.recommend import Reading
@@ -39,7 +39,7 @@ def situation(run: Run, model: Recommender, data: Dataset, read: Reading, stay: 
 def _situation(
     path: str, stamp: str, data_hash: str, items: Items, truth: int | None, stay: bool, _model: Recommender, _data: Dataset
 ) -> Situation:
-    return trace.situation_of(_model, _data, Reading(np.array(items, dtype=np.int64), truth), stay)
+    return inspect.situation_of(_model, _data, Reading(np.array(items, dtype=np.int64), truth), stay=stay)
 
 
 def chance(run: Run, model: Recommender, data: Dataset, tree: Tree, stay: bool) -> Chance | None:

@@ -4,7 +4,6 @@ import pandas as pd
 import streamlit as st
 
 from elastic_core.services.person import inspect, people
-from elastic_core.services.person.recommend import reading
 from pages.frame import shell
 from pages.frame.shell import Context
 from pages.journey import answers
@@ -51,8 +50,8 @@ def _table(now: Context) -> None:
     words = inspect.words(now.dataset)
     expert = None
     if now.model.retrieves:
-        expert = answers.situation(now.run, now.model, now.dataset, reading(now.dataset, now.user, now.split)).heard[0]
-        expert = expert if now.expert is None else now.expert
+        strongest = cache.strongest(now.run, now.model, now.dataset, now.user, now.split)
+        expert = strongest if now.expert is None else now.expert
     frame = answers.everybody(now.run, now.model, now.dataset, now.split, expert)
     number = st.column_config.NumberColumn
     columns = {

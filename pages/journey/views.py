@@ -108,7 +108,7 @@ def experts(now: Context, here: Situation, before: Situation | None) -> None:
     if gone:
         st.caption(f"No longer retrieved: {', '.join(gone)}.")
     view.explain(EXPERTS)
-    _one(now, table)
+    _one(now, here, table)
 
 
 def _label(now: Context, expert: int) -> str:
@@ -122,10 +122,10 @@ def _label(now: Context, expert: int) -> str:
     return f"{found.genres[0]} ×{found.lift:.1f} ({found.low:.1f}–{found.high:.1f}){more}"
 
 
-def _one(now: Context, table: pd.DataFrame) -> None:
+def _one(now: Context, here: Situation, table: pd.DataFrame) -> None:
     """The expert that all pages look at, and the way to its own page."""
     retrieved = table["expert"].tolist()
-    st.session_state[EXPERT] = now.expert if now.expert in retrieved else retrieved[0]
+    st.session_state[EXPERT] = now.expert if now.expert in retrieved else here.strongest
     expert = st.selectbox(
         "Expert", retrieved, key=EXPERT, format_func=lambda e: f"Expert {e}", on_change=_looked,
         disabled=shell.locked("expert"),
@@ -173,4 +173,4 @@ def _rows(table: pd.DataFrame, compared: bool, people: int, colours: plot.Palett
             'border-radius:.2rem"></span></span></span></li>'
         )
     style = f"list-style:none;margin:0;padding:0;{GRID}"
-    return f'<ol aria-label="Retrieved experts, strongest first" style="{style}">{"".join(cells)}</ol>'
+    return f'<ol aria-label="Retrieved experts, best first" style="{style}">{"".join(cells)}</ol>'

@@ -235,6 +235,11 @@ def _after(
     return inspect.after(_model, _data, user, split, edits, stay)
 
 
+def strongest(run: Run, model: Recommender, data: Dataset, user: int, split: Split) -> int | None:
+    """The person's strongest expert in the list that Start opens with, whatever was edited."""
+    return after(run, model, data, user, split, [], repeats(data, split).stay).strongest
+
+
 def effect(run: Run, model: Recommender, data: Dataset, here: inspect.Situation, expert: int) -> inspect.Effect:
     """What one expert does in this situation, see `inspect.effect`."""
     return _effect(str(run.path), stamp(run), data.hash, tuple(here.read.items.tolist()), tuple(sorted(here.silenced)), here.stay,

@@ -30,7 +30,7 @@ def grid(now: Context, here: Situation, edits: Edits = ()) -> None:
     traffic = cache.traffic(now.run, now.model, now.dataset, now.split)
     table, width = inspect.experts_table(found, traffic.load), found.query.shape[1]
     palette = plot.palette(shell.is_dark())
-    st.session_state[EXPERT] = here.heard[0] if now.expert is None else now.expert
+    st.session_state[EXPERT] = here.strongest if now.expert is None else now.expert
     retrieved = ", ".join(map(str, found.experts[0].tolist()))
     grid, beside = st.columns([6, 5], gap="medium")  # a click, and what it opens
     with grid:

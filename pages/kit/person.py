@@ -20,7 +20,7 @@ EVERYTHING, UNMET = "everything", "what is new to them"
 
 
 def colours(now: Context) -> tiles.Colours:
-    return tiles.Colours(inspect.first_genres(now.dataset), plot.palette(shell.is_dark()))
+    return tiles.Colours(inspect.first_genres(now.dataset, now.user), plot.palette(shell.is_dark()))
 
 
 def staying(now: Context, key: str) -> bool:

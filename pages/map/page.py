@@ -109,7 +109,7 @@ def picture() -> None:
     )
     alt = (
         f"{kind} map of {len(drawn.experts):,} of {len(values):,} experts, coloured by {COLOURS[colour].lower()}. "
-        f"Retrieved for person {now.user + 1}, strongest first: {', '.join(map(str, retrieved))}."
+        f"Retrieved for person {now.user + 1}, best first: {', '.join(map(str, retrieved))}."
     )
     about = words.EPOCHS if kind.startswith("Aligned") else words.MAP
     view.chart(KEY, figure, frame, about, alt, on_select=picked, selection_mode=("points", "lasso", "box"))
@@ -182,7 +182,8 @@ load, palette = table["load"].to_numpy(), plot.palette(shell.is_dark())
 retrieved = {
     int(e): rank for rank, e in enumerate(cache.traffic(now.run, now.model, now.dataset, now.split).experts[now.user], 1)
 }
-focus = now.expert if now.expert is not None else next(iter(retrieved))
+strongest = cache.strongest(now.run, now.model, now.dataset, now.user, now.split)
+focus = now.expert if now.expert is not None else strongest if strongest is not None else next(iter(retrieved))
 chosen, unknown = sets.chosen(table)
 controls()
 compute.watch()

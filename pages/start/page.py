@@ -47,7 +47,7 @@ def opening() -> None:
 
 def breaking() -> None:
     """Two causal acts, and the way back."""
-    done, heard = broken, here.heard
+    done, strongest = broken, here.strongest
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         last = shell.plain(now.dataset.catalog.title(int(here.read.items[-1])))
         st.button(
@@ -57,9 +57,9 @@ def breaking() -> None:
         )  # fmt: skip
         if here.found is not None:
             st.button(
-                "Silence the strongest expert", icon=":material/volume_off:", on_click=do, args=(heard[0],),
-                key="start_silence", disabled=len(heard) < 2 or shell.locked("start_silence"),
-                help=f"Take expert {heard[0]} away and ask again.",
+                "Silence the strongest expert", icon=":material/volume_off:", on_click=do, args=(strongest,),
+                key="start_silence", disabled=len(here.heard) < 2 or shell.locked("start_silence"),
+                help=f"Take expert {strongest} away and ask again: of this list it gives most.",
             )  # fmt: skip
         st.button("Undo", icon=":material/undo:", on_click=undo, args=(-1,), disabled=not done)
         st.button("Reset", icon=":material/restart_alt:", on_click=undo, args=(0,), disabled=not done)
@@ -116,7 +116,7 @@ def explanation() -> None:
 
 def onwards() -> None:
     """Cards that lead on; run and person stay."""
-    opens = next(iter(start.heard), None) if now.expert is None else now.expert  # that page knows of no edits
+    opens = start.strongest if now.expert is None else now.expert  # that page knows of no edits
     which = "one expert" if opens is None else f"expert {opens}"
     cards = (
         ("journey", "Journey", "route", "What if the history were different?"),

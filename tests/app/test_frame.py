@@ -144,13 +144,14 @@ def test_a_rested_server_has_worked_out_what_pages_ask_first(opened: Open, monke
     assert not asked
 
 
-def test_runs_whose_experts_were_asked_to_stand_for_items_come_first(tmp_path: Path) -> None:
+def test_a_world_with_a_known_truth_and_experts_that_stand_for_items_comes_first(tmp_path: Path) -> None:
     for name in ("planted-elastic", "planted-sasrec", "planted-64-elastic-slots", "planted-64-elastic-slots-memory-none"):
         shutil.copytree(SHIPPED / name, tmp_path / name)
-    shutil.copytree(SHIPPED / "planted-64-elastic-slots", tmp_path / "local-mine")
+    for name in ("local-mine", "a-world-of-few", "a-world-of-films"):
+        shutil.copytree(SHIPPED / "planted-64-elastic-slots", tmp_path / name)
+    for name, old, new in (("few", '"interests": 64', '"interests": 8'), ("films", '"source": "planted"', '"source": "ml-100k"')):
+        config = tmp_path / f"a-world-of-{name}" / "config.json"
+        config.write_text(config.read_text().replace(old, new))
     found = [run.name for run in sorted(list_runs(tmp_path), key=sidebar.preference)]
-    assert found[:2] == ["planted-64-elastic-slots", "planted-elastic"] and found[-1] == "local-mine"
-    for name in ("ml-100k-elastic-slots", "ml-100k-elastic-slots-expected"):
-        shutil.copytree(SHIPPED / name, tmp_path / name)
-    films = [run.name for run in sorted(list_runs(tmp_path), key=sidebar.preference)][:2]
-    assert films == ["ml-100k-elastic-slots-expected", "ml-100k-elastic-slots"], "length tells less of whom it retrieves"
+    assert found[:4] == ["planted-64-elastic-slots", "a-world-of-few", "a-world-of-films", "planted-elastic"]
+    assert found[-1] == "local-mine"

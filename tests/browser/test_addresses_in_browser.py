@@ -27,6 +27,18 @@ def test_back_takes_one_press_after_an_address_that_names_defaults(visit: Any) -
     visit.page.wait_for_url("**/_stcore/health")
 
 
+def test_back_leads_to_the_world_before_the_switch(visit: Any) -> None:
+    visit.open("/?user=7")
+    visit.page.get_by_role("radio", name="Paper’s model").click()
+    visit.page.wait_for_url("**/?*run=*")
+    visit.says("The paper’s ELASTIC")
+    visit.settled()
+    visit.page.go_back(wait_until="commit")
+    visit.says("we know the truth")
+    visit.settled()
+    assert "run=" not in visit.page.url and visit.page.get_by_role("spinbutton", name="Person").input_value() == "7"
+
+
 @pytest.mark.parametrize(
     ("path", "said"),
     [

@@ -40,7 +40,7 @@ def test_truth_is_aligned(config):
     for item in range(1, data.catalog.n_items + 1):
         assert data.catalog.genres is not None
         assert data.catalog.genres[item] == (truth.interests[truth.item_interest[item]],)
-        assert data.catalog.title(item).startswith(truth.interests[truth.item_interest[item]] + " #")
+        assert data.catalog.title(item).startswith(truth.interests[truth.item_interest[item]] + " ")
     assert len({data.catalog.title(i) for i in range(1, data.catalog.n_items + 1)}) == data.catalog.n_items
     assert min(data.all_counts()[1:].min(), h.lengths.min()) >= 5
     assert (np.diff(h.times)[np.diff(np.repeat(np.arange(h.n_users), h.lengths)) == 0] > 0).all()

@@ -229,7 +229,7 @@ def busyness(traffic: Routing, experts: np.ndarray) -> np.ndarray:
 
 
 def hot_experts(traffic: Routing, user: int) -> pd.DataFrame:
-    """The experts a person retrieves, strongest first, and how busy each is.
+    """The experts a person retrieves, best first, and how busy each is.
 
     `share` of people who retrieve it, `load_rank` (1 = busiest), `times` this person's gate over the mean gate of everybody
     (0 for those who do not retrieve it). `kind`: see `busyness`.

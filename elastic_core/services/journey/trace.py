@@ -16,8 +16,7 @@ from elastic_core.layers.interest_memory import Retrieved
 from elastic_core.memory.routing import Routing
 from elastic_core.models import Attends, Recommender, Trace, memory_of, tracing
 from elastic_core.services.experts.overview import busyness
-from elastic_core.services.person.inspect import Situation, split_year
-from elastic_core.services.person.recommend import Reading, answer
+from elastic_core.services.person.inspect import split_year
 
 BINS = 48
 MOMENTS = 40
@@ -38,16 +37,6 @@ def packed(histories: Sequence[np.ndarray], length: int, times: Sequence[np.ndar
 
     items = padded(histories)
     return Batch(items, items, times=None if times is None else padded(times), padded=bool((items[:, 0] == 0).any()))
-
-
-@torch.inference_mode()
-def situation_of(model: Recommender, dataset: Dataset, read: Reading, stay: bool = False) -> Situation:
-    """Any history, read as a person's own would be; do its items `stay` in the running?"""
-    answered = answer(model, dataset, read, exclude_seen=not stay)
-    found: Retrieved | None = None
-    if model.retrieves:
-        found = memory_of(model).retrieve(history_batch(read.items, model.length, read.times))
-    return Situation(read, model.length, found, answered, stay=stay)
 
 
 @dataclass(frozen=True, eq=False)
@@ -267,7 +256,7 @@ def _through_experts(model: Recommender, items: np.ndarray, trace: Trace | None)
 
 
 def cards(found: Retrieved, traffic: Routing) -> pd.DataFrame:
-    """The retrieved experts, strongest first, and who else retrieves them: expert, place, gate, load, share, typical, times,
+    """The retrieved experts, best first, and who else retrieves them: expert, place, gate, load, share, typical, times,
     kind.
 
     `share`: the part of all people who retrieve it. `typical`: its mean weight over everybody, 0 for those who do not.

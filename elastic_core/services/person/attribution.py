@@ -18,6 +18,7 @@ from elastic_core.data.histories import Split
 from elastic_core.errors import InputError
 from elastic_core.evaluation.candidates import Candidates
 from elastic_core.models import Recommender, can_retrieve, memory_of
+from elastic_core.models.contract import Attribution
 from elastic_core.services.experts.ablation import PROTOCOL, drop
 from elastic_core.services.person.recommend import Edit, Reading
 
@@ -41,13 +42,32 @@ class Reason:
 
 
 @torch.inference_mode()
-def reasons(model: Recommender, read: Reading, items: Sequence[int], edit: Edit | None = None) -> list[Reason] | None:
-    """The part with the largest share of every item; None where the model's experts do not predict by themselves."""
+def attributed(model: Recommender, read: Reading, items: Sequence[int], edit: Edit | None = None) -> Attribution | None:
+    """Every part's share of every item, a batch of one; None where the model's experts do not predict by themselves."""
     if not can_retrieve(model) or not len(read.items) or not len(items):
         return None
     try:
-        found = model.attribute(history_batch(read.items, model.length, read.times), torch.tensor([list(items)]), edit)
+        return model.attribute(history_batch(read.items, model.length, read.times), torch.tensor([list(items)]), edit)
     except InputError:
+        return None
+
+
+def strongest(
+    model: Recommender, read: Reading, items: Sequence[int], heard: Sequence[int], edit: Edit | None = None
+) -> int | None:
+    """Of the experts that are `heard`, best first, the one with the largest mean share of these suggestions; the first where
+    experts do not predict by themselves. None without experts. All screens and answers mean this one."""
+    found = attributed(model, read, items, edit) if heard else None
+    if found is None:
+        return next(iter(heard), None)
+    experts = found.experts[0].tolist()
+    return int(experts[int(found.parts[0, :, : len(experts)].mean(0).argmax())])
+
+
+def reasons(model: Recommender, read: Reading, items: Sequence[int], edit: Edit | None = None) -> list[Reason] | None:
+    """The part with the largest share of every item; None where the model's experts do not predict by themselves."""
+    found = attributed(model, read, items, edit)
+    if found is None:
         return None
     recent, experts = np.asarray(read.items)[-model.length :], found.experts[0].tolist()
     held = found.held[0].numpy()[:, -len(recent) :]

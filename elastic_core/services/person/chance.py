@@ -113,7 +113,7 @@ def without(read: Reading, start: int, stop: int) -> Reading:
 
 
 def heard(model: Recommender, version: Version) -> list[int]:
-    """The experts that a history retrieves, less those silenced, strongest first."""
+    """The experts that a history retrieves, less those silenced, best first."""
     with torch.inference_mode():
         found = memory_of(model).retrieve(_packed([version.read], model))
     return [expert for expert in found.experts[0].tolist() if expert not in version.silenced]

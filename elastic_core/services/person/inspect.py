@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -16,14 +16,18 @@ from elastic_core.layers.interest_memory import Retrieved
 from elastic_core.memory import whole
 from elastic_core.memory.routing import Routing, routing
 from elastic_core.models import Recommender, can_retrieve, memory_of
+from elastic_core.services.person.attribution import strongest
 from elastic_core.services.person.names import split_year as split_year
 from elastic_core.services.person.people import numbered
 from elastic_core.services.person.recommend import Answer, Edit, Reading, answer, reading
 
 
-def first_genres(dataset: Dataset, top: int = 7) -> list[str]:
-    """The genres that are listed first for most items, the most frequent first; ties by name."""
-    counts = Counter(genres[0] for genres in dataset.catalog.genres or () if genres)
+def first_genres(dataset: Dataset, user: int, top: int = 7) -> list[str]:
+    """The genres that are listed first for most items, the most frequent first; ties by name. In a made-up world every hobby has
+    as many items: there for most of this person's own events."""
+    listed = dataset.catalog.genres or ()
+    own = dataset.truth is not None and listed
+    counts = Counter(genres[0] for genres in ([listed[i] for i in dataset.histories.of(user)] if own else listed) if genres)
     return [genre for genre, _ in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:top]]
 
 
@@ -129,6 +133,7 @@ class Situation:
     answer: Answer
     silenced: tuple[int, ...] = ()
     stay: bool = False  # do items of the history stay in the running?
+    strongest: int | None = None  # see attribution.strongest
 
     @property
     def events(self) -> int:
@@ -146,7 +151,7 @@ class Situation:
 
     @property
     def heard(self) -> list[int]:
-        """The experts that were retrieved and not silenced, strongest first."""
+        """The experts that were retrieved and not silenced, best first."""
         retrieved = self.found.experts[0].tolist() if self.found else []
         return [expert for expert in retrieved if expert not in self.silenced]
 
@@ -163,14 +168,21 @@ def situation(
 ) -> Situation:
     """A person without their last `removed` events and without the experts `silenced`; do items of the history `stay` in the
     running?"""
-    read = reading(dataset, user, split).without_last(removed)
+    return situation_of(model, dataset, reading(dataset, user, split).without_last(removed), silenced, stay)
+
+
+def situation_of(
+    model: Recommender, dataset: Dataset, read: Reading, silenced: Collection[int] = (), stay: bool = False
+) -> Situation:
+    """The same of any history, read as a person's own would be."""
     if not model.retrieves:
         return Situation(read, model.length, None, answer(model, dataset, read, exclude_seen=not stay), stay=stay)
     with torch.inference_mode():
         found: Retrieved = memory_of(model).retrieve(history_batch(read.items, model.length, read.times))
     edit = silence(silenced) if silenced else None
     answered = answer(model, dataset, read, edit=edit, exclude_seen=not stay)
-    return Situation(read, model.length, found, answered, tuple(silenced), stay)
+    here = Situation(read, model.length, found, answered, tuple(silenced), stay)
+    return replace(here, strongest=strongest(model, read, answered.table["item"].tolist(), here.heard, edit))
 
 
 def after(
@@ -184,7 +196,7 @@ def after(
 def silence(experts: Collection[int]) -> Edit:
     """An edit that takes experts out of what one person's history retrieved; the others keep their gates.
 
-    One expert always stays, the strongest, because a history cannot be read through none.
+    One expert always stays, the best, because a history cannot be read through none.
     """
 
     def edit(found: Retrieved) -> Retrieved:

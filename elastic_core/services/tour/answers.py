@@ -50,10 +50,15 @@ class Answer(NamedTuple):
 
 def last_event(asked: Asked) -> Answer:
     """How many of the ten suggestions stay when the last event is forgotten?"""
-    before = inspect.situation(asked.model, asked.dataset, asked.user, asked.split)
-    after = inspect.situation(asked.model, asked.dataset, asked.user, asked.split, removed=1)
+    before, after = _start(asked), _start(asked, removed=1)
     stay = 10 - moved(before.answer, after.answer).counts["new"]
     return Answer(0 if stay == 10 else 1 if stay >= 5 else 2, f"{stay} of the ten stay on the list of person {asked.user + 1}.")
+
+
+def _start(asked: Asked, removed: int = 0) -> inspect.Situation:
+    """As the start page opens with it."""
+    stay = inspect.repeats(asked.dataset, asked.split).stay
+    return inspect.situation(asked.model, asked.dataset, asked.user, asked.split, removed=removed, stay=stay)
 
 
 def comparisons(asked: Asked) -> Answer:
@@ -72,7 +77,8 @@ def starved(asked: Asked) -> Answer:
 def whose(asked: Asked) -> Answer:
     """Is the person's strongest expert hot, usual or cold?"""
     assert asked.traffic is not None
-    first, (low, high) = hot_experts(asked.traffic, asked.user).iloc[0], band(asked.traffic)
+    found, (low, high) = hot_experts(asked.traffic, asked.user), band(asked.traffic)
+    first = found[found["expert"] == _start(asked).strongest].iloc[0]
     text = (
         f"{first['load']:.0f} of {len(asked.traffic.experts):,} people retrieve expert {first['expert']:.0f}; a random router "
         f"sends {low} to {high} (95%)."
@@ -107,7 +113,8 @@ def unused_by_chance(asked: Asked) -> Answer:
 def swapped(asked: Asked) -> Answer:
     """Does replacing the strongest expert, for everybody who retrieves it, change NDCG@10 by more than chance explains?"""
     assert asked.traffic is not None
-    expert = int(asked.traffic.experts[asked.user, 0])
+    expert = _start(asked).strongest
+    assert expert is not None
     other = ablation.random_used(asked.traffic, expert)
     effect = ablation.swap(asked.model, asked.dataset, asked.traffic, expert, other, asked.split)
     row = effect.row()

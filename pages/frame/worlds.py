@@ -1,0 +1,119 @@
+"""One switch over the screens of a run: the made-up world, real films, the paper's model, and the run that a visitor chose.
+
+The first shows what can be shown where the truth is known; the second what is left of it where nobody knows it.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+
+import streamlit as st
+
+from elastic_core.data import Dataset
+from elastic_core.data.sources import PLANTED, at_hand, names
+from elastic_core.errors import InputError
+from elastic_core.models import Recommender
+from elastic_core.runs import Run
+from pages.frame import shell
+from pages.kit import cache
+
+SHOWN = ("", "product-keys", "journey", "experts", "traffic", "memory-map")  # the addresses of the pages under the switch
+MADE_UP, FILMS, PAPER, OWN, OTHER = "Made-up world", "Real films", "Paper’s model", "Your run", "Another run"
+FILM_DATA = "ml-100k"
+KEY, TURNED, CHOSEN = "world", "world_turned", "world_chosen"
+AT, MET = "world_at", "world_met"  # which data are shown, and whom the visitor met last in each
+
+
+def offered(runs: Mapping[str, Run], here: Run, chosen: str | None = None) -> dict[str, Run]:
+    """What the switch offers, by name, the run `here` among it. `runs` in the sidebar's order, the best first; `chosen` is the
+    last one that was none of the three."""
+    shipped = [run for run in runs.values() if not run.name.startswith("local-")]
+    made_up = _first(shipped, lambda run: run.config.data.source == PLANTED and _asks(run))
+    films = _first(shipped, lambda run: run.config.data.source == FILM_DATA and _asks(run))
+    data = [run.config.data for run in (here, made_up, films) if run]
+    papers = (_first(shipped, lambda run, on=on: run.config.model.name == "elastic" and run.config.data == on) for on in data)
+    paper = next((run for run in papers if run), None)
+    found = {name: run for name, run in ((MADE_UP, made_up), (FILMS, films), (PAPER, paper)) if run}
+    known = [run.name for run in found.values()]
+    own = here if here.name not in known else runs.get(chosen or "")
+    if own is not None and own.name not in known:
+        found[OWN if own.name.startswith("local-") or own.config.data.source not in names() else OTHER] = own
+    return found
+
+
+def _first(runs: Iterable[Run], fits: Callable[[Run], bool]) -> Run | None:
+    for run in runs:
+        try:
+            if fits(run):
+                return run
+        except InputError:  # a configuration that cannot be read
+            continue
+    return None
+
+
+def _asks(run: Run) -> bool:
+    """Has it experts for everybody to retrieve, which were asked to stand for items?"""
+    model = run.config.model
+    return getattr(model, "interest_weight", 0) > 0 and getattr(model, "memory", "none") != "none"
+
+
+def sentence(name: str, run: Run, data: Dataset) -> str:
+    """What this choice shows, and what another would change; Markdown."""
+    people, truth = f"{data.histories.n_users:,}", data.truth
+    if name == MADE_UP and truth is not None:
+        more = f"{people} made-up people, {len(truth.interests)} hobbies: we know the truth"
+        return f"**{more}** behind every choice. On real films nobody does."
+    if name == FILMS:
+        more = f"{people} real people, {data.catalog.n_items:,} films: nobody knows why they watched"
+        return f"**{more}**, so what an expert stands for is a guess."
+    if name == PAPER:
+        where = "in the made-up world" if truth is not None else "on the same data"
+        return f"**The paper’s ELASTIC {where}**: experts mix into one vector, so no suggestion belongs to one expert."
+    known = "the truth behind it is known" if truth is not None else "nobody knows the truth behind it"
+    return f"**{shell.plain(run.name)}**, {'a run of your own' if name == OWN else 'chosen on the left'}: {known}."
+
+
+def switch(runs: Mapping[str, Run]) -> None:
+    """Called by navigation.py above the page."""
+    now: shell.Context | None = st.session_state.get(shell.CONTEXT)
+    if now is None:  # the page says so
+        return
+    found = offered(runs, now.run, st.session_state.get(CHOSEN))
+    here = next(name for name, run in found.items() if run.name == now.run.name)
+    if here in (OWN, OTHER):
+        st.session_state[CHOSEN] = now.run.name
+    if len(found) < 2:
+        return
+    st.session_state[KEY] = here
+    lacking = FILMS in found and here != FILMS and not at_hand(FILM_DATA)
+    fetched = f" “{FILMS}” fetches MovieLens-100K (5 MB), which is not on this machine yet." if lacking else ""
+    with st.container(gap="xsmall"):
+        st.segmented_control(
+            "What is shown", list(found), key=KEY, required=True, label_visibility="collapsed", on_change=_turn,
+            args=({name: run.name for name, run in found.items()},), disabled=shell.locked("run"),
+        )  # fmt: skip
+        st.markdown(f":small[{sentence(here, now.run, now.dataset)}{fetched}]")
+
+
+def _turn(runs: dict[str, str]) -> None:
+    name = runs.get(str(st.session_state.get(KEY)))
+    if name is not None and not shell.locked("run"):
+        shell.choose(name)
+        st.session_state[TURNED] = True
+
+
+def settle(run: Run, data: Dataset, model: Recommender, asked: dict[str, str | None]) -> None:
+    """After a turn: who is looked at. On the same data the person stays; on others it is who was met there last, or whom these
+    open with. Called by the sidebar before its boxes; `asked` is what they are to show."""
+    if not st.session_state.pop(TURNED, False):
+        return
+    asked["vs"] = asked["expert"] = st.session_state["vs"] = None
+    shell.look_at(None)
+    if st.session_state.get(AT) != data.hash and not shell.locked("user"):
+        met: dict[str, int] = st.session_state.get(MET, {})
+        st.session_state["user"] = 1 + met.get(data.hash, cache.example(run, model, data))
+        asked["user"] = str(st.session_state["user"])
+
+
+def remember(data: Dataset, user: int) -> None:
+    """Whom the visitor looks at, for the way back. Called by the sidebar after its boxes."""
+    st.session_state[AT] = data.hash
+    st.session_state[MET] = {**st.session_state.get(MET, {}), data.hash: user}
