@@ -34,9 +34,7 @@ ELASTIC_VARIANTS = {
     "pkm-act": "PKM-ACT: a retrieval before every layer",
     "norm-layer": "layer norm instead of whitening, no balance term",
     "gate-none": "no gate, no balance term: Algorithm 1 as printed, a frozen random router",
-    "votes": "experts by unusual votes of the events instead of one query, and the losses that give them meaning (ours)",
-    "pooled": "the same votes without what tells length, and pooled by experts that win and lose them together (ours)",
-    "expected": "votes without what tells length, chosen by what another half of the history would be expected to vote (ours)",
+    "votes": "experts by votes of the events instead of one query, and the loss that gives them meaning (ours)",
     "grid": "as the grid chose that every other system is tuned on: a convolution 8 wide, not 16",
     **{f"side-{side}": f"{side**2:,} experts (√K = {side})" for side in SIDES},
     **{f"k-{k}": f"k = {k} retrieved" for k in EXPERTS},
@@ -44,16 +42,7 @@ ELASTIC_VARIANTS = {
 SLOT_VARIANTS = {
     "memory-none": "no memory: the same slots for k interests that everybody shares",
     "memory-none-grid": "the same without memory, as the grid chose that every other system is tuned on",
-    "most-votes": "experts with most votes instead of most above the usual, whitened queries",
-    "pooled": "votes without what tells length, pooled by experts that win and lose them together",
-    "expected": "votes without what tells length, chosen by what another half of the history would be expected to vote",
-    "expected-grid": "votes as another half would give them, learned as the grid chose for interests that everybody shares",
-    "expected-faster": "votes as another half would give them, learned at twice the rate",
     "query-mean": "one query, the mean of the events, instead of votes",
-    "averages": "slots that average what was written instead of holding the last",
-    "learned-writes": "writes by learned weights instead of what experts stand for",
-    "one-state": "slots mixed into one vector instead of predicting one by one",
-    "no-recency": "shares that do not know how often a slot was written lately",
 }
 VARIANTS = {
     f"{model} ({name})": about

@@ -9,8 +9,7 @@ A state says nothing of the events that made it, and whoever asks the memory ane
 | `every=R` | after every R events of a person | then |
 | `every=R, moved=s` | after every R events of a person | if more than the part s of the k experts would be others |
 
-Between two readings states are exactly those of one batch pass with the experts of the last one. How far that is from a pass
-that asks anew after every event is measured in bench/drift.py.
+Between two readings states are exactly those of one batch pass with the experts of the last one.
 """
 
 import hashlib

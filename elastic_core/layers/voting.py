@@ -127,7 +127,7 @@ def _distinct(x: Tensor, items: Tensor | None) -> tuple[Tensor, Tensor]:
     """The contents that differ `[U, d]`, and which of them each event of `x [B, N, d]` has `[B, N]`."""
     every = x.flatten(0, 1)
     places = torch.arange(len(every), device=x.device)
-    if items is None or torch.compiler.is_compiling():
+    if items is None or items.device.type != "cpu" or torch.compiler.is_compiling():  # how many differ, a device would be asked
         return every, places.view(x.shape[:2])
     numbers, which = items.unique(return_inverse=True)
     return every[torch.empty_like(numbers).scatter_(0, which.flatten(), places)], which
