@@ -71,7 +71,6 @@ VARIANTS = [
     Case("elastic", {"query": "votes", "memory": "per-layer", "bidirectional": True}),
     Case("elastic", {"gate": "none"}, UNREACHED),
     Case("elastic", {"query_norm": "layer"}),
-    Case("elastic", {"query_norm": "none"}),
     Case("elastic", {"scores": "dot"}),
     Case("elastic", {"conv_width": 0}),
     Case("elastic", {"bank": "rows"}),
