@@ -11,6 +11,7 @@ from elastic_core.data import Dataset
 from elastic_core.data.sources import PLANTED, at_hand, names
 from elastic_core.errors import InputError
 from elastic_core.models import Recommender
+from elastic_core.models.elastic import ElasticConfig
 from elastic_core.runs import Run
 from pages.frame import shell
 from pages.kit import cache
@@ -29,7 +30,7 @@ def offered(runs: Mapping[str, Run], here: Run, chosen: str | None = None) -> di
     made_up = _first(shipped, lambda run: run.config.data.source == PLANTED and _asks(run))
     films = _first(shipped, lambda run: run.config.data.source == FILM_DATA and _asks(run))
     data = [run.config.data for run in (here, made_up, films) if run]
-    papers = (_first(shipped, lambda run, on=on: run.config.model.name == "elastic" and run.config.data == on) for on in data)
+    papers = (_first(shipped, lambda run, on=on: isinstance(run.config.model, ElasticConfig) and run.config.data == on) for on in data)
     paper = next((run for run in papers if run), None)
     found = {name: run for name, run in ((MADE_UP, made_up), (FILMS, films), (PAPER, paper)) if run}
     known = [run.name for run in found.values()]
