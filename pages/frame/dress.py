@@ -4,9 +4,11 @@ import streamlit as st
 
 from pages.frame import shell
 
-# On a low window the names of the pages move together, so that the tour and the person are seen without scrolling.
+# On a low window the names of the pages move together, so that the tour and the person are seen without scrolling; and what is
+# above a page's title moves up, so that an act and its answer are seen together.
 LOW = """<style>@media (min-width: 768px) and (max-height: 950px) {
   [data-testid="stSidebarHeader"] { margin-bottom: 0 }
+  [data-testid="stMainBlockContainer"] { padding-top: 1rem }
   [data-testid="stSidebarNavItems"] li, [data-testid="stSidebarNavLink"] { margin-block: 0 }
   [data-testid="stSidebarNavLinkContainer"] { height: 28px }
 }</style>"""

@@ -30,8 +30,8 @@ def offered(runs: Mapping[str, Run], here: Run, chosen: str | None = None) -> di
     made_up = _first(shipped, lambda run: run.config.data.source == PLANTED and _asks(run))
     films = _first(shipped, lambda run: run.config.data.source == FILM_DATA and _asks(run))
     data = [run.config.data for run in (here, made_up, films) if run]
-    papers = (_first(shipped, lambda run, on=on: isinstance(run.config.model, ElasticConfig) and run.config.data == on) for on in data)
-    paper = next((run for run in papers if run), None)
+    papers = [run for run in shipped if _first([run], lambda run: isinstance(run.config.model, ElasticConfig))]
+    paper = next((run for on in data for run in papers if run.config.data == on), None)
     found = {name: run for name, run in ((MADE_UP, made_up), (FILMS, films), (PAPER, paper)) if run}
     known = [run.name for run in found.values()]
     own = here if here.name not in known else runs.get(chosen or "")
