@@ -23,7 +23,7 @@ def test_first_screen_shows_a_person_their_experts_and_what_comes_next(visit: An
     text = visit.text()
     assert "What does ELASTIC do with one person’s history?" in text
     assert re.search(r"★ (watched|chosen|chose) next", text)
-    number_of(text, r"retrieves? (\d+) of")
+    number_of(text, r"The (\d+) of [\d,]+ interest experts")
     expect(visit.box("Expert")).to_have_value("")
     fetched = visit.page.evaluate("() => performance.getEntriesByType('resource').map(entry => entry.name)")
     assert len(fetched) > 10 and not [name for name in fetched if "plotly" in name.lower()], "no chart library"
