@@ -86,12 +86,12 @@ def switch(runs: Mapping[str, Run]) -> None:
     st.session_state[KEY] = here
     lacking = FILMS in found and here != FILMS and not at_hand(FILM_DATA)
     fetched = f" “{FILMS}” fetches MovieLens-100K (5 MB), which is not on this machine yet." if lacking else ""
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.segmented_control(
-            "What is shown", list(found), key=KEY, required=True, label_visibility="collapsed", on_change=_turn,
-            args=({name: run.name for name, run in found.items()},), disabled=shell.locked("run"),
-        )  # fmt: skip
-        st.markdown(f":small[{sentence(here, now.run, now.dataset)}{fetched}]")
+    choice, said = st.columns(2, vertical_alignment="center")  # beside each other: what was pressed stays in view
+    choice.segmented_control(
+        "What is shown", list(found), key=KEY, required=True, label_visibility="collapsed", on_change=_turn,
+        args=({name: run.name for name, run in found.items()},), disabled=shell.locked("run"),
+    )  # fmt: skip
+    said.markdown(f":small[{sentence(here, now.run, now.dataset)}{fetched}]")
 
 
 def _turn(runs: dict[str, str]) -> None:
