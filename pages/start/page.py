@@ -99,10 +99,10 @@ def suggested() -> None:
 
 def explanation() -> None:
     asks = (
-        f"Every {words.one} is compared with two small tables of keys and votes for the experts that fit. Those with more votes "
+        f"Every {words.one} is compared with two small key tables and votes for the experts that fit. Those with more votes "
         "than usual"
         if here.found is not None and here.found.ballots is not None
-        else "The query is compared with two small tables of keys. The experts with the largest sums"
+        else "The query is compared with two small key tables. The experts with the largest sums"
     )
     view.explain(
         view.About(

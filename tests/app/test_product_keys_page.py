@@ -172,11 +172,12 @@ def test_the_event_that_asks_can_be_chosen_and_is_followed(voters: Page, monkeyp
 def test_what_lies_before_the_last_events_is_drawn_apart() -> None:
     cast = pd.DataFrame({"event": [*range(1, 13)] * 2, "expert": [7] * 12 + [9] * 12, "row": [0] * 12 + [1] * 12})
     cast = cast.assign(share=[0.75] * 12 + [0.25] * 12, votes=[0.75 / 12] * 12 + [0.25 / 12] * 12)
-    sums = pd.DataFrame({"place": [1, None], "expert": [7, None], "events": [12, 12], "votes": [0.75, 0.25]})
+    sums = pd.DataFrame({"place": [1, None], "expert": [7, None], "events": [12, 12], "votes": [0.75, 0.25], "usual": [0.1, 0.9]})
     for last, earlier in ((5, 2), (12, 0)):
         drawn = votes.marks(cast, last).assign(title="Up <b>")
         figure = charts.tally(drawn, sums, 12, Words("film", "films", "watched", "seen", "a film"), plot.LIGHT).checked()
-        strokes, squares, bars = figure.data
+        strokes, squares, bars, usual = figure.data
+        assert list(usual.x) == [0.1]
         assert (len(strokes.x), len(squares.x)) == (2 * last, earlier) and list(bars.text) == ["75%", "25%"]
         assert "<b>" not in "".join(strokes.hovertext) and strokes.customdata[-1][0] == "12. Up <b>"
     assert all(size == size and size >= 3 for size in strokes.marker.size)

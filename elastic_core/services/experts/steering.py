@@ -66,7 +66,7 @@ def others(factors: np.ndarray, lent: int, own: np.ndarray, used: np.ndarray, dr
     free, order = np.setdiff1d(used, [*own, lent]), len(set(factors[:mine])) > 1
     if (lent >= 0 and not len(free)) or (lent < 0 and not order):
         return []
-    for _ in range(draws * 5):
+    for _ in range(5 * draws + 20):
         dealt = np.concatenate([rng.permutation(factors[:mine]), factors[mine:]])
         other = int(rng.choice(free)) if lent >= 0 else -1
         if order and (dealt == factors).all():
