@@ -8,7 +8,7 @@ from pages.frame import shell
 # above a page's title moves up, so that an act and its answer are seen together.
 LOW = """<style>@media (min-width: 768px) and (max-height: 950px) {
   [data-testid="stSidebarHeader"] { margin-bottom: 0 }
-  [data-testid="stMainBlockContainer"] { padding-top: 1rem }
+  [data-testid="stMainBlockContainer"] { padding-top: 0.25rem }
   [data-testid="stHeader"] { background: transparent; pointer-events: none }
   [data-testid="stHeader"] button, [data-testid="stHeader"] a { pointer-events: auto }
   [data-testid="stSidebarNavItems"] li, [data-testid="stSidebarNavLink"] { margin-block: 0 }
