@@ -9,6 +9,7 @@ from pages.frame import shell
 LOW = """<style>@media (min-width: 768px) and (max-height: 950px) {
   [data-testid="stSidebarHeader"] { margin-bottom: 0 }
   [data-testid="stMainBlockContainer"] { padding-top: 0.25rem }
+  [data-testid="stMain"] h1 { padding: 0.25rem 0 0.5rem }
   [data-testid="stHeader"] { background: transparent; pointer-events: none }
   [data-testid="stHeader"] button, [data-testid="stHeader"] a { pointer-events: auto }
   [data-testid="stSidebarNavItems"] li, [data-testid="stSidebarNavLink"] { margin-block: 0 }
