@@ -22,7 +22,7 @@ from elastic_core.layers.precision import without_autocast
 from elastic_core.layers.product_keys import top_pairs
 
 
-class _Asked(NamedTuple):
+class _Search(NamedTuple):
     """What U different events ask, which of them each event of a batch is, and what each person's votes are split into."""
 
     content: Tensor  # [U, d]
@@ -50,7 +50,7 @@ class VotingMemory(InterestMemory):
         """`scores` are logarithms of how much experts are wanted, `halves` those of the mean softmax over each set of sub-keys,
         `query` and `raw` means of what the events ask. `items [B, N]`: events of one item have one content, which asks once."""
         with without_autocast(x.device.type):
-            asked = self._asked(x, real, items)
+            asked = self._search(x, real, items)
             experts, most = self._elected(asked, real)
             scores = (most.clamp_min(0) + LEAST_VOTES).log()
             gates = gate(scores, self.kind)
@@ -71,7 +71,7 @@ class VotingMemory(InterestMemory):
                 usual=self.usual,
             )
 
-    def _asked(self, x: Tensor, real: Tensor | None, items: Tensor | None) -> _Asked:
+    def _search(self, x: Tensor, real: Tensor | None, items: Tensor | None) -> _Search:
         weight = x.new_ones(x.shape[:2]) if real is None else real.to(x.dtype)
         weight = weight / weight.sum(1, keepdim=True).clamp_min(1)
         x = x.to(self.values.weight.dtype)
@@ -80,17 +80,16 @@ class VotingMemory(InterestMemory):
         halves = self.keys(query)
         found = top_pairs(halves, self.m)
         ballots = Ballots(found.indices[which], found.scores.softmax(-1)[which] * weight.unsqueeze(-1))
-        return _Asked(content, query, halves, which, weight, ballots)
+        return _Search(content, query, halves, which, weight, ballots)
 
-    def _elected(self, asked: _Asked, real: Tensor | None) -> tuple[Tensor, Tensor]:
+    def _elected(self, asked: _Search, real: Tensor | None) -> tuple[Tensor, Tensor]:
         """The k experts that are most wanted, and how much, both `[B, k]`."""
         which = asked.which
         last = which.shape[1] - 1 if real is None else (real * torch.arange(which.shape[1], device=which.device)).argmax(1)
         newest = which[torch.arange(len(which), device=which.device), last]
         spare = top_pairs(asked.halves[newest].detach(), self.k).indices
-        least = LEAST_VOTES / torch.arange(
-            1, self.k + 1, device=spare.device, dtype=asked.halves.dtype
-        )  # more than no vote at all
+        rank = torch.arange(1, self.k + 1, device=spare.device, dtype=asked.halves.dtype)
+        least = LEAST_VOTES / rank  # more than no vote at all
         numbers, votes = counted(
             torch.cat([asked.ballots.experts.flatten(1), spare], 1),
             torch.cat([asked.ballots.votes.flatten(1), least.expand(len(spare), -1)], 1),
@@ -103,7 +102,7 @@ class VotingMemory(InterestMemory):
         """As `InterestMemory.calibrate`, then what votes are usual, with the queries normalised as they are now."""
         super().calibrate(x, real, rate)
         with without_autocast(x.device.type):
-            asked = self._asked(x, real, None)
+            asked = self._search(x, real, None)
             share = asked.ballots.votes * (asked.weight > 0).sum(1)[:, None, None]  # of one vote an event
             given = torch.zeros_like(self.usual).scatter_add(0, asked.ballots.experts.flatten(), share.flatten().to(self.usual))
             self.usual.lerp_(given / given.sum().clamp_min(1), rate)
