@@ -471,10 +471,10 @@ def test_a_history_that_asks_for_fewer_gets_the_newest_events_next_best(sharp: f
 
 
 def test_the_gradient_of_votes_is_that_of_their_sums() -> None:
-    """By differences, of all that is learned; with one expert an event nothing is chosen between, so questions learn nothing."""
+    """By differences, of all that is learned; with one expert an event nothing is chosen between: learners vote for more."""
     x, real = torch.randn(2, 5, 4, dtype=torch.float64), torch.arange(5) >= torch.tensor([[0], [2]])
-    for m in (2, 3, 1):
-        asked = voting(3, 4, width=4, votes=m).double()
+    for m, learning in ((2, False), (3, False), (1, False), (1, True), (2, True)):
+        asked = voting(3, 4, width=4, votes=m).double().train(learning)
         names = [name for name, _ in asked.named_parameters()]
 
         def interests(*values: Tensor, asked: VotingMemory = asked, names: list[str] = names) -> Tensor:
@@ -484,7 +484,7 @@ def test_the_gradient_of_votes_is_that_of_their_sums() -> None:
         assert torch.autograd.gradcheck(interests, tuple(asked.parameters()))
         asked(x, real).interests.square().sum().backward()
         still = {name for name, p in asked.named_parameters() if p.grad is None or float(p.grad.abs().max()) < 1e-12}
-        assert still == ({*names} - {"values.weight"} if m == 1 else set())
+        assert still == ({*names} - {"values.weight"} if m == 1 and not learning else set())
 
 
 @torch.no_grad()
@@ -502,6 +502,23 @@ def test_events_of_one_item_ask_once_and_everybodys_mean_is_what_is_usual() -> N
     before = asked.usual.clone()
     asked.calibrate(content[items[:1]], items[:1] > 0, rate=0.0)
     assert torch.equal(asked.usual, before)
+
+
+def test_while_learning_an_event_votes_for_more_and_best_of_them_are_those_it_serves() -> None:
+    """The m of serving are the first of a learner's 4·m, in the same proportions; a memory of fewer experts gives all it has."""
+    asked, (x, real) = voting(side=5, votes=4), histories()
+    asked.calibrate(x, real)
+    learning, serving = asked.train()(x, real).ballots, asked.eval()(x, real).ballots
+    assert learning is not None and serving is not None
+    assert (learning.experts.shape[-1], serving.experts.shape[-1]) == (16, 4)
+    assert torch.equal(learning.experts[real][:, :4], serving.experts[real])
+    first = learning.votes[real][:, :4]
+    parts = first / first.sum(-1, keepdim=True), serving.votes[real] / serving.votes[real].sum(-1, keepdim=True)
+    torch.testing.assert_close(*parts)
+    for ballots in (learning, serving):
+        torch.testing.assert_close(ballots.votes.sum((1, 2)), real.any(1).float())
+    few = voting(side=2, k=2, votes=4).train()(x, real).ballots
+    assert few is not None and few.experts.shape[-1] == 4
 
 
 class Largest(TorchDispatchMode):

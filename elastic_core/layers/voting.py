@@ -7,6 +7,9 @@ many events would ask for the same few, and how many there are would decide. The
 they are wanted, which is how the gradient reaches sub-keys and temperature. Only what somebody voted for is ever touched:
 O(N·√K·d) for N events, whatever K.
 
+While it learns an event votes for LEARNS times as many: with m alone an expert just out of reach is never told that it fits
+(planted world of 64, validation full-seen: m = 4 gives 0.316 after 12 epochs, 16 gives 0.321, 64 no more).
+
 A history that asks for fewer than k experts gets the newest event's next best beside them, with next to no weight.
 """
 
@@ -20,6 +23,8 @@ from elastic_core.layers.interest_memory import LEAST_VOTES, Ballots, InterestMe
 from elastic_core.layers.padding import masked
 from elastic_core.layers.precision import without_autocast
 from elastic_core.layers.product_keys import top_pairs
+
+LEARNS = 4  # times as many experts an event votes for while the model is in training mode
 
 
 class _Search(NamedTuple):
@@ -78,7 +83,7 @@ class VotingMemory(InterestMemory):
         content, which = _distinct(masked(x, real) if items is None else x, items)
         query = self.norm(content)
         halves = self.keys(query)
-        found = top_pairs(halves, self.m)
+        found = top_pairs(halves, min(self.m * LEARNS, self.keys.side**2) if self.training else self.m)
         ballots = Ballots(found.indices[which], found.scores.softmax(-1)[which] * weight.unsqueeze(-1))
         return _Search(content, query, halves, which, weight, ballots)
 

@@ -131,6 +131,7 @@ class Learner:
         self.rows.follow()
         model = self.model if self.average is None else self.average.module
         assert isinstance(model, Recommender)
+        model.eval()  # what is usual is counted by the votes of serving, which are fewer than those of learning
         everybody = np.arange(dataset.histories.n_users)
         users = np.random.default_rng(self.train.seed).permutation(everybody)[:CALIBRATE_MOST]
         for number, at in enumerate(range(0, len(users), 512)):
