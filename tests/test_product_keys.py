@@ -1,5 +1,6 @@
 """Product keys and the interest memory (Eq. 4-7): exact, and able to learn only when the scores gate the experts."""
 
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -519,6 +520,45 @@ def test_while_learning_an_event_votes_for_more_and_best_of_them_are_those_it_se
         torch.testing.assert_close(ballots.votes.sum((1, 2)), real.any(1).float())
     few = voting(side=2, k=2, votes=4).train()(x, real).ballots
     assert few is not None and few.experts.shape[-1] == 4
+
+
+@settings(max_examples=30, deadline=None, derandomize=True)
+@given(acts=st.lists(st.sampled_from(["ask", "ask", "content", "keys", "norm", "temperature", "double", "more"]), max_size=8))
+@torch.no_grad()
+def test_what_items_asked_is_remembered_only_while_nothing_changed(acts: list[str]) -> None:
+    """A memory that has served a while finds what one that never served finds, after whatever happened to either."""
+    asked, content, generator = voting().eval(), torch.randn(40, 16), torch.Generator().manual_seed(len(acts))
+    for act in [*acts, "ask"]:
+        match act:
+            case "content":
+                content[3:9] += 1
+            case "keys":
+                asked.keys.sub_keys.mul_(torch.rand(asked.keys.sub_keys.shape, generator=generator))
+            case "norm":
+                asked.calibrate(torch.randn(4, 6, 16), None)
+            case "temperature":
+                asked.keys.log_temperature.data = asked.keys.log_temperature.data + 0.5  # type: ignore[union-attr]
+            case "double":
+                asked, content = asked.double(), content.double()
+            case "more":
+                content = torch.cat([content, torch.randn(30, 16).to(content)])
+        items = torch.randint(0, len(content), (3, 7), generator=generator)
+        never = deepcopy(asked)
+        never._kept = None
+        with torch.inference_mode(act == "keys"):
+            assert_same(asked(content[items], items > 2, items), never(content[items], items > 2, items))
+
+
+@torch.no_grad()
+def test_an_item_is_searched_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, content, searched = voting().eval(), torch.randn(9, 16), list[int]()
+    before = asked.keys.forward
+    monkeypatch.setattr(asked.keys, "forward", lambda query: searched.append(len(query)) or before(query))
+    items = torch.arange(1, 9).view(2, 4)
+    first = asked(content[items], None, items)
+    searches, searched[:] = sum(searched), []
+    assert_same(asked(content[items], None, items), first)
+    assert searches >= 8 and sum(searched) == len(items)  # only for what comes after the newest event's best
 
 
 class Largest(TorchDispatchMode):

@@ -3,8 +3,8 @@
     search      2·√K sub-keys and the gather of k rows against the flat search of all K keys; and whether both find the same
     step        one step of the bank alone: gather B·k rows, backward, update. `rows` (training/rows.py), torch's `nn.Embedding`
                 with `sparse=True` and SparseAdam (`sparse-adam`), and with a dense gradient and fused Adam (`fused-adam`)
-    forward     states of the last event of ELASTIC, query network and retrieval included
-    training    one step of ELASTIC as it is trained: loss, backward, clipping, update, running average
+    forward     states of the last event of ELASTIC, retrieval included, by the query network and by votes of its events
+    training    one step of ELASTIC as it is trained, by either: loss, backward, clipping, update, running average
 
 Contestants of a part take turns in one process. Numbers of rows are drawn anew for every step from uniform ones: the hardest case
 for a cache. Ratios are of processor time.
@@ -13,7 +13,7 @@ for a cache. Ratios are of processor time.
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from itertools import cycle
+from itertools import cycle, product
 from math import isqrt
 from typing import Any, NamedTuple
 
@@ -41,6 +41,7 @@ DRAWN = 8  # batches of row numbers, taken in turn
 LENGTH, HISTORIES = 1_024, 16  # of the forward pass
 WORLD = PlantedConfig(users=400, items=3_416, interests=32, mean_length=160, max_length=400)  # of the training step
 TRAIN = TrainConfig(batch=32, ema_decay=0.99)
+ASKING = {DEFAULT: "network", f"{DEFAULT}-votes": "votes"}  # what asks the memory, of a whole model
 PARTS = ("search", "step", "forward", "training")
 
 
@@ -194,31 +195,31 @@ def _by_torch(experts: int, device: torch.device, sparse: bool) -> Job:
 # --- the whole model -------------------------------------------------------------------------------------------------
 
 
-def _settings(experts: int, length: int) -> dict[str, Any]:
+def _settings(experts: int, length: int, asking: str) -> dict[str, Any]:
     shape = {"length": length, "width": WIDTH, "layers": 2, "heads": 1, "dropout": 0.0, "k": K, "side": isqrt(experts)}
-    return shape | {"bank": "rows" if experts > SMALL else "dense"}
+    return shape | {"query": asking} | {"bank": "rows" if experts > SMALL else "dense"}
 
 
 def _forwards(device: torch.device) -> list[_Named]:
     items = torch.randint(1, WORLD.items + 1, (HISTORIES, LENGTH), device=device)
     found = []
-    for experts in (SMALL, MILLION):
-        model = models.build(model_settings(DEFAULT, **_settings(experts, LENGTH)), WORLD.items).to(device).eval()
+    for (system, asking), experts in product(ASKING.items(), (SMALL, MILLION)):
+        model = models.build(model_settings(DEFAULT, **_settings(experts, LENGTH, asking)), WORLD.items).to(device).eval()
         job = torch.inference_mode()(partial(model.last_state, Batch(items, items, padded=False)))
-        found.append(_Named(DEFAULT, experts, HISTORIES, job, LENGTH))
+        found.append(_Named(system, experts, HISTORIES, job, LENGTH))
     return found
 
 
 def _trainings(device: torch.device) -> list[_Named]:
     world = load(DataConfig(source="planted", planted=WORLD))
     found = []
-    for experts in (SMALL, MILLION):
-        settings = model_settings(DEFAULT, **_settings(experts, 200))
+    for (system, asking), experts in product(ASKING.items(), (SMALL, MILLION)):
+        settings = model_settings(DEFAULT, **_settings(experts, 200, asking))
         model = models.build(settings, world.catalog).to(device).train()
         objective = objectives.build(objective_settings(DEFAULT), world, settings.length)
         learner = Learner(model, objective, TRAIN, device)
         batches = cycle([batch.to(device) for batch, _ in zip(objective.epoch(0, 0, TRAIN.batch), range(DRAWN), strict=False)])
-        found.append(_Named(DEFAULT, experts, TRAIN.batch, _learns(learner, batches), settings.length))
+        found.append(_Named(system, experts, TRAIN.batch, _learns(learner, batches), settings.length))
     return found
 
 
@@ -249,6 +250,7 @@ def figures(rows: Iterable[BankRow]) -> dict[str, float]:
         ("fused Adam", ("step", "fused-adam", MILLION), ("step", "rows", MILLION)),
         ("forward", ("forward", DEFAULT, MILLION), ("forward", DEFAULT, SMALL)),
         ("training", ("training", DEFAULT, MILLION), ("training", DEFAULT, SMALL)),
+        *((f"{part}, votes", (part, f"{DEFAULT}-votes", MILLION), (part, f"{DEFAULT}-votes", SMALL)) for part in PARTS[2:]),
     ):
         if above in of and below in of:
             found[name] = _over(of[above], of[below])

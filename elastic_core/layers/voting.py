@@ -13,6 +13,7 @@ While it learns an event votes for LEARNS times as many: with m alone an expert 
 A history that asks for fewer than k experts gets the newest event's next best beside them, with next to no weight.
 """
 
+import math
 from typing import NamedTuple
 
 import torch
@@ -24,18 +25,35 @@ from elastic_core.layers.padding import masked
 from elastic_core.layers.precision import without_autocast
 from elastic_core.layers.product_keys import top_pairs
 
+REMEMBERED = 131_072  # items at most whose answers are kept
 LEARNS = 4  # times as many experts an event votes for while the model is in training mode
 
 
+class Answers(NamedTuple):
+    """What U contents ask and find: the query `[U, d]`, the best experts and the softmax over their scores, both `[U, m]`."""
+
+    query: Tensor
+    experts: Tensor
+    votes: Tensor
+
+
 class _Search(NamedTuple):
-    """What U different events ask, which of them each event of a batch is, and what each person's votes are split into."""
+    """U different contents, what they ask and find, which of them each event of a batch has, and what people's votes come to."""
 
     content: Tensor  # [U, d]
-    query: Tensor  # [U, d]
-    halves: Tensor  # [U, 2, side]
+    answers: Answers
     which: Tensor  # [B, N]
     weight: Tensor  # [B, N] every event's part of a person's votes, 0 on padding
     ballots: Ballots
+
+
+class _Kept(NamedTuple):
+    """The answers of items, by number, for contents `[C, d]` and the memory's weights in this state: address and version."""
+
+    weights: list[Tensor]
+    state: list[tuple[int, int]]
+    content: Tensor
+    answers: Answers
 
 
 class VotingMemory(InterestMemory):
@@ -50,10 +68,11 @@ class VotingMemory(InterestMemory):
         self.m = min(votes, side**2)
         self.usual: Tensor
         self.register_buffer("usual", torch.zeros(side**2))  # every expert's part of everybody's votes
+        self._kept: _Kept | None = None
 
     def forward(self, x: Tensor, real: Tensor | None, items: Tensor | None = None) -> Retrieved:
-        """`scores` are logarithms of how much experts are wanted, `halves` those of the mean softmax over each set of sub-keys,
-        `query` and `raw` means of what the events ask. `items [B, N]`: events of one item have one content, which asks once."""
+        """`scores` are logarithms of how much experts are wanted, `halves` of the votes by row and by column, `query` and `raw`
+        means of what the events ask. `items [B, N]`: events of one item have one content, which asks once."""
         with without_autocast(x.device.type):
             asked = self._search(x, real, items)
             experts, most = self._elected(asked, real)
@@ -69,8 +88,8 @@ class VotingMemory(InterestMemory):
                 experts=experts,
                 scores=scores,
                 gates=gates,
-                halves=(mean(asked.halves.softmax(-1)).unflatten(1, asked.halves.shape[1:]) + LEAST_VOTES).log(),
-                query=mean(asked.query),
+                halves=(_by_row_and_column(asked.ballots, self.keys.side) + LEAST_VOTES).log(),
+                query=mean(asked.answers.query),
                 raw=mean(asked.content),
                 ballots=asked.ballots,
                 usual=self.usual,
@@ -80,20 +99,45 @@ class VotingMemory(InterestMemory):
         weight = x.new_ones(x.shape[:2]) if real is None else real.to(x.dtype)
         weight = weight / weight.sum(1, keepdim=True).clamp_min(1)
         x = x.to(self.values.weight.dtype)
-        content, which = _distinct(masked(x, real) if items is None else x, items)
+        content, which, numbers = _distinct(masked(x, real) if items is None else x, items)
+        serving = numbers is not None and not self.training and not torch.is_grad_enabled()
+        answers = self._remembered(numbers, content) if serving and numbers is not None else self._answers(content)
+        ballots = Ballots(answers.experts[which], answers.votes[which] * weight.unsqueeze(-1))
+        return _Search(content, answers, which, weight, ballots)
+
+    def _answers(self, content: Tensor) -> Answers:
         query = self.norm(content)
-        halves = self.keys(query)
-        found = top_pairs(halves, min(self.m * LEARNS, self.keys.side**2) if self.training else self.m)
-        ballots = Ballots(found.indices[which], found.scores.softmax(-1)[which] * weight.unsqueeze(-1))
-        return _Search(content, query, halves, which, weight, ballots)
+        m = min(self.m * LEARNS, self.keys.side**2) if self.training else self.m
+        found = top_pairs(self.keys(query), m)
+        return Answers(query, found.indices, found.scores.softmax(-1))
+
+    def _remembered(self, numbers: Tensor, content: Tensor) -> Answers:
+        """`_answers` of items (ascending `numbers [U]`), searched for again only where content or memory are not as they were."""
+        weights = [*self.keys.parameters(), *self.norm.parameters(), *self.norm.buffers()]
+        state, most = [(one.data_ptr(), one._version) for one in weights], int(numbers[-1])
+        if most >= REMEMBERED:
+            return self._answers(content)
+        kept = self._kept
+        same = kept is not None and kept.state == state and all(a is b for a, b in zip(kept.weights, weights, strict=True))
+        if kept is None or not same or most >= len(kept.content) or kept.content.dtype != content.dtype:
+            one, size = self._answers(content[:1]), 2 ** (most + 1).bit_length()
+            with torch.inference_mode(False):  # or nobody outside that mode could write to them
+                answers = Answers(*(part.new_zeros(size, part.shape[1]) for part in one))
+                self._kept = kept = _Kept(weights, state, content.new_full((size, content.shape[1]), math.nan), answers)
+        new = (kept.content[numbers] != content).any(1)
+        if bool(new.any()):
+            for table, row in zip(kept.answers, self._answers(content[new]), strict=True):
+                table[numbers[new]] = row
+            kept.content[numbers[new]] = content[new]
+        return Answers(*(table[numbers] for table in kept.answers))
 
     def _elected(self, asked: _Search, real: Tensor | None) -> tuple[Tensor, Tensor]:
         """The k experts that are most wanted, and how much, both `[B, k]`."""
         which = asked.which
         last = which.shape[1] - 1 if real is None else (real * torch.arange(which.shape[1], device=which.device)).argmax(1)
         newest = which[torch.arange(len(which), device=which.device), last]
-        spare = top_pairs(asked.halves[newest].detach(), self.k).indices
-        rank = torch.arange(1, self.k + 1, device=spare.device, dtype=asked.halves.dtype)
+        spare = top_pairs(self.keys(asked.answers.query[newest].detach()).detach(), self.k).indices
+        rank = torch.arange(1, self.k + 1, device=spare.device, dtype=asked.weight.dtype)
         least = LEAST_VOTES / rank  # more than no vote at all
         numbers, votes = counted(
             torch.cat([asked.ballots.experts.flatten(1), spare], 1),
@@ -127,11 +171,18 @@ def counted(experts: Tensor, votes: Tensor) -> tuple[Tensor, Tensor]:
     return torch.zeros_like(numbers).scatter(1, place, numbers), torch.where(taken, sums, -1)
 
 
-def _distinct(x: Tensor, items: Tensor | None) -> tuple[Tensor, Tensor]:
-    """The contents that differ `[U, d]`, and which of them each event of `x [B, N, d]` has `[B, N]`."""
+def _by_row_and_column(ballots: Ballots, side: int) -> Tensor:
+    """The votes that each set of sub-keys has, `[B, 2, side]`."""
+    experts, votes = (one.flatten(1) for one in ballots)
+    none = votes.new_zeros(len(votes), side)
+    return torch.stack([none.scatter_add(1, half, votes) for half in (experts // side, experts % side)], 1)
+
+
+def _distinct(x: Tensor, items: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:
+    """The contents that differ `[U, d]`, which of them each event of `x [B, N, d]` has `[B, N]`, and the items' numbers `[U]`."""
     every = x.flatten(0, 1)
     places = torch.arange(len(every), device=x.device)
     if items is None or items.device.type != "cpu" or torch.compiler.is_compiling():  # how many differ, a device would be asked
-        return every, places.view(x.shape[:2])
+        return every, places.view(x.shape[:2]), None
     numbers, which = items.unique(return_inverse=True)
-    return every[torch.empty_like(numbers).scatter_(0, which.flatten(), places)], which
+    return every[torch.empty_like(numbers).scatter_(0, which.flatten(), places)], which, numbers
