@@ -1,6 +1,6 @@
 """The tables of README.md and checkpoints/RESULTS.md, from the ranks that the named runs keep.
 
-`summary` is the README's: every system, and both ELASTICs minus it. `results` is all: every protocol, both ELASTICs against their
+`summary` is the README's: both ELASTICs beside counting and SASRec. `results` is all: every protocol, both ELASTICs against their
 own variants, each with and without a number for what was met, what is below counting, hosts with and without self-modulating
 attention, and what long histories leave.
 """
@@ -92,8 +92,8 @@ def rewrite(root: Path) -> list[Path]:
 
 
 def summary(root: Path) -> str:
-    """What stands in the README between `BEGIN` and `END`: the systems of each data set, and our models minus each."""
-    return "\n\n".join([BEGIN, *(part for systems in _in_order(root) for part in _summed(systems)), END])
+    """What stands in the README between `BEGIN` and `END`: both of our models beside counting and SASRec, a line a data set."""
+    return "\n\n".join([BEGIN, *_summary(_in_order(root)), END])
 
 
 def results(root: Path) -> str:
@@ -108,31 +108,24 @@ def _in_order(root: Path) -> list[Systems]:
     return [found[data] for name in IN_ORDER for data in found if data.split(" (")[0] == name]
 
 
-def _summed(systems: Systems) -> Iterable[str]:
-    """One table: a row a system, a column each of our models minus it, bold where it may be claimed. Who was told what was met
-    before is left to RESULTS.md."""
-    plain = {label: runs for label, runs in _plain(systems).items() if MET not in label}
-    if not plain:
-        return
-    shown = ("full", "full-seen", "pop100")
-    cells: dict[tuple[str, str], str] = {}
-    for ours, pairs in _rivals(plain, OURS).items():
-        for (peer, _), claim in zip(pairs, claims(plain[ours], [(named(p, of), of) for p, of in pairs], "full"), strict=True):
-            cells[peer, ours] = _told_briefly(claim)
-    columns = list(dict.fromkeys(ours for _, ours in cells))  # one a recipe: who had 20 minutes is held against who had
-    lines = [
-        [named(label, of), _seeds(of), *means(of, [(protocol, METRICS[0]) for protocol in shown])]
-        + [cells.get((label, ours), "") for ours in columns]
-        for label, of in ((label, plain[label]) for label in sorted(plain, key=standing))
-    ]
-    heads = [
-        "NDCG@10 ± 95% over people",
-        "seeds",
-        *shown,
-        *(f"{in_words(ours)} minus it, full: 95%, p adjusted" for ours in columns),
-    ]
-    yield "**{}**, {}".format(*_titled(plain))
-    yield "\n".join(markdown(heads, lines))
+def _summary(every: Sequence[Systems]) -> Iterable[str]:
+    """One table: NDCG@10 of a data set and recipe, and ELASTIC minus SASRec, bold where it may be claimed."""
+    lines = []
+    for systems in every:
+        plain = _plain(systems)
+        floors = [(floor, average(reports_of(plain[floor]), "full", METRICS[0]).mean) for floor in FLOORS if floor in plain]
+        best = max(floors, key=lambda floor: floor[1])[0] if floors else ""
+        for label in (label for label in sorted(plain, key=standing) if label.split(" ")[0] == OURS[0] and MET not in label):
+            recipe = recipe_of(label)
+            sasrec, local, slots = (f"{of} {recipe}".strip() for of in ("sasrec", "sasrec (local)", OURS[1]))
+            shown = [plain.get(one, []) for one in (best, sasrec, local, label, slots)]
+            cells = [means(runs, [("full", METRICS[0])])[0] if runs else "" for runs in shown]
+            rivals = [(peer, of) for peer, of in _rivals(plain, OURS[:1])[label] if of]
+            found = {one.name: one for one in claims(plain[label], rivals, "full")}  # adjusted for all, as in RESULTS
+            lines.append([_titled(plain)[0] + recipe_in_words(recipe), *cells, _told_briefly(found[sasrec]) if shown[1] else ""])
+    if lines:
+        heads = ["NDCG@10, all unmet items, ± 95% over people", "best by counting", called("sasrec"), "with our convolution"]
+        yield "\n".join(markdown([*heads, called(OURS[0]), "with interest slots", "ELASTIC minus SASRec: 95%, p"], lines))
 
 
 def _told_briefly(claim: Claim) -> str:
