@@ -82,6 +82,8 @@ lesson, voting = here.lesson, here.election
 given = {"all": f"{lesson.side**2:,}", "side": lesson.side, "short": f"{2 * lesson.side:,}", "whose": here.whose}
 intro.markdown(words.IDEA[source].format(**given), help=f"Expert: {notes.WORDS['interest expert']}.")
 step = steps.chosen(here)
+if source == TOY and OWN in sources():
+    intro.caption(words.AFTER.format(person=now.user + 1, all=f"{inspect.memory_size(now.model):,}"))
 if voting is not None and step != "Vote":
     m = search.wanted(now.model)
     fewer = "" if lesson.k == m else f" {words.FEWER.format(k=m)}"

@@ -1,6 +1,6 @@
 // The moving picture of picture.py. `data` holds numbers, our colours and our words alone. A step is a set of places; moving to
 // another step moves everything there. Only the 4 × 4 is searched here, while its sliders move; all else comes as it was found.
-const NS = 'http://www.w3.org/2000/svg', PLAY = 5000, MOVE = 900, QUICK = 160, WAIT = 300
+const NS = 'http://www.w3.org/2000/svg', PLAY = 5000, MOVE = 900, QUICK = 160, WAIT = 120
 
 // --- the search -------------------------------------------------------------------------------------------------------
 
@@ -140,10 +140,10 @@ const key = me => [me.data.name, me.found.side, me.found.k].join()
 // Where everything is in a step.
 function places(me) {
   const { found, data, step } = me, { side, k } = found, c = data.colours, late = me.order(step)
-  const W = Math.max(280, Math.min(me.svg.parentElement.clientWidth, 720)), narrow = W < 560
-  const rowW = narrow ? 66 : 92, colH = narrow ? 58 : 66, rank = 22
-  const G = narrow ? Math.min(W - rowW - 2, 300) : Math.min(272, W - rowW - 220)
-  const px = narrow ? 0 : rowW + G + 34, py = narrow ? colH + G + 16 : 0, pw = narrow ? W - 2 : Math.min(W - px - 2, 300)
+  const W = Math.max(280, Math.min(me.svg.parentElement.clientWidth, 720)), narrow = W < 500
+  const rowW = narrow ? 66 : 84, colH = narrow ? 58 : 62, rank = 22
+  const G = narrow ? Math.min(W - rowW - 2, 300) : Math.min(264, W - rowW - 240)
+  const px = narrow ? 0 : rowW + G + 28, py = narrow ? colH + G + 16 : 0, pw = narrow ? W - 2 : Math.min(W - px - 2, 300)
   const own = found.winners.length
   const ph = narrow ? (late >= me.order('Win') || !data.toy ? Math.max(120, 24 + own * 19) : 150) : colH + G
   const H = narrow ? py + ph : colH + G + 4
@@ -163,7 +163,6 @@ function places(me) {
     const p = pairs.get(one.expert)
     one.to = sorted && p ? { x: rowW + (p.j - 1) * big, y: colH + (p.i - 1) * big, w: big - gap, h: big - gap, o: 1 }
       : { x: rowW + (one.column + 0.5) * cs - spot / 2, y: colH + (one.row + 0.5) * cs - spot / 2, w: spot - gap, h: spot - gap, o: 1 }
-    if (sorted && !p) one.to.o = 0
     const inked = inkOn(c.load[3])
     if (won && p?.place) {
       one.to.o = 1
@@ -177,7 +176,7 @@ function places(me) {
       look(one, p.can ? c.load[1] : 'transparent', p.can ? c.muted : c.line, p.can ? c.text : c.muted, words, 11, '', p.can ? '' : '3 2')
     } else {
       look(one, kept && p ? c.load[1] : c.load[0], c.line, c.text)
-      one.to.o = me.large ? 0 : kept && !p ? 0.35 : 1
+      one.to.o = me.large || sorted ? 0 : kept && !p ? 0.35 : 1
     }
     one.title.textContent = told(me, one)
   }
@@ -191,8 +190,8 @@ function places(me) {
       if (me.large && !sorted) one.to.o = kept ? 1 : 0
       const colour = scored ? shade(found.scores[half], one.at, ramp) : c.ground
       one.turned = half === 1 && size < 34
-      const shown = scored && size >= 12 ? figure(found.scores[half][one.at]) : ''
-      look(one, colour, scored ? 'none' : ramp[1], inkOn(scored ? colour : c.ground), shown, Math.min(12, size * 0.8))
+      const shown = scored && size >= 12 ? figure(found.scores[half][one.at]) : '', called = data.toy ? `${half ? data.words.column : data.words.row} ${one.at + 1}` : ''
+      look(one, colour, scored ? 'none' : ramp[1], inkOn(scored ? colour : c.ground), shown || called, Math.min(12, size * 0.8), shown ? called : '')
       one.mark ??= svg('text', one.g, { class: 'rank' })
       one.mark.textContent = kept && place && size >= 9 ? `${place}.` : ''
       one.mark.setAttribute('fill', c.text)
@@ -368,8 +367,9 @@ function html(tag, parent, given = {}, words = '') {
 function frame(me, parent) {
   const w = me.data.words
   me.root = html('div', parent, { class: 'picture' })
-  me.bar = html('div', me.root, { class: 'steps', role: 'group', 'aria-label': w.steps })
-  const drive = html('div', me.root, { class: 'drive' })
+  const top = html('div', me.root, { class: 'top' })
+  me.bar = html('div', top, { class: 'steps', role: 'group', 'aria-label': w.steps })
+  const drive = html('div', top, { class: 'drive' })
   me.back = html('button', drive, { type: 'button' }, `← ${w.back}`)
   me.play = html('button', drive, { type: 'button' })
   me.next = html('button', drive, { type: 'button', class: 'primary' }, `${w.next} →`)

@@ -16,6 +16,7 @@ IDEA = {
     "step "
     "*Pair* on, the size no longer matters.",
 }
+AFTER = "After this: the search of person {person} among {all} experts, and one among a million."
 VOTING = "This is the search of one {one}. Every {one} of the history searches like this; step *Vote* adds the searches up."
 FEWER = "In the run itself each looks for its {k} best."
 
