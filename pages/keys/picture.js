@@ -301,14 +301,16 @@ function panel(me, { px, py, pw, ph, rowW, colH, cs, narrow, scored, kept, won }
     vector.name.textContent = `${at + 1}. ${w.expert} ${name(me, one.expert)}`
     vector.name.setAttribute('fill', c.text)
   })
+  me.labels[0].setAttribute('class', gathered ? 'label first' : 'label')
+  me.labels[1].setAttribute('class', gathered ? 'label last' : 'label')
   if (gathered) {
     me.labels[0].textContent = w.vectors
-    me.labels[0].setAttribute('x', px + names + wide / 2)
+    me.labels[0].setAttribute('x', px)
     me.labels[0].setAttribute('fill', c.text)
     me.labels[0].setAttribute('opacity', 1)
     if (step === 'Weigh') {
       me.labels[1].textContent = w.shares
-      me.labels[1].setAttribute('x', px + pw - bar / 2)
+      me.labels[1].setAttribute('x', px + pw - 6)
       me.labels[1].setAttribute('fill', c.text)
       me.labels[1].setAttribute('opacity', 1)
     }

@@ -135,7 +135,7 @@ def _vote(scene: Scene) -> str:
     cast, k = _cast(election), election.found.experts.shape[1]
     m = len(cast) // len(election.events)
     own = cast[cast["event"] == election.event]
-    split = " and ".join(f"{row.share:.0%} to expert **{row.expert}**" for row in own.itertuples())
+    split = ", ".join(f"{row.share:.0%} to expert **{row.expert}**" for row in own.itertuples())
     each = f"its {m} best experts" if m > 1 else "its best expert"
     title = text.line(own["title"].iloc[0]).replace("*", " ").replace("{", "(").replace("}", ")")
     return words.VOTE.format(one=election.words.one, each=each, k=k, title=f"“{title}”", split=split)

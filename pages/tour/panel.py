@@ -24,6 +24,7 @@ SLIM = """<style>
 .st-key-tour_panel :is(p, label, [data-testid="stAlertContainer"]) { font-size: .875rem; line-height: 1.35 }
 .st-key-tour_panel button { min-height: 1.9rem; padding-block: 0 }
 .st-key-tour_panel [data-testid="stAlertContainer"] { padding: .3rem .6rem }
+.st-key-tour_panel [data-testid="stVerticalBlock"] { gap: .3rem }
 </style>"""
 _point = st.components.v2.component("elastic_pointer", js=(Path(__file__).parent / "pointer.js").read_text(encoding="utf-8"))
 
@@ -96,8 +97,11 @@ def panel() -> None:
             return
         step, acts = STEPS[stop - 1], _acts(stop)
         end = "" if step.title.endswith("?") else "."
-        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            st.markdown(f"**Tour, {stop} of {len(STEPS)}: {step.title}{end}** {step.text}", width="stretch")
+        said, buttons = st.columns([4, 1.3], gap="small", vertical_alignment="center")
+        with said:
+            st.markdown(f"**Tour, {stop} of {len(STEPS)}: {step.title}{end}** {step.text}")
+            (_act if acts else _bet)(stop, step)
+        with buttons.container(horizontal=True, horizontal_alignment="right", gap="small"):
             st.button(
                 "Back", key="tour_back", icon=":material/arrow_back:", on_click=_back, args=(stop,), type="tertiary",
                 disabled=stop == 1 and not acts,
@@ -106,10 +110,8 @@ def panel() -> None:
                 "Next stop" if acts else "Skip the bet", key="tour_next", icon=":material/arrow_forward:", on_click=_next,
                 args=(stop,), type="primary" if acts else "secondary",
             )  # fmt: skip
-        if acts:
-            _act(stop, step)
-        else:
-            _bet(stop, step)
+            if acts:
+                st.button("Show me", key="tour_show", icon=":material/my_location:", type="tertiary", on_click=_show)
         _pointed(step.target if acts else (), f"{stop}/{acts}/{st.session_state.get(TURN, 0)}")
 
 
@@ -134,9 +136,7 @@ def _betted(stop: int) -> None:
 def _act(stop: int, step: Step) -> None:
     """What to do and to look at, then what was measured."""
     done = ":material/check_circle:" if step.done(st.session_state) else ":material/radio_button_unchecked:"
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.markdown(f"{done} {step.task} Look at {step.look}", width="stretch")
-        st.button("Show me", key="tour_show", icon=":material/my_location:", type="tertiary", on_click=_show)
+    st.markdown(f"{done} {step.task} Look at {step.look}")
     bet = bets().get(stop)
     shown = classroom.bet(stop, step, bet.option if bet else None)
     if shown and (bet is not None or classroom.code()):

@@ -122,7 +122,8 @@ def test_a_million_is_searched_both_ways_here_and_now(page: Page) -> None:
 
 def test_words_are_plain(page: Page) -> None:
     texts = [*words.IDEA.values(), *words.SAYS.values(), *words.WEIGH.values(), words.VOTE, words.VOTING, words.GATE,
-             words.PRINTED, words.AFTER, words.EXACT, words.NUMBERS, words.CAREFUL, *map(str, words.PICTURE.values())]  # fmt: skip
+             words.PRINTED, words.AFTER, words.EXACT, words.NUMBERS, words.CAREFUL,
+             *map(str, words.PICTURE.values())]  # fmt: skip
     for stop in STOPS:
         texts += [stop.title, stop.text, stop.look, stop.task, stop.question, *stop.options]
     for text in texts:

@@ -39,7 +39,8 @@ COVERED = """() => {
     const ring = [...document.querySelectorAll('[class*="st-key-"]')].find(one => one.style.outlineOffset)
     if (!ring) return 'nothing is shown'
     const box = ring.getBoundingClientRect(), top = Math.min(box.height, innerHeight / 3)
-    return box.top >= -1 && box.top + top <= bar.top + 1 && bar.height <= innerHeight * 0.4 ? '' : `${box.top} to ${box.bottom} of ${bar.top}`
+    const seen = box.top >= -1 && box.top + top <= bar.top + 1 && bar.height <= innerHeight * 0.4
+    return seen ? '' : `${box.top} to ${box.bottom}, the bar from ${bar.top}`
 }"""
 
 
