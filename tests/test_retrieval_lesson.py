@@ -1,11 +1,14 @@
 """The lesson on product keys: its tables say what the model does, its counts are counted, its checks can fail."""
 
 import copy
+import json
 from pathlib import Path
 
 import pandas as pd
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import elastic_core.models as models
 from elastic_core.data import Dataset
@@ -13,7 +16,7 @@ from elastic_core.data.batches import history_batch
 from elastic_core.layers.product_keys import candidate_ranks, exhaustive
 from elastic_core.models.elastic import Elastic, ElasticConfig
 from elastic_core.models.sasrec import SASRecConfig
-from elastic_core.services.keys import checks, gate, search, votes
+from elastic_core.services.keys import checks, frames, gate, search, votes
 from elastic_core.services.keys.checks import Check
 from elastic_core.services.keys.search import Lesson
 from elastic_core.services.person import recommend
@@ -44,13 +47,14 @@ def test_a_person_is_shown_what_the_model_retrieves(model: Elastic, small_world:
     table = search.gathered(lesson)
     assert table["expert"].tolist() == found.experts[0].tolist()
     assert table["weight"].tolist() == pytest.approx(found.gates[0].tolist())
-    vectors = search.expert_values(lesson, found.experts[0]).pivot(index="place", columns="position", values="value")
-    assert torch.allclose(torch.tensor(vectors.to_numpy()).float() * found.gates[0, :, None], found.interests[0], atol=1e-6)
+    shown = frames.frames(lesson)
+    vectors, shares = torch.tensor(shown["vectors"]), torch.tensor([each["share"] for each in shown["winners"]])
+    gated = vectors * (shares * lesson.weights.sum())[:, None]
+    assert torch.allclose(gated, found.interests[0], atol=1e-6)
 
 
 def test_every_step_follows_from_the_one_before(lesson: Lesson) -> None:
-    query, halves = search.split(lesson), search.half_scores(lesson)
-    assert query["half"].value_counts().tolist() == [lesson.width // 2] * 2
+    halves = search.half_scores(lesson)
     kept = halves[halves["kept"]]
     assert kept.groupby("half").size().tolist() == [min(lesson.k, lesson.side)] * 2
     assert kept["rank"].max() == min(lesson.k, lesson.side)
@@ -61,13 +65,28 @@ def test_every_step_follows_from_the_one_before(lesson: Lesson) -> None:
     assert pairs["score"].tolist() == pytest.approx((pairs["row_score"] + pairs["column_score"]).tolist())
 
 
-def test_the_places_are_those_of_all_sums_sorted(lesson: Lesson) -> None:
-    table = search.grid(lesson)
-    assert len(table) == lesson.side**2
-    best = table.sort_values("score", ascending=False).head(lesson.k)
-    assert best["place"].tolist() == list(range(1, lesson.k + 1))
-    assert best["candidate"].all()
-    assert search.gathered(lesson)["expert"].tolist() == best["expert"].tolist()
+def test_the_picture_shows_what_every_sum_one_by_one_would_give(lesson: Lesson) -> None:
+    shown, best = frames.frames(lesson), exhaustive(lesson.halves[None], lesson.k)
+    assert [each["expert"] for each in shown["winners"]] == best.indices[0].tolist()
+    assert [each["score"] for each in shown["winners"]] == pytest.approx(best.scores[0].tolist())
+    for half, order in enumerate(shown["order"]):
+        scores = shown["scores"][half]
+        assert order == sorted(range(lesson.side), key=lambda at: -scores[at])[: len(order)]
+    won = {pair["place"]: pair for pair in shown["pairs"] if pair["place"]}
+    assert sorted(won) == list(range(1, lesson.k + 1)) and all(pair["can"] for pair in won.values())
+    assert [won[n + 1]["row"] * lesson.side + won[n + 1]["column"] for n in range(lesson.k)] == best.indices[0].tolist()
+    assert sum(pair["can"] for pair in shown["pairs"]) == shown["counts"]["pairs"]
+    assert sum(each["share"] for each in shown["winners"]) == pytest.approx(1)
+    json.dumps(shown)  # all of it travels
+
+
+@settings(max_examples=60, deadline=None)
+@given(first=st.integers(0, 71), second=st.integers(0, 71), k=st.integers(1, 4))
+def test_wherever_the_sliders_stand_the_search_by_halves_finds_what_whole_keys_find(first: int, second: int, k: int) -> None:
+    lesson = search.of_angles(5 * first, 5 * second, k)
+    found = checks.check(lesson.keys, k, lesson.query[None])
+    assert found.agree == 1, "no ties either, so that one can bet on a place"
+    assert len(frames.frames(lesson)["pairs"]) == k * k
 
 
 def test_chance_is_repeatable() -> None:
@@ -79,15 +98,6 @@ def test_a_model_without_a_memory_is_refused(small_world: Dataset) -> None:
     sasrec = models.build(SASRecConfig(length=8, width=8), small_world.catalog.n_items)
     with pytest.raises(TypeError, match="no interest memory"):
         search.first_memory(sasrec)
-
-
-def test_verdicts_tell_first_place_winners_and_losers_apart(lesson: Lesson) -> None:
-    table = search.grid(lesson)
-    places = table.set_index("expert")["place"]
-    for begins, group in (("Right", places.eq(1)), ("A winner", places.gt(1)), ("Not among", places.isna())):
-        some = places.index[group.fillna(False)][:3]
-        assert all(search.verdict(lesson, expert).startswith(begins) for expert in some)
-    assert sorted(search.guesses(lesson)) == table["expert"].tolist()
 
 
 # --- votes -----------------------------------------------------------------------------------------------------------
@@ -146,14 +156,9 @@ def test_multiplications_are_those_of_the_design() -> None:
     assert counts.to_dict() == {"every key": 16_384, "product keys": 1_024}
     large = checks.operations(512, 64, 8).set_index("search")["multiplications"]
     assert large.to_dict() == {"every key": 16_777_216, "product keys": 32_768}
-    assert checks.saving(512, 64, 8) == 512
-    table = checks.operations_by_side(64, 8)
-    assert table["side"].max() == 1024 and (table["experts"] >= 8).all()
-
-
-def test_the_counter_runs_with_the_steps() -> None:
-    assert [checks.spent(step, 8, 32, 4) for step in range(1, 8)] == [0] + [256] * 6
-    assert [checks.summed(step, 8, 4) for step in range(1, 8)] == [0] * 3 + [8] * 4
+    assert frames.counts(search.of_angles(0, 0, 3)) == {
+        "short": 8, "multiplications": 16, "pairs": 5, "long": 16, "long_multiplications": 64
+    }  # fmt: skip
 
 
 # --- exactness -------------------------------------------------------------------------------------------------------
@@ -181,6 +186,18 @@ def test_a_wrong_search_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checks, "top_pairs", lambda halves, k: right(halves.flip(-1), k))
     found = checks.check(lesson.keys, 3, checks.random_queries(16, 100, seed=0))
     assert found.wrong > 50 and f"{100 - found.wrong} of 100" in found.sentence
+
+
+def test_a_memory_too_large_to_write_out_is_searched_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    small, large = search.of_chance(16, 16, 5, seed=1), search.of_chance(300, 16, 5, seed=1)
+    assert len(small.values) and not len(large.values)
+    for lesson in (small, large):
+        found = checks.check_in_blocks(lesson.keys, lesson.k, lesson.query)
+        assert (found.queries, found.agree, found.wrong) == (1, 1, 0)
+        assert frames.frames(lesson)["counts"]["long"] == lesson.side**2
+    right = checks.top_pairs
+    monkeypatch.setattr(checks, "top_pairs", lambda halves, k: right(halves.flip(-1), k))
+    assert checks.check_in_blocks(large.keys, 5, large.query).wrong == 1
 
 
 # --- Eq. 7 as printed ------------------------------------------------------------------------------------------------
@@ -242,15 +259,3 @@ def test_what_a_whole_training_says_of_the_gate_is_read_from_the_runs(tmp_path: 
     assert gate.trained(tmp_path) == ""
     said = gate.trained(Path(__file__).resolve().parents[1] / "checkpoints")
     assert not said or ("with the gate" in said and "people" in said and "±" in said)
-
-
-@pytest.mark.parametrize(("first", "second", "k"), [(0.6, -0.3, 4), (-1.0, 1.0, 16), (0.05, 0.9, 1)])
-def test_two_numbers_as_a_query_order_points_on_two_lines(first: float, second: float, k: int) -> None:
-    lesson = search.of_sliders(first, second, k)
-    table = search.points(lesson)
-    for half, q in (("row", first), ("column", second)):
-        part = table[table["half"] == half]
-        assert part["score"].tolist() == pytest.approx((part["at"] * q).tolist())
-        assert part.sort_values("at", ascending=q < 0)["rank"].tolist() == list(range(1, lesson.side + 1))
-    best = exhaustive(lesson.halves[None], k)
-    assert lesson.winners.scores.tolist() == pytest.approx(best.scores[0].tolist())

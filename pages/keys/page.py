@@ -1,27 +1,26 @@
 """Product keys: how can 2√K comparisons find the best k of K, exactly?"""
 
+from collections.abc import Sequence
+from functools import partial
+
 import streamlit as st
 
-from elastic_core.services.keys import search, votes
+from elastic_core.services.keys import checks, search, votes
 from elastic_core.services.keys.search import Lesson
 from elastic_core.services.keys.votes import Election
 from elastic_core.services.method import notes
 from elastic_core.services.person import inspect
 from pages.frame import shell
-from pages.keys import checks, steps
-from pages.keys.steps import EVENT, Scene
+from pages.keys import picture, steps, sure, words
+from pages.keys.steps import ANGLES, EVENT, Scene
+from pages.keys.words import MILLION, OWN, TOY
 from pages.kit import plot, view
 from pages.kit.control import bound, number, one_of, one_of_list
+from pages.kit.kept import kept
 
-OWN, RANDOM, SLIDERS = "This person", "Random", "Two sliders"
-SIDES, MOST = (4, 32), 16
-SEED, K, SIDE, SOURCE, OWN_K = "keys_seed", "keys_k", "keys_side", "keys_query", "keys_own_k"
-TOY_K = "keys_toy_k"
-FIRST, SECOND = "keys_q1", "keys_q2"
-# On a phone the counter is two rows high: there it stands below the step, else that lies below the window when Next is pressed.
-PHONE = """<style>@media (max-width: 640px) {
-  :has(> .st-key-keys_counter) { order: 1 }
-}</style>"""
+SIDE, MANY = 1024, 8  # of "a million"
+MOST = 16
+SEED, SOURCE, OWN_K = "keys_seed", "keys_query", "keys_own_k"
 
 now = shell.context()
 
@@ -30,68 +29,71 @@ def draw_another() -> None:
     st.session_state[SEED] = st.session_state[SEED] + 1
 
 
+@kept(4)
+def million(seed: int, width: int) -> tuple[Lesson, checks.Check]:
+    """A random query among a million random keys, and what the long way finds and takes on this machine."""
+    lesson = search.of_chance(SIDE, width, MANY, seed)
+    return lesson, checks.check_in_blocks(lesson.keys, lesson.k, lesson.query)
+
+
 def election() -> Election:
     """All events of this person, and their experts; the newest event is looked at until another one is chosen."""
     made = votes.election(now.model, now.dataset, now.user, now.split)
     return made.at(one_of_list(f"Which {made.words.one} asks?", made.offered, key=EVENT, called="Event", width=260))
 
 
-def controls() -> tuple[str, Lesson, Election | None]:
+def scene(source: str) -> Scene:
     """Whose query, how many experts, how large a memory."""
-    sources = [OWN, RANDOM, SLIDERS] if now.model.retrieves and not inspect.too_many(now.model) else [RANDOM, SLIDERS]
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        source = one_of("Query", sources, key=SOURCE, width="content")
-        if source == RANDOM:
-            side = bound(st.slider, "√K", *SIDES, SIDES[1] // 2, key=SIDE, width=180)
-            k = bound(st.slider, "k", 1, MOST, MOST // 2, key=K, width=180)
-            seed = number("Seed", 0, 10**6, 0, key=SEED, width=130)
+    colours, width = plot.palette(shell.is_dark()), now.model.config.width
+    if source == TOY:
+        first, second, k = steps.toy()
+        lesson = search.of_angles(first, second, k)
+        return Scene(lesson, colours, f"Your query ({first}°, {second}°)", TOY, angles=(first, second))
+    if source == MILLION:
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            seed = int(number("Seed", 0, 10**6, 0, key=SEED, width=130))
             st.button("Draw another", icon=":material/casino:", on_click=draw_another, disabled=shell.locked(SEED))
-            return f"A random query (seed {seed})", search.of_chance(side, now.model.config.width, k, int(seed)), None
-        if source == SLIDERS:
-            first, second = (
-                bound(st.slider, name, -1.0, 1.0, usual, 0.05, key=key, width=150)
-                for name, key, usual in (("q₁", FIRST, 0.6), ("q₂", SECOND, -0.3))
-            )
-            k = bound(st.slider, "k", 1, search.TOY_SIDE, 3, key=TOY_K, width=150)
-            return f"Your query ({first:+.2f}, {second:+.2f})", search.of_sliders(first, second, k), None
+        lesson, found = million(seed, width)
+        note = words.MILLION_NOTE.format(halves=1e3 * found.product_seconds, whole=1e3 * found.flat_seconds)
+        return Scene(lesson, colours, f"A random query (seed {seed})", f"million/{seed}", note=note)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
         voting = election() if search.votes(now.model) else None
         most = search.largest_k(now.model, MOST)
-        k = bound(st.slider, "k", 1, most, min(search.wanted(now.model), most), key=OWN_K, width=180)
+        k = bound(st.slider, "How many, k", 1, most, min(search.wanted(now.model), most), key=OWN_K, width=180)
     whose = "history" if voting is None else f"{voting.words.one} {voting.event}"
     lesson = search.of_person(now.model, now.dataset, now.user, now.split, k, voting.ago if voting else 0)
-    return f"Person {now.user + 1}’s {whose}", lesson, voting
+    name = f"Person {now.user + 1}’s {whose}"
+    return Scene(lesson, colours, name, f"{now.run.name}/{name}/{k}", voting)
 
 
-st.title("How can a few comparisons find the best experts, exactly?")
+def sources() -> Sequence[str]:
+    return [TOY, OWN, MILLION] if now.model.retrieves and not inspect.too_many(now.model) else [TOY, MILLION]
+
+
+st.title(words.TITLE, anchor=False)
 if not now.model.retrieves:
-    st.info(f"This run has no interest memory: query and keys are random. {search.instead(now.model, now.dataset, now.user)}")
-if reason := inspect.too_many(now.model):
-    st.info(f"{reason} Here, query and keys below are random.")
+    st.info(f"This run has no interest memory. {search.instead(now.model, now.dataset, now.user)}")
+elif reason := inspect.too_many(now.model):
+    st.info(reason)
 intro = st.container()
-whose, lesson, voting = controls()
-side, many = lesson.side, f"{lesson.k} best" if lesson.k > 1 else "best"
-intro.markdown(
-    f"Wanted: the **{many} of {side**2:,}** experts, which stand in a grid of {side} × {side}. Expert score = row score + column "
-    f"score. So we compute {side} + {side} **short** dot products, not {side**2:,} long ones.",
-    help=f"Sub-key: {notes.WORDS['sub-key']}.",
-)
-if voting is not None:
-    one, found = voting.words.one, voting.found.experts.shape[1]
+source = one_of("Whose search?", sources(), key=SOURCE, width="content", label_visibility="collapsed")
+here = scene(source)
+lesson, voting = here.lesson, here.election
+given = {"all": f"{lesson.side**2:,}", "side": lesson.side, "short": f"{2 * lesson.side:,}", "whose": here.whose}
+intro.markdown(words.IDEA[source].format(**given), help=f"Expert: {notes.WORDS['interest expert']}.")
+step = steps.chosen(here)
+if source == TOY and OWN in sources():
+    intro.caption(words.AFTER.format(person=now.user + 1, all=f"{inspect.memory_size(now.model):,}"))
+if voting is not None and step != "Vote":
     m = search.wanted(now.model)
-    usual = "" if lesson.k == m else f" In the run itself each looks for its {m} best."
-    intro.caption(
-        f"Here you see the search of one {one}. Every {one} of the history searches so; step *Vote* adds the searches up to this "
-        f"person’s {found} experts.{usual}"
-    )
-scene = Scene(lesson, plot.palette(shell.is_dark()), whose, f"{now.run.name}/{whose}/{side}/{lesson.k}", voting)
-if lesson.width == 2:
-    steps.toy(scene)
-step = steps.chooser(scene.steps)
-st.html(PHONE)
-with st.container():
-    with st.container(key="keys_counter"):
-        checks.counter(step, lesson)
-    with st.container(border=True):
-        steps.page(step, scene)
-checks.part(scene, now, whose.startswith("Person"))
+    fewer = "" if lesson.k == m else f" {words.FEWER.format(k=m)}"
+    intro.caption(words.VOTING.format(one=voting.words.one) + fewer)
+picture.draw(
+    lesson, here.palette, here.steps, step, name=here.name, says=steps.says(here), note=here.note, angles=here.angles,
+    locked={"step": shell.locked(steps.STEP), "query": shell.locked(ANGLES[0])}, on_move=partial(steps.follow, here.steps),
+)  # fmt: skip
+if step == "Vote":
+    steps.tally(here)
+steps.remember(here)
+sure.part(here, now, own=source == OWN)
 view.foot("python -m pytest tests/test_product_keys.py tests/test_retrieval_lesson.py")

@@ -1,32 +1,53 @@
-"""The guided tour: one card at the lower edge of the window, bound to the address (`tour=3`), left and taken up at any time."""
+"""The guided tour: a slim bar at the lower edge of the window, bound to the address (`tour=3`), left and taken up at any time.
+
+A stop first asks for a bet, then for an act, whose control it scrolls to and rings; one button goes through both and on. Bets are
+kept, and the end counts them."""
+
+from pathlib import Path
+from typing import NamedTuple
 
 import streamlit as st
 
 from elastic_core.errors import InputError
 from elastic_core.services.tour.answers import Answer, Asked
 from pages.frame import shell
-from pages.kit import cache
+from pages.kit import cache, plot
 from pages.tour import classroom
 from pages.tour.steps import STEPS, Step
 
-PARAMETER, AT, ARRIVED = "tour", "tour_at", "tour_arrived"
-MEASURED, FOLDED = "tour_measured", "tour_folded"
-HEIGHT = 168  # pixels of the card: with what is around it a quarter of a window of 800; what is longer scrolls within
-COMPACT = """<style>
-[data-testid="stBottomBlockContainer"] { padding-top: .5rem; padding-bottom: .75rem }
-.st-key-tour_panel { padding: .4rem .8rem }
+PARAMETER, AT, ARRIVED, ACTS = "tour", "tour_at", "tour_arrived", "tour_acts"
+MEASURED, BETS, TURN, RETURNS = "tour_measured", "tour_bets", "tour_turn", "tour_returns"
+END = len(STEPS) + 1  # the stop after the last, which counts the bets
+SLIM = """<style>
+[data-testid="stBottomBlockContainer"] { padding-top: .25rem; padding-bottom: .4rem }
+.st-key-tour_panel { padding: .35rem .8rem; max-height: 38vh; overflow-y: auto }
 .st-key-tour_panel :is(p, label, [data-testid="stAlertContainer"]) { font-size: .875rem; line-height: 1.35 }
 .st-key-tour_panel button { min-height: 1.9rem; padding-block: 0 }
-.st-key-tour_panel [data-testid="stAlertContainer"] { padding: .5rem .7rem }
+.st-key-tour_panel [data-testid="stAlertContainer"] { padding: .3rem .6rem }
+.st-key-tour_panel [data-testid="stVerticalBlock"] { gap: .3rem }
 </style>"""
+_point = st.components.v2.component("elastic_pointer", js=(Path(__file__).parent / "pointer.js").read_text(encoding="utf-8"))
+
+
+class Bet(NamedTuple):
+    """What a visitor bet on, and what was right; `right` is None until it was shown, and where nothing could be measured."""
+
+    option: str
+    right: str | None = None
 
 
 def at() -> int:
     """Which stop, from 1; 0 outside the tour."""
     asked = st.query_params.get(PARAMETER, "")
-    if AT not in st.session_state and asked.isdecimal() and 1 <= int(asked[:3]) <= len(STEPS):
+    if AT not in st.session_state and asked.isdecimal() and 1 <= int(asked[:3]) <= END:
         st.session_state[AT] = int(asked[:3])
     return int(st.session_state.get(AT, 0))
+
+
+def bets() -> dict[int, Bet]:
+    """Of this visit, by stop."""
+    kept: dict[int, Bet] = st.session_state.setdefault(BETS, {})
+    return kept
 
 
 def button() -> None:
@@ -40,61 +61,89 @@ def button() -> None:
 
 
 def arrive() -> None:
-    """Takes the visitor to the stop's page with its settings, once per stop. Called before the page runs."""
+    """Takes the visitor to the stop's page with its settings, once per stop. Called before the page runs.
+
+    What the address of a shared link says of a setting goes before the stop's own."""
     if there := classroom.going():
         _go(there)
     stop = at()
     if not stop:
         st.query_params.pop(PARAMETER, None)
         return
-    step = STEPS[stop - 1]
-    if st.session_state.get(ARRIVED) == stop:
+    if stop != END and st.session_state.pop(RETURNS, False):
+        st.switch_page(STEPS[stop - 1].page, query_params={PARAMETER: str(stop)})
+    if stop == END or st.session_state.get(ARRIVED) == stop:
         st.query_params[PARAMETER] = str(stop)
         return
+    step, by_link = STEPS[stop - 1], ARRIVED not in st.session_state
+    ours = {key.partition("_")[0] + "_" for key in step.bound}  # the frame's own are in place already
+    said = {key: value for key, value in st.query_params.items() if by_link and key.startswith(tuple(ours))}
     st.session_state[ARRIVED] = stop
     for key, value in step.bound.items():
-        if key != "expert":  # its box is already drawn in this run
+        if key != "expert" and key not in said:  # its box is already drawn in this run
             st.session_state[key] = value
-    st.switch_page(step.page, query_params={PARAMETER: str(stop)})
+    st.switch_page(step.page, query_params={**said, PARAMETER: str(stop)})
 
 
 def panel() -> None:
-    """The stop, docked: the page scrolls above it, so it neither covers nor pushes away what it points at."""
+    """The stop: the page scrolls above the bar, and what the task names is brought into view there."""
     stop = at()
     if not stop:
         return
-    step = STEPS[stop - 1]
-    end = "" if step.title.endswith("?") else "."
-    folded = bool(st.session_state.get(FOLDED))
-    st.html(COMPACT)
-    with st.bottom, st.container(border=True, key="tour_panel", height="content" if folded else HEIGHT, gap="small"):
-        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            st.markdown(f"**Tour, {stop} of {len(STEPS)}: {step.title}{end}**", width="stretch")
-            if st.session_state.get(ARRIVED) == stop:
-                st.page_link(step.page, label="There", icon=":material/place:")
-            st.button("Back", key="tour_back", icon=":material/arrow_back:", on_click=_go, args=(stop - 1,), disabled=stop == 1)
-            last = stop == len(STEPS)
-            st.button(
-                "Finish" if last else "Next stop", key="tour_next", icon=":material/arrow_forward:", type="primary",
-                on_click=_go, args=(0 if last else stop + 1,),
-            )  # fmt: skip
-            st.button("Unfold" if folded else "Fold", key="tour_fold", on_click=_fold, type="tertiary")
-        if folded:
+    st.html(SLIM)
+    with st.bottom, st.container(border=True, key="tour_panel", gap="xsmall"):
+        if stop == END:
+            _summary()
             return
-        does, bets, answers = st.columns([4, 3, 3] if st.session_state.get(f"tour_bet_{stop}") or classroom.code() else [4, 5, 1])
-        done = ":material/check_circle:" if step.done(st.session_state) else ":material/radio_button_unchecked:"
-        does.markdown(f"{step.text}  \n{done} {step.task}  \n:material/visibility: {step.look[:1].upper()}{step.look[1:]}")
-        with bets:
-            bet = st.radio(f"**Bet:** {step.question}", step.options, index=None, key=f"tour_bet_{stop}", horizontal=True)
-        with answers:
-            _answer(stop, step, bet)
+        step, acts = STEPS[stop - 1], _acts(stop)
+        end = "" if step.title.endswith("?") else "."
+        said, buttons = st.columns([4, 1.3], gap="small", vertical_alignment="center")
+        with said:
+            st.markdown(f"**Tour, {stop} of {len(STEPS)}: {step.title}{end}** {step.text}")
+            (_act if acts else _bet)(stop, step)
+        with buttons.container(horizontal=True, horizontal_alignment="right", gap="small"):
+            st.button(
+                "Back", key="tour_back", icon=":material/arrow_back:", on_click=_back, args=(stop,), type="tertiary",
+                disabled=stop == 1 and not acts,
+            )  # fmt: skip
+            st.button(
+                "Next stop" if acts else "Skip the bet", key="tour_next", icon=":material/arrow_forward:", on_click=_next,
+                args=(stop,), type="primary" if acts else "secondary",
+            )  # fmt: skip
+            if acts:
+                st.button("Show me", key="tour_show", icon=":material/my_location:", type="tertiary", on_click=_show)
+        _pointed(step.target if acts else (), f"{stop}/{acts}/{st.session_state.get(TURN, 0)}")
 
 
-def _answer(stop: int, step: Step, bet: str | None) -> None:
-    """A bet first, then what was measured."""
-    shown = classroom.bet(stop, step, bet)
-    if not shown or (bet is None and not classroom.code()):
-        return
+def _bet(stop: int, step: Step) -> None:
+    before = bets().get(stop)
+    index = step.options.index(before.option) if before else None
+    st.radio(
+        f"**Your bet:** {step.question}", step.options, index=index, key=f"tour_bet_{stop}", horizontal=True,
+        on_change=_betted, args=(stop,),
+    )  # fmt: skip
+    if classroom.code() and classroom.bet(stop, step, before.option if before else None):
+        _answer(stop, step, before)
+
+
+def _betted(stop: int) -> None:
+    chosen = st.session_state.get(f"tour_bet_{stop}")
+    if chosen in STEPS[stop - 1].options:
+        bets()[stop] = Bet(chosen)
+        st.session_state[ACTS] = stop
+
+
+def _act(stop: int, step: Step) -> None:
+    """What to do and to look at, then what was measured."""
+    done = ":material/check_circle:" if step.done(st.session_state) else ":material/radio_button_unchecked:"
+    st.markdown(f"{done} {step.task} Look at {step.look}")
+    bet = bets().get(stop)
+    shown = classroom.bet(stop, step, bet.option if bet else None)
+    if shown and (bet is not None or classroom.code()):
+        _answer(stop, step, bet)
+
+
+def _answer(stop: int, step: Step, bet: Bet | None) -> None:
     answer = _measured(step)
     if answer is None:
         st.info("The answer needs a run with an interest memory: choose an ELASTIC run on the left.")
@@ -103,8 +152,40 @@ def _answer(stop: int, step: Step, bet: str | None) -> None:
         st.info(shell.plain(answer.reason))
         return
     right = step.options[answer.option]
-    verdict = "Right." if bet == right else f"Not here: **{right}**." if bet else f"It is **{right}**."
-    (st.success if bet == right else st.info)(f"{verdict} {shell.plain(answer.reason)}")
+    if bet is not None:
+        bets()[stop] = Bet(bet.option, right)
+    hit = bet is not None and bet.option == right
+    verdict = "Right." if hit else f"Not here: **{right}**." if bet else f"It is **{right}**."
+    (st.success if hit else st.info)(f"{verdict} {shell.plain(answer.reason)}")
+
+
+def _summary() -> None:
+    """What was right, and the way back to every stop."""
+    made = bets()
+    known = [bet for bet in made.values() if bet.right is not None]
+    hits = sum(bet.option == bet.right for bet in known)
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        many = f"**{hits} of {len(known)}** bets were right" if known else "No bet of yours has an answer yet"
+        st.markdown(f"**Tour: the end.** {many}; every answer was measured on the run and the person in view.", width="stretch")
+        st.button("Back", key="tour_back", icon=":material/arrow_back:", on_click=_go, args=(len(STEPS),), type="tertiary")
+        st.button("Finish", key="tour_next", icon=":material/check:", type="primary", on_click=_go, args=(0,))
+    with st.container(horizontal=True, gap="xsmall"):
+        for stop, step in enumerate(STEPS, start=1):
+            bet = made.get(stop)
+            if bet is None or bet.right is None:
+                mark, told = "remove", "no bet" if bet is None else f"your bet: {bet.option}"
+            else:
+                mark = "check" if bet.option == bet.right else "close"
+                told = f"your bet: {bet.option}; measured: {bet.right}"
+            st.button(
+                f"{stop} {step.title}", key=f"tour_to_{stop}", icon=f":material/{mark}:", on_click=_go, args=(stop,),
+                type="tertiary", help=told,
+            )  # fmt: skip
+
+
+def _pointed(target: tuple[str, ...], turn: str) -> None:
+    colour = plot.palette(shell.is_dark()).gold
+    _point(data={"keys": list(target), "turn": turn, "colour": colour}, key="tour_pointer")
 
 
 def _measured(step: Step) -> Answer | None:
@@ -127,15 +208,38 @@ def _measure(step: Step) -> Answer:
         return Answer(None, f"It could not be measured here: {error}")
 
 
-def _fold() -> None:
-    st.session_state[FOLDED] = not st.session_state.get(FOLDED)
+def _acts(stop: int) -> bool:
+    """Is it time for the act, after the bet?"""
+    return bool(st.session_state.get(ACTS) == stop)
+
+
+def _show() -> None:
+    """Back to what the task names, on its page."""
+    st.session_state[TURN] = st.session_state.get(TURN, 0) + 1
+    st.session_state[RETURNS] = True
+
+
+def _next(stop: int) -> None:
+    if _acts(stop):
+        _go(stop + 1)
+    else:
+        st.session_state[ACTS] = stop
+
+
+def _back(stop: int) -> None:
+    if _acts(stop):
+        st.session_state[ACTS] = None
+    else:
+        _go(stop - 1)
+
+
 
 
 def _go(stop: int) -> None:
     if not stop and st.session_state.get(AT):
         st.session_state["tour_left"] = st.session_state[AT] if st.session_state[AT] < len(STEPS) else None
-    st.session_state[AT] = stop
-    classroom.lead(stop)
-    st.session_state.pop(ARRIVED, None)
-    if stop and "expert" in STEPS[stop - 1].bound:
+    st.session_state[AT], st.session_state[ACTS] = stop, None
+    classroom.lead(min(stop, len(STEPS)))
+    st.session_state[ARRIVED] = None
+    if 0 < stop < END and "expert" in STEPS[stop - 1].bound:
         shell.look_at(None)

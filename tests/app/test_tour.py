@@ -22,10 +22,11 @@ def test_every_stop_takes_a_bet_and_measures_the_answer(opened: Open, stop: int)
     step = STEPS[stop - 1]
     assert (ROOT / "pages" / step.page).is_file() and len(step.options) >= 2
     app = opened(run="tiny", user="3", tour=str(stop))
-    assert f"Tour, {stop} of {len(STEPS)}: {step.title}" in said(app)
+    assert f"Tour, {stop} of {len(STEPS)}: {step.title}" in said(app) and step.task not in said(app), "first the bet"
     app = healthy(app.radio(key=f"tour_bet_{stop}").set_value(step.options[0]).run())
     told = [block.value for block in [*app.success, *app.info]]
     answers = [text for text in told if text.startswith(("Right.", "Not here"))]
+    assert step.task in said(app)
     if stop in UNMEASURED:
         assert not answers and any(UNMEASURED[stop] in text for text in told), "no bet is right where nothing was measured"
         return
@@ -53,7 +54,7 @@ ACTS = {
 
 @pytest.mark.parametrize("stop", range(1, len(STEPS) + 1))
 def test_a_task_is_ticked_by_its_act_and_not_before(opened: Open, stop: int) -> None:
-    app = healthy(opened(run="tiny", user="3", tour=str(stop)).run())
+    app = healthy(opened(run="tiny", user="3", tour=str(stop)).button(key="tour_next").click().run())
     assert ":material/radio_button_unchecked:" in said(app)
     if stop in ACTS:
         key, value = ACTS[stop]
@@ -67,7 +68,8 @@ def test_it_is_walked_left_and_taken_up_again(opened: Open) -> None:
     app = opened(run="tiny")
     healthy(app.button(key="tour_begin").click().run())
     for stop in (2, 3):
-        healthy(app.button(key="tour_next").click().run())
+        for _ in range(2):  # from the bet to the act, and on
+            healthy(app.button(key="tour_next").click().run())
         assert f"Tour, {stop} of" in said(app)
     assert app.session_state["keys_part"] == "Gate"
     healthy(app.button(key="tour_leave").click().run())
@@ -85,3 +87,29 @@ def test_a_run_without_memory_says_what_it_cannot_answer(opened: Open) -> None:
     app = opened(run="tiny-peer", tour="4")
     app = healthy(app.radio(key="tour_bet_4").set_value(STEPS[3].options[0]).run())
     assert "needs a run with an interest memory" in said(app)
+
+
+def test_a_link_to_a_step_within_a_stop_opens_that_step(opened: Open) -> None:
+    app = opened(run="tiny", tour="2", keys_step="Pair")
+    assert f"Tour, 2 of {len(STEPS)}" in said(app) and app.session_state["keys_step"] == "Pair"
+    assert app.query_params["keys_step"] == "Pair" and app.query_params["tour"] == "2"
+    app = healthy(app.button(key="tour_back").click().run())
+    app = press(press(press(app, "Skip the bet"), "Next stop"), "Skip the bet")
+    assert app.session_state["keys_step"] == "Split", "who walks here gets what the stop is set to"
+
+
+def test_bets_are_kept_and_counted_at_the_end(opened: Open) -> None:
+    app = opened(run="tiny", user="3", tour="2")
+    right, wrong = STEPS[1].options[1], STEPS[2].options[0]
+    app = healthy(app.radio(key="tour_bet_2").set_value(right).run())
+    app = press(app, "Next stop")
+    app = healthy(app.radio(key="tour_bet_3").set_value(wrong).run())
+    app = press(app, "Back")
+    assert app.radio(key="tour_bet_3").value == wrong
+    for _ in range(2 * (len(STEPS) - 2)):
+        app = healthy(app.button(key="tour_next").click().run())
+    assert "**1 of 2** bets were right" in said(app) and app.query_params["tour"] == str(len(STEPS) + 1)
+    marks = {button.key: (button.icon, button.help) for button in app.button if str(button.key).startswith("tour_to_")}
+    assert len(marks) == len(STEPS) and "check" in marks["tour_to_2"][0] and "close" in marks["tour_to_3"][0]
+    assert "Exactly zero" in marks["tour_to_3"][1] and marks["tour_to_4"][1] == "no bet"
+    assert "Tour, " not in said(press(app, "Finish"))

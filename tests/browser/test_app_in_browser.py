@@ -67,20 +67,6 @@ def test_another_person_and_both_buttons(visit: Any, elsewhere: Any) -> None:
     assert "Without the last" not in visit.text()
 
 
-@pytest.mark.opens(f"/product-keys?{PLANTED}&user=7")
-def test_product_key_stepper_walks_to_the_end_and_brute_force_agrees(visit: Any) -> None:
-    seen = [visit.text()]
-    for _ in range(6):
-        visit.press("Next")
-        seen.append(visit.text())
-    assert len(set(seen)) == len(seen)
-    for step, name in enumerate(("Split", "Score", "Keep", "Pair", "Win", "Gather", "Weigh"), start=1):
-        assert f"{step}. {name}" in seen[step - 1]
-    visit.page.get_by_text("Exactness", exact=True).click()
-    visit.settled()
-    assert re.search(r"\b([\d,]+) of \1\b", visit.text())  # brute force agrees: N of N
-
-
 @pytest.mark.parametrize(
     "query", ["run=../../etc&user=-3", "run=%3Cscript%3E&user=x", f"user=99999999&{PLANTED}", f"user=1e400&{PLANTED}"]
 )

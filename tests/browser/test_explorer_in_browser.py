@@ -97,10 +97,10 @@ def test_a_pass_over_everybody_goes_on_whatever_is_clicked_and_shows_what_it_fou
     expect(visit.page.get_by_role("button", name="Cancel")).to_have_count(0)
 
 
-@pytest.mark.opens(f"/product-keys?{PLANTED}&user=7")
+@pytest.mark.opens(f"/product-keys?{PLANTED}&user=7&keys_query=This+person")
 def test_two_tabs_look_at_two_people(visit: Any, server: Any) -> None:
     other = type(visit)(visit.page.context.new_page(), server)
-    other.open(f"/product-keys?{PLANTED}&user=9")
+    other.open(f"/product-keys?{PLANTED}&user=9&keys_query=This+person")
     other.box("Person").fill("10")
     other.box("Person").press("Enter")
     other.says("Person 10’s history")

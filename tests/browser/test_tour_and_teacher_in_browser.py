@@ -34,6 +34,35 @@ def test_a_tour_begun_bet_on_walked_and_left(visit: Any) -> None:
     assert "tour=" not in visit.page.url
 
 
+COVERED = """() => {
+    const bar = document.querySelector('.st-key-tour_panel').getBoundingClientRect()
+    const ring = [...document.querySelectorAll('[class*="st-key-"]')].find(one => one.style.outlineOffset)
+    if (!ring) return 'nothing is shown'
+    const box = ring.getBoundingClientRect(), top = Math.min(box.height, innerHeight / 3)
+    const seen = box.top >= -1 && box.top + top <= bar.top + 1 && bar.height <= innerHeight * 0.4
+    return seen ? '' : `${box.top} to ${box.bottom}, the bar from ${bar.top}`
+}"""
+
+
+@pytest.mark.opens(f"/?{PLANTED}&user=12&tour=1")
+def test_the_bar_is_slim_and_never_covers_what_it_names(visit: Any) -> None:
+    panel = visit.page.locator(".st-key-tour_panel")
+    for stop in range(1, 12):
+        visit.page.set_viewport_size({"width": 1366, "height": 768})
+        expect(panel).to_contain_text(f"Tour, {stop} of 11")
+        visit.settled()
+        panel.get_by_role("button", name="Skip the bet").click()
+        for width, height in ((1366, 768), (390, 844)):
+            visit.page.set_viewport_size({"width": width, "height": height})
+            visit.settled()
+            panel.get_by_role("button", name="Show me").click()
+            visit.page.wait_for_function(f"() => ({COVERED})() === ''", timeout=20_000)
+            visit.settled()
+            assert visit.page.evaluate(COVERED) == "", (stop, width)
+        panel.get_by_role("button", name="Next stop").click()
+    expect(panel).to_contain_text("Tour: the end")
+
+
 @pytest.mark.opens(f"/method?{PLANTED}&user=12")
 def test_a_teacher_holds_two_controls_and_a_pupil_releases_them(visit: Any, elsewhere: Any) -> None:
     visit.main.get_by_role("radio", name="Words and metrics").click()

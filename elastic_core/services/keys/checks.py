@@ -34,34 +34,6 @@ def operations(side: int, width: int, k: int) -> pd.DataFrame:
     return pd.DataFrame([flat, product])
 
 
-def operations_by_side(width: int, k: int, largest: int = 1024) -> pd.DataFrame:
-    """The same for √K = 2, 4, 8 … `largest`, one row per side and search, with K and how many times fewer multiplications."""
-    tables = []
-    side = 2
-    while side <= largest:
-        if k <= side * side:
-            table = operations(side, width, k).assign(side=side, experts=side * side)
-            tables.append(table.assign(saving=table["multiplications"].max() / table["multiplications"]))
-        side *= 2
-    return pd.concat(tables, ignore_index=True)
-
-
-def spent(step: int, side: int, width: int, k: int) -> int:
-    """Multiplications done when a step (from 1) of the lesson is over: all of them fall in step 2."""
-    return int(operations(side, width, k)["multiplications"].iloc[1]) if step >= 2 else 0
-
-
-def summed(step: int, side: int, k: int) -> int:
-    """Candidate sums done when a step is over: all of them in step 4."""
-    return len(candidate_ranks(k, side)) if step >= 4 else 0
-
-
-def saving(side: int, width: int, k: int) -> float:
-    """How many times fewer multiplications product keys need."""
-    flat, product = operations(side, width, k)["multiplications"]
-    return float(flat / product)
-
-
 # --- is it exact? ----------------------------------------------------------------------------------------------------
 
 
@@ -112,6 +84,33 @@ def check(keys: ProductKeys, k: int, queries: Tensor) -> Check:
     return Check(len(queries), int((same & equal).sum()), int((~same & equal).sum()), product_seconds, flat_seconds)
 
 
+@torch.inference_mode()
+def check_in_blocks(keys: ProductKeys, k: int, query: Tensor) -> Check:
+    """The same for one query `[d]` and a memory whose full keys, written out, would not fit: a row of the grid at a time."""
+    twin, asked = copy.deepcopy(keys).double(), query.double()[None]
+    rows, columns = _sub_keys(twin)
+    comparable = _comparable(twin, asked)[0]
+
+    def by_all() -> Keys:
+        block = torch.cat([columns, columns], dim=-1)  # of the full keys of one row, `[side, d]`
+        best = torch.empty(0, dtype=torch.double), torch.empty(0, dtype=torch.long)
+        for row in range(twin.side):
+            block[:, : rows.shape[-1]] = rows[row]
+            here, where = (block @ comparable).topk(min(k, twin.side))
+            every = torch.cat([best[0], here]), torch.cat([best[1], where + row * twin.side])
+            kept = every[0].topk(min(k, len(every[0]))).indices
+            best = every[0][kept], every[1][kept]
+        return Keys(best[1], best[0])
+
+    (fast, product_seconds), (flat, flat_seconds) = _timed(lambda: top_pairs(twin(asked), k)), _timed(by_all)
+    found = fast.indices[0]
+    same = set(found.tolist()) == set(flat.indices.tolist())
+    reached = torch.cat([rows[found // twin.side], columns[found % twin.side]], dim=-1) @ comparable  # what they really score
+    close = (reached.sort(descending=True).values - flat.scores).abs() < TIE * (1 + flat.scores.abs())
+    equal = bool(close.all()) and len(found.unique()) == k
+    return Check(1, int(same and equal), int(equal and not same), product_seconds, flat_seconds)
+
+
 Result = TypeVar("Result")
 
 
@@ -147,9 +146,14 @@ def random_queries(width: int, n: int, seed: int) -> Tensor:
 
 def _full_keys(keys: ProductKeys) -> Tensor:
     """Every key written out, `[side², d]`: a row's sub-key followed by a column's."""
-    first, second = keys.sub_keys if keys.log_temperature is None else functional.normalize(keys.sub_keys, dim=-1)
+    first, second = _sub_keys(keys)
     side = keys.side
     return torch.cat([first.repeat_interleave(side, dim=0), second.repeat(side, 1)], dim=-1)
+
+
+def _sub_keys(keys: ProductKeys) -> Tensor:
+    """`[2, side, d/2]`, as they are compared."""
+    return keys.sub_keys if keys.log_temperature is None else functional.normalize(keys.sub_keys, dim=-1)
 
 
 def _comparable(keys: ProductKeys, queries: Tensor) -> Tensor:

@@ -207,9 +207,10 @@ def trained(root: Path, data: str = "ml-100k") -> str:
     if found is not None and better(found):
         words = f"The difference is {numbers(found)}."
     else:
+        by = "" if found is None else f" ({numbers(found)})"
         words = (
-            f"That is no difference to claim{'' if found is None else f': {numbers(found)}'}. Experts and readers learn around "
-            "a router that stays as it was drawn. That keys can learn does not show that they help."
+            f"Surprise: on this data, learned keys were not better than random keys{by}. Experts and readers learn around a "
+            "router that stays random."
         )
     many = [f"{each} ({len(each.runs)} seed{'s' if len(each.runs) > 1 else ''})" for each in (gated, bare)]
     return (

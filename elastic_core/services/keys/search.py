@@ -5,6 +5,7 @@ or random ones.
 Every table is computed from it by the code that the model itself runs; nothing is rehearsed.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,9 +21,9 @@ from elastic_core.layers.product_keys import Keys, ProductKeys, candidate_ranks,
 from elastic_core.layers.voting import VotingMemory
 from elastic_core.models import Attends, Quantises, Recommender
 
-TOY_SIDE = (
-    8  # sub-keys a line: few enough to read, more than the k that they are asked for at first, so that some are left behind
-)
+# Directions of the sub-keys of a memory of 4 × 4, in degrees. No two of one half score the same for a whole multiple of 5.
+TOY_DEGREES = ((12, 101, 187, 297), (58, 149, 236, 333))
+LARGEST_WRITTEN = 256  # experts a side up to which their random vectors are written out
 VOTE = "vote"  # in place of a gate: how one event splits its vote among the experts it finds
 NAMES = ("row", "column")  # the first half chooses the row of the grid, the second the column
 
@@ -115,29 +116,35 @@ def largest_k(model: Recommender, most: int) -> int:
 
 @torch.no_grad()
 def of_chance(side: int, width: int, k: int, seed: int) -> Lesson:
-    """A random query and random sub-keys, drawn as a fresh memory draws them. The same seed gives the same lesson."""
+    """A random query and random sub-keys, drawn as a fresh memory draws them. The same seed gives the same lesson.
+
+    A memory of more than 256 × 256 has no vectors here: the search never looks at them."""
     generator = torch.Generator().manual_seed(seed)
     keys = ProductKeys(width, side)
     keys.sub_keys.copy_(torch.rand(keys.sub_keys.shape, generator=generator) * 2 - 1)
-    values = torch.randn(side * side, width, generator=generator) * width**-0.5
+    written = side * side if side <= LARGEST_WRITTEN else 0
+    values = torch.randn(written, width, generator=generator) * width**-0.5
     query = torch.randn(width, generator=generator)
     return Lesson(keys, values, query, keys(query[None])[0], k, "softmax")
 
 
 @torch.no_grad()
-def of_sliders(first: float, second: float, k: int, side: int = TOY_SIDE, seed: int = 0) -> Lesson:
-    """A query of two numbers and sub-keys of one number each, points on two lines, with the plain inner products of Eq. 7."""
+def of_angles(first: int, second: int, k: int, seed: int = 0) -> Lesson:
+    """The smallest search that shows everything: 4 × 4 experts, a query of two arrows of length 1 (`first` and `second` are their
+    directions in degrees) and sub-keys that are arrows, too. All are rounded to two decimals, so that one can follow on paper."""
     generator = torch.Generator().manual_seed(seed)
-    keys = ProductKeys(2, side, cosine=False)
-    keys.sub_keys.copy_(torch.rand(keys.sub_keys.shape, generator=generator) * 2 - 1)
-    query = torch.tensor([first, second])
-    return Lesson(keys, torch.randn(side * side, 2, generator=generator), query, keys(query[None])[0], k, "softmax")
+    arrows = torch.stack([torch.stack([arrow(degrees) for degrees in half]) for half in TOY_DEGREES])
+    keys = ProductKeys(4, arrows.shape[1], cosine=False)
+    keys.sub_keys.copy_(arrows)
+    query = torch.cat([arrow(first), arrow(second)])
+    values = (torch.randn(keys.side**2, 4, generator=generator) * 0.5).round(decimals=1)
+    return Lesson(keys, values, query, keys(query[None])[0], k, "softmax")
 
 
-def points(lesson: Lesson) -> pd.DataFrame:
-    """The sub-keys of a lesson with one number a half, on their lines: `half, sub_key, at, score, rank, kept`."""
-    table = half_scores(lesson)
-    return table.assign(at=lesson.keys.sub_keys.detach().flatten().tolist())
+def arrow(degrees: int) -> Tensor:
+    """An arrow of length 1 in this direction, `[2]`, rounded to two decimals."""
+    turn = math.radians(degrees)
+    return torch.tensor([round(math.cos(turn), 2), round(math.sin(turn), 2)])
 
 
 def first_memory(model: Recommender) -> InterestMemory:
@@ -149,15 +156,6 @@ def first_memory(model: Recommender) -> InterestMemory:
 
 
 # --- the steps -------------------------------------------------------------------------------------------------------
-
-
-def split(lesson: Lesson) -> pd.DataFrame:
-    """Step 1. One row per number of the query: which half it belongs to."""
-    middle = lesson.width // 2
-    values = lesson.query.tolist()
-    return pd.DataFrame(
-        {"position": range(lesson.width), "half": [NAMES[i >= middle] for i in range(lesson.width)], "value": values}
-    )
 
 
 def half_scores(lesson: Lesson) -> pd.DataFrame:
@@ -173,7 +171,7 @@ def half_scores(lesson: Lesson) -> pd.DataFrame:
 
 
 def candidates(lesson: Lesson) -> pd.DataFrame:
-    """Step 4. The k × k pairs of kept sub-keys: their sum, whether the staircase i·j <= k keeps them, the place they take."""
+    """Steps 4 and 5. The k × k pairs of kept sub-keys: their sum, whether i·j <= k (the staircase), the place they take."""
     halves = half_scores(lesson)
     best = {name: halves[halves["half"].eq(name) & halves["kept"]].sort_values("rank") for name in NAMES}
     pairs = best["row"].merge(best["column"], how="cross", suffixes=("_row", "_column"))
@@ -197,25 +195,9 @@ def candidates(lesson: Lesson) -> pd.DataFrame:
     )
 
 
-def grid(lesson: Lesson) -> pd.DataFrame:
-    """Step 5. One row per expert, all side² of them: the sum of its two halves, and what became of it."""
-    pairs = candidates(lesson).set_index("expert")
-    rows = torch.arange(lesson.side).repeat_interleave(lesson.side)
-    columns = torch.arange(lesson.side).repeat(lesson.side)
-    table = pd.DataFrame({"expert": range(lesson.side**2), "row": rows.tolist(), "column": columns.tolist()})
-    table["row_score"] = lesson.halves[0, rows].tolist()
-    table["column_score"] = lesson.halves[1, columns].tolist()
-    table["score"] = (lesson.halves[0, rows] + lesson.halves[1, columns]).tolist()
-    table["candidate"] = table["expert"].isin(pairs.index[pairs["can_win"]])
-    table["place"] = table["expert"].map(_places(lesson)).astype("Int64")
-    return table
-
-
 def gathered(lesson: Lesson) -> pd.DataFrame:
-    """Steps 6 and 7. One row per winner: where it stands, its score and weight, the length of its vector before and after."""
-    found = lesson.winners
-    weights = lesson.weights
-    length = lesson.values[found.indices].norm(dim=-1)
+    """Steps 6 and 7. One row per winner: where it stands, its score, its weight and its share of all weights."""
+    found, weights = lesson.winners, lesson.weights
     return pd.DataFrame(
         {
             "place": range(1, lesson.k + 1),
@@ -225,63 +207,9 @@ def gathered(lesson: Lesson) -> pd.DataFrame:
             "score": found.scores.tolist(),
             "weight": weights.tolist(),
             "share": (weights / weights.sum()).tolist(),
-            "length": length.tolist(),
-            "gated_length": (length * weights).tolist(),
         }
     )
 
 
-def expert_values(lesson: Lesson, experts: Tensor) -> pd.DataFrame:
-    """Step 6. The vectors of these experts `[n]`, one row per number: `place, expert, position, value`."""
-    table = pd.DataFrame(lesson.values[experts].tolist(), index=pd.RangeIndex(1, len(experts) + 1, name="place"))
-    table = table.melt(ignore_index=False, var_name="position", value_name="value").reset_index()
-    table.insert(1, "expert", [int(experts[place - 1]) for place in table["place"]])
-    return table
-
-
 def _places(lesson: Lesson) -> dict[int, int]:
     return {int(expert): place for place, expert in enumerate(lesson.winners.indices, start=1)}
-
-
-# --- sentences -------------------------------------------------------------------------------------------------------
-
-
-def guesses(lesson: Lesson) -> list[int]:
-    """Every expert, candidates first, each group by number, so that the order gives nothing away."""
-    table = grid(lesson)
-    return [*table.loc[table["candidate"], "expert"], *table.loc[~table["candidate"], "expert"]]
-
-
-def is_first(lesson: Lesson, guess: int) -> bool:
-    return int(lesson.winners.indices[0]) == guess
-
-
-def verdict(lesson: Lesson, guess: int) -> str:
-    """What became of the square that somebody bet on, and the rule behind it."""
-    row = grid(lesson).iloc[guess]
-    sum_ = f"{row['row_score']:.2f} + {row['column_score']:.2f} = {row['score']:.2f}"
-    rule = "First place is always where the best row crosses the best column; the contest is for the places after it."
-    if pd.isna(row["place"]):
-        why = "it was a candidate, but others score more" if row["candidate"] else "it is outside the staircase and could not win"
-        return f"Not among the best {lesson.k}: {sum_}; {why}. {rule}"
-    if row["place"] == 1:
-        return f"Right: {sum_}, first place. {rule}"
-    return f"A winner, but place {row['place']} of {lesson.k}: {sum_}. {rule}"
-
-
-def gate_sentence(lesson: Lesson) -> str:
-    """What the gate does to the scores, in words."""
-    if lesson.kind == VOTE:
-        split = f"A softmax of the scores splits one vote among these {lesson.k}: together 100%."
-        return split if lesson.k > 1 else "The one vote goes to it whole."
-    if lesson.kind == "none":
-        return "This run has no gate: every winner counts the same, as the paper's Algorithm 1 prints it."
-    if lesson.k == 1:
-        return "A softmax over a single score is always 1, so with k = 1 this gate teaches the keys nothing."
-    return f"A softmax turns the {lesson.k} scores into weights (times {lesson.k}, so that their mean is 1)."
-
-
-def square(lesson: Lesson, expert: int) -> str:
-    """An expert by its place in the grid."""
-    row, column = divmod(expert, lesson.side)
-    return f"row {row}, column {column} (expert {expert})"

@@ -1,31 +1,13 @@
-"""The figures below the steps of the page on product keys: cost, learning, traffic. Pure: no streamlit, no state."""
+"""The figures of *How sure?* on the page on product keys: learning, traffic. Pure: no streamlit, no state."""
 
 import math
 
 import pandas as pd
 
-from pages.keys.charts import GRID_PIXELS, square_axes, square_size
 from pages.kit.plot import Palette, frame
 from pages.kit.sketch import Sketch
 
-
-def cost(table: pd.DataFrame, p: Palette, side: int) -> Sketch:
-    """Multiplications of one search against √K, both scales by powers."""
-    figure = Sketch()
-    for (name, part), colour, dash in zip(
-        table.groupby("search", sort=False), (p.muted, p.categories[0]), ("dash", "solid"), strict=True
-    ):
-        line = {"color": colour, "dash": dash, "width": 3}
-        hover = "√K = %{x}: %{y:,.0f} multiplications<extra>" + str(name) + "</extra>"
-        figure.add_scatter(
-            x=part["side"], y=part["multiplications"], mode="lines+markers", name=name, line=line, hovertemplate=hover
-        )
-    figure.add_vline(side, line={"color": p.text, "dash": "dot", "width": 1})
-    figure.add_annotation(x=math.log10(side), xref="x", y=1, yref="paper", text="here", showarrow=False, xanchor="left", xshift=4)
-    ticks = sorted(table["side"].unique())
-    figure.update_xaxes(type="log", tickvals=ticks, ticktext=[str(tick) for tick in ticks], title={"text": "√K"})
-    figure.update_yaxes(type="log", title={"text": "multiplications"}, exponentformat="power", dtick=2)
-    return frame(figure, p, 340, legend=True)
+GRID_PIXELS = 268  # side of a square grid: with margins it fits a phone
 
 
 def learning(curve: pd.DataFrame, p: Palette) -> Sketch:
@@ -60,3 +42,15 @@ def traffic(table: pd.DataFrame, p: Palette, column: str, most: int) -> Sketch:
     )  # fmt: skip
     square_axes(figure, "column", "row", -0.7, side - 0.3)
     return frame(figure, p, GRID_PIXELS + 70)
+
+
+def square_size(n: int) -> float:
+    return max(3.0, GRID_PIXELS / (n + 1) * 0.86)
+
+
+def square_axes(figure: Sketch, x: str, y: str, low: float, high: float) -> None:
+    first, last = max(0, math.ceil(low)), math.floor(high)
+    ticks = list(range(first, last + 1, 1 + (last - first) // 10))
+    plain = {"showgrid": False, "zeroline": False, "tickvals": ticks, "constrain": "domain", "fixedrange": True}
+    figure.update_xaxes(title={"text": x}, range=[low, high], tickangle=0, **plain)
+    figure.update_yaxes(title={"text": y}, range=[high, low], scaleanchor="x", **plain)

@@ -1,87 +1,71 @@
-"""Below the steps: what the search costs, whether it is exact, why its scores must gate, and Eq. 7 as printed."""
+"""How sure? Is the search exact, what are its numbers, why must its scores stay, and what would Eq. 7 do as printed."""
 
 import streamlit as st
 
 from elastic_core.data import Dataset
 from elastic_core.data.histories import Split
 from elastic_core.models import Recommender
-from elastic_core.services.keys import checks
+from elastic_core.services.keys import checks, search
 from elastic_core.services.keys.checks import Check, Printed
 from elastic_core.services.keys.gate import ToyConfig, Ungated, trained, ungated
-from elastic_core.services.keys.search import Lesson, first_memory
 from elastic_core.services.method import notes
 from elastic_core.services.person import inspect
 from pages.frame import shell
-from pages.keys import check_charts
+from pages.keys import sure_charts, words
 from pages.keys.steps import Scene, shown
 from pages.kit import cache
-from pages.kit.control import bound, one_of
+from pages.kit.control import asked_for, bound
 from pages.kit.kept import kept
+from pages.kit.view import About
 
 CHECKED, MORE = "keys_checked", 1000
 PART = "keys_part"
-PARTS = ("Cost", "Exactness", "Gate", "Equation 7")
-
-
-def counter(step: int, lesson: Lesson) -> None:
-    """The live operation counter, at the run's own width."""
-    flat, product = checks.operations(lesson.side, lesson.width, lesson.k).to_dict("records")
-    so_far = checks.spent(step, lesson.side, lesson.width, lesson.k)
-    sums = checks.summed(step, lesson.side, lesson.k)
-    with st.container(horizontal=True):
-        st.metric("Multiplications so far", f"{so_far:,}", help="All in step 2: 2√K half keys of d/2 numbers.")
-        st.metric("Sums so far", f"{sums:,}", help="Of two half scores, all in step 4: the staircase alone.")
-        st.metric("Comparing every key", f"{flat['multiplications']:,}", help="K keys of d numbers.")
-        times = checks.saving(lesson.side, lesson.width, lesson.k)
-        st.metric("Fewer by", f"{times:,.0f} ×", help=f"{flat['multiplications']:,} against {product['multiplications']:,}.")
+PARTS = ("Exactness", "Numbers", "Gate", "Equation 7")
 
 
 def part(scene: Scene, now: shell.Context, own: bool) -> None:
-    """One of the four parts; only the chosen one is computed."""
-    chosen = one_of("Look closer", PARTS, key=PART)
+    """The doubts, one at a time and only when asked for; only the chosen one is computed."""
+    if PART not in st.session_state and (asked := asked_for(PART, PARTS)):
+        st.session_state[PART] = asked
+    with st.container(key="keys_sure"):
+        chosen = bound(st.segmented_control, words.SURE, PARTS, key=PART)
     if chosen == "Exactness":
         _exactness(scene)
+    elif chosen == "Numbers":
+        _numbers(scene)
     elif chosen == "Gate":
         _gate(scene, now)
     elif chosen == "Equation 7":
         _printed(scene, now, own)
-    else:
-        _cost(scene)
-
-
-def _cost(scene: Scene) -> None:
-    lesson = scene.lesson
-    table = checks.operations_by_side(lesson.width, lesson.k)
-    largest = table.iloc[-1]
-    st.markdown(
-        f"√K times fewer multiplications: at K = {largest['experts']:,} (width {lesson.width}) {largest['multiplications']:,} "
-        f"instead of {table.iloc[-2]['multiplications']:,}."
-    )
-    shown(
-        check_charts.cost(table, scene.palette, lesson.side), table,
-        f"Two rising lines over √K, both axes in powers. Comparing every key rises twice as steeply; at √K = {largest['side']} "
-        f"it needs "
-        f"{largest['saving']:,.0f} times as many multiplications.",
-        "**Question:** What does a search cost as the memory grows? **Computed:** Counted: K·d against 2·√K·d/2 multiplications; "
-        "additions in the table, sorting left out. **Misread:** Fewer operations need not take less time: *Exactness* times "
-        "both.",
-        "keys_fig_cost",
-    )  # fmt: skip
 
 
 def _exactness(scene: Scene) -> None:
-    lesson = scene.lesson
+    lesson, every = scene.lesson, f"{scene.lesson.side**2:,}"
+    if not len(lesson.values):
+        st.markdown(words.EXACT_ONE.format(all=every))
+        found = checks.check_in_blocks(lesson.keys, lesson.k, lesson.query)
+        (st.error if found.wrong else st.success)(found.sentence, icon=":material/rule:")
+        return
     name, before = st.session_state.get(CHECKED, ("", Check()))
-    if name != scene.name:
+    about = f"{scene.name}/{scene.whose}"
+    if name != about:
         before = checks.check(lesson.keys, lesson.k, lesson.query[None])
         before += checks.check(lesson.keys, lesson.k, checks.random_queries(lesson.width, MORE, seed=0))
-    st.markdown(f"The query above and random ones are searched by halves and against all {lesson.side**2:,} full keys.")
+    st.markdown(words.EXACT.format(all=every))
     if st.button(f"Run {MORE:,} more", icon=":material/refresh:"):
         queries = checks.random_queries(lesson.width, MORE, seed=before.queries)
         before += checks.check(lesson.keys, lesson.k, queries)
-    st.session_state[CHECKED] = (scene.name, before)
+    st.session_state[CHECKED] = (about, before)
     (st.error if before.wrong else st.success)(before.sentence, icon=":material/rule:")
-    st.caption(f"{_turned(lesson.width, lesson.k)} Double precision, processor time; equal scores count as ties.")
+    st.caption(f"{_turned(lesson.width, lesson.k)} {words.CLOCK}")
+
+
+def _numbers(scene: Scene) -> None:
+    """The picture as a table, to read out, sort and search."""
+    table = search.candidates(scene.lesson).rename(columns=lambda name: name.replace("_", " "))
+    st.markdown(words.NUMBERS.format(k=scene.lesson.k))
+    st.dataframe(table, hide_index=True, alt="Pairs of kept rows and columns", height=min(320, 40 + 35 * len(table)))
+    st.caption(f"**Careful:** {words.CAREFUL}")
 
 
 @kept(8)
@@ -91,10 +75,7 @@ def _turned(width: int, k: int) -> str:
 
 
 def _gate(scene: Scene, now: shell.Context) -> None:
-    st.markdown(
-        "The paper’s Algorithm 1 drops the scores of the experts it finds. No gradient passes through the choice itself; "
-        "multiply the experts by their scores, and it does."
-    )
+    st.markdown(words.GATE)
     gated = bound(st.toggle, "Gate", value=True, key="keys_gate", help=notes.WORDS["gate"])
     column = "with_gate" if gated else "without_gate"
     if now.model.retrieves:
@@ -121,19 +102,21 @@ def _gate(scene: Scene, now: shell.Context) -> None:
         f"without by {ends.at['none', 'keys_moved']:.0%}, loss {ends.at['none', 'loss']:.2f}."
     )
     shown(
-        check_charts.learning(curve, scene.palette),
+        sure_charts.learning(curve, scene.palette),
         curve,
         "Loss against training step. With the gate it falls far, without it it hardly moves.",
-        "**Question:** Can the keys learn? **Computed:** One tiny router, trained now with a softmax gate and without, from "
-        "the same start and samples (fixed seed). **Misread:** It shows *that* keys learn, not how much a gate helps a real "
-        "recommender; experts learn behind a random router, too.",
+        About(
+            "Can the keys learn?",
+            "One tiny router, trained now with a softmax gate and without, from the same start and samples (fixed seed).",
+            "It shows *that* keys learn, not how much it helps a real recommender: experts learn behind a random router, too.",
+        ),
         "keys_fig_learning",
     )
 
 
 def _list(now: shell.Context) -> None:
     """What the gate does to this person's list, in the model as it is trained."""
-    if first_memory(now.model).kind == "none":
+    if search.first_memory(now.model).kind == "none":
         return
     stay = cache.repeats(now.dataset, now.split).stay
     key = (str(now.run.path), cache.stamp(now.run), now.dataset.hash)
@@ -152,7 +135,10 @@ def _ungated(key: tuple[str, ...], user: int, split: Split, stay: bool, _model: 
 
 
 def _printed(scene: Scene, now: shell.Context, own: bool) -> None:
-    st.markdown("Equation 7 prints q₁ for *both* halves: at its word, people who differ only in q₂ get the same experts.")
+    if not len(scene.lesson.values):
+        st.info("Choose a smaller memory above: a million squares are not drawn.")
+        return
+    st.markdown(words.PRINTED)
     if own:
         ago = scene.election.ago if scene.election else 0
         found = cache.printed(now.run, now.model, now.dataset, now.split, now.user, scene.lesson.k, ago)
@@ -175,12 +161,15 @@ def _traffic(scene: Scene, found: Printed, on: bool, who: str) -> None:
     with chart:
         used = found.used_printed if on else found.used
         shown(
-            check_charts.traffic(found.load, scene.palette, way, found.busiest), found.load,
+            sure_charts.traffic(found.load, scene.palette, way, found.busiest), found.load,
             f"Grid of experts coloured by how many {who} have each as their best, Eq. 7 as {way}; {used} of {len(found.load)} "
             f"are used.",
-            f"**Question:** Which experts come first, as {way}? **Computed:** First places of {found.queries:,} {who}; pale: "
-            "none, deep: many. **Misread:** These sub-keys were trained with q₂; trained with the misprint they would differ, "
-            "but could not tell people apart by q₂ either.",
+            About(
+                f"Which experts come first, as {way}?",
+                f"First places of {found.queries:,} {who}; pale: none, deep: many.",
+                "These sub-keys were trained with q₂; trained with the misprint they would differ, but could not tell people "
+                "apart by q₂ either.",
+            ),
             "keys_fig_traffic",
         )  # fmt: skip
     with table:

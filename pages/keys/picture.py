@@ -1,0 +1,60 @@
+"""The search as one picture that moves from step to step: played, paused, stepped through, and for the 4 × 4 turned by sliders.
+
+Python hands over numbers (`services/keys/frames.py`), our colours and our words; the browser draws, and searches only the 4 × 4
+while its sliders move. What it shows goes into the address when things are calm.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from elastic_core.services.keys.frames import frames
+from elastic_core.services.keys.search import TOY_DEGREES, Lesson
+from pages.keys import words
+from pages.kit.plot import Palette
+
+LARGEST = 32  # squares a side; of more only the kept rows and columns are drawn
+KEY, MOVED = "keys_picture", "moved"
+MOST = 4  # experts that one may want of the 4 × 4
+_here = Path(__file__)
+_mount = st.components.v2.component(
+    "elastic_search", css=_here.with_suffix(".css").read_text(encoding="utf-8"), js=_here.with_suffix(".js").read_text("utf-8")
+)
+
+
+def draw(
+    lesson: Lesson, colours: Palette, steps: Sequence[str], step: str, *, name: str, says: dict[str, str], note: str,
+    angles: tuple[int, int] | None, locked: dict[str, bool], on_move: Callable[[], None],
+) -> None:  # fmt: skip
+    """The search of a lesson at a step. `name` says whose it is: with another name the picture begins anew. `angles` for the
+    4 × 4, whose query the browser may turn; `moved()` is what was shown last, for `on_move`."""
+    toy = None
+    if angles is not None:
+        keys = [[[round(x, 2) for x in key] for key in half] for half in lesson.keys.sub_keys.tolist()]
+        values = [[round(x, 1) for x in expert] for expert in lesson.values.tolist()]
+        toy = {"keys": keys, "values": values, "angles": list(angles), "k": lesson.k, "most": MOST}
+    data: dict[str, Any] = {
+        "name": name, "steps": list(steps), "step": step, "found": frames(lesson), "toy": toy, "largest": LARGEST,
+        "says": says, "words": words.PICTURE, "note": note, "locked": locked,
+        "colours": {
+            "text": colours.text, "muted": colours.muted, "line": colours.line, "ground": colours.ground,
+            "warm": colours.warm, "cool": colours.cool, "load": colours.load, "gold": colours.gold,
+        },
+    }  # fmt: skip
+    _mount(data=data, key=KEY, on_moved_change=on_move)
+
+
+def moved() -> dict[str, Any]:
+    """What the browser showed last, checked: `step`, and of the 4 × 4 `angles` and `k`. Empty where it says nothing of ours."""
+    given = (st.session_state.get(KEY) or {}).get(MOVED)
+    if not isinstance(given, dict) or not isinstance(given.get("step"), str):
+        return {}
+    found: dict[str, Any] = {"step": given["step"]}
+    angles, k = given.get("angles"), given.get("k")
+    if isinstance(angles, list) and len(angles) == len(TOY_DEGREES) and all(isinstance(x, (int, float)) for x in angles):
+        found["angles"] = tuple(int(x) % 360 for x in angles)
+    if isinstance(k, (int, float)) and 1 <= k <= MOST:
+        found["k"] = int(k)
+    return found

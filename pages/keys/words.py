@@ -1,0 +1,86 @@
+"""The words of the page on product keys, for readers who learned English at school. `{names}` stand for the picture's numbers."""
+
+from typing import Any
+
+TITLE = "How can a few comparisons find the best experts, exactly?"
+TOY, OWN, MILLION = "4 × 4", "This person", "A million"
+
+IDEA = {
+    TOY: "Here are **16 experts** in a grid of 4 × 4. You want the best few of them for one query. Expert score = row score "
+    "+ column "
+    "score. So 4 + 4 **short** dot products are enough; 16 long ones are not needed.",
+    OWN: "The same search in this run: **{all} experts** in a grid of {side} × {side}, asked by {whose}. {short} short dot "
+    "products "
+    "instead of {all} long ones.",
+    MILLION: "The same search among **{all} random keys**: {short} short dot products instead of a million long ones. From "
+    "step "
+    "*Pair* on, the size no longer matters.",
+}
+AFTER = "After this: the search of person {person} among {all} experts, and one among a million."
+VOTING = "This is the search of one {one}. Every {one} of the history searches like this; step *Vote* adds the searches up."
+FEWER = "In the run itself each looks for its {k} best."
+
+SAYS = {
+    "Split": "The query is a list of {d} numbers. Its first half, **q₁**, looks for rows. Its second half, **q₂**, looks "
+    "for columns.",
+    "Score": "Every row has a short key of {half} numbers, and so has every column. q₁ is compared with the {side} row "
+    "keys, q₂ with "
+    "the {side} column keys: **{short} short dot products**.",
+    "Keep": "Only the **{m} best rows** and the **{m} best columns** stay. A weaker row cannot win: {m} better rows share "
+    "each of its "
+    "columns.",
+    "Keep all": "You want the best {k}, and there are only {side} rows and {side} columns. So all of them stay.",
+    "Pair": "Rows and columns are sorted now, the best first. Square ({i}, {j}) has {better} squares above and to the left "
+    "that are at "
+    "least as good. So it cannot be in the best {k}. **Squares that remain: {pairs}.**",
+    "Pair one": "The best row meets the best column. No other square can be better. **Squares that remain: {pairs}.**",
+    "Win": "Only in these squares ({pairs}) we add row and column. The **{k} largest sums** win. Then all squares go back "
+    "to their "
+    "real places.",
+    "Gather": "The place of a winner is the address of one **expert**: a list of {d} numbers. Only {k} of {all} experts are "
+    "read.",
+}  # fmt: skip
+WEIGH = {
+    "softmax": "A better score counts more. A softmax turns the {k} scores into shares of 100%.",
+    "vote": "Each {one} has one vote. A softmax of the scores splits it among the experts that it found ({k}).",
+    "none": "This run has no gate: every winner counts the same, as the paper’s Algorithm 1 prints it.",
+    "other": "A better score counts more: the run’s gate turns the {k} scores into weights.",
+}
+VOTE = (
+    "Every {one} searches like this and gives its vote to {each}. A line on each bar shows how many votes the expert gets from "
+    "everybody. The **{k} experts furthest beyond their line** are this person’s, on every page. {title} gave {split}."
+)
+MILLION_NOTE = "On this machine, just now: {halves:.1f} ms by halves, {whole:,.0f} ms one by one."
+
+PICTURE: dict[str, Any] = {
+    "steps": "Steps of the search", "back": "Back", "next": "Next", "play": "Play", "pause": "Pause",
+    "counts": "Work so far", "halves": "by halves", "each": "one by one",
+    "dots": "dot products", "multiplications": "multiplications", "pairs": "pairs looked at",
+    "short": "{n} short", "long": "{n} long",
+    "agree": "Brute force, all {long} one by one, finds the same {k}. So far: **{agreed} of {tried}** searches.",
+    "wrong": "Brute force finds others: only **{agreed} of {tried}** searches agree.",
+    "query": "query", "half": ["q₁: rows", "q₂: columns"], "row": "row", "column": "column", "expert": "expert",
+    "square": "row {row}, column {column}", "vectors": "what the experts hold", "shares": "share",
+    "sliders": ["Turn q₁ (rows)", "Turn q₂ (columns)", "How many, k"],
+    "dot": "Row {row}: {sum}",
+    "bet": "Your bet: which square comes first? Click it.", "betted": "Your bet: {square}.",
+    "placed": "Your square ({square}) took place **{place}** of {k}.", "lost": "Your square ({square}) is not among the "
+    "best {k}.",
+    "rule": "First is always the best row with the best column.",
+    "alt": "Grid of {side} × {side} experts with row scores on the left and column scores above, at step {step}.",
+}  # fmt: skip
+
+SURE = "How sure?"
+EXACT = "The query above and random ones are searched by halves, and one by one against all {all} full keys."
+EXACT_ONE = "The query above is searched by halves, and one by one against all {all} full keys."
+CLOCK = "Double precision, processor time; equal scores count as ties."
+NUMBERS = "All kept rows with all kept columns. The search adds only those that can win (row place × column place ≤ {k})."
+CAREFUL = (
+    "A high score says that the keys fit the query. It does not say that the expert helps: removing it on Start measures that. "
+    "Neighbours in the grid share a row key or a column key, nothing else."
+)
+GATE = (
+    "If the scores are not used after the search (the paper’s Algorithm 1), no gradient reaches the keys: they never learn. "
+    "Multiply the experts by their scores: now gradient flows."
+)
+PRINTED = "Equation 7 prints q₁ for *both* halves. Taken literally, people who differ only in q₂ get the same experts."

@@ -1,0 +1,50 @@
+// Scrolls to the control that a stop of the tour names, above the tour's own bar, and rings it. `data`: our own keys alone.
+const SETTLING = 6000, LOOK = 300, AIR = 12
+
+export default function({ data, parentElement }) {
+  const { keys, turn, colour } = data, quiet = matchMedia('(prefers-reduced-motion: reduce)').matches
+  if (parentElement.turn === turn) return parentElement.leave
+  parentElement.leave?.()
+  parentElement.turn = turn
+  let ringed = null, free = !keys.length, began = 0
+  const stop = () => { free = true }
+  const acts = ['wheel', 'touchmove', 'keydown', 'pointerdown']
+  for (const act of acts) addEventListener(act, stop, { passive: true, capture: true })
+
+  const clear = () => {
+    if (!ringed) return
+    ringed.style.outline = ringed.style.outlineOffset = ringed.style.borderRadius = ''
+    for (const each of ringed.getAnimations()) if (each.id === 'tour') each.cancel()
+    ringed = null
+  }
+  const found = () => keys.map(key => document.querySelector(`[class~="st-key-${CSS.escape(key)}"]`)).find(one => one?.getBoundingClientRect().height > 0)
+  const look = () => {
+    const one = found(), bar = document.querySelector('.st-key-tour_panel'), main = document.querySelector('[data-testid="stMain"]')
+    if (one !== ringed) {
+      clear()
+      if (one) {
+        ringed = one
+        Object.assign(one.style, { outline: `3px solid ${colour}`, outlineOffset: '4px', borderRadius: '.3rem' })
+        if (!quiet) one.animate([{ outlineOffset: '4px', outlineColor: colour }, { outlineOffset: '12px', outlineColor: 'transparent' }],
+          { duration: 1100, iterations: 4, id: 'tour' })
+      }
+    }
+    if (!one || free || !main) return
+    began ||= performance.now()
+    if (performance.now() - began > SETTLING) free = true
+    const head = document.querySelector('[data-testid="stHeader"]')?.getBoundingClientRect().bottom ?? 0
+    const top = Math.max(main.getBoundingClientRect().top, getComputedStyle(main).position === 'static' ? 0 : head) + AIR
+    const bottom = (bar?.getBoundingClientRect().top ?? innerHeight) - AIR, box = one.getBoundingClientRect()
+    if (box.top >= top && box.bottom <= bottom) return
+    const wanted = box.height > bottom - top ? top : top + (bottom - top - box.height) / 2
+    main.scrollBy({ top: box.top - wanted, behavior: quiet || performance.now() - began > 1500 ? 'instant' : 'smooth' })
+  }
+  const timer = setInterval(look, LOOK)
+  look()
+  parentElement.leave = () => {
+    clearInterval(timer)
+    clear()
+    for (const act of acts) removeEventListener(act, stop, { capture: true })
+  }
+  return parentElement.leave
+}
