@@ -11,7 +11,6 @@ from streamlit.testing.v1 import AppTest
 
 from elastic_core.services.journey.text import to_json
 from pages.journey import answers, edit, people, state, views
-from pages.kit import expert
 
 PAGE = "journey/page.py"
 Opened = Callable[..., AppTest]
@@ -35,7 +34,7 @@ def test_edit_undo_and_going_on_again(opened: Opened) -> None:
     assert re.search(r"reads .+( \d+\.\d% \(the others \d|nothing more than the others)", html(app))
     app = press(app, "Remove the last item")
     assert "Against the original:" in app.info[0].value and "line-through" in html(app)
-    assert re.search(r"Beside chance: removed .*\d+ such edits elsewhere", html(app))
+    assert re.search(r"Removed .*each of \d+ such edits elsewhere", html(app))
     first = code(app)
     app = press(app, "Remove the last item")
     second = code(app)
@@ -145,7 +144,6 @@ def test_nothing_to_compare_with_is_said(opened: Opened) -> None:
     ("module", "key", "callback", "acts", "act"),
     [
         (views, "EXPERT", "_looked", views.shell, "look_at"),
-        (expert, "EXPERT", "_chosen", expert.shell, "look_at"),
         (edit, "VERSION", "_went", edit.state, "go"),
     ],
 )
