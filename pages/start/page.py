@@ -149,9 +149,11 @@ def agreement() -> None:
     """Does what the lines say agree with what a removal does? Last, when all else is on the screen: it asks many people."""
     found = answers.owners(now.run, now.model, now.dataset, now.split)
     if found is not None:
+        truly = "Yes" if found.owners >= 0.9 else "Mostly" if found.owners >= 0.5 else "Rarely"
+        for_whom = f"{round(found.owners * found.people)} of {found.people} people"
         agree.markdown(
-            f"**Do the lines tell the truth?** For **{round(found.owners * found.people)} of {found.people} people**, removing "
-            f"the expert that owns the first suggestion lowers it most (by chance: {found.chance:.0%})."
+            f"**Do the lines tell the truth? {truly}.** For **{for_whom}**, removing the expert that owns the first suggestion "
+            f"lowers it most (by chance: {found.chance:.0%})."
         )
 
 

@@ -21,7 +21,7 @@ def says(words: Words, k: int, votes: bool, gives: bool, shown: int, earlier: in
         "history": [f"1 · {last}", f"after {earlier:,} earlier" if earlier else "oldest first", last],
         "search": [
             "2 · The search", f"each {one} asks: row + column" if votes else "one query asks: row + column",
-            "A square is an expert; darker: more people use it. Edges: the average search.",
+            "A square is an expert; stronger colour: more people use it. Edges: the average search.",
         ],
         "experts": [f"3 · The {k} most wanted", order, "Chosen experts, best first"],
         "list": [
