@@ -1,5 +1,6 @@
 """Versions of an edited history: the tree keeps everything, text from outside changes nothing, readings are what they say."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -23,6 +24,7 @@ from elastic_core.services.experts.evidence import of_histories
 from elastic_core.services.journey import shown as journey_shown
 from elastic_core.services.journey import trace as journey_trace
 from elastic_core.services.journey import versions
+from elastic_core.services.journey.dispatch import dispatch
 from elastic_core.services.journey.text import LONGEST_CODE, decode, encode, from_json, parse_list, short, to_json
 from elastic_core.services.journey.versions import Add, Base, Contents, Cut, Edit, Move, Replace, Tree, Version
 from elastic_core.services.person import inspect, people
@@ -236,6 +238,29 @@ def test_every_line_that_is_not_understood_is_named(films: Dataset) -> None:
 def test_no_line_is_lost(films: Dataset, text: str) -> None:
     found = parse_list(films, text)
     assert len(found.items) + len(found.problems) == sum(bool(line.strip()) for line in text.splitlines())
+
+
+@pytest.mark.parametrize("slots", [True, False])
+def test_the_dispatcher_gives_back_what_the_model_reads(small_world: Dataset, model: Recommender, slots: bool) -> None:
+    """Every event's row is the reading of the history that ends with it, by the experts of the whole; what is taken is not more
+    than there is."""
+    config = ElasticSlotsConfig(length=16, width=16, layers=2, side=6, k=4)
+    able = models.build(config, small_world.catalog).eval() if slots else model
+    items, n = reading(small_world, 5).items, 6
+    found = dispatch(able, small_world, items, n)
+    assert found.written == slots and found.experts == situation(able, small_world, 5).heard
+    assert (found.links, found.pairs, found.cheaper_from) == (2 * n * 4, n * n, 9)
+    assert found.takes.shape == (4, n) and found.back.shape == (n, 4) and (found.back.sum(1) <= 1 + 1e-5).all()
+    assert (found.takes.sum(0) <= 1 + 1e-5).all() if slots else found.takes.sum(1) == pytest.approx(np.ones(4), abs=1e-5)
+    whole = history_batch(items, 16)
+    with torch.inference_mode():
+        for end in range(n):
+            part = history_batch(items[-n:][: end + 1], 16)
+            alone = able.trace(dataclasses.replace(part, retrieval_items=whole.items))  # type: ignore[operator]
+            np.testing.assert_allclose(found.back[end], alone.slots[-1][0].mean(0), atol=1e-5)
+    for wrong in (0, len(items) + 1):
+        with pytest.raises(InputError, match="this history has 1 to"):
+            dispatch(able, small_world, items, wrong)
 
 
 def test_the_original_version_is_the_evaluation_s_reading(small_world: Dataset, model: Recommender) -> None:

@@ -14,6 +14,7 @@ from elastic_core.runs import Run
 from elastic_core.services.experts.evidence import Label
 from elastic_core.services.journey import shown, trace
 from elastic_core.services.journey.chance import of_version
+from elastic_core.services.journey.dispatch import Dispatch, dispatch
 from elastic_core.services.journey.text import encode
 from elastic_core.services.journey.trace import Aggregation, Along
 from elastic_core.services.journey.versions import Tree
@@ -103,6 +104,29 @@ def _reading(
     path: str, stamp: str, data_hash: str, items: Items, layer: int, _model: Recommender, _inside: Trace | None
 ) -> Aggregation:
     return trace.aggregation(_model, np.array(items, dtype=np.int64), layer, trace=_inside)
+
+
+def dispatched(run: Run, model: Recommender, data: Dataset, items: np.ndarray, events: int) -> Dispatch:
+    """What experts take of the last events, and what these get back. Raises InputError where there is no dispatcher."""
+    return _dispatched(str(run.path), cache.stamp(run), data.hash, tuple(items.tolist()), events, model, data)
+
+
+@kept(64)
+def _dispatched(
+    path: str, stamp: str, data_hash: str, items: Items, events: int, _model: Recommender, _data: Dataset
+) -> Dispatch:
+    return dispatch(_model, _data, np.array(items, dtype=np.int64), events)
+
+
+def dispatch_table(found: Dispatch) -> pd.DataFrame:
+    """One row an event and expert: event (from 1, the oldest that is drawn), title, expert, taken, back."""
+    n, k = found.back.shape
+    return pd.DataFrame(
+        {
+            "event": np.repeat(np.arange(1, n + 1), k), "title": np.repeat(np.array(found.titles, dtype=object), k),
+            "expert": np.tile(found.experts, n), "taken": found.takes.T.ravel(), "back": found.back.ravel(),
+        }
+    )  # fmt: skip
 
 
 def way(now: Context, moment: int, dark: bool, stay: bool) -> tuple[cache.Drawn, Along, Along | None, int, int]:

@@ -118,7 +118,7 @@ with reasoned:
         list_place.info(f"Nothing has been read yet: add {words.a}, or paste a list.")
     reasons.along(now, moment, stay)
 with below:
-    ids = raw_ids(now.dataset, tree.here)
+    ids = raw_ids(now.dataset, tree.here.items)
     view.foot("python -m elastic_core recommend", now.run.name, f"--history={ids}", *(["--seen"] if stay else []), **settings())
 with chance:
     views.by_chance(now, tree, stay)

@@ -12,7 +12,7 @@ from elastic_core.services.person.influence import LAST
 from elastic_core.services.person.inspect import Situation, Words
 from pages.frame import shell
 from pages.frame.shell import Context
-from pages.journey import answers, charts, state
+from pages.journey import answers, charts, dispatcher, state
 from pages.kit import cache, plot, view
 from pages.kit.control import one_of
 
@@ -78,8 +78,16 @@ def _label(position: int, title: str) -> str:
 
 
 def reading(now: Context, here: Situation) -> None:
-    """The aggregation map and the dispatch."""
-    st.subheader("How the experts read this history", anchor=False)
+    """The dispatcher, and every weight of it on demand."""
+    dispatcher.draw(now, here)
+    panel = st.expander("Every weight, layer by layer", icon=":material/table:", on_change="rerun", key="jrn_weights")
+    if panel.open:
+        with panel:
+            _weights(now, here)
+
+
+def _weights(now: Context, here: Situation) -> None:
+    """The aggregation map, and how the last event reads the experts."""
     layer, which = 1, ""
     try:
         found = answers.reading(now.run, now.model, now.dataset, here.read.items, 0)
@@ -108,7 +116,7 @@ def along(now: Context, moment: int, stay: bool) -> None:
     """The way so far: rank and experts at many moments; a click goes there."""
     st.subheader("The whole journey", anchor=False)
     figure, mine, other, drawn, count = answers.way(now, moment, shell.is_dark(), stay)
-    some = f" {drawn} of {count} experts: now’s and the most frequent." if drawn < count else ""
+    some = f" Shown: today’s experts and the most used, {drawn} of {count}." if drawn < count else ""
     dotted = f" Dotted: {shell.plain(now.other.name)}." if now.other else ""
     marks = "Circles: trained on; diamond: validation; star: test."
     st.caption(f"Without your edits. Gold line: now; click a mark to go there. {marks}{some}{dotted}")

@@ -74,21 +74,26 @@ def code_box(now: Context, moment: int) -> Tree:
 
 def _handed(tree: Tree, found: handed.Edited) -> Tree:
     """What was done to this person on another screen, as a version of its own."""
-    count = len(tree.original)
     if found.silenced:
         numbers = ", ".join(map(str, found.silenced))
         say(f"Silenced on Start: {'expert' if len(found.silenced) == 1 else 'experts'} {numbers}; here all are heard.")
-    removed = min(found.removed or 0, count - 1)
-    return tree.go(0).then(Cut(count - removed, count)) if removed else tree.go(0)
+    tree, gone = tree.go(0), sorted(found.removed or (), reverse=True)
+    for last in (place for place in gone if place + 1 not in gone):  # stretch after stretch, from the end
+        first = last
+        while first - 1 in gone:
+            first -= 1
+        tree = tree.then(Cut(first, last + 1))
+    return tree
 
 
 def _give(tree: Tree) -> None:
-    """Tells Start what this version took off the end of the whole history; None where it is another version."""
-    now, left = shell.context(), tree.here.items
+    """Tells Start which events of the whole history this version took away; None where it is another version."""
+    now, here = shell.context(), tree.here
     whole_history = tree.base.events == len(now.dataset.histories.of(now.user)) - 1
-    tail = bool(left) and left == tree.original[: len(left)] and whole_history
+    only_cut = bool(here.items) and not (here.own or here.added or here.moved)
     if whole_history or tree.current:
-        handed.give(now, handed.JOURNEY, len(tree.original) - len(left) if tail else None)
+        gone = tuple(sorted(set(range(len(tree.original))) - set(here.origins)))
+        handed.give(now, handed.JOURNEY, gone if only_cut and whole_history else None)
 
 
 def say(sentence: str) -> None:

@@ -24,7 +24,7 @@ NOTES = {ADDED: "added here", MOVED: "moved here", REMOVED: "removed"}
 EXPERTS = view.About(
     "Which experts does this history retrieve?",
     f"{busy.MEANING} Genres: its people’s histories over everybody’s, 95% for all genres together. Reads: most of its reading; "
-    "in brackets what the others give the same. Mean weight: over everybody, 0 where not retrieved.",
+    "in brackets what the others give the same.",
     "Reading what the others read is nothing of its own. Rare is not important: taking it away (Start, Experts) tells.",
     test="tests/test_journey.py::test_the_status_of_a_retrieved_expert_is_that_of_the_experts_page",
 )
@@ -103,7 +103,7 @@ def experts(now: Context, here: Situation, before: Situation | None) -> None:
     table["before"] = [_place(earlier, expert) for expert in table["expert"]]
     table["reads"] = table["expert"].map(cache.named(now.run, now.model, now.dataset, here.read.items)).fillna("")
     table["label"] = [_label(now, expert) for expert in table["expert"]]
-    st.html(_rows(table, earlier is not None, len(traffic.experts), plot.palette(shell.is_dark())))
+    st.html(_rows(table, earlier is not None, plot.palette(shell.is_dark())))
     gone = [str(expert) for expert in earlier or [] if expert not in here.heard]
     if gone:
         st.caption(f"No longer retrieved: {', '.join(gone)}.")
@@ -143,7 +143,7 @@ def _place(earlier: list[int] | None, expert: int) -> int:
     return earlier.index(expert) + 1 if earlier and expert in earlier else 0
 
 
-def _rows(table: pd.DataFrame, compared: bool, people: int, colours: plot.Palette) -> str:
+def _rows(table: pd.DataFrame, compared: bool, colours: plot.Palette) -> str:
     """Cards as one list; every number stands beside its bar, every colour beside its word."""
     largest = max(float(table["gate"].max()), 1e-9)
     cells = []
@@ -166,7 +166,7 @@ def _rows(table: pd.DataFrame, compared: bool, people: int, colours: plot.Palett
             f'white-space:nowrap">{escape(row["kind"])}</span> <b style="font-size:.75rem">{change}</b><br>'
             f'<span style="font-size:.75rem;opacity:.85">{escape(row["label"])}{"<br>" if row["label"] else ""}'
             f"{'reads ' * bool(row['reads'])}{escape(row['reads'])}{'<br>' * bool(row['reads'])}"
-            f"{row['load']:,} of {people:,} people ({row['share']:.1%}); ×{row['times']:.0f} the mean weight</span></span>"
+            f"used by {row['share']:.1%} of people</span></span>"
             f'<span style="flex:none;width:4.6rem;text-align:right;font-size:.75rem">weight {row["gate"]:.2f}'
             f'<span style="display:block;height:.4rem;background:{colours.line};border-radius:.2rem">'
             f'<span style="display:block;height:100%;width:{100 * row["gate"] / largest:.0f}%;background:{colour};'

@@ -1,7 +1,7 @@
 """One person's edits, followed from Start to Journey and back: the screen edited last speaks, the other takes it over.
 
 An address moves no widget that stands already, and rooms do not know each other; so an edit waits in the visit, to be taken
-once. Start knows only what was taken off the end of a history; for any other edit of Journey's `removed` is None.
+once. Start only takes events away; for any other edit of Journey's `removed` is None. Events are places from 0.
 """
 
 from dataclasses import dataclass
@@ -19,11 +19,11 @@ class Edited:
     by: str
     data: str
     user: int
-    removed: int | None
+    removed: tuple[int, ...] | None
     silenced: tuple[int, ...] = ()
 
 
-def give(now: Context, by: str, removed: int | None, silenced: tuple[int, ...] = ()) -> None:
+def give(now: Context, by: str, removed: tuple[int, ...] | None, silenced: tuple[int, ...] = ()) -> None:
     """These are the edits now, made on the screen `by`."""
     st.session_state[HANDED] = Edited(by, now.dataset.hash, now.user, removed, silenced)
 

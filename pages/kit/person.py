@@ -14,7 +14,6 @@ from pages.kit import cache, plot, tiles
 from pages.kit.control import one_of
 from pages.kit.tiles import Tile
 
-SHOWN = 12
 MARKS = {"up": "↑ from {}", "down": "↓ from {}", "new": "new, was {}", "same": "="}
 EVERYTHING, UNMET = "everything", "what is new to them"
 
@@ -30,24 +29,11 @@ def staying(now: Context, key: str) -> bool:
     if not found.again:
         return False
     words = inspect.words(now.dataset)
-    asked = one_of("Ranked here", [EVERYTHING, UNMET], key=key, default=EVERYTHING if found.stay else UNMET)
-    many = f"{found.again:,} of {found.people:,} people ({found.share:.0%})"
-    alone = "" if asked == EVERYTHING else "; among new ones only, which flatters its rank"
-    st.caption(f"{many} {words.did} next what they had {words.done} before{alone}.")
+    many = f"{found.again:,} of {found.people:,} people ({found.share:.0%}) {words.did} next what they had {words.done} before."
+    asked = one_of("Ranked here", [EVERYTHING, UNMET], key=key, default=EVERYTHING if found.stay else UNMET, help=many)
+    if asked != EVERYTHING:
+        st.caption("Among new ones only, which flatters its rank.")
     return asked == EVERYTHING
-
-
-def history(now: Context, start: Situation, here: Situation) -> None:
-    """The most recent events, oldest first; what was removed stays, faded and struck through."""
-    words, table = inspect.words(now.dataset), inspect.history_table(now.dataset, start.read, SHOWN, now.user)
-    earlier = table["position"].iloc[0] - 1
-    st.subheader("1 · The history", anchor=False)
-    cells = []
-    for row in table.to_dict("records"):
-        name, year = inspect.split_year(row["title"])
-        cells.append(Tile(name, year, row["genres"], faded=row["position"] > here.events))
-    note = f"Oldest first, after {earlier:,} earlier." if earlier else "Oldest first."
-    ribbon(now, cells, f"The last {len(table)} {words.many} of person {now.user + 1}", note)
 
 
 def ribbon(now: Context, cells: list[Tile], label: str, note: str) -> None:
@@ -88,27 +74,9 @@ def ranked(now: Context, change: Moved, truth: int | None, changed: bool, why: S
         st.html(tiles.ranking(left, colours(now), "Left the ten"))
 
 
-def _plain_name(title: object) -> str:
-    return shell.plain(inspect.split_year(str(title))[0])
-
-
 def by_chance(found: Chance | None, now: Context, others: str) -> None:
     """What an act did, beside the same act on `others`."""
     if found is not None:
-        rows, title = found.rows(inspect.words(now.dataset).did), f"Beside chance: {found.table['done'].iloc[0]}"
-        st.html(tiles.beside_chance(rows, title, f"{found.n} {others}", plot.palette(shell.is_dark())))
-
-
-def tables(now: Context, start: Situation, change: Moved) -> None:
-    """The same as plain tables, to read out, sort, search and download."""
-    words = inspect.words(now.dataset)
-    panel = st.expander("As tables", icon=":material/table:", on_change="rerun")
-    if not panel.open:
-        return
-    with panel:
-        st.markdown("**The whole history, oldest first**")
-        st.dataframe(
-            inspect.history_table(now.dataset, start.read, start.events, now.user), hide_index=True, alt="The whole history"
-        )
-        st.markdown(f"**The ten likeliest {words.many}**")
-        st.dataframe(change.table, hide_index=True, alt="The suggestions with score, earlier rank and change")
+        rows, done = found.rows(inspect.words(now.dataset).did), str(found.table["done"].iloc[0])
+        title = f"{done[:1].upper()}{done[1:]}:"
+        st.html(tiles.beside_chance(rows, title, f"each of {found.n} {others}", plot.palette(shell.is_dark())))

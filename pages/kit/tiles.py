@@ -84,7 +84,7 @@ def ranking(tiles: Iterable[Tile], colours: Colours, label: str) -> str:
 def beside_chance(rows: Iterable[tuple[str, str, str, str]], title: str, others: str, palette: Palette) -> str:
     """A small table: what is compared, this act, `others`, and how many of them reach it."""
     cell = f"padding:.1rem .3rem;border:0;border-top:1px solid {palette.line}"
-    head = "".join(f'<th style="{cell};text-align:right">{escape(name)}</th>' for name in ("this", others, "of them as far"))
+    head = "".join(f'<th style="{cell};text-align:right">{escape(name)}</th>' for name in ("this", others, "as much or more"))
     body = "".join(
         f'<tr><th scope="row" style="{cell};text-align:left;font-weight:400">{escape(name)}</th>'
         f'<td style="{cell};text-align:right;font-weight:700">{escape(own)}</td>'
@@ -95,20 +95,6 @@ def beside_chance(rows: Iterable[tuple[str, str, str, str]], title: str, others:
         f'<table aria-label="Compared with chance" style="width:100%;border-collapse:collapse;font-size:.75rem;line-height:1.25">'
         f'<tr><th style="{cell};text-align:left;width:55%;overflow-wrap:anywhere">{escape(title)}</th>{head}</tr>{body}</table>'
     )
-
-
-def query_strip(halves: Sequence[Sequence[float]], palette: Palette, label: str) -> str:
-    """The query as two rows of cells, the row half warm and the column half cool; the fuller the colour, the larger."""
-    strips = "".join(_strip(values, ramp[1]) for values, ramp in zip(halves, (palette.warm, palette.cool), strict=True))
-    return f'<div role="img" aria-label="{escape(label)}">{strips}</div>'
-
-
-def _strip(values: Sequence[float], colour: str) -> str:
-    largest = max((abs(value) for value in values), default=1.0) or 1.0
-    cells = "".join(
-        f'<span style="flex:1;background:{colour};opacity:{0.06 + 0.94 * abs(value) / largest:.2f}"></span>' for value in values
-    )
-    return f'<div style="display:flex;gap:1px;height:.7rem;margin-bottom:3px">{cells}</div>'
 
 
 def _cover(tile: Tile, colours: Colours, size: str) -> str:

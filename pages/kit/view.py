@@ -115,7 +115,7 @@ def explain(about: About) -> None:
         st.markdown(f"**{about.question}** {about.computed}")
         if about.formula:
             st.latex(about.formula)
-        st.markdown(f"**Misread:** {about.misread}")
+        st.markdown(f"**Careful:** {about.misread}")
         if about.test:
             st.caption(f"Test: `{about.test}`")
 

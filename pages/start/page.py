@@ -1,17 +1,19 @@
-"""Start: what does ELASTIC do with this person's history? One person, the whole way, and two ways to break it."""
+"""Start: what does ELASTIC do with this person’s history? The whole way in one picture, and what changes without a part of it."""
 
 import streamlit as st
 
+from elastic_core.services.journey.shown import raw_ids
 from elastic_core.services.method import notes
 from elastic_core.services.person import inspect
-from elastic_core.services.person.recommend import Moved, moved
+from elastic_core.services.person.path import SHOWN
+from elastic_core.services.person.recommend import Change, Moved, moved, places_left
 from elastic_core.services.train import run_table
 from pages.frame import shell
-from pages.kit import cache, expert, person, view
-from pages.start import edits
+from pages.kit import cache, person, view
+from pages.start import answers, edits, strip
 
 
-def do(edit: int | None) -> None:
+def do(edit: Change) -> None:
     edits.keep(now, [*broken, edit])
 
 
@@ -19,36 +21,45 @@ def undo(keep: int) -> None:
     edits.keep(now, broken[:keep])
 
 
+def pointed(what: str, number: int) -> None:
+    """Something in the strip was clicked: it goes, or comes back."""
+    if what == strip.PICKED:
+        shell.look_at(number)
+        return
+    edit = -number if what == strip.REMOVED else number
+    after = edits.toggled(broken, edit, start.events)
+    if edit in after and (here.events < 2 if edit < 0 else here.heard == [edit]):
+        st.toast("The last one stays: there is no list without it.")
+    elif not shell.locked(f"start_{'remove' if edit < 0 else 'silence'}"):
+        edits.keep(now, after)
+
+
 def opening() -> None:
     st.title("What does ELASTIC do with one person’s history?", anchor=False)
     size, found = now.dataset.catalog.n_items, start.found
-    read = f"the latest {start.events_read} of " if start.events_read < start.events else ""
-    lead = (
-        f"Person **{now.user + 1}** {words.did} **{start.events + 1}** {words.many}; from {read}the first {start.events} the "
-        f"model guesses the last. "
-    )
+    did = f"Person **{now.user + 1}** {words.did} **{start.events + 1}** {words.many}."
+    lead = f"{did} From all but the last, the model guesses it."
     if found is None:
-        st.markdown(f"{lead}This run ranks all {size:,} {words.many} without an interest memory.")
+        st.markdown(f"{lead} This run ranks all {size:,} {words.many} without an interest memory.")
         st.info("No experts in this run: choose an ELASTIC run on the left.")
         return
     experts = found.halves.shape[2] ** 2 or found.experts.shape[1]
-    chosen = f"**{found.experts.shape[1]} of {experts:,} interest experts**"
-    if found.ballots is None:
-        how = f"The history becomes one query. The {chosen} that fit it best"
-    else:
-        m = found.ballots.experts.shape[2]
-        best = f"{m} experts that fit" if m > 1 else "expert that fits"
-        how = f"Every {words.one} votes for the {best} it best. The {chosen} that get more votes than from most people"
+    chosen = f"**{found.experts.shape[1]} of {experts:,} experts**"
+    how = (
+        f"The whole history becomes one query. The {chosen} that fit it best"
+        if found.ballots is None
+        else f"Every {words.one} points to experts that fit it. The {chosen} pointed to most, compared with the average person,"
+    )
     st.markdown(
-        f"{lead}{how} are used to rank all {size:,} {words.many}.",
+        f"{lead} {how} are used to rank all {size:,} {words.many}.",
         help=f"Interest expert: {notes.WORDS['interest expert']}.",
     )
 
 
 def breaking() -> None:
     """Two causal acts, and the way back."""
-    done, strongest = broken, here.strongest
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+    strongest = here.strongest
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         last = shell.plain(now.dataset.catalog.title(int(here.read.items[-1])))
         st.button(
             f"Remove the last {words.one}", icon=":material/backspace:", on_click=do, args=(None,), key="start_remove",
@@ -61,73 +72,103 @@ def breaking() -> None:
                 key="start_silence", disabled=len(here.heard) < 2 or shell.locked("start_silence"),
                 help=f"Take expert {strongest} away and ask again: of this list it gives most.",
             )  # fmt: skip
-        st.button("Undo", icon=":material/undo:", on_click=undo, args=(-1,), disabled=not done)
-        st.button("Reset", icon=":material/restart_alt:", on_click=undo, args=(0,), disabled=not done)
+        st.button("Undo", icon=":material/undo:", on_click=undo, args=(-1,), disabled=not broken)
+        st.button("Reset", icon=":material/restart_alt:", on_click=undo, args=(0,), disabled=not broken)
 
 
 def verdict() -> None:
     """What was done, and what list and experts answered."""
-    removed, silenced = here.removed_from(start), here.silenced
-    acts = [f"without the last {words.one if removed == 1 else f'{removed} {words.many}'}"] if removed else []
-    acts += [f"without expert {' and '.join(map(str, silenced))}"] if silenced else []
+    gone = [place for place in range(start.events) if place not in left]
+    acts = [f"without {_named(gone)}"] if gone else []
+    acts += [f"without expert {' and '.join(map(str, here.silenced))}"] if here.silenced else []
     if acts:
         truth = f"What they {words.did} next {change.truth_moved}."
         moved_list = shell.plain(change.summary(words.many))
-        others = inspect.others_retrieved(start, here) if removed else ""
-        st.info(f"**{' and '.join(acts).capitalize()}:** {truth} {moved_list} {others}", icon=":material/swap_vert:")
+        others = inspect.others_retrieved(start, here) if gone else ""
+        said = " and ".join(acts)
+        st.info(f"**{said[:1].upper()}{said[1:]}:** {truth} {moved_list} {others}", icon=":material/swap_vert:")
 
 
-def by_chance() -> None:
-    """Would any other film, or any other expert, have done the same?"""
-    found = cache.chance(now.run, now.model, now.dataset, now.user, now.split, broken, stay) if broken else None
-    if found is not None:
-        with chance:
-            person.by_chance(found, now, f"other {words.many}" if broken[-1] is None else "other experts")
-        view.remember("chance", found.table)
+def _named(gone: list[int]) -> str:
+    """`the last 2 films`, `Alien`, `3 films`."""
+    if gone == list(range(start.events - len(gone), start.events)):
+        return f"the last {words.one if len(gone) == 1 else f'{len(gone)} {words.many}'}"
+    if len(gone) > 1:
+        return f"{len(gone)} {words.many}"
+    return shell.plain(inspect.split_year(now.dataset.catalog.title(int(start.read.items[gone[0]])))[0])
 
 
-def suggested() -> None:
-    """What the list is, and how often such a list is right."""
+def drawn() -> None:
+    """The strip, and what its list is chosen from."""
+    window = range(max(start.events - SHOWN, 0), start.events)
+    where = {place: at for at, place in enumerate(left)}
+    shown = [where[place] for place in window if place in where]
+    links = answers.links(now, here, shown)
+    rows = {place: row for row, place in enumerate(links.places)}
+    traffic = cache.traffic(now.run, now.model, now.dataset, now.split) if here.found is not None else None
+    found = cache.evidence(now.run, now.model, now.dataset, now.split) if here.found is not None else None
+    labels = {expert: found.label(expert) for expert in links.experts} if found is not None else {}
+    opened = strip.draw(
+        now, start, here, links, change, [rows.get(where.get(place, -1)) for place in window],
+        names={expert: label.genres[0] for expert, label in labels.items() if not label.weak}, traffic=traffic,
+        changed=bool(broken), on_act=pointed,
+    )  # fmt: skip
     which = f"all {here.answer.running:,} {words.many}"
     if not stay:
         which = f"the {here.answer.running:,} {words.many} that this person has not {words.done}"
-    lines = [f"Chosen from {which}. Gold: the {words.one} they really {words.did} next."]
-    if now.user == cache.example(now.run, now.model, now.dataset, now.split):
-        lines.append("We chose a person whom the guess suits. Press **Surprise me** for a random one.")
-    st.caption(" ".join(filter(None, [*lines, run_table.hit_line(now.run.last("test"), words, stay)])))
+    st.caption(f"Chosen from {which}. Gold: the {words.one} they really {words.did} next.")
+    if opened is not None:
+        shell.look_at(opened)
+        shell.go("experts/page.py")
 
 
-def explanation() -> None:
-    asks = (
-        f"Every {words.one} is compared with two small key tables and votes for the experts that fit. Those with more votes "
-        "than usual"
-        if here.found is not None and here.found.ballots is not None
-        else "The query is compared with two small key tables. The experts with the largest sums"
-    )
-    view.explain(
-        view.About(
-            "What lies between a history and its list?",
-            f"{asks} are retrieved, weighted by their scores, and compress the history.",
-            "An expert is a vector, not a genre: taking it away measures what it does, for this person only. An expert used by "
-            "many is not a better one. One good list proves little.",
+def doubt() -> None:
+    """How often such a list is right, how this person was chosen, and whether another act would have done the same."""
+    panel = st.expander("How sure?", icon=":material/help:", on_change="rerun", key="start_sure")
+    with panel:
+        if not panel.open:
+            return
+        if line := run_table.hit_line(now.run.last("test"), words, stay):
+            st.markdown(line)
+        if now.user == cache.example(now.run, now.model, now.dataset, now.split):
+            st.markdown("We chose a person for whom the guess is right. Press **Surprise me** for a random one.")
+        st.markdown(
+            "**Careful:** an expert is a vector, not a genre. An expert used by many is not a better one. What taking it away "
+            "changes is measured for this person only. One good list proves little."
         )
-    )
+        found = cache.chance(now.run, now.model, now.dataset, now.user, now.split, broken, stay) if broken else None
+        if found is None:
+            st.markdown("After you take something away, the same is done to every other one, and stands here beside it.")
+        else:
+            last = broken[-1]
+            person.by_chance(found, now, f"other {words.many}" if last is None or last < 0 else "other experts")
+            view.remember("chance", found.table)
+
+
+def agreement() -> None:
+    """Does what the lines say agree with what a removal does? Last, when all else is on the screen: it asks many people."""
+    found = answers.owners(now.run, now.model, now.dataset, now.split)
+    if found is not None:
+        truly = "Yes" if found.owners >= 0.9 else "Mostly" if found.owners >= 0.5 else "Rarely"
+        for_whom = f"{round(found.owners * found.people)} of {found.people} people"
+        agree.markdown(
+            f"**Do the lines tell the truth? {truly}.** For **{for_whom}**, removing the expert that owns the first suggestion "
+            f"lowers it most (by chance: {found.chance:.0%})."
+        )
 
 
 def onwards() -> None:
-    """Cards that lead on; run and person stay."""
+    """Links that lead on; run and person stay."""
     opens = start.strongest if now.expert is None else now.expert  # that page knows of no edits
     which = "one expert" if opens is None else f"expert {opens}"
-    cards = (
-        ("journey", "Journey", "route", "What if the history were different?"),
-        ("experts", "Experts", "hub", f"What does {which} stand for?"),
-        ("keys", "Product keys", "grid_on", "How are the best found without looking at every one?"),
-        ("train", "Train", "model_training", "What if there were more experts, or your own file?"),
+    links = (
+        ("keys", "grid_on", "How is the search so fast?"),
+        ("journey", "route", "What if the history were different?"),
+        ("experts", "hub", f"What does {which} stand for?"),
     )
-    for place, (page, name, icon, text) in zip(st.columns(len(cards), border=True), cards, strict=True):
-        with place:
-            st.page_link(f"{page}/page.py", label=f"**{name}**", icon=f":material/{icon}:")
-            st.markdown(text)
+    with st.container(horizontal=True):
+        for page, icon, text in links:
+            st.page_link(f"{page}/page.py", label=text, icon=f":material/{icon}:")
 
 
 shell.lockable({
@@ -137,39 +178,33 @@ now = shell.context()
 broken = edits.current(now)
 words = inspect.words(now.dataset)
 
-heading, (left, right) = st.container(), st.columns([6, 5], gap="medium")
-with left:  # a cause and its effect stand side by side: the buttons left, the list right
-    acting, chance = st.container(), st.container()
+heading, acting = st.container(), st.container()
+body, controls = st.container(), st.container(horizontal=True, vertical_alignment="bottom")
+with controls:
     stay = person.staying(now, "start_ranked")
 start, here = (cache.after(now.run, now.model, now.dataset, now.user, now.split, edited, stay) for edited in ([], broken))
 change: Moved = moved(start.answer, here.answer)
+left = places_left(start.events, broken)
 
 with heading:
     opening()
 with acting:
-    person.history(now, start, here)
     breaking()
     verdict()
-with right:
-    st.subheader("3 · What comes next", anchor=False)
-    person.suggestions(now, here, change, changed=bool(broken))
-    suggested()
-with left:
-    st.subheader("2 · Experts in between", anchor=False)
-    expert.whose(now, here)
-    explanation()
-    person.tables(now, start, change)
-expert.grid(now, here, broken)
-if here.found is not None:
-    expert.table_twin(now, here)
-by_chance()  # when all else is on the screen: it scores this history up to 64 times more
+with body:
+    drawn()
+    agree = st.empty()
+doubt()
 onwards()
 view.remember("history", inspect.history_table(now.dataset, start.read, start.events, now.user))
 view.remember("suggestions", change.table)
 removed = start.events - here.events
+tail = left == list(range(here.events))
 view.foot(
-    "python -m elastic_core recommend", now.run.name, f"--user={now.dataset.histories.user_ids[now.user]}",
+    "python -m elastic_core recommend", now.run.name,
+    f"--user={now.dataset.histories.user_ids[now.user]}" if tail else f"--history={raw_ids(now.dataset, here.read.items)}",
     *(["--seen"] if stay else []),
-    *([f"--without-last={removed}"] if removed else []),
+    *([f"--without-last={removed}"] if removed and tail else []),
     *([f"--silence={','.join(map(str, here.silenced))}"] if here.silenced else []),
 )  # fmt: skip
+agreement()

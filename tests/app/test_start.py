@@ -1,11 +1,13 @@
 """The start page and the frame, through Streamlit's own test driver: what is shown, what breaks, what a bad address does."""
 
 import io
+import json
 import re
 import shlex
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -15,7 +17,7 @@ from streamlit.testing.v1 import AppTest
 
 from elastic_core.commands import main
 from elastic_core.data import load
-from elastic_core.services.experts import overview
+from elastic_core.services.person import inspect
 from pages.frame import shell
 from pages.kit import cache, person
 
@@ -25,19 +27,19 @@ Open = Callable[..., AppTest]
 def test_there_is_a_real_answer_before_any_click(opened: Open) -> None:
     app = opened()
     assert app.title[0].value.startswith("What does ELASTIC do")
-    assert "The **4 of 64 interest experts** that fit it best are used to rank all" in said(app)
-    assert html(app).count("<li") >= 22  # twelve of the history, ten suggestions
-    assert "★ chose next" in html(app)
+    assert "The **4 of 64 experts** that fit it best are used to rank all" in said(app)
+    drawn = strip(app)
+    assert len(drawn["events"]) == 12 and len(drawn["list"]) >= 10 and sum(row["gold"] for row in drawn["list"]) == 1
     assert not app.warning
 
 
 def test_removing_events_and_undoing(opened: Open) -> None:
     app = press(opened(), "Remove the last item")
-    assert "Without the last item:" in app.info[0].value and "line-through" in html(app)
+    assert "Without the last item:" in app.info[0].value and strip(app)["events"][-1]["gone"]
     app = press(app, "Remove the last item")
     assert "Without the last 2 items:" in app.info[0].value
     app = press(press(app, "Undo"), "Undo")
-    assert not app.info and "line-through" not in html(app)
+    assert not app.info and not any(event["gone"] for event in strip(app)["events"])
 
 
 def test_silencing_until_one_expert_is_left(opened: Open) -> None:
@@ -49,10 +51,52 @@ def test_silencing_until_one_expert_is_left(opened: Open) -> None:
     assert not press(app, "Reset").info
 
 
+def strip(app: AppTest) -> dict[str, Any]:
+    """What the strip draws."""
+    (drawn,) = app.get("bidi_component")
+    return dict(json.loads(drawn.proto.json))
+
+
 def test_the_way_on_names_the_expert_that_it_opens(opened: Open) -> None:
-    strongest, other = (int(opened().selectbox(key="grid_expert").options[place].split()[1]) for place in (0, 3))
-    assert f"What does expert {strongest} stand for?" in said(press(opened(), "Silence the strongest expert"))
-    assert f"What does expert {other} stand for?" in said(opened(expert=str(other)))
+    def named(app: AppTest) -> str:
+        return next(link.proto.label for link in app.get("page_link") if "stand for" in link.proto.label)
+
+    first, other = (strip(opened())["experts"][place]["id"] for place in (0, 3))
+    assert named(press(opened(), "Silence the strongest expert")) == f"What does expert {first} stand for?"
+    assert named(opened(expert=str(other))) == f"What does expert {other} stand for?"
+
+
+def test_what_is_pointed_at_is_what_the_model_computed(opened: Open, app_runs: Path) -> None:
+    """The strip holds the removals that a rerun would measure: of every expert and of every item."""
+    app = opened(user="5")
+    drawn, now = strip(app), app.session_state["shell_context"]
+    start = inspect.after(now.model, now.dataset, 4, "test", [], stay=True)
+    assert [each["id"] for each in drawn["experts"]] == start.heard and len(drawn["events"]) == 12
+    assert len(drawn["grid"]["drawn"]) == 64 and drawn["says"]["rest"].startswith("Point at anything")
+    assert "no suggestion belongs to one" in drawn["says"]["rest"], "this model mixes its experts, and says so"
+    item = int(drawn["list"][0]["item"])
+    for at, expert in enumerate(start.heard):
+        without = inspect.after(now.model, now.dataset, 4, "test", [expert], stay=True)
+        times = without.answer.chances[item] / start.answer.chances[item]
+        assert drawn["list"][0]["without"][at] == pytest.approx(times, rel=1e-3)
+    for at, event in ((3, drawn["events"][3]), (11, drawn["events"][11])):
+        without = inspect.after(now.model, now.dataset, 4, "test", [-event["place"]], stay=True)
+        assert drawn["list"][0]["missing"][at] == pytest.approx(
+            without.answer.chances[item] / start.answer.chances[item], rel=1e-3
+        )
+
+
+def test_any_item_can_be_taken_away_and_the_list_says_what_moved(opened: Open) -> None:
+    place = strip(opened(user="5"))["events"][4]["place"]
+    app = opened(user="5", edits=f"tiny~5~x{place}")
+    drawn = strip(app)
+    assert [event["gone"] for event in drawn["events"]] == [at == 4 for at in range(12)]
+    assert {row["mark"] for row in drawn["list"]} - {"="} and app.info[0].value.startswith(
+        f"**Without {drawn['events'][4]['name']}"
+    )
+    came = sum(row["mark"].startswith("new") for row in drawn["list"])
+    assert came == len(drawn["left"])
+    assert not press(app, "Undo").info
 
 
 def test_another_person_starts_unbroken(opened: Open) -> None:
@@ -61,44 +105,6 @@ def test_another_person_starts_unbroken(opened: Open) -> None:
     assert not app.info and "Person **5**" in said(app)
     assert "user=5" in app.code[0].value and "run=tiny" in app.code[0].value
     press(app, "Surprise me")
-
-
-def test_every_expert_can_be_looked_at(opened: Open) -> None:
-    app = opened()
-    box = app.selectbox(key="grid_expert")
-    for expert in (int(box.options[0].split()[1]), int(box.options[-1].split()[1])):
-        healthy(app.selectbox(key="grid_expert").set_value(expert).run())
-    assert "Not retrieved here" in said(app)
-
-
-def test_it_says_whose_each_retrieved_expert_is_and_leads_to_its_page(opened: Open) -> None:
-    app = opened()
-    numbers = [button for button in app.button if str(button.key).startswith("open_expert_")]
-    assert len(numbers) == 4 and any(word in said(app) for word in ("**Hot**", "**Usual**", "**Cold**"))
-    chosen = int(numbers[-1].label.split()[0])
-    healthy(numbers[-1].click().run())
-    assert f"expert {chosen} stand for" in app.title[0].value and app.number_input(key="expert").value == chosen
-
-
-def test_it_says_what_an_expert_stands_for_or_that_it_stands_for_nothing(opened: Open, app_runs: Path) -> None:
-    """As the Experts page does, from the same people; chips carry a genre only where it is beyond chance."""
-    app = opened()
-    run = next(run for run in cache.runs(app_runs) if run.name == "tiny")
-    data = load(run.config.data)
-    model = run.model(data)
-    label = overview.survey(model, data, cache.traffic(run, model, data)).of_people.label
-    for expert in (0, int(cache.traffic(run, model, data).load.argmax()), 27):
-        app.selectbox(key="grid_expert").set_value(expert).run()
-        known = label(expert)
-        if not known.genres:  # too few people
-            assert "Stands for" not in said(app)
-            continue
-        line = "Stands for no genre" if known.weak else f"Stands for {known.text}"
-        assert line in said(app) and f"{known.low:.1f} to {known.high:.1f}" in said(app)
-    chips = [button.label for button in app.button if (button.key or "").startswith("open_expert_")]
-    for chip in chips:
-        number, _, genre = chip.partition(" ")
-        assert genre == ("" if label(int(number)).weak else label(int(number)).genres[0])
 
 
 def test_people_are_found_by_title(opened: Open) -> None:
@@ -112,22 +118,21 @@ def test_people_are_found_by_title(opened: Open) -> None:
     assert app.number_input(key="user").value == int(found[0].label.split()[1])
 
 
-def test_an_act_stands_beside_the_same_on_others_and_what_left_beside_what_came(opened: Open) -> None:
-    app = opened(user="5")
-    assert "other items" not in html(app) and "first listed genre" in html(app) and re.search(r"</span>\w+</li></ul>", html(app))
-    app = press(app, "Remove the last item")
-    assert re.search(r"Beside chance: without .*\d+ other items", html(app))
-    left, came = html(app).count("out, now"), html(app).count("new, was")
-    assert left == came and f"({left})" * bool(left) in said(app)
+def test_doubt_waits_until_it_is_asked_for(opened: Open) -> None:
+    """An act beside the same on others, and how often such a list is right."""
+    app = press(opened(user="5"), "Remove the last item")
+    assert "each of" not in html(app) and "95%" not in said(app)
+    app.session_state["start_sure"] = True
+    app = healthy(app.run())
+    assert re.search(r"Without .*each of \d+ other items", html(app)) and "is among the ten" in said(app)
     app = press(app, "Silence the strongest expert")
-    assert re.search(r"Beside chance: without expert \d+.*3 other experts", html(app))
+    assert re.search(r"Without expert \d+.*each of 3 other experts", html(app))
 
 
 def test_a_held_person_is_nobody_s_to_change(opened: Open) -> None:
     app = opened(user="5", lock="user", expert="5")
     assert app.text_input(key="find_who").disabled
-    found = [button for button in app.button if str(button.key).startswith(("find_", "grid_meet_"))]
-    assert found and all(button.disabled for button in found)
+    assert next(button for button in app.button if button.label == "Surprise me").disabled
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(st, "session_state", {"lock_held": ("user",), "user": 5})
         shell.meet(2)
@@ -165,7 +170,7 @@ def test_one_person_s_edits_follow_from_journey_to_start_and_back(opened: Open) 
 
 def test_where_people_choose_again_the_data_decide_and_people_may_say_otherwise(opened: Open) -> None:
     app = opened(user="5")
-    again = re.search(r"(\d+) of 80 people", said(app))
+    again = re.search(r"(\d+) of 80 people", app.segmented_control(key="start_ranked").help)
     assert again and int(again[1]) >= 8 and app.segmented_control(key="start_ranked").value == person.EVERYTHING
     assert "Chosen from all 60 items." in said(app)
     healthy(app.segmented_control(key="start_ranked").set_value(person.UNMET).run())
@@ -175,7 +180,7 @@ def test_where_people_choose_again_the_data_decide_and_people_may_say_otherwise(
 def test_a_model_without_memory_is_shown_without_a_grid(opened: Open) -> None:
     app = opened(run="tiny-peer")
     assert app.selectbox(key="run").value == "tiny-peer"
-    assert "no memory" in said(app) and "★ chose next" in html(app)
+    assert "without an interest memory" in said(app) and not strip(app)["experts"] and strip(app)["grid"] is None
     press(app, "Remove the last item")
 
 
@@ -259,7 +264,7 @@ def test_reproduce_gives_what_the_screen_shows(
     """With what was removed and silenced, and with items that the person has met where these are ranked."""
     monkeypatch.chdir(app_runs)
     shown = set[str]()
-    edited = ({}, {"edits": "tiny~4~r.r"}, {"edits": "tiny~4~r.3.7"})
+    edited = ({}, {"edits": "tiny~4~r.r"}, {"edits": "tiny~4~r.3.7"}, {"edits": "tiny~4~x5.x7"})
     for address in (*edited, {"start_ranked": "everything"}, {"start_ranked": "what is new to them"}):
         app = opened("", run="tiny", user="4", **address)
         command = next(block.value for block in app.code if block.language == "bash")

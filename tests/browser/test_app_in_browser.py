@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import expect
-from visiting import LIST, SAID
+from visiting import SAID
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 PLANTED = "run=planted-elastic"
@@ -18,37 +18,67 @@ def number_of(text: str, pattern: str) -> int:
     return int(found.group(1).replace(",", ""))
 
 
-@pytest.mark.opens(f"/?{PLANTED}")
-def test_first_screen_shows_a_person_their_experts_and_what_comes_next(visit: Any) -> None:
+# How long pointing takes: from the event until all lines and numbers stand, laid out.
+LIT = """node => {
+    const began = performance.now()
+    node.dispatchEvent(new PointerEvent("pointerenter", {pointerType: "mouse"}))
+    node.getRootNode().querySelector(".flow").getBoundingClientRect()
+    return performance.now() - began
+}"""
+
+
+COUNTED = """() => {
+    window.asked = 0
+    const send = WebSocket.prototype.send
+    WebSocket.prototype.send = function(...given) { window.asked++; send.apply(this, given) }
+}"""
+
+
+@pytest.mark.opens(f"/?{PLANTED}-slots&user=5")
+def test_pointing_lights_a_path_without_a_rerun_and_a_click_is_answered(visit: Any, elsewhere: Any) -> None:
+    """The first screen: history, grid, the most wanted and the list in one picture; then the same by keyboard."""
     text = visit.text()
-    assert "What does ELASTIC do with one person’s history?" in text
-    assert re.search(r"★ (watched|chosen|chose) next", text)
-    number_of(text, r"The (\d+) of [\d,]+ interest experts")
-    expect(visit.box("Expert")).to_have_value("")
+    assert "What does ELASTIC do with one person’s history?" in text and number_of(text, r"The (\d+) of [\d,]+ experts") == 8
+    strip, told = visit.page.locator(".st-key-start_strip"), visit.page.locator(".st-key-start_strip .told")
     fetched = visit.page.evaluate("() => performance.getEntriesByType('resource').map(entry => entry.name)")
     assert len(fetched) > 10 and not [name for name in fetched if "plotly" in name.lower()], "no chart library"
-    grid = visit.page.locator(".st-key-grid_chart svg")
-    expect(grid.locator("[data-e]")).to_have_count(64)
+    expect(strip.locator("rect[data-e]")).to_have_count(64)
+    nodes = {kind: strip.locator(f'.node[data-kind="{kind}"]') for kind in ("event", "expert", "item")}
+    expect(nodes["event"]).to_have_count(12)
+    expect(nodes["expert"]).to_have_count(8)
+    visit.page.evaluate(COUNTED)
+    for kind, says in (("item", "from expert"), ("expert", "of the votes here"), ("event", "asks for experts")):
+        quickest = min(nodes[kind].nth(at).evaluate(LIT) for at in (0, 1, 2))
+        assert quickest <= 50, (kind, quickest)
+        expect(told).to_contain_text(says)
+        assert strip.locator(".lines .lit path").count() > 0 and strip.locator(".node.on").count() > 1
+    assert visit.page.evaluate("() => window.asked") == 0, "no rerun"
 
-    def chosen(expert: int) -> None:
-        expect(visit.box("Expert")).to_have_value(str(expert))
-        visit.says(f"(row {expert // 8}) + ")
-        visit.says(f"(column {expert % 8}). ")
-        visit.settled()
-
-    grid.locator('[data-e="21"]').click()
-    chosen(21)
-    grid.focus()
-    for key in ("ArrowRight", "ArrowDown", "Enter"):
-        grid.press(key)
-    chosen(30)
-    assert "expert=30" in visit.page.url
+    expert = nodes["expert"].first
+    number = str(expert.get_attribute("aria-label")).split(",")[0].split()[-1]
+    before = nodes["item"].evaluate_all("rows => rows.map(row => row.getAttribute('aria-label'))")
+    expert.focus()
+    expert.press("Enter")
+    visit.says(f"Without expert {number}:")
+    expect(nodes["expert"].first).to_have_class(re.compile("quiet"))
+    assert before != nodes["item"].evaluate_all("rows => rows.map(row => row.getAttribute('aria-label'))")
+    expect(strip.locator(".list")).to_contain_text(re.compile("from|new, was"))
+    visit.settled()
+    nodes["expert"].first.press("ArrowLeft")  # to the history
+    visit.page.keyboard.press("ArrowDown")
+    visit.page.keyboard.press("Enter")
+    expect(nodes["event"].nth(1)).to_have_class(re.compile("gone"))
+    visit.settled()
+    assert "edits=planted-elastic-slots~5~" in visit.page.url
+    visit.shares(elsewhere, "user=", "edits=planted-elastic-slots~")
+    nodes["event"].nth(1).click()  # what is taken away comes back
+    expect(strip.locator(".gone")).to_have_count(0)
 
 
 @pytest.mark.opens(f"/?{PLANTED}&user=5")
-def test_another_person_and_both_buttons(visit: Any, elsewhere: Any) -> None:
+def test_another_person_and_both_buttons(visit: Any) -> None:
     before = visit.text()
-    assert "Person 5 " in before
+    assert "Person 5 " in before and "no suggestion belongs to one" in before
     visit.press("Surprise me")
     assert "Person 5 " not in visit.text()
     assert "user=" in visit.page.url  # the view is its address
@@ -56,14 +86,12 @@ def test_another_person_and_both_buttons(visit: Any, elsewhere: Any) -> None:
     for act in ("Remove the last", "Silence the strongest expert"):
         visit.press(act)
         assert "Without the last" in visit.text()
-        visit.on_screen(*LIST, SAID, 'table[aria-label="Compared with chance"]')
+        visit.on_screen(SAID)
     both = visit.text()
     assert re.search(r"Without the last .* and without expert \d+", both)
     number_of(both, r"rank (\d+)")
-    visit.shares(elsewhere, "user=", "edits=planted-elastic~")
     for act in ("Undo", "Reset"):
         visit.press(act)
-        visit.on_screen(*LIST)
     assert "Without the last" not in visit.text()
 
 

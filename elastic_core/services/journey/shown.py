@@ -2,12 +2,13 @@
 
 import csv
 import io
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 
 from elastic_core.data import Dataset
-from elastic_core.services.journey.versions import Contents, Tree
+from elastic_core.services.journey.versions import Tree
 from elastic_core.services.person.inspect import split_year
 
 KEPT, ADDED, MOVED, REMOVED = "kept", "added", "moved", "removed"
@@ -72,8 +73,8 @@ def choices(tree: Tree) -> list[str]:
     return ["the original", *(f"version {number}" for number in range(1, len(tree.versions) + 1))]
 
 
-def raw_ids(dataset: Dataset, here: Contents) -> str:
-    """The history for a command line: one line of CSV."""
+def raw_ids(dataset: Dataset, items: Sequence[int] | np.ndarray) -> str:
+    """A history for a command line: one line of CSV."""
     out = io.StringIO()
-    csv.writer(out, lineterminator="").writerow([dataset.catalog.ids[item] for item in here.items])
+    csv.writer(out, lineterminator="").writerow([dataset.catalog.ids[item] for item in items])
     return out.getvalue()

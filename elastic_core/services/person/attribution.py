@@ -92,16 +92,21 @@ class Agreement(NamedTuple):
 
 
 @torch.inference_mode()
-def agreement(model: Recommender, dataset: Dataset, split: Split = "test", most: int = 1_000, seed: int = 0) -> Agreement | None:
-    """Shares of everybody's likeliest item against measured removal of each of their experts; None where there are no shares."""
-    memory, candidates = memory_of(model), Candidates(dataset, split, 0)
+def agreement(
+    model: Recommender, dataset: Dataset, split: Split = "test", most: int = 1_000, seed: int = 0, stay: bool = False
+) -> Agreement | None:
+    """Shares of everybody's likeliest item (of the met ones, too, if they `stay` in the running) against measured removal of each
+    of their experts; None where there are no shares."""
+    if not can_retrieve(model):
+        return None
+    memory, candidates, protocol = memory_of(model), Candidates(dataset, split, 0), "full-seen" if stay else PROTOCOL
     users = np.sort(np.random.default_rng(seed).permutation(len(candidates.ends))[:most])
     shares, taken = [], []
     for at in range(0, len(users), 128):
         rows = users[at : at + 128]
         batch = reading_batch(dataset, rows, candidates.ends[rows], model.length)
         scores = model.scorer()(model.last_state(batch)).float()
-        top = scores.masked_fill(~candidates.mask(PROTOCOL, rows), -torch.inf).argmax(1, keepdim=True)
+        top = scores.masked_fill(~candidates.mask(protocol, rows), -torch.inf).argmax(1, keepdim=True)
         try:
             parts = memory.attribute(batch, top).parts[:, 0]
         except InputError:

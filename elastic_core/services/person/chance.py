@@ -17,7 +17,7 @@ from elastic_core.data.batches import Batch
 from elastic_core.data.histories import Split
 from elastic_core.layers.interest_memory import Retrieved
 from elastic_core.models import Met, Recommender, memory_of
-from elastic_core.services.person.recommend import Reading, reading
+from elastic_core.services.person.recommend import Change, Reading, experts_silenced, places_left, reading
 
 MOST = 64  # other events that an act is tried on
 TOP = 10
@@ -58,6 +58,8 @@ class Chance:
     def others(self, column: str) -> str:
         """`1 (95% 0–9)`: the median of what the others did, either way, and its range; that of all where they are few."""
         values = self.table[column].iloc[1:].abs()
+        if not values.any():
+            return "none changed it"
         tails = (0.025, 0.975) if self.n >= ENOUGH else (0.0, 1.0)
         low, high = (np.quantile(values, tail, method="inverted_cdf") for tail in tails)
         return f"{values.median():g} ({'95%' if self.n >= ENOUGH else 'all'} {low:.0f}–{high:.0f})"
@@ -65,9 +67,9 @@ class Chance:
     def rows(self, did: str) -> list[tuple[str, str, str, str]]:
         """What is compared, the act's number, the others', and how many of them reach it; `did` is what people do with items."""
         names = {
-            "places": f"ranks that what they {did} next moved",
-            "furthest": "ranks that one of the ten moved at most",
-            "replaced": "of the ten replaced",
+            "places": f"places that what they {did} next moved",
+            "furthest": "largest move in the list (places)",
+            "replaced": "replaced among the ten",
         }
         shown = {column: name for column, name in names.items() if self.known or column != "places"}
         moved = {column: abs(self.table[column].iloc[0]) for column in shown}
@@ -78,17 +80,20 @@ class Chance:
 
 
 def of_edits(
-    model: Recommender, dataset: Dataset, user: int, split: Split, edits: Sequence[int | None], stay: bool = False
+    model: Recommender, dataset: Dataset, user: int, split: Split, edits: Sequence[Change], stay: bool = False
 ) -> Chance | None:
-    """The last of a person's edits (None removes the last event that is left, a number silences that expert) beside the same on
-    their other events or experts. None where there is no other."""
+    """The last of a person's edits beside the same on their other events or experts. None where there is no other."""
     *earlier, last = edits
-    silenced = frozenset(edit for edit in earlier if edit is not None)
-    read = reading(dataset, user, split).without_last(earlier.count(None))
+    silenced, whole = frozenset(experts_silenced(earlier)), reading(dataset, user, split)
+    left = places_left(len(whole.items), earlier)
+    read = whole.only(left)
     before = Version(read, silenced)
-    if last is None:
-        act = Version(read.without_last(), silenced, f"without {dataset.catalog.title(int(read.items[-1]))}")
-        return beside(model, before, act, removals(model, dataset, before, [len(read.items) - 1]), stay)
+    if last is None or last < 0:
+        if last is not None and -last - 1 not in left:
+            return None
+        at = len(left) - 1 if last is None else left.index(-last - 1)
+        act = Version(without(read, at, at + 1), silenced, f"without {dataset.catalog.title(int(read.items[at]))}")
+        return beside(model, before, act, removals(model, dataset, before, [at]), stay)
     retrieved = heard(model, before)
     others = [Version(read, silenced | {expert}, f"without expert {expert}") for expert in retrieved if expert != last]
     return beside(model, before, Version(read, silenced | {last}, f"without expert {last}"), others, stay)

@@ -19,7 +19,16 @@ from elastic_core.models import Recommender, can_retrieve, memory_of
 from elastic_core.services.person.attribution import strongest
 from elastic_core.services.person.names import split_year as split_year
 from elastic_core.services.person.people import numbered
-from elastic_core.services.person.recommend import Answer, Edit, Reading, answer, reading
+from elastic_core.services.person.recommend import (
+    Answer,
+    Change,
+    Edit,
+    Reading,
+    answer,
+    experts_silenced,
+    places_left,
+    reading,
+)
 
 
 def first_genres(dataset: Dataset, user: int, top: int = 7) -> list[str]:
@@ -186,11 +195,11 @@ def situation_of(
 
 
 def after(
-    model: Recommender, dataset: Dataset, user: int, split: Split, edits: Sequence[int | None], stay: bool = False
+    model: Recommender, dataset: Dataset, user: int, split: Split, edits: Sequence[Change], stay: bool = False
 ) -> Situation:
-    """A person after edits: None removes the last event that is left, a number silences that expert."""
-    experts = tuple(edit for edit in edits if edit is not None)
-    return situation(model, dataset, user, split, removed=edits.count(None), silenced=experts, stay=stay)
+    """A person after edits."""
+    read = reading(dataset, user, split)
+    return situation_of(model, dataset, read.only(places_left(len(read.items), edits)), experts_silenced(edits), stay)
 
 
 def silence(experts: Collection[int]) -> Edit:

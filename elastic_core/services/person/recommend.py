@@ -37,8 +37,29 @@ class Reading:
 
     def without_last(self, count: int = 1) -> "Reading":
         """The same person before their last `count` events; at least one event stays."""
-        kept = max(len(self.items) - max(count, 0), 1)
-        return Reading(self.items[:kept], self.truth, None if self.times is None else self.times[:kept])
+        return self.only(np.arange(max(len(self.items) - max(count, 0), 1)))
+
+    def only(self, places: Sequence[int] | np.ndarray) -> "Reading":
+        """The same person as if only these events, places from 0, had happened."""
+        return Reading(self.items[places], self.truth, None if self.times is None else self.times[places])
+
+
+Change = int | None  # of a person: None takes away the last event that is left, -n the n-th event, n >= 0 silences expert n
+
+
+def places_left(events: int, changes: Sequence[Change]) -> list[int]:
+    """Places, from 0, of the events that changes leave of a history; one event always stays."""
+    left = list(range(events))
+    for change in changes:
+        place = left[-1] if change is None else -change - 1
+        if len(left) > 1 and place in left:
+            left.remove(place)
+    return left
+
+
+def experts_silenced(changes: Sequence[Change]) -> tuple[int, ...]:
+    """The experts that changes silence, in their order, each once."""
+    return tuple(dict.fromkeys(change for change in changes if change is not None and change >= 0))
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,104 @@
+// Draws dispatcher.py: events, experts, the same events again, and beside them every event with every event.
+const SVG = 'http://www.w3.org/2000/svg', HIGH = 22, TOP = 34
+const part = share => share >= 0.995 ? '100%' : share < 0.01 ? '<1%' : `${Math.round(100 * share)}%`
+
+function add(to, tag, set, text) {
+  const made = document.createElementNS(SVG, tag)
+  for (const [name, value] of Object.entries(set)) made.setAttribute(name, value)
+  if (text !== undefined) made.textContent = text
+  to.append(made)
+  return made
+}
+
+export default function({ data, parentElement }) {
+  const { events, experts, takes, back, says, colours } = data, n = events.length, k = experts.length
+  let root = parentElement.querySelector('div.dispatcher')
+  if (!root) {
+    root = document.createElement('div')
+    root.className = 'dispatcher'
+    parentElement.appendChild(root)
+  }
+  root.replaceChildren()
+  const wide = 640, high = TOP + Math.max(n * HIGH, k * HIGH) + 6, column = [150, 320, 490], letters = 17
+  const svg = add(root, 'svg', { viewBox: `0 0 ${wide} ${high}`, role: 'group', 'aria-label': says.alt })
+  const other = add(root, 'svg', { viewBox: `0 0 220 ${high}`, role: 'img', 'aria-label': says.pairs, class: 'pairs' })
+  const told = document.createElement('div')
+  told.className = 'told'
+  told.setAttribute('aria-live', 'polite')
+  told.textContent = says.rest
+  root.append(told)
+  const at = i => TOP + (i + 0.5) * HIGH, middle = e => TOP + (e + 0.5) * (high - TOP - 6) / k
+  const short = text => text.length > letters ? `${text.slice(0, letters - 1)}…` : text
+  says.heads.forEach((head, i) => add(svg, 'text', { x: [0, column[1], wide][i], y: 14, class: 'head',
+    'text-anchor': ['start', 'middle', 'end'][i] }, head))
+  add(other, 'text', { x: 0, y: 14, class: 'head' }, says.pairs)
+  const most = [Math.max(...takes.flat(), 1e-9), Math.max(...back.flat(), 1e-9)]
+  const lines = add(svg, 'g', { class: 'lines' })
+  const link = (x1, y1, x2, y2, share, kind, event, expert) => add(lines, 'path', {
+    d: `M${x1} ${y1}C${(x1 + x2) / 2} ${y1} ${(x1 + x2) / 2} ${y2} ${x2} ${y2}`, 'stroke-width': (0.4 + 3.6 * share).toFixed(2),
+    'stroke-opacity': (0.12 + 0.6 * share).toFixed(2), class: kind, 'data-event': event, 'data-expert': expert,
+  })
+  for (let i = 0; i < n; i++) for (let e = 0; e < k; e++) {
+    link(column[0], at(i), column[1] - 42, middle(e), takes[e][i] / most[0], 'take', i, e)
+    link(column[1] + 42, middle(e), column[2], at(i), back[i][e] / most[1], 'back', i, e)
+  }
+  const pairs = add(other, 'g', { class: 'lines' })
+  for (let i = 0; i < n; i++) for (let j = 0; j < n; j++) add(pairs, 'path', { d: `M12 ${at(i)}L208 ${at(j)}`, 'stroke-width': 0.5,
+    'stroke-opacity': 0.35 })
+  for (let i = 0; i < n; i++) for (const x of [8, 212]) add(other, 'circle', { cx: x, cy: at(i), r: 4, fill: colours.muted })
+  const thing = (name, x, y, text, anchor, sets) => {
+    const of = add(svg, 'g', { class: `thing ${name}`, tabindex: -1, ...sets })
+    if (name === 'expert') add(of, 'rect', { x: column[1] - 42, y: y - 9, width: 84, height: 18, rx: 4 })
+    add(of, 'text', { x, y: y + 4, 'text-anchor': anchor }, short(text))
+    add(of, 'title', {}, text)
+    return of
+  }
+  const things = []
+  for (let i = 0; i < n; i++) things.push(thing('event', column[0] - 4, at(i), events[i], 'end', { 'data-event': i, 'data-side': 'take' }))
+  for (let e = 0; e < k; e++) things.push(thing('expert', column[1], middle(e), experts[e], 'middle', { 'data-expert': e }))
+  for (let i = 0; i < n; i++) things.push(thing('event', column[2] + 4, at(i), events[i], 'start', { 'data-event': i, 'data-side': 'back' }))
+  const numbers = add(svg, 'g', { class: 'numbers' })
+
+  function rest() {
+    svg.classList.remove('some')
+    for (const each of svg.querySelectorAll('.on')) each.classList.remove('on')
+    numbers.replaceChildren()
+    told.textContent = says.rest
+  }
+  function light(of) {
+    rest()
+    svg.classList.add('some')
+    of.classList.add('on')
+    const { event, expert, side } = of.dataset
+    const mine = event === undefined ? `[data-expert="${expert}"]` : `.${side}[data-event="${event}"]`
+    for (const each of lines.querySelectorAll(mine)) each.classList.add('on')
+    const list = shares => shares.map((share, i) => [share, i]).filter(([share]) => share >= 0.01).sort((a, b) => b[0] - a[0]).slice(0, 5)
+    if (event !== undefined) {
+      const shares = side === 'take' ? takes.map(row => row[event]) : back[event], from = list(shares)
+      told.textContent = `${says[side].replace('{}', events[event])} ` +
+        (from.map(([share, e]) => `${experts[e]} ${part(share)}`).join(', ') || says.nothing) + '.'
+    } else {
+      const from = list(takes[expert])
+      told.textContent = `${says.expert.replace('{}', experts[expert])} ` +
+        (from.map(([share, i]) => `${events[i]} ${part(share)}`).join(', ') || says.nothing) + '.'
+    }
+  }
+  let here = 0
+  things.forEach((of, i) => {
+    of.onpointerenter = () => light(of)
+    of.onfocus = () => { here = i; light(of) }
+  })
+  things[0].setAttribute('tabindex', 0)
+  svg.onpointerleave = rest
+  svg.onfocusout = event => { if (!svg.contains(event.relatedTarget)) rest() }
+  svg.onkeydown = event => {
+    const step = { ArrowUp: -1, ArrowDown: 1 }[event.key] ?? { ArrowLeft: here < n + k ? -here : -(k + n), ArrowRight: here < n
+      ? n - here : n + k - here }[event.key]
+    if (step === undefined) return
+    event.preventDefault()
+    const to = things[Math.min(Math.max(here + step, 0), things.length - 1)]
+    things[here].setAttribute('tabindex', -1)
+    to.setAttribute('tabindex', 0)
+    to.focus()
+  }
+}

@@ -1,0 +1,409 @@
+// Draws the strip of strip.py: history, grid of experts, the most wanted, the list, and the lines between them. Every text of the
+// data is set as text, never as markup; markup holds numbers and our colours alone.
+const SVG = 'http://www.w3.org/2000/svg'
+const SEEN = 0.08, CLEAR = 0.1  // a share below SEEN is not drawn; below CLEAR an expert has not kept an event
+const part = share => share >= 0.995 ? '100%' : share < 0.01 ? '<1%' : `${Math.round(100 * share)}%`
+const chance = times => times >= 1.005 ? `rises to ×${times >= 10 ? Math.round(times) : times.toFixed(1)}`
+  : times > 0.995 ? 'stays' : `falls to ${part(times)}`
+const change = times => times > 0.995 && times < 1.005 ? '±0%' : times < 1 ? `−${part(1 - times)}` : times < 10
+  ? `+${Math.round(100 * (times - 1))}%` : `×${Math.round(times)}`
+
+function element(tag, name, text) {
+  const made = document.createElement(tag)
+  if (name) made.className = name
+  if (text !== undefined) made.textContent = text
+  return made
+}
+
+function column(name, heading, below) {
+  const made = element('section', name)
+  made.append(element('h3', '', heading))
+  if (below) made.append(element('p', '', below))
+  return made
+}
+
+function cover(of) {
+  const made = element('span', 'cover', of.initials)
+  made.setAttribute('aria-hidden', 'true')
+  made.style.background = of.colour
+  made.style.color = of.ink
+  return made
+}
+
+// The squares as markup: numbers and our colours alone.
+function squares({ side, drawn, load, ground, rows, columns, picked }, experts, colours) {
+  const cell = (x, y, fill, more) => `<rect x="${x + 0.04}" y="${y + 0.04}" width="0.92" height="0.92" fill="${fill}" ${more}/>`
+  const edge = -1 - side / 20
+  let inside = ''
+  for (let i = 0; i < side; i++) inside += cell(edge, i, rows[i], '') + cell(i, edge, columns[i], '')
+  if (drawn.length < side * side) inside += `<rect width="${side}" height="${side}" fill="${ground}"/>`
+  drawn.forEach((e, i) => { inside += cell(e % side, Math.floor(e / side), load[i], `data-e="${e}"`) })
+  for (const { id, rank, quiet } of experts) {
+    const x = id % side, y = Math.floor(id / side), wide = 'stroke-width="2" vector-effect="non-scaling-stroke"'
+    const box = (x, y, fill) => `<rect x="${x + 0.06}" y="${y + 0.06}" width="0.88" height="0.88" fill="${fill}" ` +
+      `stroke="${colours.lit}" ${wide} pointer-events="none"/>`
+    inside += box(x, y, quiet ? 'none' : colours.lit) + box(edge, y, 'none') + box(x, edge, 'none')
+    inside += `<text x="${x + 0.5}" y="${y + 0.5}" font-size="0.85" fill="${quiet ? colours.lit : colours.ground}">` +
+      `${quiet ? '×' : rank}</text>`
+  }
+  if (picked !== null) inside += `<rect x="${picked % side - 0.06}" y="${Math.floor(picked / side) - 0.06}" width="1.12" ` +
+    `height="1.12" fill="none" stroke="${colours.picked}" stroke-width="3" vector-effect="non-scaling-stroke" pointer-events="none"/>`
+  return { inside, box: `${edge - 0.1} ${edge - 0.1} ${side - edge + 0.2} ${side - edge + 0.2}` }
+}
+
+export default function({ data, setTriggerValue, parentElement }) {
+  const { events, grid, experts, list, left, locked, colours, words, says } = data
+  let root = parentElement.querySelector('div.strip')
+  if (!root) {
+    root = element('div', 'strip')
+    parentElement.appendChild(root)
+  }
+  const before = root.memory && root.memory.who === data.who ? root.memory : null
+  const focused = root.getRootNode().activeElement
+  const held = root.contains(focused) && focused.dataset.kind ? { ...focused.dataset } : null
+  const calm = matchMedia('(prefers-reduced-motion: reduce)').matches
+  for (const [name, colour] of Object.entries(colours)) root.style.setProperty(`--${name}`, colour)
+
+  // --- what stands there ---
+  const flow = element('div', 'flow' + (experts.length ? grid ? '' : ' unlit' : ' plain'))
+  const nodes = { event: [], expert: [], item: [] }
+  function node(kind, at, of, name) {
+    const made = element('button', `node ${name}`)
+    made.type = 'button'
+    made.tabIndex = at ? -1 : 0
+    made.dataset.kind = kind
+    made.dataset.at = at
+    if (of.about) made.title = of.about
+    nodes[kind].push(made)
+    const line = element('li')
+    line.append(made)
+    return [line, made]
+  }
+  const history = column('events', says.history[0], says.history[1]), earliest = element('ol')
+  earliest.setAttribute('aria-label', says.history[2])
+  events.forEach((of, at) => {
+    const [line, made] = node('event', at, of, of.gone ? 'gone' : '')
+    made.append(cover(of.cover), element('span', 'name', of.name), element('span', 'n'))
+    made.setAttribute('aria-label', `${of.name}${of.gone ? says.gone : ''}`)
+    earliest.append(line)
+  })
+  history.append(earliest)
+  flow.append(history)
+
+  let svg = null
+  if (experts.length) {
+    if (grid) {
+      const search = column('search', says.search[0], says.search[1]), { inside, box } = squares(grid, experts, colours)
+      search.insertAdjacentHTML('beforeend', `<svg class="grid" viewBox="${box}" tabindex="0" role="group">${inside}` +
+        '<g class="asked"></g></svg>')
+      search.append(element('p', '', says.search[2]))
+      svg = search.querySelector('svg.grid')
+      svg.setAttribute('aria-label', says.grid)
+      flow.append(search)
+    }
+    const most = column('experts', says.experts[0], says.experts[1]), chosen = element('ol')
+    chosen.setAttribute('aria-label', says.experts[2])
+    experts.forEach((of, at) => {
+      const [line, made] = node('expert', at, of, of.quiet ? 'quiet' : '')
+      made.append(element('span', 'rank', of.rank), element('span', 'name', `${of.id} ${of.name}`.trim()), element('span', 'n'))
+      if (of.sub) made.append(element('span', 'sub', of.sub))
+      made.setAttribute('aria-label', `${of.rank}. expert ${of.id}, ${of.name}. ${of.sub}${of.quiet ? says.quiet : ''}`)
+      const open = element('button', 'open', '↗')
+      open.type = 'button'
+      open.tabIndex = at ? -1 : 0
+      open.title = open.ariaLabel = `${says.open} ${of.id}`
+      open.onclick = () => setTriggerValue('opened', of.id)
+      line.append(open)
+      chosen.append(line)
+    })
+    most.append(chosen)
+    flow.append(most)
+  }
+  const next = column('list', says.list[0], says.list[1]), ten = element('ol')
+  ten.setAttribute('aria-label', says.list[2])
+  list.forEach((of, at) => {
+    const [line, made] = node('item', at, of, of.gold ? 'gold' : '')
+    made.append(element('span', 'rank', of.rank), cover(of.cover), element('span', 'name', (of.gold ? '★ ' : '') + of.name),
+      element('span', 'n'), element('span', 'mark', of.mark))
+    made.setAttribute('aria-label', `${of.rank}. ${of.name}${of.gold ? ', ' + says.gold : ''} ${of.mark}`)
+    line.dataset.item = of.item
+    ten.append(line)
+  })
+  next.append(ten)
+  if (left.length) {
+    const out = element('div', 'left', says.left + ' ')
+    left.forEach((of, at) => out.append(at ? ', ' : '', element('s', '', of.name), ` (${of.mark})`))
+    next.append(out)
+  }
+  flow.append(next)
+  const lines = document.createElementNS(SVG, 'svg')
+  lines.setAttribute('class', 'lines')
+  lines.setAttribute('aria-hidden', 'true')
+  lines.innerHTML = '<g class="rest"></g><g class="lit"></g>'
+  flow.append(lines)
+  const told = element('div', 'told', says.rest)
+  told.setAttribute('aria-live', 'polite')
+  root.replaceChildren(flow, told)
+  root.classList.toggle('locked', locked.remove && locked.silence)
+
+  // --- where it stands ---
+  let still = false
+  const square = e => svg && svg.querySelector(`rect[data-e="${e}"]`)
+  let zero
+  function end(of, side) {
+    const box = of.getBoundingClientRect(), down = flow.clientWidth <= 600, x = box.left - zero.left, y = box.top - zero.top
+    if (of.tagName === 'rect') return [x + box.width / 2, y + box.height / 2]
+    if (side === 'in') return down && of.dataset.kind !== 'item' ? [x + box.width / 2, y] : [x, y + box.height / 2]
+    return down ? [x + box.width / 2, y + box.height] : [x + box.width, y + box.height / 2]
+  }
+  function curve(a, b, share) {
+    const [x1, y1] = end(a, 'out'), [x2, y2] = end(b, 'in'), down = flow.clientWidth <= 600
+    const bend = down ? `C${x1} ${(y1 + y2) / 2} ${down && b.dataset.kind === 'item' ? 0 : x2} ${(y1 + y2) / 2} ${x2} ${y2}`
+      : `C${(x1 + x2) / 2} ${y1} ${(x1 + x2) / 2} ${y2} ${x2} ${y2}`
+    return `<path d="M${x1} ${y1}${bend}" stroke-width="${(0.8 + 3.2 * Math.min(share, 1)).toFixed(1)}"/>`
+  }
+  function draw(group, links) {
+    zero = flow.getBoundingClientRect()
+    lines.querySelector(group).innerHTML = links.filter(([a, b]) => a && b).map(link => curve(...link)).join('')
+  }
+
+  // --- what is linked with what: [from, to, share] ---
+  const place = new Map(experts.map((of, at) => [of.id, at]))
+  const asks = (at, all) => grid && events[at].asks ? events[at].asks.filter(([e]) => all || place.has(e))
+    .map(([e, share]) => [nodes.event[at], square(e), share]) : []
+  const wanted = at => grid && !experts[at].quiet ? [[square(experts[at].id), nodes.expert[at], 0.4]] : []
+  const largest = Math.max(1e-9, ...list.flatMap(of => of.without.map(times => 1 - (times ?? 1))))
+  // An expert's part of a suggestion: its share, or, where experts mix, what its removal takes against the most that one takes.
+  const gift = (item, at) => list[item].gives ? list[item].gives[at] : Math.max(0, 1 - (list[item].without[at] ?? 1)) / largest
+  const gives = (item, at, least) => gift(item, at) >= least ? [[nodes.expert[at], nodes.item[item], gift(item, at)]] : []
+  const kept = (at, event) => experts[at].keeps ? experts[at].keeps[event] : 0
+  // Where events have no votes, all of them ask together: a line leads to the grid as a whole.
+  const reads = (at, event) => [nodes.event[event], grid ? svg : nodes.expert[at], kept(at, event)]
+  const votes = events.some(of => of.asks)
+  function read(at) {  // the events that an expert keeps; the three it reads most where it reads all alike
+    const by = every(events).filter(event => kept(at, event)).sort((a, b) => kept(at, b) - kept(at, a))
+    return by.filter((event, i) => kept(at, event) >= CLEAR || (!votes && i < 3))
+  }
+  const every = of => of.map((_, at) => at)
+
+  function rest() {
+    root.classList.remove('some')
+    for (const each of flow.querySelectorAll('.on')) each.classList.remove('on')
+    for (const each of flow.querySelectorAll('.n')) each.textContent = ''
+    if (svg) svg.querySelector('.asked').innerHTML = ''
+    lines.querySelector('.lit').innerHTML = ''
+    told.textContent = says.rest
+    root.lit = ''
+  }
+  function on(kind, at, number) {
+    const of = nodes[kind][at]
+    of.classList.add('on')
+    of.querySelector('.n').textContent = number
+  }
+  function asked(e, share) {
+    const side = grid.side, x = e % side, y = Math.floor(e / side)
+    svg.querySelector('.asked').insertAdjacentHTML('beforeend', `<rect x="${x - 0.1}" y="${y - 0.1}" width="1.2" height="1.2" ` +
+      `fill="none" stroke="${colours.picked}" stroke-width="${1.5 + 2.5 * share}" vector-effect="non-scaling-stroke"/>`)
+  }
+  const deepest = (of, look) => of.reduce((best, _, at) => best < 0 || (look(at) ?? 1) < (look(best) ?? 1) ? at : best, -1)
+
+  function lightEvent(at) {
+    const of = events[at], links = [...asks(at, true)], keepers = every(experts).filter(e => kept(e, at) >= CLEAR || (!votes && kept(e, at)))
+    on('event', at, '')
+    if (of.gone) return says.goneLong.replace('{}', of.name)
+    for (const [e, share] of of.asks ?? []) if (grid && square(e)) asked(e, share)
+    for (const e of every(experts)) {
+      const vote = (of.asks ?? []).find(([id]) => id === experts[e].id)
+      if (!vote && !keepers.includes(e)) continue
+      on('expert', e, keepers.includes(e) ? part(kept(e, at)) : '')
+      links.push(...wanted(e))
+      if (!votes) links.push(reads(e, at))
+    }
+    const shown = every(list).filter(item => list[item].gives
+      ? keepers.some(e => kept(e, at) * gift(item, e) >= CLEAR) : (list[item].missing[at] ?? 1) < 1 - CLEAR)
+    for (const item of shown) {
+      on('item', item, list[item].missing[at] === null ? '' : change(list[item].missing[at]))
+      if (experts.length) for (const e of keepers) links.push(...gives(item, e, SEEN))
+      else links.push([nodes.event[at], nodes.item[item], 1 - list[item].missing[at]])
+    }
+    draw('.lit', links)
+    const whom = (of.asks ?? []).map(([e, share]) => `${e} (${part(share)})`).join(', ')
+    const keeps = keepers.map(e => `${says.expert} ${experts[e].id} ${says.keeps} ${part(kept(e, at))} ${says.ofIt}`)
+      .join(', ')
+    const most = deepest(list, item => shown.length && !shown.includes(item) ? 1 : list[item].missing[at])
+    const without = most >= 0 && list[most].missing[at] !== null
+      ? ` ${says.without} ${of.name}, ${list[most].name} ${chance(list[most].missing[at])}${says.ofChance}` : ''
+    return `${of.name} ${[whom && `${says.asksFor} ${whom}`, keeps && `${whom ? '; ' : ''}${keeps}`].filter(Boolean).join('')}.${without}`
+  }
+  function lightExpert(at) {
+    const of = experts[at], links = [...wanted(at)]
+    if (grid && square(of.id)) asked(of.id, 1)
+    every(events).forEach(event => {
+      const vote = (events[event].asks ?? []).find(([id]) => id === of.id)
+      if (!vote && !read(at).includes(event)) return
+      on('event', event, vote ? part(vote[1]) : votes ? '' : part(kept(at, event)))
+      links.push(...asks(event, false).filter(link => link[1] === square(of.id)))
+      if (!votes) links.push(reads(at, event))
+    })
+    on('expert', at, '')
+    for (const item of every(list)) if (gift(item, at) >= SEEN) {
+      on('item', item, list[item].gives ? part(list[item].gives[at]) : change(list[item].without[at]))
+      links.push(...gives(item, at, SEEN))
+    }
+    draw('.lit', links)
+    if (of.quiet) return says.quietLong.replace('{}', of.id)
+    const most = list[0] && list[0].gives ? every(list).reduce((a, b) => gift(b, at) > gift(a, at) ? b : a, 0)
+      : deepest(list, item => list[item].without[at])
+    const gift_ = list[most].gives ? ` ${says.gives} ${part(list[most].gives[at])} ${says.of} ${list[most].name}.` : ''
+    const times = list[most].without[at]
+    return `${says.Expert} ${of.id}, ${of.name}: ${of.votes}${of.sub ? ` ${says.It} ${of.sub}.` : ''}${gift_}` +
+      (times === null ? '' : ` ${says.without} ${of.id}, ${list[most].name} ${chance(times)}${says.ofChance}`)
+  }
+  function lightItem(item) {
+    const of = list[item], sources = every(experts).filter(at => gift(item, at) >= SEEN), links = []
+    on('item', item, '')
+    const owner = of.gives ? every(experts).reduce((a, b) => gift(item, b) > gift(item, a) ? b : a, 0) : -1
+    for (const at of sources) {
+      on('expert', at, of.gives ? part(of.gives[at]) : change(of.without[at]))
+      links.push(...gives(item, at, SEEN), ...wanted(at))
+      if (grid && square(experts[at].id)) asked(experts[at].id, gift(item, at))
+    }
+    const behind = owner >= 0 ? [owner] : sources
+    every(events).forEach(event => {
+      const asked_ = asks(event, false).filter(link => behind.some(at => link[1] === square(experts[at].id)))
+      const keeps = owner >= 0 ? kept(owner, event) : 0, missing = of.missing[event]
+      const seen = owner >= 0 ? asked_.length || keeps >= CLEAR : missing !== null && missing < 1 - CLEAR
+      if (!seen || events[event].gone) return
+      on('event', event, owner < 0 ? change(missing) : keeps >= 0.01 ? part(keeps) : '')
+      links.push(...asked_)
+      if (!votes) for (const at of behind) if (kept(at, event)) links.push(reads(at, event))
+      if (!experts.length) links.push([nodes.event[event], nodes.item[item], 1 - missing])
+    })
+    draw('.lit', links)
+    const least = deepest(experts, at => of.without[at]), known = least >= 0 && of.without[least] !== null
+    if (owner >= 0) {
+      const shares = sources.sort((a, b) => gift(item, b) - gift(item, a))
+        .map(at => `${part(of.gives[at])} ${says.from} ${says.expert} ${experts[at].id}`).join(', ')
+      const removal = !known || of.without[owner] === null ? '' : ` ${says.without} ${experts[owner].id} ${says.it} ` +
+        `${chance(of.without[owner])}${says.ofChance} ${least === owner ? says.agrees
+          : says.differs.replace('{}', experts[least].id).replace('{}', chance(of.without[least]))}`
+      return `${of.name}: ${shares || says.nobody}.${removal}`
+    }
+    if (known) return `${of.name}: ${says.mixed.replace('{}', experts[least].id).replace('{}', chance(of.without[least]))}`
+    const event = deepest(events, at => of.missing[at])
+    return event >= 0 && of.missing[event] !== null
+      ? `${of.name}: ${says.without} ${events[event].name} ${says.it} ${chance(of.missing[event])}${says.ofChance}` : of.name
+  }
+  function lightSquare(e) {
+    if (place.has(e)) return light('expert', place.get(e))
+    rest()
+    root.lit = `square ${e}`
+    root.classList.add('some')
+    asked(e, 0)
+    const links = []
+    every(events).forEach(at => {
+      const vote = (events[at].asks ?? []).find(([id]) => id === e)
+      if (!vote) return
+      on('event', at, part(vote[1]))
+      links.push([nodes.event[at], square(e), vote[1]])
+    })
+    draw('.lit', links)
+    const i = grid.drawn.indexOf(e), row = Math.floor(e / grid.side)
+    told.textContent = says.square.replace('{}', e).replace('{}', row).replace('{}', e % grid.side)
+      .replace('{}', grid.people[i].toLocaleString('en')) + (links.length ? ` ${says.fewer}` : '')
+  }
+  function light(kind, at) {
+    if (still || root.lit === `${kind} ${at}`) return
+    rest()
+    root.lit = `${kind} ${at}`
+    root.classList.add('some')
+    told.textContent = { event: lightEvent, expert: lightExpert, item: lightItem }[kind](at)
+  }
+
+  // --- pointing, walking, acting ---
+  let touched = ''
+  function act(kind, at) {
+    if (kind === 'event' && !locked.remove) setTriggerValue('removed', events[at].place)
+    if (kind === 'expert' && !locked.silence) setTriggerValue('silenced', experts[at].id)
+    if (kind !== 'item' && !(kind === 'event' ? locked.remove : locked.silence)) nodes[kind][at].classList.add('busy')
+  }
+  for (const [kind, of] of Object.entries(nodes)) of.forEach((made, at) => {
+    made.onpointerenter = event => { if (event.pointerType === 'mouse') light(kind, at) }
+    made.onfocus = () => light(kind, at)
+    made.onpointerdown = event => { touched = event.pointerType === 'mouse' ? '' : root.lit }
+    made.onclick = event => {  // a first tap shows the path, a second acts
+      const tap = event.pointerType === 'touch' || event.pointerType === 'pen'
+      if (tap && touched !== `${kind} ${at}`) { light(kind, at); return }
+      act(kind, at)
+    }
+  })
+  flow.onpointerleave = event => { if (event.pointerType === 'mouse') rest() }
+  root.onfocusout = event => { if (!root.contains(event.relatedTarget)) rest() }
+  const kinds = experts.length ? ['event', 'expert', 'item'] : ['event', 'item']
+  flow.onkeydown = event => {
+    const { kind, at } = event.target.dataset, from = Number(at)
+    if (event.key === 'Escape') rest()
+    if (!kind) return
+    const to = { ArrowUp: [kind, from - 1], ArrowDown: [kind, from + 1], ArrowLeft: [kinds[kinds.indexOf(kind) - 1], 0],
+      ArrowRight: [kinds[kinds.indexOf(kind) + 1], 0] }[event.key]
+    const going = to && to[0] && nodes[to[0]][Math.max(0, to[1])]
+    if (!to) return
+    event.preventDefault()
+    if (!going) return
+    for (const each of nodes[to[0]]) each.tabIndex = each === going ? 0 : -1
+    for (const each of flow.querySelectorAll('.open')) each.tabIndex = each.previousSibling.tabIndex
+    going.focus()
+  }
+  if (svg) {
+    let at = grid.picked ?? experts[0].id
+    svg.onpointermove = event => {
+      const over = event.target.closest('[data-e]')
+      if (event.pointerType === 'mouse' && over && root.lit !== `square ${over.dataset.e}`) lightSquare(Number(over.dataset.e))
+    }
+    const pick = e => {
+      if (place.has(e)) act('expert', place.get(e))
+      else if (!locked.look) setTriggerValue('picked', e)
+    }
+    svg.onclick = event => {
+      const over = event.target.closest('[data-e]'), e = over && Number(over.dataset.e)
+      if (over && event.pointerType !== 'mouse' && root.lit !== `square ${e}` && root.lit !== `expert ${place.get(e)}`) lightSquare(e)
+      else if (over) pick(e)
+    }
+    svg.onfocus = () => lightSquare(at)
+    svg.onkeydown = event => {
+      const side = grid.side, step = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -side, ArrowDown: side }[event.key]
+      if (event.key === 'Enter' || event.key === ' ') { event.preventDefault(); pick(at); return }
+      if (!step) return
+      event.preventDefault()
+      event.stopPropagation()
+      const to = at + step
+      if (to < 0 || to >= side * side || (Math.abs(step) === 1 && Math.floor(to / side) !== Math.floor(at / side))) return
+      at = to
+      if (square(at)) lightSquare(at)
+    }
+  }
+
+  // --- the lines at rest, and how the list answers ---
+  function settle() {
+    draw('.rest', [...every(events).flatMap(at => events[at].gone ? [] : asks(at, false)), ...every(experts).flatMap(wanted),
+      ...every(list).flatMap(item => every(experts).flatMap(at => gives(item, at, 0.15)))])
+    const lit = root.lit
+    if (lit) { root.lit = ''; const [kind, at] = lit.split(' '); kind === 'square' ? lightSquare(Number(at)) : light(kind, Number(at)) }
+  }
+  root.lit = ''
+  settle()
+  if (root.watch) root.watch.disconnect()
+  root.watch = new ResizeObserver(() => settle())
+  root.watch.observe(flow)
+  const rows = new Map([...ten.children].map(line => [line.dataset.item, line]))
+  if (before && !calm) for (const [item, line] of rows) {
+    const was = before.at.get(item), now = line.offsetTop
+    const moves = was === undefined ? [{ transform: 'translateX(2rem)', opacity: 0 }, { transform: 'none', opacity: 1 }]
+      : was === now ? null : [{ transform: `translateY(${was - now}px)` }, { transform: 'none' }]
+    if (moves) line.animate(moves, { duration: 700, easing: 'ease-in-out' })
+  }
+  root.memory = { who: data.who, at: new Map([...rows].map(([item, line]) => [item, line.offsetTop])) }
+  still = true  // the keyboard goes back to where it was; what is to be seen now is the answer, not the path
+  if (held) nodes[held.kind]?.[Math.min(held.at, nodes[held.kind].length - 1)]?.focus()
+  still = false
+}

@@ -1,0 +1,167 @@
+"""The whole way of one history as one picture to point at: what each event asks, the grid of experts, the most wanted, the list.
+
+Drawn by strip.js in one piece, so that pointing needs no rerun; only taking something away does.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path as File
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from elastic_core.memory.routing import Routing
+from elastic_core.services.person import inspect
+from elastic_core.services.person.inspect import Situation
+from elastic_core.services.person.path import Path
+from elastic_core.services.person.recommend import Moved
+from pages.frame import shell
+from pages.frame.shell import Context
+from pages.kit import person, plot, tiles
+from pages.start import words as text
+
+LARGEST = 64  # squares a side; of more only the chosen and wanted ones are drawn: a finger would not meet them
+KEY = "start_strip"
+REMOVED, SILENCED, PICKED, OPENED = "removed", "silenced", "picked", "opened"
+CLEAR = 0.1  # of an event: from there on an expert has kept it
+HERE = File(__file__)
+_mount = st.components.v2.component(
+    "elastic_strip", css=HERE.with_suffix(".css").read_text("utf-8"), js=HERE.with_suffix(".js").read_text("utf-8")
+)
+
+
+def draw(
+    now: Context, start: Situation, here: Situation, path: Path, change: Moved, places: Sequence[int | None], *,
+    names: Mapping[int, str], traffic: Routing | None, changed: bool, on_act: Callable[[str, int], None],
+) -> int | None:  # fmt: skip
+    """`places`: where each of the last events of `start` stands among the shown ones of `path`, None for one taken away; `names`:
+    what experts stand for; `on_act`: called with what was done, `REMOVED`, `SILENCED` or `PICKED`, and to which event, from 1, or
+    expert. Returns the expert whose page was asked for."""
+    palette, words = plot.palette(shell.is_dark()), inspect.words(now.dataset)
+    shades, earlier = person.colours(now), start.events - len(places)
+    gives, can_read = path.gives is not None, path.keeps is not None
+    data: dict[str, Any] = {
+        "who": f"{now.run.name}~{now.user}",
+        "events": [_event(now, start, path, shades, earlier + at, shown) for at, shown in enumerate(places)],
+        "grid": _grid(now, here, traffic, path, palette),
+        "experts": [_expert(now, here, path, place, names, traffic, places) for place in range(len(path.experts))],
+        "list": [_item(row, at, path, shades, places, changed) for at, row in enumerate(change.table.to_dict("records"))],
+        "left": [
+            {"name": inspect.split_year(row["title"])[0], "mark": f"now {row['now'] or words.done}"}
+            for row in change.gone.to_dict("records")
+        ],
+        "locked": {
+            "remove": shell.locked("start_remove"), "silence": shell.locked("start_silence"), "look": shell.locked("expert"),
+        },
+        "colours": {
+            "lit": palette.lit, "ground": palette.ground, "picked": palette.picked, "muted": palette.muted, "line": palette.line,
+            "gold": palette.gold,
+        },
+        "says": text.says(words, len(path.experts), path.asks is not None, gives, len(places), earlier, can_read),
+    }  # fmt: skip
+    truth, rank = here.answer.truth, change.truth_after
+    if truth is not None and rank and rank > len(data["list"]):
+        data["list"].append(_truth(now, truth, change, shades, len(path.experts), len(places), changed))
+    result = _mount(
+        data=data, key=KEY, on_opened_change=lambda: None,
+        **{f"on_{what}_change": partial(_acted, what, on_act) for what in (REMOVED, SILENCED, PICKED)},
+    )  # fmt: skip
+    opened = result.get(OPENED)
+    return int(opened) if isinstance(opened, int | float) else None
+
+
+def _acted(what: str, on_act: Callable[[str, int], None]) -> None:
+    found = (st.session_state.get(KEY) or {}).get(what)
+    if isinstance(found, int | float):
+        on_act(what, int(found))
+
+
+def _cover(shades: tiles.Colours, name: str, genres: tuple[str, ...]) -> dict[str, str]:
+    colour = shades.of(genres)
+    return {"initials": tiles.initials(name), "colour": colour, "ink": tiles.ink(colour)}
+
+
+def _about(title: str, genres: tuple[str, ...]) -> str:
+    return " · ".join([title, *genres])
+
+
+def _event(now: Context, start: Situation, path: Path, shades: tiles.Colours, place: int, shown: int | None) -> dict[str, Any]:
+    catalog, item = now.dataset.catalog, int(start.read.items[place])
+    name, genres = inspect.split_year(catalog.title(item))[0], catalog.genres[item] if catalog.genres else ()
+    votes = path.asks[shown] if path.asks is not None and shown is not None else None
+    return {
+        "place": place + 1, "name": name, "about": _about(catalog.title(item), genres), "cover": _cover(shades, name, genres),
+        "gone": shown is None, "asks": votes and [list(vote) for vote in votes],
+    }  # fmt: skip
+
+
+def _expert(
+    now: Context, here: Situation, path: Path, place: int, names: Mapping[int, str], traffic: Routing | None,
+    places: Sequence[int | None],
+) -> dict[str, Any]:  # fmt: skip
+    expert, catalog = path.experts[place], now.dataset.catalog
+    kept = None if path.keeps is None else path.keeps[place]
+    sub, most = "", ""
+    if kept is not None and kept.any():
+        top = int(kept.argmax())
+        most = inspect.split_year(catalog.title(int(here.read.items[top])))[0]
+        verb = "keeps" if path.gives is not None else "reads"
+        sub = f"{verb} {most} {kept[top]:.0%}"
+    votes = ""
+    if path.wanted is not None and path.usual is not None:
+        votes = f"{path.wanted[place]:.0%} of the votes here, {path.usual[place]:.1%} from most people."
+    if traffic is not None:
+        votes += f" {traffic.load[expert]:,.0f} of {len(traffic.experts):,} people use it"
+        votes += f"; equal use: {inspect.even_load(traffic):.0f}."
+    return {
+        "id": expert, "rank": place + 1, "name": names.get(expert) or f"like {most}" * bool(most),
+        "quiet": expert in here.silenced, "sub": sub, "votes": votes.strip(),
+        "keeps": None if kept is None else [0 if at is None else float(kept[path.places[at]]) for at in places],
+    }  # fmt: skip
+
+
+def _item(
+    row: Mapping[str, Any], at: int, path: Path, shades: tiles.Colours, places: Sequence[int | None], changed: bool
+) -> dict[str, Any]:
+    name = inspect.split_year(row["title"])[0]
+    return {
+        "item": str(row["item"]), "rank": row["rank"], "name": name, "about": _about(row["title"], row["genres"]),
+        "cover": _cover(shades, name, row["genres"]), "gold": bool(row["is_truth"]),
+        "mark": person.MARKS[row["change"]].format(row["was"] or "seen") if changed else "",
+        "gives": None if path.gives is None else path.gives[at].tolist(),
+        "without": _numbers(path.without[at]),
+        "missing": [None if shown is None else _numbers(path.missing[at])[shown] for shown in places],
+    }  # fmt: skip
+
+
+def _truth(now: Context, item: int, change: Moved, shades: tiles.Colours, k: int, shown: int, changed: bool) -> dict[str, Any]:
+    """What really came next, below the ten."""
+    catalog = now.dataset.catalog
+    name, genres = inspect.split_year(catalog.title(item))[0], catalog.genres[item] if catalog.genres else ()
+    return {
+        "item": str(item), "rank": change.truth_after, "name": name, "about": _about(catalog.title(item), genres),
+        "cover": _cover(shades, name, genres), "gold": True, "mark": f"was {change.truth_before}" if changed else "",
+        "gives": None, "without": [None] * k, "missing": [None] * shown,
+    }  # fmt: skip
+
+
+def _numbers(values: np.ndarray) -> list[float | None]:
+    return [None if np.isnan(value) else float(value) for value in values]
+
+
+def _grid(now: Context, here: Situation, traffic: Routing | None, path: Path, palette: plot.Palette) -> dict[str, Any] | None:
+    """Colour by load, sub-key scores along the edges; None where there are no keys to look experts up by."""
+    if here.found is None or traffic is None or not here.found.halves.shape[2]:
+        return None
+    side = here.found.halves.shape[2]
+    drawn = np.arange(side**2)
+    if side > LARGEST:
+        asked = {vote.expert for votes in path.asks or [] for vote in votes}
+        drawn = np.unique([*path.experts, *asked, *([] if now.expert is None else [now.expert])])
+    rows, columns = here.found.halves[0].numpy()
+    return {
+        "side": side, "drawn": drawn.tolist(), "load": plot.shades(traffic.load, palette.load, low=0, at=drawn),
+        "ground": palette.load[0], "people": traffic.load[drawn].astype(int).tolist(),
+        "rows": plot.shades(rows, palette.warm), "columns": plot.shades(columns, palette.cool), "picked": now.expert,
+    }  # fmt: skip
