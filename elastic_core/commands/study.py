@@ -22,9 +22,9 @@ from elastic_core.data.histories import RULES
 from elastic_core.data.reading.times import ORDERS
 from elastic_core.recipes import STUDIED, recipe
 from elastic_core.services.background.durations import about, clock
-from elastic_core.study.asked import NOW, Asked
+from elastic_core.study.asked import Asked
 from elastic_core.study.conduct import PAGE, Study
-from elastic_core.study.plan import WAYS
+from elastic_core.study.plan import NOW, WAYS
 
 EVERY = 15.0  # seconds between two lines of progress where nobody watches
 

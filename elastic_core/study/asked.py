@@ -4,8 +4,7 @@ import hashlib
 import json
 import re
 import threading
-import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,10 +14,9 @@ from elastic_core import disk
 from elastic_core.config import DataConfig
 from elastic_core.errors import InputError
 from elastic_core.recipes import STUDIED
-from elastic_core.study.plan import WAYS, Way
+from elastic_core.study.plan import NOW, WAYS, Way
 
 MOST_BYTES = 2**22
-NOW = {"wall": time.monotonic, "processor": time.process_time}
 
 
 @dataclass(frozen=True)
@@ -40,13 +38,13 @@ class Asked:
         """Raises InputError for anything that `plain` would not have written."""
         minutes, ways, labels = plain.get("minutes"), plain.get("ways"), plain.get("labels", list(STUDIED))
         clock = plain.get("clock", "wall")
-        if clock not in NOW:
+        if not isinstance(clock, str) or clock not in NOW:
             raise InputError(f"a study counts its minutes by {' or '.join(NOW)}")
         if type(minutes) not in (int, float) or not 0 < minutes <= 100_000:  # type: ignore[operator]
             raise InputError("a study needs a number of minutes between 0 and 100,000")
-        if not isinstance(ways, list) or not ways or not set(ways) <= set(WAYS):
+        if not _some(ways, WAYS):
             raise InputError(f"a study holds events out by {' or '.join(WAYS)}")
-        if not isinstance(labels, list) or not labels or not set(labels) <= set(STUDIED):
+        if not _some(labels, STUDIED):
             raise InputError(f"a study trains some of {', '.join(STUDIED)}")
         if not isinstance(plain.get("data"), dict):
             raise InputError("a study needs to be told its data")
@@ -59,6 +57,10 @@ class Asked:
         known = json.dumps({**self.plain(), "minutes": 0}, sort_keys=True)
         word = re.sub(r"[^a-z0-9]+", "-", Path(self.data.source).name.lower().split(".")[0]).strip("-")[:30]
         return f"{word or 'data'}-{hashlib.sha256(known.encode()).hexdigest()[:8]}"
+
+
+def _some(words: Any, known: Collection[str]) -> bool:
+    return isinstance(words, list) and bool(words) and all(isinstance(word, str) and word in known for word in words)
 
 
 class Clock:

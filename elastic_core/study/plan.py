@@ -33,6 +33,7 @@ EPOCHS = 6  # so many passes over the data
 CHOICES = ((9, WAYS), (6, WAYS), (6, WAYS[:1]), (3, WAYS), (3, WAYS[:1]))  # systems and ways of holding out, the best first
 CUTS = (1, 2, 5, 10, 50)  # events that are read, besides all
 ASIDE = 5.0  # seconds of timing answers and writing
+NOW: dict[str, Callable[[], float]] = {"wall": time.monotonic, "processor": time.process_time}  # of the minutes
 TRIED = 256  # people, on whom it is found out what ranking takes
 
 
@@ -45,25 +46,28 @@ class Probe(NamedTuple):
 
 
 def probe(config: RunConfig, dataset: Dataset) -> Probe:
-    """A few steps and rankings on this machine, by the clock and as busy as it is; some seconds."""
-    found, model = estimate(config, dataset), models.build(config.model, dataset.catalog).eval()
+    """A few steps and rankings on this machine, as busy as it is, by the clock of the budget; some seconds."""
+    now, began, worked = NOW[config.train.clock], time.perf_counter(), NOW[config.train.clock]()
+    found = estimate(config, dataset)
+    part = (now() - worked) / (time.perf_counter() - began)  # of a second by the clock
+    model = models.build(config.model, dataset.catalog).eval()
     asked = dataset.asked("test")
     some = asked[np.linspace(0, len(asked) - 1, min(TRIED, len(asked))).astype(int)]
 
     def takes(protocols: tuple[str, ...]) -> float:
-        return _least(lambda: evaluate(model, dataset, "test", protocols, users=some)) / len(some)
+        return _least(lambda: evaluate(model, dataset, "test", protocols, users=some), now) / len(some)
 
     judge = takes((config.train.judged_by,)) * min(len(asked), JUDGED)
-    return Probe(found.step_seconds * found.steps + judge, judge, takes(PROTOCOLS) * len(asked))
+    return Probe(part * found.step_seconds * found.steps + judge, judge, takes(PROTOCOLS) * len(asked))
 
 
-def _least(job: Callable[[], Any]) -> float:
+def _least(job: Callable[[], Any], now: Callable[[], float]) -> float:
     """Seconds of the quickest of three: what others do on the machine makes it slower only."""
     taken = []
     for _ in range(3):
-        began = time.perf_counter()
+        began = now()
         job()
-        taken.append(time.perf_counter() - began)
+        taken.append(now() - began)
     return min(taken)
 
 
