@@ -146,6 +146,42 @@ def video_games(model: str = "elastic") -> RunConfig:
     )  # fmt: skip
 
 
+# What a study of anybody's clicks trains (study/), first what a small budget takes up: by label (labels.py) the model, its
+# settings and what it is called there.
+STUDIED: dict[str, tuple[str, dict[str, Any], str]] = {
+    "elastic-slots": ("elastic-slots", {"conv_width": 16}, "Interest slots"),
+    "elastic-slots (memory-none)": ("elastic-slots", {"conv_width": 16, "memory": "none"}, "Interest slots that all share"),
+    "sasrec (local)": ("sasrec", {"conv_width": 16}, "SASRec with convolution"),
+    "elastic": ("elastic", {"conv_width": 16}, "ELASTIC"),
+    "elastic (memory-none)": ("elastic", {"conv_width": 16, "memory": "none"}, "ELASTIC without memory"),
+    "sasrec": ("sasrec", {}, "SASRec"),
+    "gru4rec": ("gru4rec", {}, "GRU4Rec"),
+    "lrurec": ("lrurec", {}, "LRURec"),
+    "hstu": ("hstu", {}, "HSTU"),
+}
+# Personal experts against the same number of shared ones, all else alike.
+MEMORIES = (("elastic-slots", "elastic-slots (memory-none)"), ("elastic", "elastic (memory-none)"))
+
+
+def studied(label: str, data: DataConfig, length: int, items: int, people: int, judged_by: Any) -> RunConfig:
+    """One of `STUDIED` on data of which so much is known; `length` events are read. The same settings for all, tuned for none."""
+    model, settings, _ = STUDIED[label]
+    loss: dict[str, Any] = {"loss": "full"} if items <= FULL else {"loss": "sampled", "negatives": 512}
+    return RunConfig(
+        data=data,
+        model=model_settings(model, length=length, width=64, layers=2, dropout=0.2, side=16, k=8, **settings),
+        objective=objective_settings(model, span=max(length // 2, 1), **loss, **OF_OUR_OWN.get(model, {})),
+        train=TrainConfig(
+            epochs=200, patience=10, batch=64 if people >= 500 else 16, ema_decay=0.99, learning_rate=RATES.get(model, 1e-3),
+            judged_by=judged_by, judged_people=JUDGED,
+        ),
+    )  # fmt: skip
+
+
+FULL = 5_000  # items, up to which the exact softmax is worth its time
+JUDGED = 2_000  # people whose validation chooses the epoch
+
+
 def _local(model: str) -> dict[str, Any]:
     """The convolution that is not SASRec's; models without one do not know the setting."""
     return {} if model == "sasrec" else {"conv_width": 16}

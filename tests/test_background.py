@@ -50,6 +50,7 @@ ASK: dict[str, Callable[[Any, Dataset], Task[Any]]] = {
     "map": lambda jobs, data: jobs.submit(Run(jobs.root / "tiny"), Settings(), np.arange(64)),
     "learned": lambda jobs, data: jobs.submit(Run(jobs.root / "tiny")),
     "experts": lambda jobs, data: jobs.submit(Run(jobs.root / "tiny"), data.hash, "test"),
+    "study": lambda jobs, data: jobs.submit(Run(jobs.root / "tiny").config.data, 0.1),
 }
 
 
@@ -177,7 +178,7 @@ def test_kill_of_the_worker(kind: str, root: Path, ask: Callable[..., Task[Any]]
 
 def test_lanes_take_turns_whoever_was_asked(root: Path, ask: Callable[..., Task[Any]], spawned: list[str]) -> None:
     all_ = {kind: queue(root, kind) for kind in KINDS}
-    assert {kind for kind, jobs in all_.items() if jobs.lane == HEAVY} == {"train", "speed"}
+    assert {kind for kind, jobs in all_.items() if jobs.lane == HEAVY} == {"train", "speed", "study"}
     assert all_["train"].slot.take()
     first, second = ask(all_["train"]), ask(all_["speed"])
     assert not spawned and ask(all_["map"]).state == "queued" and spawned == [f"map/{all_['map'].all()[0].id}"]
@@ -317,6 +318,7 @@ def test_every_kind_does_its_work_in_processes_that_outlive_the_app(
     assert jobs["train"].all()[0].run.finished  # type: ignore[attr-defined]
     assert sorted(set(jobs["speed"].all()[0].latencies()["length"])) == [16, 32]  # type: ignore[attr-defined]
     assert set(jobs["speed"].all()[0].stages()["stage"]) >= {"dispatch", "whole pass"}  # type: ignore[attr-defined]
+    assert jobs["study"].answer(jobs["study"].all()[0].asked)["minutes"] == 0.1  # type: ignore[attr-defined]
     store = layouts.read_store(run, compute.values_of(run))
     assert store is not None and store.has(Settings())
     assert meaning.of_runs(root, [run])["tiny"].people > 0

@@ -24,7 +24,7 @@ FLOORS = (
     ("evaluation", "memory", "objectives", "recipes", "run_items", "run_log", "runs", "streaming"),
     ("training",),
     ("bench", "comparisons", "labels", "readme", "report", "reproduce", "tables", "tuning"),
-    ("services",),
+    ("services", "study"),
     ("commands", "__main__"),
 )
 FLOOR = {name: floor for floor, names in enumerate(FLOORS) for name in names}

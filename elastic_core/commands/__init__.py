@@ -14,6 +14,7 @@ from elastic_core.errors import NO_MEMORY, InputError, out_of_memory
 
 COMMANDS = {
     "data": "look at a source or a file of your own before training on it",
+    "study": "what pays on your own clicks? one page of answers within the minutes you name",
     "train": "train a model into a run folder, or go on with one that was interrupted",
     "evaluate": "rank everybody's held-out item with a trained run, with intervals",
     "recommend": "what a trained run recommends to a person, or after a history you type",

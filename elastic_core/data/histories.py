@@ -121,6 +121,10 @@ class Dataset:
         """int64 [users]: exclusive end, in `histories.items`, of what may be read when predicting this split's target."""
         return self.histories.offsets[1:] - (1 if _known(split) == "test" else 2)
 
+    def asked(self, split: Split) -> np.ndarray:
+        """int64: the users who have a target in this split, in order. Here everybody; by time (by_time.py) some."""
+        return np.arange(self.histories.n_users)
+
     def targets(self, split: Split) -> np.ndarray:
         """int32 [users]: the item to be predicted. Training has no single target."""
         if _known(split) == "train":

@@ -42,6 +42,21 @@ class Contrast(NamedTuple):
     seeds_counted: bool
 
 
+class Luck(NamedTuple):
+    """How far a training moves everybody's mean: a variance, and the degrees of freedom that it was estimated with."""
+
+    variance: float
+    degrees: int
+
+    @classmethod
+    def of(cls, sides: Sequence[np.ndarray]) -> "Luck | None":
+        """Pooled over systems `[S, n]` that were trained alike, for all that were trained twice; None where none was."""
+        some = [side for side in sides if len(side) > 1]
+        degrees = sum(len(side) - 1 for side in some)
+        total = sum((len(side) - 1) * float(side.mean(1).var(ddof=1)) for side in some)
+        return cls(total / degrees, degrees) if degrees else None
+
+
 @dataclass(frozen=True)
 class Comparison:
     """A minus B on one metric. `means_a`, `means_b` are the means of the single training seeds."""
@@ -108,10 +123,11 @@ def compare_many(
     )
 
 
-def contrast(a: np.ndarray, b: np.ndarray, trained: tuple[bool, bool] = (True, True)) -> Contrast:
+def contrast(a: np.ndarray, b: np.ndarray, trained: tuple[bool, bool] = (True, True), luck: Luck | None = None) -> Contrast:
     """a [S_A, n] against b [S_B, n], the same people in columns. B against A is the mirror image, to the last bit.
 
-    One person alone gives an interval of NaN.
+    One person alone gives an interval of NaN. `luck`: what trainings of other systems show of their noise, which two seeds that
+    happen to lie close do not; the larger of it and a side's own counts.
     """
     from scipy.special import stdtr
 
@@ -123,7 +139,11 @@ def contrast(a: np.ndarray, b: np.ndarray, trained: tuple[bool, bool] = (True, T
     if n < 2:
         return Contrast(difference, float("nan"), float("nan"), 1.0, counted)
     parts = [(float((a.mean(0) - b.mean(0)).var(ddof=1)) / n, n - 1)]
-    parts += sorted((_between(side), len(side) - 1) for side in (a, b) if counted and len(side) > 1)
+    several = [side for side in (a, b) if counted and len(side) > 1]
+    if luck is None:
+        parts += sorted((_between(side), len(side) - 1) for side in several)
+    elif several:
+        parts.append((sum(sorted(max(_between(side), luck.variance / len(side)) for side in several)), luck.degrees))
     variances, degrees = (np.array(of, float)[:, None] for of in zip(*parts, strict=True))
     if variances.sum() <= least**2:  # everybody differs by the same: as sure as so many equal signs are
         p = 2.0 ** (1 - n) if difference else 1.0

@@ -131,7 +131,7 @@ def evaluate(
     candidates. Raises InputError for unknown splits, protocols or users, and for scores that are NaN or +inf.
     """
     began = time.perf_counter()
-    people = np.arange(dataset.histories.n_users) if users is None else np.asarray(users, dtype=np.int64)
+    people = dataset.asked(split) if users is None else np.asarray(users, dtype=np.int64)
     if not len(people) or not len(protocols) or batch < 1:
         raise InputError("an evaluation needs at least one user, one protocol and a batch of one")
     if people.min() < 0 or people.max() >= dataset.histories.n_users:
@@ -149,8 +149,8 @@ def evaluate(
 
 def drawn_people(dataset: Dataset, some: int) -> np.ndarray | None:
     """So many people by chance, always the same ones; None, which means everybody, for 0 and where there are no more."""
-    everybody = dataset.histories.n_users
-    return np.sort(np.random.default_rng(0).permutation(everybody)[:some]) if 0 < some < everybody else None
+    everybody = dataset.asked("valid")
+    return np.sort(np.random.default_rng(0).permutation(everybody)[:some]) if 0 < some < len(everybody) else None
 
 
 def _ranked(

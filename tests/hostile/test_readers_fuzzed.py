@@ -22,6 +22,7 @@ from safetensors.torch import save_file
 
 from elastic_core import disk, recipes
 from elastic_core.bench.store import read_rows
+from elastic_core.config import DataConfig
 from elastic_core.data import Dataset
 from elastic_core.data.catalog import Catalog
 from elastic_core.errors import InputError
@@ -36,6 +37,7 @@ from elastic_core.services.speed.plan import Plan
 from elastic_core.services.train import run_table
 from elastic_core.services.train.jobs import Jobs
 from elastic_core.services.train.watching import watch
+from elastic_core.study.asked import Asked
 from elastic_core.weights import model_from
 
 pytestmark = pytest.mark.slow
@@ -273,6 +275,7 @@ ASKED: dict[str, dict[str, Any]] = {
     "speed": asdict(Plan(lengths=(64, 128), systems=("elastic",))),
     "learned": {"run": "tiny", "weights": "0123"},
     "experts": {"run": "tiny", "weights": "0123", "data": "4567", "split": "test"},
+    "study": Asked(DataConfig(source="planted"), 5.0).plain(),
 }
 PARTS = {"end": JOB_FILES["end.json"], "progress": {"done": 1, "of": 3, "text": "x"}}
 

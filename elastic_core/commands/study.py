@@ -1,0 +1,97 @@
+"""Does a long history pay on your own clicks, do experts of one's own, and what is worth running? One page answers.
+
+Reads and describes the data, counts, trains a few systems twice for the same time each, holds out everybody's last event
+and, by the clock, all after a date; then writes one page of HTML that stands alone. Every sentence has its interval, and
+"not known" is an answer. Killed at any moment, the same command goes on; with more --minutes, with what is there.
+
+  python -m elastic_core study my-clicks.csv --minutes 30
+  python -m elastic_core study my-clicks.csv --columns user=visitor,item=page,time=at --minutes 30
+  python -m elastic_core study ml-100k --minutes 6 --split last
+  python -m elastic_core study planted --set planted.items=1280 --set planted.interests=64 --minutes 10
+"""
+
+import argparse
+import dataclasses
+import sys
+import time
+from pathlib import Path
+
+from elastic_core.commands.finding import CHECKPOINTS, COLUMNS, listed, mapped, say
+from elastic_core.config import DataConfig
+from elastic_core.data.histories import RULES
+from elastic_core.data.reading.times import ORDERS
+from elastic_core.recipes import STUDIED, recipe
+from elastic_core.services.background.durations import about, clock
+from elastic_core.study.asked import Asked
+from elastic_core.study.conduct import PAGE, Study
+from elastic_core.study.plan import NOW, WAYS
+
+EVERY = 15.0  # seconds between two lines of progress where nobody watches
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("source", metavar="SOURCE", help="a file or folder of your own, or a named source")
+    parser.add_argument("--minutes", type=float, default=30.0, help="for all of it (default: 30)")
+    clock = "of the minutes: on a busy machine, processor time is fairer and takes longer (default: wall)"
+    parser.add_argument("--clock", choices=tuple(NOW), default="wall", help=clock)
+    split = "hold out the last event, all after a date, or both (default: both)"
+    parser.add_argument("--split", choices=(*WAYS, "both"), default="both", help=split)
+    systems = f"some of {','.join(STUDIED)} (default: as the time allows)"
+    parser.add_argument("--systems", type=listed, default=list(STUDIED), help=systems)
+    parser.add_argument("--columns", type=listed, default=[], help=COLUMNS)
+    parser.add_argument("--dates", choices=ORDERS, default="", help="what 03/04/2024 means, where no row of the file tells")
+    parser.add_argument("--titles", metavar="FILE", default="", help="a file with titles or genres of the items")
+    parser.add_argument("--ties", choices=RULES, default="", help="how events of one person and time are ordered (default: file)")
+    parser.add_argument("--k-core", type=int, default=5, help="fewest events of an item and a person (default: 5)")
+    setting = "a setting of the data, such as planted.seed=1"
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help=setting)
+    parser.add_argument("--out", type=Path, metavar="FOLDER", help="the study's folder (default: one below checkpoints/studies)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    ways = list(WAYS) if arguments.split == "both" else [arguments.split]
+    plain = {"data": dataclasses.asdict(data(arguments)), "minutes": arguments.minutes, "ways": ways}
+    asked = Asked.read(plain | {"labels": arguments.systems, "clock": arguments.clock})
+    folder = arguments.out or CHECKPOINTS / "studies" / asked.name
+    found = Study(asked, folder, Progress()).conduct()
+    if sys.stderr.isatty():
+        say("")
+    print(as_text(found))
+    print(folder / PAGE)
+    return 0
+
+
+def data(arguments: argparse.Namespace) -> DataConfig:
+    """What the arguments ask to be read. A file is called by its full path, so that the study is found again from elsewhere."""
+    path = Path(arguments.source).expanduser()
+    source = str(path.resolve()) if path.exists() else arguments.source
+    settings = {"source": source, "k_core": arguments.k_core, "dates": arguments.dates, "titles": arguments.titles}
+    settings |= {"ties": arguments.ties, "columns": mapped(arguments.columns)}
+    base = recipe("planted").replaced({f"data.{name}": value for name, value in settings.items()})
+    return base.override(*(f"data.{setting}" for setting in arguments.set)).data
+
+
+def as_text(found: dict[str, object]) -> str:
+    """The answer for a terminal: questions, answers and sentences."""
+    lines = [str(found["title"]), str(found["headline"])]
+    for section in found["sections"]:  # type: ignore[attr-defined]
+        answer = f" {section['answer']}" if section["answer"] else ""
+        lines += ["", f"{section['question']}{answer}", *(f"  {sentence}" for sentence in section["sentences"])]
+    return "\n".join(lines)
+
+
+class Progress:
+    """One line that is drawn again; where nobody watches, a line at every new step and now and then."""
+
+    def __init__(self) -> None:
+        self.told, self.step = 0.0, ""
+
+    def __call__(self, done: float, of: float, text: str) -> None:
+        line = f"{clock(done)}  {text} · {about(max(of - done, 0))} left"
+        step = text.partition(", epoch")[0]
+        if sys.stderr.isatty():
+            sys.stderr.write(f"\r\033[K{line[:110]}")
+            sys.stderr.flush()
+        elif step != self.step or time.monotonic() - self.told > EVERY:
+            self.told, self.step = time.monotonic(), step
+            say(line)

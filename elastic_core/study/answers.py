@@ -1,0 +1,238 @@
+"""The answer of a study, from what its folder holds: sections of a question, an answer in a word, sentences with their intervals,
+tables and pictures. Plain values, which sheet.py and the app draw. Here: what claims are made of; asides.py has the rest."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from elastic_core.evaluation.compare import Luck
+from elastic_core.evaluation.evaluate import Interval
+from elastic_core.memory.gaps import BINS
+from elastic_core.memory.recall import name_of
+from elastic_core.recipes import MEMORIES, STUDIED
+from elastic_core.study import asides, asking
+from elastic_core.study.asking import METRIC, RECALL
+from elastic_core.study.conduct import cuts_of
+from elastic_core.study.pieces import (
+    UNKNOWN,
+    Section,
+    lines,
+    listed,
+    mean_of,
+    megabytes,
+    name,
+    passes,
+    percent,
+    points,
+    ranked,
+    section,
+    series,
+    share,
+    table,
+    together,
+    told,
+    trained,
+    values,
+    word,
+)
+from elastic_core.study.plan import Way
+from elastic_core.study.verdicts import Found, Question, judged, onwards
+
+if TYPE_CHECKING:
+    from elastic_core.study.conduct import Study
+
+FEW_AT_GAP = 20  # people
+OVER_PEOPLE = "95% over people"
+
+
+def answer(study: "Study") -> dict[str, Any]:
+    """Everything that is said, in the order in which it is read."""
+    way: Way = next(iter(study.held_out))
+    asked = questions(study)
+    found = judged({key: one for key, one in asked.items() if not key.startswith("cut ")})
+    sections = [
+        asides.data(study), _history(study, way, asked, found), _memory(study, way, found), _systems(study, way, found),
+        _by_time(study, found), asides.lists(study, way), asides.power(study, way, found), asides.upcoming(study, way, found),
+        asides.measured(study),
+    ]  # fmt: skip
+    known = sum(one.answer != UNKNOWN for one in found.values())
+    headline = (
+        f"Of {len(found)} questions that were asked together, {known} can be answered."
+        if known
+        else "Nothing was found: no question can be answered on these data within this budget."
+    )
+    return {
+        "title": f"What pays on {study.data.label}?", "data": study.data.label, "hash": study.data.hash,
+        "minutes": study.asked.minutes, "seconds": round(study.clock.seconds, 1), "protocol": study.protocol,
+        "headline": headline, "claims": {key: one.answer for key, one in found.items()}, "sections": sections,
+    }  # fmt: skip
+
+
+def questions(study: "Study") -> dict[str, Question]:
+    """Everything that a claim may come of: `history`, `cut N`, and by way of holding out `… memory SYSTEM` and `… counting`."""
+    found: dict[str, Question] = {}
+    for way in study.held_out:
+        luck = Luck.of([values(study, way, label) for label in study.systems(way)])
+        for own, shared in MEMORIES:
+            if {own, shared} <= set(study.systems(way)):
+                found[f"{way} memory {own}"] = Question(values(study, way, own), values(study, way, shared), luck=luck)
+        best, floor = study.best(way, trained=True), study.best(way, trained=False)
+        if best and floor:
+            found[f"{way} counting"] = Question(values(study, way, best), values(study, way, floor), (True, False), luck)
+    way = next(iter(study.held_out))
+    if best := study.best(way, trained=True):
+        kept = {label: cut_values(study, way, label) for label in study.systems(way) if label in STUDIED}
+        luck = Luck.of([every[:, -1] - every[:, 0] for every in kept.values()])
+        for at, cut in enumerate(cuts_of(study.runs(way, best)[0].config.model.length)):
+            found["history" if at == 0 else f"cut {cut}"] = Question.of_same(kept[best][:, -1], kept[best][:, at], luck)
+    return found
+
+
+def cut_values(study: "Study", way: Way, label: str) -> np.ndarray:
+    """NDCG@10 of a trained system, [S, cuts, people]: by how much it reads, all events last."""
+    return np.stack([study.measured(way, run)["cuts"] for run in study.runs(way, label)])
+
+
+def _history(study: "Study", way: Way, asked: dict[str, Question], found: dict[str, Found]) -> Section:
+    question, best = "How far back does history help?", study.best(way, trained=True)
+    if best is None or "history" not in found:
+        return section("history", question, UNKNOWN, ["No system was trained, so nothing can be said."])
+    best_name, cuts = name(best), cuts_of(study.runs(way, best)[0].config.model.length)
+    first = found["history"]
+    each = [first, *onwards([asked[f"cut {cut}"] for cut in cuts[1:]], first, len(found))]
+    helps = next((at for at, one in enumerate(each) if one.answer != "yes"), len(each))  # so many cuts lose something
+    start = f"all that {best_name} reads against the last event alone"
+    sentences = [f"{word(first, 'Yes', 'No, it harms').capitalize()}: {start}: {told(first)}."]
+    if helps > 1:
+        sentences.append(f"Events further back than the last {cuts[helps - 1]} still help: {each[helps - 1].numbers}.")
+    if 0 < helps < len(cuts):
+        sentences.append(f"Whether those further back than the last {cuts[helps]} do is not known: {told(each[helps])}.")
+    kept = cut_values(study, way, best).mean(0)
+    labels, scores = [*map(str, cuts), "all"], [Interval.of(row) for row in kept]
+    data, people = study.held_out[way], asking.some_people(study.held_out[way])
+    lengths = data.ends("test")[people] - data.histories.offsets[people]
+    longer = [f"{int((lengths > cut).sum()):,}" for cut in cuts] + [""]
+    rows = [
+        (label, f"{one.mean:.4f}", f"{one.low:.4f} to {one.high:.4f}", more)
+        for label, one, more in zip(labels, scores, longer, strict=True)
+    ]
+    chart = lines("last events that are read", METRIC, labels, [series(best_name, scores)])
+    cut_table = table(["last events read", METRIC, OVER_PEOPLE, "people who have more"], rows)
+    said, parts = _gaps(study, way)
+    return section("history", question, first.answer, [*sentences, *said], chart, cut_table, *parts)
+
+
+def _gaps(study: "Study", way: Way) -> tuple[list[str], list[dict[str, Any]]]:
+    """Recall by events since the last item of the kind of what came next."""
+    data = study.held_out[way]
+    if not data.catalog.genre_table[0]:
+        return ["Of what kind items are is not known (no genres came along), so neither is recall by silence."], []
+    gap = asking.since_alike(data)[data.asked("test")]
+    wanted = (study.best(way, trained=True), *(own for own, _ in MEMORIES), study.best(way, trained=False))
+    some = list(dict.fromkeys(label for label in wanted if label and label in study.systems(way)))
+    bins = [(name_of(*each), (gap >= each[0]) & (gap <= each[1])) for each in BINS]
+    bins = [(width, where) for width, where in bins if where.sum() >= FEW_AT_GAP]
+    if not bins:
+        return ["Too few people’s next item is of a kind that they had before: recall by silence is not known."], []
+    found = {label: values(study, way, label, RECALL).mean(0) for label in some}
+    curves = {label: [Interval.of(mine[where]) for _, where in bins] for label, mine in found.items()}
+    rows = [
+        (width, f"{int(where.sum()):,}", *(percent(curve[at]) for curve in curves.values()))
+        for at, (width, where) in enumerate(bins)
+    ]
+    near, far, first, last = bins[0][0], bins[-1][0], some[0], some[-1]
+    said = (
+        f"{name(first)} has the next item among its ten for {percent(curves[first][0])} of people where the last of its kind "
+        f"was {near} event ago, and for {percent(curves[first][-1])} where it was {far}; {name(last)}, which only counts, "
+        f"for {percent(curves[last][-1])} there."
+    )
+    head = ["events since the last of its kind", "people", *map(name, some)]
+    chart = lines(head[0], RECALL, [width for width, _ in bins], [series(name(label), curve) for label, curve in curves.items()])
+    return [said] if len(bins) > 1 and len(some) > 1 else [], [chart, table(head, rows)]
+
+
+def _memory(study: "Study", way: Way, found: dict[str, Found]) -> Section:
+    sentences, answers = [], []
+    for own, shared in MEMORIES:
+        if (one := found.get(f"{way} memory {own}")) is None:
+            sentences.append(f"{name(own)}: not known, it was not asked ({asides.why(study, way, own, shared)}).")
+            continue
+        answers.append(one.answer)
+        many = f"passes over the data in the same time: {passes(study, way, own):.0f} and {passes(study, way, shared):.0f}"
+        sentences.append(f"{name(own)}: {word(one, 'they pay', 'they cost')}: {told(one)}; {many}.")
+    sentences.append("Own experts minus as many that everybody shares, everything else alike.")
+    return section("memory", "Do experts of one’s own pay?", together(answers), sentences)
+
+
+def _systems(study: "Study", way: Way, found: dict[str, Found]) -> Section:
+    labels, costs = study.systems(way), study.costs()
+    best, floor = study.best(way, trained=True), study.best(way, trained=False)
+    sentences, one = [], found.get(f"{way} counting")
+    if one is not None and best and floor:
+        what = {"yes": "is better than", "no": "is worse than", UNKNOWN: "cannot be told from"}[one.answer]
+        sentences.append(f"Chosen on validation, {name(best)} {what} {name(floor)}, which only counts: {told(one)}.")
+    result = one.answer if one is not None else UNKNOWN
+    reference = floor if result == "no" or best is None else best
+    gaps: dict[str, Found] = {}
+    if reference is not None:
+        mine, luck = values(study, way, reference), Luck.of([values(study, way, label) for label in labels])
+        pairs = {
+            label: Question(mine, values(study, way, label), (reference in STUDIED, label in STUDIED), luck) for label in labels
+        }
+        gaps = judged({label: pair for label, pair in pairs.items() if label != reference})
+        level = [reference, *(label for label, gap in gaps.items() if gap.answer == UNKNOWN)]
+        sentences.append(f"What cannot be told from {name(reference)}: {listed(level[1:]) or 'none of the others'}.")
+        if timed := [label for label in level if label in costs]:
+            quick = min(timed, key=lambda label: costs[label]["median"])
+            c = costs[quick]
+            sentences.append(
+                f"The quickest of these is {name(quick)}: an answer takes {1e3 * c['median']:.2f} ms (quartiles "
+                f"{1e3 * c['low']:.2f} to {1e3 * c['high']:.2f}) after {c['events']:.0f} events, "
+                f"and its numbers {megabytes(c['weights'])}."
+            )
+    rows, spots = [], []
+    for label in ranked(study, way):
+        score, cost = mean_of(study, way, label), costs.get(label)
+        row = [name(label), f"{score.mean:.4f}", f"{score.low:.4f} to {score.high:.4f}"]
+        row.append(gaps[label].numbers if label in gaps else "")
+        row += [f"{1e3 * cost['median']:.2f}", megabytes(cost["weights"]), megabytes(cost["peak"])] if cost else ["", "", ""]
+        rows.append([*row, trained(study, way, label)])
+        if cost:
+            x = 1e3 * cost["median"]
+            spots.append({"name": name(label), "x": x, "y": score.mean, "low": score.low, "high": score.high})
+    minus = f"{name(reference)} minus it" if reference else "difference"
+    head = ["system", METRIC, OVER_PEOPLE, minus, "ms an answer", "weights", "memory of an answer", "training"]
+    chart = points("milliseconds an answer (one person, all items scored)", METRIC, spots)
+    question = "Is a trained system worth it, and which, at which speed and size?"
+    return section("systems", question, result, sentences, chart, table(head, rows))
+
+
+def _by_time(study: "Study", found: dict[str, Found]) -> Section:
+    question, data = "Does it hold by time, when nothing later was learned from?", study.held_out.get("time")
+    if data is None:
+        why = study.faults.get("time", "it was not asked for (--split)")
+        return section("time", question, UNKNOWN, [f"Not known: {why}."])
+    dates = [str(np.datetime64(date, "s").astype("datetime64[D]")) for date in data.dates]  # type: ignore[attr-defined]
+    asked = data.asked("test")
+    cold = int((data.counts()[data.targets("test")[asked]] == 0).sum())
+    sentences = [
+        f"Learned from what came before {dates[0]}. {len(asked):,} of {study.data.histories.n_users:,} people have events before "
+        f"and after {dates[1]}; they were asked for their first after it, which is an item that nobody had by {dates[0]} for "
+        f"{share(cold, len(asked))} of them."
+    ]
+    answers = []
+    for own, _ in MEMORIES:
+        if one := found.get(f"time memory {own}"):
+            answers.append(one.answer)
+            sentences.append(f"Experts of one’s own, {name(own)}: {word(one, 'they pay', 'they cost')}: {told(one)}.")
+    best, floor = study.best("time", trained=True), study.best("time", trained=False)
+    if (one := found.get("time counting")) and best and floor:
+        answers.append(one.answer)
+        sentences.append(
+            f"{name(best)}, chosen on validation, against {name(floor)}: {word(one, 'better', 'worse')}: {told(one)}."
+        )
+    if best is None:
+        sentences.append("The budget was left to leave-one-out: by time nothing was trained, and only what counts was asked.")
+    scores = [(label, mean_of(study, "time", label)) for label in ranked(study, "time")]
+    rows = [(name(label), f"{one.mean:.4f}", f"{one.low:.4f} to {one.high:.4f}") for label, one in scores]
+    return section("time", question, together(answers), sentences, table(["system", METRIC, OVER_PEOPLE], rows))

@@ -1,0 +1,180 @@
+"""The sections of an answer that claim nothing: the data, the lists, what could have been found, what to try, how it was done."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from elastic_core.evaluation.evaluate import Interval
+from elastic_core.evaluation.power import noise
+from elastic_core.machine import here
+from elastic_core.recipes import MEMORIES, STUDIED
+from elastic_core.services.person.inspect import repeats
+from elastic_core.study import asking
+from elastic_core.study.asking import METRIC
+from elastic_core.study.pieces import UNKNOWN, Section, listed, name, percent, section, share, still_rising, table, values
+from elastic_core.study.plan import SEEDS, Way
+from elastic_core.study.verdicts import Found
+
+if TYPE_CHECKING:
+    from elastic_core.study.conduct import Study
+
+PARTS = (0.05, 0.1)  # of the best baseline's score: effects worth asking people for
+RARE = 5  # training events
+TIED = 0.05  # of test targets, from which equal times may make a number
+CHOSEN = "what people chose"
+
+
+def data(study: "Study") -> Section:
+    here_, names = study.data, study.data.catalog.genre_table[0]
+    lengths, seen = here_.histories.lengths, here_.counts()[here_.targets("test")]
+    low, middle, high = np.quantile(lengths, [0.1, 0.5, 0.9]).astype(int)
+    again = repeats(here_)
+    ties = str(here_.ties) if here_.ties else "not counted" if here_.has_times else "no times: the rows are in order"
+    rows = [
+        ("people", f"{len(lengths):,}"),
+        ("items", f"{here_.catalog.n_items:,}"),
+        ("events", f"{lengths.sum():,} ({lengths.sum() / (len(lengths) * here_.catalog.n_items):.2%} of all pairs)"),
+        ("events a person", f"{lengths.min():,} to {lengths.max():,}; 10%, half, 90% have at most {low:,}, {middle:,}, {high:,}"),
+        ("equal times", ties),
+        ("next item was met before", share(again.again, again.people)),
+        ("next item is cold: nobody had it in training", share(int((seen == 0).sum()), len(seen))),
+        (f"next item is rare: fewer than {RARE} training events", share(int((seen < RARE).sum()), len(seen))),
+        ("kinds of items", f"{len(names):,} are known" if names else "not known"),
+        *((f"read: {what}", said) for what, said in here_.understood),
+        *(("note", note) for note in here_.notes),
+    ]
+    kept = "stay among the candidates (full-seen)" if study.protocol == "full-seen" else "are left out of the candidates (full)"
+    said = f"{share(again.again, again.people)} of people chose next what they had met before, so met items {kept}."
+    return section("data", "What is in these data?", "", [said], table(["", "here"], rows))
+
+
+def lists(study: "Study", way: Way) -> Section:
+    """Coverage, novelty and popularity of everybody's ten."""
+    here_, counts = study.held_out[way], study.held_out[way].counts()
+    tenth = np.argsort(-counts[1:], kind="stable")[: max(here_.catalog.n_items // 10, 1)] + 1
+    shown = {CHOSEN: [here_.targets("test")[asking.some_people(here_, asking.MOST_LISTED)][:, None]]}
+    for label in study.systems(way):
+        shown[name(label)] = [study.measured(way, run)["lists"] for run in study.runs(way, label)]
+    rows, popular = [], {}
+    for whose, each in shown.items():
+        new = Interval.of(np.mean([asking.novelty(one, counts) for one in each], axis=0))
+        popular[whose] = Interval.of(np.mean([asking.among(one, tenth) for one in each], axis=0))
+        cover = " and ".join(f"{len(np.unique(one[one > 0])) / here_.catalog.n_items:.1%}" for one in each)
+        rows.append((whose, cover, f"{new.mean:.2f} ({new.low:.2f} to {new.high:.2f})", percent(popular[whose])))
+    sentences = [
+        "Coverage: the share of all items that stands in anybody’s ten, of each training (of what people chose: one item a "
+        "person). Novelty: -log2 of a listed item’s share of all training events, in bits. High is not better: lists drawn by "
+        "chance have both."
+    ]
+    best = study.best(way, trained=True)
+    if best:
+        sentences.append(
+            f"{percent(popular[name(best)])} of what {name(best)} lists is of the most popular tenth of items; of what "
+            f"people chose next it is {percent(popular[CHOSEN])}."
+        )
+    head = ["system", "coverage", "novelty, bits (95%)", "of the most popular tenth (95%)"]
+    return section("lists", "What are the lists like?", "", sentences, table(head, rows))
+
+
+def power(study: "Study", way: Way, found: dict[str, Found]) -> Section:
+    floor, sentences = study.best(way, trained=False), []
+    of = float(values(study, way, floor).mean()) if floor else 0.0
+    rows = [
+        (called(key), f"{one.people:,}", f"{one.could:.4f}", f"{one.could / of:.0%}" if of else "", one.answer)
+        for key, one in found.items()
+    ]
+    for own, shared in MEMORIES if of else ():
+        if f"{way} memory {own}" in found:
+            seen, parts = noise(values(study, way, own), values(study, way, shared)), []
+            for part in PARTS:
+                people, seeds = seen.people_for(part * of), seen.seeds_for(part * of)
+                more = f"{people:,} people" if people else "no number of people is enough"
+                again = f"{seeds} trainings of these people" if seeds else "no number of trainings is enough"
+                parts.append(f"{part:.0%} ({part * of:.4f}) takes, with {seen.runs} trainings, {more}; or {again}")
+            sentences.append(f"Own against shared experts, {name(own)}: {'. '.join(parts)}.")
+    sentences.append(
+        "Found four times out of five by the test that is used here, as parts of the best baseline’s score. Two trainings tell "
+        "badly how far a training moves a result: take these for sizes."
+    )
+    head = ["question", "people", "would have been found", "part", "answer"]
+    return section("power", "What could have been found with so many people?", "", sentences, table(head, rows))
+
+
+def upcoming(study: "Study", way: Way, found: dict[str, Found]) -> Section:
+    """What to try next, and why."""
+    sentences, minutes = [], study.asked.minutes
+    rising = [label for label in study.systems(way) if label in STUDIED and still_rising(study, way, label)]
+    if rising:
+        sentences.append(
+            f"More time: {listed(rising)} still got better when the time was up. The same command with --minutes {2 * minutes:g} "
+            f"goes on with what is there and takes {minutes:g} more."
+        )
+    if left := [label for label in study.asked.labels if not study.runs(way, label)]:
+        sentences.append(f"More time, too: not trained at all were {listed(left)}.")
+    counting, floor = found.get(f"{way} counting"), study.best(way, trained=False)
+    if floor and (counting is None or counting.answer != "yes"):
+        numbers = f" ({counting.numbers})" if counting else ""
+        sentences.append(f"Until then run {name(floor)}: nothing was found to be better{numbers}, and it needs no training.")
+    if study.protocol == "full-seen":
+        sentences.append(
+            "People choose again what they met: train with --set model.repeats=true, a learned number for having been met."
+        )
+    if study.data.ties and study.data.ties.test > TIED and study.data.ties.rule != "random":
+        sentences.append(
+            f"{study.data.ties.test:.0%} of test items share their time with the event before: ask again with --ties random, so "
+            "that no order of the file can be learned."
+        )
+    if not study.data.catalog.genre_table[0]:
+        sentences.append("Say of what kind items are (--titles FILE, with genres): then recall by silence can be asked.")
+    if unknown := sum(one.answer == UNKNOWN for one in found.values()):
+        sentences.append(f"{unknown} of {len(found)} questions are not known: the section before this says what they would take.")
+    return section("next", "What to try next?", "", sentences or ["Nothing stands out: every question has its answer."])
+
+
+def measured(study: "Study") -> Section:
+    """How all of it was done, and what was left out."""
+    runs = [run for way in study.held_out for label in study.systems(way) if label in STUDIED for run in study.runs(way, label)]
+    taken = [float((run.last("end") or {}).get("seconds", 0)) for run in runs]
+    machine, share_ = here(torch.device("cpu")), study.plan.share
+    took = f"; they took {min(taken):.0f} to {max(taken):.0f}" if taken else ""
+    sentences = [
+        f"{study.asked.minutes:g} minutes were asked for, {study.clock.seconds / 60:.1f} taken. A training has {share_:.0f} "
+        f"seconds {CLOCKS[study.asked.clock]}, validation included{took}. "
+        f"{study.plan.length} events are read. {SEEDS} trainings a system; the same settings for all, tuned for none.",
+        f"{METRIC} of the test, protocol {study.protocol}. Systems are chosen on validation. Intervals of differences are over "
+        "people and trainings; p is adjusted for all questions that were asked together (Holm).",
+        f"{machine['device']}, threads: {machine['threads']}, load {machine['load']}, torch {machine['torch']}, commit "
+        f"{machine['commit'] or 'unknown'}, {machine['date']} UTC, data {study.data.hash}.",
+    ]
+    late = [key for key, reason in study.faults.items() if reason == LATE]
+    sentences += [f"Left out: {called(key)}: {reason}." for key, reason in study.faults.items() if reason != LATE]
+    sentences += [f"Left out for lack of time: {'; '.join(map(called, late))}."] if late else []
+    return section("measured", "How was it measured?", "", sentences)
+
+
+LATE = "the time was up"
+CLOCKS = {"wall": "by the clock", "processor": "of the processor"}
+
+
+def why(study: "Study", way: Way, *labels: str) -> str:
+    """Why a system was not trained."""
+    found = (study.faults.get(key) for label in labels for key in (label, f"{way} {label}"))
+    return next((reason for reason in found if reason), "the budget did not reach so far")
+
+
+def called(key: str) -> str:
+    """A question, a system or a way of holding out, by its key."""
+    if key == "history":
+        return "all events against the last alone"
+    if key in ("last", "time"):
+        return "by time" if key == "time" else "leave-one-out"
+    way, _, rest = key.partition(" ")
+    if way not in ("last", "time"):
+        return name(key)
+    if rest == "counting":
+        what = "the best trained against the best that counts"
+    else:
+        own = rest.removeprefix("memory ")
+        what = f"own against shared experts, {name(own)}" if own != rest else name(rest)
+    return what + (", by time" if way == "time" else "")

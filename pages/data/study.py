@@ -1,0 +1,81 @@
+"""The fourth part of the Data page: a study of what pays on chosen data, in the background, and its answer."""
+
+from typing import Any
+
+import streamlit as st
+
+from elastic_core.config import DataConfig
+from elastic_core.services.background.queue import Task
+from elastic_core.services.data import cards as data_cards
+from elastic_core.services.data.shelf import Shelf
+from elastic_core.services.study.jobs import Studies
+from elastic_core.study import sheet
+from elastic_core.study.asked import Asked
+from pages.data import study_charts
+from pages.frame import shell
+from pages.kit import plot, view, waiting
+from pages.kit.control import number
+
+COLOURS = {"yes": "green", "no": "red"}
+MINUTES = 30.0
+PICTURE = view.About(
+    "What is drawn?",
+    "Means over people and trainings of the test, with 95% intervals over people.",
+    "Intervals that overlap do not say that two systems are alike: differences are paired, and stand in the sentences.",
+    test="tests/test_study.py::test_less_history_novelty_and_silence_are_what_a_loop_counts",
+)
+
+
+def part() -> None:
+    st.write(
+        "Does a long history pay on these data, do experts of one’s own, and what is worth running? A few systems are trained "
+        "twice each for the same time. Every answer has its interval, and “not known” is an answer."
+    )
+    now: shell.Context | None = st.session_state.get(shell.CONTEXT)
+    choices = data_cards.at_hand_choices(Shelf(shell.RUNS / "uploads").choices(), now.run.config.data if now else None)
+    left, right = st.columns([3, 1], vertical_alignment="bottom")
+    data = choices[left.selectbox("Data to study", list(choices), key="dat_study")]
+    minutes = float(number("Minutes", 1.0, 600.0, MINUTES, 1.0, key="dat_minutes", place=right, help="For all of it"))
+    queue = Studies(shell.RUNS)
+    last = queue.of(data)
+    _job(queue, last, data, minutes)
+    asked = last.asked if last is not None else Asked(data, minutes)
+    if (answer := queue.answer(asked)) is not None:
+        _answer(answer)
+
+
+def _job(queue: Studies, last: Task[Asked] | None, data: DataConfig, minutes: float) -> None:
+    """The button, or the bar while a study of these data runs, and what can be done with one that ended early."""
+    if last is not None and last.state in ("interrupted", "stopped") and not shell.off(queue.act):
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.warning("The last study of these data ended before it was done. What it has found is kept.")
+            st.button("Go on", key="dat_study_on", on_click=waiting.act, args=(queue, "resume", last.id), type="primary")
+        waiting.refused(queue)
+        return
+    waiting.offer(
+        queue, last, (data, minutes), "dat_study_ask",
+        "In the background; you may leave the page. It goes on where it was if the machine stops, and with more minutes.",
+        "Study these data", f"About {minutes:g} minutes on one core",
+    )  # fmt: skip
+
+
+def _answer(answer: dict[str, Any]) -> None:
+    st.subheader(shell.plain(answer["title"]), anchor=False)
+    st.write(shell.plain(answer["headline"]))
+    st.download_button(
+        "The page (HTML)", lambda: sheet.page(answer), "study.html", "text/html", key="dat_study_page", on_click="ignore",
+        icon=":material/download:", help="Stands alone: to keep, to send, to print",
+    )  # fmt: skip
+    for section in answer["sections"]:
+        word = section["answer"]
+        badge = f" :{COLOURS.get(word, 'gray')}-badge[{shell.plain(word)}]" if word else ""
+        st.markdown(f"#### {shell.plain(section['question'])}{badge}")
+        for sentence in section["sentences"]:
+            st.write(shell.plain(sentence))
+        for i, each in enumerate(section["parts"]):
+            key, frame = f"dat_study_{section['key']}_{i}", study_charts.table(each)
+            if each["kind"] == "table":
+                view.table(key, frame, None, f"{section['question']} As a table.")
+            else:
+                alt = f"{each['y_title']} by {each['x_title']}, with intervals"
+                view.chart(key, study_charts.drawn(each, plot.palette(shell.is_dark())), frame, PICTURE, alt)

@@ -1,0 +1,252 @@
+"""A study of somebody's clicks: held out by the clock, killed and gone on, and no claim where there is nothing."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from elastic_core.config import DataConfig, PlantedConfig
+from elastic_core.data import load
+from elastic_core.data.by_time import by_time
+from elastic_core.errors import InputError
+from elastic_core.evaluation.compare import Luck
+from elastic_core.evaluation.evaluate import evaluate
+from elastic_core.models import build
+from elastic_core.models.cooccurrence import CooccurrenceConfig
+from elastic_core.objectives.all_positions import All, AllConfig
+from elastic_core.study import asking, conduct, plan, sheet
+from elastic_core.study.asked import Asked, Clock
+from elastic_core.study.conduct import ANSWER, PAGE, Study
+from elastic_core.study.plan import CUTS, SEEDS, WAYS, Probe
+from elastic_core.study.verdicts import Question, judged, onwards
+
+ROOT = Path(__file__).resolve().parents[1]
+WORLD = DataConfig(source="planted", planted=PlantedConfig(users=90, items=40, interests=4, mean_length=20, max_length=40))
+LONG = DataConfig(source="planted", planted=PlantedConfig(users=250, items=60, interests=4, mean_length=80, max_length=300))
+PAIR = ("elastic-slots", "elastic-slots (memory-none)")
+
+
+# --- by the clock -------------------------------------------------------------------------------------------------------
+
+
+def test_by_time_nothing_that_is_learned_is_later_than_anything_that_is_asked() -> None:
+    data = load(LONG)
+    split = by_time(data, (0.6, 0.8))
+    times, (first, second) = split.histories.times, split.dates
+    owners = np.repeat(np.arange(split.histories.n_users), split.histories.lengths)
+    places = np.arange(len(times))
+    learned = All(AllConfig(), split, 50).rows(np.random.default_rng(0))
+    assert len(learned.users) > 20 and times[learned.last].max() < first, "the last target of every row"
+    assert split.counts().sum() == (times < first).sum()
+    assert np.array_equal(split.asked("test"), np.arange(split.tested)) and 10 < split.tested < data.histories.n_users
+    for part, low, high in (("valid", first, second), ("test", second, np.inf)):
+        for user in split.asked(part):  # type: ignore[arg-type]
+            mine = np.flatnonzero((owners == user) & (times >= low) & (times < high))
+            before = (owners == user) & (places < mine[0])
+            assert split.targets(part)[user] == split.histories.items[mine[0]]  # type: ignore[arg-type]
+            assert split.ends(part)[user] == mine[0] and before.any()  # type: ignore[arg-type]
+    ids = list(data.histories.user_ids)
+    for user in range(split.histories.n_users):
+        assert np.array_equal(split.histories.of(user), data.histories.of(ids.index(split.histories.user_ids[user])))
+    assert split.hash not in (data.hash, by_time(data, (0.5, 0.8)).hash)
+    model = build(CooccurrenceConfig(), split.catalog)
+    model.fit(split)
+    assert len(evaluate(model, split, "test", ("full",)).users) == split.tested
+    with pytest.raises(InputError, match="nobody"):
+        by_time(data, (0.0, 0.9))
+
+
+# --- what may be claimed ------------------------------------------------------------------------------------------------
+
+
+def drawn(rng: np.random.Generator, people: int, luck: float, gain: float = 0.0) -> dict[str, Question]:
+    """The questions of the smallest study, three systems, of a world in which nothing pays but by `gain`: scores are mostly 0,
+    systems suit people unlike, two trainings differ by their luck, a standard deviation of everybody's mean."""
+    base = np.where(rng.random(people) < 0.25, rng.random(people), 0.0)
+
+    def system(more: float = 0.0) -> np.ndarray:
+        suits = np.where(rng.random(people) < 0.15, rng.normal(0, 0.3, people), 0.0)
+        left = np.where(rng.random((SEEDS, people)) < 0.2, rng.normal(0, 0.3, (SEEDS, people)), 0.0)
+        return base + suits + left + rng.normal(more, luck, (SEEDS, 1))
+
+    def shorter(side: np.ndarray) -> np.ndarray:
+        moved = np.where(rng.random(side.shape) < 0.4, rng.normal(0, 0.2, side.shape), 0.0)
+        return side + moved + rng.normal(0, luck / 2, (SEEDS, 1))
+
+    own, shared, best = system(gain), system(), system()
+    counted = base + np.where(rng.random(people) < 0.15, rng.normal(0, 0.3, people), 0.0)
+    short, pooled = [shorter(side) for side in (best, own, shared)], Luck.of([own, shared, best])
+    of_short = Luck.of([side - less for side, less in zip((best, own, shared), short, strict=True)])
+    return {
+        "last memory": Question(own, shared, luck=pooled), "last counting": Question(best, counted[None], (True, False), pooled),
+        "history": Question.of_same(best, short[0], of_short),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("luck", [0.0, 0.01, 0.05])
+def test_where_nothing_pays_a_study_says_so_in_fewer_than_five_of_a_hundred_worlds(luck: float) -> None:
+    rng, worlds = np.random.default_rng(0), 400
+    pays = claims = 0
+    for i in range(worlds):
+        found = judged(drawn(rng, (60, 300, 1_000)[i % 3], luck))
+        pays += found["last memory"].answer == "yes"
+        claims += any(one.answer != "not known" for one in found.values())
+    assert pays / worlds <= 0.03 and claims / worlds <= 0.06, (pays, claims)
+
+
+def test_what_pays_is_found_and_what_is_asked_onwards_stops_at_the_first_unknown() -> None:
+    rng = np.random.default_rng(1)
+    found = [judged(drawn(rng, 1_000, 0.002, gain=0.08))["last memory"].answer for _ in range(40)]
+    assert found.count("yes") > 30
+    people = 500
+    same = np.tile(rng.random(people), (SEEDS, 1))
+
+    def loses(by: float) -> Question:
+        return Question.of_same(same + rng.normal(by, 0.05, same.shape), same)
+
+    first = judged({"history": loses(0.1), "other": loses(0.0)})["history"]
+    chain = onwards([loses(0.05), loses(0.0), loses(0.1)], first, 2)
+    assert [one.answer for one in (first, *chain)] == ["yes", "yes", "not known", "not known"]
+    once = judged({"once": Question(same[:1] + 1, same)})["once"]
+    assert once.answer == "not known" and "one run" in once.numbers
+
+
+# --- what is planned and measured ---------------------------------------------------------------------------------------
+
+
+def test_a_plan_keeps_the_budget_and_gives_all_the_same() -> None:
+    for minutes in (5, 30, 120):
+        for epoch in (0.1, 5.0, 60.0):
+            found = Probe(epoch, 0.2, 0.8)
+            made = plan.make(minutes, 12.0, found, WAYS)
+            trainings = SEEDS * sum(map(len, made.trained.values()))
+            assert made.length in (200, 104, 56)
+            assert made.share == plan.FLOOR or 12 + made.after + trainings * (made.share + made.besides) == pytest.approx(
+                0.97 * 60 * minutes
+            )
+            assert set(PAIR) <= set(made.trained["last"]), "own experts are asked against shared ones by any means"
+    few, many = (plan.make(minutes, 0, Probe(1, 0.1, 0.4), WAYS) for minutes in (5, 120))
+    assert len(many.trained["last"]) > len(few.trained["last"]) and "time" in many.trained
+
+
+def test_less_history_novelty_and_silence_are_what_a_loop_counts(small_world: object) -> None:
+    data = load(WORLD)
+    model = build(CooccurrenceConfig(), data.catalog)
+    model.fit(data)
+    cut = asking.by_cut(model, data, "full", (1, 10))
+    assert cut.shape == (2, data.histories.n_users)
+    assert np.array_equal(cut[1], evaluate(model, data, "test", ("full",)).values("full", "NDCG@10"))
+    assert not np.array_equal(cut[0], cut[1])
+    counts = np.array([0, 8, 4, 4])
+    assert asking.novelty(np.array([[1, 2], [3, 0]]), counts).tolist() == [1.5, 2.0]
+    kinds, found = data.catalog.genres, asking.since_alike(data)
+    assert kinds is not None
+    for user in range(20):
+        *read, target = data.histories.of(user)
+        silence = next((i for i, item in enumerate(reversed(read), 1) if set(kinds[item]) & set(kinds[target])), 0)
+        assert found[user] == silence
+    shown = asking.lists(model, data, "full")
+    for user in range(20):
+        assert not set(shown[user]) & set(data.histories.of(user)[:-1]), "what was met is not listed"
+
+
+# --- from end to end ----------------------------------------------------------------------------------------------------
+
+
+def tiny(folder: Path, minutes: float = 0.1) -> Study:
+    return Study(Asked(WORLD, minutes, ("last",), PAIR, "processor"), folder, probe=lambda config, data: Probe(0.1, 0.05, 0.1))
+
+
+@pytest.fixture(scope="module")
+def answered(tmp_path_factory: pytest.TempPathFactory) -> Study:
+    """A study of a tiny world, two systems; their pace is that of the processor."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(conduct, "SLACK", 1e9)
+        study = tiny(tmp_path_factory.mktemp("study") / "here")
+        study.conduct()
+        return study
+
+
+def test_a_study_ends_in_a_page_that_stands_alone(answered: Study) -> None:
+    found = json.loads((answered.folder / ANSWER).read_text())
+    assert [section["key"] for section in found["sections"]] == [
+        "data", "history", "memory", "systems", "time", "lists", "power", "next", "measured"
+    ]  # fmt: skip
+    assert set(found["claims"]) == {"history", "last memory elastic-slots", "last counting"}
+    page = (answered.folder / PAGE).read_text(encoding="utf-8")
+    assert not re.search(r"https?:|//|<script|<link|<img|@import|url\(|src=", page)
+    assert set(re.findall(r"href='([^']*)'", page)) == {f"#{s['key']}" for s in found["sections"] if s["answer"]}
+    text = " ".join(sentence for section in found["sections"] for sentence in section["sentences"])
+    for key in ("history", "memory", "systems"):
+        section = next(one for one in found["sections"] if one["key"] == key)
+        assert section["answer"] in ("yes", "no", "not known", "it depends")
+        assert re.search(r"[+-]0\.\d{4} \(95% [+-]0\.\d{4} to [+-]0\.\d{4}; 90 people; adjusted p", section["sentences"][0])
+    assert "it was not asked for (--split)" in text
+    shown = sheet.page(found | {"title": "<script>alert(1)</script>"})
+    assert "<script" not in shown and "&lt;script" in shown
+
+
+def test_a_finished_study_is_told_again_and_a_larger_budget_goes_on(answered: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    spent = Clock(answered.folder / conduct.CLOCK).before
+    again = tiny(answered.folder)
+    assert again.conduct() == json.loads((answered.folder / ANSWER).read_text()), "nothing is done anew"
+    with pytest.raises(InputError, match="another study"):
+        Study(Asked(WORLD, 0.1, ("last",), PAIR[:1], "processor"), answered.folder).conduct()
+    runs = [answered.run("last", label, seed) for label in PAIR for seed in range(SEEDS)]
+    before = [len(run.events("epoch")) for run in runs]
+    monkeypatch.setattr(conduct, "SLACK", 1e9)
+    more = tiny(answered.folder, minutes=0.2).conduct()
+    assert more["minutes"] == 0.2 and more["seconds"] > spent
+    for run, epochs in zip(runs, before, strict=True):
+        assert len(run.events("epoch")) >= epochs and run.finished
+
+
+@pytest.mark.parametrize("at", ["last/elastic-slots-seed0", "last/elastic-slots-memory-none-seed1"])
+def test_a_study_that_was_killed_goes_on(at: str, tmp_path: Path) -> None:
+    script = (
+        "import sys; sys.path.insert(0, 'tests')\nfrom pathlib import Path\nfrom test_study import conduct, tiny\n"
+        f"conduct.SLACK = 1e9\ntiny(Path({str(tmp_path / 'here')!r})).conduct()"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    child = subprocess.Popen([sys.executable, "-c", script], cwd=ROOT, env=environment, start_new_session=True)
+    deadline = time.monotonic() + 120
+    while not (tmp_path / "here" / at).exists() and child.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.05)
+    os.kill(child.pid, signal.SIGKILL)
+    child.wait()
+    kept = json.loads((tmp_path / "here" / conduct.STUDY).read_text())
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(conduct, "SLACK", 1e9)
+        study = tiny(tmp_path / "here")
+        found = study.conduct()
+    assert found["seconds"] >= study.clock.before > 0, "the time before the kill counts"
+    assert json.loads((study.folder / conduct.STUDY).read_text())["plan"] == kept["plan"], "shares stay the same for all"
+    assert len(study.systems("last")) == 4 and (study.folder / PAGE).exists()
+
+
+def test_too_few_people_and_unknown_words_are_one_sentence(tmp_path: Path) -> None:
+    few = DataConfig(source="planted", planted=PlantedConfig(users=20, items=40, interests=4, mean_length=20, max_length=40))
+    with pytest.raises(InputError, match=r"20 people can be asked, and a study needs 50 at least"):
+        Study(Asked(few, 1.0), tmp_path / "few").conduct()
+    for wrong in (
+        {"minutes": 0},
+        {"minutes": "5"},
+        {"ways": []},
+        {"ways": ["soon"]},
+        {"labels": ["gpt"]},
+        {"clock": "sun"},
+        {"data": 5},
+    ):
+        with pytest.raises(InputError):
+            Asked.read(Asked(WORLD, 1.0).plain() | wrong)
+    asked = Asked(WORLD, 1.0)
+    assert Asked.read(json.loads(json.dumps(asked.plain()))) == asked
+    assert asked.name == Asked(WORLD, 30.0).name != Asked(few, 1.0).name
+    assert CUTS[0] == 1, "history begins with the last event alone"
