@@ -88,10 +88,6 @@ def ranked(now: Context, change: Moved, truth: int | None, changed: bool, why: S
         st.html(tiles.ranking(left, colours(now), "Left the ten"))
 
 
-def _plain_name(title: object) -> str:
-    return shell.plain(inspect.split_year(str(title))[0])
-
-
 def by_chance(found: Chance | None, now: Context, others: str) -> None:
     """What an act did, beside the same act on `others`."""
     if found is not None:
