@@ -86,7 +86,7 @@ def test_an_expert_taken_away_leaves_the_other_slots_as_they_were(small_world: D
 
 def test_models_that_mix_their_experts_into_one_vector_give_no_reasons(small_world: Dataset) -> None:
     read = reading(small_world, 5)
-    plain = models.build(ModelConfig.known["elastic"](length=24, width=16, side=4, k=3, stride=4), small_world.catalog).eval()
+    plain = models.build(ModelConfig.known["elastic"](length=24, width=16, side=4, k=3), small_world.catalog).eval()
     peer = models.build(ModelConfig.known["sasrec"](length=24, width=16), small_world.catalog).eval()
     assert all(reasons(model, read, ITEMS) is None for model in (plain, built(small_world, memory="none"), peer))
     assert agreement(plain, small_world) is None

@@ -21,7 +21,7 @@ from elastic_core.services.person import chance, inspect
 from elastic_core.services.person.chance import Chance, Version
 from elastic_core.services.person.recommend import answer, moved, reading
 
-ELASTIC = ElasticConfig(length=16, width=16, layers=2, side=6, k=4, stride=4)
+ELASTIC = ElasticConfig(length=16, width=16, layers=2, side=6, k=4)
 SLOTS = ElasticSlotsConfig(length=16, width=16, layers=1, side=6, k=4)
 PEER = SASRecConfig(length=16, width=16, layers=1)
 

@@ -20,8 +20,8 @@ from elastic_core.models.sasrec import SASRecConfig
 from elastic_core.services.person.influence import agreement, influence
 from elastic_core.services.person.recommend import reading
 
-MEMORY = ElasticConfig(length=16, width=16, layers=1, side=6, k=4, stride=4)
-PLAIN = ElasticConfig(length=16, width=16, layers=1, side=6, k=4, stride=4, dispatch="none")
+MEMORY = ElasticConfig(length=16, width=16, layers=1, side=6, k=4)
+PLAIN = ElasticConfig(length=16, width=16, layers=1, side=6, k=4, dispatch="none")
 PEER = SASRecConfig(length=16, width=16, layers=1)
 
 

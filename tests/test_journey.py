@@ -38,7 +38,7 @@ FRESH = Tree(Base("hash", 3, 5), (1, 2, 3, 4, 5), N_ITEMS)
 @pytest.fixture(scope="module")
 def model(small_world: Dataset) -> Recommender:
     torch.manual_seed(0)
-    return models.build(ElasticConfig(length=16, width=16, layers=2, side=6, k=4, stride=4), small_world.catalog.n_items).eval()
+    return models.build(ElasticConfig(length=16, width=16, layers=2, side=6, k=4), small_world.catalog.n_items).eval()
 
 
 @pytest.fixture(scope="module")

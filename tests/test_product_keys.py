@@ -152,13 +152,11 @@ def test_each_half_sees_its_own_half_of_the_query() -> None:
 
 
 def memory(
-    gate: str = "softmax", query: str = "network", norm: str = "whiten", k: int = 4, side: int = 5, scores: str = "cosine",
-    **more: object,
-) -> InterestMemory:  # fmt: skip
+    gate: str = "softmax", query: str = "network", norm: str = "whiten", k: int = 4, side: int = 5, **more: object
+) -> InterestMemory:
     torch.manual_seed(0)
-    shape = {"length": 24, "width": 16, "heads": 2, "side": side, "k": k, "stride": 4, "window": 0}
-    how = {"query": query, "query_norm": norm, "scores": scores, "gate": gate}
-    made = interest_memory(MemoryConfig(**how, **shape, **more))  # type: ignore[arg-type]
+    shape = {"length": 24, "width": 16, "heads": 2, "side": side, "k": k}
+    made = interest_memory(MemoryConfig(query=query, **shape, **more), norm, gate)  # type: ignore[arg-type]
     assert isinstance(made, InterestMemory)
     return made
 
@@ -173,7 +171,7 @@ def assert_same(one: Retrieved, other: Retrieved) -> None:
     assert torch.equal(one.experts, other.experts)
     for a, b in zip((*one, one.votes), (*other, other.votes), strict=True):
         assert type(a) is type(b)
-        assert not isinstance(a, Tensor) or torch.allclose(a.float(), b.float(), atol=1e-5)
+        assert not isinstance(a, Tensor) or torch.allclose(a.float(), b.float(), atol=3e-5)
 
 
 def of(found: Retrieved, people: Tensor | slice) -> Retrieved:
@@ -183,7 +181,7 @@ def of(found: Retrieved, people: Tensor | slice) -> Retrieved:
     return found._replace(ballots=ballots, **own)
 
 
-@pytest.mark.parametrize("norm", ["whiten", "layer", "none"])
+@pytest.mark.parametrize("norm", ["whiten", "layer"])
 @pytest.mark.parametrize("query", ["network", "mean", "votes"])
 def test_padding_is_invisible_and_people_do_not_meet(query: str, norm: str) -> None:
     asked, (x, real) = memory(query=query, norm=norm).eval(), histories()
@@ -193,24 +191,6 @@ def test_padding_is_invisible_and_people_do_not_meet(query: str, norm: str) -> N
     order = torch.tensor([3, 0, 5, 1, 4, 2])
     assert_same(asked(x[order], real[order]), of(found, order))
     assert_same(asked(x[2:3], real[2:3]), of(found, slice(2, 3)))
-
-
-@pytest.mark.parametrize("norm", ["whiten", "layer", "none"])
-def test_how_scores_are_made_is_a_setting_of_its_own(norm: str) -> None:
-    """The length of a sub-key counts with `dot` and does not with `cosine`, whatever normalises the query."""
-    for scores in ("cosine", "dot"):
-        model = teller(query_norm=norm, scores=scores).eval()
-        asked, batch = model.memories[0], person_batch()
-        assert isinstance(asked, InterestMemory)
-        before = model.retrieve(batch)
-        with torch.no_grad():
-            asked.keys.sub_keys *= 3
-        after = model.retrieve(batch).halves
-        torch.testing.assert_close(after, before.halves * (1 if scores == "cosine" else 3), atol=1e-4, rtol=1e-4)
-        if scores == "dot":
-            direct = torch.einsum("bhd,hsd->bhs", before.query.unflatten(-1, (2, -1)), asked.keys.sub_keys / 3)
-            torch.testing.assert_close(before.halves, direct, atol=1e-4, rtol=1e-4)
-    assert teller(query_norm=norm).config.scores == "cosine"
 
 
 def test_renaming_the_sub_keys_renames_the_experts_and_nothing_else() -> None:
@@ -244,7 +224,7 @@ def test_experts_are_gated_by_their_scores(gate: str) -> None:
     assert torch.equal(kept.experts, found.experts[:, [0, 2]]) and torch.equal(kept.interests, found.interests[:, [0, 2]])
 
 
-@pytest.mark.parametrize("norm", ["whiten", "layer", "none"])
+@pytest.mark.parametrize("norm", ["whiten", "layer"])
 @pytest.mark.parametrize("query", ["network", "mean"])
 def test_the_raw_query_is_the_one_before_normalisation(query: str, norm: str) -> None:
     asked, (x, real) = memory(query=query, norm=norm), histories()
@@ -268,7 +248,7 @@ def person_batch(rows: int = 300, length: int = 24) -> Batch:
 def teller(**more: object) -> Elastic:
     """A model with weights far from their start, so that its queries are anything but white."""
     torch.manual_seed(0)
-    model = models.build(ElasticConfig(length=24, width=16, layers=2, dropout=0.3, side=4, k=4, stride=4, **more), 30)  # type: ignore[arg-type]
+    model = models.build(ElasticConfig(length=24, width=16, layers=2, dropout=0.3, side=4, k=4, **more), 30)  # type: ignore[arg-type]
     assert isinstance(model, Elastic)
     with torch.no_grad():
         for parameter in model.parameters():
@@ -313,7 +293,7 @@ def test_a_step_of_training_changes_no_statistics() -> None:
     assert {name.rsplit(".", 1)[1] for name in moved} == {"mean", "covariance", "transform"}
 
 
-@pytest.mark.parametrize("more", [{"query_norm": "layer"}, {"query_norm": "none"}, {"memory": "none"}])
+@pytest.mark.parametrize("more", [{"query_norm": "layer"}, {"memory": "none"}])
 def test_where_there_is_nothing_to_calibrate_nothing_happens(more: dict[str, object]) -> None:
     model = teller(**more).train()
     before = {name: value.clone() for name, value in model.state_dict().items()}
@@ -390,7 +370,7 @@ def test_the_balance_term_alone_moves_keys_but_does_not_teach_them() -> None:
 
 def voting(side: int = 5, k: int = 4, width: int = 16, **settings: Any) -> VotingMemory:
     torch.manual_seed(0)
-    return VotingMemory(width, side, k, **{"norm": "layer", "scores": "cosine", "gate": "softmax", "votes": 2, **settings})
+    return VotingMemory(width, side, k, **{"norm": "layer", "gate": "softmax", "votes": 2, **settings})
 
 
 def best_of(asked: VotingMemory, event: Tensor) -> list[tuple[int, float]]:
@@ -418,15 +398,15 @@ def election(asked: VotingMemory, events: list[Tensor], m: int) -> tuple[dict[in
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(
     side=st.integers(2, 7), m=st.integers(1, 6), k=st.integers(1, 12), n=st.integers(1, 20), usual=st.booleans(),
-    scores=st.sampled_from(["cosine", "dot"]), empty=st.sampled_from([0.0, 0.3]), seed=st.integers(0, 99),
+    empty=st.sampled_from([0.0, 0.3]), seed=st.integers(0, 99),
 )  # fmt: skip
 @torch.no_grad()
 def test_votes_are_counted_as_somebody_would_count_them(
-    side: int, m: int, k: int, n: int, usual: bool, scores: str, empty: float, seed: int
+    side: int, m: int, k: int, n: int, usual: bool, empty: float, seed: int
 ) -> None:
     """Its slow twin, whatever stands on padding; of equally wanted experts (m = 1) either may be found."""
     m, k = min(m, side**2), min(k, side**2)
-    asked = voting(side, k, scores=scores, votes=m).double().eval()
+    asked = voting(side, k, votes=m).double().eval()
     asked.usual.copy_(usual * torch.rand(side**2).double().softmax(0))
     generator = torch.Generator().manual_seed(seed)
     x = torch.randn(5, n, 16, generator=generator, dtype=torch.float64)
@@ -456,8 +436,9 @@ def test_votes_are_counted_as_somebody_would_count_them(
 @torch.no_grad()
 def test_a_history_that_asks_for_fewer_gets_the_newest_events_next_best(sharp: float) -> None:
     """However far they are behind: with scores so far apart that their exponential is nothing, too."""
-    asked = voting(k=9, scores="dot", votes=2).eval()
-    asked.keys.sub_keys.mul_(sharp)
+    asked = voting(k=9, votes=2).eval()
+    assert asked.keys.log_temperature is not None
+    asked.keys.log_temperature += np.log(sharp)
     x, real = torch.randn(8, 7, 16), torch.zeros(8, 7, dtype=torch.bool)
     real[:, 5:] = True
     x[:, 5] = x[:, 4]  # the event before the newest

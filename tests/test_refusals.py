@@ -50,8 +50,6 @@ def longer_than_the_model_reads() -> Tensor:
         (lambda: MemoryConfig(side=4, k=17), "k must lie in 1 … side² = 16, not 17"),
         (lambda: MemoryConfig(side=1), "side must lie in 2 … 4096"),
         (lambda: MemoryConfig(side=math.nan), "side must be a number, not nan"),  # type: ignore[arg-type]
-        (lambda: MemoryConfig(stride=1), "stride must lie in 2"),
-        (lambda: MemoryConfig(window=-1), "window must lie in 0"),
         (lambda: WindowConfig(span=0), "span must lie in 1"),
         (lambda: QueryNetwork(8, 4, 1, stride=1), "stride of 2 or more"),
         (lambda: QueryNetwork(8, 4, 1, stride=0), "stride of 2 or more"),
@@ -110,7 +108,7 @@ def without_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
             ([*TRAIN, f"--set=model.{given}"], f"model.{given.split('=')[0]}")
             for given in (
                 "k=65", "k=0", "k=-1", "k=2.5", "K=64", "side=0", "side=-3", "side=1", "side=4.5", "side=8x8", "side=nan",
-                "stride=0", "stride=1", "stride=-8", "stride=2.5", "window=-1", "window=wide", "length=1", "length=0",
+                "length=1", "length=0",
             )
         ),
         ([*TRAIN, "--set=objective.span=0"], "objective.span"),

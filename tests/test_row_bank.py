@@ -28,7 +28,7 @@ from elastic_core.training.row_rules import EPS
 from elastic_core.training.step import Learner
 
 WORLD = ("users=40", "items=40", "interests=4", "mean_length=12", "max_length=24")
-SMALL = ("length=8", "width=8", "side=6", "k=2", "bank=rows", "bank_rate=0.05", "revive=true")
+SMALL = ("length=8", "width=8", "side=6", "k=2", "bank=rows", "bank_rate=0.05")
 BASE = recipes.toy().override("train.epochs=3", "train.ema_decay=0.9", *(f"data.planted.{x}" for x in WORLD))
 CONFIG = BASE.override(*(f"model.{x}" for x in SMALL))
 BANK = "memories.0.values"
@@ -70,7 +70,7 @@ def test_a_step_by_rows_is_the_same_rule_over_the_whole_table(
         *named, "model.dropout=0", *(x for x in settings if x not in named), *(f"model.{x}" for x in SMALL[:-1])
     )
     ours, train_ = learner_of(config, world, double=True), config.train
-    twin = models.build(dataclasses.replace(config.model, bank="dense", revive=False), world.catalog).double()
+    twin = models.build(dataclasses.replace(config.model, bank="dense"), world.catalog).double()
     twin.load_state_dict(ours.model.state_dict())
     tables = {name: module.values.weight for name, module in twin.named_modules() if isinstance(module, InterestMemory)}
     rest = [p for p in twin.parameters() if not any(p is table for table in tables.values())]
@@ -118,34 +118,6 @@ def test_a_step_makes_nothing_of_the_memory_s_size(world: Dataset, query: str, p
     moved = (bank.weight != before).any(1).nonzero().squeeze(1)
     both = torch.cat([known, learner.rows.kept[BANK].known()]).unique()
     assert len(moved) and torch.isin(moved, both).all() and len(both) <= 4 * len(batch.items) * config.model.k  # type: ignore[attr-defined]
-
-
-def test_sub_keys_that_nobody_meets_are_moved_to_what_people_ask(world: Dataset) -> None:
-    learner = learner_of(CONFIG.override("model.side=32"), world)
-    memory = learner.model.memories[0]  # type: ignore[index]
-    assert isinstance(memory, InterestMemory) and learner.met is not None and learner.average is not None
-    with torch.no_grad():  # all of one direction but four: nobody is nearest to them
-        memory.keys.sub_keys[:, 4:] = -memory.keys.sub_keys[:, :1] * 1e-3 - 1e-3
-    learner.model.train()
-    for i, batch in enumerate(learner.objective.epoch(0, 0, 32)):
-        learner.calibrate(world, 0, i)
-        learner.step(batch)
-    known = learner.rows.kept[BANK].known()
-    expected = torch.stack([torch.isin(torch.arange(32), met) for met in (known // 32, known % 32)])
-    assert torch.equal(learner.met.met, expected)
-    unmet, before = ~learner.met.met, memory.keys.sub_keys.detach().clone()
-    assert learner.usage() == {"unmet": int(unmet.sum())} and unmet.sum() > 10
-    moved = learner.revive(world, 0)
-    changed = (memory.keys.sub_keys != before).any(-1)
-    assert moved == changed.sum() == unmet.sum() and torch.equal(changed, unmet)
-    average = learner.average.module.memories[0].keys.sub_keys  # type: ignore[union-attr, index]
-    assert torch.equal(average[changed], memory.keys.sub_keys[changed])
-    moments = learner.optimizer.state[memory.keys.sub_keys]
-    assert not moments["exp_avg"][changed].any() and moments["exp_avg"][~changed].any() and not learner.met.met.any()
-    for i, batch in enumerate(learner.objective.epoch(1, 0, 32)):
-        learner.calibrate(world, 1, i)
-        learner.step(batch)
-    assert learner.usage()["unmet"] < unmet.sum() / 2
 
 
 # --- the files -------------------------------------------------------------------------------------------------------
@@ -312,7 +284,5 @@ def test_what_looks_at_every_expert_says_that_there_are_too_many(world: Dataset,
     model = models.build(config.model, world.catalog).eval()
     with pytest.raises(InputError, match="66,049 experts, and up to 65,536"):
         survey(model, world, None)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="revive needs"):
-        CONFIG.override("model.bank=dense")
     plain = json.loads(json.dumps(CONFIG.to_dict()))
     assert RunConfig.from_dict(plain) == CONFIG and isinstance(model.memories[0].values, RowBank)  # type: ignore[index, union-attr]

@@ -31,7 +31,7 @@ def data() -> Dataset:
 @pytest.fixture(scope="module")
 def model(data: Dataset) -> Recommender:
     torch.manual_seed(0)
-    return models.build(ElasticConfig(length=16, width=16, layers=1, side=SIDE, k=K, stride=4), data.catalog.n_items).eval()
+    return models.build(ElasticConfig(length=16, width=16, layers=1, side=SIDE, k=K), data.catalog.n_items).eval()
 
 
 def test_a_reading_stops_before_the_target(data: Dataset) -> None:

@@ -28,7 +28,7 @@ def made(name: str, length: int = 24, shaken: float = 0.3, **settings: object) -
     """With weights far from their start."""
     torch.manual_seed(0)
     kind = ModelConfig.known[name]
-    common = {"width": 16, "dropout": 0.1, "side": 4, "k": 3, "stride": 4, "window": 2, "words": 5, "books": 3, **settings}
+    common = {"width": 16, "dropout": 0.1, "side": 4, "k": 3, "words": 5, "books": 3, **settings}
     shape = {key: value for key, value in common.items() if key in kind.__dataclass_fields__}
     model = models.build(kind(length=length, **shape), N_ITEMS).eval()
     with torch.no_grad():
@@ -54,7 +54,7 @@ SHAPES = {
     },
     "elastic-slots": {
         "layers": some.integers(1, 3), "k": some.integers(1, 6), "conv_width": some.sampled_from([0, 1, 5, 30]),
-        "memory": some.sampled_from(["shared", "none"]), "context": some.booleans(), "votes": some.integers(1, 4),
+        "memory": some.sampled_from(["shared", "none"]), "votes": some.integers(1, 4),
     },
     "sasrec": {
         "heads": some.sampled_from([1, 2, 4]), "layers": some.integers(1, 3), "conv_width": some.sampled_from([0, 1, 5, 30]),

@@ -40,7 +40,7 @@ def models(data: Dataset) -> list:
     counting = build(CooccurrenceConfig(), data.catalog.n_items)
     counting.fit(data)
     torch.manual_seed(0)
-    small = ElasticConfig(length=16, width=16, layers=1, side=4, k=2, stride=4)
+    small = ElasticConfig(length=16, width=16, layers=1, side=4, k=2)
     return [counting.eval(), build(small, data.catalog.n_items).eval()]
 
 

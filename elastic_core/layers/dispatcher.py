@@ -24,7 +24,7 @@ from elastic_core.layers.products import add, linear
 class Dispatcher(nn.Module):
     """The weights of one layer, shared by both forms. Heads are aligned: dispatch head h reads what head h aggregated."""
 
-    def __init__(self, width: int, heads: int, dropout: float, local: int, expansion: int) -> None:
+    def __init__(self, width: int, heads: int, dropout: float, local: int) -> None:
         super().__init__()
         self.heads, self.scale = heads, 1 / math.sqrt(width // heads)
         self.norm = nn.LayerNorm(width)
@@ -33,7 +33,7 @@ class Dispatcher(nn.Module):
         self.output = nn.Linear(width, width)
         self.local = LocalConvolution(width, local) if local else None
         self.dropout = Dropout(dropout)
-        self.feed_forward = FeedForward(width, dropout, expansion)
+        self.feed_forward = FeedForward(width, dropout)
 
     def per_head(self, projection: nn.Linear) -> Tensor:
         """`[H, d/H, d]`: the rows that produce head h."""
@@ -63,9 +63,9 @@ class Dispatcher(nn.Module):
 class TwoWayDispatcher(Dispatcher):
     """Eq. 2-3 as printed: every interest reads all events, every event reads all interests, P is carried on."""
 
-    def __init__(self, width: int, heads: int, dropout: float, local: int, expansion: int) -> None:
-        super().__init__(width, heads, dropout, local, expansion)
-        self.interest_feed_forward = FeedForward(width, dropout, expansion)
+    def __init__(self, width: int, heads: int, dropout: float, local: int) -> None:
+        super().__init__(width, heads, dropout, local)
+        self.interest_feed_forward = FeedForward(width, dropout)
         self.interest_norm = nn.LayerNorm(width)
 
     def forward(self, x: Tensor, p: Tensor, real: Tensor | None, last: int = 0) -> tuple[Tensor, Tensor]:

@@ -85,14 +85,12 @@ class InterestMemory(nn.Module):
     equal content, the items `[B, N]` to `Retrieved`.
     """
 
-    def __init__(
-        self, width: int, side: int, k: int, *, norm: str, scores: str, gate: str, rows: bool = False, rate: float = 0.0
-    ) -> None:
+    def __init__(self, width: int, side: int, k: int, *, norm: str, gate: str, rows: bool = False, rate: float = 0.0) -> None:
         """`rows`: a step touches only the experts it retrieved (row_bank.py), with a learning `rate` of their own."""
         super().__init__()
         self.k, self.kind = k, gate
         self.norm = query_norm(norm, width)
-        self.keys = ProductKeys(width, side, cosine=scores == "cosine")
+        self.keys = ProductKeys(width, side)
         self.values = RowBank(side * side, width, rate) if rows else nn.Embedding(side * side, width)
         nn.init.normal_(self.values.weight, std=width**-0.5)
 
@@ -124,15 +122,12 @@ class QueriedMemory(InterestMemory):
         *,
         query: str,
         norm: str,
-        scores: str,
         gate: str,
-        stride: int,
-        window: int | None,
         rows: bool = False,
         rate: float = 0.0,
     ) -> None:
-        network = MeanQuery() if query == "mean" else QueryNetwork(length, width, heads, stride, window)  # drawn first
-        super().__init__(width, side, k, norm=norm, scores=scores, gate=gate, rows=rows, rate=rate)
+        network = MeanQuery() if query == "mean" else QueryNetwork(length, width, heads)  # drawn first
+        super().__init__(width, side, k, norm=norm, gate=gate, rows=rows, rate=rate)
         self.query_network = network
 
     def forward(self, x: Tensor, real: Tensor | None, items: Tensor | None = None) -> Retrieved:

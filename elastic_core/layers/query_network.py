@@ -6,9 +6,6 @@ is. *Linear cost*: a fixed stride leaves N/stride tokens for the first attention
 windows of `window` tokens; up to N = stride · window that is full attention.
 """
 
-from collections.abc import Callable
-from typing import Any
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -125,10 +122,6 @@ class Whitening(nn.Module):
         self.covariance.copy_(covariance)
         self.transform.copy_(vectors @ torch.diag(values.rsqrt()) @ vectors.T)
 
-    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
-        state_dict.pop(prefix + "seen", None)  # a count of batches, in weights of earlier runs
-        super()._load_from_state_dict(state_dict, prefix, *rest)
-
 
 def _numbers(queries: Tensor) -> Tensor:
     """The queries themselves. Raises LinAlgError where one is not a number: `eigh` does not always, and statistics keep a NaN."""
@@ -138,9 +131,8 @@ def _numbers(queries: Tensor) -> Tensor:
 
 
 def query_norm(name: str, width: int) -> nn.Module:
-    """`whiten` (ours), `layer` or `none`: queries and sub-keys on one scale."""
-    kinds: dict[str, Callable[[int], nn.Module]] = {"whiten": Whitening, "layer": nn.LayerNorm}
-    return kinds[name](width) if name in kinds else nn.Identity()
+    """Return the normalisation of queries: `whiten` (ours) or `layer`. Queries and sub-keys are on one scale then."""
+    return Whitening(width) if name == "whiten" else nn.LayerNorm(width)
 
 
 def _pad_front(x: Tensor, real: Tensor | None, multiple: int) -> tuple[Tensor, Tensor | None]:

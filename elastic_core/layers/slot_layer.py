@@ -17,19 +17,16 @@ NOTHING = 1e-9  # a share that is none, where its logarithm is needed
 class SlotLayer(nn.Module):
     """Events read the slots and are changed by their mixture; with `final` the slots are not mixed but predict one by one."""
 
-    def __init__(
-        self, width: int, dropout: float, conv_width: int, expansion: int, *, final: bool, context: bool, lately: int
-    ) -> None:
-        """`context`: a slot predicts with the event at hand in view; `lately`: over how many spans of the recent past the slots'
-        shares know how often each was written."""
+    def __init__(self, width: int, dropout: float, conv_width: int, *, final: bool, lately: int) -> None:
+        """`lately`: over how many spans of the recent past the slots' shares know how often each was written."""
         super().__init__()
-        self.final, self.context, self.scale = final, context, width**-0.5
+        self.final, self.scale = final, width**-0.5
         self.norm = nn.LayerNorm(width)
         self.query, self.expert_key, self.slot_key = (nn.Linear(width, width, bias=False) for _ in range(3))
         self.expert_value, self.slot_value = nn.Linear(width, width, bias=False), nn.Linear(width, width)
         self.local = LocalConvolution(width, conv_width) if conv_width else None
         self.dropout = Dropout(dropout)
-        self.feed_forward = FeedForward(width, dropout, expansion)
+        self.feed_forward = FeedForward(width, dropout)
         if final:
             self.other = nn.Linear(width, 1)  # the share of a part that reads no slot
             self.recency = nn.Parameter(torch.zeros(2, lately))
@@ -54,10 +51,9 @@ class SlotLayer(nn.Module):
         shares = shares + torch.einsum("bnd,bnkd->bnk", moving, held.to(moving.dtype))
         base = (x + self.dropout(local)).unsqueeze(2)
         said = self.dropout(self.slot_value(held) + self.expert_value(p).unsqueeze(1))
-        said = base + said if self.context else said
         shares = shares + lately[:, :, :-1] @ self.recency[0]
         rest = self.other(h) + lately[:, :, -1:] @ self.recency[1]
-        return self.feed_forward(torch.cat([said, base], 2)), torch.cat([shares, rest], 2).float().log_softmax(-1)
+        return self.feed_forward(torch.cat([base + said, base], 2)), torch.cat([shares, rest], 2).float().log_softmax(-1)
 
     def nearby(self, h: Tensor, last: bool = False) -> Tensor:
         """The local convolution of the normalised events, or nothing."""

@@ -60,11 +60,11 @@ class VotingMemory(InterestMemory):
     """side² experts of width d behind product keys. History content `[B, N, d]`, mask `[B, N]` or None → `Retrieved`."""
 
     def __init__(
-        self, width: int, side: int, k: int, *, norm: str, scores: str, gate: str, votes: int, rows: bool = False,
+        self, width: int, side: int, k: int, *, norm: str, gate: str, votes: int, rows: bool = False,
         rate: float = 0.0,
     ) -> None:  # fmt: skip
         """`votes` is m, the experts an event votes for."""
-        super().__init__(width, side, k, norm=norm, scores=scores, gate=gate, rows=rows, rate=rate)
+        super().__init__(width, side, k, norm=norm, gate=gate, rows=rows, rate=rate)
         self.m = min(votes, side**2)
         self.usual: Tensor
         self.register_buffer("usual", torch.zeros(side**2))  # every expert's part of everybody's votes

@@ -10,7 +10,6 @@ One implementation, every variant a setting:
 | `dispatch` | `linear` (Eq. 2-3), `none` (w/o Dispatcher: self-attention, the experts as extra keys; the paper defines none) |
 | `gate` | `softmax`, `none` (Algorithm 1 as printed: no gradient to keys and query network) |
 | `query_norm` | `whiten` (ours), `layer` |
-| `scores` | `cosine` of query and sub-key times a learned temperature (ours), `dot` (Eq. 7: no sub-key is brought to unit norm) |
 | `conv_width` | width of the causal convolution beside the dispatch (ours), 0 = the paper |
 | `bank` | `dense`, or `rows` (ours: a step touches only the experts it retrieved, layers/row_bank.py) |
 | `interest_weight` | of the loss that asks experts to stand for items (ours, layers/standing.py), 0 = the paper |
@@ -52,6 +51,8 @@ from elastic_core.models.with_memory import MemoryConfig, WithMemory, interest_m
 class ElasticConfig(MemoryConfig, name="elastic"):
     label: ClassVar[str] = "ELASTIC"
     bidirectional: bool = False
+    gate: Literal["softmax", "none"] = "softmax"
+    query_norm: Literal["whiten", "layer"] = "whiten"
     dispatch: Literal["linear", "none"] = "linear"
     conv_width: Annotated[int, Within(0, 1_024)] = 8
 
@@ -64,7 +65,7 @@ class SelfAttentionLayer(nn.Module):
         self.norm = nn.LayerNorm(config.width)
         self.attend = Attention(config.width, config.heads, config.dropout, causal=not config.bidirectional)
         self.dropout = Dropout(config.dropout)
-        self.feed_forward = FeedForward(config.width, config.dropout, config.expansion)
+        self.feed_forward = FeedForward(config.width, config.dropout)
 
     def forward(self, x: Tensor, p: Tensor, real: Tensor | None, last: int = 0) -> tuple[Tensor, Tensor]:
         h = self.norm(x)
@@ -84,7 +85,7 @@ def _layer(config: ElasticConfig) -> nn.Module:
     if config.dispatch == "none":
         return SelfAttentionLayer(config)
     form = TwoWayDispatcher if config.bidirectional else CausalDispatcher
-    return form(config.width, config.heads, config.dropout, config.conv_width, config.expansion)
+    return form(config.width, config.heads, config.dropout, config.conv_width)
 
 
 @register(ElasticConfig)
@@ -121,7 +122,8 @@ class Elastic(WithMemory, Streams, Traces):
         self.streams = self.causal and config.dispatch == "linear"
         self.events = EventEmbedding(self.n_items, config.length, config.width, config.dropout, rows=config.items_by_rows)
         self.memories = nn.ModuleList(
-            interest_memory(config) for _ in range(config.layers if config.memory == "per-layer" else 1)
+            interest_memory(config, config.query_norm, config.gate)
+            for _ in range(config.layers if config.memory == "per-layer" else 1)
         )
         self.layers = nn.ModuleList(_layer(config) for _ in range(config.layers))
         self.norm = nn.LayerNorm(config.width)

@@ -1,6 +1,6 @@
 """ELASTIC with interest slots (ours): the same memory of experts and the same linear cost, with four answers of our own.
 
-- Every event asks the memory, and the experts most wanted are retrieved (layers/voting.py; `query` = `mean`, `network`: Eq. 4).
+- Every event asks the memory, and the experts most wanted are retrieved (layers/voting.py; `query` = `mean`: their mean asks).
 - A slot holds what last happened in its interest (layers/gated_slots.py).
 - An event goes to the slots whose experts, as what they stand for, may have given its item.
 - Every slot predicts for itself, and probabilities are mixed, not vectors; a part of the mixture reads no slot, for noise and
@@ -8,7 +8,6 @@
 
 | setting | values |
 | --- | --- |
-| `context` | a slot predicts with the event at hand in view, `False`: from what it holds alone |
 | `memory` | `shared`: retrieved for this person, `none`: the same k interests for everybody, all else equal |
 
 In the last layer, with M_t[s] what slot s holds, P_s its expert, h_t the event as normalised there and c_t what came just before:
@@ -52,8 +51,7 @@ LEAST_SHARE = 0.003  # of the recent past: what an interest counts that did not 
 class ElasticSlotsConfig(MemoryConfig, name="elastic-slots"):
     label: ClassVar[str] = "ELASTIC with interest slots"
     memory: Literal["shared", "none"] = "shared"
-    query: Literal["votes", "mean", "network"] = "votes"
-    context: bool = True
+    query: Literal["votes", "mean"] = "votes"
     conv_width: Annotated[int, Within(0, 1_024)] = 8
     interest_weight: Annotated[float, Within(0, 1_000)] = 0.5  # of the loss that asks experts to stand for items
 
@@ -179,9 +177,7 @@ class ElasticSlots(WithMemory, Streams, Traces):
 
     def _layer(self, final: bool) -> SlotLayer:
         c = self.config
-        return SlotLayer(
-            c.width, c.dropout, c.conv_width, c.expansion, final=final, context=c.context, lately=len(HALF_LIVES)
-        )  # fmt: skip
+        return SlotLayer(c.width, c.dropout, c.conv_width, final=final, lately=len(HALF_LIVES))
 
     def _edited(self, batch: Batch, edit: Edit | None) -> Retrieved:
         found = self.retrieve(batch)

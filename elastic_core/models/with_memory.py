@@ -21,42 +21,32 @@ class MemoryConfig(ModelConfig):
     k: Annotated[int, Within(1, 4_096)] = 8
     memory: Literal["shared", "per-layer", "none"] = "shared"
     query: Literal["network", "mean", "votes"] = "network"
-    gate: Literal["softmax", "none"] = "softmax"
-    query_norm: Literal["whiten", "layer"] = "whiten"
-    scores: Literal["cosine", "dot"] = "cosine"
-    stride: Annotated[int, Within(2, 1_024)] = 8
-    window: Annotated[int, Within(0, 131_072)] = 64  # attention window of the query network; 0 = full attention
     votes: Annotated[int, Within(1, 64)] = 4  # m, experts an event votes for (query = votes)
-    expansion: Annotated[int, Within(1, 16)] = 1
     balance_weight: Annotated[float, Within(0, 1_000)] = 0.3  # of the auxiliary loss that spreads what is asked over the sub-keys
     interest_weight: Annotated[float, Within(0, 1_000)] = 0.0  # of the loss that asks experts to stand for items
     bank: Literal["dense", "rows"] = "dense"  # ours: `rows` touches only the experts a step retrieved; from some 30,000 on
     bank_rate: Annotated[float, Within(0, 1e9)] = 0.0  # learning rate of those rows; 0: train.learning_rate
-    revive: bool = False  # ours: after an epoch, sub-keys that no retrieval met move to what somebody asks (bank rows)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.revive and (self.bank, self.memory) != ("rows", "shared"):
-            raise InputError("model.revive needs model.bank = rows and model.memory = shared")
         if self.items_by_rows and self.interest_weight:
             raise InputError("model.item_bank = rows needs model.interest_weight = 0: experts stand for every item there is")
         if self.k > self.side**2:
             raise InputError(f"model.k must lie in 1 … side² = {self.side**2}, not {self.k}")
 
 
-def interest_memory(config: MemoryConfig) -> InterestMemory | SharedInterests:
-    """One memory, as the settings ask for it."""
+def interest_memory(config: MemoryConfig, norm: str = "whiten", gate: str = "softmax") -> InterestMemory | SharedInterests:
+    """Return one memory, as the settings ask for it."""
     if config.memory == "none":
         return SharedInterests(config.width, config.k)
-    norm, scores, gate = config.query_norm, config.scores, config.gate
     if config.query == "votes":
         return VotingMemory(
-            config.width, config.side, config.k, norm=norm, scores=scores, gate=gate, votes=config.votes,
-            rows=config.bank == "rows", rate=config.bank_rate,
+            config.width, config.side, config.k, norm=norm, gate=gate, votes=config.votes, rows=config.bank == "rows",
+            rate=config.bank_rate,
         )  # fmt: skip
     return QueriedMemory(
-        config.length, config.width, config.heads, config.side, config.k, norm=norm, scores=scores, gate=gate,
-        query=config.query, stride=config.stride, window=config.window or None, rows=config.bank == "rows", rate=config.bank_rate,
+        config.length, config.width, config.heads, config.side, config.k, query=config.query, norm=norm, gate=gate,
+        rows=config.bank == "rows", rate=config.bank_rate,
     )  # fmt: skip
 
 

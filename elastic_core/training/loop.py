@@ -159,10 +159,9 @@ class Loop:
             scores = {name: round(value, 6) for name, value in valid.items()}
             row = {"epoch": self.epoch, "step": self.step} | row | {"seconds": round(self.seconds, 2), "valid": scores}
             row |= {"cut": cut} if cut else {}
-            first(self.recorder.epoch, row | self.learner.usage(), judged)
+            first(self.recorder.epoch, row, judged)
             if cut:  # what continuing needs stays that of the last whole epoch
                 break
-            self.learner.revive(self.dataset, self.epoch)
             self.stopped = out_of_patience(train, self.epoch, self.best_epoch)
             first(lambda: self.run.save_resume({name: getattr(self, name) for name in PROGRESS} | self.learner.state()))
 

@@ -22,7 +22,6 @@ from elastic_core.errors import InputError
 from elastic_core.layers.row_bank import LookedUp, item_banks, load_small, row_banks, small_state
 from elastic_core.models import Recommender
 from elastic_core.objectives import Loss, Objective
-from elastic_core.training.revival import Met
 from elastic_core.training.rows import RowLearner, Summed
 
 CALIBRATE_EVERY = 10  # steps between two looks at histories as they are served
@@ -62,7 +61,6 @@ class Learner:
         self.optimizer = kind(model.parameter_groups(), lr=train.learning_rate, weight_decay=train.weight_decay)
         self.average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(train.ema_decay)) if train.ema_decay else None
         self.rows = RowLearner(model, self.average and self.average.module, train)
-        self.met = Met(model) if getattr(model.config, "revive", False) else None
         if train.compile != "none":
             compile_in_place(model, train.compile, device)
 
@@ -108,8 +106,6 @@ class Learner:
     def update(self, touched: dict[str, Summed]) -> None:
         self.optimizer.step()
         self.rows.step(touched)
-        if self.met is not None:
-            self.met.add(touched)
 
     def follow(self) -> None:
         """The running average of the weights takes a step."""
@@ -140,19 +136,6 @@ class Learner:
             model.calibrate(_served(dataset, chunk, model.length).to(self.device), rate)
         self.ranks.even_out(model.buffers())
         return model
-
-    def usage(self) -> dict[str, int]:
-        """For the log of an epoch: how many sub-keys no retrieval met, where they are revived."""
-        return {} if self.met is None else {"unmet": self.met.unmet}
-
-    def revive(self, dataset: Dataset, epoch: int) -> int:
-        """After an epoch: moves sub-keys that no retrieval met to what random people's histories ask. How many were moved."""
-        if self.met is None:
-            return 0
-        rng = np.random.default_rng([self.train.seed, epoch, 1])
-        users = rng.choice(dataset.histories.n_users, min(CALIBRATE_ROWS, dataset.histories.n_users), replace=False)
-        served = _served(dataset, users, self.model.length).to(self.device)
-        return self.met.revive(served, self.optimizer, self.average and self.average.module, rng)
 
     def state(self) -> dict[str, Any]:
         """All that was learned: of banks the rows that were ever changed, of everything else the whole."""

@@ -31,7 +31,6 @@ HELP = {
     "model.length": "N: the latest events that are read",
     "model.width": "d: numbers per item and expert",
     "model.layers": notes.WORDS["layer"],
-    "model.window": "Of the query network’s attention; 0 = all",
     "model.repeats": "A learned number for items that the person has met before",
     "model.votes": "Experts that each event votes for (query votes)",
     "model.interest_weight": "Of the loss that asks experts to stand for items; 0 = none",
@@ -47,7 +46,6 @@ HELP = {
     "model.item_bank": "By rows, a step touches only items it looked up (loss sampled; from some 30,000 items on)",
     "model.bank": "By rows, a step touches only experts it retrieved (from some 30,000 on)",
     "model.bank_rate": "Learning rate of experts kept by rows; 0 = the training’s",
-    "model.revive": "Sub-keys that nobody met move to what somebody asks (by rows)",
     "model.balance_weight": "Of the term that keeps the memory evenly used",
     "train.patience": "Epochs without a better validation, then it stops",
 }
