@@ -69,7 +69,7 @@ class Lister:
     ) -> None:
         self.model, self.catalog, self._data, self._counts = model.eval(), catalog, data, counts
         with torch.inference_mode():
-            self._reading = model.reading() if model.trained else None
+            self.reading = model.reading() if model.trained else None
 
     @cached_property
     def dataset(self) -> Dataset:
@@ -126,6 +126,8 @@ class Lister:
         if not 1 <= k <= MOST:
             raise InputError(f"a list has 1 to {MOST:,} items, not {k}")
         running, together = self.running(exclude, only), max(1, min(TOGETHER, MOST_SCORES // (self.catalog.n_items + 1)))
+        if not running.any():
+            raise InputError("no item is left to suggest: the run knows none that `only` allows and `exclude` does not take away")
         people, given = self._asked(who)
         for start in range(0, len(people), together):
             some = people[start : start + together]
@@ -139,15 +141,13 @@ class Lister:
             yield Lists(self.catalog, some, items, scores, np.array(known), np.array(unknown), bases)
 
     def running(self, exclude: Iterable[str] = (), only: Iterable[str] | None = None) -> Tensor:
-        """Which items may be suggested, bool `[n_items + 1]`. Raises InputError where none is left."""
+        """Which items may be suggested, bool `[n_items + 1]`."""
         found = torch.ones(self.catalog.n_items + 1, dtype=torch.bool)
         if only is not None:
             found[:] = False
             found[self.known_items(only)[0]] = True
         found[self.known_items(exclude)[0]] = False
         found[0] = False
-        if not found.any():
-            raise InputError("no item is left to suggest: the run knows none that `only` allows and `exclude` does not take away")
         return found
 
     def known_items(self, ids: Iterable[str]) -> tuple[np.ndarray, int]:
@@ -184,12 +184,13 @@ class Lister:
     def rank(
         self, histories: Sequence[np.ndarray], times: Sequence[np.ndarray] | None, k: int, running: Tensor, seen: bool = False
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Dense items int64 and scores float32 `[B, k]` after histories of dense items, of those that are in the `running`."""
+        """Dense items int64 and scores float32 `[B, k]` after histories of dense items, of those that are in the `running`,
+        `[n_items + 1]` or `[B, n_items + 1]`."""
         batch = batch_of(histories, self.model.length, times)
         full = [torch.from_numpy(np.asarray(one, dtype=np.int64)) for one in histories]
         row = torch.repeat_interleave(torch.tensor([0 if seen else len(one) for one in full]))
         out = torch.cat([full[0][:0], *([] if seen else full)])
-        if self._reading is None or self.catalog.n_items < LARGE:
+        if self.reading is None or self.catalog.n_items < LARGE:
             values, items = best(self._scores(batch, full), k, running, row, out)
         else:
             values, items = self._stretched(batch, k, running, row, out, [not len(one) for one in full])
@@ -197,10 +198,10 @@ class Lister:
 
     def _scores(self, batch: Batch, full: list[Tensor]) -> Tensor:
         """`[B, n_items + 1]`, training events for those without a history."""
-        if self._reading is None:
+        if self.reading is None:
             found = self.model.score(batch).float()
         else:
-            state, scorer = self._reading
+            state, scorer = self.reading
             found = scorer(state(batch), Met.by(batch)).float()
         if empty := [i for i, one in enumerate(full) if not len(one)]:
             found = found.clone()
@@ -211,8 +212,8 @@ class Lister:
         self, batch: Batch, k: int, running: Tensor, row: Tensor, out: Tensor, empty: list[bool]
     ) -> tuple[Tensor, Tensor]:
         """As `best`, a stretch of a large catalogue at a time."""
-        assert self._reading is not None
-        state, scorer = self._reading
+        assert self.reading is not None
+        state, scorer = self.reading
         found: tuple[Tensor, Tensor] | None = None
         scores, nobody = Stretches(scorer, state(batch), Met.by(batch)), torch.tensor(empty)
         for part in scores:
@@ -220,7 +221,7 @@ class Lister:
             if nobody.any():
                 values[nobody] = self.popular[part]
             inside = (out >= part.start) & (out < part.stop)
-            some = best(values, k, running[part], row[inside], out[inside] - part.start)
+            some = best(values, k, running[..., part], row[inside], out[inside] - part.start)
             some = (some[0], torch.where(some[0] > -torch.inf, some[1] + part.start, 0))
             found = some if found is None else merged(found, some, k)
         assert found is not None
@@ -230,7 +231,8 @@ class Lister:
 def best(scores: Tensor, k: int, running: Tensor, row: Tensor, out: Tensor) -> tuple[Tensor, Tensor]:
     """Scores `[B, n]` → values and columns `[B, k]`, best first, equal ones by their number; -inf and 0 where none is left.
 
-    `running [n]` are the columns in the running, `row`, `out` `[E]` what else is out of it. Raises InputError for NaN and +inf.
+    `running`, `[n]` or `[B, n]`, are the columns in the running, `row`, `out` `[E]` what else is out of it. Raises InputError
+    for NaN and +inf.
     """
     scores = scores.masked_fill(~running, -torch.inf)
     scores[row, out] = -torch.inf
