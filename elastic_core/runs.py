@@ -5,7 +5,7 @@
                        Runs that are passed on for their ranks alone lack it and items.csv: they are compared and not opened
     metrics.jsonl      one event a line: start, epoch, test, end, reopened; append-only, a torn last line is skipped
     ranks.safetensors  everybody's rank in the test, under every protocol; written once an end (evaluation/ranks.py)
-    items.csv          dense id, raw id (and title and genres where the data's licence allows it)
+    items.csv          dense id, raw id, training events (and title and genres where the data's licence allows it)
     epochs/0007.safetensors  (where `train.snapshots` is on) every expert's load and value after epoch 7
     bank.safetensors   the experts as they were drawn, where they are kept by rows (bank_files.py); written once
     resume.pt          what continuing needs, of the last whole epoch; without it an ended run stays as it is
@@ -24,7 +24,7 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,12 +35,13 @@ from safetensors.torch import save_file
 
 from elastic_core import bank_files, disk, models, objectives, run_items, run_log  # noqa: F401  (a configuration names models and objectives)
 from elastic_core.config import ModelConfig, RunConfig
-from elastic_core.data import Catalog, Dataset
+from elastic_core.data import Catalog, Dataset, load
 from elastic_core.disk import write_text, write_whole
 from elastic_core.errors import InputError, unless_memory
 from elastic_core.evaluation import ranks
 from elastic_core.evaluation.evaluate import Report
 from elastic_core.layers.row_bank import row_banks
+from elastic_core.lists import Lister, Lists, Who
 from elastic_core.weights import model_from, tensors
 
 CONFIG, WEIGHTS, EVENTS, ITEMS, RESUME = "config.json", "model.safetensors", "metrics.jsonl", run_items.FILE, "resume.pt"
@@ -192,6 +193,18 @@ class Run:
         """Raw id of each dense id; `[0]` is padding."""
         return [str(raw) for raw in self.catalog().ids]
 
+    @cached_property
+    def lister(self) -> Lister:
+        """What gives lists of the next items; the weights are read once."""
+        data = partial(load, self.config.data)
+        if not models.model_class(self.config.model.name).objective:
+            return Lister(self.model(known := data()), known.catalog, lambda: known)
+        return Lister(self.model(), self.catalog(), data, run_items.counts(self.path / ITEMS, self.path))
+
+    def recommend(self, who: Who = None, k: int = 10, **more: Any) -> Lists:
+        """The `k` best next items for people by their ids (default: everybody in the data), or after histories: see lists.py."""
+        return self.lister.recommend(who, k, **more)
+
     def check_data(self, dataset: Dataset) -> None:
         """Raises InputError if the weights were learned with other items than the dataset's."""
         if self.raw_ids() != [str(raw) for raw in dataset.catalog.ids]:
@@ -207,7 +220,7 @@ class Run:
         for left in self.path.glob(f"{SNAPSHOTS}/*.safetensors"):
             left.unlink(missing_ok=True)  # of an attempt that died
         self.save_config(config)
-        run_items.write(dataset.catalog, self.path / ITEMS, dataset.titles_may_be_shared)
+        run_items.write(dataset.catalog, self.path / ITEMS, dataset.titles_may_be_shared, dataset.counts())
 
     def save_config(self, config: RunConfig) -> None:
         write_text(self.path / CONFIG, json.dumps(config.to_dict(), indent=1) + "\n")
@@ -363,8 +376,7 @@ def unreadable_runs(root: Path | str = "checkpoints") -> list[disk.Unreadable]:
 def _looked_at(root: Path) -> Iterator[tuple[Run, str]]:
     for path in disk.folders(root):
         if os.path.lexists(path / CONFIG) and (os.path.lexists(path / WEIGHTS) or os.path.lexists(path / ranks.FILE)):
-            files = (path, path / CONFIG, path / WEIGHTS, path / EVENTS, path / ITEMS)
-            yield _looked(path, tuple(map(disk.stamp, files)))
+            yield _looked(path, tuple(disk.stamp(path / name) for name in ("", CONFIG, WEIGHTS, EVENTS, ITEMS)))
 
 
 @functools.lru_cache(maxsize=4096)

@@ -5,11 +5,12 @@ import re
 import shlex
 import tomllib
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-from elastic_core.commands import COMMANDS, _parser
+from elastic_core.commands import COMMANDS, _parser, module_of
 
 ROOT = Path(__file__).resolve().parents[1]
 CORE = ROOT / "elastic_core"
@@ -21,10 +22,10 @@ FLOORS = (
     ("data", "distributed", "eager", "machine"),
     ("layers",),
     ("bank_files", "models", "weights"),
-    ("evaluation", "memory", "objectives", "recipes", "run_items", "run_log", "runs", "streaming"),
+    ("evaluation", "lists", "memory", "objectives", "recipes", "run_items", "run_log", "runs", "streaming"),
     ("training",),
     ("bench", "comparisons", "labels", "readme", "report", "reproduce", "tables", "tuning"),
-    ("services", "study"),
+    ("services", "serving", "study"),
     ("commands", "__main__"),
 )
 FLOOR = {name: floor for floor, names in enumerate(FLOORS) for name in names}
@@ -35,11 +36,16 @@ OWNERS = {
     "scipy": r"(memory/gauges|evaluation/compare)\.py",
     "umap": r"services/map/.*\.py",
     "numba": r"services/map/.*\.py",
-    "pyarrow": r"(data/reading/\w+|bench/reading)\.py",
+    "pyarrow": r"(data/reading/\w+|bench/reading|services/list_files)\.py",
     "openpyxl": r"data/reading/records\.py",
     "charset_normalizer": r"data/reading/text\.py",
     "plotly": r"report\.py",
     "triton": r"layers/fused_slots\.py",
+    "fastapi": r"serving/app\.py",
+    "starlette": r"serving/app\.py",
+    "pydantic": r"serving/app\.py",
+    "prometheus_client": r"serving/app\.py",
+    "uvicorn": r"commands/serve_model\.py",
 }
 
 
@@ -173,7 +179,7 @@ def test_every_command_the_readme_shows_can_be_parsed() -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_example_in_the_help_can_be_parsed(command: str) -> None:
-    text = __import__(f"elastic_core.commands.{command}", fromlist=[command]).__doc__ or ""
+    text = import_module(f"elastic_core.commands.{module_of(command)}").__doc__ or ""
     examples = re.findall(r"^  python -m elastic_core (.+?)(?: {3,}.*)?$", text, re.MULTILINE)
     assert examples
     for example in examples:

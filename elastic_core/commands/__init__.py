@@ -24,6 +24,7 @@ COMMANDS = {
     "recall": "what does a run know of an interest that was silent for hundreds of events? (planted worlds)",
     "experts": "what does each expert of a run stand for, and does it matter?",
     "latents": "what an autoencoder fitted to a run would find in place of experts",
+    "serve-model": "a trained run as a service over HTTP: lists after histories, people followed event by event",
     "serve": "the app for a whole class: several processes behind one address",
     "bench": "time ELASTIC and SASRec side by side and keep the rows",
     "leak": "what is it worth to read the time of the event to be predicted, as SMA and HSTU were published?",
@@ -69,6 +70,11 @@ def main(words: Sequence[str] | None = None) -> int:
         return 2
 
 
+def module_of(command: str) -> str:
+    """`serve-model` → serve_model."""
+    return command.replace("-", "_")
+
+
 def _parser(given: Sequence[str]) -> Parser:
     """Only the command that was asked for is imported: `--help` answers at once."""
     parser = Parser(
@@ -79,7 +85,7 @@ def _parser(given: Sequence[str]) -> Parser:
     commands = parser.add_subparsers(metavar="COMMAND", required=True, dest="command")
     wanted = next((word for word in given if not word.startswith("-")), None)
     for name, what in COMMANDS.items():
-        module = importlib.import_module(f"elastic_core.commands.{name}") if name == wanted else None
+        module = importlib.import_module(f"elastic_core.commands.{module_of(name)}") if name == wanted else None
         command = commands.add_parser(
             name, help=what, description=module.__doc__ if module else what, formatter_class=argparse.RawDescriptionHelpFormatter
         )

@@ -23,6 +23,7 @@ ours.
   python -m elastic_core bench --people 1,64 --name streaming
   python -m elastic_core bench --lisa                          about two minutes of one core; --lisa --list prints the table
   python -m elastic_core bench --reading 66700000              a long file, beside pyarrow's own reading
+  python -m elastic_core bench --serving ml-100k-elastic       requests a second of a service, alone and together; on Linux
   python -m elastic_core bench --list                          the table of what was measured
   python -m elastic_core bench --goals                         what was aimed at, and whether the shipped rows reach it
 """
@@ -30,12 +31,14 @@ ours.
 import argparse
 import dataclasses
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 
-from elastic_core.bench import bank, catalogue, events, goals, lisa, profile, reading, training
+from elastic_core.bench import bank, catalogue, events, goals, lisa, profile, reading, serving, training
 from elastic_core.bench.latency import (
     OPS,
     PASSES,
@@ -51,7 +54,7 @@ from elastic_core.bench.latency import (
 )
 from elastic_core.bench.store import read_kind, read_rows, write_kind, write_rows
 from elastic_core.bench.timing import threads
-from elastic_core.commands.finding import CHECKPOINTS, listed, say
+from elastic_core.commands.finding import CHECKPOINTS, find_run, listed, say
 from elastic_core.errors import InputError
 from elastic_core.machine import commit, device_name, find_device
 from elastic_core.models.with_memory import MemoryConfig
@@ -100,6 +103,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--catalogue", type=int, metavar="ITEMS", help="measure losses and steps over so many items instead")
     parser.add_argument("--reading", type=int, metavar="ROWS", help="measure reading a CSV of so many rows instead")
+    parser.add_argument("--serving", metavar="RUN", help="measure a service of this run instead")
     parser.add_argument("--precision", choices=("float32", "bfloat16"), default="float32", help="bfloat16: under autocast")
     parser.add_argument(
         "--compile", choices=MODES, metavar="MODE", default="",
@@ -120,7 +124,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.lisa:
         return _run_lisa(arguments)
     if arguments.reading:
-        return _run_reading(arguments)
+        return _run_kind(arguments, "reading", reading, reading.ReadingRow, lambda: reading.measure(arguments.reading))
+    if arguments.serving:
+        return _run_serving(arguments)
     if arguments.training:
         return _run_training(arguments)
     if arguments.stages:
@@ -164,13 +170,20 @@ def _run_bank(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _run_reading(arguments: argparse.Namespace) -> int:
-    path = CHECKPOINTS / "benchmarks" / f"{arguments.name if arguments.name != LOCAL else 'reading'}.csv"
-    rows = read_kind(path, reading.ReadingRow)
+def _run_serving(arguments: argparse.Namespace) -> int:
+    run, seconds = find_run(arguments.serving), min(arguments.seconds, 60.0)
+    measure = partial(serving.measure_crowds, run.path, run.config.data, seconds, say)
+    return _run_kind(arguments, "serving", serving, serving.ServingRow, measure)
+
+
+def _run_kind(arguments: argparse.Namespace, name: str, part: Any, kind: type[Any], measure: Callable[[], Iterable[Any]]) -> int:
+    """Adds what is measured to the part's own file, and prints all of it."""
+    path = CHECKPOINTS / "benchmarks" / f"{arguments.name if arguments.name != LOCAL else name}.csv"
+    rows = read_kind(path, kind)
     if not arguments.show:
-        rows += reading.measure(arguments.reading)
-        write_kind(path, rows, reading.ReadingRow)
-    print(reading.as_table(read_kind(path, reading.ReadingRow)))
+        rows += measure()
+        write_kind(path, rows, kind)
+    print(part.as_table(read_kind(path, kind)))
     return 0
 
 
@@ -195,18 +208,15 @@ def _run_lisa(arguments: argparse.Namespace) -> int:
 
 
 def _run_training(arguments: argparse.Namespace) -> int:
-    name = arguments.name if arguments.name != LOCAL else "training"
-    path = CHECKPOINTS / "benchmarks" / f"{name}.csv"
     if min(arguments.rounds, arguments.threads + 1) < 1:
         raise InputError("--rounds must be at least 1 and --threads at least 0")
-    rows = read_kind(path, training.TrainingRow)
-    if not arguments.show:
+
+    def rows() -> Iterable[training.TrainingRow]:
         with threads(arguments.threads or 1):
             say(f"steps of training, {arguments.training}")
-            rows += training.measure_training(arguments.training, rounds=arguments.rounds)
-        write_kind(path, rows, training.TrainingRow)
-    print(training.as_table(read_kind(path, training.TrainingRow)))
-    return 0
+            return training.measure_training(arguments.training, rounds=arguments.rounds)
+
+    return _run_kind(arguments, "training", training, training.TrainingRow, rows)
 
 
 def _run_stages(arguments: argparse.Namespace) -> int:

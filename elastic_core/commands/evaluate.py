@@ -14,6 +14,7 @@ was tested before ranks were kept: it is scored again, its ranks are kept, and i
   python -m elastic_core evaluate ml-100k-elastic
   python -m elastic_core evaluate checkpoints/local-toy-elastic --split valid --protocols full --metrics NDCG@10,HR@10
   python -m elastic_core evaluate ml-100k-elastic --json
+  python -m elastic_core evaluate ml-100k-elastic --last 0,1,2,5,20     if only so many events of everybody were known
   python -m elastic_core evaluate checkpoints/local-old --store
 """
 
@@ -27,6 +28,7 @@ from elastic_core.commands.finding import Loaded, find_run, listed, load_run, sa
 from elastic_core.data.histories import Split
 from elastic_core.data.sources import PLANTED, here, load
 from elastic_core.errors import InputError
+from elastic_core.evaluation import newcomers
 from elastic_core.evaluation.candidates import PROTOCOLS
 from elastic_core.evaluation.evaluate import Report, drawn_people, evaluate
 from elastic_core.evaluation.metrics import NAMES
@@ -46,6 +48,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--metrics", type=listed, default=["NDCG@10", "HR@10", "MRR@10"], help=f"of {','.join(NAMES)}")
     parser.add_argument("--device", default="cpu", help="cpu, cuda or auto (default: cpu)")
     parser.add_argument("--people", type=int, default=0, help="with --split valid: so many, drawn by chance (default: everybody)")
+    parser.add_argument("--last", type=listed, metavar="N,…", help="by the last N events of everybody alone, beside popularity")
     parser.add_argument("--json", action="store_true", help="one JSON row per protocol and metric instead of the table")
     parser.add_argument("--store", action="store_true", help="score a test again whose ranks were not kept, and keep them")
     parser.add_argument("--reason", default=REASON, help="what the log says of why it was scored again (with --store)")
@@ -57,6 +60,8 @@ def run(arguments: argparse.Namespace) -> int:
             raise InputError(f"unknown {'metric' if known is NAMES else 'protocol'} {name!r}; known are {', '.join(known)}")
     if arguments.people < 0 or (arguments.people and arguments.split == "test"):
         raise InputError("--people takes a number of people and goes with --split valid: a test is of everybody")
+    if arguments.last:
+        return known_a_little(arguments)
     device, found, loaded = find_device(arguments.device), find_run(arguments.run_name), None
     if arguments.store:
         if arguments.split != "test":
@@ -82,6 +87,24 @@ def run(arguments: argparse.Namespace) -> int:
     print(as_json(report, found.name, arguments.metrics))
     if redrawn:
         print(as_json(redrawn, found.name, arguments.metrics, ties="random"))
+    return 0
+
+
+def known_a_little(arguments: argparse.Namespace) -> int:
+    """Prints the score of every length that was asked for, and what it is over popularity."""
+    if wrong := [text for text in arguments.last if not text.isdecimal() or len(text) > 6]:
+        raise InputError(f"--last takes numbers of events such as 0,1,2, not {wrong[0]!r}")
+    if arguments.store or arguments.people or arguments.json:
+        raise InputError("--last is of everybody, and goes with neither --store nor --json")
+    run, dataset, model = load_run(arguments.run_name)
+    split: Split = "valid" if arguments.split == "valid" else "test"
+    protocol, people = arguments.protocols[0], f"{dataset.histories.n_users:,} people"
+    say(f"{run.name} on {dataset.label}, {split}, {people}, {protocol}; after 0 events: what is popular")
+    print(f"{'last events':<13}{'NDCG@10':>18}{'over popularity':>27}")
+    for one in newcomers.after_few(model, dataset, [int(text) for text in arguments.last], protocol, split=split):
+        score, beyond = one.score, one.beyond
+        interval = f"({beyond.low:+.4f} to {beyond.high:+.4f})" if one.events else ""
+        print(f"{one.events:<13}{score.mean:>9.4f} ± {1.96 * score.error:.4f}{beyond.mean:>+10.4f} {interval}")
     return 0
 
 

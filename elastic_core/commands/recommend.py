@@ -1,30 +1,43 @@
-"""What a trained run recommends: to a person of its data, or after a history that you give.
+"""What a trained run recommends: to a person of its data, to all of them, or after a history that you give.
 
   python -m elastic_core recommend ml-100k-elastic --user 42
   python -m elastic_core recommend ml-100k-elastic --history "50,181,172" --top 5
   python -m elastic_core recommend ml-100k-elastic --titles "Star Wars; Empire Strikes Back; Fargo"
+  python -m elastic_core recommend ml-100k-elastic --all --out top.parquet
+  python -m elastic_core recommend ml-100k-elastic --all --out top.csv --top 20 --exclude 50,181 --only in-stock.txt
 
 Raw ids are those of the data's own files, oldest first. A title may be cut short as long as only one item fits it. A history
 that you give needs nothing but the run's folder, wherever it lies.
 For a person, the history ends before the held-out test item; the list marks that item where it appears. Where a run's experts
 predict by themselves, each suggestion says whose it is, with the expert's share of its probability, and after which item.
+
+With --all everybody's list goes into a file, Parquet or CSV by its name: person, rank, item, title, score. These are the next
+items after everything that the data hold of a person (with --before-test: as --user reads them). It is written some hundred
+people at a time and put in place when it is whole. From Python the same is `elastic_core.open_run(FOLDER).recommend()`.
 """
 
 import argparse
 import csv
+import sys
+from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 
+from elastic_core import disk
 from elastic_core.commands.finding import listed, load_run, open_items, say
 from elastic_core.data import Catalog, Dataset
 from elastic_core.errors import InputError
+from elastic_core.lists import Lister, Lists
 from elastic_core.models import Recommender
+from elastic_core.services.list_files import write_lists
 from elastic_core.services.person.attribution import reasons
 from elastic_core.services.person.inspect import memory_size, silence
 from elastic_core.services.person.people import numbered
 from elastic_core.services.person.recommend import Edit, Reading, answer, reading
 
 SHOWN = 8
+MOST_IDS = 2**28  # bytes of a file of ids
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -32,17 +45,26 @@ def configure(parser: argparse.ArgumentParser) -> None:
     who = parser.add_mutually_exclusive_group(required=True)
     who.add_argument("--user", metavar="ID", help="a person's raw id")
     who.add_argument("--history", metavar="IDS", help="raw item ids, oldest first, separated by commas")
+    who.add_argument("--all", action="store_true", help="everybody in the data, into a file (with --out)")
     who.add_argument("--titles", metavar="TITLES", help="titles or parts of them, oldest first, separated by semicolons")
     parser.add_argument("--top", type=int, default=10, help="how many (default: 10)")
     parser.add_argument("--without-last", type=int, default=0, metavar="N", help="as if the last N events had not happened")
     parser.add_argument("--silence", metavar="EXPERTS", type=listed, default=[], help="without these experts, as 12,145")
     parser.add_argument("--seen", action="store_true", help="also recommend what is in the history")
     parser.add_argument("--csv", action="store_true", help="CSV instead of the table")
+    parser.add_argument("--out", metavar="FILE", type=Path, help="with --all: the file, .parquet or .csv")
+    parser.add_argument("--before-test", action="store_true", help="with --all: before the held-out item, as --user reads people")
+    for name, what in (("exclude", "never suggest these items"), ("only", "suggest these items alone")):
+        parser.add_argument(f"--{name}", metavar="IDS", help=f"with --all: {what}; ids with commas, or a file of one a line")
 
 
 def run(arguments: argparse.Namespace) -> int:
     if arguments.top < 1:
         raise InputError(f"--top must be at least 1, not {arguments.top}")
+    if arguments.all:
+        return everybody(arguments)
+    if arguments.out or arguments.exclude or arguments.only is not None or arguments.before_test:
+        raise InputError("--out, --exclude, --only and --before-test go with --all")
     data: Dataset | Catalog
     if arguments.user is not None:
         _, data, model = load_run(arguments.run_name)
@@ -69,6 +91,50 @@ def run(arguments: argparse.Namespace) -> int:
         if why is not None:
             print(f"{'':>24}{why[place].sentence(catalog)}")
     return 0
+
+
+def everybody(arguments: argparse.Namespace) -> int:
+    """Writes everybody's list into a file."""
+    if arguments.out is None:
+        raise InputError("--all needs a file to write: --out top.parquet or --out top.csv")
+    if arguments.silence or arguments.without_last:
+        raise InputError("--silence and --without-last are for one person or history, not for --all")
+    _, data, model = load_run(arguments.run_name)
+    lister = Lister(model, data.catalog, lambda: data)
+    exclude, only = (None if given is None else ids_of(given) for given in (arguments.exclude, arguments.only))
+    parts = lister.stretches(
+        k=arguments.top, exclude=exclude or (), only=only, seen=arguments.seen, before_test=arguments.before_test
+    )
+    people = write_lists(arguments.out, Counted(parts, data.histories.n_users))
+    say(f"{people:,} people's lists are in {arguments.out}")
+    return 0
+
+
+class Counted:
+    """Stretches of lists as they are worked out, with a line on a terminal that says how far they are."""
+
+    def __init__(self, parts: Iterator[Lists], people: int) -> None:
+        self.parts, self.people = parts, people
+
+    def __iter__(self) -> Iterator[Lists]:
+        done = 0
+        for part in self.parts:
+            yield part
+            done += len(part.people)
+            if sys.stderr.isatty():
+                print(
+                    f"\r{done:,} of {self.people:,} people", end="\n" if done >= self.people else "", file=sys.stderr, flush=True
+                )
+
+
+def ids_of(given: str) -> list[str]:
+    """Ids with commas between them, or one a line of a file."""
+    path = Path(given)
+    if path.is_file():
+        return [line.strip() for line in disk.read_text(path, MOST_IDS, path.parent).splitlines() if line.strip()]
+    if path.suffix in (".txt", ".csv"):
+        raise InputError(f"there is no file {given}")
+    return listed(given)
 
 
 def silenced(model: Recommender, experts: list[str]) -> Edit | None:

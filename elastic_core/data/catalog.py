@@ -43,10 +43,14 @@ class Catalog:
         raw = str(self.ids[item])
         return known or (raw if any(map(str.isalpha, raw)) else f"item {raw}")
 
+    def find(self, raw_id: str) -> int:
+        """The dense id of a raw id, 0 for one that is not in the catalogue."""
+        return self._index.get(str(raw_id), 0)
+
     def index(self, raw_id: str) -> int:
         """The dense id of a raw id. Raises InputError for one that is not in the catalogue."""
-        found = self._index.get(str(raw_id))
-        if found is None:
+        found = self.find(raw_id)
+        if not found:
             raise InputError(f"the catalogue has no item {str(raw_id)!r}")
         return found
 

@@ -1,0 +1,168 @@
+"""What a service costs (`serve-model`): it runs in a process of its own on one thread, and is asked from this one.
+
+`history`: a list after a history, as long as a person's of the data. `person`: an event of a person and a list after it; people
+are followed. `rate`, `p50` and `p99` are by the clock, with whatever else the machine does, this process too; `processor` is what
+the service itself used for a request, so that 1 / `processor` is what a core that is its own would answer in a second.
+"""
+
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.client import HTTPConnection
+from json import dumps, loads
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from elastic_core.config import DataConfig
+from elastic_core.data import Dataset, load
+from elastic_core.errors import InputError
+from elastic_core.machine import here
+
+CROWDS = ((1, 64), (16, 1), (16, 64))  # people who ask at the same time, requests that may be answered together
+PARTS, BEGINS = ("history", "person"), 180.0  # seconds that a start may take
+Ask = Callable[[np.random.Generator], tuple[str, dict[str, object]]]
+
+
+@dataclass(frozen=True)
+class ServingRow:
+    part: str
+    run: str
+    people: int  # who ask at the same time, one connection each
+    together: int  # requests that may be answered together
+    requests: int
+    rate: float  # a second, by the clock
+    p50: float  # milliseconds
+    p99: float
+    processor: float  # milliseconds of a request, of the service alone
+    capacity: float  # requests a second of one core: 1,000 / processor
+    device: str
+    threads: int
+    load: float
+    torch: str
+    commit: str
+    date: str
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        return self.part, self.run, self.people, self.together, self.device, self.commit
+
+
+def measure_crowds(run: Path, config: DataConfig, seconds: float, told: Callable[[str], None]) -> Iterator[ServingRow]:
+    """Rows of one person who asks, and of many, each for themselves and together."""
+    data = load(config, told)
+    for people, together in CROWDS:
+        told(f"{people} at a time, at most {together} answered together")
+        yield from measure(str(run), data, people, together, seconds)
+
+
+def measure(run: str, data: Dataset, people: int, together: int, seconds: float, every: int = 8) -> list[ServingRow]:
+    """Rows of both parts. Raises InputError where the service does not start."""
+    rows = []
+    ids, about = data.catalog.ids, {**here(torch.device("cpu")), "threads": 1}
+
+    def history(rng: np.random.Generator) -> tuple[str, dict[str, object]]:
+        items = data.histories.of(int(rng.integers(data.histories.n_users)))
+        return "/recommend", {"history": [str(ids[item]) for item in items], "k": 10}
+
+    def person(rng: np.random.Generator) -> tuple[str, dict[str, object]]:
+        who = str(data.histories.user_ids[int(rng.integers(data.histories.n_users))])
+        return "/events", {"person": who, "items": [str(ids[int(rng.integers(1, data.catalog.n_items + 1))])], "k": 10}
+
+    with tempfile.TemporaryDirectory() as folder, _serving(run, Path(folder), together, every) as (port, process):
+        for part, ask in zip(PARTS, (history, person), strict=True):
+            _load(port, ask, people, min(seconds, 2.0))
+            before = _processor(process.pid)
+            took, clock = _load(port, ask, people, seconds)
+            each = 1_000 * (_processor(process.pid) - before) / len(took)
+            p50, p99 = 1_000 * np.quantile(took, [0.5, 0.99])
+            rate, low, high, work, capacity = (
+                round(float(x), 3) for x in (len(took) / clock, p50, p99, each, 1_000 / max(each, 1e-9))
+            )
+            rows.append(ServingRow(part, Path(run).name, people, together, len(took), rate, low, high, work, capacity, **about))
+    return rows
+
+
+@contextmanager
+def _serving(run: str, folder: Path, together: int, every: int) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port = int(found.getsockname()[1])
+    words = [
+        "serve-model", run, "--port", str(port), "--rate", "0", "--together", str(together), "--every", str(every),
+        "--states", str(folder / "people.sqlite"),
+    ]  # fmt: skip
+    process = subprocess.Popen([sys.executable, "-m", "elastic_core", *words], stderr=subprocess.PIPE)
+    try:
+        deadline = time.monotonic() + BEGINS
+        while True:
+            try:
+                _asked(HTTPConnection("127.0.0.1", port, timeout=5), "/health", None)
+                break
+            except OSError:
+                if process.poll() is not None or time.monotonic() > deadline:
+                    process.kill()
+                    said = process.communicate()[1].decode("utf-8", "replace").strip().splitlines()
+                    raise InputError(f"the service does not start: {said[-1] if said else 'it says nothing'}") from None
+                time.sleep(0.2)
+        yield port, process
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _load(port: int, ask: Ask, people: int, seconds: float) -> tuple[list[float], float]:
+    """Seconds of every request, and how long all took."""
+    took, began = list[float](), time.perf_counter()
+
+    def one(seed: int) -> None:
+        rng, connection = np.random.default_rng(seed), HTTPConnection("127.0.0.1", port, timeout=60)
+        while time.perf_counter() - began < seconds:
+            path, body = ask(rng)
+            start = time.perf_counter()
+            found = _asked(connection, path, body)
+            if not found.get("items"):
+                raise InputError(f"the service gave no list: {found}")
+            took.append(time.perf_counter() - start)
+
+    threads = [threading.Thread(target=one, args=(seed,)) for seed in range(people)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return took, time.perf_counter() - began
+
+
+def _asked(connection: HTTPConnection, path: str, body: dict[str, object] | None) -> dict[str, object]:
+    method = "GET" if body is None else "POST"
+    connection.request(method, path, None if body is None else dumps(body), {"Content-Type": "application/json"})
+    return dict(loads(connection.getresponse().read()))
+
+
+def _processor(pid: int) -> float:
+    """Seconds of the processor that a process has used. Raises InputError on a system that does not tell."""
+    try:
+        words = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    except OSError:
+        raise InputError("this system does not tell what a process uses: the service is measured on Linux") from None
+    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def as_table(rows: list[ServingRow]) -> str:
+    lines = [
+        f"{'part':<9}{'run':<28}{'people':>7}{'together':>9}{'a second':>9}{'p50 ms':>8}{'p99 ms':>8}{'cpu ms':>8}{'a core':>8}"
+    ]
+    lines += [
+        f"{r.part:<9}{r.run:<28}{r.people:>7}{r.together:>9}{r.rate:>9.0f}{r.p50:>8.1f}{r.p99:>8.1f}{r.processor:>8.2f}"
+        f"{r.capacity:>8.0f}  load {r.load:g}"
+        for r in rows
+    ]
+    return "\n".join(lines)

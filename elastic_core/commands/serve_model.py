@@ -1,0 +1,73 @@
+"""A trained run as a service over HTTP: lists after a history, and for people who are followed event by event.
+
+  python -m elastic_core serve-model ml-100k-elastic                         at http://localhost:8600, which says how to ask
+  python -m elastic_core serve-model checkpoints/local-mine --port 9000 --states people.sqlite
+  python -m elastic_core serve-model ml-100k-sasrec --address 0.0.0.0 --rate 100
+
+What people did is kept in an SQLite file (default: RUN.people.sqlite in the folder one is in): it is on the disk before it is
+acknowledged, so that nothing is lost however the service ends. People of the data that the run learned from are known by their
+ids where the data are at hand. It knows no passwords: put it behind a proxy that does, or leave it on this machine.
+
+One process works on one core; several answer on ports of their own, each with its own file and its own people, or with
+`--states none` any. Needs `pip install "elastic-core[serve]"`.
+"""
+
+import argparse
+from pathlib import Path
+
+import torch
+
+from elastic_core import run_items
+from elastic_core.commands.finding import open_items, say
+from elastic_core.data.sources import here, load
+from elastic_core.errors import InputError
+from elastic_core.lists import Lister
+from elastic_core.serving.answers import Answers
+from elastic_core.serving.events import Events
+
+NONE = "none"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run_name", metavar="RUN", help="a run folder, or its name below checkpoints/")
+    parser.add_argument("--port", type=int, default=8600, help="default: 8600")
+    parser.add_argument("--address", default="127.0.0.1", help="0.0.0.0 for others on the network (default: this machine alone)")
+    parser.add_argument("--states", metavar="FILE", help=f"what people did, in SQLite; {NONE} keeps it in memory alone")
+    parser.add_argument("--every", type=int, default=8, metavar="N", help="read a person anew every N events (default: 8)")
+    parser.add_argument("--rate", type=float, default=500.0, help="requests a second of one address; 0: any (default: 500)")
+    parser.add_argument("--together", type=int, default=64, help="answer at most so many waiting requests at once (default: 64)")
+    parser.add_argument("--without-data", action="store_true", help="do not read the data that the run learned from")
+    parser.add_argument("--threads", type=int, default=1, help="of a tensor operation (default: 1)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    try:
+        import uvicorn
+
+        from elastic_core.serving.app import Limits, create_app
+    except ImportError as error:
+        raise InputError(f'the service needs {error.name}: pip install "elastic-core[serve]"') from None
+    if not 0 < arguments.port < 2**16 or not 1 <= arguments.together <= 1_024 or not 0 <= arguments.rate < 1e9:
+        raise InputError("--port lies in 1 to 65535, --together in 1 to 1,024, and --rate is a number from 0 on")
+    if not 1 <= arguments.threads <= 1_024:
+        raise InputError("--threads must be at least 1")
+    torch.set_num_threads(arguments.threads)
+    found, catalog, model = open_items(arguments.run_name)
+    counts = run_items.counts(found.path / run_items.FILE, found.path)
+    data = not arguments.without_data and here(found.config.data)
+    lister = Lister(model, catalog, (lambda: load(found.config.data)) if data else None, counts)
+    if data:
+        try:
+            say(f"{len(lister.numbers):,} people of {lister.dataset.label} are known by their ids.")
+        except InputError as error:
+            data = False
+            say(f"Without the data: {error}.")
+            lister = Lister(model, catalog, None, counts)
+    path = Path(f"{found.name}.people.sqlite" if arguments.states is None else arguments.states)
+    events = Events(None if arguments.states == NONE else path, Answers.keep(lister, arguments.every))
+    answers = Answers(lister, events, arguments.every, with_data=data)
+    app = create_app(answers, found.name, Limits(rate=arguments.rate, together=arguments.together))
+    where = "in memory alone" if arguments.states == NONE else f"in {path}"
+    say(f"{found.name} at http://{arguments.address}:{arguments.port}; what people do is kept {where}. Ctrl-C ends it.")
+    uvicorn.run(app, host=arguments.address, port=arguments.port, log_level="warning", access_log=False)
+    return 0
