@@ -113,8 +113,8 @@ def _summary(every: Sequence[Systems]) -> Iterable[str]:
     lines = []
     for systems in every:
         plain = _plain(systems)
-        floors = [(floor, average(reports_of(plain[floor]), "full", METRICS[0]).mean) for floor in FLOORS if floor in plain]
-        best = max(floors, key=lambda floor: floor[1])[0] if floors else ""
+        judged = {floor: reports for floor in FLOORS if floor in plain and (reports := reports_of(plain[floor]))}
+        best = max(judged, key=lambda floor: average(judged[floor], "full", METRICS[0]).mean, default="")
         for label in (label for label in sorted(plain, key=standing) if label.split(" ")[0] == OURS[0] and MET not in label):
             recipe = recipe_of(label)
             sasrec, local, slots = (f"{of} {recipe}".strip() for of in ("sasrec", "sasrec (local)", OURS[1]))
