@@ -80,7 +80,6 @@ def read_rows(sheet: Sheet, choice: Choice, dates: Dates = "", titles: str = "")
     roles = {
         ours: name for ours, name in choice.roles.items() if not (ours in ("time", "clock") and IN_ORDER in sheet.given.items())
     }
-    sheet.blob = ""
     rows = _Rows(sheet, roles)
     for part in _exploded(sheet, roles):
         rows.add(part)
