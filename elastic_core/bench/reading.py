@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import torch
 
 from elastic_core.config import DataConfig
@@ -52,13 +51,16 @@ class ReadingRow:
 
 def draw(path: Path, rows: int) -> None:
     """Write a CSV of user, item, time, drawn evenly."""
+    from pyarrow import csv, table
+
     rng = np.random.default_rng(0)
-    path.write_text("user,item,time\n", encoding="utf-8")
-    for start in range(0, rows, PIECE):
-        n = min(PIECE, rows - start)
-        people, seconds = min(PEOPLE, rows // 20), rng.integers(1_400_000_000, 1_600_000_000, n)
-        columns = (rng.integers(0, people, n), rng.integers(0, ITEMS, n), seconds)
-        pd.DataFrame(np.stack(columns, 1)).to_csv(path, mode="a", header=False, index=False)
+    with path.open("wb") as file:
+        file.write(b"user,item,time\n")
+        for start in range(0, rows, PIECE):
+            n = min(PIECE, rows - start)
+            people, seconds = min(PEOPLE, rows // 20), rng.integers(1_400_000_000, 1_600_000_000, n)
+            columns = (rng.integers(0, people, n), rng.integers(0, ITEMS, n), seconds)
+            csv.write_csv(table(list(columns), ["user", "item", "time"]), file, csv.WriteOptions(include_header=False))
 
 
 def measure(rows: int) -> list[ReadingRow]:

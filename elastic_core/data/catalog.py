@@ -16,6 +16,7 @@ import pandas as pd
 from elastic_core.errors import InputError
 
 YEAR = re.compile(r"\S\s*\((\d{3})\d\)\s*$")  # up to its decade
+DIGITS = re.compile(r"[0-9]+")
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,12 +95,18 @@ def _decade(title: str) -> str:
 
 def natural_order(ids: Iterable[str]) -> np.ndarray:
     """Positions that put ids into natural order: runs of digits compare as numbers."""
-
-    def key(pair: tuple[int, str]) -> tuple[list[int | str], str]:
-        parts = re.split(r"([0-9]+)", pair[1])
-        return [int(part) if i % 2 else part for i, part in enumerate(parts)], pair[1]
-
-    return np.array([position for position, _ in sorted(enumerate(ids), key=key)], dtype=np.int64)
+    texts = list(ids)
+    joined = "".join(texts)
+    if joined.isascii() and joined.isdecimal() and all(texts) and max(map(len, texts)) < 19:
+        numbers = np.array([int(text) for text in texts], dtype=np.int64)
+        order = np.argsort(numbers)
+        if len(order) < 2 or np.diff(numbers[order]).min():
+            return order
+    width = max(map(len, DIGITS.findall(" ".join(texts))), default=0)
+    # Below every character, so that a run of digits follows the end of a text and precedes all that is written.
+    padded = [DIGITS.sub(lambda run: "\0" + run[0].zfill(width), text) for text in texts]
+    by_text = sorted(range(len(texts)), key=texts.__getitem__)
+    return np.array(sorted(by_text, key=padded.__getitem__), dtype=np.int64)
 
 
 def build_catalog(ids: np.ndarray, items: pd.DataFrame | None) -> Catalog:

@@ -104,7 +104,7 @@ def test_too_little_to_learn_from(users: int, items: int, core: int, says: str, 
 # --- a tenth ---------------------------------------------------------------------------------------------------------
 
 NONE, EARLY, LATE, FEW = "is missing", "is before 1970", "is after the year 2200", "is in 1970 where most rows are after 2000"
-WORDS = ["", "  ", "NA", "N/A", "#N/A", "NULL", "None", "nan", "<NA>", "\\N", "undefined", "-", "?"]
+WORDS = ["", "  ", "NA", "N/A", "#N/A", "NULL", "None", "nan", "<NA>", "\\N", "undefined", "-", "?", "n.a.", "[NULL]", "*"]
 TIMES = {"0": FEW, "86400": FEW, "1970-01-01 00:00": FEW, "": NONE, "NaT": NONE, "NULL": NONE, "-2": EARLY}
 TIMES |= {"0001-01-01 00:00": EARLY, "253402214400": LATE, "9999-12-31 00:00": LATE}
 TIMES |= {odd: f"{odd!r} is no {what}, as most rows have it" for odd, what in (("soon", "number"), ("2019-02-29 10:00", "date"))}

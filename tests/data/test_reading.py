@@ -66,6 +66,7 @@ WRITTEN = {
     "%d.%m.%Y %H:%M:%S": 1, "%d.%m.%y": DAY, "%m/%d/%y %H:%M": 60, "%m/%d/%Y %I:%M\u202f%p": 60, "%d/%m/%Y %H:%M +0000": 60,
     "%d-%b-%y %H.%M.%S": 1, '"%b %d, %Y"': DAY, "[%d/%b/%Y:%H:%M:%S +0000]": 1, "%a %b %d %H:%M:%S +0000 %Y": 1,
     '"%a, %d %b %Y %H:%M:%S GMT"': 1, "%Y年%m月%d日 %H:%M": 60,
+    "%H:%M:%S %d.%m.%Y": 1, '"%I:%M %p, %d %b %Y"': 60, "%Y_%m_%d": DAY, "%y%m%d%H%M": 60,
 }  # fmt: skip
 MONTHS = "janvier Februar marzo avril Mai junio juillet".split()
 SPELT: dict[str, tuple[int, Any]] = {
@@ -76,6 +77,7 @@ SPELT: dict[str, tuple[int, Any]] = {
     "days of Excel with a clock": (1, lambda t: f"{t / DAY + 25_569:.12f}"),
     "Julian days": (DAY, lambda t: t // DAY + 2_440_587.5), "ticks of .NET": (1, lambda t: (t + 62_135_596_800) * 10**7),
     "file times of Windows": (1, lambda t: (t + 11_644_473_600) * 10**7),
+    "seconds since 1904": (1, lambda t: t + 2_082_844_800), "days of MATLAB": (1, lambda t: f"{t / DAY + 719_529:.9f}"),
     "zones by turns": (1, lambda t: f"{moment(t + t % 5 * 3_600):%Y-%m-%d %H:%M:%S}+0{t % 5}:00"),
     "some without a zone": (1, lambda t: moment(t).replace(tzinfo=UTC if t % 2 else None).isoformat()),
     "Central Europe": (1, lambda t: f"{moment(t + 3_600):%Y-%m-%d %H:%M:%S} CET"),
@@ -116,7 +118,7 @@ ALIKE = [  # names and a row; or a row without names, where it is known or said 
     ("asin,parent_asin,reviewerID,unixReviewTime", "v{n},{i},{u},{t}"), ("user, item, time", " {u} , {i},{t} "),
     ("user,item,time", "{u:<9},{i:>9},{t}"), ("MovieID::UserID::Rating::Timestamp", "{i}::{u}::4::{t}"),
     ("user_id:token\titem_id:token\trating:float\ttimestamp:float", "{u}\t{i}\t4\t{t}"),
-    ("", "{u}\t{i}\t3\t{t}"), ("", "{u},{i},{t}"),
+    ("", "{u}\t{i}\t3\t{t}"), ("", "{u},{i},{t}"), ("playerId,id_game,playedAt", "{u},{i},{t}"),
     # separators, quotes, what stands around
     ("user\ttitle\titem\ttime", '{u}\t"{n} x\t{i}\t{t}'), ("user,title,item,time", '{u},"The ""9"", or: a\nb",{i},{t}'),
     ('"user","item","time"', '"{u}","{i}","{t}"'), ("'user','title','item','time'", "'{u}','a, b','{i}','{t}'"),
@@ -158,6 +160,8 @@ CASES: dict[str, Any] = {  # text, columns, rows
         ("é" + u, i, t) for u, i, t in WORLD]),
     "GBK": (text("用户,商品,时间", "{u},{i},{t}").encode("gbk"), "user=用户,item=商品,time=时间", WORLD),
     "a JSON array": ("[" + ",\n".join(JSON) + "]", "", WORLD),
+    "JSON of lists": (json.dumps(WORLD), "user=1,item=2,time=3", WORLD),
+    "JSON split": (pd.DataFrame(WORLD, columns=["user", "item", "time"]).to_json(orient="split"), "", WORLD),
     "JSON of columns": (pd.DataFrame(WORLD, columns=["user", "item", "time"]).to_json(), "", WORLD),
     "JSON of sessions": ("\n".join(
         json.dumps({"session": u, "events": [{"aid": i, "ts": t} for i, t in WHOLE[u]]}) for u in LISTS), "", ORDERED),
@@ -233,6 +237,12 @@ def stream(table: Any, out: Any) -> None:
         writer.write_table(table)
 
 
+def covered(table: Any, out: Any) -> None:
+    with pd.ExcelWriter(out) as book:
+        pd.DataFrame({"about": ["exported in May"]}).to_excel(book, sheet_name="About", index=False)
+        table.to_pandas().to_excel(book, sheet_name="Data", index=False)
+
+
 GZ, PARQUET = gzip.compress(PLAIN.encode()), parquet.write_table
 HALVES = [text(HEAD, "{u},{i},{t}", part) for part in (WORLD[:50], WORLD[50:])]
 MONTHLY = {f"log-{n + 1}.csv": text(HEAD, "{u},{i},{t}", WORLD[n * 10 : n * 10 + 10]) for n in reversed(range(12))}
@@ -259,6 +269,7 @@ PACKED: dict[str, tuple[Any, str]] = {  # bytes and a name, or the files of a fo
     "parts of Parquet": ({f"p{n}.parquet": saved(PARQUET, rows=part) for n, part in enumerate((WORLD[:50], WORLD[50:]))}, ""),
     "Feather": (saved(feather.write_feather, time=pa.timestamp("s")), "x.feather"), "Arrow": (saved(stream), "x.arrow"),
     "Excel": (saved(lambda table, out: table.to_pandas().to_excel(out, index=False), time=pa.timestamp("s")), "x.xlsx"),
+    "Excel below a cover": (saved(covered), "x.xlsx"),
     "Excel named csv": (saved(lambda table, out: table.to_pandas().to_excel(out, index=False)), "x.csv"),
 }  # fmt: skip
 
@@ -291,6 +302,7 @@ def test_it_is_always_said_what_was_understood() -> None:
         ("", "{u},{i},{t}", "", "the first line holds no names, so it was taken for data and the columns were numbered"),
         ("user,item,time", "{u},{i},{t}000", "", "times were taken for milliseconds, because of their size"),
         ("user,item,time", "{u},{i},{t}", "{u},{i},{t}000", "a mixture of seconds and smaller units"),
+        ("user,item,time", "{u},{i},60{n:07}", "", "most times are not of 1995 to 2035"),
         ("user,item,time", "{u},{i},{n}", "", "too small for seconds since 1970: only their order can be trusted"),
         ("user,item,time", "{u}.0,{i},{t}", "", "ids of the user such as 12.0 were taken for 12"),
         ("user,item,time,time", "{u},{i},{t},{t}", "", "two columns are called 'time'; the later one is now"),

@@ -19,19 +19,19 @@ USUAL = {  # letters and digits only; the first that is there counts
     "user": """user userid uid useridx usersid userno usernum usernumber userhash visitorid visitor customerid customer
         custid customerno customernumber reviewerid memberid accountid clientid person personid playerid listenerid
         readerid buyerid author authorid profileid householdkey msno login username usernick deviceid cookieid
-        sessionid session sid kunde kundeid kundennummer userpseudoid nutzer nutzerid benutzer benutzerid utilisateur
-        cliente usuario src u""".split(),
+        sessionid session sid usercode kunde kundeid kundennummer kundennr userpseudoid nutzer nutzerid benutzer
+        benutzerid utilisateur cliente usuario src u""".split(),
     "item": """itemid movieid parentasin asin productid iid songid trackid artistid videoid newsid articleid bookid isbn
         businessid venueid poiid placeid locationid gameid appid animeid recipeid beerid showid contentid postid
         pageid hotelid goodsid skuid productcode sku stockcode aid gmapid mid pid mediaid filmid item movie product
-        video song track article book business venue game page url sitem artikel artikelid artikelnummer produkt
-        produktid film articulo producto target dst sid i""".split(),
+        video song track article book business venue game page url sitem artikel artikelid artikelnummer artikelnr itemcode
+        produkt produktid film articulo producto target dst sid i""".split(),
     "time": """timestamp unixtimestamp timems timestampms ts unixreviewtime time datetime eventtime createdat createdtime
         date utctimestamp utctime localtime reviewtime tdat t""".split(),
     "title": "itemtitle movietitle producttitle booktitle title moviename itemname productname bookname name".split(),
     "genres": "genres genre tags categories category class".split(),
 }
-TIMELY = re.compile(r"(?i)time|date|stamp|_at$|_dt$|_ts$|^ts|when|datum|zeit|fecha|^t$")
+TIMELY = re.compile(r"(?i)time|date|stamp|_at$|_dt$|_ts$|^ts|when|datum|zeit|fecha|^t$|(?-i:[a-z]At$)")
 CLOCKLIKE = re.compile(r"(?i)time|clock|hour|uhr|zeit|zet|hora|heure|hm")
 HOURLY = re.compile(r"(?i)hour|uhr|hora|heure|stunde|^h$")
 KINDS = ("nothing", "order", "clock", "year", "day", "moment")  # what the values of a column can tell of a time, least first
@@ -210,7 +210,7 @@ def _listed(sample: Any, roles: Mapping[str, str]) -> bool:
 def usual_key(name: str) -> str:
     """Return the usual name that a column's name is a spelling of, or its letters and digits."""
     whole, tail = (re.sub(r"[^0-9a-z]", "", part.lower()) for part in (name, name.rsplit(".", 1)[-1]))
-    forms = (whole, tail, whole.removesuffix("s"))
+    forms = (whole, tail, whole.removesuffix("s"), whole.removeprefix("id") + "id")
     return next((form for form in forms if any(form in names for names in USUAL.values())), whole)
 
 

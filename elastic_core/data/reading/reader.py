@@ -4,7 +4,7 @@ A source becomes a `Sheet` (what it is, its columns, a sample), columns are chos
 become numbers at once, so that a row costs 16 bytes and not its text. What was understood is always said.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -16,7 +16,7 @@ import pyarrow as pa
 from elastic_core.data.reading import records
 from elastic_core.data.reading.columns import IN_ORDER, Choice, choose
 from elastic_core.data.reading.faults import Faults, weigh
-from elastic_core.data.reading.ids import Ids, joined
+from elastic_core.data.reading.ids import Ids
 from elastic_core.data.reading.packing import NO_LIMITS, Limits, Source, members, refuse_large
 from elastic_core.data.reading.sheet import SAMPLE, Sheet, open_sheet
 from elastic_core.data.reading.text import Part
@@ -80,7 +80,6 @@ def read_rows(sheet: Sheet, choice: Choice, dates: Dates = "", titles: str = "")
     roles = {
         ours: name for ours, name in choice.roles.items() if not (ours in ("time", "clock") and IN_ORDER in sheet.given.items())
     }
-    sheet.blob = ""
     rows = _Rows(sheet, roles)
     for part in _exploded(sheet, roles):
         rows.add(part)
@@ -137,9 +136,10 @@ class _Rows:
 
     def __init__(self, sheet: Sheet, roles: Mapping[str, str]) -> None:
         self.sheet, self.roles, self.count = sheet, roles, 0
-        self.ids = {name: Ids(name) for name in ("user", "item")}
+        several = any(ours in roles for ours in ("title", "genres"))
+        self.ids = {name: Ids(name, numbered=several) for name in ("user", "item")}
         self.times = Times() if "time" in roles else None
-        self.clocks = Ids("clock") if "clock" in roles else None
+        self.clocks = Ids("clock", numbered=True) if "clock" in roles else None
         self.titles = Titles([ours for ours in ("title", "genres") if ours in roles])
         self.parts, self.bad = list[tuple[int, Part]](), list[tuple[int, str]]()
 
@@ -161,21 +161,27 @@ class _Rows:
         sheet, notes = self.sheet, list[str]()
         if not self.count and not self.bad:
             raise InputError(f"{sheet.shown} has no rows below its header")
-        wrong = dict[int, str]()
-        for ids in self.ids.values():
-            for row in _where(ids) if ids.faults else ():
-                wrong.setdefault(row, ids.faults[int(_at(ids.rows, row))])
+        wrong, places, texts = dict[int, str](), dict[str, np.ndarray](), dict[str, list[str]]()
+        for name, ids in self.ids.items():
+            places[name], texts[name], fault_of = ids.done(notes)
+            for row in np.flatnonzero(np.isin(places[name], list(fault_of))).tolist() if fault_of else ():
+                wrong.setdefault(row, fault_of[int(places[name][row])])
         seconds = self._seconds(dates, notes, wrong)
         found = [*self.bad, *((self._line(row), what) for row, what in sorted(wrong.items()))]
         faults = weigh(found, self.count + len(self.bad), sheet.shown, sheet.counted)
-        good = None
         if wrong:
-            good = np.ones(self.count, dtype=bool)
-            good[list(wrong)] = False
-        items = self.titles.table(self.ids["item"].texts, notes)
-        events = pd.DataFrame({name: self.ids[name].column(good, notes) for name in ("user", "item")})
+            places = {name: np.delete(column, list(wrong)) for name, column in places.items()}
+            seconds = np.delete(seconds, list(wrong)) if seconds is not None else None
+        events = pd.DataFrame(
+            {
+                name: pd.Categorical.from_codes(column, categories=pd.Index(texts[name], dtype=object))
+                for name, column in places.items()
+            },
+            copy=False,
+        )
         if seconds is not None:
-            events["time"] = seconds if good is None else seconds[good]
+            events["time"] = seconds
+        items = self.titles.table(self.ids["item"].texts, notes) if self.titles.names else None
         if items is None or titles:
             items = titles_of(Path(titles), "", notes) if titles else _beside(sheet, notes)
         notes += _heavy(events)
@@ -190,7 +196,8 @@ class _Rows:
             wrong.setdefault(row, what)
         if self.clocks is None:
             return read.values
-        after = clock(self.clocks.texts)[joined(self.clocks.rows)]
+        rows, texts, _ = self.clocks.done([])
+        after = clock(texts)[rows]
         for row in np.flatnonzero(np.isnan(after)).tolist():
             wrong.setdefault(row, "the clock beside the date is none that is understood")
         return read.values + np.nan_to_num(after)
@@ -209,22 +216,6 @@ class _Rows:
             first, last = (np.datetime64(int(edge), "s") for edge in (events["time"].min(), events["time"].max()))
             said.append(("from, to", f"{first} to {last}".replace("T", " ")))
         return tuple(said)
-
-
-def _where(ids: Ids) -> Iterator[int]:
-    """Yield the rows whose id has a fault."""
-    bad, start = np.array(sorted(ids.faults), dtype=np.int32), 0
-    for rows in ids.rows:
-        yield from (start + np.flatnonzero(np.isin(rows, bad))).tolist()
-        start += len(rows)
-
-
-def _at(parts: Sequence[np.ndarray], row: int) -> int:
-    for part in parts:
-        if row < len(part):
-            return int(part[row])
-        row -= len(part)
-    raise IndexError(row)
 
 
 def _heavy(events: pd.DataFrame) -> list[str]:

@@ -59,6 +59,9 @@ def _parsed(text: str) -> Any:
 
 def _opened(found: Any) -> Iterator[dict[str, Any]]:
     """Yield the flat rows inside: of a list of objects, of an object of lists, of an object with one list of objects."""
+    if isinstance(found, list) and found and all(isinstance(one, list) for one in found):
+        yield from ({f"column {at}": cell for at, cell in enumerate(row, 1)} for row in found)
+        return
     if isinstance(found, list):
         for one in found:
             yield from _opened(one) if isinstance(one, dict) else ()
@@ -73,6 +76,8 @@ def _opened(found: Any) -> Iterator[dict[str, Any]]:
         outer = {name: value for name, value in found.items() if name != nested[0]}
         for inner in found[nested[0]]:
             yield from ({**outer, **row} for row in _opened(inner))
+    elif {"columns", "data"} <= found.keys():  # and its orient="split"
+        yield from (dict(zip(found["columns"], row, strict=True)) for row in found["data"])
     elif len(maps) > 1:  # pandas' to_json: column → row → cell
         yield from ({name: column.get(row) for name, column in found.items()} for row in maps[0])
     elif len(found) > 1 and all(isinstance(value, list) for value in found.values()):
@@ -174,28 +179,28 @@ def _arrow(member: Member, limits: Limits, wanted: list[str] | None) -> Iterator
 
 
 def _excel(member: Member, limits: Limits, wanted: list[str] | None) -> Iterator[Part]:
-    """All sheets with the names of the first one that holds rows."""
+    """All sheets with the names of the one that holds most."""
     import openpyxl
 
     data = member.read(limits)
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         Guarded.check(member.shown, sum(info.file_size for info in archive.infolist()), len(data), limits)
-    book, names = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True), list[str]()
+    book, tables = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True), list[Any]()
     for sheet in book.worksheets:
-        cells = islice(
-            sheet.iter_rows(values_only=True, max_col=min(sheet.max_column or 200, limits.columns + 1)), limits.rows + 2
-        )
+        most = min(sheet.max_column or 200, limits.columns + 1)
+        cells = islice(sheet.iter_rows(values_only=True, max_col=most), limits.rows + 2)
         rows = [[_text(cell) for cell in row] for row in cells if any(cell is not None for cell in row)]
         width = max((at + 1 for row in rows for at, cell in enumerate(row) if cell is not None), default=0)
-        named = [name or f"column {i}" for i, name in enumerate(rows[0][:width], 1)] if len(rows) > 1 else []
-        if named and (not names or named == names):
-            names = named
+        if len(rows) > 1:
             refuse_large(len(rows) - 1, width, member.shown, limits)
             columns = [pa.array([row[at] if at < len(row) else None for row in rows[1:]], pa.string()) for at in range(width)]
-            table = pa.table(columns, names=names)
-            yield Part(table.select(wanted) if wanted else table, 2)
-    if not names:
+            tables.append(pa.table(columns, names=[name or f"column {i}" for i, name in enumerate(rows[0][:width], 1)]))
+    if not tables:
         raise InputError(f"{member.shown} holds no sheet with rows")
+    names = max(tables, key=lambda table: table.num_rows * table.num_columns).column_names
+    for table in tables:
+        if table.column_names == names:
+            yield Part(table.select(wanted) if wanted else table, 2)
 
 
 def exploded(table: Any, roles: Mapping[str, str], shown: str) -> Any:

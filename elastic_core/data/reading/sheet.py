@@ -70,7 +70,7 @@ class Sheet:
         start = next(pieces, b"")
         if not start[: text.HEAD].strip() and not start.strip():
             raise InputError(f"{member.shown} is empty")
-        if len(self.files) == 1 and len(start) < text.STRETCH:
+        if len(self.files) == 1 and len(start) < text.STRETCH and not first:
             self.blob = _blob(start)
         head = start[: text.HEAD]
         pieces = chain([start], pieces)
@@ -105,16 +105,23 @@ class Sheet:
             layout = text.Layout(layout.separator, layout.quote, ("user", "rating", "time", "item"), True, layout.above)
         self.form = self.form or "delimited"
         self.layouts = [*self.layouts[:at], layout]
-        line = 1
+        line, above = 1, layout.above
         for piece in pieces:
-            body = piece if line > 1 else piece.split(b"\n", layout.above)[-1] if piece.count(b"\n") >= layout.above else b""
-            if first:
-                body = body[: body.rfind(b"\n", 0, text.HEAD) + 1] or body
+            below = _below(piece, above)
+            body = piece[below : piece.rfind(b"\n", below, below + text.HEAD) + 1 or None] if first else piece[below:]
             if body[: text.HEAD].strip() or body.strip():
-                yield text.parse(body, layout, wanted or list(layout.names), line + layout.above if line == 1 else line)
+                yield text.parse(body, layout, wanted or list(layout.names), line + above)
             if first:
                 return
-            line += piece.count(b"\n")
+            line, above = line + piece.count(b"\n"), 0
+
+
+def _below(piece: bytes, lines: int) -> int:
+    """Return where so many lines end."""
+    at = 0
+    for _ in range(lines):
+        at = piece.find(b"\n", at) + 1 or len(piece)
+    return at
 
 
 def open_sheet(source: Source, given: Mapping[str, str] | None = None, limits: Limits = NO_LIMITS) -> Sheet:

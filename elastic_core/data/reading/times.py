@@ -22,7 +22,9 @@ Dates = Literal["", "day-first", "month-first"]
 ORDERS = [order for order in get_args(Dates) if order]
 Y2000 = 946_684_800.0
 MISSING = frozenset(
-    "|na|n/a|#n/a|#na|#value!|nan|-nan|null|(null)|none|nil|<na>|\\n|undefined|unknown|missing|nat|?|-|--|-1".split("|")
+    "|na|n/a|n.a.|#n/a|#na|#value!|#ref!|nan|-nan|null|(null)|<null>|[null]|#null!|none|nil|<na>|\\n|undefined|unknown|missing|nat|?|*|-|--|-1".split(
+        "|"
+    )
 )
 NONE, BEFORE, AFTER = "the time is missing", "the time is before 1970", "the time is after the year 2200"
 ODD_1970 = "the time is in 1970 where most rows are after 2000"
@@ -48,13 +50,14 @@ _MONTH, _TAIL = r"(?P<mon>[a-z]{3,10})\.?", _CLOCK + _ZONE
 WRITTEN = [
     rf"^\[?(?:[^\s0-9,.]{{2,12}}[.,]?\s+)?(?:{date})\s*{tail}\]?$"
     for date, tail in (
-        (r"(?P<a>[0-9]{1,4})(?P<mark>[-./\s年])\s?(?P<b>[0-9]{1,2})[-./\s月],?\s?(?P<c>[0-9]{1,4})日?", _TAIL),
+        (r"(?P<a>[0-9]{1,4})(?P<mark>[-./_\s年])\s?(?P<b>[0-9]{1,2})[-./_\s月],?\s?(?P<c>[0-9]{1,4})日?", _TAIL),
         (rf"(?P<a>[0-9]{{1,4}})(?:st|nd|rd|th|\.)?[-/\s.]*(?:de\s)?{_MONTH}[-/\s.,]*(?:de\s)?(?P<c>[0-9]{{1,4}})", _TAIL),
         (rf"{_MONTH}[-\s]*(?P<a>[0-9]{{1,2}})(?:st|nd|rd|th)?,?[-\s]+(?P<c>[0-9]{{4}}),?", _TAIL),
         (rf"{_MONTH}\s+(?P<a>[0-9]{{1,2}})\s*", _TAIL + r"\s+(?P<c>[0-9]{4})"),
     )
 ]
 NUMBER = r"^[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?$"
+CLOCK_FIRST = re.compile(r"([0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?(?:\s?[ap]\.?m\.?)?),?\s+(\S.*)")
 GROUPS = re.compile(r"[-+]?[0-9]{1,3}([,'. \u00a0\u202f][0-9]{3}){2,}")
 
 
@@ -230,6 +233,7 @@ def written(texts: list[str], order: Dates, told: list[str]) -> np.ndarray:
     """Return float64 [texts]: the seconds of written dates, NaN for what is none."""
     out, left = np.full(len(texts), np.nan), np.arange(len(texts))
     lower = [text.lower() if text.isascii() else _unaccented(text.lower()) for text in texts]
+    lower = [CLOCK_FIRST.sub(r"\2 \1", text) if text[1:3].count(":") else text for text in lower]
     for pattern in WRITTEN:
         found = pc.extract_regex(pa.array([lower[row] for row in left], pa.string()), pattern)
         there = np.asarray(pc.is_valid(found).to_numpy(False))

@@ -48,7 +48,7 @@ class Titles:
                     self.against[name].add(item)
 
     def table(self, ids: list[str], notes: list[str]) -> pd.DataFrame | None:
-        """Return item, title, genres."""
+        """Return item, title, genres; what is said of an id in several spellings is what the first says."""
         kept = [name for name in self.names if len(self.against[name]) <= 0.2 * len(self.known[name])]
         for name in set(self.names) - set(kept):
             notes.append(f"the column for the {name} says many things of one item, so it was not taken for what items are called")
@@ -58,7 +58,7 @@ class Titles:
         for name in kept:
             cells = [self.known[name].get(number, "") for number in range(len(ids))]
             found[name] = pd.Series(tame(cells, notes) if name == "title" else genres(cells), dtype=object)
-        return found
+        return found.drop_duplicates("item")
 
 
 def of_items(table: Any, named: Mapping[str, str], headed: bool, notes: list[str]) -> pd.DataFrame | None:

@@ -18,6 +18,8 @@ UNITS = (  # of numbers: name, how many make a second, and the year 1970 in them
     ("days since 1970", 1 / DAY, 0.0),
     ("hours since 1970", 1 / 3600, 0.0),
     ("Julian days", 1 / DAY, 2_440_587.5),
+    ("seconds since 1904", 1.0, 2_082_844_800.0),
+    ("days of MATLAB (since year 0)", 1 / DAY, 719_529.0),
 )
 EARLY, LATE = 788_918_400.0, 2_051_222_400.0  # 1995 and 2035
 CALENDAR = {17: "YYYYMMDDhhmmssmmm", 14: "YYYYMMDDhhmmss", 12: "YYYYMMDDhhmm", 10: "YYYYMMDDhh", 8: "YYYYMMDD"}
@@ -29,6 +31,7 @@ def scaled(numbers: np.ndarray, notes: list[str]) -> tuple[np.ndarray, str]:
     real = some[np.isfinite(some) & (some > 0)]
     low, high = np.quantile(real, [0.12, 0.88]) if len(real) else (0.0, 0.0)
     digits, seconds, name = len(str(int(high))), numbers, "seconds"
+    century = 20 * 10**digits
     fits = [unit for unit in UNITS if (low - unit[2]) / unit[1] >= EARLY and (high - unit[2]) / unit[1] <= LATE]
     if digits in CALENDAR and np.isfinite(_calendar(real, digits)).mean() >= 0.88:
         name, seconds = (
@@ -43,8 +46,8 @@ def scaled(numbers: np.ndarray, notes: list[str]) -> tuple[np.ndarray, str]:
         raise InputError(
             "the time tells only the year or month, not what came first: name another column, or say time= if rows are in order"
         )
-    elif digits == 6 and len(real) > 20 and np.isfinite(_calendar(real + 20_000_000, 8)).mean() >= 0.98:
-        name, seconds = "YYMMDD", _calendar(numbers + 20_000_000, 8)
+    elif digits in (6, 10) and len(real) > 20 and np.isfinite(_calendar(real + century, digits + 2)).mean() >= 0.98:
+        name, seconds = CALENDAR[digits + 2][2:], _calendar(numbers + century, digits + 2)
     elif digits == 7 and len(real) > 20 and np.isfinite(_ordinal(real)).mean() >= 0.98:
         name, seconds = "YYYYDDD", _ordinal(numbers)
     elif len(real) and not (fits[:1] == [UNITS[0]] and real.min() >= EARLY and real.max() <= LATE):
@@ -62,6 +65,8 @@ def scaled(numbers: np.ndarray, notes: list[str]) -> tuple[np.ndarray, str]:
         notes.append(f"times were taken for {name}, because of their size")
     elif high < SMALLEST:
         notes.append("times are too small for seconds since 1970: only their order can be trusted")
+    elif len(real) and not fits:
+        notes.append("most times are not of 1995 to 2035, if they are seconds since 1970: only their order can be trusted")
     return seconds, name
 
 
