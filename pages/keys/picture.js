@@ -430,6 +430,7 @@ function bet(me, expert) {
 function start(me) {
   if (me.order(me.step) === me.data.steps.length - 1) go(me, 0)
   me.timer = setInterval(() => {
+    if (!me.root.isConnected) return clearInterval(me.timer)
     go(me, me.order(me.step) + 1)
     if (me.order(me.step) === me.data.steps.length - 1) stop(me)
   }, PLAY)
@@ -501,12 +502,17 @@ function sliders(me) {
 function talk(me) {
   const { data, found, step } = me, w = data.words, late = me.order(step), { side, k, counts: n } = found
   const last = data.steps.length - 1
-  me.bar.replaceChildren()
-  data.steps.forEach((each, at) => {
-    const button = html('button', me.bar, { type: 'button', tabindex: each === step ? 0 : -1, ...(each === step ? { 'aria-current': 'step' } : {}) }, `${at + 1} ${each}`)
+  if (me.bar.dataset.steps !== data.steps.join()) {  // else they stay, and with them the focus
+    me.bar.dataset.steps = data.steps.join()
+    me.bar.replaceChildren()
+    data.steps.forEach((each, at) => { html('button', me.bar, { type: 'button' }, `${at + 1} ${each}`).onclick = () => { stop(me); go(me, at) } })
+  }
+  for (const [at, button] of [...me.bar.children].entries()) {
+    button.tabIndex = at === late ? 0 : -1
     button.disabled = data.locked.step
-    button.onclick = () => { stop(me); go(me, at) }
-  })
+    if (at === late) button.setAttribute('aria-current', 'step')
+    else button.removeAttribute('aria-current')
+  }
   me.back.disabled = late === 0 || data.locked.step
   me.next.disabled = late === last || data.locked.step
   me.play.disabled = data.locked.step
@@ -570,13 +576,10 @@ export default function({ data, setTriggerValue, parentElement }) {
     talk(me)
     move(me, moved && !other ? MOVE : 0)
     if (me.joined) setTimeout(() => { if (me.joined) { me.joined = false; move(me, MOVE) } }, 1100)
-  } else {
+  } else {  // what moves goes on moving, and a slider stays in its hand
     if (echo >= 0) me.sent.splice(0, echo + 1)
-    if (!data.toy) me.found = data.found
-    sliders(me)
     talk(me)
-    move(me, 0)
+    if (JSON.stringify(data.colours) !== me.coloured) move(me, 0)
   }
-  me.heard = said
-  return () => { clearInterval(me.timer); clearTimeout(me.waiting); cancelAnimationFrame(me.frame) }
+  Object.assign(me, { heard: said, coloured: JSON.stringify(data.colours) })
 }
