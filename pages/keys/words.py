@@ -6,9 +6,9 @@ TITLE = "How can a few comparisons find the best experts, exactly?"
 TOY, OWN, MILLION = "4 × 4", "This person", "A million"
 
 IDEA = {
-    TOY: "Here are **16 experts** in a grid of 4 × 4. You want the best few of them for one query. Expert score = row score "
-    "+ column "
-    "score. So 4 + 4 **short** dot products are enough; 16 long ones are not needed.",
+    TOY: "**16 experts** stand in a grid of 4 × 4. We want the best few. Expert score = row score + column score. So 4 + 4 "
+    "**short** "
+    "dot products replace 16 long ones.",
     OWN: "The same search in this run: **{all} experts** in a grid of {side} × {side}, asked by {whose}. {short} short dot "
     "products "
     "instead of {all} long ones.",
@@ -16,13 +16,12 @@ IDEA = {
     "step "
     "*Pair* on, the size no longer matters.",
 }
-AFTER = "After this: the search of person {person} among {all} experts, and one among a million."
+AFTER = "Next: the search of person {person} among {all} experts, then one among a million."
 VOTING = "This is the search of one {one}. Every {one} of the history searches like this; step *Vote* adds the searches up."
 FEWER = "In the run itself each looks for its {k} best."
 
 SAYS = {
-    "Split": "The query is a list of {d} numbers. Its first half, **q₁**, looks for rows. Its second half, **q₂**, looks "
-    "for columns.",
+    "Split": "The query has {d} numbers. Its first half, **q₁**, looks for rows; its second half, **q₂**, for columns.",
     "Score": "Every row has a short key of {half} numbers, and so has every column. q₁ is compared with the {side} row "
     "keys, q₂ with "
     "the {side} column keys: **{short} short dot products**.",
@@ -63,7 +62,7 @@ PICTURE: dict[str, Any] = {
     "square": "row {row}, column {column}", "vectors": "what the experts hold", "shares": "share",
     "sliders": ["Turn q₁ (rows)", "Turn q₂ (columns)", "How many, k"],
     "dot": "Row {row}: {sum}",
-    "bet": "Your bet: which square comes first? Click it.", "betted": "Your bet: {square}.",
+    "bet": "Your bet: click the square that comes first.", "betted": "Your bet: {square}.",
     "placed": "Your square ({square}) took place **{place}** of {k}.", "lost": "Your square ({square}) is not among the "
     "best {k}.",
     "rule": "First is always the best row with the best column.",
