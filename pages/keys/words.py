@@ -7,14 +7,11 @@ TOY, OWN, MILLION = "4 × 4", "This person", "A million"
 
 IDEA = {
     TOY: "**16 experts** stand in a grid of 4 × 4. We want the best few. Expert score = row score + column score. So 4 + 4 "
-    "**short** "
-    "dot products replace 16 long ones.",
+    "**short** dot products replace 16 long ones.",
     OWN: "The same search in this run: **{all} experts** in a grid of {side} × {side}, asked by {whose}. {short} short dot "
-    "products "
-    "instead of {all} long ones.",
+    "products instead of {all} long ones.",
     MILLION: "The same search among **{all} random keys**: {short} short dot products instead of a million long ones. From "
-    "step "
-    "*Pair* on, the size no longer matters.",
+    "step *Pair* on, the size no longer matters.",
 }
 AFTER = "Next: the search of person {person} among {all} experts, then one among a million."
 VOTING = "This is the search of one {one}. Every {one} of the history searches like this; step *Vote* adds the searches up."
@@ -23,19 +20,15 @@ FEWER = "In the run itself each looks for its {k} best."
 SAYS = {
     "Split": "The query has {d} numbers. Its first half, **q₁**, looks for rows; its second half, **q₂**, for columns.",
     "Score": "Every row has a short key of {half} numbers, and so has every column. q₁ is compared with the {side} row "
-    "keys, q₂ with "
-    "the {side} column keys: **{short} short dot products**.",
+    "keys, q₂ with the {side} column keys: **{short} short dot products**.",
     "Keep": "Only the **{m} best rows** and the **{m} best columns** stay. A weaker row cannot win: {m} better rows share "
-    "each of its "
-    "columns.",
+    "each of its columns.",
     "Keep all": "You want the best {k}, and there are only {side} rows and {side} columns. So all of them stay.",
     "Pair": "Rows and columns are sorted now, the best first. Square ({i}, {j}) has {better} squares above and to the left "
-    "that are at "
-    "least as good. So it cannot be in the best {k}. **Squares that remain: {pairs}.**",
+    "that are at least as good. So it cannot be in the best {k}. **Squares that remain: {pairs}.**",
     "Pair one": "The best row meets the best column. No other square can be better. **Squares that remain: {pairs}.**",
     "Win": "Only in these squares ({pairs}) we add row and column. The **{k} largest sums** win. Then all squares go back "
-    "to their "
-    "real places.",
+    "to their real places.",
     "Gather": "The place of a winner is the address of one **expert**: a list of {d} numbers. Only {k} of {all} experts are "
     "read.",
 }  # fmt: skip
