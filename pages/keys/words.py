@@ -6,14 +6,14 @@ TITLE = "How can a few comparisons find the best experts, exactly?"
 TOY, OWN, MILLION = "4 × 4", "This person", "A million"
 
 IDEA = {
-    TOY: "**16 experts** stand in a grid of 4 × 4. We want the best few. Expert score = row score + column score. So 4 + 4 "
+    TOY: "**16 experts** stand in a 4 × 4 grid. We want the best few. Expert score = row score + column score. So 4 + 4 "
     "**short** dot products replace 16 long ones.",
     OWN: "The same search in this run: **{all} experts** in a grid of {side} × {side}, asked by {whose}. {short} short dot "
     "products instead of {all} long ones.",
     MILLION: "The same search among **{all} random keys**: {short} short dot products instead of a million long ones. From "
     "step *Pair* on, the size no longer matters.",
 }
-AFTER = "Next: the search of person {person} among {all} experts, then one among a million."
+AFTER = "Next: person {person}’s search among {all} experts, then a million."
 VOTING = "This is the search of one {one}. Every {one} of the history searches like this; step *Vote* adds the searches up."
 FEWER = "In the run itself each looks for its {k} best."
 
@@ -55,7 +55,7 @@ PICTURE: dict[str, Any] = {
     "square": "row {row}, column {column}", "vectors": "what the experts hold", "shares": "share",
     "sliders": ["Turn q₁ (rows)", "Turn q₂ (columns)", "How many, k"],
     "dot": "Row {row}: {sum}",
-    "bet": "Your bet: click the square that comes first.", "betted": "Your bet: {square}.",
+    "bet": "Your bet: click the best square.", "betted": "Your bet: {square}.",
     "placed": "Your square ({square}) took place **{place}** of {k}.", "lost": "Your square ({square}) is not among the "
     "best {k}.",
     "rule": "First is always the best row with the best column.",
