@@ -27,7 +27,7 @@ function searched(toy, angles, k) {
     vectors: winners.map(w => toy.values[w.expert]), counts: counts(side, 2 * toy.keys[0][0].length, k) }
 }
 
-// All K experts, one by one: what product keys spare, and what they must equal. For the 4 × 4 with whole keys, else with all sums.
+// All K experts, one by one: what product keys spare and must equal. For the 4 × 4 with whole keys, else with all sums.
 function bruteForce(found, toy) {
   const { side, scores, query, k } = found, whole = query.flat(), best = []
   for (let row = 0; row < side; row++) for (let column = 0; column < side; column++) {
@@ -57,12 +57,11 @@ function write(place, words) {
 
 // --- the picture ------------------------------------------------------------------------------------------------------
 
-function svg(tag, parent, given = {}) {
-  const node = document.createElementNS(NS, tag)
+function set(node, given) {
   for (const [name, value] of Object.entries(given)) node.setAttribute(name, value)
-  parent.appendChild(node)
   return node
 }
+const svg = (tag, parent, given = {}) => parent.appendChild(set(document.createElementNS(NS, tag), given))
 // A rectangle with two lines of text that moves as one: x, y, w, h and o (opacity).
 function box(parent) {
   const g = svg('g', parent), rect = svg('rect', g, { rx: 1.5 }), upper = svg('text', g), lower = svg('text', g, { class: 'small' })
@@ -156,8 +155,7 @@ function places(me) {
   me.cs = cs
 
   if (me.ground) {
-    for (const [name, value] of Object.entries({ x: rowW, y: colH, width: G, height: G, fill: c.load[0], stroke: c.line, opacity: sorted ? 0 : 1 }))
-      me.ground.setAttribute(name, value)
+    set(me.ground, { x: rowW, y: colH, width: G, height: G, fill: c.load[0], stroke: c.line, opacity: sorted ? 0 : 1 })
   }
   for (const one of me.squares.values()) {
     const p = pairs.get(one.expert)
@@ -194,10 +192,8 @@ function places(me) {
       look(one, colour, scored ? 'none' : ramp[1], inkOn(scored ? colour : c.ground), shown || called, Math.min(12, size * 0.8), shown ? called : '')
       one.mark ??= svg('text', one.g, { class: 'rank' })
       one.mark.textContent = kept && place && size >= 9 ? `${place}.` : ''
-      one.mark.setAttribute('fill', c.text)
-      one.mark.setAttribute('font-size', Math.min(12, Math.max(9, size * 0.8)))
-      one.mark.setAttribute('x', half ? size / 2 : rowW - rank / 2)
-      one.mark.setAttribute('y', half ? colH - rank / 2 : size / 2)
+      const [x, y] = half ? [size / 2, colH - rank / 2] : [rowW - rank / 2, size / 2]
+      set(one.mark, { fill: c.text, 'font-size': Math.min(12, Math.max(9, size * 0.8)), x, y })
     }
     if (me.bins) {
       const count = Math.floor(G / 2), group = me.bins[half]
@@ -214,8 +210,7 @@ function places(me) {
       me.threads[half].forEach((line, place) => {
         const at = (found.order[half][place] + 0.5) * cs
         const ends = half ? { x1: rowW + at, x2: rowW + at, y1: colH - rank, y2: colH + G } : { x1: rowW - rank, x2: rowW + G, y1: colH + at, y2: colH + at }
-        for (const [name, value] of Object.entries({ ...ends, stroke: ramp[1], 'stroke-width': 1, opacity: kept && !sorted ? 0.7 : 0 }))
-          line.setAttribute(name, value)
+        set(line, { ...ends, stroke: ramp[1], 'stroke-width': 1, opacity: kept && !sorted ? 0.7 : 0 })
         me.parts.lines.parentElement.appendChild(me.parts.lines)
       })
     }
@@ -224,7 +219,7 @@ function places(me) {
   const bet = me.squares.get(me.bet)
   for (const [ring, one] of [[me.ring, bet], [me.cursor, me.walking ? me.squares.get(me.at) : null]]) {
     ring.style.visibility = one && one.to.o > 0.2 ? '' : 'hidden'
-    if (one) for (const [name, value] of Object.entries({ x: one.to.x - 2, y: one.to.y - 2, width: one.to.w + 4, height: one.to.h + 4 })) ring.setAttribute(name, value)
+    if (one) set(ring, { x: one.to.x - 2, y: one.to.y - 2, width: one.to.w + 4, height: one.to.h + 4 })
   }
 }
 
@@ -268,7 +263,7 @@ function panel(me, { px, py, pw, ph, rowW, colH, cs, narrow, scored, kept, won }
   if (kept && asks && !data.toy) found.order[0].forEach((row, at) => rows.push([
     `${at + 1}. ${w.row} ${name(me, row)}: ${figure(found.scores[0][row])}`, `${at + 1}. ${w.column} ${name(me, found.order[1][at])}: ${figure(found.scores[1][found.order[1][at]])}`]))
   if (step === 'Win') found.winners.forEach((one, at) => rows.push([
-    `${at + 1}.  ${w.row} ${name(me, one.row)}, ${w.column} ${name(me, one.column)}:  ${figure(found.scores[0][one.row])} + ${figure(found.scores[1][one.column])} = ${figure(one.score)}`]))
+    `${at + 1}. ${fill(w.square, { row: name(me, one.row), column: name(me, one.column) })}: ${added(found, one)}`]))
   const top = py + (asks ? 20 + tall + 20 : 10), room = Math.min(20, (ph - (top - py)) / Math.max(rows.length, 1))
   me.list.replaceChildren(...rows.flatMap((row, line) => row.map((words, column) => {
     const text = svg('text', me.list, { x: px + column * pw / 2, y: top + line * room, 'font-size': Math.min(12.5, room * 0.8), fill: asks ? (column ? c.cool[1] : c.warm[1]) : c.text })
@@ -319,11 +314,14 @@ function panel(me, { px, py, pw, ph, rowW, colH, cs, narrow, scored, kept, won }
 // People count from 1 in the 4 × 4, where every row is drawn; experts of a run have the numbers that the app calls them by.
 const name = (me, at) => me.data.toy ? at + 1 : many(at)
 
+const added = ({ scores }, { row, column }) => (
+  `${figure(scores[0][row])} + ${figure(scores[1][column])} = ${figure(scores[0][row] + scores[1][column])}`)
+
 function told(me, { row, column, expert }) {
   const { found, data } = me, p = found.pairs.find(each => each.row === row && each.column === column), late = me.order(me.step)
   const where = fill(data.words.square, { row: name(me, row), column: name(me, column) })
   if (late < me.order('Win')) return me.step === 'Pair' && p ? `${where}: ${p.i} × ${p.j} = ${p.i * p.j}` : where
-  return p?.can ? `${where}: ${figure(found.scores[0][row])} + ${figure(found.scores[1][column])} = ${figure(p.sum)}` : where
+  return p?.can ? `${where}: ${added(found, p)}` : where
 }
 
 function show(one) {
@@ -331,11 +329,10 @@ function show(one) {
   const { w, h } = one.now
   if (one.cells) {
     const each = w / Math.max(one.cells.length, 1)
-    one.cells.forEach((cell, at) => { for (const [name, v] of [['x', at * each], ['width', Math.max(each - (each > 8 ? 1 : 0.2), 0.2)], ['height', h]]) cell.setAttribute(name, v) })
-    one.name.setAttribute('x', -6)
-    one.name.setAttribute('y', h / 2)
+    one.cells.forEach((cell, at) => set(cell, { x: at * each, width: Math.max(each - (each > 8 ? 1 : 0.2), 0.2), height: h }))
+    set(one.name, { x: -6, y: h / 2 })
   }
-  if (one.text) { one.text.setAttribute('x', w + 4); one.text.setAttribute('y', h / 2) }
+  if (one.text) set(one.text, { x: w + 4, y: h / 2 })
 }
 
 function move(me, ms) {
@@ -359,8 +356,7 @@ function move(me, ms) {
 // --- around the picture -----------------------------------------------------------------------------------------------
 
 function html(tag, parent, given = {}, words = '') {
-  const node = document.createElement(tag)
-  for (const [name, value] of Object.entries(given)) node.setAttribute(name, value)
+  const node = set(document.createElement(tag), given)
   if (words) node.textContent = words
   parent.appendChild(node)
   return node
@@ -404,7 +400,11 @@ function frame(me, parent) {
   me.svg.onclick = event => { const on = event.target.closest('[data-expert]'); if (on) bet(me, Number(on.dataset.expert)) }
   me.svg.onkeydown = event => walk(me, event)
   me.svg.onblur = () => { me.walking = false; move(me, QUICK) }
-  new ResizeObserver(() => { if (me.svg.parentElement.clientWidth !== me.seen) { me.seen = me.svg.parentElement.clientWidth; move(me, 0) } }).observe(left)
+  new ResizeObserver(() => {
+    if (left.clientWidth === me.seen || !me.found) return
+    me.seen = left.clientWidth
+    move(me, 0)
+  }).observe(left)
 }
 
 function walk(me, event) {
@@ -430,6 +430,7 @@ function bet(me, expert) {
 function start(me) {
   if (me.order(me.step) === me.data.steps.length - 1) go(me, 0)
   me.timer = setInterval(() => {
+    if (!me.root.isConnected) return clearInterval(me.timer)
     go(me, me.order(me.step) + 1)
     if (me.order(me.step) === me.data.steps.length - 1) stop(me)
   }, PLAY)
@@ -501,12 +502,17 @@ function sliders(me) {
 function talk(me) {
   const { data, found, step } = me, w = data.words, late = me.order(step), { side, k, counts: n } = found
   const last = data.steps.length - 1
-  me.bar.replaceChildren()
-  data.steps.forEach((each, at) => {
-    const button = html('button', me.bar, { type: 'button', tabindex: each === step ? 0 : -1, ...(each === step ? { 'aria-current': 'step' } : {}) }, `${at + 1} ${each}`)
+  if (me.bar.dataset.steps !== data.steps.join()) {  // else they stay, and with them the focus
+    me.bar.dataset.steps = data.steps.join()
+    me.bar.replaceChildren()
+    data.steps.forEach((each, at) => { html('button', me.bar, { type: 'button' }, `${at + 1} ${each}`).onclick = () => { stop(me); go(me, at) } })
+  }
+  for (const [at, button] of [...me.bar.children].entries()) {
+    button.tabIndex = at === late ? 0 : -1
     button.disabled = data.locked.step
-    button.onclick = () => { stop(me); go(me, at) }
-  })
+    if (at === late) button.setAttribute('aria-current', 'step')
+    else button.removeAttribute('aria-current')
+  }
   me.back.disabled = late === 0 || data.locked.step
   me.next.disabled = late === last || data.locked.step
   me.play.disabled = data.locked.step
@@ -570,13 +576,10 @@ export default function({ data, setTriggerValue, parentElement }) {
     talk(me)
     move(me, moved && !other ? MOVE : 0)
     if (me.joined) setTimeout(() => { if (me.joined) { me.joined = false; move(me, MOVE) } }, 1100)
-  } else {
+  } else {  // what moves goes on moving, and a slider stays in its hand
     if (echo >= 0) me.sent.splice(0, echo + 1)
-    if (!data.toy) me.found = data.found
-    sliders(me)
     talk(me)
-    move(me, 0)
+    if (JSON.stringify(data.colours) !== me.coloured) move(me, 0)
   }
-  me.heard = said
-  return () => { clearInterval(me.timer); clearTimeout(me.waiting); cancelAnimationFrame(me.frame) }
+  Object.assign(me, { heard: said, coloured: JSON.stringify(data.colours) })
 }

@@ -6,37 +6,29 @@ TITLE = "How can a few comparisons find the best experts, exactly?"
 TOY, OWN, MILLION = "4 × 4", "This person", "A million"
 
 IDEA = {
-    TOY: "Here are **16 experts** in a grid of 4 × 4. You want the best few of them for one query. Expert score = row score "
-    "+ column "
-    "score. So 4 + 4 **short** dot products are enough; 16 long ones are not needed.",
+    TOY: "**16 experts** stand in a 4 × 4 grid. We want the best few. Expert score = row score + column score. So 4 + 4 "
+    "**short** dot products replace 16 long ones.",
     OWN: "The same search in this run: **{all} experts** in a grid of {side} × {side}, asked by {whose}. {short} short dot "
-    "products "
-    "instead of {all} long ones.",
+    "products instead of {all} long ones.",
     MILLION: "The same search among **{all} random keys**: {short} short dot products instead of a million long ones. From "
-    "step "
-    "*Pair* on, the size no longer matters.",
+    "step *Pair* on, the size no longer matters.",
 }
-AFTER = "After this: the search of person {person} among {all} experts, and one among a million."
+AFTER = "Next: person {person}’s search among {all} experts, then a million."
 VOTING = "This is the search of one {one}. Every {one} of the history searches like this; step *Vote* adds the searches up."
 FEWER = "In the run itself each looks for its {k} best."
 
 SAYS = {
-    "Split": "The query is a list of {d} numbers. Its first half, **q₁**, looks for rows. Its second half, **q₂**, looks "
-    "for columns.",
+    "Split": "The query has {d} numbers. Its first half, **q₁**, looks for rows; its second half, **q₂**, for columns.",
     "Score": "Every row has a short key of {half} numbers, and so has every column. q₁ is compared with the {side} row "
-    "keys, q₂ with "
-    "the {side} column keys: **{short} short dot products**.",
+    "keys, q₂ with the {side} column keys: **{short} short dot products**.",
     "Keep": "Only the **{m} best rows** and the **{m} best columns** stay. A weaker row cannot win: {m} better rows share "
-    "each of its "
-    "columns.",
+    "each of its columns.",
     "Keep all": "You want the best {k}, and there are only {side} rows and {side} columns. So all of them stay.",
     "Pair": "Rows and columns are sorted now, the best first. Square ({i}, {j}) has {better} squares above and to the left "
-    "that are at "
-    "least as good. So it cannot be in the best {k}. **Squares that remain: {pairs}.**",
+    "that are at least as good. So it cannot be in the best {k}. **Squares that remain: {pairs}.**",
     "Pair one": "The best row meets the best column. No other square can be better. **Squares that remain: {pairs}.**",
     "Win": "Only in these squares ({pairs}) we add row and column. The **{k} largest sums** win. Then all squares go back "
-    "to their "
-    "real places.",
+    "to their real places.",
     "Gather": "The place of a winner is the address of one **expert**: a list of {d} numbers. Only {k} of {all} experts are "
     "read.",
 }  # fmt: skip
@@ -63,7 +55,7 @@ PICTURE: dict[str, Any] = {
     "square": "row {row}, column {column}", "vectors": "what the experts hold", "shares": "share",
     "sliders": ["Turn q₁ (rows)", "Turn q₂ (columns)", "How many, k"],
     "dot": "Row {row}: {sum}",
-    "bet": "Your bet: which square comes first? Click it.", "betted": "Your bet: {square}.",
+    "bet": "Your bet: click the best square.", "betted": "Your bet: {square}.",
     "placed": "Your square ({square}) took place **{place}** of {k}.", "lost": "Your square ({square}) is not among the "
     "best {k}.",
     "rule": "First is always the best row with the best column.",

@@ -3,7 +3,7 @@ const SETTLING = 6000, LOOK = 300, AIR = 12
 
 export default function({ data, parentElement }) {
   const { keys, turn, colour } = data, quiet = matchMedia('(prefers-reduced-motion: reduce)').matches
-  if (parentElement.turn === turn) return parentElement.leave
+  if (parentElement.turn === turn) return
   parentElement.leave?.()
   parentElement.turn = turn
   let ringed = null, free = !keys.length, began = 0
@@ -39,12 +39,11 @@ export default function({ data, parentElement }) {
     const wanted = box.height > bottom - top ? top : top + (bottom - top - box.height) / 2
     main.scrollBy({ top: box.top - wanted, behavior: quiet || performance.now() - began > 1500 ? 'instant' : 'smooth' })
   }
-  const timer = setInterval(look, LOOK)
-  look()
+  const timer = setInterval(() => parentElement.isConnected ? look() : parentElement.leave(), LOOK)
   parentElement.leave = () => {
     clearInterval(timer)
     clear()
     for (const act of acts) removeEventListener(act, stop, { capture: true })
   }
-  return parentElement.leave
+  look()
 }

@@ -13,7 +13,7 @@ ADDRESS = "run=planted-elastic&user=11&expert=3&vs=planted-sasrec"
 # Path, heading, and something that only this address can have brought about.
 PAGES = {
     "/": ("What does ELASTIC do with one person’s history?", "Person 11 "),
-    "/product-keys": ("How can a few comparisons find the best experts, exactly?", "the search of person 11 among 64"),
+    "/product-keys": ("How can a few comparisons find the best experts, exactly?", "person 11’s search among 64"),
     "/journey": ("Which experts does this history retrieve?", "Person 11 chose"),
     "/experts": ("What does expert 3 stand for, and does it matter?", "Person 11 "),
     "/traffic": ("Is the memory used evenly, and is that chance?", "Expert 3 (row 0, column 3)"),
