@@ -233,7 +233,8 @@ export default function({ data, setTriggerValue, parentElement }) {
     const most = deepest(list, item => shown.length && !shown.includes(item) ? 1 : list[item].missing[at])
     const without = most >= 0 && list[most].missing[at] !== null
       ? ` ${says.without} ${of.name}, ${list[most].name} ${chance(list[most].missing[at])}${says.ofChance}` : ''
-    return `${of.name} ${[whom && `${says.asksFor} ${whom}`, keeps && `${whom ? '; ' : ''}${keeps}`].filter(Boolean).join('')}.${without}`
+    const said = [whom && `${says.asksFor} ${whom}`, keeps].filter(Boolean).join('; ')
+    return said ? `${of.name} ${said}.${without}` : without.trim() || of.name
   }
   function lightExpert(at) {
     const of = experts[at], links = [...wanted(at)]
