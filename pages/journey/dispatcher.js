@@ -75,11 +75,11 @@ export default function({ data, parentElement }) {
     const list = shares => shares.map((share, i) => [share, i]).filter(([share]) => share >= 0.01).sort((a, b) => b[0] - a[0]).slice(0, 5)
     if (event !== undefined) {
       const shares = side === 'take' ? takes.map(row => row[event]) : back[event], from = list(shares)
-      told.textContent = `${says[side].replace('{}', events[event])} ` +
+      told.textContent = `${says[side].replace('{}', () => events[event])} ` +
         (from.map(([share, e]) => `${experts[e]} ${part(share)}`).join(', ') || says.nothing) + '.'
     } else {
       const from = list(takes[expert])
-      told.textContent = `${says.expert.replace('{}', experts[expert])} ` +
+      told.textContent = `${says.expert.replace('{}', () => experts[expert])} ` +
         (from.map(([share, i]) => `${events[i]} ${part(share)}`).join(', ') || says.nothing) + '.'
     }
   }

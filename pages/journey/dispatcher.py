@@ -36,7 +36,7 @@ path { fill: none; stroke: var(--st-text-color) }
 @media (max-width: 640px) {
   .dispatcher { grid-template-columns: minmax(0, 1fr) }
   text { font-size: 17px }
-  .pairs { max-width: 220px }
+  .pairs { max-width: 140px }
   .pairs text { font-size: 13px }
 }
 """

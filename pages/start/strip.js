@@ -210,7 +210,7 @@ export default function({ data, setTriggerValue, parentElement }) {
   function lightEvent(at) {
     const of = events[at], links = [...asks(at, true)], keepers = every(experts).filter(e => kept(e, at) >= CLEAR || (!votes && kept(e, at)))
     on('event', at, '')
-    if (of.gone) return says.goneLong.replace('{}', of.name)
+    if (of.gone) return says.goneLong.replace('{}', () => of.name)
     for (const [e, share] of of.asks ?? []) if (grid && square(e)) asked(e, share)
     for (const e of every(experts)) {
       const vote = (of.asks ?? []).find(([id]) => id === experts[e].id)
@@ -233,7 +233,8 @@ export default function({ data, setTriggerValue, parentElement }) {
     const most = deepest(list, item => shown.length && !shown.includes(item) ? 1 : list[item].missing[at])
     const without = most >= 0 && list[most].missing[at] !== null
       ? ` ${says.without} ${of.name}, ${list[most].name} ${chance(list[most].missing[at])}${says.ofChance}` : ''
-    return `${of.name} ${[whom && `${says.asksFor} ${whom}`, keeps && `${whom ? '; ' : ''}${keeps}`].filter(Boolean).join('')}.${without}`
+    const said = [whom && `${says.asksFor} ${whom}`, keeps].filter(Boolean).join('; ')
+    return said ? `${of.name} ${said}.${without}` : without.trim() || of.name
   }
   function lightExpert(at) {
     const of = experts[at], links = [...wanted(at)]
@@ -251,7 +252,7 @@ export default function({ data, setTriggerValue, parentElement }) {
       links.push(...gives(item, at, SEEN))
     }
     draw('.lit', links)
-    if (of.quiet) return says.quietLong.replace('{}', of.id)
+    if (of.quiet) return says.quietLong.replace('{}', () => of.id)
     const most = list[0] && list[0].gives ? every(list).reduce((a, b) => gift(b, at) > gift(a, at) ? b : a, 0)
       : deepest(list, item => list[item].without[at])
     const gift_ = list[most].gives ? ` ${says.gives} ${part(list[most].gives[at])} ${says.of} ${list[most].name}.` : ''
@@ -286,10 +287,10 @@ export default function({ data, setTriggerValue, parentElement }) {
         .map(at => `${part(of.gives[at])} ${says.from} ${says.expert} ${experts[at].id}`).join(', ')
       const removal = !known || of.without[owner] === null ? '' : ` ${says.without} ${experts[owner].id} ${says.it} ` +
         `${chance(of.without[owner])}${says.ofChance} ${least === owner ? says.agrees
-          : says.differs.replace('{}', experts[least].id).replace('{}', chance(of.without[least]))}`
+          : says.differs.replace('{}', () => experts[least].id).replace('{}', () => chance(of.without[least]))}`
       return `${of.name}: ${shares || says.nobody}.${removal}`
     }
-    if (known) return `${of.name}: ${says.mixed.replace('{}', experts[least].id).replace('{}', chance(of.without[least]))}`
+    if (known) return `${of.name}: ${says.mixed.replace('{}', () => experts[least].id).replace('{}', () => chance(of.without[least]))}`
     const event = deepest(events, at => of.missing[at])
     return event >= 0 && of.missing[event] !== null
       ? `${of.name}: ${says.without} ${events[event].name} ${says.it} ${chance(of.missing[event])}${says.ofChance}` : of.name
@@ -309,8 +310,8 @@ export default function({ data, setTriggerValue, parentElement }) {
     })
     draw('.lit', links)
     const i = grid.drawn.indexOf(e), row = Math.floor(e / grid.side)
-    told.textContent = says.square.replace('{}', e).replace('{}', row).replace('{}', e % grid.side)
-      .replace('{}', grid.people[i].toLocaleString('en')) + (links.length ? ` ${says.fewer}` : '')
+    told.textContent = says.square.replace('{}', () => e).replace('{}', () => row).replace('{}', () => e % grid.side)
+      .replace('{}', () => grid.people[i].toLocaleString('en')) + (links.length ? ` ${says.fewer}` : '')
   }
   function light(kind, at) {
     if (still || root.lit === `${kind} ${at}`) return

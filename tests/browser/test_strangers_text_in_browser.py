@@ -63,7 +63,7 @@ def test_nothing_of_theirs_is_asked_for(inside: Visit, path: str) -> None:
     for panel in ("Copy link", "Reproduce"):
         visit.press(panel)
         visit.page.keyboard.press("Escape")
-    for mark in visit.page.locator(".js-plotly-plot .points path").all()[:3]:
+    for mark in visit.page.locator(".js-plotly-plot .points path, .node, .thing").all()[:4]:
         mark.hover(force=True, timeout=5_000)  # titles in hovers
     assert visit.page.evaluate(ALIVE, TRAP) == [] and not visit.outside
 

@@ -24,7 +24,7 @@ TEXT = {
     "Selectbox": {"options", "raw_value", "default"}, "MultiSelect": {"options", "raw_values", "default"},
     "TextInput": {"default", "value", "placeholder"}, "TextArea": {"default", "value", "placeholder"},
     "NumberInput": {"placeholder"}, "Code": {"code_text"}, "PlotlyChart": {"alt"}, "DownloadButton": {"url"},
-    "PageLink": {"query_string"},
+    "PageLink": {"query_string"}, "BidiComponent": {"json"},
 }  # fmt: skip
 MARKDOWN = re.compile(
     r"(?<!\\)(?:!\[x|\[l\]|\$x|\*\*b\*\*|`c|&sol;|<img)|:material/home|:streamlit|www\.evil|me@evil|http\\?://" + re.escape(TRAP)

@@ -19,7 +19,7 @@ from crowd import ROOT, about, server, write
 from playwright.sync_api import Browser, Page, sync_playwright
 
 KEY = ("commit", "device", "visit", "what")
-WORDS, GRID = "h1", "svg[role=group]"  # the title; the grid of experts, as pages/kit/squares.js draws it
+WORDS, GRID = "h1", "svg[role=group]"  # the title; the grid of experts, as pages/start/strip.js draws it
 TIMES = 5
 
 
