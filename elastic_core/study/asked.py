@@ -36,8 +36,10 @@ class Asked:
     @classmethod
     def read(cls, plain: dict[str, Any]) -> "Asked":
         """Raises InputError for anything that `plain` would not have written."""
-        minutes, ways, labels = plain.get("minutes"), plain.get("ways"), plain.get("labels", list(STUDIED))
-        clock = str(plain.get("clock", "wall"))
+        minutes: Any = plain.get("minutes")
+        ways: Any = plain.get("ways")
+        labels: Any = plain.get("labels", list(STUDIED))
+        clock: Any = str(plain.get("clock", "wall"))
         if clock not in NOW:
             raise InputError(f"a study counts its minutes by {' or '.join(NOW)}")
         if isinstance(minutes, bool) or not isinstance(minutes, int | float) or not 0 < minutes <= 100_000:
@@ -48,8 +50,9 @@ class Asked:
             raise InputError(f"a study trains some of {', '.join(STUDIED)}")
         if not isinstance(plain.get("data"), dict):
             raise InputError("a study needs to be told its data")
-        some = [tuple(word for word in all_ if word in list(said or ())) for all_, said in ((WAYS, ways), (STUDIED, labels))]
-        return cls(DataConfig.from_dict(plain["data"]), float(minutes), *some, clock)  # type: ignore[arg-type]
+        held_out: tuple[Way, ...] = tuple(way for way in WAYS if way in ways)
+        trained = tuple(label for label in STUDIED if label in labels)
+        return cls(DataConfig.from_dict(plain["data"]), float(minutes), held_out, trained, clock)
 
     @property
     def name(self) -> str:
