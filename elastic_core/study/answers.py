@@ -172,7 +172,9 @@ def _systems(study: "Study", way: Way, found: dict[str, Found]) -> Section:
     best, floor = study.best(way, trained=True), study.best(way, trained=False)
     sentences, one = [], found.get(f"{way} counting")
     if one is not None and best and floor:
-        what = "is better than" if one.answer == "yes" else "is worse than" if one.behind else "cannot be told from"
+        what = {"yes": "is better than", "no": "is worse than"}.get(
+            one.answer, "is behind" if one.behind else "cannot be told from"
+        )
         sentences.append(f"Chosen on validation, {name(best)} {what} {name(floor)}, which only counts: {told(one)}.")
     result = one.answer if one is not None else UNKNOWN
     reference = floor if best is None or (one is not None and one.behind) else best
