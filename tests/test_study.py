@@ -114,6 +114,9 @@ def test_what_pays_is_found_and_what_is_asked_onwards_stops_at_the_first_unknown
     first = judged({"history": loses(0.1), "other": loses(0.0)})["history"]
     chain = onwards([loses(0.05), loses(0.0), loses(0.1)], first, 2)
     assert [one.answer for one in (first, *chain)] == ["yes", "yes", "not known", "not known"]
+    for cut, answer in ((False, "no"), (True, "not known")):
+        (behind,) = judged({"behind": Question(same, same + 0.1 + rng.normal(0, 0.05, same.shape), cut=cut)}).values()
+        assert behind.behind and behind.answer == answer, "who is behind and still learns is not called worse for good"
     once = judged({"once": Question(same[:1] + 1, same)})["once"]
     assert once.answer == "not known" and "one run" in once.numbers
 

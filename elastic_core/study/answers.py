@@ -28,6 +28,7 @@ from elastic_core.study.pieces import (
     section,
     series,
     share,
+    still_rising,
     table,
     together,
     told,
@@ -75,10 +76,12 @@ def questions(study: "Study") -> dict[str, Question]:
         luck = Luck.of([values(study, way, label) for label in study.systems(way)])
         for own, shared in MEMORIES:
             if {own, shared} <= set(study.systems(way)):
-                found[f"{way} memory {own}"] = Question(values(study, way, own), values(study, way, shared), luck=luck)
+                sides = values(study, way, own), values(study, way, shared)
+                found[f"{way} memory {own}"] = Question(*sides, luck=luck, cut=still_rising(study, way, own))
         best, floor = study.best(way, trained=True), study.best(way, trained=False)
         if best and floor:
-            found[f"{way} counting"] = Question(values(study, way, best), values(study, way, floor), (True, False), luck)
+            sides = values(study, way, best), values(study, way, floor)
+            found[f"{way} counting"] = Question(*sides, (True, False), luck, still_rising(study, way, best))
     way = next(iter(study.held_out))
     if best := study.best(way, trained=True):
         kept = {label: cut_values(study, way, label) for label in study.systems(way) if label in STUDIED}
@@ -169,10 +172,12 @@ def _systems(study: "Study", way: Way, found: dict[str, Found]) -> Section:
     best, floor = study.best(way, trained=True), study.best(way, trained=False)
     sentences, one = [], found.get(f"{way} counting")
     if one is not None and best and floor:
-        what = {"yes": "is better than", "no": "is worse than", UNKNOWN: "cannot be told from"}[one.answer]
+        what = {"yes": "is better than", "no": "is worse than"}.get(
+            one.answer, "is behind" if one.behind else "cannot be told from"
+        )
         sentences.append(f"Chosen on validation, {name(best)} {what} {name(floor)}, which only counts: {told(one)}.")
     result = one.answer if one is not None else UNKNOWN
-    reference = floor if result == "no" or best is None else best
+    reference = floor if best is None or (one is not None and one.behind) else best
     gaps: dict[str, Found] = {}
     if reference is not None:
         mine, luck = values(study, way, reference), Luck.of([values(study, way, label) for label in labels])

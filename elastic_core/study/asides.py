@@ -89,10 +89,10 @@ def power(study: "Study", way: Way, found: dict[str, Found]) -> Section:
             seen, parts = noise(values(study, way, own), values(study, way, shared)), []
             for part in PARTS:
                 people, seeds = seen.people_for(part * of), seen.seeds_for(part * of)
-                more = f"{people:,} people" if people else "no number of people is enough"
-                again = f"{seeds} trainings of these people" if seeds else "no number of trainings is enough"
-                parts.append(f"{part:.0%} ({part * of:.4f}) takes, with {seen.runs} trainings, {more}; or {again}")
-            sentences.append(f"Own against shared experts, {name(own)}: {'. '.join(parts)}.")
+                more = f"{people:,} people" if people else "more people than there are"
+                again = f"{seeds} trainings of these people" if seeds else "more trainings than anybody has time for"
+                parts.append(f"{part:.0%} ({part * of:.4f}) would take {more} with {seen.runs} trainings, or {again}")
+            sentences.append(f"Own against shared experts, {name(own)}: {'; '.join(parts)}.")
     sentences.append(
         "Found four times out of five by the test that is used here, as parts of the best baseline’s score. Two trainings tell "
         "badly how far a training moves a result: take these for sizes."

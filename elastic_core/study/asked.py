@@ -36,11 +36,13 @@ class Asked:
     @classmethod
     def read(cls, plain: dict[str, Any]) -> "Asked":
         """Raises InputError for anything that `plain` would not have written."""
-        minutes, ways, labels = plain.get("minutes"), plain.get("ways"), plain.get("labels", list(STUDIED))
-        clock = plain.get("clock", "wall")
-        if not isinstance(clock, str) or clock not in NOW:
+        minutes: Any = plain.get("minutes")
+        ways: Any = plain.get("ways")
+        labels: Any = plain.get("labels", list(STUDIED))
+        clock: Any = str(plain.get("clock", "wall"))
+        if clock not in NOW:
             raise InputError(f"a study counts its minutes by {' or '.join(NOW)}")
-        if type(minutes) not in (int, float) or not 0 < minutes <= 100_000:  # type: ignore[operator]
+        if isinstance(minutes, bool) or not isinstance(minutes, int | float) or not 0 < minutes <= 100_000:
             raise InputError("a study needs a number of minutes between 0 and 100,000")
         if not _some(ways, WAYS):
             raise InputError(f"a study holds events out by {' or '.join(WAYS)}")
@@ -48,8 +50,9 @@ class Asked:
             raise InputError(f"a study trains some of {', '.join(STUDIED)}")
         if not isinstance(plain.get("data"), dict):
             raise InputError("a study needs to be told its data")
-        kept = tuple(way for way in WAYS if way in ways)
-        return cls(DataConfig.from_dict(plain["data"]), float(minutes), kept, tuple(x for x in STUDIED if x in labels), clock)  # type: ignore[arg-type]
+        held_out: tuple[Way, ...] = tuple(way for way in WAYS if way in ways)
+        trained = tuple(label for label in STUDIED if label in labels)
+        return cls(DataConfig.from_dict(plain["data"]), float(minutes), held_out, trained, clock)
 
     @property
     def name(self) -> str:

@@ -62,11 +62,13 @@ class Study:
     def held_out(self) -> dict[Way, Dataset]:
         """The data by way of holding out, as far as that leaves enough people to ask."""
         found: dict[Way, Dataset] = {}
+        k = self.asked.data.k_core
+        core = f" (data with more people, or fewer dropped: the k-core is {k})" if k else ""
         for way in self.asked.ways:
             try:
                 split = by_time(self.data) if way == "time" else self.data
                 if (people := len(split.asked("test"))) < plan.FEWEST:
-                    raise InputError(f"{people:,} people can be asked, and a study needs {plan.FEWEST} at least")
+                    raise InputError(f"{people:,} people can be asked, and a study needs {plan.FEWEST} at least{core}")
                 found[way] = split
             except InputError as error:
                 self.faults[way] = str(error)
@@ -164,7 +166,7 @@ class Study:
 
         self._say("Reading the data")
         if not self.held_out:
-            raise InputError(f"{self.data.label}: " + "; ".join(dict.fromkeys(self.faults.values())))
+            raise InputError(f"{self.data.label}: {next(iter(self.faults.values()))}")
         kept = self._kept()
         if (found := kept.get("data_hash", self.data.hash)) != self.data.hash:
             raise InputError(f"{self.data.label} has changed since this study began ({found}, now {self.data.hash})")

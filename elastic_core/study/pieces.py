@@ -83,7 +83,7 @@ def together(answers: Sequence[str]) -> str:
 def share(some: int, of: int) -> str:
     """`12.0% (95% 10.1% to 14.2%)` of so many people."""
     low, high = wilson(some / of, of)
-    return f"{some / of:.1%} (95% {float(low):.1%} to {float(high):.1%})"
+    return f"{some / of:.1%} (95% {max(float(low), 0.0):.1%} to {float(high):.1%})"
 
 
 def percent(one: Interval) -> str:

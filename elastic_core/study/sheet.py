@@ -7,7 +7,9 @@ from typing import Any
 from elastic_core import text
 
 WIDTH, HEIGHT, LEFT, BELOW, TOP = 640, 300, 64, 46, 14
-COLOURS = ("#2563a8", "#c2571a", "#3b7d3b", "#7a4fa3", "#8a6d1d", "#5b6470")
+COLOURS = (
+    "#2563a8", "#c2571a", "#3b7d3b", "#7a4fa3", "#8a6d1d", "#5b6470", "#b03070", "#1f8a8a", "#9a4a2f", "#4b4bd0", "#6d8a1f"
+)  # fmt: skip
 INK = "currentColor"
 STYLE = """
 :root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}
@@ -62,8 +64,8 @@ def _chart(chart: dict[str, Any]) -> str:
     for at, one in enumerate(some):
         colour = COLOURS[at % len(COLOURS)]
         if spots:
-            x = place(one["x"])
-            parts += [_point(x, one, top, colour), _word(x + 7, _y(one["y"], top) + 4, one["name"], colour)]
+            parts.append(_point(place(one["x"]), one, top, colour))
+            parts.append(_word(LEFT + 8, HEIGHT - BELOW - 8 - 15 * at, one["name"], colour))
             continue
         where = " ".join(f"{place(i):.1f},{_y(y, top):.1f}" for i, y in enumerate(one["y"]))
         parts.append(f"<polyline points='{where}' fill='none' stroke='{colour}' stroke-width='2'/>")
@@ -103,9 +105,9 @@ def _even(many: int) -> Callable[[float], float]:
 
 
 def _log(values: Sequence[float]) -> Callable[[float], float]:
-    """A logarithmic axis, with room for names on its right."""
+    """A logarithmic axis."""
     low, high = math.log(min(values)), math.log(max(values))
-    return lambda value: LEFT + 24 + (math.log(value) - low) / max(high - low, 1e-9) * (WIDTH - LEFT - 250)
+    return lambda value: LEFT + 24 + (math.log(value) - low) / max(high - low, 1e-9) * (WIDTH - LEFT - 60)
 
 
 def _word(x: float, y: float, word: str, colour: str, anchor: str = "start") -> str:

@@ -25,12 +25,13 @@ Answer = Literal["yes", "no", "not known"]
 @dataclass(frozen=True)
 class Question:
     """Is A better than B? A metric by training and person, [S, n] and [S', n]; `trained`: does a seed move A, does one move B?
-    `luck`: what the trainings of all systems show of it."""
+    `luck`: what the trainings of all systems show of it. `cut`: the clock ended A while it still got better."""
 
     a: np.ndarray
     b: np.ndarray
     trained: tuple[bool, bool] = (True, True)
     luck: Luck | None = None
+    cut: bool = False
 
     @classmethod
     def of_same(cls, more: np.ndarray, less: np.ndarray, luck: Luck | None = None) -> "Question":
@@ -51,9 +52,16 @@ class Found:
     adjusted: float
 
     @property
+    def behind(self) -> bool:
+        """Whether B may be called better."""
+        return verdict.better(self.contrast, self.adjusted) == "B"
+
+    @property
     def answer(self) -> Answer:
-        who = verdict.better(self.contrast, self.adjusted)
-        return "yes" if who == "A" else "no" if who == "B" else "not known"
+        """What is behind and was not done learning is no answer."""
+        if self.behind:
+            return "not known" if self.question.cut else "no"
+        return "yes" if verdict.better(self.contrast, self.adjusted) == "A" else "not known"
 
     @property
     def people(self) -> int:
@@ -73,7 +81,9 @@ class Found:
 
     @property
     def missed(self) -> str:
-        """What an unknown answer still excludes."""
+        """Why it is not known."""
+        if self.behind:
+            return "behind as it is, but it still got better when the time was up"
         return f"a difference of {self.could:.4f} would have been found four times out of five"
 
 

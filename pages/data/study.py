@@ -17,7 +17,7 @@ from pages.kit import plot, view, waiting
 from pages.kit.control import number
 
 COLOURS = {"yes": "green", "no": "red"}
-MINUTES = 30.0
+MINUTES = 30
 PICTURE = view.About(
     "What is drawn?",
     "Means over people and trainings of the test, with 95% intervals over people.",
@@ -35,7 +35,7 @@ def part() -> None:
     choices = data_cards.at_hand_choices(Shelf(shell.RUNS / "uploads").choices(), now.run.config.data if now else None)
     left, right = st.columns([3, 1], vertical_alignment="bottom")
     data = choices[left.selectbox("Data to study", list(choices), key="dat_study")]
-    minutes = float(number("Minutes", 1.0, 600.0, MINUTES, 1.0, key="dat_minutes", place=right, help="For all of it"))
+    minutes = float(number("Minutes", 1, 600, MINUTES, 5, key="dat_minutes", place=right, help="For all of it"))
     queue = Studies(shell.RUNS)
     last = queue.of(data)
     _job(queue, last, data, minutes)

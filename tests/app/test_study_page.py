@@ -28,7 +28,7 @@ def test_a_study_goes_from_the_button_to_its_answer(
     address = {"dat_part": "What pays on it"}
     app = opened(PAGE, **address)
     app.selectbox(key="dat_study").set_value(kept.label).run()
-    app.number_input(key="dat_minutes").set_value(1.0).run()
+    app.number_input(key="dat_minutes").set_value(1).run()
     press(app, "Study these data")
     queue = Studies(app_runs)
     (job,) = queue.all()
