@@ -181,8 +181,9 @@ def _run_kind(arguments: argparse.Namespace, name: str, part: Any, kind: type[An
     path = CHECKPOINTS / "benchmarks" / f"{arguments.name if arguments.name != LOCAL else name}.csv"
     rows = read_kind(path, kind)
     if not arguments.show:
-        rows += measure()
-        write_kind(path, rows, kind)
+        for row in measure():
+            rows.append(row)
+            write_kind(path, rows, kind)
     print(part.as_table(read_kind(path, kind)))
     return 0
 
