@@ -22,7 +22,7 @@ FLOORS = (
     ("data", "distributed", "eager", "machine"),
     ("layers",),
     ("bank_files", "models", "weights"),
-    ("evaluation", "lists", "memory", "objectives", "recipes", "run_items", "run_log", "runs", "streaming"),
+    ("evaluation", "exported", "lists", "memory", "objectives", "recipes", "run_items", "run_log", "runs", "streaming"),
     ("training",),
     ("bench", "comparisons", "labels", "readme", "report", "reproduce", "tables", "tuning"),
     ("services", "serving", "study"),

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -26,6 +27,7 @@ from hypothesis.errors import Unsatisfiable
 from schemathesis import GenerationMode
 from test_streaming import N_ITEMS, made
 
+from elastic_core import machine
 from elastic_core.commands import main
 from elastic_core.data import Catalog, Dataset
 from elastic_core.data.batches import history_batch
@@ -328,6 +330,21 @@ def test_what_was_acknowledged_outlives_a_kill(tiny_runs: Path, tiny: Tiny, tmp_
     Answers(tiny[2].lister, events).answer([found])
     assert len(found.answer["items"]) == 5
     events.close()
+
+
+def test_threads_are_chosen_by_measuring_and_fewer_where_more_hardly_help(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "thread_counts", lambda: [1, 2, 4])
+    clock = [0.0]
+    monkeypatch.setattr(machine, "time", SimpleNamespace(perf_counter=lambda: clock[0]))
+    try:
+        for seconds, expected in (({1: 6.0, 2: 2.0, 4: 1.95}, 2), ({1: 1.0, 2: 5.0, 4: 5.0}, 1), ({1: 9.0, 2: 6.0, 4: 2.0}, 4)):
+
+            def job(takes: dict[int, float] = seconds) -> None:
+                clock[0] += takes[torch.get_num_threads()]
+
+            assert machine.choose_threads(job, rounds=3) == expected == torch.get_num_threads()
+    finally:
+        torch.set_num_threads(1)
 
 
 def test_wrong_words_are_one_sentence(tiny_runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

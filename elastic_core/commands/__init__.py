@@ -24,6 +24,7 @@ COMMANDS = {
     "recall": "what does a run know of an interest that was silent for hundreds of events? (planted worlds)",
     "experts": "what does each expert of a run stand for, and does it matter?",
     "latents": "what an autoencoder fitted to a run would find in place of experts",
+    "export": "a trained run as one file of torch.export that runs without this package",
     "serve-model": "a trained run as a service over HTTP: lists after histories, people followed event by event",
     "serve": "the app for a whole class: several processes behind one address",
     "bench": "time ELASTIC and SASRec side by side and keep the rows",

@@ -39,6 +39,7 @@ from typing import Any
 import torch
 
 from elastic_core.bench import bank, catalogue, events, goals, lisa, profile, reading, serving, training
+from elastic_core.bench import threads as thread_bench
 from elastic_core.bench.latency import (
     OPS,
     PASSES,
@@ -104,6 +105,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--catalogue", type=int, metavar="ITEMS", help="measure losses and steps over so many items instead")
     parser.add_argument("--reading", type=int, metavar="ROWS", help="measure reading a CSV of so many rows instead")
     parser.add_argument("--serving", metavar="RUN", help="measure a service of this run instead")
+    parser.add_argument("--threads-of", metavar="RUN", help="measure its passes with 1, 2 and all threads instead")
     parser.add_argument("--precision", choices=("float32", "bfloat16"), default="float32", help="bfloat16: under autocast")
     parser.add_argument(
         "--compile", choices=MODES, metavar="MODE", default="",
@@ -126,7 +128,12 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.reading:
         return _run_kind(arguments, "reading", reading, reading.ReadingRow, lambda: reading.measure(arguments.reading))
     if arguments.serving:
-        return _run_serving(arguments)
+        served, seconds = find_run(arguments.serving), min(arguments.seconds, 60.0)
+        crowds = partial(serving.measure_crowds, served.path, served.config.data, seconds, say)
+        return _run_kind(arguments, "serving", serving, serving.ServingRow, crowds)
+    if arguments.threads_of:
+        passes = partial(thread_bench.measure, find_run(arguments.threads_of).model(), min(arguments.seconds, 60.0))
+        return _run_kind(arguments, "threads", thread_bench, thread_bench.ThreadsRow, passes)
     if arguments.training:
         return _run_training(arguments)
     if arguments.stages:
@@ -170,19 +177,13 @@ def _run_bank(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _run_serving(arguments: argparse.Namespace) -> int:
-    run, seconds = find_run(arguments.serving), min(arguments.seconds, 60.0)
-    measure = partial(serving.measure_crowds, run.path, run.config.data, seconds, say)
-    return _run_kind(arguments, "serving", serving, serving.ServingRow, measure)
-
-
 def _run_kind(arguments: argparse.Namespace, name: str, part: Any, kind: type[Any], measure: Callable[[], Iterable[Any]]) -> int:
-    """Adds what is measured to the part's own file, and prints all of it."""
     path = CHECKPOINTS / "benchmarks" / f"{arguments.name if arguments.name != LOCAL else name}.csv"
     rows = read_kind(path, kind)
     if not arguments.show:
-        rows += measure()
-        write_kind(path, rows, kind)
+        for row in measure():
+            rows.append(row)
+            write_kind(path, rows, kind)
     print(part.as_table(read_kind(path, kind)))
     return 0
 

@@ -15,6 +15,7 @@ One process works on one core; several answer on ports of their own, each with i
 import argparse
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from elastic_core import run_items
@@ -22,6 +23,7 @@ from elastic_core.commands.finding import open_items, say
 from elastic_core.data.sources import here, load
 from elastic_core.errors import InputError
 from elastic_core.lists import Lister
+from elastic_core.machine import choose_threads
 from elastic_core.serving.answers import Answers
 from elastic_core.serving.events import Events
 
@@ -37,7 +39,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rate", type=float, default=500.0, help="requests a second of one address; 0: any (default: 500)")
     parser.add_argument("--together", type=int, default=64, help="answer at most so many waiting requests at once (default: 64)")
     parser.add_argument("--without-data", action="store_true", help="do not read the data that the run learned from")
-    parser.add_argument("--threads", type=int, default=1, help="of a tensor operation (default: 1)")
+    parser.add_argument("--threads", default="1", help="of a tensor operation; auto: as measured at the start (default: 1)")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -49,9 +51,9 @@ def run(arguments: argparse.Namespace) -> int:
         raise InputError(f'the service needs {error.name}: pip install "elastic-core[serve]"') from None
     if not 0 < arguments.port < 2**16 or not 1 <= arguments.together <= 1_024 or not 0 <= arguments.rate < 1e9:
         raise InputError("--port lies in 1 to 65535, --together in 1 to 1,024, and --rate is a number from 0 on")
-    if not 1 <= arguments.threads <= 1_024:
-        raise InputError("--threads must be at least 1")
-    torch.set_num_threads(arguments.threads)
+    if arguments.threads != "auto" and not (arguments.threads.isdecimal() and 1 <= int(arguments.threads[:9]) <= 1_024):
+        raise InputError("--threads must be a number from 1 on, or auto")
+    torch.set_num_threads(1 if arguments.threads == "auto" else int(arguments.threads))
     found, catalog, model = open_items(arguments.run_name)
     counts = run_items.counts(found.path / run_items.FILE, found.path)
     data = not arguments.without_data and here(found.config.data)
@@ -63,6 +65,9 @@ def run(arguments: argparse.Namespace) -> int:
             data = False
             say(f"Without the data: {error}.")
             lister = Lister(model, catalog, None, counts)
+    if arguments.threads == "auto":
+        histories, everything = [np.random.default_rng(0).integers(1, model.n_items + 1, model.length)], lister.running()
+        say(f"{choose_threads(lambda: lister.rank(histories, None, 10, everything))} threads were quickest.")
     path = Path(f"{found.name}.people.sqlite" if arguments.states is None else arguments.states)
     events = Events(None if arguments.states == NONE else path, Answers.keep(lister, arguments.every))
     answers = Answers(lister, events, arguments.every, with_data=data)

@@ -12,6 +12,7 @@ from elastic_core.services.train.outcome import Outcome
 from pages.frame import shell
 from pages.kit import cache, view
 from pages.kit.view import About
+from pages.train import use
 from pages.train.live import act
 
 START, JOURNEY = "start/page.py", "journey/page.py"
@@ -46,6 +47,7 @@ def card() -> None:
         with right:
             _said(found)
         _acts(job, found)
+        use.card(job.run)
         _table(job, found)
 
 

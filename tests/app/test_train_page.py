@@ -161,6 +161,7 @@ def test_what_came_of_a_training_stays_until_it_is_put_away(root: Path) -> None:
     assert "all 2 epochs" in texts(at.markdown)
     said = texts(at.caption)
     assert "0.2000 (0.1000 to 0.3000)" in said and "too many items" in said and "A random order: 0.0100" in said
+    assert f"serve-model {job.run.path}" in texts(at.code) and f"open_run({str(job.run.path)!r})" in texts(at.code)
     assert "Open this run" in [b.label for b in at.button], "the person on the left is of other data"
     well(at.button(key=f"train_again_{job.id}").click().run())
     assert [j.config.train.seed for j in Jobs(root).all()] == [0, 1]

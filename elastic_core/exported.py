@@ -1,0 +1,95 @@
+"""A model as a program of torch.export: one file that runs without this package, checked against the run that it came from.
+
+    program = torch.export.load("model.pt2").module()
+    scores = program(items)     items [B, length] int64, dense ids, oldest first, 0 on the left where there is no event
+                                scores [B, n_items + 1]; column 0 means nothing, met items are not left out
+
+What the dense ids mean lies in the file, too: `items` in `torch.export.load(path, extra_files=…)`, raw ids, one a line, from 1.
+"""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from elastic_core import disk
+from elastic_core.data import Catalog
+from elastic_core.data.batches import Batch
+from elastic_core.errors import InputError, unless_memory
+from elastic_core.models import Met, Recommender
+
+IDS, NEAR, HISTORIES = "items", 1e-4, 33  # the largest difference of a score; histories that are compared
+
+
+class Scores(nn.Module):
+    """Items `[B, length]` → scores `[B, n_items + 1]`."""
+
+    def __init__(self, model: Recommender) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, items: Tensor) -> Tensor:
+        batch, scorer = Batch(items, items), self.model.scorer()
+        met = None if scorer.again is None else Met(items, torch.arange(items.shape[0], device=items.device))
+        return scorer(self.model.last_state(batch), met)
+
+
+class Exported(NamedTuple):
+    program: torch.export.ExportedProgram
+    differs: float  # the largest difference of a score between it and the model
+    people: bool  # whether it takes any number of people at a time; else one
+
+
+def export(model: Recommender) -> Exported:
+    """The program, compared with the model over histories of every length.
+
+    Raises InputError for a model without weights, one that torch cannot trace, and where a score differs by more than 1e-4.
+    """
+    if not model.trained:
+        raise InputError(f"{model.config.name} has no weights to export; it is fitted to its data")
+    scores = Scores(model.eval().requires_grad_(False)).eval()
+    fault: Exception | None = None
+    for people in (4, 1):
+        shapes = ({0: torch.export.Dim.AUTO if people > 1 else None},)
+        try:
+            with torch.no_grad():
+                program = torch.export.export(scores, (_histories(model, people),), dynamic_shapes=shapes, strict=False)
+            return Exported(program, _compared(scores, program, people > 1), people > 1)
+        except InputError:
+            raise
+        except Exception as error:  # whatever a tracer meets in an operator
+            unless_memory(error)
+            fault = error
+    raise InputError(f"torch cannot export {model.config.name}: {disk.shown(str(fault).strip().splitlines()[0], 150)}")
+
+
+def save(found: Exported, catalog: Catalog, path: Path) -> None:
+    """Writes the program and what its ids mean, whole or not at all."""
+    told = {IDS: "\n".join(map(str, catalog.ids[1:]))}
+    disk.write_whole(path, lambda beside: _write(found.program, beside, told))
+
+
+def _write(program: torch.export.ExportedProgram, path: Path, told: dict[str, str]) -> None:
+    with path.open("wb") as file:
+        torch.export.save(program, file, extra_files=told)
+
+
+def _histories(model: Recommender, people: int, seed: int = 0) -> Tensor:
+    """Random histories `[people, length]`, of one event up to all."""
+    generator = torch.Generator().manual_seed(seed)
+    items = torch.randint(1, model.n_items + 1, (people, model.length), generator=generator)
+    for row, events in zip(items, torch.linspace(model.length, 1, people).int().tolist(), strict=True):
+        row[: model.length - events] = 0
+    return items
+
+
+@torch.no_grad()
+def _compared(scores: Scores, program: torch.export.ExportedProgram, together: bool) -> float:
+    """The largest difference. Raises InputError where it is too large."""
+    items, run = _histories(scores.model, HISTORIES, seed=1), program.module()
+    parts = (items, items[:1]) if together else items.split(1)
+    differs = max(float((run(part)[:, 1:] - scores(part)[:, 1:]).abs().max()) for part in parts)
+    if not differs <= NEAR:
+        raise InputError(f"what torch exports of {scores.model.config.name} scores {differs:.2g} otherwise than the run itself")
+    return differs

@@ -1,0 +1,46 @@
+"""A run as one file: it scores as the run does, in any number of people, and nothing is written that does not."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from elastic_core import exported
+from elastic_core.commands import main
+from elastic_core.data import Dataset
+from elastic_core.data.batches import history_batch
+from elastic_core.errors import InputError
+from elastic_core.models import Recommender, build
+from elastic_core.models.popularity import PopularityConfig
+from elastic_core.runs import Run
+
+Tiny = tuple[Recommender, Dataset, Run]
+
+
+@torch.no_grad()
+def test_the_file_scores_as_the_run_does(tiny_peer: Tiny, tmp_path: Path) -> None:
+    model, data, run = tiny_peer
+    assert main(["export", str(run.path), "--out", str(tmp_path / "model.pt2")]) == 0
+    files = {"items": ""}
+    program = torch.export.load(str(tmp_path / "model.pt2"), extra_files=files).module()
+    assert ["", *files["items"].splitlines()] == data.catalog.ids.astype(str).tolist()
+    items = torch.cat([history_batch(data.histories.of(user), model.length).items for user in range(5)])
+    for user in range(5):
+        expected = model.score(history_batch(data.histories.of(user), model.length))[:, 1:]
+        torch.testing.assert_close(program(items)[user : user + 1, 1:], expected, atol=1e-4, rtol=0)
+        torch.testing.assert_close(program(items[user : user + 1])[:, 1:], expected, atol=1e-4, rtol=0)
+
+
+def test_what_scores_otherwise_or_has_no_weights_is_not_written(
+    tiny_peer: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, data, run = tiny_peer
+    with pytest.raises(InputError, match="no weights"):
+        exported.export(build(PopularityConfig(), data.catalog))
+    assert main(["export", str(run.path), "--out", str(tmp_path / "model.onnx")]) == 2
+    monkeypatch.setattr(exported, "NEAR", -1.0)
+    assert main(["export", str(run.path), "--out", str(tmp_path / "model.pt2")]) == 2 and not list(tmp_path.iterdir())
+
+
+def test_experts_are_exported_too(tiny: Tiny) -> None:
+    assert exported.export(tiny[0]).differs <= exported.NEAR and exported.NEAR == 1e-4
