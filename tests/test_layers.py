@@ -14,14 +14,15 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from elastic_core import models
 from elastic_core.config import ModelConfig
+from elastic_core.core.elastic import CausalDispatcher, Dispatcher, QueryNetwork, TwoWayDispatcher, causal_dispatch
 from elastic_core.data.batches import Batch
-from elastic_core.layers import gated_slots, prefix_slots, products
+from elastic_core.layers import prefix_slots, products
 from elastic_core.layers.attention import Attention
-from elastic_core.layers.dispatcher import CausalDispatcher, Dispatcher, TwoWayDispatcher
 from elastic_core.layers.local_convolution import LocalConvolution
 from elastic_core.layers.padding import left_align, right_align
 from elastic_core.layers.prefix_slots import CAP, Maps, read_prefixes, weigh
-from elastic_core.layers.query_network import QueryNetwork, Whitening
+from elastic_core.layers.whitening import Whitening
+from elastic_core.slots import gated_slots
 
 WIDTH = 12
 heads_and_local = pytest.mark.parametrize(("heads", "local"), [(1, 0), (1, 3), (3, 0), (2, 4)])
@@ -131,9 +132,9 @@ def _dispatched(layer: CausalDispatcher, head: int, row: Tensor, past: Tensor, p
     padded=some.booleans(),
     seed=some.integers(0, 99),
 )
-@pytest.mark.parametrize("form", ["chunked", "plain"])
+@pytest.mark.parametrize("way", ["", "plain"])
 def test_prefix_slots_equal_the_direct_sum(
-    form: str, rows: int, length: int, k: int, heads: int, padded: bool, seed: int
+    way: str, rows: int, length: int, k: int, heads: int, padded: bool, seed: int
 ) -> None:
     """All forms of the operation, in float32, against N x k x d running sums in float64: numbers and gradients. Chunk borders do
     not show; the last row, new events one by one and what people are shown are the same operation."""
@@ -147,12 +148,12 @@ def test_prefix_slots_equal_the_direct_sum(
     each, everybody = (rows, heads, k, WIDTH), (heads, WIDTH, WIDTH)
     maps = Maps(*(0.5 * drawn(*shape) for shape in (each, everybody, each, each, everybody)))
     given, slow = ([y.to(kind).requires_grad_() for y in (h, *maps)] for kind in (torch.float32, torch.float64))
-    found = prefix_slots.prefixes(given[0], Maps(*given[1:]), real, form)
-    expected = prefix_slots.prefixes(slow[0], Maps(*slow[1:]), real, "direct")
+    found = prefix_slots.prefixes(given[0], Maps(*given[1:]), real, way=way)
+    expected = causal_dispatch(slow[0], Maps(*slow[1:]), real)
     weight = drawn(*found.shape)
     gradients = (torch.autograd.grad((y * weight).sum(), of, retain_graph=True) for y, of in ((found, given), (expected, slow)))
     end = 1 + seed % length  # so many rows alone, as the last layer of a training has them
-    alone = prefix_slots.prefixes(given[0], Maps(*given[1:]), real, form, last=end)
+    alone = prefix_slots.prefixes(given[0], Maps(*given[1:]), real, end, way)
     of_end = (torch.autograd.grad((y * weight[:, -end:]).sum(), of) for y, of in ((alone, given), (expected[:, -end:], slow)))
     for fast, exact in ((found, expected), (alone, expected[:, -end:])):
         assert (fast - exact).abs().max() <= 1e-5 * exact.abs().max().clamp_min(1)

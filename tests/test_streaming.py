@@ -14,9 +14,9 @@ from elastic_core import models
 from elastic_core.config import ModelConfig
 from elastic_core.data.batches import Batch
 from elastic_core.errors import InputError
-from elastic_core.layers.interest_memory import Retrieved
+from elastic_core.following.elastic import ElasticStream
+from elastic_core.layers.retrieved import Retrieved
 from elastic_core.models import Recommender, open_stream
-from elastic_core.models.elastic import ElasticStream
 from elastic_core.streaming import Followed, Refresh
 
 N_ITEMS = 40

@@ -12,13 +12,12 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from elastic_core.core.elastic import InterestMemory, Keys, ProductKeys, candidate_ranks, gate, top_pairs
 from elastic_core.data import Dataset
 from elastic_core.data.batches import Batch, reading_batch
 from elastic_core.data.histories import Split
-from elastic_core.layers.interest_memory import InterestMemory, gate
-from elastic_core.layers.product_keys import Keys, ProductKeys, candidate_ranks, top_pairs
-from elastic_core.layers.voting import VotingMemory
 from elastic_core.models import Attends, Quantises, Recommender
+from elastic_core.slots.voting import VotingMemory
 
 TOY_SIDE = (
     8  # sub-keys a line: few enough to read, more than the k that they are asked for at first, so that some are left behind
