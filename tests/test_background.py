@@ -17,11 +17,11 @@ import numpy as np
 import pytest
 
 from elastic_core.config import RunConfig, TrainConfig
+from elastic_core.core.settings import ElasticConfig
 from elastic_core.data import Dataset
 from elastic_core.disk import shown
 from elastic_core.errors import InputError
 from elastic_core.models import Recommender
-from elastic_core.models.elastic import ElasticConfig
 from elastic_core.objectives.window import WindowConfig
 from elastic_core.runs import Run
 from elastic_core.services.background import worker

@@ -10,10 +10,10 @@ import torch
 
 from elastic_core import models, objectives, recipes
 from elastic_core.config import DataConfig, PlantedConfig
+from elastic_core.core.settings import ElasticConfig
 from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
 from elastic_core.layers.row_bank import learned_numbers
-from elastic_core.models.elastic import ElasticConfig
 from elastic_core.services.train import estimate, presets
 from elastic_core.services.train.estimate import _Kept
 from elastic_core.training import budget

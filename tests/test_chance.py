@@ -9,9 +9,9 @@ import torch
 
 import elastic_core.models as models
 from elastic_core.config import ModelConfig
+from elastic_core.core.settings import ElasticConfig
 from elastic_core.data import Dataset
 from elastic_core.models import Recommender
-from elastic_core.models.elastic import ElasticConfig
 from elastic_core.models.elastic_slots import ElasticSlotsConfig
 from elastic_core.models.sasrec import SASRecConfig
 from elastic_core.services.journey import chance as of_journey

@@ -11,6 +11,7 @@ import torch
 import elastic_core.models as models
 from elastic_core import recipes
 from elastic_core.commands import main
+from elastic_core.core.settings import ElasticConfig
 from elastic_core.data import Dataset
 from elastic_core.data.batches import reading_batch
 from elastic_core.data.catalog import Catalog
@@ -18,10 +19,9 @@ from elastic_core.errors import InputError
 from elastic_core.evaluation.candidates import Candidates
 from elastic_core.evaluation.compare import over_people
 from elastic_core.evaluation.evaluate import evaluate
-from elastic_core.layers.interest_memory import Retrieved
+from elastic_core.layers.retrieved import Retrieved
 from elastic_core.memory.routing import routing
 from elastic_core.models import Recommender
-from elastic_core.models.elastic import ElasticConfig
 from elastic_core.runs import Run
 from elastic_core.services.experts import ablation, items, overview, relations
 from elastic_core.services.experts import people as expert_people

@@ -8,12 +8,12 @@ import torch
 
 import elastic_core.models as models
 from elastic_core.config import ModelConfig
+from elastic_core.core.settings import ElasticConfig
 from elastic_core.data import Dataset
 from elastic_core.data.batches import history_batch
 from elastic_core.errors import InputError
 from elastic_core.models import Recommender
 from elastic_core.models.cooccurrence import CooccurrenceConfig
-from elastic_core.models.elastic import ElasticConfig
 from elastic_core.models.gru4rec import GRU4RecConfig
 from elastic_core.models.popularity import PopularityConfig
 from elastic_core.models.sasrec import SASRecConfig

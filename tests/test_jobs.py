@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from elastic_core.config import DataConfig, PlantedConfig, RunConfig, TrainConfig
+from elastic_core.core.settings import ElasticConfig
 from elastic_core.data import load
 from elastic_core.errors import InputError
-from elastic_core.models.elastic import ElasticConfig
 from elastic_core.objectives.window import WindowConfig
 from elastic_core.runs import EVENTS
 from elastic_core.services.train import estimate, presets, run_table

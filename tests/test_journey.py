@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import elastic_core.models as models
+from elastic_core.core.settings import ElasticConfig
 from elastic_core.data import Dataset
 from elastic_core.data.batches import history_batch
 from elastic_core.data.catalog import Catalog
@@ -17,7 +18,6 @@ from elastic_core.data.histories import Histories
 from elastic_core.errors import InputError
 from elastic_core.memory.routing import band, routing
 from elastic_core.models import Recommender
-from elastic_core.models.elastic import ElasticConfig
 from elastic_core.models.elastic_slots import ElasticSlotsConfig
 from elastic_core.models.sasrec import SASRecConfig
 from elastic_core.services.experts.evidence import of_histories

@@ -17,13 +17,11 @@ from torch import Tensor
 
 from elastic_core import models
 from elastic_core.commands import main
+from elastic_core.core.elastic import QueryNetwork, top_pairs
+from elastic_core.core.settings import ElasticConfig, MemoryConfig
 from elastic_core.data.batches import Batch
 from elastic_core.errors import InputError
-from elastic_core.layers.product_keys import top_pairs
-from elastic_core.layers.query_network import QueryNetwork
 from elastic_core.machine import find_device
-from elastic_core.models.elastic import ElasticConfig
-from elastic_core.models.with_memory import MemoryConfig
 from elastic_core.objectives.window import WindowConfig
 from elastic_core.runs import Run
 from elastic_core.streaming import Followed

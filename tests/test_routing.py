@@ -15,7 +15,7 @@ from elastic_core.data import Dataset, load
 from elastic_core.data.batches import Batch
 from elastic_core.data.truth import NOISE
 from elastic_core.errors import InputError
-from elastic_core.layers.interest_memory import Retrieved
+from elastic_core.layers.retrieved import Retrieved
 from elastic_core.memory import gaps
 from elastic_core.memory.gauges import gauges
 from elastic_core.memory.recovery import NULLS, TRAINED, UNTRAINED, beside_nulls, broken, ceiling, recover

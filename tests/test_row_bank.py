@@ -14,13 +14,13 @@ from safetensors.torch import load_file, save_file
 from elastic_core import bank_files, disk, models, objectives, recipes
 from elastic_core.bench.timing import peak_bytes
 from elastic_core.config import RunConfig
+from elastic_core.core.elastic import InterestMemory
+from elastic_core.core.settings import ElasticConfig
 from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
-from elastic_core.layers.interest_memory import InterestMemory
 from elastic_core.layers.row_bank import RowBank, learned_numbers, row_banks
 from elastic_core.memory import whole
 from elastic_core.models import memory_of
-from elastic_core.models.elastic import ElasticConfig
 from elastic_core.runs import RESUME, WEIGHTS, Run
 from elastic_core.services.experts.overview import survey
 from elastic_core.training import budget, train

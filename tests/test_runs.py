@@ -11,10 +11,10 @@ import pytest
 import torch
 
 from elastic_core.config import DataConfig, PlantedConfig, RunConfig, TrainConfig
+from elastic_core.core.settings import ElasticConfig
 from elastic_core.data import load
 from elastic_core.errors import InputError
 from elastic_core.evaluation import ranks
-from elastic_core.models.elastic import ElasticConfig
 from elastic_core.objectives.window import WindowConfig
 from elastic_core.runs import CONFIG, EVENTS, ITEMS, RESUME, WEIGHTS, Run, list_runs, open_run, readable_runs
 from elastic_core.training.loop import train

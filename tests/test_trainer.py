@@ -17,11 +17,11 @@ from safetensors.torch import load_file
 
 from elastic_core import disk, eager
 from elastic_core.config import DataConfig, ObjectiveConfig, PlantedConfig, RunConfig, TrainConfig
+from elastic_core.core.settings import ElasticConfig
 from elastic_core.data import Dataset, load
 from elastic_core.data.batches import reading_batch
 from elastic_core.errors import InputError
 from elastic_core.models import Scorer, memory_of
-from elastic_core.models.elastic import ElasticConfig
 from elastic_core.objectives.all_positions import AllConfig
 from elastic_core.objectives.softmax import full_softmax, negative_proposal, sampled_softmax
 from elastic_core.objectives.window import WindowConfig

@@ -23,10 +23,9 @@ from torch import Tensor, nn
 from elastic_core import models, objectives
 from elastic_core.bench.timing import Job, Timing, interleaved
 from elastic_core.config import DataConfig, PlantedConfig, TrainConfig
+from elastic_core.core.elastic import ProductKeys, exhaustive, gate, top_pairs
 from elastic_core.data import load
 from elastic_core.data.batches import Batch
-from elastic_core.layers.interest_memory import gate
-from elastic_core.layers.product_keys import ProductKeys, exhaustive, top_pairs
 from elastic_core.layers.row_bank import RowBank
 from elastic_core.machine import here
 from elastic_core.recipes import DEFAULT, model_settings, objective_settings

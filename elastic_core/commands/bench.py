@@ -56,9 +56,9 @@ from elastic_core.bench.latency import (
 from elastic_core.bench.store import read_kind, read_rows, write_kind, write_rows
 from elastic_core.bench.timing import threads
 from elastic_core.commands.finding import CHECKPOINTS, find_run, listed, say
+from elastic_core.core.settings import MemoryConfig
 from elastic_core.errors import InputError
 from elastic_core.machine import commit, device_name, find_device
-from elastic_core.models.with_memory import MemoryConfig
 
 LOCAL, COMPILED = "local", "compiled"
 ROUNDS, EVENTS = 15, 150  # one more event is a matter of microseconds

@@ -6,6 +6,7 @@ that no row of an attention is without a key.
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 
 def masked(x: Tensor, real: Tensor | None) -> Tensor:
@@ -34,3 +35,12 @@ def _turned(x: Tensor, by: Tensor) -> Tensor:
     column = (torch.arange(n, device=x.device) + by[:, None]) % n
     place = column + n * torch.arange(rows, device=x.device)[:, None]
     return x.flatten(0, 1).index_select(0, place.flatten()).view_as(x)
+
+
+def pad_front(x: Tensor, real: Tensor | None, multiple: int) -> tuple[Tensor, Tensor | None]:
+    """Return `[B, N, d]` and its mask, padded in front to a multiple of so many columns."""
+    short = -x.shape[1] % multiple
+    if not short:
+        return x, real
+    real = torch.ones(x.shape[:2], dtype=torch.bool, device=x.device) if real is None else real
+    return functional.pad(x, (0, 0, short, 0)), functional.pad(real, (short, 0))

@@ -14,7 +14,7 @@ event t weighs the slots by w_t = softmax_s(bias[s] · h_t + (query h_t) · M_t[
 
 One more event into the sums of a finished history, O(k·d + d²), is the stream's (models/elastic.py), with the same `Maps`.
 
-`prefixes` written directly needs N x k x d numbers (`direct`, kept to be compared with); in chunks of C it needs N/C x k x d for
+Written directly it needs N x k x d numbers (core/elastic.py, `causal_dispatch`); in chunks of C it needs N/C x k x d for
 the states at the chunk borders and N x C inside, all of it plain matrix products.
 
 All of it is `precise`: float32 at least, under autocast too.
@@ -22,8 +22,6 @@ All of it is `precise`: float32 at least, under autocast too.
 Symbols: b people, h heads, c chunks, e = d of an output, k slots.
 """
 
-import functools
-from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -57,13 +55,6 @@ class Sums(NamedTuple):
 
 
 # --- the operation ---------------------------------------------------------------------------------------------------
-
-
-def prefixes(h: Tensor, maps: Maps, real: Tensor | None, form: str = "chunked", last: int = 0) -> Tensor:
-    """Events `h [B, N, d]`, zero on padding, and their mask `[B, N]` or None → what every event is given, `[B, N, d]`.
-
-    `form`: a name in `FORMS`; they give the same numbers. `last`: only so many rows, 0: all."""
-    return FORMS[form](h, maps, real, last)
 
 
 @precise
@@ -103,8 +94,9 @@ def weigh(logits: Tensor) -> Tensor:
 
 
 @precise
-def chunked(h: Tensor, maps: Maps, real: Tensor | None, last: int = 0, way: str = "") -> Tensor:
-    """`prefixes` in chunks of events, in this `way` (`read_prefixes`). What comes before the last rows is summed, no more."""
+def prefixes(h: Tensor, maps: Maps, real: Tensor | None, last: int = 0, way: str = "") -> Tensor:
+    """Return what every event is given, `[B, N, d]`, or only the `last` rows (0: all), in chunks and in this `way`
+    (`read_prefixes`). `h [B, N, d]` is zero on padding. What comes before the last rows is summed, no more."""
     logits, bias = _logits(h, torch.cat([maps.asks, maps.bias], 1)).tensor_split(2, dim=1)
     weights, before = _heard(weigh(logits), real), None
     early = h.shape[1] - last if last else 0
@@ -112,25 +104,6 @@ def chunked(h: Tensor, maps: Maps, real: Tensor | None, last: int = 0, way: str 
         before = _sums(h[:, :early], weights[..., :early])
         h, weights, bias = h[:, early:], weights[..., early:], bias[..., early:]
     return _given(*read_prefixes(h, weights, _asked(h, maps), bias, start=before, way=way), maps)
-
-
-@precise
-def direct(h: Tensor, maps: Maps, real: Tensor | None, last: int = 0) -> Tensor:
-    """`prefixes` as its equations are written, with N x k x d numbers a head: slow, for comparison."""
-    weights = weigh_events(h, maps, real).transpose(-1, -2)
-    memory = (weights.unsqueeze(-1) * h[:, None, :, None, :]).cumsum(2) / weights.cumsum(2).clamp_min(LEAST).unsqueeze(-1)
-    asked = torch.einsum("hji,bni->bhnj", maps.query, h)
-    slots = (torch.einsum("bhnj,bhnkj->bhnk", asked, memory) + torch.einsum("bhkd,bnd->bhnk", maps.bias, h)).softmax(-1)
-    through = maps.given.unsqueeze(2) + torch.einsum("bhnkj,hje->bhnke", memory, maps.carried)
-    return torch.einsum("bhnk,bhnke->bne", slots, through)[:, -last:]
-
-
-FORMS: dict[str, Callable[[Tensor, Maps, Tensor | None, int], Tensor]] = {
-    "chunked": chunked,
-    "direct": direct,
-    "plain": functools.partial(chunked, way="plain"),
-    "fused": functools.partial(chunked, way="fused"),
-}
 
 
 def chunk_of(n: int) -> int:

@@ -45,3 +45,8 @@ def add_product(total: Tensor, a: Tensor, b: Tensor) -> Tensor:
 def add(y: Tensor, x: Tensor) -> Tensor:
     """x + y, into `y` itself unless it is of the lesser precision. `y` must be the caller's own."""
     return y.add_(x) if y.dtype == torch.promote_types(x.dtype, y.dtype) else x + y
+
+
+def through(p: Tensor, maps: Tensor) -> Tensor:
+    """Return interests `[B, k, d]` through each of `[m, d, o]` in one product, `[B, m, k, o]`."""
+    return linear(p, maps.transpose(1, 2).flatten(0, 1)).unflatten(-1, maps.shape[::2]).transpose(1, 2)

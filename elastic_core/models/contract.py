@@ -14,7 +14,7 @@ from elastic_core.data.catalog import Catalog
 from elastic_core.data.histories import Dataset
 from elastic_core.errors import InputError
 from elastic_core.layers.embedding import SPREAD, EventEmbedding, item_table
-from elastic_core.layers.interest_memory import Retrieved
+from elastic_core.layers.retrieved import Edit, Retrieved
 from elastic_core.layers.row_bank import RowBank
 from elastic_core.models.met import Met
 from elastic_core.models.streaming import Stream
@@ -106,7 +106,6 @@ class Scorer(NamedTuple):
 
 REACH = 30.0  # nats per unit of the learned number
 Judge = Callable[[Batch], Tensor]
-Edit = Callable[[Retrieved], Retrieved]
 
 
 @dataclass(frozen=True)

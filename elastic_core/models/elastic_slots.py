@@ -1,7 +1,7 @@
 """ELASTIC with interest slots (ours): the same memory of experts and the same linear cost, with four answers of our own.
 
-- Every event asks the memory, and the experts most wanted are retrieved (layers/voting.py; `query` = `mean`: their mean asks).
-- A slot holds what last happened in its interest (layers/gated_slots.py).
+- Every event asks the memory, and the experts most wanted are retrieved (slots/voting.py; `query` = `mean`: their mean asks).
+- A slot holds what last happened in its interest (slots/gated_slots.py).
 - An event goes to the slots whose experts, as what they stand for, may have given its item.
 - Every slot predicts for itself, and probabilities are mixed, not vectors; a part of the mixture reads no slot, for noise and
   interests that have none. The parts know how often each slot was written lately.
@@ -29,19 +29,21 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from elastic_core.config import Within
+from elastic_core.core.elastic import InterestMemory
+from elastic_core.core.settings import MemoryConfig
 from elastic_core.data.batches import Batch
 from elastic_core.data.catalog import Catalog
 from elastic_core.errors import InputError
-from elastic_core.layers import gated_slots
 from elastic_core.layers.embedding import EventEmbedding
-from elastic_core.layers.interest_memory import InterestMemory, Retrieved, balance_penalty
 from elastic_core.layers.padding import masked
-from elastic_core.layers.slot_layer import SlotLayer
-from elastic_core.layers.standing import Standing
+from elastic_core.layers.retrieved import Retrieved, balance_penalty
 from elastic_core.models.contract import Attribution, Edit, Encoded, Judge, Scorer, Streams, Trace, Traces, Variant
 from elastic_core.models.registry import register
 from elastic_core.models.streaming import Kept, Stream
-from elastic_core.models.with_memory import MemoryConfig, WithMemory, interest_memory
+from elastic_core.models.with_memory import WithMemory, interest_memory
+from elastic_core.slots import gated_slots
+from elastic_core.slots.slot_layer import SlotLayer
+from elastic_core.slots.standing import Standing
 
 HALF_LIVES = (1.0, 3.0, 10.0, 30.0)  # events over which "lately" is measured
 LEAST_SHARE = 0.003  # of the recent past: what an interest counts that did not show

@@ -1,52 +1,26 @@
-"""What models with an interest memory share: their settings, the memory these ask for, and what its experts are."""
-
-from dataclasses import dataclass
-from typing import Annotated, Literal
+"""What models with an interest memory share: what its experts are, and what they stand for."""
 
 import torch
 from torch import Tensor, nn
 
-from elastic_core.config import ModelConfig, Within
-from elastic_core.errors import InputError
+from elastic_core.core.elastic import InterestMemory, QueriedMemory, SharedInterests
+from elastic_core.core.settings import MemoryConfig
 from elastic_core.layers.embedding import EventEmbedding
-from elastic_core.layers.interest_memory import InterestMemory, QueriedMemory, Retrieved, SharedInterests
-from elastic_core.layers.standing import Standing
-from elastic_core.layers.voting import VotingMemory
+from elastic_core.layers.retrieved import Retrieved
 from elastic_core.models.contract import Retrieves
-
-
-@dataclass(frozen=True, kw_only=True)
-class MemoryConfig(ModelConfig):
-    side: Annotated[int, Within(2, 4_096)] = 16  # √K
-    k: Annotated[int, Within(1, 4_096)] = 8
-    memory: Literal["shared", "per-layer", "none"] = "shared"
-    query: Literal["network", "mean", "votes"] = "network"
-    votes: Annotated[int, Within(1, 64)] = 4  # m, experts an event votes for (query = votes)
-    balance_weight: Annotated[float, Within(0, 1_000)] = 0.3  # of the auxiliary loss that spreads what is asked over the sub-keys
-    interest_weight: Annotated[float, Within(0, 1_000)] = 0.0  # of the loss that asks experts to stand for items
-    bank: Literal["dense", "rows"] = "dense"  # ours: `rows` touches only the experts a step retrieved; from some 30,000 on
-    bank_rate: Annotated[float, Within(0, 1e9)] = 0.0  # learning rate of those rows; 0: train.learning_rate
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.items_by_rows and self.interest_weight:
-            raise InputError("model.item_bank = rows needs model.interest_weight = 0: experts stand for every item there is")
-        if self.k > self.side**2:
-            raise InputError(f"model.k must lie in 1 … side² = {self.side**2}, not {self.k}")
+from elastic_core.slots.standing import Standing
+from elastic_core.slots.voting import VotingMemory
 
 
 def interest_memory(config: MemoryConfig, norm: str = "whiten", gate: str = "softmax") -> InterestMemory | SharedInterests:
     """Return one memory, as the settings ask for it."""
-    if config.memory == "none":
-        return SharedInterests(config.width, config.k)
-    if config.query == "votes":
-        return VotingMemory(
-            config.width, config.side, config.k, norm=norm, gate=gate, votes=config.votes, rows=config.bank == "rows",
-            rate=config.bank_rate,
-        )  # fmt: skip
+    c, rows = config, config.bank == "rows"
+    if c.memory == "none":
+        return SharedInterests(c.width, c.k)
+    if c.query == "votes":
+        return VotingMemory(c.width, c.side, c.k, norm=norm, gate=gate, votes=c.votes, rows=rows, rate=c.bank_rate)
     return QueriedMemory(
-        config.length, config.width, config.heads, config.side, config.k, query=config.query, norm=norm, gate=gate,
-        rows=config.bank == "rows", rate=config.bank_rate,
+        c.length, c.width, c.heads, c.side, c.k, query=c.query, norm=norm, gate=gate, rows=rows, rate=c.bank_rate
     )  # fmt: skip
 
 

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Mapping
 
 import streamlit as st
 
+from elastic_core.core.settings import ElasticConfig
 from elastic_core.data import Dataset
 from elastic_core.data.sources import PLANTED, at_hand, names
 from elastic_core.errors import InputError
 from elastic_core.models import Recommender
-from elastic_core.models.elastic import ElasticConfig
 from elastic_core.runs import Run
 from pages.frame import shell
 from pages.kit import cache

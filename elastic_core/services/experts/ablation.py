@@ -22,7 +22,7 @@ from elastic_core.evaluation.candidates import Candidates
 from elastic_core.evaluation.compare import over_people, sign_flips
 from elastic_core.evaluation.metrics import Ranks, expected, rank
 from elastic_core.evaluation.verdict import sign
-from elastic_core.layers.interest_memory import Retrieved
+from elastic_core.layers.retrieved import Retrieved
 from elastic_core.memory.routing import Routing
 from elastic_core.models import Recommender, memory_of
 from elastic_core.services.person.recommend import Edit

@@ -13,12 +13,12 @@ import numpy as np
 import pandas as pd
 import torch
 
+from elastic_core.core.elastic import top_pairs
 from elastic_core.data import Dataset
 from elastic_core.data.batches import reading_batch
 from elastic_core.data.histories import Split
 from elastic_core.data.truth import NOISE
 from elastic_core.errors import InputError
-from elastic_core.layers.product_keys import top_pairs
 from elastic_core.memory import whole
 from elastic_core.memory.recovery import event_truth
 from elastic_core.memory.routing import Routing, band, status

@@ -5,7 +5,7 @@ All of it comes from the search by product keys that the model itself runs; the 
 
 from typing import TypedDict
 
-from elastic_core.layers.product_keys import candidate_ranks
+from elastic_core.core.elastic import candidate_ranks
 from elastic_core.services.keys import checks
 from elastic_core.services.keys.search import NAMES, Lesson, candidates, gathered, half_scores
 

@@ -13,13 +13,12 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from elastic_core.core.elastic import InterestMemory, Keys, ProductKeys, candidate_ranks, gate, top_pairs
 from elastic_core.data import Dataset
 from elastic_core.data.batches import Batch, reading_batch
 from elastic_core.data.histories import Split
-from elastic_core.layers.interest_memory import InterestMemory, gate
-from elastic_core.layers.product_keys import Keys, ProductKeys, candidate_ranks, top_pairs
-from elastic_core.layers.voting import VotingMemory
 from elastic_core.models import Attends, Quantises, Recommender
+from elastic_core.slots.voting import VotingMemory
 
 # Directions of the sub-keys of a memory of 4 × 4, in degrees. No two of one half score the same for a whole multiple of 5.
 TOY_DEGREES = ((12, 101, 187, 297), (58, 149, 236, 333))

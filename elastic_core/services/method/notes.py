@@ -23,12 +23,12 @@ EQUATIONS = (
         "tests/test_contracts.py::test_fused_and_eager_attention_give_the_same_numbers",
     ),
     Equation(
-        "Eq. 2-3, two-way", "interests aggregate the history and dispatch it back", "elastic_core/layers/dispatcher.py",
+        "Eq. 2-3, two-way", "interests aggregate the history and dispatch it back", "elastic_core/core/elastic.py",
         "TwoWayDispatcher", "tests/test_layers.py::test_the_folded_two_way_dispatcher_is_textbook_attention",
     ),
     Equation(
         "Eq. 2-3, causal (ours)", "the same for every prefix at once, so many targets are learned from one pass",
-        "elastic_core/layers/dispatcher.py", "CausalDispatcher",
+        "elastic_core/core/elastic.py", "CausalDispatcher",
         "tests/test_layers.py::test_the_causal_dispatcher_is_a_recomputation_for_every_prefix",
     ),
     Equation(
@@ -36,7 +36,7 @@ EQUATIONS = (
         "read_prefixes", "tests/test_layers.py::test_prefix_slots_equal_the_direct_sum",
     ),
     Equation(
-        "Eq. 4", "a history becomes one query", "elastic_core/layers/query_network.py", "QueryNetwork",
+        "Eq. 4", "a history becomes one query", "elastic_core/core/elastic.py", "QueryNetwork",
         "tests/test_product_keys.py::test_padding_is_invisible_and_people_do_not_meet",
     ),
     Equation(
@@ -44,25 +44,25 @@ EQUATIONS = (
         "tests/test_retrieval_lesson.py::test_both_searches_agree_and_nothing_is_lost_in_adding",
     ),
     Equation(
-        "Eq. 6", "a key is two sub-keys side by side", "elastic_core/layers/product_keys.py", "ProductKeys",
+        "Eq. 6", "a key is two sub-keys side by side", "elastic_core/core/elastic.py", "ProductKeys",
         "tests/test_product_keys.py::test_a_key_is_two_sub_keys_side_by_side",
     ),
     Equation(
-        "Eq. 7", "the best k of K from 2√K comparisons, exactly", "elastic_core/layers/product_keys.py", "top_pairs",
+        "Eq. 7", "the best k of K from 2√K comparisons, exactly", "elastic_core/core/elastic.py", "top_pairs",
         "tests/test_product_keys.py::test_product_keys_equal_brute_force",
     ),
     Equation(
-        "Algorithm 1", "gather the experts, weighted by their scores", "elastic_core/layers/interest_memory.py", "InterestMemory",
+        "Algorithm 1", "gather the experts, weighted by their scores", "elastic_core/core/elastic.py", "InterestMemory",
         "tests/test_product_keys.py::test_experts_are_gated_by_their_scores",
     ),
     Equation(
         "Votes (ours)", "every event votes for its m best experts, by Eq. 7; the k with most beyond the usual are retrieved",
-        "elastic_core/layers/voting.py", "VotingMemory",
+        "elastic_core/slots/voting.py", "VotingMemory",
         "tests/test_product_keys.py::test_votes_are_counted_as_somebody_would_count_them",
     ),
     Equation(
         "Interest slots (ours)", "M_t = (1 − w_t) M_{t−1} + w_t h_t: what last happened in an interest",
-        "elastic_core/layers/gated_slots.py", "hold", "tests/test_layers.py::test_gated_slots_equal_their_recurrence",
+        "elastic_core/slots/gated_slots.py", "hold", "tests/test_layers.py::test_gated_slots_equal_their_recurrence",
     ),
     Equation(
         "Eq. 8", "score of an item: last state times item table", "elastic_core/models/elastic.py", "Elastic",

@@ -1,7 +1,7 @@
 """Retrieval by votes (ours): every event asks the memory by product keys, and the k experts most wanted are this person's.
 
 One query for a whole history must stand between its interests. Here nothing is averaged before the search: each event's own
-content finds its m best experts, exactly (Eq. 6-7, product_keys.py), and gives them its one vote, split by a softmax over the m
+content finds its m best experts, exactly (Eq. 6-7, core/elastic.py), and gives them its one vote, split by a softmax over the m
 scores. An expert is wanted by as much as its part of a person's votes exceeds its part of everybody's (`usual`): by votes alone
 many events would ask for the same few, and how many there are would decide. The k most wanted are retrieved and gated by how much
 they are wanted, which is how the gradient reaches sub-keys and temperature. Only what somebody voted for is ever touched:
@@ -20,10 +20,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from elastic_core.layers.interest_memory import LEAST_VOTES, Ballots, InterestMemory, Retrieved, gate, wanted
+from elastic_core.core.elastic import InterestMemory, gate, top_pairs
 from elastic_core.layers.padding import masked
 from elastic_core.layers.precision import without_autocast
-from elastic_core.layers.product_keys import top_pairs
+from elastic_core.layers.retrieved import LEAST_VOTES, Ballots, Retrieved, wanted
 
 REMEMBERED = 131_072  # items at most whose answers are kept
 LEARNS = 4  # times as many experts an event votes for while the model is in training mode

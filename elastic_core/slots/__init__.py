@@ -1,0 +1,1 @@
+"""Interest slots and retrieval by votes (ours), beside the paper's model."""
