@@ -320,10 +320,10 @@ def _kind(family: type[N], name: Any) -> type[N]:
 
 
 def _converted(family: type[Named], plain: dict[str, Any]) -> dict[str, Any]:
-    """Settings under a new name: the new class's own, and those it shares with the old one."""
+    """Settings under a new name: the new class's own, and those it shares with the old one, where it knows their value."""
     kind = _kind(family, plain["name"])
-    own = {f.name for f in dataclasses.fields(kind)}  # type: ignore[arg-type]
-    kept = {key: value for key, value in plain.items() if key in own}
+    hints, own = _hints(kind), {f.name for f in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    kept = {key: value for key, value in plain.items() if key in own and _fits(value, hints[key])}
     return {"name": plain["name"], **dataclasses.asdict(kind(**kept))}  # type: ignore[call-overload]
 
 

@@ -28,7 +28,7 @@ def test_rows_and_figures_of_every_part(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert {row.exact for row in rows if row.system == "product-keys"} == {1.0}
     rows = [replace(row, processor=0.001 * row.experts * (10 if row.system != "rows" else 1)) for row in rows]
     told = bank.figures(rows)
-    assert list(told.values()) == pytest.approx([1e6 * 1.44 / 8, 1, 1, 256 / 64, 10, 10, 9, 9])
+    assert list(told.values()) == pytest.approx([1e6 * 1.44 / 8, 1, 1, 256 / 64, 10, 10, 9, 9, 9, 9])
     assert all(what in bank.as_table(rows) for what in told)
     assert all(goal.value(rows) in told.values() for goal in goals.GOALS if goal.file == "bank")
     assert not bank.figures([replace(rows[0], torch="other")]), "figures of other machines or code are not mixed"

@@ -113,7 +113,7 @@ def test_recommend_to_a_person_and_after_typed_histories(here: Path, capsys: pyt
     assert main(["recommend", "tiny", "--history", f"{raw[3]},{raw[5]}", "--csv", "--top", "3"]) == 0
     by_id = capsys.readouterr().out
     assert len(by_id.splitlines()) == 4
-    titles = [line.split(",")[2] for line in (here / "checkpoints/tiny/items.csv").read_text().splitlines()]
+    titles = ["", *pd.read_csv(here / "checkpoints/tiny/items.csv")["title"]]
     assert main(["recommend", "tiny", "--titles", f"{titles[3]}; {titles[5].lower()}", "--csv", "--top", "3"]) == 0
     assert capsys.readouterr().out == by_id
 

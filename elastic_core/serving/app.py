@@ -4,7 +4,6 @@ Requests are JSON. What cannot be answered is 4xx with {"error": sentence}: 400 
 somebody has another number of events than the caller thinks, 413 for one that is too large, 429 for too many at a time.
 """
 
-import html
 import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -20,6 +19,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request as Asked
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from elastic_core import text
 from elastic_core.errors import InputError
 from elastic_core.serving.answers import Answers, Conflict, Request
 from elastic_core.serving.desk import Busy, Desk
@@ -316,10 +316,10 @@ def _sentence(error: RequestValidationError) -> str:
 
 
 def _page(run: str, model: str, items: int) -> str:
-    name = html.escape(run)
+    name = text.html(run)
     return f"""<!doctype html><html lang="en"><meta charset="utf-8"><title>{name}</title>
 <body style="font: 16px/1.5 sans-serif; max-width: 46em; margin: 2em auto; padding: 0 1em">
-<h1>{name}</h1><p>{html.escape(model)} over {items:,} items. Ask for the next items:</p>
+<h1>{name}</h1><p>{text.html(model)} over {items:,} items. Ask for the next items:</p>
 <pre>curl -X POST localhost:8600/recommend -H 'content-type: application/json' -d '{{"history": ["50", "181"], "k": 5}}'
 curl -X POST localhost:8600/events -H 'content-type: application/json' -d '{{"person": "anna", "items": ["50"], "k": 5}}'
 curl -X POST localhost:8600/recommend -H 'content-type: application/json' -d '{{"person": "anna", "exclude": ["181"]}}'</pre>

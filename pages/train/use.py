@@ -1,16 +1,15 @@
 """Use this model: how it leaves the app, as commands to copy."""
 
-import shlex
-
 import streamlit as st
 
+from elastic_core import text
 from elastic_core.models import model_class
 from elastic_core.runs import Run
 
 
 def commands(run: Run) -> tuple[str, str]:
     """For a shell, and for Python; a name of any letters stays one word."""
-    folder = shlex.quote(str(run.path))
+    folder = text.shell(run.path)
     lines = [f"python -m elastic_core recommend {folder} --all --out top.parquet", f"python -m elastic_core serve-model {folder}"]
     if model_class(run.config.model.name).objective:
         lines.append(f"python -m elastic_core export {folder} --out model.pt2")

@@ -18,7 +18,7 @@ from pages.data import charts
 from pages.kit import cache, plot
 
 PAGE = "data/page.py"
-HEAD = "reader,book,read_at,name\n"
+HEAD = "card,book,read_at,name\n"
 ROWS = "".join(f"u{u},b{(i + u) % 7},{10**9 + 7 * u + i},=Book {(i + u) % 7}\n" for u in range(6) for i in range(7))
 Visit = Callable[..., AppTest]
 
@@ -47,12 +47,12 @@ def test_a_file_goes_from_first_row_to_the_train_page(opened: Visit, app_runs: P
     app = opened(PAGE, dat_part="Bring your own")
     upload(app, HEAD + ROWS + "u1,b1,soon,x\n")
     assert "Choose the column for: Person (user)." in said(app), "the others have usual names"
-    choose(app, "user", "reader")
+    choose(app, "user", "card")
     assert "1 of 43 rows cannot be used" in said(app)
     (preview, understood, faults, steps) = (frame.value for frame in app.dataframe)
     assert preview["name"].iloc[0].startswith("'=Book"), "the preview cannot be run by a spreadsheet either"
     assert dict(understood.to_numpy().tolist()) == {
-        "person": "reader (as you said)", "item": "book (by its name)", "time": "read_at (its values tell a moment)",
+        "person": "card (as you said)", "item": "book (by its name)", "time": "read_at (its values tell a moment)",
         "title": "name (by its name)", "rows": "42 of 43", "from … to": "2001-09-09 01:46:40 to 2001-09-09 01:47:21",
     }  # fmt: skip
     assert faults["line"].tolist() == [44]
