@@ -10,8 +10,9 @@ LOW = """<style>@media (min-width: 768px) and (max-height: 950px) {
   [data-testid="stSidebarHeader"] { margin-bottom: 0 }
   [data-testid="stMainBlockContainer"] { padding-top: 0.25rem }
   [data-testid="stMain"] h1 { padding: 0.25rem 0 0.5rem }
-  [data-testid="stHeader"] { background: transparent; pointer-events: none }
-  [data-testid="stHeader"] button, [data-testid="stHeader"] a { pointer-events: auto }
+  [data-testid="stHeader"] { background: transparent }
+  [data-testid="stHeader"], [data-testid="stHeader"] * { pointer-events: none !important }
+  [data-testid="stHeader"] :is(button, a, button *, a *) { pointer-events: auto !important }
   [data-testid="stSidebarNavItems"] li, [data-testid="stSidebarNavLink"] { margin-block: 0 }
   [data-testid="stSidebarNavLinkContainer"] { height: 28px }
 }</style>"""

@@ -28,6 +28,8 @@ def test_back_takes_one_press_after_an_address_that_names_defaults(visit: Any) -
 
 
 def test_back_leads_to_the_world_before_the_switch(visit: Any) -> None:
+    """On a low window the switch lies where Streamlit has its header, which must not take the press."""
+    visit.page.set_viewport_size({"width": 1366, "height": 768})
     visit.open("/?user=7")
     visit.page.get_by_role("radio", name="Paper’s model").click()
     visit.page.wait_for_url("**/?*run=*")
