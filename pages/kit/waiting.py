@@ -64,6 +64,9 @@ def offer(
     if last is not None and last.active:
         watch(queue, [last], f"{key}_watch")
         return
+    if last is not None and last.state == "finished" and st.session_state.get(f"{key}_over") != last.id:
+        st.session_state[f"{key}_over"] = last.id  # it may have ended while this page was drawn: look for its result once more
+        st.rerun()
     if last is not None and last.state == "failed":
         st.error(f"The last try failed: {shell.plain(last.reason)}")
     elif last is not None and last.state == "interrupted":
