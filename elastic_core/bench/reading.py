@@ -20,14 +20,14 @@ import torch
 from elastic_core.config import DataConfig
 from elastic_core.data import load
 from elastic_core.data.reading import read_interactions
-from elastic_core.machine import here
+from elastic_core.machine import Measured, here
 
 SYSTEMS = ("pyarrow", "reader", "reader and split")
 PEOPLE, ITEMS, PIECE = 69_691, 400_000, 2_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReadingRow:
+class ReadingRow(Measured):
     """One file read once. Seconds of the clock and of the processor; bytes of the file and of memory at the peak."""
 
     system: str
@@ -36,12 +36,6 @@ class ReadingRow:
     clock: float
     processor: float
     peak: int
-    device: str
-    threads: int
-    load: float
-    torch: str
-    commit: str
-    date: str
 
     @property
     def key(self) -> tuple[Any, ...]:

@@ -25,7 +25,7 @@ import torch
 from elastic_core.config import DataConfig
 from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
-from elastic_core.machine import here
+from elastic_core.machine import Measured, here
 
 CROWDS = ((1, 64), (16, 1), (16, 64))  # people who ask at the same time, requests that may be answered together
 PARTS, BEGINS = ("history", "person"), 180.0  # seconds that a start may take
@@ -33,7 +33,7 @@ Ask = Callable[[np.random.Generator], tuple[str, dict[str, object]]]
 
 
 @dataclass(frozen=True)
-class ServingRow:
+class ServingRow(Measured):
     part: str
     run: str
     people: int  # who ask at the same time, one connection each
@@ -44,12 +44,6 @@ class ServingRow:
     p99: float
     processor: float  # milliseconds of a request, of the service alone
     capacity: float  # requests a second of one core: 1,000 / processor
-    device: str
-    threads: int
-    load: float
-    torch: str
-    commit: str
-    date: str
 
     @property
     def key(self) -> tuple[object, ...]:

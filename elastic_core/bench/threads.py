@@ -17,14 +17,14 @@ import torch
 from elastic_core.bench.timing import interleaved, threads
 from elastic_core.data import Catalog
 from elastic_core.lists import Lister
-from elastic_core.machine import here, thread_counts
+from elastic_core.machine import Measured, here, thread_counts
 from elastic_core.models import Recommender
 
 PARTS = {"person": 1, "batch": 64}
 
 
 @dataclass(frozen=True)
-class ThreadsRow:
+class ThreadsRow(Measured):
     part: str
     model: str
     length: int
@@ -35,12 +35,6 @@ class ThreadsRow:
     high: float
     rounds: int
     slower: float  # times the best of this part, model and `beside`
-    device: str
-    threads: int
-    load: float
-    torch: str
-    commit: str
-    date: str
 
     @property
     def key(self) -> tuple[object, ...]:
