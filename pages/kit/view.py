@@ -2,7 +2,6 @@
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import pandas as pd
@@ -13,20 +12,10 @@ from elastic_core import text
 from elastic_core.services import exports
 from pages.frame import present, shell
 from pages.kit import plot
+from pages.kit.prose import About
 
 Mode = Literal["points", "box", "lasso"]
 SHOWN, CALLED = "view_tables", "view_called"
-
-
-@dataclass(frozen=True)
-class About:
-    """What to say about a chart. `test` is the test that guards its numbers, as `file::test`."""
-
-    question: str
-    computed: str
-    misread: str
-    formula: str = ""
-    test: str = ""
 
 
 def begin() -> None:

@@ -4,69 +4,11 @@ import pandas as pd
 
 from elastic_core.memory.gauges import Gauges
 from elastic_core.services.traffic.load import Chance, Traffic, health_of
-from pages.kit.view import About
+from pages.kit import prose
 
-BAND = "tests/test_traffic.py::test_the_band_covers_a_simulated_random_router"
-RANDOM = "Random router: k different experts a person, drawn for these people."
-LOAD = About(
-    "Who carries the traffic?",
-    f"Load: people who retrieve it, or their gates, scaled to the same total. {RANDOM} Grey: 95% of its experts.",
-    "About 5 in 100 lie outside by chance alone; hot says often used, not good.",
-    test=BAND,
-)
-SHARE = About(
-    "Are the same experts hot in every batch?",
-    "Twelve batches in the order of the data; shares of the seven busiest over everybody. Dashed: the seven busiest of a random "
-    "router.",
-    "Picked because busy: compare with the dashed line, picked alike.",
-    test="tests/test_traffic.py::test_tables_add_up_to_people_times_k",
-)
-GRID = About(
-    "Is an expert dead by itself, or by its row or column?",
-    "Bars: sums over a row or column, with a random router’s band. Share: squared correlation of load with row load times "
-    "column load.",
-    "Neighbouring rows are not alike.",
-    test="tests/test_traffic.py::test_a_collapsed_router_stands_out",
-)
-HEALTH = About(
-    "How uneven is the memory, in numbers?",
-    "In use: anybody retrieves it. Gini: 0 even, 1 one expert carries all. KL: from even, in nats, choices counted once or by "
-    "gate. Carry 50%: the fewest experts that hold half. By row × column: what row and column loads explain.",
-    "Even is not good by itself: a random router is healthy and knows nothing about anybody.",
-    formula=r"\mathrm{KL} = \sum_e p_e \log (K p_e)",
-    test="tests/test_traffic.py::test_gini_divergence_and_holders_are_their_definitions",
-)
-LORENZ = About(
-    "What do the quietest experts carry?",
-    "Traffic added up, the quietest first. Gini: twice the area to the diagonal.",
-    "A random router leaves the diagonal, too: the distance to the dashed line matters.",
-    test="tests/test_traffic.py::test_the_area_above_the_lorenz_curve_is_the_gini",
-)
-SIZE = About(
-    "How large should the memory be, and how much is used?",
-    "Finished runs on these data that differ in √K, k and seed alone. NDCG@10, test, against all unmet items; 95% over people.",
-    "Seeds differ about as much as neighbouring settings. Use falls by counting alone: people · k choices reach no more.",
-    test="tests/test_traffic.py::test_figure_five_compares_only_runs_that_differ_in_nothing_else",
-)
-GAUGES = About(
-    "Do experts follow what somebody watched, or how much?",
-    "Overlap: experts of one part of a history found again by another (1 = all). R²: ridge regression from experts to "
-    "log-length and genres, on people held out (1 exactly, 0 nothing).",
-    "Active people watch rarer items, so even interests tell length a little: the cross is what popularity tells. Overlap "
-    "counts only where strangers’ is low.",
-    test="tests/test_routing.py::test_the_gauges_tell_a_router_of_interests_from_one_of_activity",
-)
-EPOCHS = About(
-    "Was the memory alive from the start?",
-    "Of validation people after each epoch: share of experts used, entropy of the load over its maximum, Gini.",
-    "Without the last two events, so a little different from above.",
-    test="tests/test_traffic.py::test_figure_five_compares_only_runs_that_differ_in_nothing_else",
-)
-HEAT = About(
-    "Do experts keep their place while the model learns?",
-    "Loads after each epoch (validation people), in the order of the last.",
-    "Load says how many, not who.",
-    test="tests/test_traffic.py::test_last_used_and_heat",
+_WORDS = prose.of(__file__)
+LOAD, SHARE, GRID, HEALTH, LORENZ, SIZE, GAUGES, EPOCHS, HEAT = map(
+    _WORDS.about, ("LOAD", "SHARE", "GRID", "HEALTH", "LORENZ", "SIZE", "GAUGES", "EPOCHS", "HEAT")
 )
 NAMES = {
     "used": "In use",

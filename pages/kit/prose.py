@@ -1,0 +1,71 @@
+"""The words of a page lie in `words.md` beside it, so that they can be read, searched and changed without reading code.
+
+A section is a heading `## name` and what follows. `{values}` are filled in as `str.format` does. What is said about a chart is a
+section, too: its first paragraph is the question that the chart answers, the next say how it is computed, and paragraphs that
+begin with `Careful:`, `Formula:` or `Test:` are what they say. tests/test_plain_words.py holds all of it to plain English.
+"""
+
+import functools
+from dataclasses import dataclass
+from pathlib import Path
+
+MARKS = ("Careful:", "Formula:", "Test:")
+
+
+@dataclass(frozen=True)
+class About:
+    """What to say about a chart. `test` is the test that guards its numbers, as `file::test`."""
+
+    question: str
+    computed: str
+    misread: str
+    formula: str = ""
+    test: str = ""
+
+
+@dataclass(frozen=True)
+class Words:
+    """The sections of one page."""
+
+    path: Path
+    sections: dict[str, str]
+
+    def __call__(self, name: str, **values: object) -> str:
+        """Return a section as Markdown with its values filled in. Raises KeyError for a name or value that is not there."""
+        return self.sections[name].format(**values) if values else self.sections[name]
+
+    def about(self, name: str) -> About:
+        """Return what a section says about a chart."""
+        return about_of(self.sections[name])
+
+
+def about_of(section: str) -> About:
+    """Return the parts of a section that explains a chart. Raises ValueError where question or warning is missing."""
+    marked, plain = dict.fromkeys(MARKS, ""), []
+    for paragraph in section.split("\n\n"):
+        mark = next((mark for mark in MARKS if paragraph.startswith(mark)), "")
+        if mark:
+            marked[mark] = paragraph.removeprefix(mark).strip()
+        else:
+            plain.append(paragraph)
+    if not plain or not marked["Careful:"]:
+        raise ValueError(f"a chart's words need a question and a paragraph Careful:, not {section[:60]!r}")
+    question, *computed = plain
+    return About(question, "\n\n".join(computed), *(marked[mark] for mark in MARKS))
+
+
+@functools.cache
+def _read(path: Path) -> Words:
+    sections: dict[str, str] = {}
+    for part in ("\n" + path.read_text(encoding="utf-8")).split("\n## ")[1:]:
+        name, _, body = part.partition("\n")
+        if name.strip() in sections:
+            raise ValueError(f"{path} has two sections {name.strip()!r}")
+        paragraphs = (" ".join(line.strip() for line in paragraph.splitlines()) for paragraph in body.strip().split("\n\n"))
+        sections[name.strip()] = "\n\n".join(paragraphs)
+    return Words(path, sections)
+
+
+def of(module_file: str) -> Words:
+    """Return the words of the page that the module at `module_file` (its `__file__`) belongs to."""
+    return _read(Path(module_file).parent / "words.md")
