@@ -46,6 +46,8 @@ OWNERS = {
     "starlette": r"serving/app\.py",
     "pydantic": r"serving/app\.py",
     "prometheus_client": r"serving/app\.py",
+    "onnxruntime": r"exported\.py",
+    "onnxscript": r"exported\.py",
     "uvicorn": r"commands/serve_model\.py",
 }
 
