@@ -19,8 +19,8 @@ import torch
 from torch import Tensor, nn
 
 from elastic_core import disk
+from elastic_core.core.batches import Batch
 from elastic_core.data import Catalog
-from elastic_core.data.batches import Batch
 from elastic_core.errors import InputError, unless_memory
 from elastic_core.models import Met, Recommender
 

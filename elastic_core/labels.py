@@ -7,7 +7,7 @@ compared with its like. Labels are what runs that differ only in their seed have
 
 import re
 
-from elastic_core.config import ModelConfig
+from elastic_core.core.config import ModelConfig
 from elastic_core.reproduce import EXPERTS, MARKS, OWN_OUTPUT, REPEATS, SIDES
 from elastic_core.runs import Run
 

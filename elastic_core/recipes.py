@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from elastic_core import models, objectives
-from elastic_core.config import DataConfig, ModelConfig, ObjectiveConfig, PlantedConfig, RunConfig, TrainConfig
+from elastic_core.core.config import DataConfig, ModelConfig, ObjectiveConfig, PlantedConfig, RunConfig, TrainConfig
 from elastic_core.errors import InputError
 
 Settings = TypeVar("Settings", ModelConfig, ObjectiveConfig)

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from elastic_core.config import RunConfig
+from elastic_core.core.config import RunConfig
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.recipes import ALSO_CHOSEN, ALSO_TUNED, grid_point, recipe
 from elastic_core.runs import Run
-from elastic_core.training.loop import train
+from elastic_core.runs.training import train
 
 Status = Literal["finished", "interrupted", "missing", "other settings"]
 

@@ -15,12 +15,12 @@ import pytest
 
 import elastic_core
 from elastic_core.commands import COMMANDS, main, stream
-from elastic_core.config import RunConfig
+from elastic_core.core.config import RunConfig
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
+from elastic_core.following.people import Followed
 from elastic_core.recipes import RECIPES, recipe
 from elastic_core.runs import Run
-from elastic_core.streaming import Followed
 
 ROOT = Path(__file__).resolve().parents[1]
 SMALL = [

@@ -3,10 +3,10 @@
 import streamlit as st
 
 from elastic_core import comparisons
+from elastic_core.core.candidates import PROTOCOLS
+from elastic_core.core.metrics import NAMES
 from elastic_core.errors import InputError
 from elastic_core.evaluation import verdict as said
-from elastic_core.evaluation.candidates import PROTOCOLS
-from elastic_core.evaluation.metrics import NAMES
 from elastic_core.runs import Run
 from elastic_core.services.compare import slices, standings, versus
 from elastic_core.services.method import notes

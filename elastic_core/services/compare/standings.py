@@ -11,12 +11,12 @@ from elastic_core import models
 from elastic_core.bench.latency import Row
 from elastic_core.bench.store import read_rows
 from elastic_core.comparisons import footing, needs_training, system
+from elastic_core.core.candidates import PROTOCOLS, SEED
+from elastic_core.core.metrics import NAMES
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.evaluation import verdict
-from elastic_core.evaluation.candidates import PROTOCOLS, SEED
 from elastic_core.evaluation.compare import Comparison
-from elastic_core.evaluation.metrics import NAMES
 from elastic_core.runs import Run
 from elastic_core.services.compare.versus import Lists, chosen_lists, properties
 from elastic_core.services.train import run_table

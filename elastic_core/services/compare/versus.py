@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 import torch
 
+from elastic_core.core.candidates import Candidates
+from elastic_core.core.evaluate import Report, judging, scored
+from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
-from elastic_core.data.histories import Split
-from elastic_core.evaluation.candidates import Candidates
-from elastic_core.evaluation.evaluate import Report, judging, scored
 from elastic_core.models import Recommender
 
 TOP = 10
