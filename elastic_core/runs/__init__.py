@@ -40,7 +40,7 @@ from elastic_core.data import Catalog, Dataset, load
 from elastic_core.errors import InputError, unless_memory
 from elastic_core.evaluation import ranks
 from elastic_core.lists import Lister, Lists, Who
-from elastic_core.runs import items, log
+from elastic_core.runs import items, log, newer_items
 from elastic_core.runs.weights import model_from, tensors
 from elastic_core.scale import bank_files
 from elastic_core.scale.row_bank import row_banks
@@ -119,14 +119,17 @@ class Run:
         return model_from(path, self.config.model, catalog, name=self._called(WEIGHTS), tables=self.load_bank).eval()
 
     def weights_for(self, config: ModelConfig, dataset: Dataset) -> models.Recommender:
-        """These weights in a model of other settings over the same items. Raises InputError where they do not fit."""
+        """These weights in a model of other settings; items that the run does not know start from what they are
+        (newer_items.py). Raises InputError where they do not fit."""
         if not models.model_class(self.config.model.name).objective:
             raise InputError(f"the run {self.name} needs no training, so there are no weights of it to begin with")
         if config.name != self.config.model.name:
             raise InputError(f"the run {self.name} is {self.config.model.name}, whose weights do not fit {config.name}")
-        self.check_data(dataset)
-        path = disk.regular(self.path / WEIGHTS, MOST_WEIGHTS, self.path)
-        return model_from(path, config, dataset.catalog, name=self._called(WEIGHTS), tables=self.load_bank)
+        path, old, new = disk.regular(self.path / WEIGHTS, MOST_WEIGHTS, self.path), self.catalog(), dataset.catalog
+        learned = model_from(path, config, old, name=self._called(WEIGHTS), tables=self.load_bank)
+        if self.raw_ids() == [str(raw) for raw in new.ids]:
+            return learned
+        return newer_items.grown(learned, old, models.build(config, new), new)
 
     def load_bank(self, model: torch.nn.Module) -> None:
         """Gives a model's banks the tables that this run began with. Raises InputError if they are missing or not its own."""
