@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from elastic_core.core.attention import fused, written_out
-from elastic_core.core.dropout import noise
+from elastic_core.core.layers import noise
 from elastic_core.scale import causal_attention as stretches
 
 

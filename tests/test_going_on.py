@@ -14,12 +14,12 @@ from test_trainer import PLANTED, _die_before_write, numbers, tiny
 
 from elastic_core.commands import main
 from elastic_core.core.config import DataConfig
+from elastic_core.core.train import Loop, out_of_minutes
 from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
 from elastic_core.evaluation import ranks
 from elastic_core.runs import EVENTS, RESUME, WEIGHTS, WHOLE, Run
-from elastic_core.runs.recorder import out_of_minutes
-from elastic_core.runs.training import Loop, train
+from elastic_core.runs.training import train
 
 
 @pytest.fixture(scope="module")

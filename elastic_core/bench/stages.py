@@ -21,8 +21,9 @@ from torch import nn
 from elastic_core.bench.latency import FORWARD, ITEMS, Setting, build, timed
 from elastic_core.bench.timing import Timing, moved_by, once, saved_by, summary, wait
 from elastic_core.core.batches import Batch
-from elastic_core.core.elastic import CausalDispatcher, Dispatcher, InterestMemory, TwoWayDispatcher
-from elastic_core.core.embedding import EventEmbedding
+from elastic_core.core.dispatch import CausalDispatcher, Dispatcher, TwoWayDispatcher
+from elastic_core.core.elastic import InterestMemory
+from elastic_core.core.layers import EventEmbedding
 from elastic_core.core.sasrec import Block
 from elastic_core.models import Recommender
 

@@ -26,6 +26,7 @@ from pathlib import Path
 from elastic_core import disk, models
 from elastic_core.commands.finding import CHECKPOINTS, COLUMNS, find_run, listed, mapped, say
 from elastic_core.commands.progress import Progress, stop_on_signals
+from elastic_core.core.batches import Alone
 from elastic_core.core.config import RunConfig
 from elastic_core.data import Dataset, load
 from elastic_core.data.reading.times import ORDERS
@@ -34,7 +35,7 @@ from elastic_core.machine import find_device
 from elastic_core.recipes import RECIPES, recipe
 from elastic_core.runs import MOST_CONFIG, WEIGHTS, Run
 from elastic_core.runs.training import train
-from elastic_core.scale.distributed import Elsewhere, Ranks, joined
+from elastic_core.scale.distributed import Elsewhere, joined
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -77,7 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def loaded(config: RunConfig, ranks: Ranks) -> Dataset:
+def loaded(config: RunConfig, ranks: Alone) -> Dataset:
     """Rank 0 fetches what is not there, the others find it. Raises InputError if they find something else."""
     found: list[Dataset] = []
 

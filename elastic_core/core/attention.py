@@ -10,27 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elastic_core.core.dropout import dropout
-from elastic_core.core.padding import left_align, readable, right_align
-from elastic_core.core.products import linear
-from elastic_core.scale.causal_attention import causal_attention
-
-
-def split_heads(x: Tensor, heads: int) -> Tensor:
-    """`[B, N, d]` → `[B, H, N, d/H]`."""
-    return x.unflatten(-1, (heads, -1)).transpose(1, 2)
-
-
-def merge_heads(x: Tensor) -> Tensor:
-    """`[B, H, N, d/H]` → `[B, N, d]`."""
-    return x.transpose(1, 2).flatten(-2)
-
-
-def rows_at(x: Tensor, index: Tensor) -> Tensor:
-    """Rows of `[B, H, N, e]` at int64 `[B, H, …]` → `[B, H, …, e]`. Whole vectors are moved, by one index each."""
-    b, h, n = x.shape[:3]
-    first = n * torch.arange(b * h, device=x.device).view(b, h, *[1] * (index.ndim - 2))
-    return x.flatten(0, 2).index_select(0, (index + first).flatten()).unflatten(0, index.shape)
+from elastic_core.core.layers import dropout, left_align, linear, merge_heads, readable, right_align, split_heads
+from elastic_core.core.plugs import plugged
 
 
 def written_out(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, p: float, causal: bool) -> Tensor:
@@ -54,8 +35,10 @@ def written_out(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, p: float, 
 def fused(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, p: float, causal: bool) -> Tensor:
     """The same by torch’s fused kernels. These drop nothing on a CPU, where torch would write the scores out, more slowly."""
     if p and q.device.type == "cpu":
-        if causal and mask is None and q.shape == k.shape == v.shape and q.dtype == torch.float32:
-            return causal_attention(q, k, v, p)
+        quick = plugged("causal attention")
+        if quick and causal and mask is None and q.shape == k.shape == v.shape and q.dtype == torch.float32:
+            found: Tensor = quick(q, k, v, p)
+            return found
         return written_out(q, k, v, mask, p, causal)
     return functional.scaled_dot_product_attention(q, k, v, mask, p, is_causal=causal)
 

@@ -19,12 +19,10 @@ from torch import Tensor, nn
 
 from elastic_core.core.batches import Batch, reading_batch
 from elastic_core.core.candidates import PROTOCOLS, SEED, Candidates
-from elastic_core.core.histories import Split
+from elastic_core.core.histories import Dataset, Split
 from elastic_core.core.metrics import Ranks, expected, rank
-from elastic_core.data import Dataset
+from elastic_core.core.plugs import plugged
 from elastic_core.errors import InputError
-from elastic_core.models import Met
-from elastic_core.scale.stretches import Stretches, rank_stretched
 
 Judge = Callable[[Batch], Tensor]
 LARGE = 100_000  # items
@@ -164,23 +162,14 @@ def _ranked(
 ) -> Iterator[dict[str, Ranks]]:
     """The ranks of batches of people, by protocol."""
     reading = getattr(scorer, "reading", None) if getattr(scorer, "trained", False) else None
-    if reading is None or dataset.catalog.n_items < LARGE:
+    ranked = plugged("ranks in a large catalogue")
+    if reading is None or ranked is None or dataset.catalog.n_items < LARGE:
         with judging(scorer) as judge:
             for chunk, scores, targets in scored(judge, scorer.length, dataset, candidates, people, batch, device):
                 yield {p: rank(scores, targets, candidates.mask(p, chunk).to(device)) for p in protocols}
         return
     with _undisturbed(scorer):
-        state, table = reading()
-        if len(table.table) != dataset.catalog.n_items + 1:
-            raise InputError(
-                f"the model scores {len(table.table) - 1} items of {dataset.catalog.n_items}: it is made for other data"
-            )
-        for start in range(0, len(people), batch):
-            chunk = people[start : start + batch]
-            read = reading_batch(dataset, chunk, candidates.ends[chunk], scorer.length).to(device)
-            stretches = Stretches(table, state(read), Met.by(read))
-            targets = torch.from_numpy(candidates.targets[chunk].astype(np.int64)).to(device)
-            yield rank_stretched(stretches, targets, {p: candidates.listed(p, chunk) for p in protocols})
+        yield from ranked(reading, scorer.length, dataset, candidates, people, protocols, batch, device)
 
 
 def scored(

@@ -33,7 +33,7 @@ import torch
 from filelock import FileLock, Timeout
 from safetensors.torch import save_file
 
-from elastic_core import disk, models, objectives  # noqa: F401  (a configuration names models and objectives)
+from elastic_core import disk, models
 from elastic_core.core.config import ModelConfig, RunConfig
 from elastic_core.core.evaluate import Report
 from elastic_core.data import Catalog, Dataset, load
@@ -42,14 +42,13 @@ from elastic_core.evaluation import ranks
 from elastic_core.lists import Lister, Lists, Who
 from elastic_core.runs import items, log
 from elastic_core.runs.weights import model_from, tensors
-from elastic_core.scale import bank_files
-from elastic_core.scale.row_bank import row_banks
+from elastic_core.scale import bank_files, row_bank
 
 CONFIG, WEIGHTS, EVENTS, ITEMS, RESUME = "config.json", "model.safetensors", "metrics.jsonl", items.FILE, "resume.pt"
 WHOLE, SNAPSHOTS, LOCK = "whole.safetensors", "epochs", ".lock"
 MOST_CONFIG, MOST_WEIGHTS, MOST_RESUME = 2**18, 2**30, 2**32  # bytes that are read at most
 SAME = "NDCG@10"  # by which ranks are known again
-MOST_SNAPSHOT, MOST_BANK = 2**30, 4 * models.MOST_BANK + 2**20
+MOST_SNAPSHOT, MOST_BANK = 2**30, 4 * row_bank.MOST_BANK + 2**20
 
 
 class Snapshot(NamedTuple):
@@ -130,7 +129,7 @@ class Run:
 
     def load_bank(self, model: torch.nn.Module) -> None:
         """Gives a model's banks the tables that this run began with. Raises InputError if they are missing or not its own."""
-        if row_banks(model):
+        if row_bank.row_banks(model):
             path = disk.regular(self.path / bank_files.FILE, MOST_BANK, self.path)
             bank_files.map_tables(model, path, self._called(bank_files.FILE))
 
@@ -266,7 +265,7 @@ class Run:
 
     def save_bank(self, model: torch.nn.Module) -> None:
         """Before the first step, where a model keeps experts by rows."""
-        if row_banks(model):
+        if row_bank.row_banks(model):
             disk.write_whole(self.path / bank_files.FILE, lambda beside: bank_files.write(model, beside))
 
     def save_weights(self, model: torch.nn.Module, changed: Mapping[str, torch.Tensor] | None = None) -> None:

@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from elastic_core.core.precision import without_autocast
+from elastic_core.core.layers import without_autocast
 
 
 class ReadChunks(torch.autograd.Function):
