@@ -13,8 +13,7 @@ from hypothesis import strategies as some
 from elastic_core import models, objectives, recipes
 from elastic_core.bench import goals, training
 from elastic_core.bench.store import read_kind, write_kind
-from elastic_core.core import elastic_model as elastic
-from elastic_core.core import layers
+from elastic_core.core import elastic, layers
 from elastic_core.core.dispatch import CHUNK, chunk_of
 from elastic_core.core.elastic import Elastic
 from elastic_core.core.layers import LocalConvolution

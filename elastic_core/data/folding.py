@@ -7,7 +7,7 @@ hash.
 import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -15,8 +15,10 @@ import pandas as pd
 from elastic_core.core.catalog import Catalog
 from elastic_core.core.histories import PIECE, Dataset, Histories, pieces, tally
 from elastic_core.data.natural import natural_order
-from elastic_core.data.reading.reader import Table
 from elastic_core.errors import InputError
+
+if TYPE_CHECKING:
+    from elastic_core.data.reading.reader import Table
 
 Rule = Literal["", "file", "reversed", "random"]  # of the order among events of one person and time
 RULES = [rule for rule in get_args(Rule) if rule]
@@ -93,7 +95,7 @@ def core(users: np.ndarray, items: np.ndarray, k: int) -> np.ndarray:
 
 
 def fold(
-    table: Table, *, name: str, label: str, licence: str, k_core: int, ties: Rule = "", titles_may_be_shared: bool = False
+    table: "Table", *, name: str, label: str, licence: str, k_core: int, ties: Rule = "", titles_may_be_shared: bool = False
 ) -> Dataset:
     """Turn a table into a Dataset: exact duplicates out, k-core, stable sort, dense ids.
 

@@ -26,23 +26,29 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
 from filelock import FileLock, Timeout
 from safetensors.torch import save_file
 
-from elastic_core import disk, models
+from elastic_core import disk
+from elastic_core.core import registry as models
+from elastic_core.core.catalog import Catalog
 from elastic_core.core.config import ModelConfig, RunConfig
+from elastic_core.core.contract import Recommender
 from elastic_core.core.evaluate import Report
-from elastic_core.data import Catalog, Dataset, load
+from elastic_core.core.histories import Dataset
+from elastic_core.data.sources import load
 from elastic_core.errors import InputError, unless_memory
 from elastic_core.evaluation import ranks
-from elastic_core.lists import Lister, Lists, Who
 from elastic_core.runs import items, log
 from elastic_core.runs.weights import model_from, tensors
 from elastic_core.scale import bank_files, row_bank
+
+if TYPE_CHECKING:
+    from elastic_core.lists import Lister, Lists
 
 CONFIG, WEIGHTS, EVENTS, ITEMS, RESUME = "config.json", "model.safetensors", "metrics.jsonl", items.FILE, "resume.pt"
 WHOLE, SNAPSHOTS, LOCK = "whole.safetensors", "epochs", ".lock"
@@ -97,7 +103,7 @@ class Run:
     def finished(self) -> bool:
         return self.last("end") is not None and self.last("test") is not None
 
-    def model(self, dataset: Dataset | None = None) -> models.Recommender:
+    def model(self, dataset: Dataset | None = None) -> Recommender:
         """The best weights, in eval mode on the CPU, checked to belong to the dataset if that is given.
 
         A training-free model has no weights: it is fitted to the dataset it was tested on, which it therefore needs.
@@ -117,7 +123,7 @@ class Run:
         catalog = self.catalog() if dataset is None else dataset.catalog
         return model_from(path, self.config.model, catalog, name=self._called(WEIGHTS), tables=self.load_bank).eval()
 
-    def weights_for(self, config: ModelConfig, dataset: Dataset) -> models.Recommender:
+    def weights_for(self, config: ModelConfig, dataset: Dataset) -> Recommender:
         """These weights in a model of other settings over the same items. Raises InputError where they do not fit."""
         if not models.model_class(self.config.model.name).objective:
             raise InputError(f"the run {self.name} needs no training, so there are no weights of it to begin with")
@@ -133,7 +139,7 @@ class Run:
             path = disk.regular(self.path / bank_files.FILE, MOST_BANK, self.path)
             bank_files.map_tables(model, path, self._called(bank_files.FILE))
 
-    def _fitted(self, dataset: Dataset | None) -> models.Recommender:
+    def _fitted(self, dataset: Dataset | None) -> Recommender:
         if dataset is None:
             raise InputError(f"{self.name} holds no weights: {self.config.model.name} is fitted to its data on opening")
         learned = (self.last("start") or {}).get("data_hash", dataset.hash)
@@ -194,14 +200,16 @@ class Run:
         return [str(raw) for raw in self.catalog().ids]
 
     @cached_property
-    def lister(self) -> Lister:
+    def lister(self) -> "Lister":
         """What gives lists of the next items; the weights are read once."""
+        from elastic_core.lists import Lister
+
         data = partial(load, self.config.data)
         if not models.model_class(self.config.model.name).objective:
             return Lister(self.model(known := data()), known.catalog, lambda: known)
         return Lister(self.model(), self.catalog(), data, items.counts(self.path / ITEMS, self.path))
 
-    def recommend(self, who: Who = None, k: int = 10, **more: Any) -> Lists:
+    def recommend(self, who: Any = None, k: int = 10, **more: Any) -> "Lists":
         """The `k` best next items for people by their ids (default: everybody in the data), or after histories: see lists.py."""
         return self.lister.recommend(who, k, **more)
 

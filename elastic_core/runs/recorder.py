@@ -13,13 +13,13 @@ import torch
 
 from elastic_core.core.candidates import PROTOCOLS
 from elastic_core.core.config import RunConfig, TrainConfig, told
+from elastic_core.core.contract import Recommender, can_retrieve
 from elastic_core.core.evaluate import drawn_people, evaluate
+from elastic_core.core.histories import Dataset
 from elastic_core.core.train import ALL_DONE, ASKED, SELECTION, Keeper, out_of_minutes, out_of_patience
-from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.machine import commit, device_name
 from elastic_core.memory.routing import routing
-from elastic_core.models import Recommender, can_retrieve
 from elastic_core.runs import CONFIG, RESUME, Run
 from elastic_core.scale.row_bank import learned_numbers
 

@@ -7,13 +7,13 @@ from typing import Any
 
 from elastic_core.core.batches import ALONE, Alone
 from elastic_core.core.config import RunConfig
+from elastic_core.core.contract import Recommender
 from elastic_core.core.histories import Dataset
 from elastic_core.core.step import Learner
 from elastic_core.core.train import ALL_DONE, Loop, Stop
 from elastic_core.errors import InputError, out_of_memory
 from elastic_core.machine import find_device
-from elastic_core.memory import whole
-from elastic_core.runs import RESUME, Run, resuming
+from elastic_core.runs import RESUME, Run
 from elastic_core.runs.recorder import NO_TRAINING, OnEvent, Recorder
 from elastic_core.scale import budget
 
@@ -56,6 +56,12 @@ def train(
         raise InputError(budget.ran_out(config, (run.path / RESUME).exists())) from None
 
 
+def _too_many(model: Recommender) -> str:
+    from elastic_core.memory.whole import too_many
+
+    return too_many(model)
+
+
 class Training(Loop):
     """The loop of a run, and what comes before and after it."""
 
@@ -74,7 +80,7 @@ class Training(Loop):
         super().__init__(config, dataset, self.recorder, find_device(config.train.device), stop, ranks)
         if begin is not None:
             self.model.load_state_dict(begin.weights_for(config.model, dataset).state_dict())
-        if config.train.snapshots and (reason := whole.too_many(self.model)):
+        if config.train.snapshots and (reason := _too_many(self.model)):
             raise InputError(f"train.snapshots keeps every expert after every epoch, but {reason}")
 
     def run_all(self) -> Run:
@@ -108,4 +114,6 @@ class Training(Loop):
         return learner
 
     def _check(self, resume: dict[str, Any], learner: Learner | None) -> None:
+        from elastic_core.runs import resuming
+
         resuming.check(resume, learner, self.config.train.epochs, f"{self.run.name}/{RESUME}")

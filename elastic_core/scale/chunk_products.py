@@ -1,4 +1,4 @@
-"""One pass over all prefixes of the causal dispatch (prefix_slots.py) with its way back written out, for a CPU.
+"""One pass over all prefixes of the causal dispatch (core/dispatch.py) with its way back written out, for a CPU.
 
 The same operation as torch differentiates it, in fewer passes: a gradient that has several sources is added to where it is, by
 the product itself, and not made and added up afterwards; and sums over chunks go chunk by chunk, because torch's own sum along

@@ -22,16 +22,12 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from elastic_core.core.batches import ALONE, Alone
-from elastic_core.errors import InputError, out_of_memory
+from elastic_core.errors import Elsewhere, InputError, out_of_memory
 
 PATIENCE = timedelta(hours=6)  # of a process that waits while rank 0 validates; one that has ended is noticed at once
 CPU = torch.device("cpu")
 
 T = TypeVar("T")
-
-
-class Elsewhere(InputError):
-    """Said by another process already: whoever shows errors shows none of these."""
 
 
 class PeerEnded(InputError):
