@@ -27,7 +27,7 @@ plug(
         "compiled models": "elastic_core.scale.compiled:compile_in_place",
         "optimizers": "elastic_core.scale.eager:KINDS",
         "batches ahead": "elastic_core.scale.ahead:ahead",
-        "chunks of prefixes": "elastic_core.scale.kernels:read_chunks",
+        "chunks of prefixes": "elastic_core.scale.chunk_products:read_chunks",
         "causal attention": "elastic_core.scale.causal_attention:causal_attention",
         "the softmax of a large catalogue": "elastic_core.scale.catalogue:StretchedSoftmax",
         "ranks in a large catalogue": "elastic_core.scale.stretches:ranked",

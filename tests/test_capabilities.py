@@ -8,7 +8,7 @@ import torch
 from test_contracts import ALL, N_ITEMS, Case, histories, reading
 from torch import Tensor, nn
 
-from elastic_core.core import attention, layers
+from elastic_core.core import layers
 from elastic_core.core.batches import Batch
 from elastic_core.data import Catalog
 from elastic_core.models import Recommender
@@ -86,7 +86,7 @@ def test_weights_are_what_the_model_multiplies_events_by(case: Case, monkeypatch
         found = layers.linear(x, weight, bias, activation)
         return value(unit, x, found) if weight is unit.value.weight else found  # type: ignore[union-attr]
 
-    monkeypatch.setattr(attention, "linear", product)  # where layers are not called but their weights are used
+    monkeypatch.setattr(layers, "linear", product)  # where layers are not called but their weights are used
     hooks = [unit.value.register_forward_hook(value), unit.output.register_forward_pre_hook(output)]  # type: ignore[union-attr]
     model.last_state(batch)
     for hook in hooks:

@@ -17,8 +17,7 @@ from elastic_core.core.config import DataConfig
 from elastic_core.core.train import Loop, out_of_minutes
 from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
-from elastic_core.evaluation import ranks
-from elastic_core.runs import EVENTS, RESUME, WEIGHTS, WHOLE, Run
+from elastic_core.runs import EVENTS, RESUME, WEIGHTS, WHOLE, Run, ranks
 from elastic_core.runs.training import train
 
 

@@ -14,7 +14,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from elastic_core import models
 from elastic_core.core import dispatch, layers
-from elastic_core.core.attention import Attention
 from elastic_core.core.batches import Batch
 from elastic_core.core.config import ModelConfig
 from elastic_core.core.dispatch import (
@@ -28,7 +27,7 @@ from elastic_core.core.dispatch import (
     weigh,
 )
 from elastic_core.core.elastic import QueryNetwork
-from elastic_core.core.layers import LocalConvolution, Whitening, left_align, right_align
+from elastic_core.core.layers import Attention, LocalConvolution, Whitening, left_align, right_align
 from elastic_core.slots import gated_slots
 
 WIDTH = 12

@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import elastic_core
-from elastic_core.core.catalog import Catalog
 from elastic_core.core.contract import Recommender
-from elastic_core.core.histories import Dataset
+from elastic_core.core.histories import Catalog, Dataset
 from elastic_core.core.registry import model_class
 from elastic_core.data.origins import SOURCES
 from elastic_core.data.sources import at_hand, gone, load

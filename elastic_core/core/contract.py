@@ -10,9 +10,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from elastic_core.core.batches import Batch, Met, batch_mean
-from elastic_core.core.catalog import Catalog
 from elastic_core.core.config import ModelConfig
-from elastic_core.core.histories import Dataset
+from elastic_core.core.histories import Catalog, Dataset
 from elastic_core.core.layers import SPREAD, EventEmbedding, item_table
 from elastic_core.errors import InputError
 

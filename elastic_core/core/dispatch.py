@@ -31,8 +31,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elastic_core.core.attention import Attention
 from elastic_core.core.layers import (
+    Attention,
     Dropout,
     FeedForward,
     LocalConvolution,
@@ -137,7 +137,7 @@ def read_prefixes(
     x `[B, N, d]` events; weights `[B, H, k, N]` e^a, zero on padding; queries `[B, H, N, d]`; bias `[B, H, k, N]`.
     Returns the slot softmax `[B, H, k, N]` and Σ_s w_s M_t[s] `[B, H, N, d]`. A prefix without events reads zeros.
     `chunk`: so many events at a time; 0 chooses. `start`: what events before these have left in the slots. `way`: which
-    of the kernels does it, where there are some (scale/kernels.py); `plain` is `read_chunks`.
+    of the kernels does it, where there are some (scale/chunk_products.py); `plain` is `read_chunks`.
     """
     n = x.shape[1]
     chunk = chunk or chunk_of(n)

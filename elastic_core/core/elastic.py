@@ -33,9 +33,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elastic_core.core.attention import Attention
 from elastic_core.core.batches import Batch
-from elastic_core.core.catalog import Catalog
 from elastic_core.core.contract import (
     Edit,
     Encoded,
@@ -49,7 +47,9 @@ from elastic_core.core.contract import (
     balance_penalty,
 )
 from elastic_core.core.dispatch import CausalDispatcher, TwoWayDispatcher, layer_of
+from elastic_core.core.histories import Catalog
 from elastic_core.core.layers import (
+    Attention,
     EventEmbedding,
     Whitening,
     linear,

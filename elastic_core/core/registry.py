@@ -1,13 +1,17 @@
 """The list of models. A new one is one file in `peers/`, or in a folder that ELASTIC_PLUGINS names, with `@register`."""
 
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
 
-from elastic_core.core.catalog import Catalog
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
 from elastic_core.core.config import ModelConfig
 from elastic_core.core.contract import Recommender
+from elastic_core.core.histories import Catalog
 from elastic_core.core.plugs import Shelf, plugged
-from elastic_core.core.shapes import shapes_only
 from elastic_core.errors import InputError
 
 MOST_PARAMETERS = 200_000_000  # and buffers: 0.8 GB of weights, 3.2 GB with gradients and the optimiser's two moments
@@ -78,3 +82,31 @@ def model_class(name: str) -> type[Recommender]:
     if name not in MODELS:
         raise InputError(f"unknown model {name!r}; known are {', '.join(names())}")
     return MODELS[name]
+
+
+# --- shapes without numbers ------------------------------------------------------------------------------------------
+
+
+SCALED = ("mul", "rmul", "div", "truediv", "rtruediv", "add", "radd", "sub", "rsub", "normalize")  # with numbers alone
+
+
+@contextmanager
+def shapes_only() -> Iterator[None]:
+    """Inside, what modules make of numbers is without them."""
+    with torch.device("meta"), _Unfilled():
+        yield
+
+
+class _Unfilled(TorchFunctionMode):
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        given, name = (*args, *(kwargs or {}).values()), getattr(func, "__name__", "")
+        if func in (torch.eye, torch.randn):
+            sizes = (args[0], args[-1]) if func is torch.eye else args
+            return torch.empty(*sizes, **{key: value for key, value in (kwargs or {}).items() if key != "generator"})
+        if func is torch.arange and all(isinstance(number, int) for number in args):
+            return torch.empty(len(range(*args)), dtype=(kwargs or {}).get("dtype") or torch.int64)
+        in_place = name == "__setitem__" or (name.endswith("_") and not name.endswith("__") and name != "requires_grad_")
+        tensors = [value for value in given if isinstance(value, Tensor)]
+        if tensors and tensors[0].is_meta and (in_place or (name.strip("_") in SCALED and len(tensors) == 1)):
+            return tensors[0] if in_place else torch.empty(tensors[0].shape, dtype=tensors[0].dtype)
+        return func(*args, **(kwargs or {}))

@@ -6,12 +6,12 @@ from typing import Annotated, Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from elastic_core.core.attention import Attention
 from elastic_core.core.batches import Batch
-from elastic_core.core.catalog import Catalog
 from elastic_core.core.config import ModelConfig, Within
 from elastic_core.core.contract import Encoded, Streams, Variant
+from elastic_core.core.histories import Catalog
 from elastic_core.core.layers import (
+    Attention,
     Dropout,
     EventEmbedding,
     FeedForward,

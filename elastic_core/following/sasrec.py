@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elastic_core.core.attention import Attention
 from elastic_core.core.layers import (
+    Attention,
     left_align,
     masked,
     right_align,

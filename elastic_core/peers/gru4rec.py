@@ -18,9 +18,9 @@ import torch
 from torch import Tensor, nn
 
 from elastic_core.core.batches import Batch
-from elastic_core.core.catalog import Catalog
 from elastic_core.core.config import ModelConfig, Within
 from elastic_core.core.contract import Encoded, Variant
+from elastic_core.core.histories import Catalog
 from elastic_core.core.layers import SPREAD, EventEmbedding, left_align, masked, right_align, without_autocast
 from elastic_core.core.registry import register
 from elastic_core.peers.parts.stepwise import Stepwise

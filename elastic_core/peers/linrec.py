@@ -20,9 +20,9 @@ import torch
 from torch import Tensor, nn
 
 from elastic_core.core.batches import Batch
-from elastic_core.core.catalog import Catalog
 from elastic_core.core.config import ModelConfig, Within
 from elastic_core.core.contract import Encoded, Streams, Variant
+from elastic_core.core.histories import Catalog
 from elastic_core.core.layers import EventEmbedding, masked
 from elastic_core.core.registry import register
 from elastic_core.core.sasrec import Block

@@ -33,9 +33,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from elastic_core.core.batches import Batch
-from elastic_core.core.catalog import Catalog
 from elastic_core.core.config import ModelConfig, Within
 from elastic_core.core.contract import Encoded, Judge, Scorer, Streams, Variant
+from elastic_core.core.histories import Catalog
 from elastic_core.core.layers import Dropout, EventEmbedding, FeedForward
 from elastic_core.core.registry import register
 from elastic_core.following.stream import Kept, Stream

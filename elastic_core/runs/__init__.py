@@ -4,7 +4,7 @@
     model.safetensors  the best weights by validation NDCG@10; empty for training-free models, which are fitted on opening.
                        Runs that are passed on for their ranks alone lack it and items.csv: they are compared and not opened
     metrics.jsonl      one event a line: start, epoch, test, end, reopened; append-only, a torn last line is skipped
-    ranks.safetensors  everybody's rank in the test, under every protocol; written once an end (evaluation/ranks.py)
+    ranks.safetensors  everybody's rank in the test, under every protocol; written once an end (runs/ranks.py)
     items.csv          dense id, raw id, training events (and title and genres where the data's licence allows it)
     epochs/0007.safetensors  (where `train.snapshots` is on) every expert's load and value after epoch 7
     bank.safetensors   the experts as they were drawn, where they are kept by rows (scale/bank_files.py); written once
@@ -35,15 +35,13 @@ from safetensors.torch import save_file
 
 from elastic_core import disk
 from elastic_core.core import registry as models
-from elastic_core.core.catalog import Catalog
 from elastic_core.core.config import ModelConfig, RunConfig
 from elastic_core.core.contract import Recommender
 from elastic_core.core.evaluate import Report
-from elastic_core.core.histories import Dataset
+from elastic_core.core.histories import Catalog, Dataset
 from elastic_core.data.sources import load
 from elastic_core.errors import InputError, unless_memory
-from elastic_core.evaluation import ranks
-from elastic_core.runs import items, log
+from elastic_core.runs import items, log, ranks
 from elastic_core.runs.weights import model_from, tensors
 from elastic_core.scale import bank_files, row_bank
 

@@ -10,9 +10,9 @@ from torch import Tensor
 
 from elastic_core.core import registry as models
 from elastic_core.core.batches import Batch
-from elastic_core.core.catalog import Catalog
 from elastic_core.core.config import ModelConfig
 from elastic_core.core.contract import Recommender
+from elastic_core.core.histories import Catalog
 from elastic_core.disk import shown
 from elastic_core.errors import InputError, unless_memory
 from elastic_core.scale import bank_files

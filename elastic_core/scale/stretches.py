@@ -15,8 +15,8 @@ from torch.nn import functional
 
 from elastic_core.core.batches import Batch, Met, reading_batch
 from elastic_core.core.candidates import Candidates, Listed
+from elastic_core.core.evaluate import Ranks
 from elastic_core.core.histories import Dataset
-from elastic_core.core.metrics import Ranks
 from elastic_core.errors import InputError
 
 NUMBERS = 1 << 21  # scores that are looked at together: 8 MiB

@@ -29,7 +29,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from elastic_core.core.batches import Batch
-from elastic_core.core.catalog import Catalog
 from elastic_core.core.config import Within
 from elastic_core.core.contract import (
     Attribution,
@@ -45,6 +44,7 @@ from elastic_core.core.contract import (
     balance_penalty,
 )
 from elastic_core.core.elastic import InterestMemory, WithMemory, interest_memory
+from elastic_core.core.histories import Catalog
 from elastic_core.core.layers import EventEmbedding, masked
 from elastic_core.core.registry import register
 from elastic_core.core.settings import MemoryConfig

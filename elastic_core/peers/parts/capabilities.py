@@ -5,7 +5,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 from torch import Tensor
 
 from elastic_core.core.batches import Batch
-from elastic_core.core.catalog import Catalog
+from elastic_core.core.histories import Catalog
 
 
 @runtime_checkable

@@ -20,8 +20,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elastic_core.core.attention import Attention, fused
-from elastic_core.core.layers import masked, merge_heads, precise, readable, split_heads
+from elastic_core.core.layers import Attention, fused, masked, merge_heads, precise, readable, split_heads
 
 NEVER = -1e9  # finite, so that a row without any block is no NaN
 

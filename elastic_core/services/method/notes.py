@@ -19,7 +19,7 @@ class Equation(NamedTuple):
 
 EQUATIONS = (
     Equation(
-        "Eq. 1", "softmax self-attention, the quadratic peer", "elastic_core/core/attention.py", "Attention",
+        "Eq. 1", "softmax self-attention, the quadratic peer", "elastic_core/core/layers.py", "Attention",
         "tests/test_contracts.py::test_fused_and_eager_attention_give_the_same_numbers",
     ),
     Equation(
@@ -81,7 +81,7 @@ EQUATIONS = (
         "tests/test_evaluate.py::test_candidate_sets_match_their_definitions",
     ),
     Equation(
-        "Metrics", "NDCG, HR, MRR; ties at their expected rank", "elastic_core/core/metrics.py", "expected",
+        "Metrics", "NDCG, HR, MRR; ties at their expected rank", "elastic_core/core/evaluate.py", "expected",
         "tests/test_metrics.py::test_expected_metrics_are_the_mean_over_all_orders_of_ties",
     ),
     Equation(
