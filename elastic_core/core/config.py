@@ -153,7 +153,8 @@ class Named(Bounded):
             if Named in cls.__bases__:
                 cls.known = Shelf(f"{cls.section}s")
             return
-        other = cls.known.get(name)
+        home = cls.known.homes.get(name, cls.__module__)  # one of its own package may be on its way there
+        other = cls.known.held.get(name) if home.split(".")[0] == cls.__module__.split(".")[0] else cls.known[name]
         # `@dataclass` may rebuild a class and a module may be loaded again; the same module and name are the same class
         if other is not None and (other.__module__, other.__qualname__) != (cls.__module__, cls.__qualname__):
             raise ValueError(f"the name {name!r} is taken by {other.__module__}.{other.__qualname__}; give the new one its own")
