@@ -15,12 +15,11 @@ from test_trainer import _die_before_write, numbers, tiny
 
 from elastic_core.commands import main
 from elastic_core.core.batches import Batch
+from elastic_core.core.train import Loop, out_of_minutes
 from elastic_core.data import Catalog, Dataset, load
 from elastic_core.errors import InputError
-from elastic_core.evaluation import ranks
-from elastic_core.runs import EVENTS, RESUME, WEIGHTS, WHOLE, Run, newer_items
-from elastic_core.runs.recorder import out_of_minutes
-from elastic_core.runs.training import Loop, train
+from elastic_core.runs import EVENTS, RESUME, WEIGHTS, WHOLE, Run, newer_items, ranks
+from elastic_core.runs.training import train
 
 
 @pytest.fixture(scope="module")

@@ -12,10 +12,9 @@ from test_readme import kept
 
 from elastic_core import report
 from elastic_core.comparisons import compare_runs
-from elastic_core.evaluation import ranks, verdict
 from elastic_core.evaluation.compare import Contrast
 from elastic_core.reproduce import rows
-from elastic_core.runs import CONFIG, Run, list_runs
+from elastic_core.runs import CONFIG, Run, list_runs, ranks, verdict
 from elastic_core.services.results import judging, systems
 from elastic_core.services.train import beside
 

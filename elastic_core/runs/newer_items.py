@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from elastic_core.core.catalog import Catalog
+from elastic_core.core.contract import Recommender
 from elastic_core.errors import InputError
-from elastic_core.models import Recommender
 from elastic_core.scale.row_bank import row_banks
 
 STRENGTHS = np.logspace(-2, 4, 25)

@@ -12,7 +12,7 @@ from elastic_core.bench.latency import Row
 from elastic_core.bench.store import read_rows
 from elastic_core.comparisons import footing, needs_training, system
 from elastic_core.core.candidates import PROTOCOLS, SEED
-from elastic_core.core.metrics import NAMES
+from elastic_core.core.evaluate import NAMES
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.evaluation import verdict
