@@ -217,8 +217,8 @@ def _believable(row: Row) -> bool:
         all(hasattr(row, name) for name in NEEDED.get(row.bench, ()))
         and all(isinstance(size, int) and least <= size <= MOST_LENGTH for size, least in sizes)
         and all(0 <= x <= 1e12 for name in TIMES for x in row.figures.get(name, ()) if x == x)
-        and (part or all(min(row.figures.get(name, (1,))) >= 1e-9 for name in POSITIVE))
-        and all(each.value >= 0 for each in row.figures.values())
+        and (part or not drawn or all(min(row.figures.get(name, (1,))) >= 1e-9 for name in POSITIVE))
+        and (all(each.value >= 0 for each in row.figures.values()) or not drawn)
         and (row.bench != "latency" or row.rows not in ("last", "all") or hasattr(row, "peak"))
         and row.load >= 0
     )
