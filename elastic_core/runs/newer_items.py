@@ -13,8 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from elastic_core.core.histories import Catalog
 from elastic_core.core.contract import Recommender
+from elastic_core.core.histories import Catalog
 from elastic_core.errors import InputError
 from elastic_core.scale.row_bank import row_banks
 

@@ -8,8 +8,7 @@ from typing import Any
 import pandas as pd
 
 from elastic_core import models
-from elastic_core.bench.latency import Row
-from elastic_core.bench.store import read_rows
+from elastic_core.bench.store import Row, readable_rows, select_rows
 from elastic_core.comparisons import footing, needs_training, system
 from elastic_core.core.candidates import PROTOCOLS, SEED
 from elastic_core.core.evaluate import NAMES
@@ -144,7 +143,7 @@ def benchmark(run: Run, latencies: list[Row]) -> float:
     forms = models.model_class(model.name).forms
     agree = {form: sum(getattr(model, key) == value for key, value in wanted.items()) for form, wanted in forms.items()}
     kind = max(agree, key=lambda form: agree[form]) if agree else model.name
-    rows = [r for r in latencies if (r.system, r.rows, r.direction, r.width) == (kind, "last", "forward", model.width)]
+    rows = select_rows(latencies, system=kind, rows="last", direction="forward", width=model.width)
     if not rows:
         return float("nan")
     k = getattr(model, "k", 0)
@@ -154,10 +153,7 @@ def benchmark(run: Run, latencies: list[Row]) -> float:
 
 def shipped_latencies(checkpoints: Path) -> list[Row]:
     """The benchmark rows that came with the project; none if they cannot be read."""
-    try:
-        return read_rows(checkpoints / "benchmarks" / "latency.csv")
-    except InputError:
-        return []
+    return readable_rows(checkpoints / "benchmarks" / "latency.csv", "latency")
 
 
 def counted(counts: dict[str, int]) -> pd.DataFrame:
