@@ -15,10 +15,7 @@ from elastic_core.core.histories import Catalog, Dataset
 from elastic_core.core.layers import SPREAD, EventEmbedding, item_table
 from elastic_core.errors import InputError
 
-# --- retrieved -------------------------------------------------------------------------------------------------------
-
-# What one retrieval from an interest memory found, and the penalty that keeps retrievals spread over it.
-
+# --- what one retrieval from an interest memory found, and the penalty that keeps retrievals spread over it ----------
 
 LEAST_VOTES = 1e-6  # of all votes: what an expert counts that nobody voted for, when a history asks for fewer than k
 

@@ -50,7 +50,6 @@ if TYPE_CHECKING:
 CONFIG, WEIGHTS, EVENTS, ITEMS, RESUME = "config.json", "model.safetensors", "metrics.jsonl", items.FILE, "resume.pt"
 WHOLE, SNAPSHOTS, LOCK = "whole.safetensors", "epochs", ".lock"
 MOST_CONFIG, MOST_WEIGHTS, MOST_RESUME = 2**18, 2**30, 2**32  # bytes that are read at most
-SAME = "NDCG@10"  # by which ranks are known again
 MOST_SNAPSHOT = 2**30
 
 
@@ -133,8 +132,7 @@ class Run:
     def load_bank(self, model: Recommender) -> None:
         """Gives a model's banks the tables that this run began with. Raises InputError if they are missing or not its own."""
         if model.banks():
-            from elastic_core.scale import bank_files
-
+            from elastic_core.scale import bank_files  # where there are tables by rows
             path = disk.regular(self.path / bank_files.FILE, bank_files.MOST_BYTES, self.path)
             bank_files.map_tables(model, path, self._called(bank_files.FILE))
 
@@ -273,16 +271,14 @@ class Run:
     def save_bank(self, model: Recommender) -> None:
         """Before the first step, where a model keeps experts by rows."""
         if model.banks():
-            from elastic_core.scale import bank_files
-
+            from elastic_core.scale import bank_files  # where there are tables by rows
             disk.write_whole(self.path / bank_files.FILE, lambda beside: bank_files.write(model, beside))
 
     def save_weights(self, model: torch.nn.Module, changed: Mapping[str, torch.Tensor] | None = None) -> None:
         """`changed`: of every bank, the rows that differ from the tables of `save_bank`; without, the tables are written, too."""
         state = model.state_dict()
         if changed:
-            from elastic_core.scale import bank_files
-
+            from elastic_core.scale import bank_files  # where there are tables by rows
             state = bank_files.changed(model, changed)
         weights = {k: v.detach().cpu().contiguous() for k, v in state.items()}
         disk.write_whole(self.path / WEIGHTS, lambda beside: save_file(weights, beside))
@@ -354,19 +350,9 @@ def _report(run: Run, stamp: tuple[int, ...], of_log: tuple[int, ...]) -> Report
     found = ranks.read(disk.regular(run.path / ranks.FILE, ranks.LARGEST, run.path), called)
     if found.data_hash != (run.last("start") or {}).get("data_hash", found.data_hash):
         raise InputError(f"{called} is of other data ({found.data_hash}) than the run")
-    if protocol := _other_test(found, run.last("test") or {}):
+    if protocol := ranks.other_test(found, run.last("test") or {}):
         raise InputError(f"{called} holds other ranks as {protocol} than the test in the run's log had")
     return found
-
-
-def _other_test(found: Report, logged: Mapping[str, Any]) -> str:
-    """The protocol whose ranks do not give what the log's row of the same test says, "" for none: names may have been swapped."""
-    protocols = logged.get("protocols")
-    for protocol, told in protocols.items() if isinstance(protocols, dict) else ():
-        value = told.get(SAME) if isinstance(told, dict) else None
-        if protocol in found.ranks and isinstance(value, int | float) and not abs(found.metrics[protocol][SAME] - value) < 1e-6:
-            return str(protocol)
-    return ""
 
 
 def list_runs(root: Path | str = "checkpoints") -> list[Run]:
