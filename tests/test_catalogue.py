@@ -15,7 +15,7 @@ from torch import Tensor
 from elastic_core import models, recipes
 from elastic_core.bench import catalogue as losses
 from elastic_core.core import evaluate as evaluation
-from elastic_core.core import histories, softmax
+from elastic_core.core import histories
 from elastic_core.core.batches import Batch
 from elastic_core.core.candidates import PROTOCOLS
 from elastic_core.core.config import PlantedConfig
@@ -25,7 +25,7 @@ from elastic_core.data import Dataset, planted
 from elastic_core.errors import InputError
 from elastic_core.models import Met, Scorer
 from elastic_core.runs import training as loop
-from elastic_core.scale import stretches
+from elastic_core.scale import softmax, stretches
 
 
 def sampled_plainly(states: Tensor, targets: Tensor, scorer: Scorer, proposal: Tensor, negatives: int, met: Met) -> Tensor:

@@ -14,7 +14,7 @@ from hypothesis import strategies as some
 from torch import Tensor
 
 from elastic_core import models, objectives, recipes
-from elastic_core.core import softmax, step
+from elastic_core.core import step
 from elastic_core.core.batches import Batch, reading_batch
 from elastic_core.core.config import DataConfig, ModelConfig, ObjectiveConfig, RunConfig, TrainConfig
 from elastic_core.core.objective import Window, WindowConfig
@@ -25,6 +25,7 @@ from elastic_core.following.stream import open_stream
 from elastic_core.models import Encoded, Recommender, can_retrieve
 from elastic_core.objectives import Objective
 from elastic_core.runs import Run
+from elastic_core.scale import softmax
 
 TINY = {"length": 16, "width": 16, "layers": 2, "dropout": 0.0, "side": 4, "k": 3, "stride": 4, "window": 2}
 N_ITEMS = 50

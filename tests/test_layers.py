@@ -228,7 +228,7 @@ def test_the_causal_dispatcher_sums_in_float32_under_autocast(heads: int, local:
 
     def parts() -> list[Tensor]:
         maps = layer.fold(p)
-        forms = (dispatch.weigh_events, dispatch.prefixes, dispatch.last)
+        forms = (dispatch.weigh_events, dispatch.prefixes, dispatch.read_last)
         traced = dispatch.trace(h, maps, real)
         return [*maps, *dispatch.sums(h, maps, real), *(form(h, maps, real) for form in forms), *traced]
 

@@ -9,14 +9,13 @@ from hypothesis import strategies as some
 from torch import Tensor
 
 from elastic_core import models, recipes
-from elastic_core.core import softmax
 from elastic_core.core.batches import Batch, reading_batch
 from elastic_core.core.contract import REACH
 from elastic_core.core.softmax import full_softmax, negative_proposal, sampled_softmax
 from elastic_core.data import Dataset
 from elastic_core.models import Met, Scorer
 from elastic_core.objectives import build
-from elastic_core.scale import catalogue
+from elastic_core.scale import catalogue, softmax
 
 
 def plain(states: Tensor, targets: Tensor, scorer: Scorer, met: Met) -> Tensor:

@@ -15,10 +15,7 @@ from elastic_core.core.histories import Catalog, Dataset
 from elastic_core.core.layers import SPREAD, EventEmbedding, item_table
 from elastic_core.errors import InputError
 
-# --- retrieved -------------------------------------------------------------------------------------------------------
-
-# What one retrieval from an interest memory found, and the penalty that keeps retrievals spread over it.
-
+# --- what one retrieval from an interest memory found, and the penalty that keeps retrievals spread over it ----------
 
 LEAST_VOTES = 1e-6  # of all votes: what an expert counts that nobody voted for, when a history asks for fewer than k
 
@@ -230,6 +227,11 @@ class Recommender(nn.Module):
     def banks(self) -> dict[str, Any]:
         """Tables that are learned by rows (scale/row_bank.py), by name."""
         return {name: module for name, module in self.named_modules() if getattr(module, "by_rows", False)}
+
+    def small_state(self) -> dict[str, Tensor]:
+        """The state without these tables."""
+        large = {f"{name}.weight" for name in self.banks()}
+        return {key: value for key, value in self.state_dict().items() if key not in large}
 
     def forward(self, batch: Batch) -> Encoded:
         """States at every position, for training."""

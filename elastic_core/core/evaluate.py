@@ -224,8 +224,9 @@ def _ranked(
 ) -> Iterator[dict[str, Ranks]]:
     """The ranks of batches of people, by protocol."""
     reading = getattr(scorer, "reading", None) if getattr(scorer, "trained", False) else None
-    ranked = plugged("ranks in a large catalogue")
-    if reading is None or ranked is None or dataset.catalog.n_items < LARGE:
+    large = reading is not None and dataset.catalog.n_items >= LARGE
+    ranked = plugged("ranks in a large catalogue") if large else None
+    if ranked is None:
         with judging(scorer) as judge:
             for chunk, scores, targets in scored(judge, scorer.length, dataset, candidates, people, batch, device):
                 yield {p: rank(scores, targets, candidates.mask(p, chunk).to(device)) for p in protocols}

@@ -14,6 +14,7 @@ from elastic_core.core.histories import Catalog
 from elastic_core.core.plugs import Shelf, plugged
 from elastic_core.errors import InputError
 
+LARGEST = 1e12  # of a weight: far beyond any that was learned, far below what float32 overflows from
 MOST_PARAMETERS = 200_000_000  # and buffers: 0.8 GB of weights, 3.2 GB with gradients and the optimiser's two moments
 
 MODELS: Shelf[type[Recommender]] = Shelf("models")

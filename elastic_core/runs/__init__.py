@@ -43,7 +43,6 @@ from elastic_core.data.sources import load
 from elastic_core.errors import InputError, unless_memory
 from elastic_core.runs import items, log, ranks
 from elastic_core.runs.weights import model_from, tensors
-from elastic_core.scale import bank_files, row_bank
 
 if TYPE_CHECKING:
     from elastic_core.lists import Lister, Lists
@@ -51,8 +50,7 @@ if TYPE_CHECKING:
 CONFIG, WEIGHTS, EVENTS, ITEMS, RESUME = "config.json", "model.safetensors", "metrics.jsonl", items.FILE, "resume.pt"
 WHOLE, SNAPSHOTS, LOCK = "whole.safetensors", "epochs", ".lock"
 MOST_CONFIG, MOST_WEIGHTS, MOST_RESUME = 2**18, 2**30, 2**32  # bytes that are read at most
-SAME = "NDCG@10"  # by which ranks are known again
-MOST_SNAPSHOT, MOST_BANK = 2**30, 4 * row_bank.MOST_BANK + 2**20
+MOST_SNAPSHOT = 2**30
 
 
 class Snapshot(NamedTuple):
@@ -136,10 +134,11 @@ class Run:
 
         return newer_items.grown(learned, old, models.build(config, new), new)
 
-    def load_bank(self, model: torch.nn.Module) -> None:
+    def load_bank(self, model: Recommender) -> None:
         """Gives a model's banks the tables that this run began with. Raises InputError if they are missing or not its own."""
-        if row_bank.row_banks(model):
-            path = disk.regular(self.path / bank_files.FILE, MOST_BANK, self.path)
+        if model.banks():
+            from elastic_core.scale import bank_files  # where there are tables by rows
+            path = disk.regular(self.path / bank_files.FILE, bank_files.MOST_BYTES, self.path)
             bank_files.map_tables(model, path, self._called(bank_files.FILE))
 
     def _fitted(self, dataset: Dataset | None) -> Recommender:
@@ -274,14 +273,18 @@ class Run:
         with suppress(FileNotFoundError), disk.said(self.path):
             os.replace(self.path / WHOLE, self.path / WEIGHTS)
 
-    def save_bank(self, model: torch.nn.Module) -> None:
+    def save_bank(self, model: Recommender) -> None:
         """Before the first step, where a model keeps experts by rows."""
-        if row_bank.row_banks(model):
+        if model.banks():
+            from elastic_core.scale import bank_files  # where there are tables by rows
             disk.write_whole(self.path / bank_files.FILE, lambda beside: bank_files.write(model, beside))
 
     def save_weights(self, model: torch.nn.Module, changed: Mapping[str, torch.Tensor] | None = None) -> None:
         """`changed`: of every bank, the rows that differ from the tables of `save_bank`; without, the tables are written, too."""
-        state = model.state_dict() if changed is None else bank_files.changed(model, changed)
+        state = model.state_dict()
+        if changed:
+            from elastic_core.scale import bank_files  # where there are tables by rows
+            state = bank_files.changed(model, changed)
         weights = {k: v.detach().cpu().contiguous() for k, v in state.items()}
         disk.write_whole(self.path / WEIGHTS, lambda beside: save_file(weights, beside))
 
@@ -352,19 +355,9 @@ def _report(run: Run, stamp: tuple[int, ...], of_log: tuple[int, ...]) -> Report
     found = ranks.read(disk.regular(run.path / ranks.FILE, ranks.LARGEST, run.path), called)
     if found.data_hash != (run.last("start") or {}).get("data_hash", found.data_hash):
         raise InputError(f"{called} is of other data ({found.data_hash}) than the run")
-    if protocol := _other_test(found, run.last("test") or {}):
+    if protocol := ranks.other_test(found, run.last("test") or {}):
         raise InputError(f"{called} holds other ranks as {protocol} than the test in the run's log had")
     return found
-
-
-def _other_test(found: Report, logged: Mapping[str, Any]) -> str:
-    """The protocol whose ranks do not give what the log's row of the same test says, "" for none: names may have been swapped."""
-    protocols = logged.get("protocols")
-    for protocol, told in protocols.items() if isinstance(protocols, dict) else ():
-        value = told.get(SAME) if isinstance(told, dict) else None
-        if protocol in found.ranks and isinstance(value, int | float) and not abs(found.metrics[protocol][SAME] - value) < 1e-6:
-            return str(protocol)
-    return ""
 
 
 def list_runs(root: Path | str = "checkpoints") -> list[Run]:

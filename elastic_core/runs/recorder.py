@@ -21,7 +21,6 @@ from elastic_core.errors import InputError
 from elastic_core.machine import commit, device_name
 from elastic_core.memory.routing import routing
 from elastic_core.runs import CONFIG, RESUME, Run
-from elastic_core.scale.row_bank import learned_numbers
 
 OnEvent = Callable[[dict[str, Any]], None]
 NO_TRAINING = "needs no training"
@@ -117,7 +116,7 @@ class Recorder(Keeper):
                 "seed": self.config.train.seed,
                 "data": self.dataset.label,
                 "data_hash": self.dataset.hash,
-                "parameters": learned_numbers(model),
+                "parameters": sum(p.numel() for p in [*model.parameters(), *(bank.weight for bank in model.banks().values())]),
             }
             | ({"processes": processes} if processes > 1 else {})
             | ({"tied": round(self.dataset.ties.test, 4)} if self.dataset.ties else {})

@@ -13,11 +13,9 @@ from elastic_core.core.batches import Batch
 from elastic_core.core.config import ModelConfig
 from elastic_core.core.contract import Recommender
 from elastic_core.core.histories import Catalog
+from elastic_core.core.registry import LARGEST
 from elastic_core.disk import shown
 from elastic_core.errors import InputError, unless_memory
-from elastic_core.scale import bank_files
-from elastic_core.scale.bank_files import LARGEST
-from elastic_core.scale.row_bank import row_banks, small_state
 
 PROBE = 8  # events of the history that is read to see whether scores come out
 
@@ -34,10 +32,10 @@ def model_from(
     _check_shapes(path, config, catalog, name)
     weights = tensors(path, name)
     model = models.build(config, catalog)
-    if any(f"{bank}.weight" not in weights for bank in row_banks(model)):
+    if any(f"{bank}.weight" not in weights for bank in model.banks()):
         tables(model)
     try:
-        model.load_state_dict(bank_files.put(model, weights))
+        model.load_state_dict(_whole(model, weights))
     except InputError as error:
         raise _unfit(name, str(error)) from None
     except RuntimeError as error:
@@ -45,6 +43,15 @@ def model_from(
         raise _unfit(name, " ".join(str(error).split())[:200]) from None
     _check_scores(model.eval(), name)
     return model
+
+
+def _whole(model: Recommender, weights: dict[str, Tensor]) -> dict[str, Tensor]:
+    """A model's state, where the file may hold only the changed rows of its banks. Raises InputError for rows that do not fit."""
+    if not model.banks():
+        return weights
+    from elastic_core.scale import bank_files
+
+    return bank_files.put(model, weights)
 
 
 def tensors(path: Path, name: str) -> dict[str, Tensor]:
@@ -71,7 +78,7 @@ def _check_shapes(path: Path, config: ModelConfig, catalog: Catalog, name: str) 
     except (safetensors.SafetensorError, OSError, ValueError, RuntimeError) as error:
         unless_memory(error)
         raise InputError(f"{name} cannot be read ({shown(error, 150)}); it may be cut short") from None
-    for key, values in small_state(outline).items():
+    for key, values in outline.small_state().items():
         if shapes.get(key) != list(values.shape):
             there = "missing" if key not in shapes else str(shapes[key])
             raise _unfit(name, f"{key} is {there} where {list(values.shape)} belongs")

@@ -15,12 +15,13 @@ import safetensors
 from safetensors.torch import load_file, save_file
 from torch import Tensor, int64, nn
 
+from elastic_core.core.registry import LARGEST
 from elastic_core.disk import shown
 from elastic_core.errors import InputError, unless_memory
-from elastic_core.scale.row_bank import RowBank, row_banks, small_state
+from elastic_core.scale.row_bank import MOST_BANK, RowBank, row_banks, small_state
 
 FILE = "bank.safetensors"
-LARGEST = 1e12  # of a weight: far beyond any that was learned, far below what float32 overflows from
+MOST_BYTES = 4 * MOST_BANK + 2**20
 AT_ONCE = 1 << 16  # rows of a table that are looked at together
 
 

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from elastic_core.core.batches import Met
 from elastic_core.core.layers import autocast_to
-from elastic_core.core.softmax import probabilities
+from elastic_core.scale.softmax import probabilities
 
 TILE_ROWS, TILE_ITEMS = 256, 2_048  # of logits worked on together: 2 MiB, which a core's own cache nearly holds
 TILE_ITEMS_GPU = 1 << 16

@@ -1,0 +1,203 @@
+"""The loss (core/softmax.py) without ever holding all logits: made, turned into probabilities and into their own gradient chunk
+by chunk, so that a pass over them finds them in the cache."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from elastic_core.core.batches import Met
+from elastic_core.core.contract import Scorer
+from elastic_core.core.layers import autocast_to
+
+CHUNK_BYTES = 1 << 20  # logits that are worked on together: as many as a processor's cache holds
+APART = 16  # numbers between rows of logits that are worked on together
+LARGE = 10_000  # items: a larger catalogue is gone through in stretches, for its table no longer lies in a cache
+
+
+def exact(states: Tensor, targets: Tensor, scorer: Scorer, met: Met | None) -> Tensor:
+    """`full_softmax` of a scorer without `pairs`."""
+    vectors, shares = scorer.split(states)
+    again, work = None if met is None else scorer.again, _FullSoftmax
+    if len(scorer.table) > LARGE:
+        from elastic_core.scale.catalogue import StretchedSoftmax as work  # type: ignore[assignment]
+
+    total: Tensor = work.apply(vectors, shares.float(), scorer.table, scorer.bias, again, targets, met)
+    return total
+
+
+class _FullSoftmax(torch.autograd.Function):
+    """-Σ_m log Σ_p e^{shares[m, p]} softmax(table · vectors[m, p] + bias)[targets[m]], without ever holding all logits.
+
+    Logits are made, turned into probabilities and into their own gradient chunk by chunk, so a pass over them finds them in
+    the cache, and nothing of size M x P x n_items is kept for the way back. With posterior r over the parts of a target, the
+    gradient is r_p (softmax_p - 1[target]) for the logits and -r_p for the log shares. Under autocast the three products have
+    half-precision factors, and all else is float32.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, vectors: Tensor, shares: Tensor, table: Tensor, bias: Tensor | None, again: Tensor | None, targets: Tensor,
+        met: Met | None,
+    ) -> Tensor:  # fmt: skip
+        m, parts, d = vectors.shape
+        device = vectors.device.type
+        half = autocast_to(device) or torch.float32
+        flat, items = vectors.to(half).reshape(m, parts * d), table[1:].to(half)
+        needs = any(x is not None and x.requires_grad for x in (vectors, shares, table, bias, again))
+        d_vectors, d_shares = torch.empty(m, parts, d, device=flat.device), torch.empty_like(shares)
+        d_table, total = torch.zeros_like(table, dtype=torch.float32), torch.zeros((), device=flat.device)
+        d_bias = None if bias is None else torch.zeros_like(bias, dtype=torch.float32)
+        d_again, seen = None if again is None else torch.zeros((), device=flat.device), None
+        rows = max(1, CHUNK_BYTES // (4 * parts * len(items)) if device == "cpu" else m)
+        for at in range(0, m, rows):
+            part = slice(at, at + rows)
+            v = flat[part].reshape(-1, d)  # [R P, d]
+            logits = (v @ items.T).float()
+            if bias is not None:
+                logits += bias[1:].float()
+            if again is not None and met is not None:
+                seen = met.among(len(items), part)[:, 1:].repeat_interleave(parts, 0)
+                logits += again.float() * seen
+            goal = (targets[part] - 1).repeat_interleave(parts).unsqueeze(1)  # [R P, 1]
+            right = logits.gather(1, goal).view(-1, parts)
+            shown, norm = probabilities(logits)  # the logits are gone
+            log_p = right - norm.view(-1, parts) + shares[part]
+            found = log_p.logsumexp(1, keepdim=True)
+            total -= found.sum()
+            if needs:
+                posterior = (log_p - found).exp()
+                d_shares[part] = -posterior
+                weight = posterior.view(-1, 1)
+                gradient = (shown if parts == 1 else shown.mul_(weight)).scatter_add_(1, goal, -weight)
+                rough = gradient.to(half)
+                d_vectors[part] = (rough @ items).view(-1, parts, d)
+                d_table[1:] += rough.T @ v
+                if d_bias is not None:
+                    d_bias[1:] += gradient.sum(0)
+                if d_again is not None and seen is not None:
+                    d_again += (gradient * seen).sum()
+        ctx.found = (d_vectors.to(vectors.dtype), d_shares, d_table.to(table.dtype), d_bias, d_again)
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        (scale,) = gradients
+        return (*(None if x is None else x * scale for x in ctx.found), None, None)
+
+
+def sampled(
+    vectors: Tensor, shares: Tensor, scorer: Scorer, targets: Tensor, drawn: Tensor, rarity: Tensor, again: Tensor | None,
+    seen: tuple[Tensor, Tensor] | None, sparse: bool,
+) -> Tensor:  # fmt: skip
+    """`sampled_softmax` of a scorer without `pairs`, once its negatives were drawn."""
+    both = torch.cat([targets, drawn])  # the table is read once: every look at it has a gradient of its size
+    own, others = scorer.rows(both, sparse).split([len(targets), len(drawn)])
+    own_bias, bias = None, rarity
+    if scorer.bias is not None:
+        own_bias, bias = functional.embedding(both, scorer.bias.unsqueeze(1)).squeeze(1).float().split([len(targets), len(drawn)])
+        bias = bias + rarity
+    total: Tensor = _SampledSoftmax.apply(vectors, shares.float(), own, others, own_bias, bias, again, seen, targets, drawn)
+    return total
+
+
+class _SampledSoftmax(torch.autograd.Function):
+    """-Σ_m log Σ_p e^{shares[m, p]} softmax([own[m] · v, others · v + bias], v = vectors[m, p])[0], in chunks as `_FullSoftmax`.
+
+    own `[M, d]` are the targets' rows, others `[S, d]` those of what was drawn, bias `[S]`, own_bias `[M]` or None; `seen`
+    (`[M]`, `[M, S]`) is where `again` is added. Where `drawn` is the target it takes no part.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, vectors: Tensor, shares: Tensor, own: Tensor, others: Tensor, own_bias: Tensor | None, bias: Tensor,
+        again: Tensor | None, seen: tuple[Tensor, Tensor] | None, targets: Tensor, drawn: Tensor,
+    ) -> Tensor:  # fmt: skip
+        m, parts, d = vectors.shape
+        device = vectors.device.type
+        half = autocast_to(device) or vectors.dtype
+        flat, rest = vectors.to(half), others.to(half)
+        d_vectors, d_shares, d_own = torch.empty_like(vectors), torch.empty_like(shares), torch.empty_like(own)
+        d_others, d_bias = torch.zeros_like(others), torch.zeros_like(bias) if bias.requires_grad else None
+        d_own_bias = None if own_bias is None else torch.empty_like(own_bias)
+        d_again, total = None if again is None else torch.zeros_like(again), shares.new_zeros(())
+        rows = max(1, CHUNK_BYTES // (4 * parts * len(others)) if device == "cpu" else m)
+        # a column for the target, and more: rows that lie a power of two apart would share their places in a cache
+        room, width = vectors.new_empty(min(rows, m) * parts, len(others) + APART, dtype=shares.dtype), len(others)
+        hit, column, until = _hits(targets, drawn, rows) if device == "cpu" else (None, None, [])
+        for i, at in enumerate(range(0, m, rows)):
+            part = slice(at, at + rows)
+            v, goal = flat[part], own[part].to(half)
+            right = (v * goal.unsqueeze(1)).sum(-1).to(shares.dtype)  # [R, P]
+            if own_bias is not None:
+                right += own_bias[part].unsqueeze(1)
+            every = room[: right.numel()]
+            logits = every[:, :width]
+            if half == shares.dtype:
+                torch.addmm(bias, v.reshape(-1, d), rest.T, out=logits)
+            else:
+                torch.add(v.reshape(-1, d) @ rest.T, bias, out=logits)
+            by_part = every.view(len(v), parts, -1)
+            if again is not None and seen is not None:
+                right += again * seen[0][part].unsqueeze(1)
+                by_part[..., :width] += (again * seen[1][part]).unsqueeze(1)
+            if hit is None or column is None:  # to ask a device how many there are is to wait for it
+                by_part[..., :width].masked_fill_((targets[part].unsqueeze(1) == drawn).unsqueeze(1), -torch.inf)
+            else:
+                where = slice(until[i], until[i + 1])
+                by_part[hit[where] - at, :, column[where]] = -torch.inf
+            every[:, width:] = -torch.inf
+            by_part[..., width] = right
+            shown, norm = probabilities(every)  # the logits are gone
+            log_p = right - norm.view_as(right) + shares[part]
+            found = log_p.logsumexp(1, keepdim=True)
+            total -= found.sum()
+            posterior = (log_p - found).exp()
+            d_shares[part] = -posterior
+            d_right = posterior * (shown[:, width].view_as(right) - 1)
+            gradient = shown[:, :width]
+            if parts > 1:
+                gradient.mul_(posterior.view(-1, 1))
+            rough, back = gradient.to(half), d_right.to(half).unsqueeze(-1)
+            d_vectors[part] = (rough @ rest).view_as(v) + back * goal.unsqueeze(1)
+            if half == d_others.dtype:
+                d_others.addmm_(rough.T, v.reshape(-1, d))
+            else:
+                d_others += rough.T @ v.reshape(-1, d)
+            d_own[part] = (back * v).sum(1)
+            if d_bias is not None:
+                d_bias += gradient.sum(0)
+            if d_own_bias is not None:
+                d_own_bias[part] = d_right.sum(1)
+            if d_again is not None and seen is not None:
+                met = gradient.view(len(v), parts, -1).sum(1)
+                d_again += (met * seen[1][part]).sum() + (d_right.sum(1) * seen[0][part]).sum()
+        ctx.found = (d_vectors, d_shares, d_own, d_others, d_own_bias, d_bias, d_again)
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        (scale,) = gradients
+        return (*(None if x is None else x * scale for x in ctx.found), None, None, None)
+
+
+def _hits(targets: Tensor, drawn: Tensor, rows: int) -> tuple[Tensor, Tensor, list[int]]:
+    """Where what was drawn is the target: rows `[E]` ascending, columns `[E]`, and where in them every chunk of `rows` begins."""
+    known, order = drawn.sort()
+    first = torch.searchsorted(known, targets)
+    count = torch.searchsorted(known, targets, right=True) - first
+    row = torch.repeat_interleave(count)
+    before = functional.pad(count.cumsum(0), (1, 0))
+    place = first[row] + torch.arange(len(row), device=row.device) - before[row]
+    return row, order[place], [*before[::rows].tolist(), len(row)]
+
+
+def probabilities(logits: Tensor) -> tuple[Tensor, Tensor]:
+    """Logits `[R, V]`, which are overwritten → their softmax and log-sum-exp `[R]`.
+
+    torch's softmax is two to four times as fast as its exponential (on a CPU) and keeps the normaliser to itself; but the largest
+    of V probabilities is at least 1/V, so its logarithm gives it without loss."""
+    top = logits.amax(1)
+    shown = torch.softmax(logits, 1, out=logits if logits.device.type == "cpu" else None)
+    return shown, top - shown.amax(1).log()
