@@ -30,10 +30,8 @@ page = st.navigation(
             st.Page("data/page.py", title="Data", icon=":material/database:", url_path="data"),
         ],
         "Judge": [
-            st.Page("learned/page.py", title="What we learned", icon=":material/fact_check:", url_path="learned"),
-            st.Page("results/page.py", title="Results", icon=":material/leaderboard:", url_path="results"),
+            st.Page("evidence/page.py", title="Evidence", icon=":material/fact_check:", url_path="evidence"),
             st.Page("speed/page.py", title="Speed", icon=":material/speed:", url_path="speed"),
-            st.Page("compare/page.py", title="Compare", icon=":material/balance:", url_path="compare"),
         ],
         "Reference": [
             st.Page("method/page.py", title="Method", icon=":material/menu_book:", url_path="method"),

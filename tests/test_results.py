@@ -16,7 +16,7 @@ from elastic_core.evaluation import ranks, verdict
 from elastic_core.evaluation.compare import Contrast
 from elastic_core.reproduce import rows
 from elastic_core.runs import CONFIG, Run, list_runs
-from elastic_core.services.results import judging, systems
+from elastic_core.services.evidence import judging, systems
 from elastic_core.services.train import beside
 
 MADE_UP = {
@@ -115,12 +115,22 @@ def test_trainings_of_ones_own_stand_beside_the_baselines_of_their_cards(root: P
 
 def test_the_summary_has_a_subject_whoever_is_better() -> None:
     table = pd.DataFrame({"system": ["a", "b", "c"], "label": ["a", "b", "c"], "seeds": [3, 3, 1]})
-    for who, told in {"A": "a may be called better than b", "B": "a may be called worse than b"}.items():
-        found = pd.DataFrame({"system": ["b", "c"], "who": [who, ""]})
-        said = judging.summary(table, found, "a")
-        assert said == f"{told}; of the other 1 nothing may be claimed. 1 of 3 systems was trained once: no claim."
-    both = pd.DataFrame({"system": ["b", "c"], "who": ["A", "B"]})
-    assert judging.summary(table, both, "a") == "a may be called better than b and worse than c."
+    found = pd.DataFrame({"system": ["b", "c"], "family": "other systems", "seeds_counted": [True, False]})
+    for who, told in {"A": "1 of 2 other systems, and worse than none", "B": "0 of 2 other systems, and worse than b"}.items():
+        said = judging.summary(table, found.assign(who=[who, ""]), "a")
+        assert said == f"a is better than {told}. Of the other 1 nothing is known (1 trained once)."
+    both = judging.summary(table, found.assign(who=["A", "B"]), "a")
+    assert both == "a is better than 1 of 2 other systems, and worse than c."
+
+
+def test_ten_systems_matter_and_the_rest_is_not_lost() -> None:
+    labels = [*judging.MATTER, "din", "sasrec (repeats)", "elastic (memory-none)"]
+    table = pd.DataFrame({"system": labels, "label": labels, "NDCG@10": 0.1, "people": 70})
+    assert judging.matters(table, "din")["label"].tolist() == [*judging.MATTER, "din"]
+    assert len(judging.matters(table[:8], "din")) == 8, "few are all shown"
+    shown = judging.with_chance(table.reindex(columns=judging.SYSTEMS).astype(object), 0.01)
+    assert shown["NDCG@10"].tolist()[:2] == [0.01, 0.1] and shown["label"].tolist()[0] == "", "no run of it can be opened"
+    assert judging.with_chance(table, None) is table
 
 
 def test_what_cannot_be_read_is_named_and_the_rest_stands(root: Path, tmp_path: Path) -> None:

@@ -22,8 +22,8 @@ from elastic_core.evaluation.verdict import ONE_RUN
 from elastic_core.models import build
 from elastic_core.models.cooccurrence import CooccurrenceConfig
 from elastic_core.runs import Run, list_runs
-from elastic_core.services.compare import slices, standings, versus
-from elastic_core.services.compare.versus import Lists, list_everybody
+from elastic_core.services.evidence import slices, standings, versus
+from elastic_core.services.evidence.versus import Lists, list_everybody
 from elastic_core.services.person.recommend import recommend
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -146,7 +146,7 @@ def test_a_forest_row_is_the_plain_mean_of_its_people(data: Dataset, a: Report, 
         assert row["n"] == len(values) and row["difference"] == pytest.approx(sum(values) / len(values))
         assert row["low"] <= row["difference"] <= row["high"] and row["adjusted p"] >= row["p"]
     said = slices.remaining(table)
-    assert f"{len(table)} looks" in said and ONE_RUN in said and not table["seeds_counted"].any()
+    assert f"{len(table)} groups" in said and ONE_RUN in said and not table["seeds_counted"].any()
     counted = slices.forest([a], [b], data, "full", "HR@10", trained=(False, False))
     assert "Holm" in slices.remaining(counted) and ONE_RUN not in slices.remaining(counted)
 
@@ -192,9 +192,6 @@ def test_shipped_runs_on_the_same_data_stand_in_one_table() -> None:
     data = load(planted[0].config.data)
     same = standings.comparable(runs, data)
     assert {run.name for run in planted} <= {run.name for run in same} and all("ml-" not in run.name for run in same)
-    table = standings.metrics(same, "NDCG@10")
-    assert set(table["protocol"]) == set(standings.PROTOCOLS) and (table["low"] < table["mean"]).all()
-    assert len(standings.wide(table)) == len(same)
     elastic = next(run for run in same if run.name == "planted-elastic")
     other = standings.partner(same, elastic)
     twins = [run for run in same if run.name != elastic.name == run.name.replace(run.config.model.name, "elastic")]

@@ -11,7 +11,7 @@ from elastic_core.errors import InputError
 from elastic_core.memory.recovery import PEOPLE
 from elastic_core.runs import Run
 from elastic_core.services.data import cards
-from elastic_core.services.learned import meaning
+from elastic_core.services.evidence import meaning
 from pages.data import answers, charts, upload
 from pages.frame import shell
 from pages.kit import asked, cache, plot, view

@@ -27,14 +27,14 @@ async def up(app: st.App) -> AsyncIterator[None]:
 def _begin() -> None:
     getLogger(WARNS).setLevel(ERROR)
     # with torch, pandas and plotly behind them: not before the server is up
+    from pages.evidence import answers as evidence
     from pages.experts import answers as experts
     from pages.frame import sidebar
     from pages.kit import person  # noqa: F401
-    from pages.learned import answers as learned
     from pages.traffic import answers as traffic
 
     if first := sidebar.open_first():
         time.sleep(QUIET)
-        for screen in (experts, traffic, learned):  # those that ask everybody, or every run
+        for screen in (experts, traffic, evidence):  # those that ask everybody, or every run
             with suppress(InputError):
                 screen.warm(*first)

@@ -8,7 +8,7 @@ import streamlit as st
 
 from elastic_core import comparisons
 from elastic_core.errors import InputError
-from elastic_core.services.compare import standings
+from elastic_core.services.evidence import standings
 from elastic_core.services.tour import answers as tour_answers
 from elastic_core.services.tour.answers import Answer, Asked
 from elastic_core.services.traffic.load import EVERYBODY
@@ -170,7 +170,7 @@ STEPS = (
     ),
     Step(
         "Better, or lucky?",
-        "compare/page.py",
+        "evidence/page.py",
         "Two averages always differ. Could it be chance?",
         "**A − B** and its **95% interval**.",
         "Choose another **Protocol**, **Metric** or **B**.",
@@ -179,6 +179,7 @@ STEPS = (
         ("Yes, better", "Cannot be told", "No, worse"),
         _twin,
         ("cmp_with", "cmp_metric"),
+        {"ev_depth": "Two runs"},
         memory=False,
     ),
     Step(

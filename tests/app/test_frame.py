@@ -98,7 +98,7 @@ def test_a_teachers_link_holds_what_it_names_until_released(opened: Open) -> Non
     assert not app.number_input(key="user").disabled and "Held by" not in said(app)
 
 
-@pytest.mark.parametrize("page", ["start", "keys", "journey", "experts", "traffic", "map", "compare", "speed", "train", "data"])
+@pytest.mark.parametrize("page", ["start", "keys", "journey", "experts", "traffic", "map", "evidence", "speed", "train", "data"])
 def test_what_a_page_offers_to_hold_can_be_held(page: str, opened: Open) -> None:
     def controls(app: AppTest) -> dict[str, bool]:
         return {str(each.key): bool(each.proto.disabled) for kind in KINDS for each in app.get(kind) if each.key}

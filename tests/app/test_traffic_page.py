@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 from elastic_core.memory import gauges
 from elastic_core.runs import Run
-from elastic_core.services.learned import meaning
+from elastic_core.services.evidence import meaning
 from elastic_core.services.traffic import load
 from pages.kit import plot
 from pages.traffic import charts, run_charts

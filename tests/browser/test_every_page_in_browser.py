@@ -20,14 +20,12 @@ PAGES = {
     "/memory-map": ("Do experts form regions, and can this picture be trusted?", "Expert 3 · row 0, column 3"),
     "/train": ("What happens if I change the model, and train it?", "from start to tested"),
     "/data": ("What is in the data, and can I bring mine?", "Person 11 has"),
-    "/learned": ("What did we learn?", "What would change our mind:"),
-    "/results": ("How good is every system, and how sure is that?", "The app shows planted-elastic of this system"),
+    "/evidence": ("Is it true, and how sure is that?", "Of 10 claims:"),
     "/speed": ("When does linear beat quadratic, on this machine?", "They cross near"),
-    "/compare": ("Is A better than B, for whom?", "B: planted-sasrec"),
     "/method": ("What is implemented, and what did the paper leave open?", "stays as it was drawn"),
 }
 # An address that is not its file’s name, and a page without any model; the shared server was first asked for the way in.
-COLD = ("/product-keys", "/learned")
+COLD = ("/product-keys", "/evidence")
 FITS = """() => [document.documentElement, document.querySelector('[data-testid=stMain]')]
     .every(part => part.scrollWidth <= part.clientWidth + 1)"""
 CONTROLS = "button|link|textbox|spinbutton|combobox|slider|radio|checkbox|tab|switch|figure|table"

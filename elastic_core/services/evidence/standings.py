@@ -14,11 +14,11 @@ from elastic_core.comparisons import footing, needs_training, system
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.evaluation import verdict
-from elastic_core.evaluation.candidates import PROTOCOLS, SEED
+from elastic_core.evaluation.candidates import SEED
 from elastic_core.evaluation.compare import Comparison
 from elastic_core.evaluation.metrics import NAMES
 from elastic_core.runs import Run
-from elastic_core.services.compare.versus import Lists, chosen_lists, properties
+from elastic_core.services.evidence.versus import Lists, chosen_lists, properties
 from elastic_core.services.train import run_table
 
 Z = 1.96
@@ -65,22 +65,6 @@ def partner(runs: list[Run], chosen: Run) -> Run | None:
     return min((run for run in runs if run.name != chosen.name), key=far, default=None)
 
 
-def metrics(runs: list[Run], metric: str) -> pd.DataFrame:
-    """One row a run and protocol: mean, 95% interval over people, people. Sampled protocols stand beside `full`, not instead."""
-    rows: list[dict[str, Any]] = []
-    for run in runs:
-        report, name = run.report(), run_table.system(run.config)
-        for protocol in [known for known in PROTOCOLS if known in report.ranks]:
-            found = report.interval(protocol, metric)
-            rows.append(
-                {
-                    "run": run.name, "system": name, "protocol": protocol, "metric": metric, "mean": found.mean,
-                    "low": found.low, "high": found.high, "people": len(report.users),
-                }
-            )  # fmt: skip
-    return pd.DataFrame(rows, columns=["run", "system", "protocol", "metric", "mean", "low", "high", "people"])
-
-
 def across(found: Sequence[Comparison]) -> pd.DataFrame:
     """One row a protocol: A, B, A - B with its 95% interval, p, people, whether training noise is counted, and who is better."""
     rows = [
@@ -102,15 +86,6 @@ def seeds(runs: list[Run], run: Run, protocol: str, metric: str) -> str:
         return f"{run.name} was trained once; another seed may land elsewhere."
     numbers = ", ".join(f"{value:.4f}" for value in values)
     return f"{run.name} with {len(values)} training seeds: {numbers} (standard deviation {statistics.stdev(values):.4f})."
-
-
-def wide(table: pd.DataFrame) -> pd.DataFrame:
-    """The same for reading: one row a run, one column a protocol, `0.0921 ± 0.0110`."""
-    text = table["mean"].map("{:.4f}".format) + " ± " + ((table["high"] - table["mean"]).map("{:.4f}".format))
-    cells = table.assign(text=text).pivot_table(
-        index=["run", "system"], columns="protocol", values="text", aggfunc="first", sort=False
-    )
-    return cells.reindex(columns=[p for p in PROTOCOLS if p in cells.columns]).reset_index().rename_axis(columns=None)
 
 
 def quantities(runs: list[Run], protocol: str, listed: dict[str, Lists], dataset: Dataset, latencies: list[Row]) -> pd.DataFrame:
