@@ -10,12 +10,12 @@ import pandas as pd
 import pytest
 from test_readme import kept
 
-from elastic_core import report
+from elastic_core import labels, report
 from elastic_core.comparisons import compare_runs
 from elastic_core.evaluation import ranks, verdict
 from elastic_core.evaluation.compare import Contrast
 from elastic_core.reproduce import rows
-from elastic_core.runs import CONFIG, Run, list_runs
+from elastic_core.runs import CONFIG, Run, list_runs, readable_runs
 from elastic_core.services.evidence import judging, systems
 from elastic_core.services.train import beside
 
@@ -148,3 +148,26 @@ def test_the_paper_stands_beside_its_own_data_only() -> None:
     assert table["elastic (20 minutes of processor)"] == report.PAPER["elastic"][0] and np.isnan(table["popularity"])
     assert judging.standings(shipped["ml-1m"], "full", none)[judging.PAPER].isna().all()
     assert judging.standings(shipped["planted"], "pop100", none)[judging.PAPER].isna().all()
+
+
+def test_every_shipped_run_has_a_name_that_can_be_read_and_no_other_has() -> None:
+    runs = readable_runs(Path(__file__).parents[1] / "checkpoints")
+    names = {run.name: labels.run_called(run) for run in runs if not run.name.startswith("local-")}
+    assert len(set(names.values())) == len(names) > 150
+    for folder, name in names.items():
+        system, data, *seed = name.split(" · ")
+        assert len(system) < 90 and len(data) < 45 and "-seed" not in name and folder not in name, name
+        assert not seed or (len(seed) == 1 and seed[0].startswith("seed ")), name
+    assert names["ml-100k-elastic"] == "ELASTIC · MovieLens-100K · seed 0"
+    assert names["ml-100k-elastic-memory-none-repeats-seed1"] == (
+        "ELASTIC, no memory, told what was met before · MovieLens-100K · seed 1"
+    )
+    assert names["planted-long-popularity"] == "Popularity · Made-up world (16 interests, long histories)"
+
+
+def test_a_run_of_ones_own_is_called_by_its_folder_too(tmp_path: Path) -> None:
+    shipped = Run(Path(__file__).parents[1] / "checkpoints" / "planted-elastic")
+    mine = Run(Path(shutil.copytree(shipped.path, tmp_path / "local-mine")))
+    assert labels.run_called(mine) == f"{labels.run_called(shipped)} · mine"
+    (mine.path / CONFIG).write_text("{")
+    assert labels.run_called(Run(mine.path)) == "local-mine", "all that is left of it"

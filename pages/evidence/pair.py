@@ -20,7 +20,7 @@ from elastic_core.services.person import inspect
 from pages.evidence import answers, charts
 from pages.frame import shell
 from pages.kit import cache, forest, judged, plot, prose, view
-from pages.kit.control import bound, one_of, one_of_list
+from pages.kit.control import bound, one_of, one_of_list, write_in_address
 
 WORDS = prose.of(__file__)
 WITH, PROTOCOL, METRIC, PERSON, ACROSS, UP = "cmp_with", "cmp_protocol", "cmp_metric", "cmp_person", "cmp_x", "cmp_y"
@@ -119,7 +119,11 @@ def choose_b(now: shell.Context, runs: list[Run], others: dict[str, Run]) -> str
     st.session_state["cmp_first"] = first  # the tour asks whether another one was chosen
     named = lambda name: cache.called(others[name]) if name in others else str(name)  # noqa: E731
     help_ = "“Compare with” on the left, under “More”, goes before this box."
-    return one_of_list("B: compare with", list(others), key=WITH, first=first, format_func=named, width=420, help=help_)
+    chosen = one_of_list(
+        "B: compare with", list(others), key=WITH, first=first, format_func=named, width=420, help=help_, listen=False
+    )
+    write_in_address(WITH, chosen if chosen != first else None)  # by its folder’s name, which is shorter than what people read
+    return chosen
 
 
 def draw_verdict(two: Two) -> None:

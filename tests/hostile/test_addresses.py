@@ -68,7 +68,7 @@ FOUND = {  # what once broke a page, or may be thought to
     "a class of 5,000 letters": ("evidence", {"class": "A" * 5_000}),
     "a projector that is none": ("evidence", {"present": "maybe", "ev_depth": "x"}),
     "a projector and a lock": ("experts", {"present": "true", "lock": "run,user,class,present,who," + LONG}),
-    "data that nobody compared": ("evidence", {"ev_depth": "Systems", "res_data": LONG, "res_protocol": "<script>", "res_ours": "x"}),
+    "data that nobody compared": ("evidence", {"ev_depth": "Systems", "res_data": LONG, "res_protocol": "<b>", "res_ours": "x"}),
 }  # fmt: skip
 
 
