@@ -13,12 +13,12 @@ from typing import Any
 
 _HOMES = {
     "InputError": "elastic_core.errors",
-    "RunConfig": "elastic_core.config",
+    "RunConfig": "elastic_core.core.config",
     "recipe": "elastic_core.recipes",
     "load": "elastic_core.data",
-    "train": "elastic_core.training",
+    "train": "elastic_core.runs.training",
     "open_run": "elastic_core.runs",
-    "evaluate": "elastic_core.evaluation.evaluate",
+    "evaluate": "elastic_core.core.evaluate",
     "compare_runs": "elastic_core.comparisons",
     "recommend": "elastic_core.services.person.recommend",
     "experts": "elastic_core.services.person.inspect",

@@ -1,21 +1,26 @@
-"""A model as a program of torch.export: one file that runs without this package, checked against the run that it came from.
+"""A model as one file that runs without this package, checked against its run: a program of torch.export, or ONNX.
 
     program = torch.export.load("model.pt2").module()
     scores = program(items)     items [B, length] int64, dense ids, oldest first, 0 on the left where there is no event
                                 scores [B, n_items + 1]; column 0 means nothing, met items are not left out
+    scores = onnxruntime.InferenceSession("model.onnx").run(["scores"], {"items": items})[0]
 
-What the dense ids mean lies in the file, too: `items` in `torch.export.load(path, extra_files=…)`, raw ids, one a line, from 1.
+What the dense ids mean lies in the file, too, as raw ids, one a line, from 1: `items` of `torch.export.load(path, extra_files=…)`
+and of `session.get_modelmeta().custom_metadata_map`.
 """
 
+import logging
+import warnings
+from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from elastic_core import disk
+from elastic_core.core.batches import Batch
 from elastic_core.data import Catalog
-from elastic_core.data.batches import Batch
 from elastic_core.errors import InputError, unless_memory
 from elastic_core.models import Met, Recommender
 
@@ -55,7 +60,7 @@ def export(model: Recommender) -> Exported:
         try:
             with torch.no_grad():
                 program = torch.export.export(scores, (_histories(model, people),), dynamic_shapes=shapes, strict=False)
-            return Exported(program, _compared(scores, program, people > 1), people > 1)
+            return Exported(program, _compared(scores, program.module(), people > 1), people > 1)
         except InputError:
             raise
         except Exception as error:  # whatever a tracer meets in an operator
@@ -65,7 +70,7 @@ def export(model: Recommender) -> Exported:
 
 
 def save(found: Exported, catalog: Catalog, path: Path) -> None:
-    """Writes the program and what its ids mean, whole or not at all."""
+    """Write the program and what its ids mean, whole or not at all."""
     told = {IDS: "\n".join(map(str, catalog.ids[1:]))}
     disk.write_whole(path, lambda beside: _write(found.program, beside, told))
 
@@ -73,6 +78,38 @@ def save(found: Exported, catalog: Catalog, path: Path) -> None:
 def _write(program: torch.export.ExportedProgram, path: Path, told: dict[str, str]) -> None:
     with path.open("wb") as file:
         torch.export.save(program, file, extra_files=told)
+
+
+def save_onnx(found: Exported, model: Recommender, catalog: Catalog, path: Path) -> float:
+    """Write the program as ONNX, whole or not at all, and return the largest difference of a score in ONNX Runtime.
+
+    Raises InputError where the packages are missing, for an operator that ONNX has not, and where a score differs by more than
+    1e-4.
+    """
+    try:
+        import onnxruntime
+        import onnxscript  # noqa: F401 - torch needs it
+    except ImportError as error:
+        raise InputError(f"ONNX needs {error.name}: pip install onnx onnxscript onnxruntime, or write a .pt2") from None
+    try:
+        logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # it misses torchvision, which no model here uses
+        with warnings.catch_warnings(action="ignore"):
+            program = torch.onnx.export(
+                found.program, dynamo=True, verbose=False, input_names=[IDS], output_names=["scores"], optimize=True
+            )
+    except torch.onnx.errors.OnnxExporterError as error:
+        raise InputError(f"ONNX has not all that {model.config.name} needs; a .pt2 has it") from error
+    assert program is not None
+    program.model.metadata_props[IDS] = "\n".join(map(str, catalog.ids[1:]))
+    content = program.model_proto.SerializeToString()
+    session = onnxruntime.InferenceSession(content)
+    differs = _compared(Scores(model).eval(), lambda items: _run(session, items), found.people)
+    disk.write_whole(path, lambda beside: beside.write_bytes(content))
+    return differs
+
+
+def _run(session: Any, items: Tensor) -> Tensor:
+    return torch.from_numpy(session.run(None, {IDS: items.numpy()})[0])
 
 
 def _histories(model: Recommender, people: int, seed: int = 0) -> Tensor:
@@ -85,11 +122,11 @@ def _histories(model: Recommender, people: int, seed: int = 0) -> Tensor:
 
 
 @torch.no_grad()
-def _compared(scores: Scores, program: torch.export.ExportedProgram, together: bool) -> float:
+def _compared(scores: Scores, run: Callable[[Tensor], Tensor], together: bool) -> float:
     """The largest difference. Raises InputError where it is too large."""
-    items, run = _histories(scores.model, HISTORIES, seed=1), program.module()
+    items = _histories(scores.model, HISTORIES, seed=1)
     parts = (items, items[:1]) if together else items.split(1)
     differs = max(float((run(part)[:, 1:] - scores(part)[:, 1:]).abs().max()) for part in parts)
     if not differs <= NEAR:
-        raise InputError(f"what torch exports of {scores.model.config.name} scores {differs:.2g} otherwise than the run itself")
+        raise InputError(f"what is exported of {scores.model.config.name} scores {differs:.2g} otherwise than the run itself")
     return differs

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 
 from elastic_core.comparisons import needs_training
-from elastic_core.config import ModelConfig
+from elastic_core.core.config import ModelConfig
 from elastic_core.data.sources import PLANTED
 from elastic_core.errors import InputError
 from elastic_core.reproduce import EXPERTS, MARKS, OWN_OUTPUT, REPEATS, SIDES, rows

@@ -19,12 +19,12 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from elastic_core.core.batches import Batch, needed_columns
+from elastic_core.core.evaluate import LARGE, MOST_SCORES
 from elastic_core.data import Catalog, Dataset
-from elastic_core.data.batches import Batch, needed_columns
 from elastic_core.errors import InputError
-from elastic_core.evaluation.evaluate import LARGE, MOST_SCORES
-from elastic_core.evaluation.stretches import Stretches
 from elastic_core.models import Met, Recommender
+from elastic_core.scale.stretches import Stretches
 
 Who = str | Sequence[str] | Sequence[Sequence[str]] | Mapping[str, Sequence[str]] | None
 TOGETHER = 256  # people in one pass, at most

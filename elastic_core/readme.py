@@ -14,10 +14,10 @@ import pandas as pd
 from elastic_core import disk
 from elastic_core.bench import leak
 from elastic_core.comparisons import average, compare_runs
+from elastic_core.core.candidates import PROTOCOLS
 from elastic_core.data import load
 from elastic_core.data.sources import PLANTED
 from elastic_core.errors import InputError
-from elastic_core.evaluation.candidates import PROTOCOLS
 from elastic_core.evaluation.compare import Comparison
 from elastic_core.evaluation.verdict import chance
 from elastic_core.labels import (

@@ -19,8 +19,8 @@ import pandas as pd
 
 from elastic_core import disk, text
 from elastic_core.comparisons import average, compare_runs
+from elastic_core.core.candidates import PROTOCOLS
 from elastic_core.errors import InputError
-from elastic_core.evaluation.candidates import PROTOCOLS
 from elastic_core.labels import MET, OURS, OWN_TABLE, called, is_variant, named, recipe_of, rival, standing, told_met
 from elastic_core.reproduce import rows
 from elastic_core.runs import Run

@@ -12,11 +12,11 @@ import numpy as np
 import pandas as pd
 
 from elastic_core.comparisons import average, comparable, compare_runs, footing
+from elastic_core.core.candidates import PROTOCOLS
+from elastic_core.core.evaluate import Report
 from elastic_core.data import Dataset
 from elastic_core.evaluation import verdict
-from elastic_core.evaluation.candidates import PROTOCOLS
 from elastic_core.evaluation.compare import Comparison, holm
-from elastic_core.evaluation.evaluate import Report
 from elastic_core.labels import called, in_words
 from elastic_core.memory import gaps, recall
 from elastic_core.reproduce import Row, rows, status

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from elastic_core import disk
-from elastic_core.config import RunConfig
+from elastic_core.core.config import RunConfig
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.recipes import GRID, grid_point

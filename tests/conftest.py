@@ -18,11 +18,11 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 from elastic_core import recipes
-from elastic_core.config import DataConfig, PlantedConfig
+from elastic_core.core.config import DataConfig, PlantedConfig
 from elastic_core.data import Dataset, load
 from elastic_core.models import Recommender
 from elastic_core.runs import Run
-from elastic_core.training.loop import train
+from elastic_core.runs.training import train
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED = ROOT.parent / "shared" / "data"
@@ -95,7 +95,7 @@ def children() -> Any:
         pytest.skip("this system cannot fork")
     context = multiprocessing.get_context("forkserver")
     together = ["test_distributed"] if torch.distributed.is_available() else []
-    context.set_forkserver_preload(["elastic_core.training.loop", "test_trainer", *together])
+    context.set_forkserver_preload(["elastic_core.runs.training", "test_trainer", *together])
     with pytest.MonkeyPatch.context() as patched:  # a fork server finds what it imports by the environment alone
         patched.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")]))
         forkserver.ensure_running()

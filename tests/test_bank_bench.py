@@ -9,7 +9,7 @@ import torch
 
 from elastic_core.bench import bank, goals
 from elastic_core.bench.store import read_kind, write_kind
-from elastic_core.config import PlantedConfig
+from elastic_core.core.config import PlantedConfig
 from elastic_core.core.elastic import Keys, ProductKeys, top_pairs
 from elastic_core.memory.routing import Routing, random_choices
 

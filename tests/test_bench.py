@@ -16,7 +16,7 @@ from elastic_core.bench.latency import ITEMS, SYSTEMS, Row, Setting, build, meas
 from elastic_core.bench.store import read_kind, read_rows, write_rows
 from elastic_core.bench.timing import interleaved, moved_bytes, peak_bytes, saved_bytes
 from elastic_core.commands import bench, main
-from elastic_core.data.batches import Batch
+from elastic_core.core.batches import Batch
 from elastic_core.errors import InputError
 
 ROOT = Path(__file__).resolve().parents[1]

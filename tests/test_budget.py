@@ -9,16 +9,16 @@ import pytest
 import torch
 
 from elastic_core import models, objectives, recipes
-from elastic_core.config import DataConfig, PlantedConfig
+from elastic_core.core.config import DataConfig, PlantedConfig
 from elastic_core.core.settings import ElasticConfig
+from elastic_core.core.step import Learner
 from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
-from elastic_core.layers.row_bank import learned_numbers
+from elastic_core.runs.training import train
+from elastic_core.scale import budget
+from elastic_core.scale.row_bank import learned_numbers
 from elastic_core.services.train import estimate, presets
 from elastic_core.services.train.estimate import _Kept
-from elastic_core.training import budget
-from elastic_core.training.loop import train
-from elastic_core.training.step import Learner
 
 TRAINED = [name for name in models.names() if models.model_class(name).objective]
 HUGE = ElasticConfig(side=4_096, width=8_192, layers=64, memory="per-layer", length=131_072)

@@ -8,13 +8,13 @@ import torch
 from test_contracts import ALL, N_ITEMS, Case, histories, reading
 from torch import Tensor, nn
 
+from elastic_core.core import attention, products
+from elastic_core.core.batches import Batch
 from elastic_core.data import Catalog
-from elastic_core.data.batches import Batch
-from elastic_core.layers import attention, products
-from elastic_core.layers.codebooks import decode
 from elastic_core.models import Attends, Modulates, Quantises, Recommender
-from elastic_core.models.modulated import ALL as EVERY_KIND
-from elastic_core.models.modulated import RARE
+from elastic_core.peers.parts.codebooks import decode
+from elastic_core.peers.parts.modulated import ALL as EVERY_KIND
+from elastic_core.peers.parts.modulated import RARE
 
 GENRES = ((), *((("Comedy", "Drama")[i % 2],) if i % 5 else () for i in range(N_ITEMS)))
 CATALOG = Catalog(

@@ -14,18 +14,18 @@ from torch import Tensor
 
 from elastic_core import models, recipes
 from elastic_core.bench import catalogue as losses
-from elastic_core.config import PlantedConfig
-from elastic_core.data import Dataset, histories, planted
-from elastic_core.data.batches import Batch
+from elastic_core.core import evaluate as evaluation
+from elastic_core.core import histories, softmax
+from elastic_core.core.batches import Batch
+from elastic_core.core.candidates import PROTOCOLS
+from elastic_core.core.config import PlantedConfig
+from elastic_core.core.evaluate import Report, drawn_people, evaluate
+from elastic_core.core.softmax import negative_proposal, sampled_softmax
+from elastic_core.data import Dataset, planted
 from elastic_core.errors import InputError
-from elastic_core.evaluation import evaluate as evaluation
-from elastic_core.evaluation import stretches
-from elastic_core.evaluation.candidates import PROTOCOLS
-from elastic_core.evaluation.evaluate import Report, drawn_people, evaluate
 from elastic_core.models import Met, Scorer
-from elastic_core.objectives import softmax
-from elastic_core.objectives.softmax import negative_proposal, sampled_softmax
-from elastic_core.training import loop
+from elastic_core.runs import training as loop
+from elastic_core.scale import stretches
 
 
 def sampled_plainly(states: Tensor, targets: Tensor, scorer: Scorer, proposal: Tensor, negatives: int, met: Met) -> Tensor:

@@ -8,18 +8,18 @@ import pytest
 import torch
 
 import elastic_core.models as models
-from elastic_core.config import ModelConfig
+from elastic_core.core.config import ModelConfig
+from elastic_core.core.sasrec import SASRecConfig
 from elastic_core.core.settings import ElasticConfig
 from elastic_core.data import Dataset
 from elastic_core.models import Recommender
-from elastic_core.models.elastic_slots import ElasticSlotsConfig
-from elastic_core.models.sasrec import SASRecConfig
 from elastic_core.services.journey import chance as of_journey
 from elastic_core.services.journey import trace, versions
 from elastic_core.services.journey.versions import Add, Cut, Move, Replace
 from elastic_core.services.person import chance, inspect
 from elastic_core.services.person.chance import Chance, Version
 from elastic_core.services.person.recommend import answer, moved, reading
+from elastic_core.slots.elastic_slots import ElasticSlotsConfig
 
 ELASTIC = ElasticConfig(length=16, width=16, layers=2, side=6, k=4)
 SLOTS = ElasticSlotsConfig(length=16, width=16, layers=1, side=6, k=4)

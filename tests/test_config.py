@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from elastic_core import models, recipes
-from elastic_core.config import FAMILIES, ModelConfig, PlantedConfig, RunConfig, TrainConfig, bounds_of
+from elastic_core.core.config import FAMILIES, ModelConfig, PlantedConfig, RunConfig, TrainConfig, bounds_of
 from elastic_core.errors import InputError
 
 SETTINGS = [PlantedConfig, TrainConfig, *(kind for family in FAMILIES.values() for kind in family.known.values())]

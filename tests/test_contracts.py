@@ -14,16 +14,16 @@ from hypothesis import strategies as some
 from torch import Tensor
 
 from elastic_core import models, objectives, recipes
-from elastic_core.config import DataConfig, ModelConfig, ObjectiveConfig, RunConfig, TrainConfig
+from elastic_core.core import softmax, step
+from elastic_core.core.batches import Batch, reading_batch
+from elastic_core.core.config import DataConfig, ModelConfig, ObjectiveConfig, RunConfig, TrainConfig
+from elastic_core.core.step import Learner
+from elastic_core.core.window import Window, WindowConfig
 from elastic_core.data import Catalog, Dataset
-from elastic_core.data.batches import Batch, reading_batch
 from elastic_core.errors import InputError
 from elastic_core.models import Encoded, Recommender, can_retrieve, open_stream
-from elastic_core.objectives import Objective, softmax
-from elastic_core.objectives.window import Window, WindowConfig
+from elastic_core.objectives import Objective
 from elastic_core.runs import Run
-from elastic_core.training import step
-from elastic_core.training.step import Learner
 
 TINY = {"length": 16, "width": 16, "layers": 2, "dropout": 0.0, "side": 4, "k": 3, "stride": 4, "window": 2}
 N_ITEMS = 50

@@ -13,12 +13,13 @@ import torch
 from test_trainer import MODEL, PLANTED, WINDOW, numbers
 
 from elastic_core import disk, runs
-from elastic_core.config import DataConfig, RunConfig, TrainConfig
+from elastic_core.core.config import DataConfig, RunConfig, TrainConfig
 from elastic_core.data import Dataset, load
-from elastic_core.distributed import joined
 from elastic_core.errors import InputError
 from elastic_core.runs import RESUME, WEIGHTS, Run
-from elastic_core.training import loop, train
+from elastic_core.runs import training as loop
+from elastic_core.runs.training import train
+from elastic_core.scale.distributed import joined
 
 if not torch.distributed.is_available():
     pytest.skip("torch was built without torch.distributed", allow_module_level=True)

@@ -18,10 +18,10 @@ from elastic_core import models
 from elastic_core.bench import events, stages
 from elastic_core.bench.latency import ITEMS, SYSTEMS, Setting, build, contestants, measure, timed
 from elastic_core.bench.timing import Timing, moved_bytes, saved_bytes
-from elastic_core.data.batches import Batch
+from elastic_core.core.attention import Attention
+from elastic_core.core.batches import Batch
+from elastic_core.core.feed_forward import FeedForward
 from elastic_core.errors import InputError
-from elastic_core.layers.attention import Attention
-from elastic_core.layers.feed_forward import FeedForward
 from elastic_core.services.speed import costs, curves
 from elastic_core.services.speed.jobs import Measurements, Plan
 

@@ -8,12 +8,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from elastic_core.core.batches import Batch
+from elastic_core.core.candidates import PROTOCOLS, Candidates, uniforms
+from elastic_core.core.evaluate import evaluate
+from elastic_core.core.metrics import NAMES
 from elastic_core.data import Catalog, Dataset, Histories
-from elastic_core.data.batches import Batch
 from elastic_core.errors import InputError
-from elastic_core.evaluation.candidates import PROTOCOLS, Candidates, uniforms
-from elastic_core.evaluation.evaluate import evaluate
-from elastic_core.evaluation.metrics import NAMES
 
 SPLITS = ("valid", "test")
 

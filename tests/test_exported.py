@@ -1,5 +1,6 @@
 """A run as one file: it scores as the run does, in any number of people, and nothing is written that does not."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -7,11 +8,11 @@ import torch
 
 from elastic_core import exported
 from elastic_core.commands import main
+from elastic_core.core.batches import history_batch
 from elastic_core.data import Dataset
-from elastic_core.data.batches import history_batch
 from elastic_core.errors import InputError
 from elastic_core.models import Recommender, build
-from elastic_core.models.popularity import PopularityConfig
+from elastic_core.peers.popularity import PopularityConfig
 from elastic_core.runs import Run
 
 Tiny = tuple[Recommender, Dataset, Run]
@@ -37,10 +38,25 @@ def test_what_scores_otherwise_or_has_no_weights_is_not_written(
     _, data, run = tiny_peer
     with pytest.raises(InputError, match="no weights"):
         exported.export(build(PopularityConfig(), data.catalog))
-    assert main(["export", str(run.path), "--out", str(tmp_path / "model.onnx")]) == 2
+    assert main(["export", str(run.path), "--out", str(tmp_path / "model.txt")]) == 2
     monkeypatch.setattr(exported, "NEAR", -1.0)
     assert main(["export", str(run.path), "--out", str(tmp_path / "model.pt2")]) == 2 and not list(tmp_path.iterdir())
 
 
 def test_experts_are_exported_too(tiny: Tiny) -> None:
     assert exported.export(tiny[0]).differs <= exported.NEAR and exported.NEAR == 1e-4
+
+
+def test_onnx_scores_as_the_run_does_and_knows_its_items(tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    onnxruntime = pytest.importorskip("onnxruntime")
+    model, data, run = tiny
+    file = tmp_path / "model.onnx"
+    assert main(["export", str(run.path), "--out", str(file)]) == 0
+    session = onnxruntime.InferenceSession(str(file))
+    assert ["", *session.get_modelmeta().custom_metadata_map["items"].splitlines()] == data.catalog.ids.astype(str).tolist()
+    batch = history_batch(data.histories.of(3), model.length)
+    (scores,) = session.run(["scores"], {"items": batch.items.numpy()})
+    torch.testing.assert_close(torch.from_numpy(scores)[:, 1:], model.score(batch)[:, 1:].detach(), atol=1e-4, rtol=0)
+    file.unlink()
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    assert main(["export", str(run.path), "--out", str(file)]) == 2 and not file.exists()

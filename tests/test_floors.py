@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 import torch
 
-from elastic_core.config import DataConfig
+from elastic_core.core.batches import history_batch
+from elastic_core.core.config import DataConfig
+from elastic_core.core.evaluate import evaluate
 from elastic_core.data import Catalog, Dataset, Histories, load
-from elastic_core.data.batches import history_batch
 from elastic_core.errors import InputError
-from elastic_core.evaluation.evaluate import evaluate
 from elastic_core.models import build
-from elastic_core.models.cooccurrence import CooccurrenceConfig
-from elastic_core.models.popularity import PopularityConfig
+from elastic_core.peers.cooccurrence import CooccurrenceConfig
+from elastic_core.peers.popularity import PopularityConfig
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 from torch import Tensor
 
+from elastic_core.core import prefix_slots
 from elastic_core.core.elastic import causal_dispatch
-from elastic_core.layers import prefix_slots
-from elastic_core.layers.prefix_slots import CAP, Maps, read_prefixes, weigh
+from elastic_core.core.prefix_slots import CAP, Maps, read_prefixes, weigh
 
 pytest.importorskip("triton", reason="Triton is not installed (pip install -e .[kernels])")
 

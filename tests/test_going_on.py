@@ -13,14 +13,13 @@ from safetensors.torch import load_file
 from test_trainer import PLANTED, _die_before_write, numbers, tiny
 
 from elastic_core.commands import main
-from elastic_core.config import DataConfig
+from elastic_core.core.config import DataConfig
 from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
 from elastic_core.evaluation import ranks
 from elastic_core.runs import EVENTS, RESUME, WEIGHTS, WHOLE, Run
-from elastic_core.training import train
-from elastic_core.training.loop import Loop
-from elastic_core.training.recorder import out_of_minutes
+from elastic_core.runs.recorder import out_of_minutes
+from elastic_core.runs.training import Loop, train
 
 
 @pytest.fixture(scope="module")

@@ -13,15 +13,15 @@ from torch import Tensor
 
 from elastic_core import models
 from elastic_core.bench import latency
-from elastic_core.config import ModelConfig
+from elastic_core.core.batches import Batch
+from elastic_core.core.config import ModelConfig
+from elastic_core.core.contract import Met
+from elastic_core.core.softmax import full_softmax
 from elastic_core.data import Dataset
-from elastic_core.data.batches import Batch
 from elastic_core.errors import InputError
-from elastic_core.layers import activation_unit
 from elastic_core.memory.latents import Latents
-from elastic_core.models import din
-from elastic_core.models.contract import Met
-from elastic_core.objectives.softmax import full_softmax
+from elastic_core.peers import din
+from elastic_core.peers.parts import activation_unit
 
 DIN: list[dict[str, Any]] = [
     {},

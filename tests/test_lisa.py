@@ -9,18 +9,18 @@ from torch import Tensor
 from torch.nn import functional
 
 from elastic_core import models
-from elastic_core.config import TrainConfig
+from elastic_core.core.all_positions import AllConfig
+from elastic_core.core.batches import Batch
+from elastic_core.core.config import TrainConfig
+from elastic_core.core.step import Learner
 from elastic_core.data import Dataset
-from elastic_core.data.batches import Batch
 from elastic_core.errors import InputError
-from elastic_core.layers import histogram_attention
-from elastic_core.layers.codebooks import Codebooks, decode, usage
 from elastic_core.memory import compression
 from elastic_core.models import open_stream
-from elastic_core.models.lisa import Layer, Lisa, LisaConfig, LisaStream
 from elastic_core.objectives import build as objective
-from elastic_core.objectives.all_positions import AllConfig
-from elastic_core.training.step import Learner
+from elastic_core.peers.lisa import Layer, Lisa, LisaConfig, LisaStream
+from elastic_core.peers.parts import histogram_attention
+from elastic_core.peers.parts.codebooks import Codebooks, decode, usage
 
 N_ITEMS = 40
 FORMS = {

@@ -92,7 +92,7 @@ def test_a_stretch_at_a_time_gives_the_same(tiny: Tiny, monkeypatch: pytest.Monk
     whole = run.recommend(who, **settings)
     monkeypatch.setattr(lists, "LARGE", 10)
     monkeypatch.setattr(lists, "TOGETHER", 7)
-    monkeypatch.setattr("elastic_core.evaluation.stretches.NUMBERS", 7 * 11)
+    monkeypatch.setattr("elastic_core.scale.stretches.NUMBERS", 7 * 11)
     small = run.recommend(who, **settings)
     assert (small.items == whole.items).all() and small.people == whole.people and small.bases == whole.bases
     np.testing.assert_allclose(small.scores, whole.scores, atol=1e-5)

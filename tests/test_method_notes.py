@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from elastic_core.evaluation.candidates import PROTOCOLS
-from elastic_core.evaluation.evaluate import Report
-from elastic_core.evaluation.metrics import Ranks
+from elastic_core.core.candidates import PROTOCOLS
+from elastic_core.core.evaluate import Report
+from elastic_core.core.metrics import Ranks
 from elastic_core.evaluation.ranks import FILE
 from elastic_core.evaluation.verdict import ONE_RUN
 from elastic_core.reproduce import REPEATS, VARIANTS, rows

@@ -9,8 +9,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from elastic_core.core.metrics import NAMES, Ranks, expected, rank
 from elastic_core.errors import InputError
-from elastic_core.evaluation.metrics import NAMES, Ranks, expected, rank
 
 
 def gain(name: str, place: int) -> float:

@@ -17,9 +17,9 @@ from elastic_core.commands import main
 from elastic_core.data import Dataset, load
 from elastic_core.errors import NO_MEMORY, InputError, out_of_memory
 from elastic_core.runs import EVENTS, RESUME, WEIGHTS, Run
+from elastic_core.runs.training import train
 from elastic_core.services.background import worker
 from elastic_core.services.train.jobs import Jobs
-from elastic_core.training import train
 
 CPU = "[enforce fail at alloc_cpu.cpp:124] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes."
 REFUSALS = [
@@ -81,7 +81,7 @@ def test_wherever_it_runs_out_the_run_goes_on_bit_for_bit(
 
 
 @pytest.mark.parametrize(
-    ("file", "reader"), [(RESUME, "elastic_core.runs.torch.load"), (WEIGHTS, "elastic_core.weights.load_file")]
+    ("file", "reader"), [(RESUME, "elastic_core.runs.torch.load"), (WEIGHTS, "elastic_core.runs.weights.load_file")]
 )
 def test_no_file_is_called_damaged_for_want_of_memory(
     file: str, reader: str, world: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -114,7 +114,7 @@ def test_on_the_command_line_and_in_the_app(
     def refuses(*_: Any, **__: Any) -> None:
         raise RuntimeError(CPU)
 
-    monkeypatch.setattr("elastic_core.objectives.contract.full_softmax", refuses)
+    monkeypatch.setattr("elastic_core.core.objective.full_softmax", refuses)
     monkeypatch.chdir(tmp_path)
     assert main(["train", "--recipe=toy", "--set=data.planted.users=40", "--out=run"]) == 2
     error = capsys.readouterr().err.splitlines()[-1]

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from elastic_core import models
-from elastic_core.config import ModelConfig
+from elastic_core.core.config import ModelConfig
+from elastic_core.core.evaluate import evaluate
 from elastic_core.data import Dataset
-from elastic_core.evaluation.evaluate import evaluate
 from elastic_core.models import Recommender
 from elastic_core.runs import EVENTS, Run
 from elastic_core.services.person.inspect import Words

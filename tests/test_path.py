@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import elastic_core.models as models
-from elastic_core.config import ModelConfig
+from elastic_core.core.config import ModelConfig
 from elastic_core.data import Dataset
 from elastic_core.models import Recommender
 from elastic_core.services.person import inspect

@@ -14,8 +14,8 @@ ROOT = Path(__file__).resolve().parents[1]
 MODEL = '''"""The mean of what somebody has met so far: a model in 25 lines."""
 from dataclasses import dataclass
 import torch
-from elastic_core.config import ModelConfig
-from elastic_core.layers.embedding import EventEmbedding
+from elastic_core.core.config import ModelConfig
+from elastic_core.core.embedding import EventEmbedding
 from elastic_core.models import Encoded, Recommender, Scorer, register
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +40,7 @@ class SoFar(Recommender):
 OBJECTIVE = '''"""The newest train event of everybody, and nothing else."""
 from dataclasses import dataclass
 import numpy as np
-from elastic_core.config import ObjectiveConfig
+from elastic_core.core.config import ObjectiveConfig
 from elastic_core.objectives import Objective, Rows, register
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,9 +63,9 @@ warnings.simplefilter("ignore")
 from elastic_core import models, objectives, plugins, recipes
 from elastic_core.bench import latency
 from elastic_core.data import load
-from elastic_core.models import sasrec
+from elastic_core.core import sasrec
 from elastic_core.services.train import presets
-from elastic_core.training import train
+from elastic_core.runs.training import train
 import torch
 small = ["data.planted.users=60", "data.planted.items=40", "train.epochs=2", "objective.name=newest"]
 config = recipes.toy("so-far").override(*small)
@@ -85,7 +85,7 @@ print(*plugins.failed, sep="\\n")
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "plugins").mkdir()
-    original = (ROOT / "elastic_core/models/sasrec.py").read_text(encoding="utf-8")
+    original = (ROOT / "elastic_core/core/sasrec.py").read_text(encoding="utf-8")
     files = {
         "so_far": MODEL,
         "newest": OBJECTIVE,

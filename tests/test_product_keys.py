@@ -14,6 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 import elastic_core.models as models
+from elastic_core.core.batches import Batch
 from elastic_core.core.elastic import (
     InterestMemory,
     ProductKeys,
@@ -22,11 +23,10 @@ from elastic_core.core.elastic import (
     exhaustive,
     top_pairs,
 )
+from elastic_core.core.elastic_model import Elastic
+from elastic_core.core.retrieved import LEAST_VOTES, Ballots, Retrieved, balance_penalty
 from elastic_core.core.settings import ElasticConfig, MemoryConfig
-from elastic_core.data.batches import Batch
-from elastic_core.layers.retrieved import LEAST_VOTES, Ballots, Retrieved, balance_penalty
-from elastic_core.models.elastic import Elastic
-from elastic_core.models.with_memory import interest_memory
+from elastic_core.core.with_memory import interest_memory
 from elastic_core.slots.voting import VotingMemory
 
 QUERIES, EXAMPLES = 128, 100  # a hypothesis example is a batch of random cases: 12,800 in all

@@ -28,14 +28,14 @@ def test_every_name_is_there_and_nothing_is_imported_before_it_is_used(tmp_path:
         import torch
         heavy = {'torch._dynamo', 'sympy'} if torch.__version__ >= '2.13' else set()  # older ones need them for shapes
         from elastic_core import models, recipes
-        from elastic_core.config import ModelConfig
+        from elastic_core.core.config import ModelConfig
         for name in models.names():
             models.outline(ModelConfig.known[name](), 50)
             for variant in models.model_class(name).variants:
                 models.outline(recipes.model_settings(name, **variant.settings), 50)
         assert not heavy & set(sys.modules), 'seconds of imports, for shapes alone'
         from elastic_core.data import load
-        from elastic_core.training import train
+        from elastic_core.runs.training import train
         few = (f"data.planted.{words}" for words in ("users=40", "items=40", "interests=4"))
         small = recipes.toy().override("train.epochs=1", "train.snapshots=true", *few)
         train(small, load(small.data), "run")

@@ -11,10 +11,10 @@ import pytest
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
+from elastic_core.core.evaluate import Report, evaluate
+from elastic_core.core.metrics import Ranks
 from elastic_core.data import load
 from elastic_core.errors import InputError
-from elastic_core.evaluation.evaluate import Report, evaluate
-from elastic_core.evaluation.metrics import Ranks
 from elastic_core.evaluation.ranks import FILE, read, write
 from elastic_core.runs import Run
 

@@ -4,12 +4,12 @@ import numpy as np
 import torch
 
 import elastic_core.models as models
+from elastic_core.core.sasrec import SASRecConfig
 from elastic_core.data import Dataset
 from elastic_core.models import Codewords, Recommender
-from elastic_core.models.cooccurrence import CooccurrenceConfig
-from elastic_core.models.fpmc import FPMCConfig
-from elastic_core.models.lisa import LisaConfig
-from elastic_core.models.sasrec import SASRecConfig
+from elastic_core.peers.cooccurrence import CooccurrenceConfig
+from elastic_core.peers.fpmc import FPMCConfig
+from elastic_core.peers.lisa import LisaConfig
 from elastic_core.services.keys import search
 from elastic_core.services.map import items
 from elastic_core.services.traffic import reach

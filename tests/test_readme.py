@@ -11,12 +11,12 @@ import pytest
 
 from elastic_core import readme
 from elastic_core.bench import leak
+from elastic_core.core.candidates import PROTOCOLS
+from elastic_core.core.evaluate import Report
+from elastic_core.core.metrics import Ranks
 from elastic_core.data import load
 from elastic_core.errors import InputError
 from elastic_core.evaluation import verdict
-from elastic_core.evaluation.candidates import PROTOCOLS
-from elastic_core.evaluation.evaluate import Report
-from elastic_core.evaluation.metrics import Ranks
 from elastic_core.readme import BEGIN, END, results, rewrite, summary
 from elastic_core.reproduce import Row, rows
 from elastic_core.runs import Run

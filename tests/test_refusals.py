@@ -17,14 +17,14 @@ from torch import Tensor
 
 from elastic_core import models
 from elastic_core.commands import main
+from elastic_core.core.batches import Batch
 from elastic_core.core.elastic import QueryNetwork, top_pairs
 from elastic_core.core.settings import ElasticConfig, MemoryConfig
-from elastic_core.data.batches import Batch
+from elastic_core.core.window import WindowConfig
 from elastic_core.errors import InputError
+from elastic_core.following.people import Followed
 from elastic_core.machine import find_device
-from elastic_core.objectives.window import WindowConfig
 from elastic_core.runs import Run
-from elastic_core.streaming import Followed
 
 TRAIN = ["train", "--recipe=toy", "--out=run"]  # k = 4, side = 8
 BENCH = ["bench", "--width=8", "--k=2", "--side=4", "--tokens=64", "--rounds=3", "--passes=forward", "--lengths=8"]

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from elastic_core.config import DataConfig, PlantedConfig, RunConfig, TrainConfig
+from elastic_core.core.config import DataConfig, PlantedConfig, RunConfig, TrainConfig
 from elastic_core.core.settings import ElasticConfig
+from elastic_core.core.window import WindowConfig
 from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
-from elastic_core.objectives.window import WindowConfig
 from elastic_core.reproduce import Row, reproduce, rows, select, status
 from elastic_core.runs import Run
 from elastic_core.tables import table

@@ -10,17 +10,17 @@ import pytest
 import torch
 
 from elastic_core.commands import main
-from elastic_core.config import ModelConfig
+from elastic_core.core.batches import Batch
+from elastic_core.core.config import ModelConfig
+from elastic_core.core.contract import Retrieves
+from elastic_core.core.retrieved import Retrieved
 from elastic_core.data import Dataset, load
-from elastic_core.data.batches import Batch
 from elastic_core.data.truth import NOISE
 from elastic_core.errors import InputError
-from elastic_core.layers.retrieved import Retrieved
 from elastic_core.memory import gaps
 from elastic_core.memory.gauges import gauges
 from elastic_core.memory.recovery import NULLS, TRAINED, UNTRAINED, beside_nulls, broken, ceiling, recover
 from elastic_core.memory.routing import Routing, routing
-from elastic_core.models.contract import Retrieves
 from elastic_core.recipes import recipe
 from elastic_core.runs import open_run, readable_runs
 from elastic_core.services.data import cards

@@ -11,21 +11,22 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from elastic_core import bank_files, disk, models, objectives, recipes
+from elastic_core import disk, models, objectives, recipes
 from elastic_core.bench.timing import peak_bytes
-from elastic_core.config import RunConfig
+from elastic_core.core.config import RunConfig
 from elastic_core.core.elastic import InterestMemory
 from elastic_core.core.settings import ElasticConfig
+from elastic_core.core.step import Learner
 from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
-from elastic_core.layers.row_bank import RowBank, learned_numbers, row_banks
 from elastic_core.memory import whole
 from elastic_core.models import memory_of
 from elastic_core.runs import RESUME, WEIGHTS, Run
+from elastic_core.runs.training import train
+from elastic_core.scale import bank_files, budget
+from elastic_core.scale.row_bank import RowBank, learned_numbers, row_banks
+from elastic_core.scale.row_rules import EPS
 from elastic_core.services.experts.overview import survey
-from elastic_core.training import budget, train
-from elastic_core.training.row_rules import EPS
-from elastic_core.training.step import Learner
 
 WORLD = ("users=40", "items=40", "interests=4", "mean_length=12", "max_length=24")
 SMALL = ("length=8", "width=8", "side=6", "k=2", "bank=rows", "bank_rate=0.05")

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from elastic_core.core.evaluate import evaluate
 from elastic_core.data import Dataset, load
 from elastic_core.data.sources import at_hand
 from elastic_core.errors import InputError
 from elastic_core.evaluation import ranks
-from elastic_core.evaluation.evaluate import evaluate
 from elastic_core.labels import MET, is_variant
 from elastic_core.reproduce import rows
 from elastic_core.runs import CONFIG, EVENTS, ITEMS, WEIGHTS, Run

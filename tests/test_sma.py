@@ -13,17 +13,17 @@ from torch import Tensor
 from torch.nn import functional
 
 from elastic_core import models, recipes
-from elastic_core.config import ModelConfig, TrainConfig
+from elastic_core.core.batches import Batch, history_batch
+from elastic_core.core.config import ModelConfig, TrainConfig
+from elastic_core.core.histories import Histories
+from elastic_core.core.step import Learner
 from elastic_core.data import Catalog, Dataset
-from elastic_core.data.batches import Batch, history_batch
-from elastic_core.data.histories import Histories
 from elastic_core.errors import InputError
-from elastic_core.layers.intensity import Clock, Intensity, ModulatedAttention
-from elastic_core.models.modulated import marks_of
-from elastic_core.models.sma import SMA, SMAConfig
+from elastic_core.peers.parts.intensity import Clock, Intensity, ModulatedAttention
+from elastic_core.peers.parts.modulated import marks_of
+from elastic_core.peers.sma import SMA, SMAConfig
+from elastic_core.runs.training import train
 from elastic_core.services.train import estimate
-from elastic_core.training.loop import train
-from elastic_core.training.step import Learner
 
 GENRES = ((), ("a",), ("a", "b"), ("b",), (), ("c", "a", "b"), ("c",), ("a",))
 CATALOG = replace(Catalog.numbered(7), genres=GENRES)

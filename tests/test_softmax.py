@@ -9,12 +9,14 @@ from hypothesis import strategies as some
 from torch import Tensor
 
 from elastic_core import models, recipes
+from elastic_core.core import softmax
+from elastic_core.core.batches import Batch, reading_batch
+from elastic_core.core.contract import REACH
+from elastic_core.core.softmax import full_softmax, negative_proposal, sampled_softmax
 from elastic_core.data import Dataset
-from elastic_core.data.batches import Batch, reading_batch
 from elastic_core.models import Met, Scorer
-from elastic_core.models.contract import REACH
-from elastic_core.objectives import build, catalogue, softmax
-from elastic_core.objectives.softmax import full_softmax, negative_proposal, sampled_softmax
+from elastic_core.objectives import build
+from elastic_core.scale import catalogue
 
 
 def plain(states: Tensor, targets: Tensor, scorer: Scorer, met: Met) -> Tensor:

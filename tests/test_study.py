@@ -12,15 +12,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from elastic_core.config import DataConfig, PlantedConfig
+from elastic_core.core.all_positions import All, AllConfig
+from elastic_core.core.config import DataConfig, PlantedConfig
+from elastic_core.core.evaluate import evaluate
 from elastic_core.data import load
 from elastic_core.data.by_time import by_time
 from elastic_core.errors import InputError
 from elastic_core.evaluation.compare import Luck
-from elastic_core.evaluation.evaluate import evaluate
 from elastic_core.models import build
-from elastic_core.models.cooccurrence import CooccurrenceConfig
-from elastic_core.objectives.all_positions import All, AllConfig
+from elastic_core.peers.cooccurrence import CooccurrenceConfig
 from elastic_core.study import asking, conduct, plan, sheet
 from elastic_core.study.asked import Asked, Clock
 from elastic_core.study.conduct import ANSWER, PAGE, Study

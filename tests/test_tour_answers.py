@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from elastic_core.core.evaluate import Report
+from elastic_core.core.metrics import Ranks
 from elastic_core.data import Dataset
 from elastic_core.evaluation.compare import compare_many
-from elastic_core.evaluation.evaluate import Report
-from elastic_core.evaluation.metrics import Ranks
 from elastic_core.evaluation.verdict import ONE_RUN
 from elastic_core.memory.routing import band, routing
 from elastic_core.models import Recommender

@@ -15,19 +15,20 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from elastic_core import disk, eager
-from elastic_core.config import DataConfig, ObjectiveConfig, PlantedConfig, RunConfig, TrainConfig
+from elastic_core import disk
+from elastic_core.core.all_positions import AllConfig
+from elastic_core.core.batches import reading_batch
+from elastic_core.core.config import DataConfig, ObjectiveConfig, PlantedConfig, RunConfig, TrainConfig
 from elastic_core.core.settings import ElasticConfig
+from elastic_core.core.softmax import full_softmax, negative_proposal, sampled_softmax
+from elastic_core.core.window import WindowConfig
 from elastic_core.data import Dataset, load
-from elastic_core.data.batches import reading_batch
 from elastic_core.errors import InputError
 from elastic_core.models import Scorer, memory_of
-from elastic_core.objectives.all_positions import AllConfig
-from elastic_core.objectives.softmax import full_softmax, negative_proposal, sampled_softmax
-from elastic_core.objectives.window import WindowConfig
-from elastic_core.runs import EVENTS, RESUME, WEIGHTS, Run
-from elastic_core.training import recorder, train
-from elastic_core.training.ahead import drawn_ahead
+from elastic_core.runs import EVENTS, RESUME, WEIGHTS, Run, recorder
+from elastic_core.runs.training import train
+from elastic_core.scale import eager
+from elastic_core.scale.ahead import drawn_ahead
 
 PLANTED = PlantedConfig(users=40, items=50, interests=4, mean_length=14, max_length=24)
 MODEL = ElasticConfig(length=8, width=8, layers=1, dropout=0.2, side=4, k=2, balance_weight=0.1)

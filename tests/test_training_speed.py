@@ -13,12 +13,12 @@ from hypothesis import strategies as some
 from elastic_core import models, objectives, recipes
 from elastic_core.bench import goals, training
 from elastic_core.bench.store import read_kind, write_kind
+from elastic_core.core import elastic_model as elastic
+from elastic_core.core import local_convolution
+from elastic_core.core.elastic_model import Elastic
+from elastic_core.core.local_convolution import LocalConvolution
+from elastic_core.core.prefix_slots import CHUNK, chunk_of
 from elastic_core.data import Dataset
-from elastic_core.layers import local_convolution
-from elastic_core.layers.local_convolution import LocalConvolution
-from elastic_core.layers.prefix_slots import CHUNK, chunk_of
-from elastic_core.models import elastic
-from elastic_core.models.elastic import Elastic
 
 
 @settings(max_examples=30)

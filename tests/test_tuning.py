@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from elastic_core import recipes
-from elastic_core.config import RunConfig
+from elastic_core.core.config import RunConfig
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.recipes import ALSO_TUNED, CHOSEN, GRID, grid_point, recipe

@@ -12,13 +12,13 @@ from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from elastic_core import models
-from elastic_core.config import ModelConfig
-from elastic_core.data.batches import Batch
+from elastic_core.core.batches import Batch
+from elastic_core.core.config import ModelConfig
 from elastic_core.errors import InputError
-from elastic_core.layers.linear_attention import LinearAttention, read_past
 from elastic_core.models import open_stream
-from elastic_core.models.hstu import HSTU
-from elastic_core.models.linrec import LinRec, LinRecStream
+from elastic_core.peers.hstu import HSTU
+from elastic_core.peers.linrec import LinRec, LinRecStream
+from elastic_core.peers.parts.linear_attention import LinearAttention, read_past
 
 N_ITEMS, LENGTH, WIDTH = 30, 24, 12
 LENGTHS = (24, 1, 2, 13)

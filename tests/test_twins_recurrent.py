@@ -9,13 +9,13 @@ from hypothesis import strategies as some
 from torch import Tensor, nn
 
 from elastic_core import models
-from elastic_core.config import ModelConfig
-from elastic_core.data.batches import Batch
-from elastic_core.layers.linear_recurrence import FASTEST, SLOWEST, LinearRecurrence, powers, scan
+from elastic_core.core.batches import Batch
+from elastic_core.core.config import ModelConfig
 from elastic_core.models import Recommender, open_stream
-from elastic_core.models.fpmc import FPMC
-from elastic_core.models.gru4rec import GRU4Rec
-from elastic_core.models.lrurec import Block, LRURec
+from elastic_core.peers.fpmc import FPMC
+from elastic_core.peers.gru4rec import GRU4Rec
+from elastic_core.peers.lrurec import Block, LRURec
+from elastic_core.peers.parts.linear_recurrence import FASTEST, SLOWEST, LinearRecurrence, powers, scan
 
 N_ITEMS, LENGTH, WIDTH = 12, 13, 4
 FORMS = [

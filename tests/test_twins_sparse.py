@@ -13,20 +13,20 @@ from torch import Tensor
 from torch.nn import functional
 
 from elastic_core import models
-from elastic_core.config import ModelConfig, TrainConfig
+from elastic_core.core.all_positions import AllConfig
+from elastic_core.core.attention import Attention, merge_heads, split_heads, written_out
+from elastic_core.core.batches import Batch
+from elastic_core.core.config import ModelConfig, TrainConfig
+from elastic_core.core.step import Learner
 from elastic_core.data import Dataset
-from elastic_core.data.batches import Batch
 from elastic_core.errors import InputError
-from elastic_core.layers.attention import Attention, merge_heads, split_heads, written_out
-from elastic_core.layers.bucket_attention import BucketAttention, attend, attend_last, places
-from elastic_core.layers.clustered_attention import ClusteredAttention
-from elastic_core.layers.sinkhorn_attention import SinkhornAttention, balanced
-from elastic_core.models.linformer import LowRankAttention
-from elastic_core.models.reformer import HashedAttention
-from elastic_core.models.routing import RoutedAttention, Routing
 from elastic_core.objectives import build as objective
-from elastic_core.objectives.all_positions import AllConfig
-from elastic_core.training.step import Learner
+from elastic_core.peers.linformer import LowRankAttention
+from elastic_core.peers.parts.bucket_attention import BucketAttention, attend, attend_last, places
+from elastic_core.peers.parts.clustered_attention import ClusteredAttention
+from elastic_core.peers.parts.sinkhorn_attention import SinkhornAttention, balanced
+from elastic_core.peers.reformer import HashedAttention
+from elastic_core.peers.routing import RoutedAttention, Routing
 
 N_ITEMS, LENGTH, WIDTH = 30, 24, 12
 LENGTHS = (24, 1, 2, 13)

@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from elastic_core import recipes
-from elastic_core.config import PlantedConfig
+from elastic_core.core.config import PlantedConfig
 from elastic_core.data import load
 from elastic_core.data.reading import Table, read_interactions
 from elastic_core.data.reading.packing import Upload

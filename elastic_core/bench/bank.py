@@ -1,7 +1,7 @@
 """What a memory of K experts costs: searching it, learning its rows, and a whole model with it. d = 64, k = 16, one thread.
 
     search      2·√K sub-keys and the gather of k rows against the flat search of all K keys; and whether both find the same
-    step        one step of the bank alone: gather B·k rows, backward, update. `rows` (training/rows.py), torch's `nn.Embedding`
+    step        one step of the bank alone: gather B·k rows, backward, update. `rows` (scale/rows.py), torch's `nn.Embedding`
                 with `sparse=True` and SparseAdam (`sparse-adam`), and with a dense gradient and fused Adam (`fused-adam`)
     forward     states of the last event of ELASTIC, retrieval included, by the query network and by votes of its events
     training    one step of ELASTIC as it is trained, by either: loss, backward, clipping, update, running average
@@ -22,15 +22,15 @@ from torch import Tensor, nn
 
 from elastic_core import models, objectives
 from elastic_core.bench.timing import Job, Timing, interleaved
-from elastic_core.config import DataConfig, PlantedConfig, TrainConfig
+from elastic_core.core.batches import Batch
+from elastic_core.core.config import DataConfig, PlantedConfig, TrainConfig
 from elastic_core.core.elastic import ProductKeys, exhaustive, gate, top_pairs
+from elastic_core.core.step import Learner
 from elastic_core.data import load
-from elastic_core.data.batches import Batch
-from elastic_core.layers.row_bank import RowBank
 from elastic_core.machine import here
 from elastic_core.recipes import DEFAULT, model_settings, objective_settings
-from elastic_core.training.rows import RowLearner
-from elastic_core.training.step import Learner
+from elastic_core.scale.row_bank import RowBank
+from elastic_core.scale.rows import RowLearner
 
 SMALL, MIDDLE, MILLION, LARGE = 256, 512**2, 1_024**2, 2_048**2
 WIDTH, K = 64, 16

@@ -29,13 +29,13 @@ from torch.nn import functional
 from elastic_core import models, objectives
 from elastic_core.bench.latency import Row, measured
 from elastic_core.bench.timing import interleaved
-from elastic_core.config import TrainConfig
+from elastic_core.core.config import TrainConfig
+from elastic_core.core.histories import Histories
+from elastic_core.core.softmax import full_softmax, negative_proposal, sampled_softmax
+from elastic_core.core.step import Learner
 from elastic_core.data import Catalog, Dataset
-from elastic_core.data.histories import Histories
 from elastic_core.models import Scorer
-from elastic_core.objectives.softmax import full_softmax, negative_proposal, sampled_softmax
 from elastic_core.recipes import DEFAULT, model_settings, objective_settings
-from elastic_core.training.step import Learner
 
 ITEMS, TARGETS, NEGATIVES = 2_122_932, 256, 8_192  # XLong's catalogue
 PLAIN, EXACT, SAMPLED, DENSE = "plain cross-entropy", "exact in stretches", "sampled", "sampled-dense"

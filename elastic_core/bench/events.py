@@ -5,7 +5,7 @@ state that scores the next item is there. `…-stream` adds the event to what it
 events, is timed apart. The others read the last N events from the start.
 
 `measure_steps`: kept states alone, for so many people at a time: ELASTIC's, whose size is constant, and a SASRec that keeps its
-keys and values, the honest peer. Both steps are written with the same care (models/elastic.py, models/sasrec.py). Catalogue
+keys and values, the honest peer. Both steps are written with the same care (core/elastic_model.py, core/sasrec.py). Catalogue
 scores are in neither. The histories are one person's, as often as there are people: a step's time does not depend on them.
 """
 
@@ -18,7 +18,7 @@ import torch
 
 from elastic_core.bench.latency import ITEMS, SYSTEMS, Row, Setting, build, row_of, systems, timed, yardsticks
 from elastic_core.bench.timing import Timing, interleaved
-from elastic_core.data.batches import Batch
+from elastic_core.core.batches import Batch
 from elastic_core.errors import InputError
 from elastic_core.models import Stream, can_stream, open_stream
 

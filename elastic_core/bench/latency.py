@@ -20,11 +20,11 @@ from torch.nn import functional
 
 from elastic_core import models
 from elastic_core.bench.timing import Timing, interleaved, peak_bytes, saved_bytes
-from elastic_core.data.batches import Batch
-from elastic_core.layers.prefix_slots import read_prefixes, weigh
+from elastic_core.core.batches import Batch
+from elastic_core.core.prefix_slots import read_prefixes, weigh
+from elastic_core.core.step import precision
 from elastic_core.machine import here
 from elastic_core.recipes import model_settings
-from elastic_core.training.step import precision
 
 ITEMS = 3_416  # MovieLens-1M's catalogue
 PASSES = FORWARD, BOTH = ("forward", "forward+backward")

@@ -23,12 +23,12 @@ import pandas as pd
 import torch
 
 from elastic_core import disk, models, objectives
-from elastic_core.config import RunConfig
-from elastic_core.data.histories import Dataset
+from elastic_core.core.config import RunConfig
+from elastic_core.core.evaluate import evaluate
+from elastic_core.core.histories import Dataset
+from elastic_core.core.step import Learner
 from elastic_core.errors import InputError
-from elastic_core.evaluation.evaluate import evaluate
 from elastic_core.recipes import recipe
-from elastic_core.training.step import Learner
 
 METRIC = "NDCG@10"
 HONEST, PEEKING = "honest", "as published"

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from elastic_core.config import DataConfig
+from elastic_core.core.config import DataConfig
 from elastic_core.data import load
 from elastic_core.data.reading import read_interactions
 from elastic_core.machine import Measured, here

@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from elastic_core.config import DataConfig
+from elastic_core.core.config import DataConfig
 from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
 from elastic_core.machine import Measured, here

@@ -20,11 +20,11 @@ from torch import nn
 
 from elastic_core.bench.latency import FORWARD, ITEMS, Setting, build, timed
 from elastic_core.bench.timing import Timing, moved_by, once, saved_by, summary, wait
+from elastic_core.core.batches import Batch
 from elastic_core.core.elastic import CausalDispatcher, Dispatcher, InterestMemory, TwoWayDispatcher
-from elastic_core.data.batches import Batch
-from elastic_core.layers.embedding import EventEmbedding
+from elastic_core.core.embedding import EventEmbedding
+from elastic_core.core.sasrec import Block
 from elastic_core.models import Recommender
-from elastic_core.models.sasrec import Block
 
 STAGES = (
     "embedding", "query network", "product keys", "positions", "norms", "folding", "aggregation", "dispatch", "attention",

@@ -21,12 +21,12 @@ import numpy as np
 import torch
 
 from elastic_core import models, objectives, recipes
-from elastic_core.config import DataConfig, PlantedConfig, RunConfig
+from elastic_core.core.batches import Batch
+from elastic_core.core.config import DataConfig, PlantedConfig, RunConfig
+from elastic_core.core.step import Learner
 from elastic_core.data import Dataset, load
-from elastic_core.data.batches import Batch
 from elastic_core.machine import here, keep_memory
 from elastic_core.recipes import DEFAULT, PEER
-from elastic_core.training.step import Learner
 
 WORLDS = {
     "full": DataConfig(source="planted", planted=PlantedConfig(users=640, items=3_416, mean_length=402, max_length=402)),

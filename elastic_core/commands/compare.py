@@ -15,10 +15,10 @@ import argparse
 
 from elastic_core.commands.finding import find_run, listed
 from elastic_core.comparisons import compare_runs, power_of
+from elastic_core.core.candidates import PROTOCOLS
+from elastic_core.core.metrics import NAMES
 from elastic_core.evaluation import verdict
-from elastic_core.evaluation.candidates import PROTOCOLS
 from elastic_core.evaluation.compare import Comparison
-from elastic_core.evaluation.metrics import NAMES
 from elastic_core.evaluation.power import Noise
 
 SHARES = (0.025, 0.05, 0.1)  # the paper's gain for its memory is the first

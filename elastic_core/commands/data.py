@@ -19,9 +19,9 @@ from pathlib import Path
 import numpy as np
 
 from elastic_core.commands.finding import COLUMNS, listed, mapped, say
-from elastic_core.config import DataConfig
+from elastic_core.core.config import DataConfig
 from elastic_core.data import Dataset, load
-from elastic_core.data.histories import RULES
+from elastic_core.data.folding import RULES
 from elastic_core.data.origins import SOURCES
 from elastic_core.data.reading.times import ORDERS
 from elastic_core.data.sources import PLANTED

@@ -23,7 +23,7 @@ import numpy as np
 import pandas as pd
 
 from elastic_core.commands.finding import Loaded, load_run, say
-from elastic_core.data.histories import Split
+from elastic_core.core.histories import Split
 from elastic_core.errors import InputError
 from elastic_core.memory.routing import COLD, DEAD, HOT, USUAL, Routing, routing
 from elastic_core.services.experts import ablation, knobs, overview, relations

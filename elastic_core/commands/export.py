@@ -1,6 +1,7 @@
-"""A run as one file that runs without this package: a program of torch.export, checked against the run.
+"""A run as one file that runs without this package: a program of torch.export or ONNX, checked against the run.
 
   python -m elastic_core export ml-100k-elastic --out model.pt2
+  python -m elastic_core export ml-100k-elastic --out model.onnx
 
 It takes histories of dense ids and gives scores of all items; the file holds what the ids mean. In another program:
 
@@ -8,6 +9,8 @@ It takes histories of dense ids and gives scores of all items; the file holds wh
   program = torch.export.load("model.pt2", extra_files=files).module()
   ids = ["", *files["items"].splitlines()]
   scores = program(torch.tensor([[0] * (200 - 2) + [ids.index("50"), ids.index("181")]]))
+
+In ONNX Runtime the input is called items, the output scores; the ids lie in the file's metadata.
 
 Every export is compared with the run over 33 histories; where a score differs by more than 1e-4, nothing is written.
 """
@@ -17,20 +20,24 @@ from pathlib import Path
 
 from elastic_core.commands.finding import open_items, say
 from elastic_core.errors import InputError
-from elastic_core.exported import export, save
+from elastic_core.exported import export, save, save_onnx
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run_name", metavar="RUN", help="a run folder, or its name below checkpoints/")
-    parser.add_argument("--out", metavar="FILE", type=Path, required=True, help="the file to write, .pt2")
+    parser.add_argument("--out", metavar="FILE", type=Path, required=True, help="the file to write, .pt2 or .onnx")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    if arguments.out.suffix != ".pt2" or not arguments.out.parent.is_dir():
-        raise InputError(f"--out must be a file ending in .pt2, in a folder that is there, not {arguments.out}")
+    if arguments.out.suffix not in (".pt2", ".onnx") or not arguments.out.parent.is_dir():
+        raise InputError(f"--out must be a file ending in .pt2 or .onnx, in a folder that is there, not {arguments.out}")
     _, catalog, model = open_items(arguments.run_name)
     found = export(model)
-    save(found, catalog, arguments.out)
+    differs = found.differs
+    if arguments.out.suffix == ".onnx":
+        differs = save_onnx(found, model, catalog, arguments.out)
+    else:
+        save(found, catalog, arguments.out)
     many = "any number of people at a time" if found.people else "one person at a time"
-    say(f"{arguments.out}: the last {model.length} events of {many}; scores differ from the run's by {found.differs:.1g} at most")
+    say(f"{arguments.out}: the last {model.length} events of {many}; scores differ from the run's by {differs:.1g} at most")
     return 0

@@ -19,9 +19,9 @@ from pathlib import Path
 
 from elastic_core.commands.finding import CHECKPOINTS, say
 from elastic_core.commands.progress import Progress
+from elastic_core.core.candidates import PROTOCOLS
 from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
-from elastic_core.evaluation.candidates import PROTOCOLS
 from elastic_core.machine import find_device
 from elastic_core.readme import rewrite
 from elastic_core.reproduce import Row, reproduce, select, status

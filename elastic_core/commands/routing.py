@@ -15,10 +15,10 @@ import argparse
 import numpy as np
 
 from elastic_core.commands.finding import load_run
+from elastic_core.core.evaluate import evaluate
+from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
-from elastic_core.data.histories import Split
 from elastic_core.errors import InputError
-from elastic_core.evaluation.evaluate import evaluate
 from elastic_core.memory import gaps
 from elastic_core.memory.gauges import gauges
 from elastic_core.memory.recovery import Score, beside_nulls, ceiling

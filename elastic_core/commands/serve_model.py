@@ -18,12 +18,12 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from elastic_core import run_items
 from elastic_core.commands.finding import open_items, say
 from elastic_core.data.sources import here, load
 from elastic_core.errors import InputError
 from elastic_core.lists import Lister
 from elastic_core.machine import choose_threads
+from elastic_core.runs import items
 from elastic_core.serving.answers import Answers
 from elastic_core.serving.events import Events
 
@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise InputError("--threads must be a number from 1 on, or auto")
     torch.set_num_threads(1 if arguments.threads == "auto" else int(arguments.threads))
     found, catalog, model = open_items(arguments.run_name)
-    counts = run_items.counts(found.path / run_items.FILE, found.path)
+    counts = items.counts(found.path / items.FILE, found.path)
     data = not arguments.without_data and here(found.config.data)
     lister = Lister(model, catalog, (lambda: load(found.config.data)) if data else None, counts)
     if data:

@@ -17,8 +17,8 @@ import time
 from pathlib import Path
 
 from elastic_core.commands.finding import CHECKPOINTS, COLUMNS, listed, mapped, say
-from elastic_core.config import DataConfig
-from elastic_core.data.histories import RULES
+from elastic_core.core.config import DataConfig
+from elastic_core.data.folding import RULES
 from elastic_core.data.reading.times import ORDERS
 from elastic_core.recipes import STUDIED, recipe
 from elastic_core.services.background.durations import about, clock

@@ -26,15 +26,15 @@ from pathlib import Path
 from elastic_core import disk, models
 from elastic_core.commands.finding import CHECKPOINTS, COLUMNS, find_run, listed, mapped, say
 from elastic_core.commands.progress import Progress, stop_on_signals
-from elastic_core.config import RunConfig
+from elastic_core.core.config import RunConfig
 from elastic_core.data import Dataset, load
 from elastic_core.data.reading.times import ORDERS
-from elastic_core.distributed import Elsewhere, Ranks, joined
 from elastic_core.errors import InputError
 from elastic_core.machine import find_device
 from elastic_core.recipes import RECIPES, recipe
 from elastic_core.runs import MOST_CONFIG, WEIGHTS, Run
-from elastic_core.training.loop import train
+from elastic_core.runs.training import train
+from elastic_core.scale.distributed import Elsewhere, Ranks, joined
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

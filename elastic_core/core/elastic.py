@@ -21,7 +21,7 @@ of N x d x d becomes one of k x d x d. That is algebra, not an approximation. Ev
 | `gate` | `softmax`, `none` (Algorithm 1 as printed: no gradient to keys and query network) |
 | `query_norm` | `whiten` (ours), `layer` |
 | `conv_width` | width of the causal convolution beside the dispatch (ours), 0 = the paper |
-| `bank` | `dense`, or `rows` (ours: a step touches only the experts it retrieved, layers/row_bank.py) |
+| `bank` | `dense`, or `rows` (ours: a step touches only the experts it retrieved, scale/row_bank.py) |
 | `interest_weight` | of the loss that asks experts to stand for items (ours, slots/standing.py), 0 = the paper |
 """
 
@@ -33,21 +33,21 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from elastic_core.core import prefix_slots
+from elastic_core.core.attention import Attention, merge_heads
+from elastic_core.core.batches import Batch
+from elastic_core.core.dropout import Dropout
+from elastic_core.core.embedding import EventEmbedding, rows_of
+from elastic_core.core.feed_forward import FeedForward
+from elastic_core.core.local_convolution import LocalConvolution
+from elastic_core.core.padding import masked, pad_front
+from elastic_core.core.precision import precise, without_autocast
+from elastic_core.core.prefix_slots import Maps
+from elastic_core.core.products import add, linear, through
+from elastic_core.core.retrieved import Edit, Retrieved, Traced
 from elastic_core.core.settings import ElasticConfig
-from elastic_core.data.batches import Batch
+from elastic_core.core.whitening import Whitening
 from elastic_core.errors import InputError
-from elastic_core.layers import prefix_slots
-from elastic_core.layers.attention import Attention, merge_heads
-from elastic_core.layers.dropout import Dropout
-from elastic_core.layers.embedding import EventEmbedding, rows_of
-from elastic_core.layers.feed_forward import FeedForward
-from elastic_core.layers.local_convolution import LocalConvolution
-from elastic_core.layers.padding import masked, pad_front
-from elastic_core.layers.precision import precise, without_autocast
-from elastic_core.layers.prefix_slots import Maps
-from elastic_core.layers.products import add, linear, through
-from elastic_core.layers.retrieved import Edit, Retrieved, Traced
-from elastic_core.layers.whitening import Whitening
 
 # --- the query network (Eq. 4) ---------------------------------------------------------------------------------------
 
@@ -411,7 +411,7 @@ def layer_of(config: ElasticConfig) -> nn.Module:
 
 
 class Encoder(nn.Module):
-    """The forward pass of the model (models/elastic.py), whose parts these are."""
+    """The forward pass of the model (core/elastic_model.py), whose parts these are."""
 
     config: ElasticConfig
     causal: bool

@@ -7,7 +7,7 @@ each layer's input; only the two-way form asks with the layer's input, as PKM-AC
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
-from elastic_core.config import ModelConfig, Within
+from elastic_core.core.config import ModelConfig, Within
 from elastic_core.errors import InputError
 
 

@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from elastic_core.data.histories import Dataset, Histories, Split, pieces, tally
+from elastic_core.core.histories import Dataset, Histories, Split, pieces, tally
 from elastic_core.errors import InputError
 
 SHARES = (0.8, 0.9)  # of all events, before the first date and before the second

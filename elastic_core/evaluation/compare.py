@@ -24,8 +24,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from elastic_core.core.evaluate import Report
 from elastic_core.errors import InputError
-from elastic_core.evaluation.evaluate import Report
 from elastic_core.evaluation.verdict import LEVEL
 
 FLIPS = 10_000

@@ -10,10 +10,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from elastic_core.core.batches import Batch
+from elastic_core.core.evaluate import Interval, evaluate
+from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
-from elastic_core.data.batches import Batch
-from elastic_core.data.histories import Split
-from elastic_core.evaluation.evaluate import Interval, evaluate
 from elastic_core.models import Recommender
 
 

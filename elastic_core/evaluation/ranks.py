@@ -16,10 +16,10 @@ import numpy as np
 import safetensors
 from safetensors.numpy import save_file
 
+from elastic_core.core.candidates import PROTOCOLS
+from elastic_core.core.evaluate import Report
+from elastic_core.core.metrics import Ranks
 from elastic_core.errors import InputError
-from elastic_core.evaluation.candidates import PROTOCOLS
-from elastic_core.evaluation.evaluate import Report
-from elastic_core.evaluation.metrics import Ranks
 from elastic_core.machine import commit
 
 FILE = "ranks.safetensors"

@@ -1,4 +1,4 @@
-"""Causal ELASTIC (models/elastic.py) followed event by event."""
+"""Causal ELASTIC (core/elastic_model.py) followed event by event."""
 
 import math
 from typing import Any, NamedTuple
@@ -7,13 +7,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from elastic_core.core import prefix_slots
 from elastic_core.core.elastic import CausalDispatcher
-from elastic_core.layers import prefix_slots
-from elastic_core.layers.local_convolution import LocalConvolution
-from elastic_core.layers.padding import masked
-from elastic_core.layers.prefix_slots import CAP, Maps
-from elastic_core.models.elastic import Elastic
-from elastic_core.models.streaming import Kept, Stream
+from elastic_core.core.elastic_model import Elastic
+from elastic_core.core.local_convolution import LocalConvolution
+from elastic_core.core.padding import masked
+from elastic_core.core.prefix_slots import CAP, Maps
+from elastic_core.following.stream import Kept, Stream
 
 
 class ElasticStream(Stream):
@@ -40,9 +40,9 @@ class ElasticStream(Stream):
     what `refresh` read, for at most `room` events, at most length - 1. That is the situation the objective `window` trains
     (`room` = `objective.span`: experts from before the cut, targets after it), so nothing is asked of the model that it was not
     taught. It differs from `last_state` of the same history, which moves the end and asks the memory anew. A refresh costs one
-    pass, O(N), so O(N / room) per event. Without positions there would be no limit, as in models/elastic_slots.py.
+    pass, O(N), so O(N / room) per event. Without positions there would be no limit, as in slots/elastic_slots.py.
 
-    The maps are those of the batch pass (layers/prefix_slots.py, `fold` of the layer). With one person a step is some forty small
+    The maps are those of the batch pass (core/prefix_slots.py, `fold` of the layer). With one person a step is some forty small
     operations, whose fixed costs are all it costs, so constants are folded into weights where that is exact: 1/CAP into what the
     interests ask, and √½ and ½ of gelu(z) = ½ z (1 + erf(√½ z)) into the feed-forward layer.
     """

@@ -15,9 +15,9 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from elastic_core.errors import InputError
-from elastic_core.layers.codebooks import Codebooks, decode
 from elastic_core.models import Recommender
-from elastic_core.models.lisa import Lisa
+from elastic_core.peers.lisa import Lisa
+from elastic_core.peers.parts.codebooks import Codebooks, decode
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,13 @@ import numpy as np
 import pandas as pd
 import torch
 
+from elastic_core.core.candidates import Candidates
+from elastic_core.core.evaluate import Report
+from elastic_core.core.histories import Split
+from elastic_core.core.metrics import Ranks, expected, rank
 from elastic_core.data import Dataset
-from elastic_core.data.histories import Split
 from elastic_core.data.truth import NOISE, Truth
 from elastic_core.errors import InputError
-from elastic_core.evaluation.candidates import Candidates
-from elastic_core.evaluation.evaluate import Report
-from elastic_core.evaluation.metrics import Ranks, expected, rank
 
 BINS = ((1, 1), (2, 2), (3, 4), (5, 10), (11, 10**9))
 METRIC, PROTOCOL = "NDCG@10", "full-seen"

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from elastic_core.data.batches import Batch, reading_batch
-from elastic_core.data.histories import Dataset, Split
+from elastic_core.core.batches import Batch, reading_batch
+from elastic_core.core.histories import Dataset, Split
 from elastic_core.errors import InputError
 from elastic_core.models import Recommender, memory_of
 

@@ -18,14 +18,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elastic_core import eager
+from elastic_core.core.batches import Batch, reading_batch
+from elastic_core.core.contract import Edit, Retrieves, Scorer
+from elastic_core.core.retrieved import Ballots, Retrieved
 from elastic_core.core.settings import MemoryConfig
 from elastic_core.data import Dataset
-from elastic_core.data.batches import Batch, reading_batch
 from elastic_core.errors import InputError
-from elastic_core.layers.retrieved import Ballots, Retrieved
 from elastic_core.models import Recommender
-from elastic_core.models.contract import Edit, Retrieves, Scorer
+from elastic_core.scale import eager
 
 PREFIXES = 24  # of every person's training history
 SILENT = 100  # steps without a word, after which a latent counts as dead

@@ -21,8 +21,8 @@ import pandas as pd
 import torch
 
 from elastic_core import disk
-from elastic_core.data.batches import reading_batch
-from elastic_core.data.histories import Dataset, Split
+from elastic_core.core.batches import reading_batch
+from elastic_core.core.histories import Dataset, Split
 from elastic_core.data.truth import NOISE, Truth
 from elastic_core.errors import InputError
 from elastic_core.memory.gaps import gaps

@@ -21,9 +21,9 @@ import torch
 from torch import Tensor
 
 from elastic_core import models
+from elastic_core.core.batches import reading_batch
 from elastic_core.core.elastic import InterestMemory
 from elastic_core.data import Catalog, Dataset
-from elastic_core.data.batches import reading_batch
 from elastic_core.data.truth import NOISE, recovery
 from elastic_core.errors import InputError
 from elastic_core.models import Recommender, tracing

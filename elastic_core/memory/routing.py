@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from elastic_core.data.batches import reading_batch
-from elastic_core.data.histories import Dataset, Split
+from elastic_core.core.batches import reading_batch
+from elastic_core.core.histories import Dataset, Split
 from elastic_core.models import Recommender, memory_of
 
 MOST_LOADS = 60_000_000  # numbers that the random router's draws may take together

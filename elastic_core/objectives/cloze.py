@@ -10,10 +10,10 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 import torch
 
-from elastic_core.config import ObjectiveConfig, Within
-from elastic_core.data.batches import Batch, left_pad, left_pad_times, needed_columns
+from elastic_core.core.batches import Batch, left_pad, left_pad_times, needed_columns
+from elastic_core.core.config import ObjectiveConfig, Within
+from elastic_core.core.objective import Objective, Rows, register, tiles
 from elastic_core.models import Recommender
-from elastic_core.objectives.contract import Objective, Rows, register, tiles
 
 
 @dataclass(frozen=True, kw_only=True)

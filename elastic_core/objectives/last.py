@@ -5,9 +5,9 @@ from typing import Annotated
 
 import numpy as np
 
-from elastic_core.config import ObjectiveConfig, Within
+from elastic_core.core.config import ObjectiveConfig, Within
+from elastic_core.core.objective import Objective, Rows, register
 from elastic_core.models import Recommender
-from elastic_core.objectives.contract import Objective, Rows, register
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,6 @@
 """What people did, in an SQLite file: the last events of everybody, as the raw ids that came in.
 
-States (models/streaming.py) are not in the file: they follow from these events, and so do those of another model that takes the
+States (following/stream.py) are not in the file: they follow from these events, and so do those of another model that takes the
 place of today's. What a transaction has taken outlives a process that is killed, and a machine that loses its power.
 """
 

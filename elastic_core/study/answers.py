@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from elastic_core.core.evaluate import Interval
 from elastic_core.evaluation.compare import Luck
-from elastic_core.evaluation.evaluate import Interval
 from elastic_core.memory.gaps import BINS
 from elastic_core.memory.recall import name_of
 from elastic_core.recipes import MEMORIES, STUDIED

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from elastic_core.evaluation.evaluate import Interval
+from elastic_core.core.evaluate import Interval
 from elastic_core.evaluation.power import noise
 from elastic_core.machine import here
 from elastic_core.recipes import MEMORIES, STUDIED

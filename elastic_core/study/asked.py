@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from elastic_core import disk
-from elastic_core.config import DataConfig
+from elastic_core.core.config import DataConfig
 from elastic_core.errors import InputError
 from elastic_core.recipes import STUDIED
 from elastic_core.study.plan import NOW, WAYS, Way

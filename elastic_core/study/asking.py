@@ -7,10 +7,10 @@ import numpy as np
 import torch
 
 from elastic_core.bench.timing import interleaved, peak_bytes
+from elastic_core.core.batches import reading_batch
+from elastic_core.core.candidates import Candidates
+from elastic_core.core.evaluate import evaluate, judging, scored
 from elastic_core.data import Dataset
-from elastic_core.data.batches import reading_batch
-from elastic_core.evaluation.candidates import Candidates
-from elastic_core.evaluation.evaluate import evaluate, judging, scored
 from elastic_core.models import Recommender
 
 METRIC, RECALL = "NDCG@10", "HR@10"

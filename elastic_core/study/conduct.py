@@ -2,7 +2,7 @@
 
 study.json            what was asked, and the plan
 clock.json            seconds it has taken so far, over all its processes
-last/<system>-seed0/  runs (runs.py); leave-one-out
+last/<system>-seed0/  runs (runs/__init__.py); leave-one-out
 time/<system>-seed0/  runs that learned up to a date; the file beside a run has the same name
 last/<run>.npz        what was asked of a run besides its ranks (asking.py)
 costs.json            what an answer takes, all systems in turns
@@ -23,20 +23,20 @@ import numpy as np
 from filelock import FileLock, Timeout
 
 from elastic_core import disk, models
-from elastic_core.config import ModelConfig, RunConfig, TrainConfig
+from elastic_core.core.config import ModelConfig, RunConfig, TrainConfig
+from elastic_core.core.evaluate import drawn_people, evaluate
 from elastic_core.data import Dataset, load
 from elastic_core.data.by_time import by_time
 from elastic_core.errors import InputError
-from elastic_core.evaluation.evaluate import drawn_people, evaluate
 from elastic_core.recipes import JUDGED, STUDIED, objective_settings
 from elastic_core.runs import Run
+from elastic_core.runs.training import train
 from elastic_core.services.train import beside
 from elastic_core.study import asking, plan
 from elastic_core.study.asides import LATE
 from elastic_core.study.asked import MOST_BYTES, Asked, Clock
 from elastic_core.study.pieces import name
 from elastic_core.study.plan import CUTS, SEEDS, WAYS, Plan, Probe, Way, probe
-from elastic_core.training.loop import train
 
 STUDY, CLOCK, COSTS, ANSWER, PAGE, LOCK = "study.json", "clock.json", "costs.json", "answer.json", "study.html", ".lock"
 MOST_MEASURES = 2**28  # bytes that are read

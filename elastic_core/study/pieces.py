@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from elastic_core.evaluation.evaluate import Interval, wilson
+from elastic_core.core.evaluate import Interval, wilson
 from elastic_core.labels import called
 from elastic_core.recipes import STUDIED
 from elastic_core.study.asking import METRIC

@@ -8,9 +8,9 @@ from hashlib import sha256
 import pandas as pd
 import streamlit as st
 
-from elastic_core.config import DataConfig, PlantedConfig
+from elastic_core.core.config import DataConfig, PlantedConfig
 from elastic_core.data import Dataset, load, planted
-from elastic_core.data.histories import Rule
+from elastic_core.data.folding import Rule
 from elastic_core.data.reading.packing import Upload
 from elastic_core.data.reading.reader import Sheet, Table
 from elastic_core.data.reading.times import Dates

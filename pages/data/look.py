@@ -4,7 +4,7 @@ import functools
 
 import streamlit as st
 
-from elastic_core.config import DataConfig
+from elastic_core.core.config import DataConfig
 from elastic_core.data import Dataset
 from elastic_core.data.origins import SOURCES
 from elastic_core.errors import InputError

@@ -4,7 +4,7 @@ from typing import Any
 
 import streamlit as st
 
-from elastic_core.config import DataConfig
+from elastic_core.core.config import DataConfig
 from elastic_core.services.background.queue import Task
 from elastic_core.services.data import cards as data_cards
 from elastic_core.services.data.shelf import Shelf

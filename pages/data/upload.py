@@ -6,7 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from elastic_core import disk, text
-from elastic_core.data.histories import RULES
+from elastic_core.data.folding import RULES
 from elastic_core.data.reading.packing import Upload
 from elastic_core.data.reading.reader import Sheet, Table
 from elastic_core.data.reading.times import Dates, Undecided

@@ -5,7 +5,7 @@ from dataclasses import asdict
 
 import streamlit as st
 
-from elastic_core.config import PlantedConfig
+from elastic_core.core.config import PlantedConfig
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.memory.recovery import PEOPLE

@@ -7,12 +7,12 @@ import pandas as pd
 import streamlit as st
 
 from elastic_core import comparisons
+from elastic_core.core.candidates import PROTOCOLS
+from elastic_core.core.evaluate import Report
+from elastic_core.core.metrics import NAMES
 from elastic_core.errors import InputError
 from elastic_core.evaluation import verdict as said
-from elastic_core.evaluation.candidates import PROTOCOLS
 from elastic_core.evaluation.compare import Comparison
-from elastic_core.evaluation.evaluate import Report
-from elastic_core.evaluation.metrics import NAMES
 from elastic_core.runs import Run
 from elastic_core.services.evidence import slices, standings, versus
 from elastic_core.services.method import notes
@@ -25,13 +25,6 @@ from pages.kit.control import bound, one_of, one_of_list, write_in_address
 WORDS = prose.of(__file__)
 WITH, PROTOCOL, METRIC, PERSON, ACROSS, UP = "cmp_with", "cmp_protocol", "cmp_metric", "cmp_person", "cmp_x", "cmp_y"
 JOURNEY, TRAIN = "journey/page.py", "train/page.py"
-SEEN = {
-    "full": "all items that the person has not met",
-    "full-seen": "all items",
-    "pop100": "about 100 drawn by popularity",
-    "uniform100": "100 drawn evenly",
-}
-
 
 @dataclass(frozen=True)
 class Two:
@@ -76,7 +69,6 @@ def show() -> None:
     palette, noun = plot.palette(shell.is_dark()), inspect.words(now.dataset)
     two = Two(now.run, other, ours, theirs, scored, now, protocol, metric, main, reports, palette, noun)
     draw_verdict(two)
-    st.subheader(f"Who has the next {noun.one} higher up?", anchor=False)
     draw_duel(two)
     PARTS[one_of("Look closer", list(PARTS), key="cmp_part")](two)
     view.foot(
@@ -142,8 +134,7 @@ def draw_verdict(two: Two) -> None:
         st.metric("p", said.chance(main.p), help="Two-sided")
     with panel:
         over = "people" if not main.seeds_counted else "people and trainings"
-        against = SEEN[two.protocol].replace("items", two.noun.many)
-        st.markdown(f"{two.metric} of the {two.noun.one} kept back, ranked against {against}.")
+        st.markdown(f"{two.metric} of the {two.noun.one} kept back, ranked {notes.WORDS[two.protocol]}.")
         st.markdown(f"The interval says what other {over} would give (Student’s t; the same people on both sides).")
         if not main.seeds_counted:
             st.markdown(f"**{said.ONE_RUN.capitalize()}**.")
@@ -153,6 +144,7 @@ def draw_verdict(two: Two) -> None:
 
 
 def draw_duel(two: Two) -> None:
+    st.subheader(f"Who has the next {two.noun.one} higher up?", anchor=False)
     counts = versus.duel(*two.reports)
     figure = cache.drawn(charts.duel, counts, two.palette)
     alt = f"Higher with A for {counts['a']} people, with B for {counts['b']}, the same place for {counts['same']}."
@@ -232,7 +224,7 @@ def tradeoffs(two: Two) -> None:
         except InputError as error:
             st.caption(f"{shell.plain(cache.called(run))} cannot be opened: {shell.plain(str(error))}.")
     known = {run.name: found for run in two.runs if (found := answers.known(run, data)) is not None}
-    table = standings.quantities(two.runs, two.protocol, known, data, standings.shipped_latencies(shell.RUNS))
+    table = standings.quantities(two.runs, two.protocol, known, data)
     shown = table[table[x].notna() & table[y].notna()]
     if len(shown) < len(table):
         st.caption(f"{len(table) - len(shown)} of {len(table)} models lack one of the two.")

@@ -4,7 +4,7 @@ import pandas as pd
 import streamlit as st
 
 from elastic_core import labels
-from elastic_core.evaluation.candidates import PROTOCOLS
+from elastic_core.core.candidates import PROTOCOLS
 from elastic_core.runs import unreadable_runs
 from elastic_core.services.evidence import judging
 from elastic_core.services.evidence.systems import Group, of_run
@@ -84,9 +84,9 @@ def show() -> None:
 def choose_data(groups: list[Group], now: shell.Context | None) -> Group:
     keys = {group.key: group for group in groups}
     home = of_run(groups, now.run.path) if now is not None else None
-    named = lambda key: keys[key].title if key in keys else str(key)  # noqa: E731
-    chosen = one_of_list("Data", list(keys), key=DATA, first=(home[0] if home else groups[0]).key, format_func=named, width=250)
-    return keys[chosen]
+    titles = {group.key: group.title for group in groups}
+    first = (home[0] if home else groups[0]).key
+    return keys[one_of_list("Data", list(keys), key=DATA, first=first, format_func=lambda key: titles.get(key, key), width=250)]
 
 
 def choose_protocol(group: Group) -> str:

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
-from elastic_core.data.histories import Split
 from elastic_core.models import Recommender
 from elastic_core.runs import Run
 from elastic_core.services.experts import ablation, items, knobs, overview, people, relations, steering

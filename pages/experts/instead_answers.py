@@ -1,7 +1,7 @@
 """What the Experts page keeps for runs without experts. See kit/cache.py for how runs and data are told apart."""
 
+from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
-from elastic_core.data.histories import Split
 from elastic_core.models import Codewords, Quantises, Recommender
 from elastic_core.services.experts import codewords as coded
 from elastic_core.services.experts import intensities as timed

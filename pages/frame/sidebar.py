@@ -7,7 +7,7 @@ from contextlib import suppress
 import streamlit as st
 
 from elastic_core import machine
-from elastic_core.config import DataConfig
+from elastic_core.core.config import DataConfig
 from elastic_core.data import Dataset
 from elastic_core.data.sources import PLANTED, at_hand
 from elastic_core.errors import InputError

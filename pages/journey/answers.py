@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
-from elastic_core.data.histories import Split
 from elastic_core.errors import InputError
 from elastic_core.models import Recommender, Trace
 from elastic_core.runs import Run

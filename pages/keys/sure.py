@@ -2,8 +2,8 @@
 
 import streamlit as st
 
+from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
-from elastic_core.data.histories import Split
 from elastic_core.models import Recommender
 from elastic_core.services.keys import checks, search
 from elastic_core.services.keys.checks import Check, Printed

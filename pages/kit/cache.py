@@ -19,9 +19,9 @@ from pandas import DataFrame
 from plotly.basedatatypes import BaseFigure
 
 from elastic_core import disk
-from elastic_core.config import DataConfig, RunConfig
+from elastic_core.core.config import DataConfig, RunConfig
+from elastic_core.core.histories import Split
 from elastic_core.data import Dataset, load
-from elastic_core.data.histories import Split
 from elastic_core.data.sources import gone
 from elastic_core.errors import InputError
 from elastic_core.evaluation import ranks

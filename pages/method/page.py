@@ -2,8 +2,8 @@
 
 import streamlit as st
 
+from elastic_core.core.candidates import PROTOCOLS
 from elastic_core.errors import InputError
-from elastic_core.evaluation.candidates import PROTOCOLS
 from elastic_core.runs import Run
 from elastic_core.services.method import effects, notes
 from elastic_core.services.method.effects import Effect

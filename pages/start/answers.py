@@ -2,8 +2,8 @@
 
 import streamlit as st
 
+from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
-from elastic_core.data.histories import Split
 from elastic_core.models import Recommender
 from elastic_core.runs import Run
 from elastic_core.services.person import attribution

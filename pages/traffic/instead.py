@@ -4,8 +4,8 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
+from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
-from elastic_core.data.histories import Split
 from elastic_core.errors import InputError
 from elastic_core.models import Quantises, Recommender
 from elastic_core.services.experts.codewords import codewords

@@ -5,7 +5,7 @@ from typing import Any
 
 import streamlit as st
 
-from elastic_core.config import RunConfig
+from elastic_core.core.config import RunConfig
 from elastic_core.errors import InputError
 from elastic_core.runs import Run
 from elastic_core.services import public

@@ -13,9 +13,9 @@ from streamlit.testing.v1 import AppTest
 from elastic_core import recipes
 from elastic_core.data import load
 from elastic_core.runs import list_runs
+from elastic_core.runs.training import train
 from elastic_core.services.experts import overview
 from elastic_core.services.traffic import load as load_of
-from elastic_core.training.loop import train
 from pages.frame import sidebar, wake
 
 SHIPPED = Path(__file__).parents[2] / "checkpoints"

@@ -16,10 +16,10 @@ from streamlit.testing.v1 import AppTest
 
 from elastic_core import recipes
 from elastic_core.data import load
+from elastic_core.runs.training import train
 from elastic_core.services.keys import search, votes
 from elastic_core.services.keys.frames import frames
 from elastic_core.services.person.inspect import Words
-from elastic_core.training.loop import train
 from pages.keys import charts, picture, steps, words
 from pages.keys.words import MILLION, OWN, TOY
 from pages.kit import plot

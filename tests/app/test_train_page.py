@@ -16,9 +16,9 @@ from elastic_core import recipes
 from elastic_core.data import load
 from elastic_core.errors import InputError
 from elastic_core.runs import CONFIG, EVENTS, Run, list_runs
+from elastic_core.runs.training import train
 from elastic_core.services.train import beside, estimate, run_table
 from elastic_core.services.train.jobs import Jobs
-from elastic_core.training.loop import train
 from pages.frame import shell
 from pages.kit import plot
 from pages.train import charts

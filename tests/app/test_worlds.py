@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 from elastic_core import recipes
 from elastic_core.data import load, sources
 from elastic_core.errors import InputError
-from elastic_core.training.loop import train
+from elastic_core.runs.training import train
 from pages.frame import sidebar, worlds
 from pages.frame.worlds import FILMS, MADE_UP, OTHER, OWN, PAPER
 

@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 
 from elastic_core.commands import main
-from elastic_core.config import DataConfig
+from elastic_core.core.config import DataConfig
 from elastic_core.data import load
 from elastic_core.data.reading import Table, packing, read_interactions
 from elastic_core.data.reading.faults import weigh

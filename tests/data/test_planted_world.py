@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elastic_core.config import DataConfig, PlantedConfig
+from elastic_core.core.config import DataConfig, PlantedConfig
 from elastic_core.data import load, planted
 from elastic_core.data.truth import contingency, purity, recovery
 from elastic_core.errors import InputError

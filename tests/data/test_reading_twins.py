@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from elastic_core.config import DataConfig
+from elastic_core.core.config import DataConfig
 from elastic_core.data import load
 from elastic_core.data.reading import Table, faults, packing, read_interactions, text
 from elastic_core.data.reading.packing import Upload

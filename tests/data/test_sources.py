@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from elastic_core.config import DataConfig, PlantedConfig
+from elastic_core.core.config import DataConfig, PlantedConfig
 from elastic_core.data import download, load, sources
 from elastic_core.data.download import Remote
 from elastic_core.data.origins import SOURCES

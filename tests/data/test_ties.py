@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elastic_core.commands import main
-from elastic_core.config import DataConfig
+from elastic_core.core import histories as module
+from elastic_core.core.config import DataConfig
 from elastic_core.data import Dataset, load
-from elastic_core.data import histories as module
-from elastic_core.data.histories import Rule, fold
+from elastic_core.data.folding import Rule, fold
 from elastic_core.data.reading.reader import Table
 from elastic_core.errors import InputError
 

@@ -19,7 +19,7 @@ from elastic_core.bench import lisa
 from elastic_core.bench.store import read_rows
 from elastic_core.errors import InputError
 from elastic_core.runs import Run
-from elastic_core.services.evidence import meaning, standings, verdicts
+from elastic_core.services.evidence import meaning, verdicts
 from elastic_core.services.evidence.systems import groups
 from elastic_core.services.method import effects
 from elastic_core.services.speed import claims, curves
@@ -150,7 +150,6 @@ def latencies(root: Path) -> Iterator[str]:
             "ms",
             curves.crossings(curves.versus(mine, "elastic", "sasrec-fused", column)),
         )
-    yield f"{standings.benchmark(Run(root / 'tiny'), standings.shipped_latencies(root)):.3f}"
 
 
 def stages_and_events(root: Path) -> Iterator[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from elastic_core import recipes
 from elastic_core.data import load
 from elastic_core.runs import Run
-from elastic_core.training.loop import train
+from elastic_core.runs.training import train
 
 TRAP = "127.0.0.1:9"  # where nothing answers and nothing of the app lies
 EVIL = (

@@ -17,12 +17,12 @@ from elastic_core.commands import main
 from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
 from elastic_core.runs import EVENTS, Run
+from elastic_core.runs.training import train
 from elastic_core.services.background import process
 from elastic_core.services.background.process import ID
 from elastic_core.services.background.queue import STARTING
 from elastic_core.services.background.slot import Slot
 from elastic_core.services.train.jobs import Jobs
-from elastic_core.training.loop import train
 
 ROOT = Path(__file__).resolve().parents[2]
 WORLD = ("users=60", "items=60", "interests=4", "mean_length=20", "max_length=40")

@@ -17,7 +17,7 @@ from streamlit.testing.v1 import AppTest
 from test_addresses import NONSENSE, PAGES, controls
 from visits import visit
 
-from elastic_core.config import DataConfig, PlantedConfig
+from elastic_core.core.config import DataConfig, PlantedConfig
 from elastic_core.data import load
 from elastic_core.errors import InputError
 from elastic_core.services.journey.text import decode, encode, parse_list

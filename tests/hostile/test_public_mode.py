@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 from visits import visit
 
 from elastic_core import recipes
-from elastic_core.config import PlantedConfig
+from elastic_core.core.config import PlantedConfig
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.models import Recommender

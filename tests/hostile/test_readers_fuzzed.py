@@ -22,12 +22,13 @@ from safetensors.torch import save_file
 
 from elastic_core import disk, recipes
 from elastic_core.bench.store import read_rows
-from elastic_core.config import DataConfig
+from elastic_core.core.catalog import Catalog
+from elastic_core.core.config import DataConfig
 from elastic_core.data import Dataset
-from elastic_core.data.catalog import Catalog
 from elastic_core.errors import InputError
 from elastic_core.evaluation import ranks
 from elastic_core.runs import Run, list_runs, unreadable_runs
+from elastic_core.runs.weights import model_from
 from elastic_core.services.background.queue import queue
 from elastic_core.services.data.shelf import Shelf, checked, folded, opened
 from elastic_core.services.experts.jobs import COLUMNS, EFFECTS, _effects
@@ -38,7 +39,6 @@ from elastic_core.services.train import run_table
 from elastic_core.services.train.jobs import Jobs
 from elastic_core.services.train.watching import watch
 from elastic_core.study.asked import Asked
-from elastic_core.weights import model_from
 
 pytestmark = pytest.mark.slow
 NAMES = ("user", "item", "time")

@@ -17,7 +17,7 @@ from elastic_core import recipes
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.runs import RESUME, Run
-from elastic_core.training.loop import train
+from elastic_core.runs.training import train
 
 WORLD = ("users=60", "items=60", "interests=4", "mean_length=20", "max_length=40")
 MODEL = ("length=8", "width=8", "side=4", "k=2")

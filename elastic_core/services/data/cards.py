@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from elastic_core import tables
-from elastic_core.config import DataConfig
+from elastic_core.core.config import DataConfig
 from elastic_core.data import Dataset, Truth
 from elastic_core.data.origins import CITATION, SOURCES
 from elastic_core.data.sources import PLANTED, at_hand

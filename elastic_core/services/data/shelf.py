@@ -22,9 +22,9 @@ from typing import Any, Literal
 import pandas as pd
 
 from elastic_core import disk
-from elastic_core.config import DataConfig, PlantedConfig
+from elastic_core.core.config import DataConfig, PlantedConfig
 from elastic_core.data import Dataset
-from elastic_core.data.histories import Rule, fold
+from elastic_core.data.folding import Rule, fold
 from elastic_core.data.origins import LICENCE_OWN
 from elastic_core.data.reading.columns import IN_ORDER, ROLES, Choice, choose
 from elastic_core.data.reading.packing import Limits, Upload, shown_name

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from elastic_core.core.evaluate import Report
+from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
-from elastic_core.data.histories import Split
 from elastic_core.evaluation import verdict
 from elastic_core.evaluation.compare import contrast, holm
-from elastic_core.evaluation.evaluate import Report
 
 QUARTERS = ("fewest", "few", "many", "most")
 COLD = 10  # a target with fewer training events than this is cold

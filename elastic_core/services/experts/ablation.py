@@ -14,15 +14,15 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from elastic_core.core.batches import reading_batch
+from elastic_core.core.candidates import Candidates
+from elastic_core.core.histories import Split
+from elastic_core.core.metrics import Ranks, expected, rank
+from elastic_core.core.retrieved import Retrieved
 from elastic_core.data import Dataset
-from elastic_core.data.batches import reading_batch
-from elastic_core.data.histories import Split
 from elastic_core.errors import InputError
-from elastic_core.evaluation.candidates import Candidates
 from elastic_core.evaluation.compare import over_people, sign_flips
-from elastic_core.evaluation.metrics import Ranks, expected, rank
 from elastic_core.evaluation.verdict import sign
-from elastic_core.layers.retrieved import Retrieved
 from elastic_core.memory.routing import Routing
 from elastic_core.models import Recommender, memory_of
 from elastic_core.services.person.recommend import Edit

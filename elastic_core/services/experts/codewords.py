@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 import torch
 
+from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
-from elastic_core.data.histories import Split
 from elastic_core.models import Codewords, Quantises
 from elastic_core.services.person.recommend import reading
 

@@ -13,9 +13,9 @@ from statistics import NormalDist
 import numpy as np
 import pandas as pd
 
+from elastic_core.core.batches import reading_batch
+from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
-from elastic_core.data.batches import reading_batch
-from elastic_core.data.histories import Split
 from elastic_core.memory.gauges import mean_shares
 from elastic_core.memory.routing import Routing
 

@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 import torch
 
+from elastic_core.core.batches import reading_batch
+from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
-from elastic_core.data.batches import reading_batch
-from elastic_core.data.histories import Split
 from elastic_core.models import Modulates, Recommender
 
 SHOWN, ASKED = 6, 200  # marks drawn; people that surprise is taken over

@@ -20,10 +20,10 @@ import pandas as pd
 import torch
 from torch import Tensor, nn
 
+from elastic_core.core.batches import reading_batch
 from elastic_core.core.elastic import Dispatcher, TwoWayDispatcher
+from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
-from elastic_core.data.batches import reading_batch
-from elastic_core.data.histories import Split
 from elastic_core.memory.routing import Routing
 from elastic_core.models import Recommender, memory_of, tracing
 from elastic_core.services.experts.ablation import BATCH, drop, retrieving

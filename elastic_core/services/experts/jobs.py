@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, get_args
 import pandas as pd
 
 from elastic_core import disk
-from elastic_core.data.histories import Split
+from elastic_core.core.histories import Split
 from elastic_core.disk import write_text
 from elastic_core.errors import InputError
 from elastic_core.memory.routing import routing

@@ -18,10 +18,10 @@ import numpy as np
 import pandas as pd
 import torch
 
+from elastic_core.core.histories import Split
+from elastic_core.core.retrieved import Retrieved
 from elastic_core.data import Dataset
-from elastic_core.data.histories import Split
 from elastic_core.errors import InputError
-from elastic_core.layers.retrieved import Retrieved
 from elastic_core.memory.routing import Routing
 from elastic_core.models import Recommender, memory_of
 from elastic_core.services.experts import ablation, overview

@@ -13,10 +13,10 @@ import numpy as np
 import pandas as pd
 import torch
 
+from elastic_core.core.batches import reading_batch
 from elastic_core.core.elastic import top_pairs
+from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
-from elastic_core.data.batches import reading_batch
-from elastic_core.data.histories import Split
 from elastic_core.data.truth import NOISE
 from elastic_core.errors import InputError
 from elastic_core.memory import whole

@@ -15,9 +15,9 @@ import numpy as np
 import pandas as pd
 import torch
 
+from elastic_core.core.batches import Batch, history_batch
+from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
-from elastic_core.data.batches import Batch, history_batch
-from elastic_core.data.histories import Split
 from elastic_core.memory.routing import Routing
 from elastic_core.models import Met, Recommender
 from elastic_core.services.experts import ablation, knobs

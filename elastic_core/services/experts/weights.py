@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from elastic_core.core.batches import reading_batch
+from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
-from elastic_core.data.batches import reading_batch
-from elastic_core.data.histories import Split
 from elastic_core.errors import InputError
 from elastic_core.models import Attends, Recommender, can_stream
 from elastic_core.services.journey.trace import shares

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from elastic_core.core.batches import Batch
 from elastic_core.data import Dataset
-from elastic_core.data.batches import Batch
 from elastic_core.errors import InputError
 from elastic_core.models import Recommender, tracing
 from elastic_core.services.journey.trace import packed

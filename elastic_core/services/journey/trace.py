@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 import torch
 
+from elastic_core.core.batches import Batch, history_batch
+from elastic_core.core.retrieved import Retrieved
 from elastic_core.data import Dataset
-from elastic_core.data.batches import Batch, history_batch
 from elastic_core.errors import InputError
-from elastic_core.layers.retrieved import Retrieved
 from elastic_core.memory.routing import Routing
 from elastic_core.models import Attends, Recommender, Trace, memory_of, tracing
 from elastic_core.services.experts.overview import busyness

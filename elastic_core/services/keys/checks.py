@@ -12,10 +12,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from elastic_core.core.batches import reading_batch
 from elastic_core.core.elastic import Keys, ProductKeys, candidate_ranks, top_pairs
+from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
-from elastic_core.data.batches import reading_batch
-from elastic_core.data.histories import Split
 from elastic_core.models import Recommender
 from elastic_core.services.keys.search import Lesson, of_chance, queries
 

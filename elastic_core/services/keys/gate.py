@@ -16,15 +16,15 @@ import pandas as pd
 import torch
 from torch import Tensor, nn
 
-from elastic_core import eager
+from elastic_core.core.batches import Batch, left_pad
 from elastic_core.core.elastic import InterestMemory, ProductKeys, gate, top_pairs
+from elastic_core.core.histories import Split
+from elastic_core.core.retrieved import Retrieved
+from elastic_core.core.softmax import full_softmax
 from elastic_core.data import Dataset
-from elastic_core.data.batches import Batch, left_pad
-from elastic_core.data.histories import Split
 from elastic_core.evaluation.verdict import better, numbers
-from elastic_core.layers.retrieved import Retrieved
 from elastic_core.models import Recommender
-from elastic_core.objectives.softmax import full_softmax
+from elastic_core.scale import eager
 from elastic_core.services.keys.search import first_memory
 from elastic_core.services.method.effects import against, measured
 from elastic_core.services.person.recommend import Edit, Moved, answer, moved, reading

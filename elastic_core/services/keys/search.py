@@ -13,10 +13,10 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from elastic_core.core.batches import Batch, reading_batch
 from elastic_core.core.elastic import InterestMemory, Keys, ProductKeys, candidate_ranks, gate, top_pairs
+from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
-from elastic_core.data.batches import Batch, reading_batch
-from elastic_core.data.histories import Split
 from elastic_core.models import Attends, Quantises, Recommender
 from elastic_core.slots.voting import VotingMemory
 

@@ -14,11 +14,11 @@ import torch
 
 from elastic_core import models
 from elastic_core.comparisons import average, comparable, compare_runs
-from elastic_core.config import ModelConfig
-from elastic_core.data.batches import Batch
+from elastic_core.core.batches import Batch
+from elastic_core.core.candidates import PROTOCOLS
+from elastic_core.core.config import ModelConfig
 from elastic_core.errors import InputError
 from elastic_core.evaluation import verdict
-from elastic_core.evaluation.candidates import PROTOCOLS
 from elastic_core.evaluation.compare import Comparison
 from elastic_core.memory.routing import Routing
 from elastic_core.reproduce import Row, rows

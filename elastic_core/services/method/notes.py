@@ -19,7 +19,7 @@ class Equation(NamedTuple):
 
 EQUATIONS = (
     Equation(
-        "Eq. 1", "softmax self-attention, the quadratic peer", "elastic_core/layers/attention.py", "Attention",
+        "Eq. 1", "softmax self-attention, the quadratic peer", "elastic_core/core/attention.py", "Attention",
         "tests/test_contracts.py::test_fused_and_eager_attention_give_the_same_numbers",
     ),
     Equation(
@@ -32,7 +32,7 @@ EQUATIONS = (
         "tests/test_layers.py::test_the_causal_dispatcher_is_a_recomputation_for_every_prefix",
     ),
     Equation(
-        "Eq. 2, running sums (ours)", "the aggregation of every prefix, in chunks", "elastic_core/layers/prefix_slots.py",
+        "Eq. 2, running sums (ours)", "the aggregation of every prefix, in chunks", "elastic_core/core/prefix_slots.py",
         "read_prefixes", "tests/test_layers.py::test_prefix_slots_equal_the_direct_sum",
     ),
     Equation(
@@ -65,23 +65,23 @@ EQUATIONS = (
         "elastic_core/slots/gated_slots.py", "hold", "tests/test_layers.py::test_gated_slots_equal_their_recurrence",
     ),
     Equation(
-        "Eq. 8", "score of an item: last state times item table", "elastic_core/models/elastic.py", "Elastic",
+        "Eq. 8", "score of an item: last state times item table", "elastic_core/core/elastic_model.py", "Elastic",
         "tests/test_contracts.py::test_shapes_and_finite_scores",
     ),
     Equation(
-        "Eq. 9-10", "softmax cross-entropy over all items", "elastic_core/objectives/softmax.py", "full_softmax",
+        "Eq. 9-10", "softmax cross-entropy over all items", "elastic_core/core/softmax.py", "full_softmax",
         "tests/test_contracts.py::test_gradient_reaches_every_parameter",
     ),
     Equation(
-        "Training", "no model sees its answer", "elastic_core/objectives/window.py", "Window",
+        "Training", "no model sees its answer", "elastic_core/core/window.py", "Window",
         "tests/test_contracts.py::test_no_peeking",
     ),
     Equation(
-        "Protocol", "four sets of rivals for the target", "elastic_core/evaluation/candidates.py", "Candidates",
+        "Protocol", "four sets of rivals for the target", "elastic_core/core/candidates.py", "Candidates",
         "tests/test_evaluate.py::test_candidate_sets_match_their_definitions",
     ),
     Equation(
-        "Metrics", "NDCG, HR, MRR; ties at their expected rank", "elastic_core/evaluation/metrics.py", "expected",
+        "Metrics", "NDCG, HR, MRR; ties at their expected rank", "elastic_core/core/metrics.py", "expected",
         "tests/test_metrics.py::test_expected_metrics_are_the_mean_over_all_orders_of_ties",
     ),
     Equation(
@@ -89,7 +89,7 @@ EQUATIONS = (
         "tests/test_compare.py::test_the_interval_covers_the_truth_as_often_as_it_says",
     ),
     Equation(
-        "Data rule", "k-core, stable order, leave-one-out", "elastic_core/data/histories.py", "core",
+        "Data rule", "k-core, stable order, leave-one-out", "elastic_core/data/folding.py", "core",
         "tests/data/test_histories.py::test_core_is_the_slow_core",
     ),
     Equation(
@@ -97,32 +97,33 @@ EQUATIONS = (
         "tests/test_routing.py::test_a_random_router_lies_in_its_own_chance_band_and_a_collapsed_one_does_not",
     ),
     Equation(
-        "GRU4Rec", "h = (1 − z) ⊙ h + z ⊙ c, gate by gate", "elastic_core/models/gru4rec.py", "GRU4Rec",
+        "GRU4Rec", "h = (1 − z) ⊙ h + z ⊙ c, gate by gate", "elastic_core/peers/gru4rec.py", "GRU4Rec",
         "tests/test_twins_recurrent.py::test_every_state_is_the_one_written_out",
     ),
     Equation(
-        "FPMC", "the last event’s factors, and those of a history in place of a person’s", "elastic_core/models/fpmc.py", "FPMC",
+        "FPMC", "the last event’s factors, and those of a history in place of a person’s", "elastic_core/peers/fpmc.py", "FPMC",
         "tests/test_twins_recurrent.py::test_every_state_is_the_one_written_out",
     ),
     Equation(
-        "LRURec", "h_t = Λ h_{t−1} + B x_t, all at once by recursive doubling", "elastic_core/layers/linear_recurrence.py",
+        "LRURec", "h_t = Λ h_{t−1} + B x_t, all at once by recursive doubling", "elastic_core/peers/parts/linear_recurrence.py",
         "scan", "tests/test_twins_recurrent.py::test_a_scan_equals_its_recurrence_and_so_do_its_gradients",
     ),
     Equation(
-        "LinRec", "φ(Q) (φ(K)ᵀ V) / √d, and its causal running sum in chunks", "elastic_core/layers/linear_attention.py",
+        "LinRec", "φ(Q) (φ(K)ᵀ V) / √d, and its causal running sum in chunks", "elastic_core/peers/parts/linear_attention.py",
         "LinearAttention",
         "tests/test_twins_attention.py::test_the_two_forms_read_the_same_at_the_end_and_it_is_the_published_formula",
     ),
     Equation(
-        "HSTU", "SiLU(q·k + b) / n without softmax, gated by U", "elastic_core/models/hstu.py", "TransductionUnit",
+        "HSTU", "SiLU(q·k + b) / n without softmax, gated by U", "elastic_core/peers/hstu.py", "TransductionUnit",
         "tests/test_twins_attention.py::test_a_model_is_its_twin",
     ),
     Equation(
-        "LISA, codes", "an item is a sum of codewords, chosen one after the other", "elastic_core/layers/codebooks.py", "encode",
+        "LISA, codes", "an item is a sum of codewords, chosen one after the other",
+        "elastic_core/peers/parts/codebooks.py", "encode",
         "tests/test_lisa.py::test_the_step_back_through_codes_is_that_of_the_softmax",
     ),
     Equation(
-        "LISA, attention", "counts of codewords times a table of word pairs", "elastic_core/layers/histogram_attention.py",
+        "LISA, attention", "counts of codewords times a table of word pairs", "elastic_core/peers/parts/histogram_attention.py",
         "attend", "tests/test_lisa.py::test_every_form_is_its_equations_in_loops",
     ),
     Equation(
@@ -130,39 +131,41 @@ EQUATIONS = (
         "tests/test_lisa.py::test_what_comes_back_from_codes_is_the_same_table",
     ),
     Equation(
-        "SMA", "attention times the intensity of an event’s kind", "elastic_core/layers/intensity.py", "ModulatedAttention",
+        "SMA", "attention times the intensity of an event’s kind", "elastic_core/peers/parts/intensity.py", "ModulatedAttention",
         "tests/test_sma.py::test_it_is_what_it_is_event_by_event",
     ),
     Equation(
-        "SMA, CTReg", "−(Σ log λ at events − ∫ λ)", "elastic_core/layers/intensity.py", "Intensity",
+        "SMA, CTReg", "−(Σ log λ at events − ∫ λ)", "elastic_core/peers/parts/intensity.py", "Intensity",
         "tests/test_sma.py::test_ctreg_finds_the_rates_of_a_poisson_process",
     ),
     Equation(
-        "DIN", "Σ_j a(e_j, e_c) e_j: every candidate attends to the history", "elastic_core/layers/activation_unit.py",
+        "DIN", "Σ_j a(e_j, e_c) e_j: every candidate attends to the history", "elastic_core/peers/parts/activation_unit.py",
         "ActivationUnit", "tests/test_hosts.py::test_din_is_its_twin_pair_by_pair",
     ),
     Equation(
-        "SHAN", "attention to all events, then to that and the last few", "elastic_core/models/shan.py", "SHAN",
+        "SHAN", "attention to all events, then to that and the last few", "elastic_core/peers/shan.py", "SHAN",
         "tests/test_hosts.py::test_shan_is_its_twin_event_by_event",
     ),
     Equation(
-        "Linformer, Eq. 7", "softmax(Q (E K)ᵀ / √d) (F V)", "elastic_core/models/linformer.py", "LowRankAttention",
+        "Linformer, Eq. 7", "softmax(Q (E K)ᵀ / √d) (F V)", "elastic_core/peers/linformer.py", "LowRankAttention",
         "tests/test_twins_sparse.py::test_a_model_is_its_twin",
     ),
     Equation(
-        "Reformer, Eq. 2-6", "attention within the buckets of random hashes", "elastic_core/layers/bucket_attention.py", "attend",
+        "Reformer, Eq. 2-6", "attention within the buckets of random hashes",
+        "elastic_core/peers/parts/bucket_attention.py", "attend",
         "tests/test_twins_sparse.py::test_sorted_chunks_are_one_masked_softmax",
     ),
     Equation(
-        "Sinkhorn", "blocks brought near by a soft permutation", "elastic_core/layers/sinkhorn_attention.py", "SinkhornAttention",
+        "Sinkhorn", "blocks brought near by a soft permutation",
+        "elastic_core/peers/parts/sinkhorn_attention.py", "SinkhornAttention",
         "tests/test_twins_sparse.py::test_balancing_makes_a_permutation_soft_and_without_end_a_causal_one_is_the_shift",
     ),
     Equation(
-        "Routing", "attention within the clusters of a running K-means", "elastic_core/models/routing.py", "Routing",
+        "Routing", "attention within the clusters of a running K-means", "elastic_core/peers/routing.py", "Routing",
         "tests/test_twins_sparse.py::test_centroids_move_to_the_means_and_a_deserted_one_moves_to_who_fits_worst",
     ),
     Equation(
-        "Clustered", "queries that are alike attend as their mean", "elastic_core/layers/clustered_attention.py",
+        "Clustered", "queries that are alike attend as their mean", "elastic_core/peers/parts/clustered_attention.py",
         "ClusteredAttention", "tests/test_twins_sparse.py::test_in_the_limit_it_is_sasrecs_attention",
     ),
 )  # fmt: skip

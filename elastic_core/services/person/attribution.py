@@ -12,13 +12,13 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+from elastic_core.core.batches import history_batch, reading_batch
+from elastic_core.core.candidates import Candidates
+from elastic_core.core.contract import Attribution
+from elastic_core.core.histories import Split
 from elastic_core.data import Catalog, Dataset
-from elastic_core.data.batches import history_batch, reading_batch
-from elastic_core.data.histories import Split
 from elastic_core.errors import InputError
-from elastic_core.evaluation.candidates import Candidates
 from elastic_core.models import Recommender, can_retrieve, memory_of
-from elastic_core.models.contract import Attribution
 from elastic_core.services.experts.ablation import PROTOCOL, drop
 from elastic_core.services.person.recommend import Edit, Reading
 

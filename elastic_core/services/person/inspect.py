@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 import torch
 
+from elastic_core.core.batches import history_batch, reading_batch
+from elastic_core.core.histories import Split
+from elastic_core.core.retrieved import Retrieved
 from elastic_core.data import Dataset
-from elastic_core.data.batches import history_batch, reading_batch
-from elastic_core.data.histories import Split
 from elastic_core.errors import InputError
-from elastic_core.layers.retrieved import Retrieved
 from elastic_core.memory import whole
 from elastic_core.memory.routing import Routing, routing
 from elastic_core.models import Recommender, can_retrieve, memory_of

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from elastic_core.data.batches import history_batch
+from elastic_core.core.batches import history_batch
 from elastic_core.errors import InputError
 from elastic_core.models import Recommender, tracing
 from elastic_core.services.person import chance

@@ -4,12 +4,12 @@ import numpy as np
 import pandas as pd
 import torch
 
+from elastic_core.core.batches import reading_batch
+from elastic_core.core.candidates import Candidates
+from elastic_core.core.histories import Split
+from elastic_core.core.metrics import rank
 from elastic_core.data import Dataset
-from elastic_core.data.batches import reading_batch
-from elastic_core.data.histories import Split
 from elastic_core.errors import InputError
-from elastic_core.evaluation.candidates import Candidates
-from elastic_core.evaluation.metrics import rank
 from elastic_core.memory.routing import Routing
 from elastic_core.models import Recommender
 

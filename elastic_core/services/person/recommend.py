@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 import torch
 
+from elastic_core.core.batches import history_batch
+from elastic_core.core.histories import Split
+from elastic_core.core.retrieved import Retrieved
 from elastic_core.data import Catalog, Dataset
-from elastic_core.data.batches import history_batch
-from elastic_core.data.histories import Split
 from elastic_core.errors import InputError
-from elastic_core.layers.retrieved import Retrieved
 from elastic_core.models import Met, Recommender
 from elastic_core.services.person.names import split_year
 from elastic_core.services.person.people import numbered

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from elastic_core import disk
-from elastic_core.config import DataConfig
+from elastic_core.core.config import DataConfig
 from elastic_core.errors import InputError
 from elastic_core.services.background.durations import about
 from elastic_core.services.background.process import Hand, number

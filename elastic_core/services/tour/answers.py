@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from elastic_core.comparisons import system
+from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
-from elastic_core.data.histories import Split
 from elastic_core.evaluation import verdict
 from elastic_core.evaluation.compare import Comparison
 from elastic_core.memory import whole

@@ -11,8 +11,8 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
+from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
-from elastic_core.data.histories import Split
 from elastic_core.memory.routing import Routing, likely_load, random_choices, status
 from elastic_core.services.person.inspect import common_genres
 from elastic_core.services.person.people import genre_share

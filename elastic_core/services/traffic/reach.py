@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 import torch
 
+from elastic_core.core.batches import reading_batch
+from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
-from elastic_core.data.batches import reading_batch
-from elastic_core.data.histories import Split
 from elastic_core.errors import InputError
 from elastic_core.models import Attends, Codewords, Recommender
 from elastic_core.services.journey.trace import shares

@@ -15,12 +15,12 @@ import numpy as np
 
 from elastic_core import disk, models
 from elastic_core.comparisons import needs_training
-from elastic_core.config import ModelConfig
+from elastic_core.core.config import ModelConfig
+from elastic_core.core.evaluate import evaluate
+from elastic_core.core.metrics import Ranks, expected
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.evaluation.compare import compare_many
-from elastic_core.evaluation.evaluate import evaluate
-from elastic_core.evaluation.metrics import Ranks, expected
 from elastic_core.runs import Run
 from elastic_core.services.background.process import number
 from elastic_core.services.person import inspect

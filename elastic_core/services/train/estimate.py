@@ -3,7 +3,7 @@ that would take more of the server's memory than `ROOM`, only what its formulas 
 
 The whole run costs about  min(budget, epochs x (steps x step + validation)) + one truncated epoch's validation + test.
 Memory counts weights, gradients and two moments of the optimiser (4 x parameters x 4 bytes; 3 x where experts are kept by rows),
-what the backward pass of one step keeps, and the process itself. By formula it is an upper bound (training/budget.py).
+what the backward pass of one step keeps, and the process itself. By formula it is an upper bound (scale/budget.py).
 """
 
 import time
@@ -15,15 +15,15 @@ import torch
 from torch import Tensor
 
 from elastic_core import models, objectives
-from elastic_core.config import RunConfig
+from elastic_core.core.batches import Batch, reading_batch
+from elastic_core.core.config import RunConfig
+from elastic_core.core.step import Learner
 from elastic_core.data import Dataset
-from elastic_core.data.batches import Batch, reading_batch
 from elastic_core.errors import InputError
-from elastic_core.layers.row_bank import learned_numbers, row_banks
+from elastic_core.scale import budget
+from elastic_core.scale.row_bank import learned_numbers, row_banks
+from elastic_core.scale.row_rules import kept_numbers
 from elastic_core.services import public
-from elastic_core.training import budget
-from elastic_core.training.row_rules import kept_numbers
-from elastic_core.training.step import Learner
 
 ROWS = 8  # of the first, untimed step
 STEP_SECONDS = 0.6  # the timed batch is cut so that one step of it stays below this

@@ -14,17 +14,17 @@ from pathlib import Path
 from typing import Any
 
 from elastic_core import disk
-from elastic_core.config import DataConfig, RunConfig
+from elastic_core.core.config import DataConfig, RunConfig
 from elastic_core.data import Dataset, load
 from elastic_core.data.sources import called
 from elastic_core.errors import InputError
 from elastic_core.runs import Run
+from elastic_core.runs.training import train
 from elastic_core.services import public
 from elastic_core.services.background.process import Hand, number, whole
 from elastic_core.services.background.queue import HEAVY, Queue, Task
 from elastic_core.services.data.shelf import same_source
 from elastic_core.services.train import beside
-from elastic_core.training.loop import train
 
 PREFIX = "local-"
 NAME = re.compile(PREFIX + r"[A-Za-z0-9_.-]{1,90}")  # of a run that a job trains: a name and never a way

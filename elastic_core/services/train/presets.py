@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from elastic_core import models, objectives, text
-from elastic_core.config import RENAMES, DataConfig, ModelConfig, RunConfig, TrainConfig
+from elastic_core.core.config import RENAMES, DataConfig, ModelConfig, RunConfig, TrainConfig
 from elastic_core.errors import InputError
 from elastic_core.models import Variant
 from elastic_core.recipes import model_settings, objective_settings

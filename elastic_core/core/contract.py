@@ -1,0 +1,376 @@
+"""The contract every model keeps: what training, evaluation, bench and app use. They never ask which model they hold."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeGuard, runtime_checkable
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from elastic_core.core.batches import Batch
+from elastic_core.core.catalog import Catalog
+from elastic_core.core.config import ModelConfig
+from elastic_core.core.embedding import SPREAD, EventEmbedding, item_table
+from elastic_core.core.histories import Dataset
+from elastic_core.core.met import Met
+from elastic_core.core.retrieved import Edit, Retrieved
+from elastic_core.errors import InputError
+from elastic_core.following.stream import Stream
+from elastic_core.scale.row_bank import RowBank
+
+
+class Encoded(NamedTuple):
+    """States `[B, N, D]` (D: what the scorer reads, mostly d; of a batch with targets a model may leave out columns before every
+    target), and named auxiliary losses, not yet weighted (`Recommender.auxiliary_weights`): scalars of the batch, and sums over
+    its targets, which are then divided as the loss is."""
+
+    states: Tensor
+    auxiliary: Mapping[str, Tensor] = {}
+    summed: Mapping[str, Tensor] = {}
+
+
+class Pairs(Protocol):
+    """Logits that are no inner products with a table: a state and an item are looked at together."""
+
+    def among(self, states: Tensor, items: Tensor) -> Tensor:
+        """States `[M, D]`, each against the same items `[C]` → `[M, C]`."""
+        ...
+
+    def at(self, states: Tensor, items: Tensor) -> Tensor:
+        """Every state against its own item: `[M, D]`, `[M]` → `[M]`."""
+        ...
+
+
+class Scorer(NamedTuple):
+    """From a state to scores of items (Eq. 8): one table for the loss and for ranking, learned or composed, and a bias.
+
+    With `parts` a state is a mixture: so many vectors of width d, then the logarithms of their shares, D = parts · (d + 1).
+    Each vector has a softmax over all items of its own, and a score is the logarithm of the mixed probability. With `pairs`
+    they give the logits, of states of any width, and the bias is theirs; the table then says only what items there are. Where
+    the table is that of a `bank`, gradients reach only what is looked up in it (`rows`).
+    """
+
+    table: Tensor  # [n_items + 1, d]; row 0 is padding
+    bias: Tensor | None = None  # [n_items + 1]
+    parts: int = 0  # 0: a state is one vector
+    again: Tensor | None = None  # what having been met adds to every logit (`ModelConfig.repeats`), a number
+    pairs: Pairs | None = None  # without `parts`
+    bank: RowBank | None = None  # whose table it is, from row 0 on
+
+    @classmethod
+    def over(cls, items: nn.Embedding | RowBank, again: Tensor | None = None) -> Self:
+        """Scores by an item table, however it is kept."""
+        return cls(items.weight, again=again, bank=items if isinstance(items, RowBank) else None)
+
+    def rows(self, items: Tensor, sparse: bool = False) -> Tensor:
+        """Items `[...]` → their rows of the table `[..., d]`; `sparse`: a gradient of the table is a sparse tensor of rows."""
+        return functional.embedding(items, self.table, sparse=sparse) if self.bank is None else self.bank(items)
+
+    def __call__(self, states: Tensor, met: Met | None = None) -> Tensor:
+        """States `[..., D]` → `[..., n_items + 1]`; column 0 means nothing. For `[M, D]`, with what was `met` counted: without,
+        items are scored as if all were new."""
+        extra = None if met is None or self.again is None else self.again * met.among(self.table.shape[0] - 1)
+        if not self.parts:
+            return self.logits(states) if extra is None else self.logits(states) + extra
+        vectors, shares = self.split(states)
+        logits = self.logits(vectors) if extra is None else self.logits(vectors) + extra.unsqueeze(-2)
+        mixed = (logits[..., 1:].log_softmax(-1) + shares.unsqueeze(-1)).logsumexp(-2)
+        return functional.pad(mixed, (1, 0), value=-torch.inf)
+
+    def split(self, states: Tensor) -> tuple[Tensor, Tensor]:
+        """States `[..., D]` → vectors `[..., P, d]` and the logarithms of their shares `[..., P]`; P is 1 without `parts`."""
+        if not self.parts:
+            return states.unsqueeze(-2), states.new_zeros(*states.shape[:-1], 1)
+        return states[..., : -self.parts].unflatten(-1, (self.parts, -1)), states[..., -self.parts :]
+
+    def logits(self, vectors: Tensor) -> Tensor:
+        """Vectors `[..., d]` against every item → `[..., n_items + 1]`."""
+        if self.pairs is not None:
+            return self.among(vectors, torch.arange(len(self.table), device=vectors.device))
+        return functional.linear(vectors, self.table, self.bias)
+
+    def among(self, vectors: Tensor, items: Tensor) -> Tensor:
+        """Vectors `[..., d]` against some items `[M]` → logits `[..., M]`."""
+        if self.pairs is not None:
+            return self.pairs.among(vectors.flatten(0, -2), items).view(*vectors.shape[:-1], -1)
+        return functional.linear(vectors, self.rows(items), None if self.bias is None else self.bias[items])
+
+    def at(self, vectors: Tensor, items: Tensor) -> Tensor:
+        """Every vector against its own item: `[..., P, d]`, `[...]` → logits `[..., P]`."""
+        if self.pairs is not None:
+            return self.pairs.at(vectors.flatten(0, -2), items.flatten()).view(*items.shape, 1)
+        logits = (vectors * self.rows(items).unsqueeze(-2)).sum(-1)
+        return logits if self.bias is None else logits + self.bias[items].unsqueeze(-1)
+
+
+REACH = 30.0  # nats per unit of the learned number
+Judge = Callable[[Batch], Tensor]
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A system under a name people can choose; `settings` make it different from its model's defaults."""
+
+    label: str
+    settings: Mapping[str, Any]
+    about: str
+    objective: str = ""  # if not the model's own choice
+    model: str = ""  # filled in by who lists them
+
+
+class Recommender(nn.Module):
+    """A trained model defines `forward`, `last_state` and `events`, or a `scorer` of its own; a baseline, `fit` and `score`.
+
+    Its class may name an `objective` (what it learns from unless told otherwise) and bench `forms` of itself.
+    """
+
+    objective: ClassVar[str] = ""  # its own choice; empty: it needs no training
+    forms: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  # systems the bench times apart: name → settings; empty: itself
+    variants: ClassVar[tuple[Variant, ...]] = ()  # systems people can choose; empty: itself
+    yardsticks: ClassVar[Mapping[str, tuple[str, str]]] = {}  # what the bench measures others against: name → form, rows
+    causal: bool = False  # the state at t depends on the events up to t (and on what `Batch.retrieval_items` holds) only
+    reads_times: bool = False  # reads `Batch.times`: it is not trained on data without; a batch without is read as usual ones
+    masks: bool = False  # has an input (item n_items + 1) that asks for an event: the next one is asked with it
+    retrieves: bool = False  # has an interest memory, and reads `Batch.retrieval_items`: see `Retrieves`
+    traces: bool = False  # can say how it read a history: see `Traces`
+    streams: bool = False  # what is kept of people takes one event at a time and equals a batch pass: see `Streams`
+    events: EventEmbedding
+
+    def __init__(self, config: ModelConfig, catalog: Catalog) -> None:
+        super().__init__()
+        self.config, self.n_items, self.length = config, catalog.n_items, config.length
+        self.met = nn.Parameter(torch.zeros(())) if config.repeats and self.objective else None
+        own = config.output == "own" and self.objective
+        self.output = item_table(self.n_items, config.width, SPREAD, config.items_by_rows) if own else None
+
+    @property
+    def trained(self) -> bool:
+        return bool(self.objective)
+
+    def forward(self, batch: Batch) -> Encoded:
+        """States at every position, for training."""
+        raise TypeError(f"{self.config.name} is not trained")
+
+    def last_state(self, batch: Batch) -> Tensor:
+        """The state `[B, d]` that scores the next item; may skip what the last position does not need."""
+        raise TypeError(f"{self.config.name} has no states")
+
+    def asked(self, batch: Batch) -> Batch:
+        """The batch whose last column `forward` scores the next item from; a model that `masks` puts the mask there."""
+        return batch
+
+    def scorer(self) -> Scorer:
+        """What turns states into scores: the table that events are read by, without a mask, or one of its own (`model.output`).
+
+        Composed tables are composed here, with gradient."""
+        found = Scorer.over(self.events.items if self.output is None else self.output, self.again)
+        masks = len(found.table) - self.n_items - 1
+        return found._replace(table=found.table[:-masks]) if masks else found
+
+    @property
+    def again(self) -> Tensor | None:
+        """For the scorer. Logits must be able to move by many nats while weights move by thousandths."""
+        return None if self.met is None else REACH * self.met
+
+    def reading(self) -> tuple[Judge, Scorer]:
+        """For a series of judgements: does once what each of them would repeat, and returns what gives the states `[B, D]` that
+        score the next item, and their scorer."""
+        return self.last_state, self.scorer()
+
+    def prepare(self) -> Judge:
+        """The same, as what gives `[B, n_items + 1]`."""
+        if not self.trained:
+            return self.score
+        state, scorer = self.reading()
+        return lambda batch: scorer(state(batch), Met.by(batch))
+
+    def score(self, batch: Batch) -> Tensor:
+        """Scores of every item as the next one, `[B, n_items + 1]`."""
+        if not self.trained:
+            raise TypeError(f"{self.config.name} neither learns nor scores")
+        return self.prepare()(batch)
+
+    def auxiliary_weights(self) -> dict[str, float]:
+        """The weight of every auxiliary loss by its name, from the model's own settings."""
+        return {}
+
+    def parameter_groups(self) -> Iterable[dict[str, Any]]:
+        """What the optimiser is given; a group may bring its own options."""
+        return [{"params": list(self.parameters())}]
+
+    def kept_per_event(self, columns: int) -> int:
+        """About how many numbers a layer keeps of one of `columns` events for the backward pass, from above: what a training
+        is priced with before its first step (scale/budget.py). Counted over the models of this package: 15 to 25 d."""
+        return (16 + 4 * getattr(self.config, "expansion", 1)) * self.config.width
+
+    def calibrate(self, batch: Batch, rate: float = 1.0) -> None:
+        """Moves statistics that no gradient learns towards those of `batch`, histories as they are served; 1.0 = exactly."""
+
+    def fit(self, dataset: Any) -> None:
+        """Training-free models learn here, from train events only. They keep nothing in their state: opening a run fits again."""
+
+
+# --- what only some can do; a class that can may still say no for a setting, so ask `can_…` -----------------------------
+
+
+class Retrieves(Recommender):
+    """Has a memory of `n_experts` experts that it retrieves from."""
+
+    n_experts: int = 0
+
+    def last_state(self, batch: Batch, edit: Edit | None = None) -> Tensor:
+        """As every model's; `edit` changes what was retrieved before it is used, for what-if questions."""
+        raise NotImplementedError
+
+    def retrieve(self, batch: Batch) -> Retrieved:
+        """The first retrieval for what `batch.retrieval_items` holds."""
+        raise NotImplementedError
+
+    def expert_values(self) -> Tensor:
+        """The experts `[K, d]` of the (first) memory."""
+        raise NotImplementedError
+
+    def experts_at(self, experts: Tensor) -> Tensor:
+        """Some of them: numbers `[...]` → `[..., d]`, at no more cost than these."""
+        return self.expert_values()[experts]
+
+    def stands_for(self, experts: Tensor) -> Tensor | None:
+        """What these experts `[E]` would suggest by themselves: log-probabilities `[E, n_items + 1]`, column 0 means nothing.
+
+        None where no loss asks experts to stand for items."""
+        return None
+
+    def attribute(self, batch: Batch, items: Tensor, edit: Edit | None = None) -> "Attribution":
+        """Which experts suggest `items [B, M]` as the next ones. Raises InputError where the model's experts do not predict."""
+        raise InputError(f"{self.config.name} mixes its experts into one vector, so no expert suggests an item by itself")
+
+
+class Streams(Recommender):
+    """Can be followed event by event (following/stream.py)."""
+
+    def open_stream(self, room: int) -> Stream:
+        raise NotImplementedError
+
+
+class Trace(NamedTuple):
+    """What happened inside, for people: one entry per layer."""
+
+    retrieved: list[Retrieved]
+    reading: list[Tensor]  # [B, H, k, N] how each interest aggregates the events
+    slots: list[Tensor]  # [B, H, k] how the last event reads the interests
+    strength: Tensor | None = None  # [B, k, N] how strongly each event was written to each interest, where it is written once
+
+    @property
+    def taken(self) -> Tensor:
+        """How much of every event each interest took, `[B, k, N]`: as it was written, or as the first layer reads it."""
+        return self.reading[0].mean(1) if self.strength is None else self.strength
+
+
+class Traces(Recommender):
+    """Can say how it read a history."""
+
+    def trace(self, batch: Batch) -> Trace:
+        raise NotImplementedError
+
+    def taken(self, batch: Batch, found: Retrieved) -> Tensor:
+        """`trace(batch).taken` alone, for what `retrieve(batch)` found: several times cheaper without the rest."""
+        return self.trace(batch).taken
+
+
+class Attribution(NamedTuple):
+    """Who suggests M items. P is k, or k + 1 where a part of the prediction belongs to no expert; it is the last then."""
+
+    experts: Tensor  # [B, k]
+    parts: Tensor  # [B, M, P] shares of an item's probability, each row adds up to 1
+    held: Tensor  # [B, k, N] how much of every event an expert's slot still holds
+
+
+@runtime_checkable
+class Attends(Protocol):
+    """Reads a history by weights on its events; says what they are."""
+
+    def last_weights(self, batch: Batch) -> Tensor | None:
+        """What the events of the last row are multiplied by in every layer and head, `[L, B, H, N]`, 0 on padding; None where
+        this attention has no such numbers. Without a softmax they add up to anything, and may be negative."""
+        ...
+
+
+class Codewords(NamedTuple):
+    """Items in words, of b codebooks with w words each."""
+
+    chosen: Tensor  # [n_items, b] int64, the best word of each codebook
+    words: Tensor  # [b, w, d]
+    shares: Tensor | None  # [n_items, b, w] how much of an item is in each word, where items belong to several
+
+
+@runtime_checkable
+class Quantises(Protocol):
+    """Writes items as sums of codewords."""
+
+    def codewords(self) -> Codewords: ...
+
+    def codebooks_of(self) -> tuple[int, int]:
+        """How many codebooks there are, and words of each."""
+        ...
+
+
+@runtime_checkable
+class Modulates(Protocol):
+    """Knows how intensely each kind of event, a mark, is happening. 1: as the mean of all marks."""
+
+    marks: Tensor  # [n_items + 1, E] how much every item is of which mark
+
+    def mark_names(self, catalog: Catalog) -> list[str]: ...
+
+    def intensities(self, batch: Batch) -> Tensor | None:
+        """Of every mark after every event, `[L, B, N, E]`, 0 on padding; None where a setting modulates nothing."""
+        ...
+
+    def surprise(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor] | None:
+        """-log-likelihood, in nats, of how long every interval between two events took and of what ended it: by these
+        intensities `[L, B, N - 1]`, by intensities that are always 1 `[B, N - 1]`; and where both ends are known."""
+        ...
+
+
+def check_data(model: Recommender, dataset: Dataset) -> None:
+    """Raises InputError if the model needs to learn from something that the data do not have."""
+    if model.reads_times and not dataset.has_times:
+        raise InputError(f"{model.config.name} reads when events happened, and {dataset.label} has no times")
+
+
+def can_retrieve(model: Recommender) -> TypeGuard[Retrieves]:
+    return isinstance(model, Retrieves) and model.retrieves
+
+
+def memory_of(model: Recommender) -> Retrieves:
+    """The model as one that retrieves. Raises InputError if it has no memory."""
+    if not can_retrieve(model):
+        raise InputError(f"{model.config.name} in this configuration has no interest memory")
+    return model
+
+
+def tracing(model: Recommender) -> Traces:
+    """The model as one that can say how it read. Raises InputError if it cannot."""
+    if not isinstance(model, Traces) or not model.traces:
+        raise InputError(f"{model.config.name} does not say how it read a history")
+    return model
+
+
+def can_stream(model: Recommender) -> TypeGuard[Streams]:
+    return isinstance(model, Streams) and model.streams
+
+
+def open_stream(model: Recommender, room: int | None = None) -> Stream:
+    """A stream with `room` new events between two refreshes (default: a quarter of what the model reads), without limit where
+    nothing counts from an end.
+
+    Raises InputError for a model that does not claim to stream, or a room that leaves no history.
+    """
+    if not can_stream(model):
+        raise InputError(f"{model.config.name} in this configuration cannot be followed event by event")
+    room = max(1, model.length // 4) if room is None else room
+    if not 1 <= room < model.length:
+        raise InputError(f"room must lie in 1 … {model.length - 1}, not {room}")
+    model.eval()
+    return model.open_stream(room)

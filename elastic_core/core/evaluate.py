@@ -1,0 +1,226 @@
+"""Rank every person's held-out item with any scorer, under one or more protocols (candidates.py says what they are).
+
+One forward pass per batch serves all protocols; in a catalogue of LARGE items, a stretch of it at a time (stretches.py).
+What is found are ranks, one a person and protocol; every metric follows from them, so two reports can be compared in pairs
+(compare.py) and a run keeps nothing but its ranks (ranks.py).
+"""
+
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from elastic_core.core.batches import Batch, reading_batch
+from elastic_core.core.candidates import PROTOCOLS, SEED, Candidates
+from elastic_core.core.histories import Split
+from elastic_core.core.metrics import Ranks, expected, rank
+from elastic_core.data import Dataset
+from elastic_core.errors import InputError
+from elastic_core.models import Met
+from elastic_core.scale.stretches import Stretches, rank_stretched
+
+Judge = Callable[[Batch], Tensor]
+LARGE = 100_000  # items
+MOST_SCORES = 256 * LARGE  # numbers in one batch's scores
+
+
+class Scorer(Protocol):
+    """Anything that can be judged: `score` gives [B, n_items + 1], of which column 0 (padding) is ignored.
+
+    One with a method `prepare()` is asked for it once, and what it returns gives the scores instead.
+    """
+
+    @property
+    def length(self) -> int: ...
+
+    def score(self, batch: Batch) -> Tensor: ...
+
+
+class Interval(NamedTuple):
+    """A mean over people, its standard error, and the 95% interval of a normal distribution around it."""
+
+    mean: float
+    error: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, values: np.ndarray) -> "Interval":
+        """Of one number a person, float64 [users]."""
+        mean = float(values.mean())
+        error = float(values.std(ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else math.nan
+        return cls(mean, error, mean - 1.96 * error, mean + 1.96 * error)
+
+
+def wilson(share: np.ndarray | float, n: int, z: float = 1.96) -> tuple[np.ndarray, np.ndarray]:
+    """Interval of a share of `n` people, never below 0 or above 1: Wilson's score interval (1927)."""
+    middle, reach = share + z**2 / (2 * n), z * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
+    return (middle - reach) / (1 + z**2 / n), (middle + reach) / (1 + z**2 / n)
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """What one evaluation found: ranks by protocol, int32 [users] in the order of `users`; the rest is derived.
+
+    `seed` drew the sampled candidates; `commit` is that of the code that ranked, where it is known. `seconds` is what the
+    evaluation took, 0 for a report that was read from a file.
+    """
+
+    ranks: dict[str, Ranks]
+    users: np.ndarray
+    split: str
+    data_hash: str
+    seed: int
+    seconds: float
+    commit: str = ""
+
+    @cached_property
+    def per_user(self) -> dict[str, dict[str, np.ndarray]]:
+        """`per_user[protocol][metric]` is float64 [users], in the order of `users`."""
+        return {protocol: expected(ranks) for protocol, ranks in self.ranks.items()}
+
+    @cached_property
+    def metrics(self) -> dict[str, dict[str, float]]:
+        return {p: {name: float(values.mean()) for name, values in table.items()} for p, table in self.per_user.items()}
+
+    @property
+    def errors(self) -> dict[str, dict[str, float]]:
+        """Standard errors of `metrics`, over people."""
+        return {p: {name: self.interval(p, name).error for name in table} for p, table in self.per_user.items()}
+
+    def values(self, protocol: str, metric: str) -> np.ndarray:
+        """One metric per person. Raises InputError if it was not evaluated."""
+        for name, known in ((protocol, self.per_user), (metric, self.per_user.get(protocol, {}))):
+            if name not in known:
+                raise InputError(f"the report has no {name!r}; it has {', '.join(known)}")
+        return self.per_user[protocol][metric]
+
+    def interval(self, protocol: str, metric: str) -> Interval:
+        return Interval.of(self.values(protocol, metric))
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One plain row per protocol and metric, with everything that a number must carry."""
+        common = {"split": self.split, "data_hash": self.data_hash, "seed": self.seed, "users": len(self.users)}
+        return [
+            {"protocol": protocol, "metric": metric, **self.interval(protocol, metric)._asdict(), **common}
+            for protocol, table in self.per_user.items()
+            for metric in table
+        ]
+
+
+def evaluate(
+    scorer: Scorer,
+    dataset: Dataset,
+    split: Split = "test",
+    protocols: Sequence[str] = PROTOCOLS,
+    batch: int = 256,
+    device: str | torch.device = "cpu",
+    seed: int = SEED,
+    users: np.ndarray | None = None,
+) -> Report:
+    """Score each person's target after the history that `split` lets a model read.
+
+    `users` are dense user numbers (default: everybody), `device` is where the scorer already lives, `seed` draws the sampled
+    candidates. Raises InputError for unknown splits, protocols or users, and for scores that are NaN or +inf.
+    """
+    began = time.perf_counter()
+    people = dataset.asked(split) if users is None else np.asarray(users, dtype=np.int64)
+    if not len(people) or not len(protocols) or batch < 1:
+        raise InputError("an evaluation needs at least one user, one protocol and a batch of one")
+    if people.min() < 0 or people.max() >= dataset.histories.n_users:
+        raise InputError(f"users must lie in 0 … {dataset.histories.n_users - 1}")
+    candidates = Candidates(dataset, split, seed)
+    lengths = np.minimum(candidates.ends[people] - dataset.histories.offsets[people], scorer.length)
+    order = lengths.argsort(kind="stable")  # people of like lengths together: little is spent on padding
+    parts: dict[str, list[Ranks]] = {protocol: [] for protocol in protocols}
+    for found in _ranked(scorer, dataset, candidates, people[order], protocols, batch, device):
+        for protocol in protocols:
+            parts[protocol].append(found[protocol])
+    ranks = {protocol: Ranks.join(found).of(order.argsort()) for protocol, found in parts.items()}
+    return Report(ranks, people, split, dataset.hash, seed, time.perf_counter() - began)
+
+
+def drawn_people(dataset: Dataset, some: int) -> np.ndarray | None:
+    """So many people by chance, always the same ones; None, which means everybody, for 0 and where there are no more."""
+    everybody = dataset.asked("valid")
+    return np.sort(np.random.default_rng(0).permutation(everybody)[:some]) if 0 < some < len(everybody) else None
+
+
+def _ranked(
+    scorer: Scorer,
+    dataset: Dataset,
+    candidates: Candidates,
+    people: np.ndarray,
+    protocols: Sequence[str],
+    batch: int,
+    device: str | torch.device,
+) -> Iterator[dict[str, Ranks]]:
+    """The ranks of batches of people, by protocol."""
+    reading = getattr(scorer, "reading", None) if getattr(scorer, "trained", False) else None
+    if reading is None or dataset.catalog.n_items < LARGE:
+        with judging(scorer) as judge:
+            for chunk, scores, targets in scored(judge, scorer.length, dataset, candidates, people, batch, device):
+                yield {p: rank(scores, targets, candidates.mask(p, chunk).to(device)) for p in protocols}
+        return
+    with _undisturbed(scorer):
+        state, table = reading()
+        if len(table.table) != dataset.catalog.n_items + 1:
+            raise InputError(
+                f"the model scores {len(table.table) - 1} items of {dataset.catalog.n_items}: it is made for other data"
+            )
+        for start in range(0, len(people), batch):
+            chunk = people[start : start + batch]
+            read = reading_batch(dataset, chunk, candidates.ends[chunk], scorer.length).to(device)
+            stretches = Stretches(table, state(read), Met.by(read))
+            targets = torch.from_numpy(candidates.targets[chunk].astype(np.int64)).to(device)
+            yield rank_stretched(stretches, targets, {p: candidates.listed(p, chunk) for p in protocols})
+
+
+def scored(
+    judge: Judge,
+    length: int,
+    dataset: Dataset,
+    candidates: Candidates,
+    people: np.ndarray,
+    batch: int = 256,
+    device: str | torch.device = "cpu",
+) -> Iterator[tuple[np.ndarray, Tensor, Tensor]]:
+    """Batches of people, their scores [B, n_items + 1] and targets int64 [B], to be read while `judging`.
+
+    `length` is how many events the model reads. Of a large catalogue, a batch has fewer people."""
+    batch = max(1, min(batch, MOST_SCORES // (dataset.catalog.n_items + 1)))
+    for start in range(0, len(people), batch):
+        chunk = people[start : start + batch]
+        scores = judge(reading_batch(dataset, chunk, candidates.ends[chunk], length).to(device))
+        needed = (len(chunk), dataset.catalog.n_items + 1)
+        if scores.shape != needed:
+            given = tuple(scores.shape)
+            raise InputError(f"the model gives scores {given} where the data needs {needed}: it is made for other data")
+        yield chunk, scores, torch.from_numpy(candidates.targets[chunk].astype(np.int64)).to(device)
+
+
+@contextmanager
+def judging(scorer: Scorer) -> Iterator[Judge]:
+    """What gives the scores, prepared if it can be; no gradients, dropout off, the mode put back afterwards."""
+    with _undisturbed(scorer):
+        yield scorer.prepare() if hasattr(scorer, "prepare") else scorer.score
+
+
+@contextmanager
+def _undisturbed(scorer: Scorer) -> Iterator[None]:
+    training = isinstance(scorer, nn.Module) and scorer.training
+    if isinstance(scorer, nn.Module):
+        scorer.eval()
+    try:
+        with torch.inference_mode():
+            yield
+    finally:
+        if isinstance(scorer, nn.Module):
+            scorer.train(training)

@@ -1,0 +1,111 @@
+"""Histories as flat arrays, and the leave-one-out split as views (method.md, protocol).
+
+The last event of a history is the test target, the one before it the validation target, everything earlier is for training.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+
+from elastic_core.core.catalog import Catalog
+from elastic_core.errors import InputError
+
+Split = Literal["train", "valid", "test"]
+PIECE = 1 << 22  # events looked at together
+
+
+@dataclass(frozen=True, eq=False)
+class Histories:
+    """All histories end to end: user u owns items[offsets[u]:offsets[u + 1]], oldest first."""
+
+    items: np.ndarray  # int32 [events], dense ids
+    times: np.ndarray  # int64 [events], seconds since 1970, or the rank within the history where the file has no times
+    offsets: np.ndarray  # int64 [users + 1]
+    user_ids: np.ndarray  # text [users], natural order
+
+    @property
+    def n_users(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def lengths(self) -> np.ndarray:
+        return np.diff(self.offsets)
+
+    def of(self, user: int) -> np.ndarray:
+        """A view of one user's items."""
+        if not 0 <= user < self.n_users:
+            raise InputError(f"there is no user number {user}: there are 0 to {self.n_users - 1}")
+        return self.items[self.offsets[user] : self.offsets[user + 1]]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Dataset:
+    """A catalogue, histories over it, and what is known about where they come from."""
+
+    name: str
+    label: str
+    catalog: Catalog
+    histories: Histories
+    licence: str
+    titles_may_be_shared: bool = False
+    has_times: bool = True
+    truth: Any = None  # what a planted world knows of itself (data/truth.py)
+    ties: Any = None  # of data with times that were read from a file: who shares one (data/folding.py)
+    notes: tuple[str, ...] = ()
+    understood: tuple[tuple[str, str], ...] = ()  # of a file: what was taken for what
+    peeks: bool = False  # its times tell of events that are to be predicted: for measuring a leak, never for a run
+
+    @cached_property
+    def hash(self) -> str:
+        """Sixteen hex digits of sha256 over items and offsets; the split follows from them."""
+        digest = hashlib.sha256(np.ascontiguousarray(self.histories.items, "<i4").data)
+        digest.update(np.ascontiguousarray(self.histories.offsets, "<i8").data)
+        return digest.hexdigest()[:16]
+
+    def ends(self, split: Split) -> np.ndarray:
+        """int64 [users]: exclusive end, in `histories.items`, of what may be read when predicting this split's target."""
+        return self.histories.offsets[1:] - (1 if _known(split) == "test" else 2)
+
+    def asked(self, split: Split) -> np.ndarray:
+        """int64: the users who have a target in this split, in order. Here everybody; by time (by_time.py) some."""
+        return np.arange(self.histories.n_users)
+
+    def targets(self, split: Split) -> np.ndarray:
+        """int32 [users]: the item to be predicted. Training has no single target."""
+        if _known(split) == "train":
+            raise InputError("the training split has no single target a user")
+        return self.histories.items[self.histories.offsets[1:] - (1 if split == "test" else 2)]
+
+    def counts(self) -> np.ndarray:
+        """int64 [n_items + 1]: events of each item in the training split."""
+        held_out = np.bincount(np.concatenate([self.targets("valid"), self.targets("test")]), minlength=self.catalog.n_items + 1)
+        return self.all_counts() - held_out
+
+    def all_counts(self) -> np.ndarray:
+        """int64 [n_items + 1]: events of each item in all splits."""
+        return tally(self.histories.items, self.catalog.n_items + 1)
+
+
+def _known(split: str) -> str:
+    if split not in ("train", "valid", "test"):
+        raise InputError(f"the split must be train, valid or test, not {split!r}")
+    return split
+
+
+def pieces(total: int) -> Iterator[slice]:
+    """Stretches of millions of events, so that what is worked out of them stays small beside them."""
+    return (slice(at, min(at + PIECE, total)) for at in range(0, total, PIECE))
+
+
+def tally(numbers: np.ndarray, size: int, kept: Callable[[slice], np.ndarray] | None = None) -> np.ndarray:
+    """int64 [size]: how often each of 0 … size - 1 is there; of the places that `kept` marks, if it is given."""
+    found = np.zeros(size, dtype=np.int64)
+    for piece in pieces(len(numbers)):
+        found += np.bincount(numbers[piece] if kept is None else numbers[piece][kept(piece)], minlength=size)
+    return found
+
+

@@ -1,0 +1,200 @@
+"""The contract of an objective, and the list of them. A new one is one file here with `@register`.
+
+An objective draws its own batches, decided by (seed, epoch, rank of how many) alone, so that an interrupted run can repeat
+them; it returns the *sum* of its loss and the number of targets behind it, because means of batches would give the targets
+of short batches more weight than those of long ones; and it declares what a target's score may depend on (`shows`), which
+the no-peeking test holds every model to.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import ClassVar, Literal, NamedTuple, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from elastic_core.core.batches import Batch, left_pad, left_pad_times, needed_columns
+from elastic_core.core.config import ObjectiveConfig
+from elastic_core.core.softmax import full_softmax, negative_proposal, sampled_softmax
+from elastic_core.data import Dataset
+from elastic_core.errors import InputError
+from elastic_core.models import Met, Recommender
+
+POOL = 16  # batches that are sorted by length together
+
+
+class Rows(NamedTuple):
+    """What an epoch shows: row r of a batch ends before the flat position `last[r]` and has `wide[r]` targets up to it."""
+
+    users: np.ndarray  # [R]
+    last: np.ndarray  # [R] flat position of the last target
+    wide: np.ndarray  # [R] how many targets end there
+
+
+class Loss(NamedTuple):
+    """`total` summed over the batch's `targets` (nats), and the model's auxiliary losses (`Encoded`), not yet weighted."""
+
+    total: Tensor
+    targets: int
+    auxiliary: Mapping[str, Tensor]
+    summed: Mapping[str, Tensor] = {}
+
+
+class Objective:
+    """Bound to a data set and a model's length. A new objective says which rows it shows and, if need be, how a batch looks.
+
+    `shows`: what the state that scores a target may depend on. `past`: events before the target only, never its own item or
+    time. `others`: every event but the target itself.
+    """
+
+    shows: ClassVar[Literal["past", "others"]] = "past"
+
+    def __init__(self, config: ObjectiveConfig, dataset: Dataset, length: int) -> None:
+        self.config, self.dataset, self.length = config, dataset, length
+        self.starts, self.ends = dataset.histories.offsets[:-1], dataset.ends("train")
+        self.proposal: Tensor | None = None  # [n_items + 1], what shared negatives are drawn from
+        if config.loss == "sampled":
+            self.proposal = negative_proposal(torch.from_numpy(dataset.counts()))
+
+    @classmethod
+    def refuses(cls, model: Recommender) -> str:
+        """Why this model, as configured, cannot learn from it honestly; empty if it can."""
+        raise NotImplementedError
+
+    def rows(self, rng: np.random.Generator) -> Rows:
+        """What one epoch shows, before it is shuffled."""
+        raise NotImplementedError
+
+    def batch(self, rows: Rows, rng: np.random.Generator) -> Batch:
+        """Events up to the last target, exclusive, and at each of the last `wide` positions its successor as the target."""
+        histories = self.dataset.histories
+        columns = needed_columns(rows.last - self.starts[rows.users], self.length)
+        items = left_pad(histories, rows.users, rows.last, columns)
+        targets = left_pad(histories, rows.users, rows.last + 1, columns)
+        asked = torch.arange(columns) >= columns - torch.from_numpy(rows.wide)[:, None]
+        times = left_pad_times(self.dataset, rows.users, rows.last, columns)
+        return Batch(items, items, targets * (asked & (items > 0)), times, padded=bool((items[:, 0] == 0).any()))
+
+    def loss(self, model: Recommender, batch: Batch) -> Loss:
+        """Softmax cross-entropy of every target of the batch."""
+        places = batch.places
+        encoded, scorer = model(batch), model.scorer()
+        states, targets = places.of(encoded.states, batch.items.shape[1]), places.items
+        met = None
+        if scorer.again is not None:
+            met = Met(batch.items, places.rows, places.columns if self.shows == "past" else None)
+        if self.proposal is None:
+            total = full_softmax(states, targets, scorer, met)
+        else:
+            self.proposal = self.proposal.to(states.device)
+            total = sampled_softmax(states, targets, scorer, self.proposal, self.config.negatives, met)
+        return Loss(total, len(targets), encoded.auxiliary, encoded.summed)
+
+    # --- one epoch, the same for every objective ---------------------------------------------------------------------
+
+    def epoch(self, number: int, seed: int, batch: int, rank: int = 0, ranks: int = 1) -> Iterator[Batch]:
+        """The batches of one epoch, of about `batch` rows of like lengths; of each batch, a rank's share.
+
+        However many ranks there are, together they see the batches that one would. Raises InputError for a batch of fewer rows
+        than ranks."""
+        rows = self.rows(np.random.default_rng([seed, number]))
+        if not len(rows.users):
+            return
+        rng = np.random.default_rng([seed, number, 0, 1])
+        for chosen in self._alike(rows, np.random.default_rng([seed, number, 1]), batch):
+            if len(chosen) < ranks:
+                raise InputError(f"a step of {len(chosen)} rows cannot be shared by {ranks} processes; take a larger train.batch")
+            found = self.batch(Rows(*(column[chosen] for column in rows)), rng)
+            yield found if ranks == 1 else found.rows(slice(rank, None, ranks))
+
+    def size(self, batch: int) -> tuple[int, float]:
+        """Steps of an epoch, and targets per step: what a step's sum is divided by, the same for every step."""
+        rows = self.rows(np.random.default_rng(0))
+        steps = _steps(len(rows.users), batch)
+        return steps, max(float(rows.wide.sum()) / steps, 1.0)
+
+    def _alike(self, rows: Rows, rng: np.random.Generator, size: int) -> list[np.ndarray]:
+        """Shuffled batches of rows with like lengths (sorted inside random pools), so that little is spent on padding."""
+        lengths = np.minimum(rows.last - self.starts[rows.users], self.length)
+        steps = _steps(len(lengths), size)
+        order = rng.permutation(len(lengths))
+        borders = np.linspace(0, len(order), steps + 1).round().astype(int)
+        batches = []
+        for first in range(0, steps, POOL):
+            edges = borders[first : first + POOL + 1]
+            pool = order[edges[0] : edges[-1]]
+            batches += np.split(pool[np.argsort(lengths[pool], kind="stable")], edges[1:-1] - edges[0])
+        return [batches[i] for i in rng.permutation(steps)]
+
+
+def _steps(rows: int, batch: int) -> int:
+    return max(1, -(-rows // batch))
+
+
+def tiles(
+    targets: np.ndarray, span: int, rng: np.random.Generator, split_short: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Cuts the last `targets [U]` (> 0) places of histories into as few stretches of at most `span` as will do.
+
+    Returns, per stretch, the index of its history, how far its end is from the history's, and its width. Where there is room
+    the borders are random, so that they move between epochs and no more is read for it. `split_short` cuts a history that
+    one stretch would hold in two at a random place.
+    """
+    count = -(-targets // span)
+    slack = count * span - targets
+    newest = np.where(count == 1, targets, span - rng.integers(0, slack + 1))
+    if split_short:
+        cut = rng.integers(1, targets + 1)
+        newest, count = np.where(count == 1, cut, newest), np.where((count == 1) & (cut < targets), 2, count)
+    which = np.repeat(np.arange(len(targets)), count)
+    index = np.arange(len(which)) - np.repeat(np.cumsum(count) - count, count)
+    back = np.where(index == 0, 0, newest[which] + (index - 1) * span)
+    wide = np.where(index == 0, newest[which], np.minimum(span, targets[which] - back))
+    return which, back, wide
+
+
+# --- the list --------------------------------------------------------------------------------------------------------
+
+_objectives: dict[str, type[Objective]] = {}
+O = TypeVar("O", bound=type[Objective])  # noqa: E741
+
+
+def register(config: type[ObjectiveConfig]) -> Callable[[O], O]:
+    """Ties an objective to its settings; the name is taken by defining those (core/config.py)."""
+
+    def add(cls: O) -> O:
+        _objectives[config.name] = cls
+        return cls
+
+    return add
+
+
+def names() -> tuple[str, ...]:
+    return tuple(sorted(_objectives))
+
+
+def objective_class(name: str) -> type[Objective]:
+    """Raises InputError for an unknown name, listing the known ones."""
+    if name not in _objectives:
+        raise InputError(f"unknown objective {name!r}; known are {', '.join(names())}")
+    return _objectives[name]
+
+
+def build(config: ObjectiveConfig, dataset: Dataset, length: int) -> Objective:
+    return objective_class(config.name)(config, dataset, length)
+
+
+def honest(model: Recommender) -> tuple[str, ...]:
+    """What this model, as configured, may learn from: its own choice first. Empty for a model that needs no training."""
+    if not model.trained:
+        return ()
+    able = [name for name in names() if not _objectives[name].refuses(model)]
+    return tuple(sorted(able, key=lambda name: (name != model.objective, name)))
+
+
+def check(objective: str, model: Recommender) -> None:
+    """Raises InputError if this model, as configured, would see its own targets under `objective`."""
+    reason = objective_class(objective).refuses(model)
+    if reason:
+        able = ", ".join(honest(model)) or "none: it needs no training"
+        raise InputError(f"{model.config.name} cannot learn from the objective {objective!r}: {reason}; it can from: {able}")

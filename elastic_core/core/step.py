@@ -1,0 +1,172 @@
+"""One step: batch → loss sum → gradient → clipped update → averaged weights. And what stands beside the gradient: statistics.
+
+A step's loss is a *sum* over its targets, divided by what a step of this training has on average, the same number for every
+step: a target weighs the same in a batch of long histories as in one of short ones.
+"""
+
+import contextlib
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+
+from elastic_core.core.batches import Batch, reading_batch
+from elastic_core.core.config import TrainConfig
+from elastic_core.data import Dataset
+from elastic_core.errors import InputError
+from elastic_core.models import Recommender
+from elastic_core.objectives import Loss, Objective
+from elastic_core.scale import eager
+from elastic_core.scale.distributed import ALONE, Ranks
+from elastic_core.scale.row_bank import LookedUp, item_banks, load_small, row_banks, small_state
+from elastic_core.scale.rows import RowLearner, Summed
+
+CALIBRATE_EVERY = 10  # steps between two looks at histories as they are served
+CALIBRATE_ROWS, CALIBRATE_RATE = 256, 0.2
+COMPILERS = {"cuda": "inductor"}  # on a processor it took minutes, and then failed
+CALIBRATE_MOST = 4_096  # people whose histories set the statistics of the weights that are judged
+
+
+class Learned(NamedTuple):
+    """What one step learned from: the loss summed over its targets (nats), the targets, the events read, the side losses.
+
+    Losses are numbers that lie on the device, float64: to read one is to wait for it."""
+
+    total: Tensor
+    targets: int
+    events: int
+    auxiliary: Mapping[str, Tensor]
+
+
+class Learner:
+    """A model, its optimiser and its averaged weights."""
+
+    def __init__(
+        self, model: Recommender, objective: Objective, train: TrainConfig, device: torch.device, ranks: Ranks = ALONE
+    ) -> None:
+        if ranks.count > 1 and row_banks(model):
+            which = "item_bank" if item_banks(model) else "bank"
+            raise InputError(f"model.{which} = rows is learned by one process: leave out torchrun, or take model.{which}=dense")
+        if item_banks(model) and objective.config.loss != "sampled":
+            raise InputError("model.item_bank = rows needs objective.loss = sampled: the exact softmax learns from every item")
+        if item_banks(model) and model.scorer().bank is None:
+            raise InputError(f"{model.config.name} scores by other numbers than its item_bank: take model.item_bank=dense")
+        self.ranks = ranks
+        self.model, self.objective, self.train, self.device = model, objective, train, device
+        self.steps, self.targets_per_step = objective.size(train.batch)
+        kind = eager.KINDS[train.optimizer]
+        self.optimizer = kind(model.parameter_groups(), lr=train.learning_rate, weight_decay=train.weight_decay)
+        self.average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(train.ema_decay)) if train.ema_decay else None
+        self.rows = RowLearner(model, self.average and self.average.module, train)
+        if train.compile != "none":
+            compile_in_place(model, train.compile, device)
+
+    def step(self, batch: Batch) -> Learned:
+        """Learns from one batch, or from a rank's share of it, which lies on the model's device; what is returned is of the whole
+        batch. The total is NaN if it diverged. Nothing here waits for a device."""
+        if self.train.compile != "none":
+            torch.compiler.cudagraph_mark_step_begin()  # what the graph of the last step wrote may be written over
+        with self.rows.recorded() as looked_up:
+            loss = self.loss(batch)
+        self.backward(loss)
+        self.update(self.clipped(looked_up))
+        self.follow()
+        targets, events = (int(number) for number in self.ranks.sums([loss.targets, batch.places.events]))
+        losses = [loss.total, *loss.auxiliary.values(), *loss.summed.values()]
+        total, *rest = self.ranks.summed(torch.stack([x.detach().double() for x in losses])).unbind()
+        by = [*[self.ranks.count] * len(loss.auxiliary), *[max(targets, 1)] * len(loss.summed)]
+        names = (*loss.auxiliary, *loss.summed)
+        return Learned(total, targets, events, {n: r / b for n, r, b in zip(names, rest, by, strict=True)})
+
+    # the parts of a step, which the bench times apart (bench/training.py)
+
+    def loss(self, batch: Batch) -> Loss:
+        with precision(self.device, self.train.precision), self.ranks.sharing():
+            return self.objective.loss(self.model, batch)
+
+    def backward(self, loss: Loss) -> None:
+        """Leaves the gradients of the whole batch, those of all ranks added up."""
+        weights = self.model.auxiliary_weights()
+        self.optimizer.zero_grad(set_to_none=True)
+        sides = [weights[name] * value for name, value in loss.auxiliary.items()]
+        summed = [weights[name] * value for name, value in loss.summed.items()]
+        ((loss.total + sum(summed)) / self.targets_per_step + sum(sides) / self.ranks.count).backward()
+        self.ranks.add_gradients(self.model)
+
+    def clipped(self, looked_up: dict[str, list[LookedUp]]) -> dict[str, Summed]:
+        """Clips all gradients by one norm; returns those of the rows of banks."""
+        touched = self.rows.summed(looked_up)
+        every = [*self.model.parameters(), *(found.standing_in for found in touched.values())]
+        torch.nn.utils.clip_grad_norm_(every, self.train.max_grad_norm)
+        return touched
+
+    def update(self, touched: dict[str, Summed]) -> None:
+        self.optimizer.step()
+        self.rows.step(touched)
+
+    def follow(self) -> None:
+        """The running average of the weights takes a step."""
+        if self.average is not None and any(True for _ in self.model.parameters()):  # torch cannot take a step of none
+            self.average.update_parameters(self.model)
+
+    def calibrate(self, dataset: Dataset, epoch: int, step: int) -> None:
+        """Now and then: statistics of the live model from random people's histories as serving would read them."""
+        if step % CALIBRATE_EVERY:
+            return
+        rng = np.random.default_rng([self.train.seed, epoch, step])
+        users = rng.choice(dataset.histories.n_users, min(CALIBRATE_ROWS, dataset.histories.n_users), replace=False)
+        first = epoch == 0 and step == 0
+        self.model.calibrate(_served(dataset, users, self.model.length).to(self.device), 1.0 if first else CALIBRATE_RATE)
+        self.ranks.even_out(self.model.buffers())
+
+    def judged(self, dataset: Dataset) -> Recommender:
+        """The weights that validation sees and the run keeps, with statistics of their own: the average, where there is one."""
+        self.rows.follow()
+        model = self.model if self.average is None else self.average.module
+        assert isinstance(model, Recommender)
+        model.eval()  # what is usual is counted by the votes of serving, which are fewer than those of learning
+        everybody = np.arange(dataset.histories.n_users)
+        users = np.random.default_rng(self.train.seed).permutation(everybody)[:CALIBRATE_MOST]
+        for number, at in enumerate(range(0, len(users), 512)):
+            chunk = users[at : at + 512]
+            rate = len(chunk) / (number * 512 + len(chunk))  # pooled: exactly everybody's statistics in the end
+            model.calibrate(_served(dataset, chunk, model.length).to(self.device), rate)
+        self.ranks.even_out(model.buffers())
+        return model
+
+    def state(self) -> dict[str, Any]:
+        """All that was learned: of banks the rows that were ever changed, of everything else the whole."""
+        kept = {"model": small_state(self.model), "optimizer": self.optimizer.state_dict()}
+        kept |= {"average": small_state(self.average)} if self.average is not None else {}
+        return kept | ({"rows": self.rows.state()} if self.rows.banks else {})
+
+    def restore(self, kept: dict[str, Any]) -> None:
+        """Banks must be what they were before the first step."""
+        load_small(self.model, kept["model"])
+        self.optimizer.load_state_dict(kept["optimizer"])
+        if self.average is not None:
+            load_small(self.average, kept["average"])
+        if self.rows.banks:
+            self.rows.restore(kept["rows"])
+
+
+def compile_in_place(model: Recommender, mode: str, device: torch.device) -> None:
+    """Its forward pass from now on runs compiled, one program for every shape of batch. Raises InputError where it cannot."""
+    if device.type not in COMPILERS:
+        raise InputError(f"train.compile = {mode} is for a GPU: leave it out on {device.type}")
+    if row_banks(model):
+        raise InputError("train.compile does not reach tables that are learned by rows: leave it out, or keep them dense")
+    model.compile(backend=COMPILERS[device.type], mode=mode, dynamic=False)
+
+
+def precision(device: torch.device, name: str) -> contextlib.AbstractContextManager[Any]:
+    """bfloat16 autocast, on any device, or nothing."""
+    return torch.autocast(device.type, dtype=torch.bfloat16) if name == "bfloat16" else contextlib.nullcontext()
+
+
+def _served(dataset: Dataset, users: np.ndarray, length: int) -> Batch:
+    """Whole training histories, as a server would read them for the next event."""
+    return reading_batch(dataset, users, dataset.ends("train")[users], length)

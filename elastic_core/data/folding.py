@@ -1,0 +1,276 @@
+"""From a table to histories: the stable k-core, ties, duplicates, dense ids.
+
+Events are sorted stably by (user, time); between events of one time a rule decides (`Ties`): the file's order, its reverse or a
+hash.
+"""
+
+import functools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+import pandas as pd
+
+from elastic_core.core.catalog import Catalog
+from elastic_core.core.histories import PIECE, Dataset, Histories, pieces, tally
+from elastic_core.data.natural import natural_order
+from elastic_core.data.reading.reader import Table
+from elastic_core.errors import InputError
+
+Rule = Literal["", "file", "reversed", "random"]  # of the order among events of one person and time
+RULES = [rule for rule in get_args(Rule) if rule]
+SHORTEST = 3  # one event to read, one to validate on, one to test on
+NEARLY, FEWEST = 0.95, 20  # such a share of all pairs shows an order, if there are so many
+MANY = 0.01  # share of events from which ties are worth a note
+
+
+@dataclass(frozen=True)
+class Ties:
+    """How many events share their time with the one before, of the same person, and what decided their order."""
+
+    rule: Rule
+    events: float  # share, of all but everybody's first
+    valid: float  # share of people whose validation target is one
+    test: float
+    by_item: bool  # the file has them in the order of their items' ids
+    newest_first: bool  # the file has everybody's latest events first
+
+    def __str__(self) -> str:
+        shares = f"{_percent(self.events)} of neighbouring events of a person"
+        return f"{shares}, {_percent(self.test)} of test and {_percent(self.valid)} of validation targets; {self._decides}"
+
+    @property
+    def many(self) -> bool:
+        return self.events > MANY
+
+    @property
+    def note(self) -> str:
+        """What is worth saying wherever these data are: an order that is no order of events."""
+        if not self.many or self.rule == "random" or not (self.by_item or self.newest_first):
+            return ""
+        remedy = " (data.ties=random draws it by chance)" if self.by_item else ""
+        return f"{_percent(self.events)} of neighbouring events of a person share a time; {self._decides}{remedy}"
+
+    @property
+    def _decides(self) -> str:
+        if self.rule == "random":
+            return "a hash decides"
+        said = "the file's order decides" + ", from its end" * (self.rule == "reversed")
+        if self.newest_first:
+            said += " as it is newest first" if self.rule == "reversed" else ", though it is newest first"
+        return said + ", and it is by item id" * self.by_item
+
+
+def _percent(share: float) -> str:
+    return f"{share:.2%}" if 0 < share < 0.01 else f"{share:.0%}"
+
+
+def core(users: np.ndarray, items: np.ndarray, k: int) -> np.ndarray:
+    """bool [events]: the largest part in which every item has k events and every user max(k, 3).
+
+    Items, then users, with too few events are dropped until nothing changes; the result does not depend on that order.
+    """
+    mask = np.ones(len(users), dtype=bool)
+    if not len(users):
+        return mask
+    able = [np.ones(int(numbers.max()) + 1, dtype=bool) for numbers in (items, users)]
+
+    def kept(piece: slice) -> np.ndarray:
+        both: np.ndarray = able[0][items[piece]] & able[1][users[piece]]
+        return both
+
+    left, before = len(users), -1
+    while left != before:
+        before = left
+        for numbers, fit, least in ((items, able[0], k), (users, able[1], max(k, SHORTEST))):
+            counts = tally(numbers, len(fit), kept)
+            fit &= counts >= least
+            left = int(counts[fit].sum())
+    for piece in pieces(len(users)):
+        mask[piece] = kept(piece)
+    return mask
+
+
+def fold(
+    table: Table, *, name: str, label: str, licence: str, k_core: int, ties: Rule = "", titles_may_be_shared: bool = False
+) -> Dataset:
+    """Turn a table into a Dataset: exact duplicates out, k-core, stable sort, dense ids.
+
+    `ties` orders events of one person and time; "" takes them as they are in the file, and from its end if it is newest first.
+    """
+    if k_core < 0:
+        raise InputError(f"data.k_core must not be negative, not {k_core}")
+    if ties and not table.timed:
+        raise InputError(f"{label} has no times, its rows are in order: data.ties has nothing to say")
+    (users, user_ids), (items, item_ids) = (_numbered(table.events[name]) for name in ("user", "item"))
+    _at_least_two(user_ids, item_ids, label, "")
+    times = table.events["time"].to_numpy() if table.timed else np.zeros(1, dtype=np.int64)
+    order = _by_user_and_time(users, times)
+    notes, newest_first, by_item = tuple[str, ...](), False, False
+    if table.timed:
+        tied, newest_first, by_item = _looked_at(order, users, items, times)
+        ties = ties or ("reversed" if newest_first else "file")
+        if ties == "reversed":
+            _settle(order, tied, np.negative)
+        elif ties == "random":
+            _settle(order, tied, _hashes(user_ids, item_ids, users, items, times))
+        order, notes = _without_duplicates(order, tied, users, items, times)
+        del tied
+    users, items = users[order], items[order]
+    keep = core(users, items, k_core)
+    if not keep.any():
+        raise InputError(
+            f"{label}: nothing is left after the {k_core}-core filter; every user needs {max(k_core, SHORTEST)} events"
+        )
+    if not keep.all():
+        users, items, order = users[keep], items[keep], order[keep]
+    users, user_ids = _present(users, user_ids)
+    items, item_ids = _present(items, item_ids)
+    _at_least_two(user_ids, item_ids, label, f" after the {k_core}-core filter")
+
+    offsets = np.concatenate([[0], np.cumsum(tally(users, len(user_ids)))])
+    seconds = times[order] if table.timed else np.arange(len(users)) - np.repeat(offsets[:-1], np.diff(offsets))
+    found = Ties(ties, *_shares(seconds, offsets), by_item, newest_first) if ties else None
+    if seconds.dtype != np.int64:
+        seconds = np.floor(seconds).astype(np.int64)
+    items += np.int32(1)
+    return Dataset(
+        name=name,
+        label=label,
+        catalog=build_catalog(item_ids, table.items),
+        histories=Histories(items, seconds, offsets, user_ids),
+        licence=licence,
+        titles_may_be_shared=titles_may_be_shared,
+        has_times=table.timed,
+        ties=found,
+        notes=(*notes, found.note) if found and found.note else notes,
+    )
+
+
+def _numbered(ids: pd.Series) -> tuple[np.ndarray, np.ndarray]:
+    """int32 [events]: the place of every id in the natural order of all, and these."""
+    categorical = isinstance(ids.dtype, pd.CategoricalDtype)
+    codes, known = (ids.cat.codes.to_numpy(), ids.cat.categories) if categorical else pd.factorize(ids)
+    texts = np.array([str(text) for text in known.to_list()], dtype=object)
+    order = natural_order(texts)
+    places = np.empty(len(order), dtype=np.int32)
+    places[order] = np.arange(len(order), dtype=np.int32)
+    return _present(places[codes], texts[order])
+
+
+def _by_user_and_time(users: np.ndarray, times: np.ndarray) -> np.ndarray:
+    """Rows by user and time; those of one time, or without one, as they stand."""
+    first, last = times.min(), times.max()
+    bits = int(last - first).bit_length()
+    if times.dtype.kind == "i" and bits + int(users.max()).bit_length() < 63:  # one key sorts twice as fast as two
+        order = np.argsort((users.astype(np.int64) << bits) | (times - first), kind="stable")
+    else:
+        order = np.lexsort((times, users))
+    return order.astype(np.int32) if len(order) < 2**31 else order
+
+
+def _present(numbers: np.ndarray, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Renumber so that only those that are there count, in the order that they have."""
+    there = tally(numbers, len(ids)) > 0
+    return (np.cumsum(there, dtype=np.int32) - np.int32(1))[numbers], ids[there]
+
+
+def _looked_at(order: np.ndarray, users: np.ndarray, items: np.ndarray, times: np.ndarray) -> tuple[np.ndarray, bool, bool]:
+    """bool [events]: which event of `order` (by user, time, place in the file) shares user and time with the one before;
+    whether the file has everybody's latest events first; whether it has those of one time by item."""
+    tied = np.zeros(len(order), dtype=bool)
+    back = turns = up = steps = 0
+    for piece in pieces(len(order)):
+        at = order[max(piece.start - 1, 0) : piece.stop]
+        user, time, item = users[at], times[at], items[at]
+        equal = (user[1:] == user[:-1]) & (time[1:] == time[:-1])
+        tied[piece.stop - len(equal) : piece.stop] = equal
+        ahead = np.sign(np.diff(item)[equal])
+        steps, up = steps + int((ahead != 0).sum()), up + int(ahead.sum())
+        first = at[np.append(True, ~equal)]  # of every time of a person; shuffled rows go back in half of all turns
+        turn = np.diff(first)[users[first[1:]] == users[first[:-1]]]
+        turns, back = turns + len(turn), back + int((turn < 0).sum())
+    return tied, turns >= FEWEST and back >= NEARLY * turns, steps >= FEWEST and abs(up) >= (2 * NEARLY - 1) * steps
+
+
+def _moments(tied: np.ndarray) -> Iterator[np.ndarray]:
+    """Places of the events that share user and time with another, of millions of events together: all of one time."""
+    at = 0
+    while at < len(tied):
+        stop = min(at + PIECE, len(tied))
+        while stop < len(tied) and tied[stop]:
+            stop += 1
+        among = tied[at:stop].copy()
+        among[:-1] |= tied[at + 1 : stop]
+        yield at + np.flatnonzero(among)
+        at = stop
+
+
+def _settle(order: np.ndarray, tied: np.ndarray, key: Callable[[np.ndarray], np.ndarray]) -> None:
+    """Puts events of one user and time in the order of their `key`, which is asked for the rows of the file."""
+    for places in _moments(tied):
+        rows = order[places]
+        order[places] = rows[np.lexsort((key(rows), np.cumsum(~tied[places])))]
+
+
+def _hashes(
+    user_ids: np.ndarray, item_ids: np.ndarray, users: np.ndarray, items: np.ndarray, times: np.ndarray
+) -> Callable[[np.ndarray], np.ndarray]:
+    """A number for a row that hangs on its user's and item's ids, its time and nothing else."""
+    mixed = functools.partial(pd.util.hash_array, categorize=False)
+    user, item = (mixed(ids) for ids in (user_ids, item_ids))
+
+    def key(rows: np.ndarray) -> np.ndarray:
+        found = mixed(times[rows].astype(np.float64).view(np.uint64))
+        for part in (user[users[rows]], item[items[rows]]):
+            found = mixed(found ^ part)
+        return found
+
+    return key
+
+
+def _shares(times: np.ndarray, offsets: np.ndarray) -> tuple[float, float, float]:
+    """Shares of the events that follow another, of validation and of test targets, whose time is that of the event before."""
+    tied = np.zeros(len(times), dtype=bool)
+    np.equal(times[1:], times[:-1], out=tied[1:])
+    tied[offsets[:-1]] = False
+    ends = offsets[1:]
+    return float(tied.sum() / (len(tied) - len(ends))), float(tied[ends - 2].mean()), float(tied[ends - 1].mean())
+
+
+def _without_duplicates(
+    order: np.ndarray, tied: np.ndarray, users: np.ndarray, items: np.ndarray, times: np.ndarray
+) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Rows alike in user, item and time are one event written twice; the first of them stays. (Without times a repeat is a real
+    event.) `tied` says which of `order` share user and time with the one before."""
+    found = list[np.ndarray]()
+    for places in _moments(tied):
+        of = order[places]
+        found.append(places[pd.DataFrame({"user": users[of], "item": items[of], "time": times[of]}).duplicated().to_numpy()])
+    repeated = np.concatenate(found)
+    if not len(repeated):
+        return order, ()
+    return np.delete(order, repeated), (f"{len(repeated):,} rows that repeat user, item and time exactly were dropped",)
+
+
+def _at_least_two(users: pd.Index | np.ndarray, items: pd.Index | np.ndarray, label: str, when: str) -> None:
+    for what, ids in (("user", users), ("item", items)):
+        if len(ids) < 2:
+            raise InputError(f"{label}: only one {what} ({ids[0]}){when}; at least two are needed")
+
+
+def build_catalog(ids: np.ndarray, items: pd.DataFrame | None) -> Catalog:
+    """A catalogue of `ids` (dense order, without padding) with what `items` (item, title, genres) knows about them."""
+    padded = np.array(["", *ids], dtype=object)
+    if items is None:
+        return Catalog(padded)
+    known = items.set_index("item")
+    titles = genres = None
+    if "title" in known:
+        lookup = known["title"].to_dict()
+        titles = np.array([lookup.get(raw, "") for raw in padded], dtype=object)
+    if "genres" in known:
+        tags = known["genres"].to_dict()
+        genres = tuple(tags.get(raw, ()) for raw in padded)
+    return Catalog(padded, titles, genres)

@@ -1,0 +1,181 @@
+"""People followed event by event: what the streams of all models share.
+
+    stream = open_stream(model)            people       who are in it, B
+    states = stream.refresh(histories)     states       [B, d], what `model.scorer()` scores the next items from
+    states = stream.step(items)            items        [B], one new event for everybody
+    some = stream.at(rows)                 some         a stream of its own with a copy of those people
+    stream.put(rows, some)                              and back into their places
+    stream.merge(some), stream.take(rows)               people come, behind the others, and go
+
+All that is kept of a person between two events lies in `kept`: tensors whose first axis is people. So people who came at
+different times and have read different numbers of events advance together, and a state can be stored (people.py).
+"""
+
+import copy
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from elastic_core.core.precision import autocast_to, without_autocast
+from elastic_core.errors import InputError
+
+Kept = dict[str, Tensor]
+
+
+class Stream:
+    """B people who advance together. A model's own says in `_start` and `_next` how it reads; `derived` names what follows from
+    the rest of `kept` and the weights (`_derive`), and need not be stored.
+
+    `limited`: positions count from the end of what is read. Were every event the new end, all older events would move back with
+    each of them, and nothing that was summed could follow. What streams exactly is one pass over one window whose end lies ahead:
+    `refresh` puts a history before the last `room` columns, and every new event takes the next free one. After m events the
+    states equal column length - room - 1 + m of *one* batch pass. When the room is used up, `refresh` is due. Where nothing
+    counts from an end there is no limit: `left` is infinite, and `room` is not used.
+    """
+
+    derived: tuple[str, ...] = ()
+    grows = False  # whether what is kept grows with what has been read
+
+    def __init__(self, model: Any, room: int, limited: bool) -> None:
+        self.model, self.room, self.limited = model, room, limited
+        self.kept: Kept = {}
+        self.used = torch.zeros(0, dtype=torch.int64)  # [B] events since the refresh
+        self._most, self._alike = 0, True  # of `used`: the largest, and whether all are equal
+
+    # --- what a model says -------------------------------------------------------------------------------------------
+
+    def _start(self, history: Tensor, columns: slice) -> tuple[Tensor, Kept]:
+        """Reads `history [B, n]`, which stands in these columns of a full window: the states `[B, d]`, and what is kept."""
+        raise NotImplementedError
+
+    def _next(self, items: Tensor) -> Tensor:
+        """One event for everybody: changes what is kept, returns the states `[B, d]`."""
+        raise NotImplementedError
+
+    def _derive(self, kept: Kept) -> Kept:
+        """`kept` without what is derived → what is derived."""
+        return {}
+
+    def bounds(self) -> dict[str, int]:
+        """The largest number that may stand in those of `kept` that hold whole numbers; the smallest is 0."""
+        return {}
+
+    def _bind(self) -> None:
+        """`kept` holds other tensors than before."""
+
+    def _settle(self) -> None:
+        """Brings `kept` into the one form in which two streams can be put together."""
+
+    # --- what all do -------------------------------------------------------------------------------------------------
+
+    @property
+    def people(self) -> int:
+        return len(self.used)
+
+    @property
+    def reads(self) -> int:
+        """How many events a refresh reads."""
+        return int(self.model.length) - (self.room if self.limited else 0)
+
+    @property
+    def left(self) -> float:
+        """Events until a refresh is due: of whoever has least room."""
+        return self.room - self._most if self.limited else math.inf
+
+    @torch.inference_mode()
+    def refresh(self, history: Tensor) -> Tensor:
+        """Begins anew with left-padded histories `[B, n]`, of which the last `reads` columns count; returns states `[B, d]`."""
+        history = history[:, -self.reads :]
+        with without_autocast(history.device.type):  # sums in bfloat16 would soon stand still
+            states, kept = self._start(history, slice(self.reads - history.shape[1], self.reads))
+        self._hold(kept, torch.zeros(len(history), dtype=torch.int64, device=history.device))
+        return states
+
+    @torch.inference_mode()
+    def step(self, items: Tensor) -> Tensor:
+        """One new event for everybody, `[B]`, and the states `[B, d]` that score the next. Raises InputError when full."""
+        if self.limited and self._most >= self.room:
+            raise InputError(f"the window has no room for another event; refresh it (every {self.room} events at the latest)")
+        if autocast_to(items.device.type):
+            with without_autocast(items.device.type):
+                states = self._next(items)
+        else:  # entering a context takes as long as two operations
+            states = self._next(items)
+        self.used += 1
+        self._most += 1
+        return states
+
+    @torch.inference_mode()
+    def at(self, rows: Sequence[int] | Tensor) -> "Stream":
+        """A stream of its own with a copy of these people, in this order."""
+        self._settle()
+        chosen, some = torch.as_tensor(rows, dtype=torch.int64, device=self.used.device), copy.copy(self)
+        some._hold({name: part[chosen] for name, part in self.kept.items()}, self.used[chosen])
+        return some
+
+    @torch.inference_mode()
+    def put(self, rows: Sequence[int] | Tensor, some: "Stream") -> None:
+        """Puts the people of a stream from `at` back into these places."""
+        self._settle()
+        some._settle()
+        chosen = torch.as_tensor(rows, dtype=torch.int64, device=self.used.device)
+        for name, part in self.kept.items():
+            part[chosen] = some.kept[name]
+        self.used[chosen] = some.used
+        self._hold(self.kept, self.used)
+
+    @torch.inference_mode()
+    def take(self, rows: Sequence[int]) -> "Stream":
+        """As `at`, and they are no longer in this one. Raises InputError for somebody named twice."""
+        some = self.at(rows)
+        stay = torch.ones(self.people, dtype=torch.bool, device=self.used.device)
+        stay[torch.as_tensor(rows, dtype=torch.int64)] = False
+        if some.people != self.people - int(stay.sum()):
+            raise InputError("a person can be taken out of a stream once")
+        self._hold({name: part[stay] for name, part in self.kept.items()}, self.used[stay])
+        return some
+
+    @torch.inference_mode()
+    def merge(self, other: "Stream") -> None:
+        """Adds the people of another stream of the same model and room behind one's own. Raises InputError for any other."""
+        if self.model is not other.model or self.room != other.room:
+            raise InputError("two streams can be merged if they are of the same model and have the same room")
+        self._settle()
+        other._settle()
+        if not self.people:
+            self._hold({name: part.clone() for name, part in other.kept.items()}, other.used)
+        elif other.people:
+            joined = {name: torch.cat([part, other.kept[name]]) for name, part in self.kept.items()}
+            self._hold(joined, torch.cat([self.used, other.used]))
+
+    def stored(self) -> Kept:
+        """What has to be stored of everybody; `restore` takes it."""
+        self._settle()
+        return {name: part.contiguous() for name, part in self.kept.items() if name.rsplit(".", 1)[-1] not in self.derived}
+
+    @torch.inference_mode()
+    def restore(self, kept: Kept, used: Tensor) -> None:
+        """Goes on from what was stored."""
+        self._hold({**kept, **self._derive(kept)}, used)
+
+    def numbers(self) -> int:
+        """How many numbers are kept for one person between two events, everything counted."""
+        return 1 + sum(math.prod(part.shape[1:]) for part in self.kept.values())
+
+    def where(self) -> Tensor | float:
+        """The positions of the next events, `[d]` or `[B, d]`; 0 without positions."""
+        if not self.limited:
+            return 0.0
+        first = self.model.length - self.room
+        found: Tensor = self.model.events.positions[first + self._most if self._alike else first + self.used]
+        return found
+
+    def _hold(self, kept: Kept, used: Tensor) -> None:
+        self.kept, self.used = kept, used.clone()
+        self._most = int(used.max()) if len(used) else 0
+        self._alike = not len(used) or int(used.min()) == self._most
+        if kept:
+            self._bind()

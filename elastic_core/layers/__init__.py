@@ -1,1 +1,0 @@
-"""The building blocks, one idea of the paper per file."""

@@ -1,0 +1,1 @@
+"""The other systems, one file each: what ELASTIC is compared with."""

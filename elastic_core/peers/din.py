@@ -1,0 +1,226 @@
+"""DIN, the deep interest network (Zhou et al. 2018), a host of self-modulating attention (Chen et al. 2021): the candidate
+attends to the history, and what it finds there is not normalised, so that much interest stays more than little.
+
+    v(c) = Σ_j w_j a(e_j, e_c) e_j      a: peers/parts/activation_unit.py, of event j and candidate c; w_j = 1 in the paper
+    score(c) = b_c + f([v(c); e_c])     head = `mlp`: two hidden layers with PReLU, the paper's
+    score(c) = b_c + <v(c), e_c>        head = `product`: as every model here scores (the default)
+
+No vector says what v(c) says for every c, so a *state is the history itself*: the items of up to N events, as numbers, and the
+weight w_j of each, D = 2N; later events are zeros in it. `Scorer.pairs` looks at states and items together. What makes ranking
+the whole catalogue affordable is that a knows two items and nothing else: it is a table of items x items, made once before a
+judgement of many (`reading`) and once a step. With `product` all of DIN then is one product of matrices,
+
+    score(c) = b_c + Σ_j w_j G[x_j, c]      G[x, c] = a(e_x, e_c) <e_x, e_c>
+
+and every position learns from the softmax over all items. With `mlp` every pair of target and candidate has a vector of its own,
+some N d + 80 d multiplications: on a processor, learn from few sampled candidates (`objective.loss=sampled`), or from one target
+a history (`last`), as the paper does, which samples one candidate a time. The paper has profiles and contexts besides, of which
+histories say nothing, and the log loss of clicks.
+
+The paper's events are a bag: it does not see their order, and in a sum over a long history the old drown the new. That is
+what it lacks on MovieLens-100K, as far as was tried (checkpoints/LOG.md): counting pairs without order does no better.
+`recency` (ours) gives w_j = exp r[how many events ago], learned, and begins at r[n] = -0.1 n.
+
+`intensity` (SMA): w_j is the intensity of event j's mark, in what DIN finds in the history up to j with j itself as the
+candidate (a mean here, or long histories would drown the clock): the reading `event` of peers/sma.py. The paper does not say
+how it puts its layer into DIN, and its reading `state` would need intensities of every candidate. CTReg as there.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from elastic_core.core.batches import Batch
+from elastic_core.core.catalog import Catalog
+from elastic_core.core.config import Within
+from elastic_core.core.contract import Encoded, Judge, Scorer, Variant
+from elastic_core.core.dropout import Dropout
+from elastic_core.core.embedding import SPREAD
+from elastic_core.core.registry import register
+from elastic_core.errors import InputError
+from elastic_core.peers.parts.activation_unit import CHUNK, ActivationUnit, chunked
+from elastic_core.peers.parts.distinct import distinct
+from elastic_core.peers.parts.intensity import Intensity
+from elastic_core.peers.parts.modulated import Modulated, ModulatedConfig
+
+MOST_PAIRS = 2**26  # of a table that is kept while many are judged: 256 MiB
+FADING = 0.1  # an event, in nats, at the start of `recency`: from a bag of hundreds, steps of a thousandth take long to get there
+
+
+@dataclass(frozen=True, kw_only=True)
+class DINConfig(ModulatedConfig, name="din"):
+    label: ClassVar[str] = "DIN"
+    head: Literal["product", "mlp"] = "product"
+    unit_width: Annotated[int, Within(1, 1_024)] = 36  # hidden width of the activation unit (the paper's)
+    head_width: Annotated[int, Within(2, 4_096)] = 80  # of `mlp`, then half of it (the authors' code; the paper has 200 and 80)
+    recency: bool = False
+    intensity: Literal["none", "event"] = "none"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.ctreg_weight and self.intensity == "none":
+            raise InputError("model.ctreg_weight is of intensities: take model.intensity=event with it")
+
+
+@register(DINConfig)
+class DIN(Modulated):
+    """Learns from every position at once; `layers` and `heads` are not used."""
+
+    objective = "all"
+    variants = (
+        Variant("DIN", {}, "Every candidate attends to the history by a small network; the order of events is not seen."),
+        Variant("DIN with recency", {"recency": True}, "DIN that learns how much less an older event counts."),
+        Variant("DIN + SMA", {"intensity": "event"}, "DIN whose events count as intensely as their kind was happening."),
+        Variant(
+            "DIN + SMA + CTReg", {"intensity": "event", "ctreg_weight": 0.1},
+            "The same, and its intensities are to explain when events happen.",
+        ),
+    )  # fmt: skip
+    causal = True
+    config: DINConfig
+
+    def __init__(self, config: DINConfig, catalog: Catalog) -> None:
+        super().__init__(config, catalog)
+        self.reads_times = config.intensity != "none"
+        self.items = nn.Embedding(self.n_items + 1, config.width, padding_idx=0)
+        self.bias = nn.Parameter(torch.zeros(self.n_items + 1))
+        self.unit = ActivationUnit(config.width, config.unit_width)
+        self.head = Head(config.width, config.head_width) if config.head == "mlp" else None
+        self.recency = nn.Parameter(-FADING * torch.arange(config.length, dtype=torch.float32)) if config.recency else None
+        self.intensity = Intensity(config.width, self.marks.shape[1], config.channels) if self.reads_times else None
+        self.dropout = Dropout(config.dropout)
+        nn.init.normal_(self.items.weight, std=SPREAD)
+        with torch.no_grad():
+            self.items.weight[0] = 0
+
+    def forward(self, batch: Batch) -> Encoded:
+        weights, surprise = self._weights(batch)
+        rows = torch.ones(weights.shape[1:], dtype=torch.bool, device=weights.device).tril()
+        items = (batch.items.unsqueeze(1) * rows).to(weights.dtype)
+        return Encoded(torch.cat([items, self.dropout(weights)], -1), {}, self._summed(batch, surprise))
+
+    def last_state(self, batch: Batch) -> Tensor:
+        weights, _ = self._weights(replace(batch, targets=None), last=True)
+        return torch.cat([batch.items.to(weights.dtype), self.dropout(weights[:, -1])], -1)
+
+    def scorer(self) -> Scorer:
+        return Scorer(self.items.weight, again=self.again, pairs=TargetAttention(self))
+
+    def reading(self) -> tuple[Judge, Scorer]:
+        """All pairs are looked at once, if there are not too many of them."""
+        scorer = self.scorer()
+        if len(self.items.weight) ** 2 <= MOST_PAIRS:
+            content = self.content()
+            scorer = scorer._replace(pairs=TargetAttention(self, self.unit(content, content)))
+        return self.last_state, scorer
+
+    def content(self) -> Tensor:
+        """What items are, of unit variance at the start, or the unit hears so little that only popularity is learned."""
+        return self.items.weight / SPREAD
+
+    def kept_per_event(self, columns: int) -> int:
+        """States, the bag of every event's past and its gains: of no more items than there are."""
+        kept = 8 * columns + 6 * (self.n_items + 1) + 2 * self.config.width
+        if self.intensity is not None:
+            kept += self.kept_by_intensities() + 6 * columns + 6 * self.config.width
+        return -(-kept // self.config.layers)  # it has one, whatever the setting says
+
+    # --- inside ------------------------------------------------------------------------------------------------------
+
+    def _weights(self, batch: Batch, last: bool = False) -> tuple[Tensor, Tensor | None]:
+        """w_j for the state at every t, `[B, N, N]`, or at the last alone, `[B, 1, N]`: 0 where j > t; and CTReg."""
+        n = batch.items.shape[1]
+        place = torch.arange(n, device=batch.items.device)
+        ago = (place[-1:] if last else place).unsqueeze(1) - place
+        weights = batch.real.unsqueeze(1) * (ago >= 0).to(self.bias.dtype)
+        if self.recency is not None:
+            weights = weights * self.recency[ago.clamp_min(0)].exp()
+        if self.intensity is None:
+            return weights, None
+        clock, h = self._clock(batch), self._found(batch)
+        weights = weights * self.intensity.factors(h, clock, "event")
+        return weights, self._surprise(self.intensity, h, clock) if self._explains(batch) else None
+
+    def _found(self, batch: Batch) -> Tensor:
+        """What each event finds in the history up to itself, a mean: `[B, N, d]`."""
+        items, where = distinct(batch.items, len(self.bias))
+        content = self.content()[items]
+        pairs = self.unit(content, content)[where.unsqueeze(1), where.unsqueeze(2)]  # [B, N, N]: column j for row t
+        pairs = (pairs * batch.real.unsqueeze(1)).tril()
+        return pairs @ content[where] / batch.real.cumsum(1).clamp_min(1).unsqueeze(-1)
+
+
+class Head(nn.Module):
+    """f([v; e]) for M states and C candidates. A bias at its end would move all scores alike."""
+
+    def __init__(self, width: int, hidden: int) -> None:
+        super().__init__()
+        self.found = nn.Linear(width, hidden)
+        self.candidate = nn.Linear(width, hidden, bias=False)
+        self.first, self.second = nn.PReLU(hidden), nn.PReLU(hidden // 2)
+        self.inner = nn.Linear(hidden, hidden // 2)
+        self.outer = nn.Linear(hidden // 2, 1, bias=False)
+
+    def forward(self, found: Tensor, candidates: Tensor) -> Tensor:
+        """v `[..., d]`, e that can stand beside it `[..., d]` → `[...]`."""
+        hidden = self.found(found) + self.candidate(candidates)
+        hidden = self.inner(_last(self.first, hidden))
+        return self.outer(_last(self.second, hidden)).squeeze(-1)
+
+
+def _last(activation: nn.PReLU, x: Tensor) -> Tensor:
+    """PReLU whose channels are the last axis."""
+    hidden: Tensor = activation(x.flatten(0, -2))
+    return hidden.view_as(x)
+
+
+class TargetAttention:
+    """`Pairs` of DIN for one step, whose dropped numbers are the same for all it is asked; `known`: the unit of all items."""
+
+    def __init__(self, model: DIN, known: Tensor | None = None) -> None:
+        self.model, self.known = model, known
+        self.content: Tensor = model.dropout(model.content())
+
+    def among(self, states: Tensor, items: Tensor) -> Tensor:
+        there, where, weights = self._history(states)
+        unit, e, c = self._unit(there, items), self.content[there], self.content[items]
+        head = self.model.head
+        if head is None:
+            bag = weights.new_zeros(len(weights), len(there)).scatter_add(1, where, weights)
+            return bag @ (unit * self._alike(there, items)) + self.model.bias[items]
+
+        def some(where: Tensor, weights: Tensor) -> Tensor:
+            pairs = unit[where] * weights.unsqueeze(-1)  # [m, N, C]
+            return head(pairs.transpose(1, 2) @ e[where], c)
+
+        each = len(items) * (where.shape[1] + e.shape[1] + 3 * self.model.config.head_width)
+        return chunked(some, CHUNK // each, where, weights) + self.model.bias[items]
+
+    def at(self, states: Tensor, items: Tensor) -> Tensor:
+        there, where, weights = self._history(states)
+        asked, which = distinct(items, len(self.content))
+        unit, head = self._unit(there, asked), self.model.head
+        if head is None:
+            gains = (unit * self._alike(there, asked))[where, which.unsqueeze(1)]
+            return (weights * gains).sum(-1) + self.model.bias[items]
+        pairs = weights * unit[where, which.unsqueeze(1)]
+        found = functional.embedding_bag(where, self.content[there], per_sample_weights=pairs.to(self.content.dtype), mode="sum")
+        return head(found, self.content[items]) + self.model.bias[items]
+
+    def _history(self, states: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """States `[M, 2N]` → the items they hold `[U]`, which of them every event is `[M, N]`, and its weight `[M, N]`."""
+        items, weights = states.chunk(2, -1)
+        return *distinct(items.long(), len(self.content)), weights
+
+    def _unit(self, events: Tensor, candidates: Tensor) -> Tensor:
+        if self.known is not None:
+            return self.known[events][:, candidates]
+        told: Tensor = self.model.unit(self.content[events], self.content[candidates])
+        return told
+
+    def _alike(self, events: Tensor, candidates: Tensor) -> Tensor:
+        """<e_x, e_c>, of which the second is as small as every model's item table is."""
+        return self.content[events] @ self.model.items.weight[candidates].T

@@ -1,0 +1,88 @@
+"""FPMC (Rendle, Freudenthaler and Schmidt-Thieme 2010): matrix factorisation plus a factorised Markov chain of the last event.
+
+The paper's score of item i for user u after the basket of items l, and ours after a history x_1 … x_t:
+
+    paper    <V_ui[u], V_iu[i]> + mean over l of <V_il[i], V_li[l]>
+    ours     <m_t, V_iu[i]> + <V_il[i], V_li[x_t]>      m_t = t^−α Σ_{j ≤ t} W[x_j]
+
+A basket is one event. Users have no numbers here, because models are asked about people that no training has seen: the factors
+of a person are made from the history instead, item by item, as FISM (Kabbur et al. 2013) does; that part is not FPMC's own.
+`personal="none"` leaves it out: the factorised Markov chain alone (the paper's FMC). Each of the two parts has d/2 factors, so
+a state has d numbers as every model's; without the personal part the chain has all d. The paper learns from pairs (S-BPR) with
+an L2 penalty; here the loss is the softmax over all items, at every position, and factors that are read have dropout.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from elastic_core.core.batches import Batch
+from elastic_core.core.catalog import Catalog
+from elastic_core.core.config import ModelConfig, Within
+from elastic_core.core.contract import Encoded, Scorer, Variant
+from elastic_core.core.dropout import Dropout
+from elastic_core.core.embedding import SPREAD, item_table
+from elastic_core.core.padding import masked
+from elastic_core.core.registry import register
+from elastic_core.peers.parts.stepwise import Stepwise
+
+READ = 0.3  # standard deviation of factors that are read: where both ends are small, products are, and little moves
+
+
+@dataclass(frozen=True, kw_only=True)
+class FPMCConfig(ModelConfig, name="fpmc"):
+    label: ClassVar[str] = "FPMC"
+    personal: Literal["history", "none"] = "history"
+    alpha: Annotated[float, Within(0, 1)] = 0.5  # 1: the mean of a history's factors, 0: their sum
+
+
+@register(FPMCConfig)
+class FPMC(Stepwise):
+    """Learns from every position at once; `layers` and `heads` are not used. Kept of a person: d/2 + 1 numbers, or none."""
+
+    objective = "all"
+    variants = (
+        Variant("FPMC", {}, "A factorised Markov chain of the last event, and the factors of all that somebody has met."),
+        Variant("Markov chain", {"personal": "none"}, "FPMC without its personal part: the last event alone decides."),
+    )
+    config: FPMCConfig
+
+    def __init__(self, config: FPMCConfig, catalog: Catalog) -> None:
+        super().__init__(config, catalog)
+        self.personal = config.personal != "none"
+        factors = config.width // 2 if self.personal else config.width
+        rows = config.items_by_rows
+        self.last = item_table(self.n_items, factors, READ, rows)  # V_li
+        self.met_before = item_table(self.n_items, factors, READ, rows) if self.personal else None  # W
+        self.next = item_table(self.n_items, config.width, SPREAD, rows)  # V_il, then V_iu
+        self.dropout = Dropout(config.dropout)
+
+    def forward(self, batch: Batch) -> Encoded:
+        real = batch.real
+        last = self.dropout(self.last(batch.items))
+        if self.met_before is None:
+            return Encoded(masked(last, real))
+        total = masked(self.dropout(self.met_before(batch.items)), real).cumsum(1)
+        return Encoded(masked(self._state(last, total, real.cumsum(1).unsqueeze(-1)), real))
+
+    def advance(self, items: Tensor, real: Tensor | None, kept: list[Tensor] | None) -> tuple[Tensor, list[Tensor]]:
+        there = items > 0
+        last = self.dropout(self.last(items[:, -1])) * there[:, -1:]
+        if self.met_before is None:
+            return last, []
+        total, events = masked(self.dropout(self.met_before(items)), there).sum(1), there.sum(1, keepdim=True)
+        if kept is not None:
+            total, events = total + kept[0], events + kept[1]
+        return self._state(last, total, events), [total, events]
+
+    def kept_per_event(self, columns: int) -> int:
+        return -(-4 * self.config.width // self.config.layers)  # it has one, whatever the setting says
+
+    def scorer(self) -> Scorer:
+        return Scorer.over(self.next, self.again)
+
+    def _state(self, last: Tensor, total: Tensor, events: Tensor) -> Tensor:
+        """`[..., d/2]`, `[..., d/2]`, `[..., 1]` → `[..., d]`."""
+        return torch.cat([last, total * events.clamp_min(1).to(total.dtype) ** -self.config.alpha], -1)

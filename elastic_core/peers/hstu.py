@@ -1,0 +1,162 @@
+"""HSTU (Zhai et al. 2024), the sequential transduction unit: attention without softmax, gated, and no feed-forward layer.
+
+    z = LN(x);   U, V, Q, K = SiLU(z W)
+    A_ij = SiLU(q_i · k_j + b[i - j]) / n   for j <= i, 0 otherwise
+    x ← x + W_o (U ⊙ LN(A V))
+
+n: the release divides by the number of columns that it pads every history to, whatever it holds; here that is the model's
+`length`, so padding stays invisible (a batch may have fewer columns). LN follows, so n only decides how soon its ε counts. As
+released: b is learned, one number for every distance and layer, shared by the heads; LN in here has no weights; SiLU stands on q
+and k too; dropout is on what W_o reads. Input and output are as everywhere here: item plus learned position, layer norm, inner
+product with the item table, softmax over all items. (The release brings states and items to unit length, with a temperature and
+sampled negatives.)
+
+Time: the published bias of event i for event j is bucketed log(t_{i+1} - t_j): it reads the time of the very event that is to be
+predicted, which nobody knows when a list is made and which tells much. It is not offered.
+
+| `times` | |
+| --- | --- |
+| `none` | positions only |
+| `previous` | + c[⌊ln(max(t_i - t_j, 1 s)) / 0.301⌋], what is known when event i has just happened (ours); buckets as released |
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from elastic_core.core.attention import merge_heads, split_heads
+from elastic_core.core.batches import Batch
+from elastic_core.core.catalog import Catalog
+from elastic_core.core.config import ModelConfig
+from elastic_core.core.contract import Encoded, Recommender, Variant
+from elastic_core.core.dropout import Dropout
+from elastic_core.core.embedding import EventEmbedding
+from elastic_core.core.padding import masked
+from elastic_core.core.registry import register
+from elastic_core.errors import InputError
+
+BUCKETS, STEP = 128, 0.301  # of time differences: a bucket's upper end is e^0.301 = 1.35 times its lower one
+EPSILON = 1e-6
+
+
+@dataclass(frozen=True, kw_only=True)
+class HSTUConfig(ModelConfig, name="hstu"):
+    label: ClassVar[str] = "HSTU"
+    times: Literal["none", "previous"] = "none"
+
+
+class TransductionUnit(nn.Module):
+    """One layer on `x [B, N, d]`. `real [B, N]` or None; `gaps [B, N, N]` buckets of time differences or None."""
+
+    def __init__(self, config: HSTUConfig) -> None:
+        super().__init__()
+        width = config.width
+        self.heads, self.length = config.heads, config.length
+        self.asks = nn.Linear(width, 2 * width, bias=False)  # U and Q: of the event that reads
+        self.tells = nn.Linear(width, 2 * width, bias=False)  # V and K: of the events that are read
+        self.output = nn.Linear(width, width)
+        self.dropout = Dropout(config.dropout)
+        self.distance = nn.Parameter(0.02 * torch.randn(config.length))  # b
+        self.gap = nn.Parameter(0.02 * torch.randn(BUCKETS + 1)) if config.times != "none" else None  # c
+
+    def forward(self, x: Tensor, real: Tensor | None, gaps: Tensor | None, last: bool = False) -> Tensor:
+        """The next x; only its last row `[B, 1, d]` if `last`."""
+        z = _norm(x)
+        v, k = functional.silu(self.tells(z)).chunk(2, -1)
+        if last:
+            x, z = x[:, -1:], z[:, -1:]
+        u, q = functional.silu(self.asks(z)).chunk(2, -1)
+        scores = split_heads(q, self.heads) @ split_heads(k, self.heads).transpose(-1, -2) + self._bias(k.shape[1], gaps, last)
+        if not last:
+            ahead = torch.ones(scores.shape[-2:], dtype=torch.bool, device=x.device).triu(1)
+            scores = scores.masked_fill(ahead, 0)  # SiLU(0) = 0
+        weights = functional.silu(scores) / self.length
+        mixed = merge_heads(weights @ split_heads(masked(v, real), self.heads))  # of padding nothing is read
+        out: Tensor = x + self.output(self.dropout(u * _norm(mixed)))
+        return out
+
+    def last_weights(self, x: Tensor, real: Tensor | None, gaps: Tensor | None) -> Tensor:
+        """What the last row multiplies every event by, `[B, H, N]`: SiLU's, so slightly negative where it would not look."""
+        z = _norm(x)
+        k = functional.silu(self.tells(z)).chunk(2, -1)[1]
+        q = functional.silu(self.asks(z[:, -1:])).chunk(2, -1)[1]
+        scores = split_heads(q, self.heads) @ split_heads(k, self.heads).transpose(-1, -2) + self._bias(k.shape[1], gaps, True)
+        weights: Tensor = functional.silu(scores).squeeze(-2) / self.length
+        return weights if real is None else weights * real.unsqueeze(1)
+
+    def _bias(self, n: int, gaps: Tensor | None, last: bool) -> Tensor:
+        """b[i - j] `[N, N]`, with a time bias `[B, 1, N, N]`; of the last row alone if `last`. Where j > i it means nothing."""
+        near = self.distance[:n].flip(0)  # b[n - 1] … b[0], the last row
+        # row i is the same turned by n - 1 - i places: all rows are windows of one vector
+        bias = near.unsqueeze(0) if last else functional.pad(near, (0, n - 1)).unfold(0, n, 1).flip(0)
+        if self.gap is None or gaps is None:
+            return bias
+        gaps = gaps[:, -1:] if last else gaps
+        return bias + functional.embedding(gaps, self.gap.unsqueeze(1)).squeeze(-1).unsqueeze(1)
+
+
+@register(HSTUConfig)
+class HSTU(Recommender):
+    """See the module's table. With `times`, learning needs them; a history without is scored by positions alone."""
+
+    objective = "all"
+    variants = (
+        Variant("HSTU", {}, "Gated attention without softmax or feed-forward layers; positions only."),
+        Variant("HSTU with time", {"times": "previous"}, "It also sees how long before the latest known event each one was."),
+    )
+    causal = True
+    config: HSTUConfig
+
+    def __init__(self, config: HSTUConfig, catalog: Catalog) -> None:
+        super().__init__(config, catalog)
+        self.reads_times = config.times != "none"
+        self.events = EventEmbedding(self.n_items, config.length, config.width, config.dropout, rows=config.items_by_rows)
+        self.units = nn.ModuleList(TransductionUnit(config) for _ in range(config.layers))
+        self.norm = nn.LayerNorm(config.width)
+
+    def forward(self, batch: Batch) -> Encoded:
+        return Encoded(self.norm(self._encode(batch, last=False)))
+
+    def last_state(self, batch: Batch) -> Tensor:
+        return self.norm(self._encode(batch, last=True)[:, -1])
+
+    def kept_per_event(self, columns: int) -> int:
+        """Beside the block's own: the scores and weights of every pair, N x N, and their buckets."""
+        pairs = 3 * self.config.heads + (4 if self.config.times != "none" else 0)
+        return super().kept_per_event(columns) + pairs * columns
+
+    def last_weights(self, batch: Batch) -> Tensor:
+        """`Attends`."""
+        x, real = self.events(batch.items, batch.padded), batch.real if batch.padded else None
+        gaps, found = self._gaps(batch), []
+        for unit in self.units:
+            assert isinstance(unit, TransductionUnit)
+            found.append(unit.last_weights(x, real, gaps))
+            x = unit(x, real, gaps)
+        return torch.stack(found)
+
+    def _encode(self, batch: Batch, last: bool) -> Tensor:
+        x, real = self.events(batch.items, batch.padded), batch.real if batch.padded else None
+        gaps = self._gaps(batch)
+        for i, unit in enumerate(self.units):
+            x = unit(x, real, gaps, last=last and i == len(self.units) - 1)
+        return x
+
+    def _gaps(self, batch: Batch) -> Tensor | None:
+        """The bucket of t_i - t_j for every pair `[B, N, N]`, or None. Raises InputError where it should learn from no times."""
+        if self.config.times == "none":
+            return None
+        if batch.times is None:
+            if self.training:
+                raise InputError("model.times = previous needs the times of events, and these data have none")
+            return None
+        gaps = batch.times.unsqueeze(2) - batch.times.unsqueeze(1)
+        return (gaps.clamp_min(1).float().log() / STEP).int().clamp_max(BUCKETS)
+
+
+def _norm(x: Tensor) -> Tensor:
+    """Layer norm without weights."""
+    return functional.layer_norm(x, x.shape[-1:], eps=EPSILON)

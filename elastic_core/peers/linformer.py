@@ -1,0 +1,98 @@
+"""Linformer (Wang et al. 2020): keys and values of N events projected to `rank` of them, along the length.
+
+    out = softmax(Q (E K)ᵀ / √d_h) (F V)      E, F: rank x N, learned      (Eq. 7)
+
+O(N·rank) instead of O(N²). E and F are shared by the heads (the paper's headwise sharing) and belong to a layer. A column of
+theirs belongs to a position counted back from the last event, as positions do everywhere here; the paper knows one fixed length.
+Padding is zero before it is projected, so it says nothing; with E = F = identity an unpadded row is softmax attention.
+
+Every projected key mixes all positions, so there is no causal mask: only the last position may be asked (objective `last`). A
+causal form would need an E of its own for every prefix, N x rank x d numbers; the paper has none.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from elastic_core.core.attention import Attention, fused, merge_heads, split_heads
+from elastic_core.core.batches import Batch
+from elastic_core.core.config import Within
+from elastic_core.core.contract import Variant
+from elastic_core.core.padding import masked
+from elastic_core.core.registry import register
+from elastic_core.core.sasrec import Block
+from elastic_core.peers.parts.blocks import Blocks, BlocksConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinformerConfig(BlocksConfig, name="linformer"):
+    label: ClassVar[str] = "Linformer"
+    rank: Annotated[int, Within(1, 4_096)] = 64  # keys and values that are left of a history
+
+
+class LowRankAttention(Attention):
+    """Attention of `x [B, N, d]` to `rank` mixtures of its events; what it has on padding means nothing."""
+
+    def __init__(self, width: int, heads: int, dropout: float, length: int, rank: int) -> None:
+        super().__init__(width, heads, dropout, causal=False)
+        self.of_keys, self.of_values = (nn.Parameter(torch.empty(rank, length)) for _ in range(2))  # E, F
+        for weight in (self.of_keys, self.of_values):
+            nn.init.normal_(weight, std=rank**-0.5)  # lengths are kept on average (Johnson-Lindenstrauss, as in its Theorem 2)
+
+    def forward(self, x: Tensor, real: Tensor | None = None, extra: Tensor | None = None) -> Tensor:
+        return self.read(x, x, real)
+
+    def last(self, x: Tensor, real: Tensor | None = None, extra: Tensor | None = None) -> Tensor:
+        """The last row of `forward`, `[B, 1, d]`."""
+        return self.read(x[:, -1:], x, real)
+
+    def last_weights(self, x: Tensor, real: Tensor | None = None) -> Tensor:
+        """What an event's value is multiplied by through all mixtures, `[B, H, N]`: of either sign, as F is."""
+        n = x.shape[1]
+        q, k = (split_heads(y, self.heads) for y in (self.query(x[:, -1:]), self.of_keys[:, -n:] @ masked(self.key(x), real)))
+        mixtures = (q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])).softmax(-1).squeeze(-2)
+        weights = mixtures @ self.of_values[:, -n:]
+        return weights if real is None else weights * real.unsqueeze(1)
+
+    def read(self, asking: Tensor, x: Tensor, real: Tensor | None) -> Tensor:
+        n = x.shape[1]
+        keys = self.of_keys[:, -n:] @ masked(self.key(x), real)  # [B, rank, d]
+        values = self.of_values[:, -n:] @ masked(self.value(x), real)
+        q, k, v = (split_heads(y, self.heads) for y in (self.query(asking), keys, values))
+        mixed = fused(q, k, v, None, self.p if self.training else 0.0, False)
+        out: Tensor = self.output(merge_heads(mixed))
+        return out
+
+
+@register(LinformerConfig)
+class Linformer(Blocks):
+    """See the module's equation."""
+
+    objective = "last"
+    variants = (Variant("Linformer", {}, "Keys and values of all events are projected to a few mixtures along the length."),)
+    config: LinformerConfig
+
+    def attention(self) -> nn.Module:
+        config = self.config
+        return LowRankAttention(config.width, config.heads, config.dropout, config.length, config.rank)
+
+    def last_weights(self, batch: Batch) -> Tensor:
+        """`Attends`: through the mixtures."""
+        x, real, found = self.events(batch.items, batch.padded), batch.real if batch.padded else None, []
+        for block in self.blocks:
+            assert isinstance(block, Block) and isinstance(block.attention, LowRankAttention)
+            found.append(block.attention.last_weights(block.norm(x), real))
+            x = block(x, real)
+        return torch.stack(found)
+
+    def kept_per_event(self, columns: int) -> int:
+        """Beside the block's own: keys and values before and after the projection, and the scores."""
+        config = self.config
+        return (
+            super().kept_per_event(columns)
+            + 2 * config.width
+            + config.rank * (4 * config.heads + -(-4 * config.width // columns))
+        )

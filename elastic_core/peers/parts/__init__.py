@@ -1,0 +1,1 @@
+"""Layers that peers are made of."""

@@ -1,0 +1,159 @@
+"""Softmax attention inside buckets, causal: what Reformer's hashes and the Routing Transformer's clusters are read with.
+
+Every event has a bucket, in each of R rounds. One vector of an event asks and is asked (shared queries and keys, as both papers
+have it where attention is causal), so both are in the same bucket. Event t reads
+
+    P_t = { j <= t : bucket_j = bucket_t, and j one of the last w such }
+    o_t = Σ_{j ∈ ∪_r P_t} softmax_j(q_t·k_j / √d_h) v_j
+
+and itself only if there is nobody else: q_t·k_t would outweigh all others. Both papers sort events by bucket and cut the order
+into chunks of equal size (or take the same number of events for every cluster). Where a cut falls depends on the buckets of
+*later* events, and so does what an event may read: it leaks. The last w of one's own bucket do not depend on what follows.
+
+In the order by (bucket, time), with a gap of w between buckets, u is an event's place and j ∈ P_t is 0 <= u_t - u_j < w: a
+sliding window over the sorted events, in chunks that read themselves and the chunk before. O(R·N·w), plus the sorting.
+
+Rounds are joined as in Reformer's Eq. 6: an event that several rounds find counts once, so the result is one softmax over the
+union.
+
+Symbols: B people, H heads, R rounds, N events, c chunks of C events, e = d_h.
+"""
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from elastic_core.core.attention import merge_heads, rows_at, split_heads
+from elastic_core.core.dropout import dropout
+from elastic_core.core.padding import readable
+from elastic_core.core.precision import precise
+
+SELF = -1e5  # the logit of oneself (Reformer, appendix A)
+FAR = 2**60  # a place beyond all
+
+
+class Places(NamedTuple):
+    """Where events stand in the order by (bucket, time)."""
+
+    order: Tensor  # [B, H, R, N] the event at each place
+    place: Tensor  # [B, H, R, N] the place of each event
+    u: Tensor  # [B, H, R, N] the same with gaps between buckets
+
+
+@precise
+def projected(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """x Wᵀ + b of `[..., e]`, in float32 at least: what a bucket is found from. `weight` may have a matrix for each head."""
+    out = x @ weight.mT
+    return out if bias is None else out + bias
+
+
+def places(bucket: Tensor, real: Tensor | None, window: int) -> Places:
+    """Of buckets `[B, H, R, N]` (0, 1, …); padding is in one of its own."""
+    n = bucket.shape[-1]
+    if real is not None:
+        bucket = bucket.masked_fill(~readable(real)[:, None, None], -1)
+    order = (bucket * n + torch.arange(n, device=bucket.device)).argsort(-1)
+    place = torch.empty_like(order).scatter_(-1, order, torch.arange(n, device=bucket.device).expand_as(order))
+    return Places(order, place, bucket * (n + window) + place)
+
+
+def chunk_size(n: int, window: int) -> int:
+    """Events of a chunk: at least the window, or all of them, and as evenly as can be."""
+    return -(-n // max(n // window, 1))
+
+
+def attend(q: Tensor, k: Tensor, v: Tensor, found: Places, window: int, p: float) -> Tensor:
+    """`[B, H, N, e]` three times → `[B, H, N, e]`."""
+    rounds = [_round(q, k, v, found, r, window, p) for r in range(found.order.shape[2])]
+    if len(rounds) == 1:
+        return rounds[0][0]
+    outs, masses = (torch.stack(parts, -1) for parts in zip(*rounds, strict=True))
+    return (outs * masses.softmax(-1)).sum(-1)
+
+
+def _round(q: Tensor, k: Tensor, v: Tensor, found: Places, r: int, window: int, p: float) -> tuple[Tensor, Tensor]:
+    """What events read in round r `[B, H, N, e]`, and the logarithm of its softmax's denominator `[B, H, N, 1]`."""
+    n, rounds = q.shape[2], found.order.shape[2]
+    chunk = chunk_size(n, window)
+    order, place = found.order[:, :, r], found.place[:, :, r]
+
+    def chunks(x: Tensor, beyond: int = 0) -> Tensor:
+        """`[B, H, N, e]` → `[B, H, c, C, e]`, sorted."""
+        return functional.pad(rows_at(x, order), (0, 0, 0, -n % chunk), value=beyond).unflatten(2, (-1, chunk))
+
+    def restored(x: Tensor) -> Tensor:
+        """`[B, H, c, C, e]` → `[B, H, N, e]`, in the order of time."""
+        return rows_at(x.flatten(2, 3), place)
+
+    def found_by(other: int) -> tuple[Tensor, Tensor]:
+        """Whom a round lets each event read `[B, H, c, C, 2 C]`, and who is oneself."""
+        u = chunks(found.u[:, :, other].unsqueeze(-1), FAR)
+        apart = u - _with_earlier(u, -FAR).transpose(-1, -2)
+        return (apart >= 0) & (apart < window), apart == 0
+
+    allowed, oneself = found_by(r)
+    scores = chunks(q) @ _with_earlier(chunks(k)).transpose(-1, -2) / math.sqrt(q.shape[-1])  # [B, H, c, C, 2 C]
+    scores = scores.masked_fill(oneself, SELF).masked_fill(~allowed, -torch.inf)
+    if rounds > 1:  # whom several rounds find they share
+        times = torch.stack([found_by(other)[0] for other in range(rounds)]).sum(0)
+        scores = scores - times.clamp_min(1).log().to(scores.dtype)
+    mixed = dropout(scores.softmax(-1), p) @ _with_earlier(chunks(v))
+    mass = scores.logsumexp(-1, keepdim=True) if rounds > 1 else mixed[..., :1]
+    return restored(mixed), restored(mass)
+
+
+def _with_earlier(x: Tensor, beyond: int = 0) -> Tensor:
+    """Each chunk of `[B, H, c, C, e]` behind the one before it: `[B, H, c, 2 C, e]`."""
+    return torch.cat([functional.pad(x[:, :, :-1], (0, 0, 0, 0, 1, 0), value=beyond), x], -2)
+
+
+def attend_last(q: Tensor, k: Tensor, v: Tensor, found: Places, window: int) -> Tensor:
+    """The last event alone: q `[B, H, 1, e]`, k and v `[B, H, N, e]` → `[B, H, 1, e]`."""
+    apart = found.u[..., -1:] - found.u
+    seen = ((apart >= 0) & (apart < window)).any(2)  # [B, H, N]
+    scores = (q @ k.transpose(-1, -2)).squeeze(2) / math.sqrt(q.shape[-1])
+    scores = torch.cat([scores[..., :-1], torch.full_like(scores[..., -1:], SELF)], -1)
+    return scores.masked_fill(~seen, -torch.inf).softmax(-1).unsqueeze(2) @ v
+
+
+class BucketAttention(nn.Module):
+    """Causal self-attention of `x [B, N, d]` inside buckets, each event to the last `window` of its own; what it has on padding
+    means nothing. Who inherits says what is asked with and which bucket it is in."""
+
+    def __init__(self, width: int, heads: int, window: int, dropout: float) -> None:
+        super().__init__()
+        self.heads, self.window, self.p = heads, window, dropout
+        self.query, self.value, self.output = (nn.Linear(width, width) for _ in range(3))
+
+    def shared(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Queries and keys `[B, H, N, e]`, made of the same vectors; in float32, because buckets are found from them."""
+        raise NotImplementedError
+
+    def buckets(self, q: Tensor) -> Tensor:
+        """`[B, H, N, e]` → int64 `[B, H, R, N]`."""
+        raise NotImplementedError
+
+    def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
+        (q, k), v = self.shared(x), split_heads(self.value(x), self.heads)
+        found = places(self.buckets(q), real, self.window)
+        return self.mixed(attend(q.to(v), k.to(v), v, found, self.window, self.p if self.training else 0.0))
+
+    def last(self, x: Tensor, real: Tensor | None = None) -> Tensor:
+        """The last row of `forward`, `[B, 1, d]`: one query."""
+        (q, k), v = self.shared(x), split_heads(self.value(x), self.heads)
+        found = places(self.buckets(q), real, self.window)
+        return self.mixed(attend_last(q[:, :, -1:].to(v), k.to(v), v, found, self.window))
+
+    def mixed(self, read: Tensor) -> Tensor:
+        out: Tensor = self.output(merge_heads(read))
+        return out
+
+
+def kept(columns: int, width: int, heads: int, window: int, rounds: int) -> int:
+    """Numbers per event that `attend` keeps for the backward pass, from above."""
+    chunk = chunk_size(columns, window)
+    padded = -(-columns // chunk) * chunk / columns
+    return math.ceil(padded * rounds * (9 * width + heads * 2 * chunk * (5 if rounds == 1 else 7)))

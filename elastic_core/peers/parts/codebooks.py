@@ -1,0 +1,108 @@
+"""Residual quantisation with codebooks (LISA's Eq. 2, after LightRec): a vector as a sum of words, one of each codebook.
+
+    code_b = argmax_w r_b W Z_b[w]ᵀ      r_0 = x,  r_{b+1} = r_b - Z_b[code_b]      x ≈ Σ_b Z_b[code_b]
+
+An argmax has no gradient. Learned through is softmax(r_b W Z_bᵀ / τ): the step forward takes the best word alone, the step back
+sees the softmax (straight-through estimator). `soft` takes the softmax both ways: x ≈ Σ_b Σ_w p_b[w] Z_b[w].
+
+Codes are found in float32, under autocast too: rounding would choose other words.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from elastic_core.core.precision import precise
+
+PIECE = 2_048  # vectors that are composed together: what is kept of a softmax over words does not grow with the catalogue
+
+
+START = 2.0  # nats: the standard deviation of fresh logits; with much less all words are alike, and a soft code says nothing
+
+
+class Codes(NamedTuple):
+    """Vectors in words. `shares` is what gradient reaches the codes through; without, a word is its code's alone."""
+
+    chosen: Tensor  # [..., b] int64
+    shares: Tensor | None  # [..., b, w], each row adds up to 1
+    vectors: Tensor  # [..., d] the sum of the words
+
+    def at(self, index: Tensor) -> "Codes":
+        """Those of some vectors: codes of `[M]`, index `[...]`."""
+        flat = index.flatten()  # whole rows are moved, there and back
+
+        def taken(x: Tensor) -> Tensor:
+            return x.index_select(0, flat).unflatten(0, index.shape)
+
+        return Codes(taken(self.chosen), None if self.shares is None else taken(self.shares), taken(self.vectors))
+
+    def counted(self, words: int) -> Tensor:
+        """How much each word counts, `[..., b, w]`."""
+        if self.shares is not None:
+            return self.shares
+        none = torch.zeros(*self.chosen.shape, words, dtype=self.vectors.dtype, device=self.vectors.device)
+        return none.scatter_(-1, self.chosen.unsqueeze(-1), 1.0)
+
+
+class Codebooks(nn.Module):
+    """`books` codebooks of `words` words each for vectors `[..., d]`, whose numbers have the standard deviation `given`; that of
+    a sum of words is `scale`."""
+
+    def __init__(
+        self, width: int, books: int, words: int, scale: float, given: float, temperature: float, soft: bool = False
+    ) -> None:
+        super().__init__()
+        self.temperature, self.soft = temperature, soft
+        self.words = nn.Parameter(torch.empty(books, words, width))
+        word_scale = scale / books**0.5
+        nn.init.normal_(self.words, std=word_scale)
+        self.similarity = nn.Parameter(torch.eye(width) * (START * temperature / (given * word_scale * width**0.5)))
+
+    def forward(self, x: Tensor) -> Codes:
+        return encode(x, self.words, self.similarity, self.temperature, self.soft)
+
+    def compose(self, x: Tensor) -> Tensor:
+        """The sums of words alone, `[M, d]`, piece by piece; the way back finds the words anew."""
+        if not torch.is_grad_enabled():
+            return torch.cat([self(piece).vectors for piece in x.split(PIECE)])
+        parts = [checkpoint(self._vectors, piece, use_reentrant=False, preserve_rng_state=False) for piece in x.split(PIECE)]
+        return torch.cat(parts)
+
+    def _vectors(self, x: Tensor) -> Tensor:
+        return self(x).vectors
+
+
+@precise
+def encode(x: Tensor, words: Tensor, similarity: Tensor, temperature: float, soft: bool) -> Codes:
+    """x `[..., d]` in words `[b, w, d]`; similarity `[d, d]`."""
+    keys = words @ similarity.T / temperature
+    rest, total, chosen, shares = x, torch.zeros_like(x), [], []
+    learning = torch.is_grad_enabled()
+    for key, book in zip(keys, words, strict=True):
+        logits = rest @ key.T
+        code = logits.argmax(-1)
+        if soft or learning:
+            share = logits.softmax(-1)
+            if not soft:
+                share = torch.zeros_like(share).scatter_(-1, code.unsqueeze(-1), 1.0) + (share - share.detach())
+            shares.append(share)
+        word = share @ book if soft or learning else book[code]
+        rest, total = rest - word, total + word
+        chosen.append(code)
+    return Codes(torch.stack(chosen, -1), torch.stack(shares, -2) if shares else None, total)
+
+
+def decode(chosen: Tensor, words: Tensor) -> Tensor:
+    """Codes `[..., b]` and words `[b, w, d]` → the vectors `[..., d]`, number by number those of `encode`."""
+    total = torch.zeros(*chosen.shape[:-1], words.shape[-1], dtype=words.dtype, device=words.device)
+    for b, book in enumerate(words):
+        total = total + book[chosen[..., b]]
+    return total
+
+
+def usage(chosen: Tensor, words: int) -> Tensor:
+    """Which part of each codebook's words any of the codes `[M, b]` uses: `[b]`, 1 / words if all use the same."""
+    used = torch.zeros(chosen.shape[1], words, device=chosen.device).scatter_(1, chosen.T, 1.0)
+    return used.mean(1)

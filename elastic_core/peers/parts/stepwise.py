@@ -1,0 +1,44 @@
+"""What recurrent models share: all they know of a history is a few vectors, so one more event needs those and nothing else."""
+
+from abc import abstractmethod
+
+from torch import Tensor
+
+from elastic_core.core.batches import Batch
+from elastic_core.core.contract import Streams
+from elastic_core.following.stream import Kept, Stream
+
+
+class Stepwise(Streams):
+    """A causal model without positions that says in `advance` how it reads on from what it kept."""
+
+    causal = True
+    streams = True
+
+    @abstractmethod
+    def advance(self, items: Tensor, real: Tensor | None, kept: list[Tensor] | None) -> tuple[Tensor, list[Tensor]]:
+        """Reads `items [B, n]`, after what was `kept`: the state `[B, d]` after the last of them, and what is to be kept.
+
+        Before the first event nothing is kept (None); then alone may rows be left-padded, and `real` says where events are."""
+
+    def last_state(self, batch: Batch) -> Tensor:
+        return self.advance(batch.items, batch.real if batch.padded else None, None)[0]
+
+    def open_stream(self, room: int) -> "StepStream":
+        return StepStream(self, room)
+
+
+class StepStream(Stream):
+    """States that equal one pass over everything, event by event, without limit: nothing here counts from an end."""
+
+    def __init__(self, model: Stepwise, room: int) -> None:
+        super().__init__(model, room, limited=False)
+
+    def _start(self, history: Tensor, columns: slice) -> tuple[Tensor, Kept]:
+        state, parts = self.model.advance(history, history > 0, None)
+        return state, {str(i): part for i, part in enumerate(parts)}
+
+    def _next(self, items: Tensor) -> Tensor:
+        state, parts = self.model.advance(items.unsqueeze(1), None, list(self.kept.values()))
+        self.kept = dict(zip(self.kept, parts, strict=True))
+        return state

@@ -1,0 +1,38 @@
+"""Popularity: every person gets the items with the most training events. The lowest floor of every table."""
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+import torch
+from torch import Tensor
+
+from elastic_core.core.batches import Batch
+from elastic_core.core.catalog import Catalog
+from elastic_core.core.config import ModelConfig, Within
+from elastic_core.core.contract import Recommender, Variant
+from elastic_core.core.registry import register
+from elastic_core.data import Dataset
+
+
+@dataclass(frozen=True, kw_only=True)
+class PopularityConfig(ModelConfig, name="popularity"):
+    label: ClassVar[str] = "Popularity"
+    length: Annotated[int, Within(2, 131_072)] = 2  # it reads nothing; two is the shortest history there is
+
+
+@register(PopularityConfig)
+class Popularity(Recommender):
+    """Scores are training counts."""
+
+    variants = (Variant("Popularity", {}, "No training: the same list for everybody. The lowest floor."),)
+    counts: Tensor
+
+    def __init__(self, config: PopularityConfig, catalog: Catalog) -> None:
+        super().__init__(config, catalog)
+        self.register_buffer("counts", torch.zeros(self.n_items + 1), persistent=False)
+
+    def fit(self, dataset: Dataset) -> None:
+        self.counts.copy_(torch.from_numpy(dataset.counts()))
+
+    def score(self, batch: Batch) -> Tensor:
+        return self.counts.repeat(len(batch.items), 1)  # a copy: callers may blank out items

@@ -1,0 +1,159 @@
+"""SHAN, the sequential hierarchical attention network (Ying et al. 2018), a host of self-modulating attention (Chen et al. 2021):
+attention over what somebody liked long ago gives one vector, and attention over that vector and the recent events the state.
+
+    α_j = softmax over L of  u · ReLU(W₁ x_j + b₁)             u_long = Σ_{j in L} α_j x_j
+    β   = softmax over {u_long} ∪ S of  u · ReLU(W₂ y + b₂)    state = β₀ u_long + Σ_{j in S} β_j x_j
+
+so the state is one mean of the events, Σ ω_j x_j with ω_j = β₀ α_j or β_j; its inner product with an item's row is the score.
+As in the paper one table is read and scored with, so what was just met is always alike: SHAN cannot learn by heart which item
+follows which, as others can.
+
+    S   paper: the items of the running session, a day's. Here the last `short` events: data say nothing of sessions, and the
+        films of one day are many
+    L   paper: the items of all earlier sessions, a set. Here all events before those, as often as they happened; if there are
+        none, S stands alone
+    u   paper: a vector learned for each user. Here U · mean of the events so far + u₀, because models are asked about people
+        that no training has seen; `personal="none"`: u₀ alone
+
+The paper learns from pairs (BPR); here the loss is the softmax over all items, at every position.
+As published, events of L and S are bags: their order is seen only in who is in which.
+
+`intensity` (SMA) multiplies ω_j by the intensity of event j's mark and does not normalise again, with the state as it was without
+for h: `state` and `event` as in peers/sma.py, the paper's own reading first; gaps are the `previous` ones. CTReg as there. (The
+paper compares with SHAN, and puts its layer into DIN and SASRec alone; this is ours.)
+"""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from elastic_core.core.batches import Batch
+from elastic_core.core.catalog import Catalog
+from elastic_core.core.config import Within
+from elastic_core.core.contract import Encoded, Variant
+from elastic_core.core.embedding import SPREAD, EventEmbedding
+from elastic_core.core.registry import register
+from elastic_core.errors import InputError
+from elastic_core.peers.parts.intensity import Intensity
+from elastic_core.peers.parts.modulated import Modulated, ModulatedConfig
+
+READ = 0.3  # standard deviation of events at the start: where they are small, all are alike to attention, and little moves
+
+
+@dataclass(frozen=True, kw_only=True)
+class SHANConfig(ModulatedConfig, name="shan"):
+    label: ClassVar[str] = "SHAN"
+    short: Annotated[int, Within(1, 131_072)] = 3  # events of S
+    personal: Literal["history", "none"] = "history"
+    intensity: Literal["none", "state", "event"] = "none"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.ctreg_weight and self.intensity == "none":
+            raise InputError("model.ctreg_weight is of intensities: take model.intensity=state or event with it")
+
+
+@register(SHANConfig)
+class SHAN(Modulated):
+    """Learns from every position at once; `layers` and `heads` are not used. Holds N x N weights."""
+
+    objective = "all"
+    variants = (
+        Variant("SHAN", {}, "Attention over the distant past, then over its result and the last few events."),
+        Variant("SHAN + SMA", {"intensity": "state"}, "SHAN whose events count as intensely as their kind is happening."),
+        Variant(
+            "SHAN + SMA + CTReg", {"intensity": "state", "ctreg_weight": 0.1},
+            "The same, and its intensities are to explain when events happen.",
+        ),
+    )  # fmt: skip
+    causal = True
+    config: SHANConfig
+
+    def __init__(self, config: SHANConfig, catalog: Catalog) -> None:
+        super().__init__(config, catalog)
+        self.reads_times = config.intensity != "none"
+        self.events = EventEmbedding(
+            self.n_items, config.length, config.width, config.dropout, positions=False, rows=config.items_by_rows
+        )
+        self.events.scale = READ / SPREAD
+        self.long = nn.Linear(config.width, config.width)  # W₁, b₁
+        self.both = nn.Linear(config.width, config.width)  # W₂, b₂
+        self.person = nn.Linear(config.width, config.width, bias=False) if config.personal == "history" else None  # U
+        self.anybody = nn.Parameter(torch.randn(config.width) / math.sqrt(config.width))  # u₀
+        self.intensity = Intensity(config.width, self.marks.shape[1], config.channels) if self.reads_times else None
+
+    def forward(self, batch: Batch) -> Encoded:
+        states, surprise = self._encode(batch)
+        return Encoded(states, {}, self._summed(batch, surprise))
+
+    def last_state(self, batch: Batch) -> Tensor:
+        """Of the last row alone, where no other row's state is asked for intensities."""
+        return self._encode(replace(batch, targets=None), last=self.config.intensity != "event")[0][:, -1]
+
+    def last_weights(self, batch: Batch) -> Tensor:
+        """`Attends`: what the state is a mean, or a modulated sum, of events by."""
+        x, last = self.events(batch.items, batch.padded), slice(-1, None)
+        if self.intensity is None:
+            return self._weights(x, batch.real, last).unsqueeze(0) * batch.real[:, None]
+        clock, every = self._clock(batch), self.config.intensity == "event"
+        rows = slice(None) if every else last
+        weights = self._weights(x, batch.real, rows)
+        factors = self.intensity.factors(weights @ x, clock._replace(since=clock.since[:, rows]), self.config.intensity)
+        return (weights[:, -1:] * factors[:, -1:]).unsqueeze(0) * batch.real[:, None]
+
+    def said(self, batch: Batch) -> list[tuple[Intensity, Tensor]]:
+        """`Modulated`."""
+        if self.intensity is None:
+            return []
+        x = self.events(batch.items, batch.padded)
+        return [(self.intensity, self._weights(x, batch.real, slice(None)) @ x)]
+
+    def kept_per_event(self, columns: int) -> int:
+        kept = 12 * columns + 16 * self.config.width
+        if self.intensity is not None:
+            kept += self.kept_by_intensities() + 3 * columns + 4 * self.config.width
+        return -(-kept // self.config.layers)  # it has one, whatever the setting says
+
+    # --- inside ------------------------------------------------------------------------------------------------------
+
+    def _encode(self, batch: Batch, last: bool = False) -> tuple[Tensor, Tensor | None]:
+        """States `[B, N, d]`, or `[B, 1, d]` of the last row alone; and CTReg, if it is asked."""
+        x = self.events(batch.items, batch.padded)
+        rows = slice(-1, None) if last else slice(None)
+        weights = self._weights(x, batch.real, rows)
+        h = weights @ x
+        if self.intensity is None:
+            return h, None
+        clock = self._clock(batch)
+        asked = clock._replace(since=clock.since[:, rows])
+        modulated = weights * self.intensity.factors(h, asked, self.config.intensity)
+        return modulated @ x, self._surprise(self.intensity, h, clock) if self._explains(batch) else None
+
+    def _weights(self, x: Tensor, real: Tensor, rows: slice) -> Tensor:
+        """ω, `[B, n, N]`: rows add up to 1. A row of padding has itself, a zero."""
+        place = torch.arange(x.shape[1], device=x.device)
+        ago = place[rows].unsqueeze(1) - place
+        short = (ago >= 0) & (ago < self.config.short) & real.unsqueeze(1) | (ago == 0)
+        old = (ago >= self.config.short) & real.unsqueeze(1)
+        some = old.any(-1, keepdim=True)  # [B, n, 1]
+        u = self._people(x, real)[:, rows]
+        alpha = _softmax((u @ functional.relu(self.long(x)).transpose(1, 2)), old | ~some) * some
+        beyond = (u * functional.relu(self.both(alpha.to(x.dtype) @ x))).sum(-1, keepdim=True)
+        scores = torch.cat([beyond, u @ functional.relu(self.both(x)).transpose(1, 2)], -1)
+        beta = _softmax(scores, torch.cat([some, short], -1))
+        return beta[..., :1] * alpha + beta[..., 1:]
+
+    def _people(self, x: Tensor, real: Tensor) -> Tensor:
+        """u after every event, `[B, N, d]`."""
+        if self.person is None:
+            return self.anybody.expand_as(x)
+        mean = x.cumsum(1) / real.cumsum(1).clamp_min(1).unsqueeze(-1)
+        return self.person(mean) + self.anybody
+
+
+def _softmax(scores: Tensor, allowed: Tensor) -> Tensor:
+    return scores.masked_fill(~allowed, -torch.inf).softmax(-1)

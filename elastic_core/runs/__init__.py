@@ -1,0 +1,401 @@
+"""A run is a folder (checkpoints/<name>/): what it was told, what it learned, what happened, and what its ids mean.
+
+    config.json        the resolved configuration
+    model.safetensors  the best weights by validation NDCG@10; empty for training-free models, which are fitted on opening.
+                       Runs that are passed on for their ranks alone lack it and items.csv: they are compared and not opened
+    metrics.jsonl      one event a line: start, epoch, test, end, reopened; append-only, a torn last line is skipped
+    ranks.safetensors  everybody's rank in the test, under every protocol; written once an end (evaluation/ranks.py)
+    items.csv          dense id, raw id, training events (and title and genres where the data's licence allows it)
+    epochs/0007.safetensors  (where `train.snapshots` is on) every expert's load and value after epoch 7
+    bank.safetensors   the experts as they were drawn, where they are kept by rows (scale/bank_files.py); written once
+    resume.pt          what continuing needs, of the last whole epoch; without it an ended run stays as it is
+    whole.safetensors  the best weights of whole epochs, where an epoch that was cut short did better; likewise
+
+Every file is written beside itself and renamed, so a run killed at any moment is the old one or the new one.
+"""
+
+import errno
+import functools
+import json
+import os
+import re
+import shutil
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from filelock import FileLock, Timeout
+from safetensors.torch import save_file
+
+from elastic_core import disk, models, objectives  # noqa: F401  (a configuration names models and objectives)
+from elastic_core.core.config import ModelConfig, RunConfig
+from elastic_core.core.evaluate import Report
+from elastic_core.data import Catalog, Dataset, load
+from elastic_core.errors import InputError, unless_memory
+from elastic_core.evaluation import ranks
+from elastic_core.lists import Lister, Lists, Who
+from elastic_core.runs import items, log
+from elastic_core.runs.weights import model_from, tensors
+from elastic_core.scale import bank_files
+from elastic_core.scale.row_bank import row_banks
+
+CONFIG, WEIGHTS, EVENTS, ITEMS, RESUME = "config.json", "model.safetensors", "metrics.jsonl", items.FILE, "resume.pt"
+WHOLE, SNAPSHOTS, LOCK = "whole.safetensors", "epochs", ".lock"
+MOST_CONFIG, MOST_WEIGHTS, MOST_RESUME = 2**18, 2**30, 2**32  # bytes that are read at most
+SAME = "NDCG@10"  # by which ranks are known again
+MOST_SNAPSHOT, MOST_BANK = 2**30, 4 * models.MOST_BANK + 2**20
+
+
+class Snapshot(NamedTuple):
+    """A memory after an epoch."""
+
+    load: np.ndarray  # int32 [K]: how many validation people retrieve each expert
+    values: np.ndarray  # float32 [K, d]
+
+
+@dataclass(frozen=True)
+class Run:
+    """An existing run folder. Nothing is read until asked for."""
+
+    path: Path
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+    @cached_property
+    def config(self) -> RunConfig:
+        plain = disk.read_object(self.path / CONFIG, MOST_CONFIG, self.path)
+        try:
+            return RunConfig.from_dict(plain)
+        except InputError as error:
+            raise InputError(f"{self._called(CONFIG)}: {error}") from None
+
+    @cached_property
+    def setup(self) -> str:
+        """The settings as text, without the seed and what changes nothing in what is trained: one text for one system."""
+        plain = self.config.to_dict()
+        train = {name: value for name, value in plain["train"].items() if name not in ("seed", "snapshots", "device")}
+        return json.dumps({**plain, "train": train}, sort_keys=True)
+
+    def events(self, kind: str | None = None) -> list[dict[str, Any]]:
+        """The rows of metrics.jsonl from the last `start` on: an attempt that died does not count. A repeated epoch (after an
+        interruption) counts once, the last time."""
+        rows = log.read(self.path / EVENTS, self.path)
+        return [row for row in rows if kind is None or row["event"] == kind]
+
+    def last(self, kind: str) -> dict[str, Any] | None:
+        rows = self.events(kind)
+        return rows[-1] if rows else None
+
+    @property
+    def finished(self) -> bool:
+        return self.last("end") is not None and self.last("test") is not None
+
+    def model(self, dataset: Dataset | None = None) -> models.Recommender:
+        """The best weights, in eval mode on the CPU, checked to belong to the dataset if that is given.
+
+        A training-free model has no weights: it is fitted to the dataset it was tested on, which it therefore needs.
+        Raises InputError if the file is missing, cut short or does not fit, if a weight is no number, or if it was learned
+        with other items.
+        """
+        if dataset is not None:
+            self.check_data(dataset)
+        if not models.model_class(self.config.model.name).objective:
+            return self._fitted(dataset)
+        if not self.has_weights and self.has_report:
+            raise InputError(
+                f"the run {self.name} has no {WEIGHTS} and is here for its ranks alone; "
+                f"python -m elastic_core train --config {self.path / CONFIG} --out FOLDER makes it again"
+            )
+        path = disk.regular(self.path / WEIGHTS, MOST_WEIGHTS, self.path)
+        catalog = self.catalog() if dataset is None else dataset.catalog
+        return model_from(path, self.config.model, catalog, name=self._called(WEIGHTS), tables=self.load_bank).eval()
+
+    def weights_for(self, config: ModelConfig, dataset: Dataset) -> models.Recommender:
+        """These weights in a model of other settings over the same items. Raises InputError where they do not fit."""
+        if not models.model_class(self.config.model.name).objective:
+            raise InputError(f"the run {self.name} needs no training, so there are no weights of it to begin with")
+        if config.name != self.config.model.name:
+            raise InputError(f"the run {self.name} is {self.config.model.name}, whose weights do not fit {config.name}")
+        self.check_data(dataset)
+        path = disk.regular(self.path / WEIGHTS, MOST_WEIGHTS, self.path)
+        return model_from(path, config, dataset.catalog, name=self._called(WEIGHTS), tables=self.load_bank)
+
+    def load_bank(self, model: torch.nn.Module) -> None:
+        """Gives a model's banks the tables that this run began with. Raises InputError if they are missing or not its own."""
+        if row_banks(model):
+            path = disk.regular(self.path / bank_files.FILE, MOST_BANK, self.path)
+            bank_files.map_tables(model, path, self._called(bank_files.FILE))
+
+    def _fitted(self, dataset: Dataset | None) -> models.Recommender:
+        if dataset is None:
+            raise InputError(f"{self.name} holds no weights: {self.config.model.name} is fitted to its data on opening")
+        learned = (self.last("start") or {}).get("data_hash", dataset.hash)
+        if learned != dataset.hash:
+            raise InputError(f"the run {self.name} was fitted to data {learned}, but {dataset.label} is now {dataset.hash}")
+        model = models.build(self.config.model, dataset.catalog)
+        model.fit(dataset)
+        return model.eval()
+
+    @property
+    def has_weights(self) -> bool:
+        return os.path.lexists(self.path / WEIGHTS)
+
+    @property
+    def has_report(self) -> bool:
+        """Whether the ranks of its test are there; nothing is read."""
+        return (self.path / ranks.FILE).exists()
+
+    def report(self) -> Report:
+        """Everybody's ranks in the run's test, as they were stored then.
+
+        Raises InputError if none are stored (it says how), the file is damaged, or it is of other data than the run's or of
+        another test than its log tells of.
+        """
+        if not self.has_report:
+            raise InputError(
+                f"the run {self.name} keeps no ranks of its test; python -m elastic_core evaluate {self.path} --store keeps them"
+            )
+        return _report(self, disk.stamp(self.path / ranks.FILE), disk.stamp(self.path / EVENTS))
+
+    def snapshots(self) -> list[tuple[int, Path]]:
+        """The epochs whose memory was kept, in order: number and file, which `snapshot` reads."""
+        files = disk.folders(self.path / SNAPSHOTS, "*.safetensors")
+        return sorted({int(file.stem): file for file in files if re.fullmatch(r"[0-9]{1,6}", file.stem)}.items())
+
+    def snapshot(self, path: Path) -> Snapshot:
+        """What one of the files in `snapshots` holds. Raises InputError if it is damaged or of another memory than the run's."""
+        name = self._called(str(path.relative_to(self.path)))
+        kept = tensors(disk.regular(path, MOST_SNAPSHOT, self.path), name)
+        load, values = kept.get("load"), kept.get("values")
+        if load is None or values is None or load.is_floating_point() or load.ndim != 1 or not len(load) or (load < 0).any():
+            raise InputError(f"{name} is no snapshot: it must hold the load and the values of experts")
+        side = getattr(self.config.model, "side", None)
+        experts = len(load) if side is None else side**2
+        if tuple(values.shape) != (experts, self.config.model.width) or len(load) != experts:
+            raise InputError(f"{name} is of another memory than the run's: {len(load)} loads, values {list(values.shape)}")
+        return Snapshot(load.numpy(), values.float().numpy())
+
+    def n_items(self) -> int:
+        return len(self.raw_ids()) - 1
+
+    def catalog(self) -> Catalog:
+        """What the run's ids mean, with titles and genres where they came along (runs/items.py)."""
+        return items.read(self.path / ITEMS, self.path)
+
+    def raw_ids(self) -> list[str]:
+        """Raw id of each dense id; `[0]` is padding."""
+        return [str(raw) for raw in self.catalog().ids]
+
+    @cached_property
+    def lister(self) -> Lister:
+        """What gives lists of the next items; the weights are read once."""
+        data = partial(load, self.config.data)
+        if not models.model_class(self.config.model.name).objective:
+            return Lister(self.model(known := data()), known.catalog, lambda: known)
+        return Lister(self.model(), self.catalog(), data, items.counts(self.path / ITEMS, self.path))
+
+    def recommend(self, who: Who = None, k: int = 10, **more: Any) -> Lists:
+        """The `k` best next items for people by their ids (default: everybody in the data), or after histories: see lists.py."""
+        return self.lister.recommend(who, k, **more)
+
+    def check_data(self, dataset: Dataset) -> None:
+        """Raises InputError if the weights were learned with other items than the dataset's."""
+        if self.raw_ids() != [str(raw) for raw in dataset.catalog.ids]:
+            raise InputError(f"the run {self.name} was trained on other items than {dataset.label} holds")
+
+    def _called(self, name: str) -> str:
+        return disk.called(self.path / name, self.path)
+
+    # writing, used by the trainer only
+
+    def start(self, config: RunConfig, dataset: Dataset) -> None:
+        self.path.mkdir(parents=True, exist_ok=True)
+        for left in self.path.glob(f"{SNAPSHOTS}/*.safetensors"):
+            left.unlink(missing_ok=True)  # of an attempt that died
+        self.save_config(config)
+        items.write(dataset.catalog, self.path / ITEMS, dataset.titles_may_be_shared, dataset.counts())
+
+    def save_config(self, config: RunConfig) -> None:
+        disk.write_text(self.path / CONFIG, json.dumps(config.to_dict(), indent=1) + "\n")
+        self.__dict__.pop("config", None)  # what was read of the file before
+
+    def append(self, event: dict[str, Any]) -> None:
+        """Adds a row as a whole, or, where the disk does not take it, none of it."""
+        path = self.path / EVENTS
+        with suppress(disk.Absent):
+            disk.regular(path, log.MOST_BYTES, self.path)
+        size = path.stat().st_size if path.exists() else 0
+        torn = size > 0 and not path.read_bytes().endswith(b"\n")
+        with disk.said(path), path.open("ab", buffering=0) as file:
+            line = ("\n" if torn else "") + json.dumps(event) + "\n"
+            try:
+                if file.write(line.encode()) != len(line.encode()):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                os.fsync(file.fileno())
+            except OSError:
+                file.truncate(size)
+                raise
+
+    def save_report(self, report: Report) -> None:
+        """Keeps a test's ranks. Raises InputError if there are some already: the test split is scored once."""
+        if self.has_report:
+            raise InputError(f"the run {self.name} was tested already: its ranks are in {ranks.FILE}, and a test is scored once")
+        disk.write_whole(self.path / ranks.FILE, lambda beside: ranks.write(report, beside))
+
+    def forget_report(self) -> None:
+        (self.path / ranks.FILE).unlink(missing_ok=True)
+
+    def set_aside(self) -> None:
+        """Keeps the weights there are beside those that take their place."""
+        if self.has_weights:
+            path = disk.regular(self.path / WEIGHTS, MOST_WEIGHTS, self.path)
+            disk.write_whole(self.path / WHOLE, lambda beside: shutil.copyfile(path, beside))
+
+    def put_back(self) -> None:
+        """The weights that were set aside are the run's again."""
+        with suppress(FileNotFoundError), disk.said(self.path):
+            os.replace(self.path / WHOLE, self.path / WEIGHTS)
+
+    def save_bank(self, model: torch.nn.Module) -> None:
+        """Before the first step, where a model keeps experts by rows."""
+        if row_banks(model):
+            disk.write_whole(self.path / bank_files.FILE, lambda beside: bank_files.write(model, beside))
+
+    def save_weights(self, model: torch.nn.Module, changed: Mapping[str, torch.Tensor] | None = None) -> None:
+        """`changed`: of every bank, the rows that differ from the tables of `save_bank`; without, the tables are written, too."""
+        state = model.state_dict() if changed is None else bank_files.changed(model, changed)
+        weights = {k: v.detach().cpu().contiguous() for k, v in state.items()}
+        disk.write_whole(self.path / WEIGHTS, lambda beside: save_file(weights, beside))
+
+    def save_resume(self, state: dict[str, Any]) -> None:
+        disk.write_whole(self.path / RESUME, lambda beside: torch.save(state, beside))
+
+    def load_resume(self) -> dict[str, Any] | None:
+        """What continuing needs, or None. Raises InputError if the file is damaged; `training.resuming` says if it fits."""
+        damaged = InputError(f"{self._called(RESUME)} is damaged; delete it to start this run again")
+        try:
+            path = disk.regular(self.path / RESUME, MOST_RESUME, self.path)
+            with zipfile.ZipFile(path) as file:  # torch packs nothing, so what is packed is somebody else's, and may be a bomb
+                if any(part.compress_type or part.file_size != part.compress_size for part in file.infolist()):
+                    raise damaged
+            found = torch.load(path, weights_only=True, map_location="cpu")
+        except disk.Absent:
+            return None
+        except InputError:
+            raise
+        except Exception as error:  # whatever its parsers meet in a file of somebody else's
+            unless_memory(error)
+            raise damaged from None
+        if not isinstance(found, dict):
+            raise damaged
+        return found
+
+    def save_snapshot(self, epoch: int, load: np.ndarray, values: torch.Tensor) -> None:
+        """The memory after an epoch: how many validation people retrieve each expert, and the experts (half precision)."""
+        with disk.said(self.path):
+            (self.path / SNAPSHOTS).mkdir(exist_ok=True)
+        kept = {"load": torch.from_numpy(load).int(), "values": values.detach().cpu().half().contiguous()}
+        disk.write_whole(self.path / SNAPSHOTS / f"{epoch:04d}.safetensors", lambda beside: save_file(kept, beside))
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """For the process that writes the folder. Raises InputError if another one has it."""
+        if os.path.lexists(self.path) and not self.path.is_dir():
+            raise InputError(f"{self.path} is a file, and a run needs a folder; choose another")
+        lock = FileLock(self.path / LOCK, timeout=0)
+        with disk.said(self.path):
+            self.path.mkdir(parents=True, exist_ok=True)
+            try:
+                lock.acquire()
+            except Timeout:
+                raise InputError(f"another process is training into {self.path}; wait for it, or choose another folder") from None
+        try:
+            disk.refuse_links(self.path)  # what is written must not land elsewhere
+            with disk.said(self.path):
+                for left in self.path.rglob(".*.[0-9]*"):
+                    left.unlink(missing_ok=True)  # what a killed process was writing; nobody else writes here now
+            yield
+        finally:
+            lock.release()
+
+
+def open_run(path: Path | str) -> Run:
+    """The run in a folder. Raises InputError if there is none."""
+    run = Run(Path(path))
+    if not (run.path / CONFIG).is_file():
+        raise InputError(f"there is no run in {run.path} (it has no {CONFIG})")
+    return run
+
+
+@functools.lru_cache(maxsize=256)
+def _report(run: Run, stamp: tuple[int, ...], of_log: tuple[int, ...]) -> Report:
+    """A page asks for the same ranks dozens of times. Shared: never change it."""
+    called = run._called(ranks.FILE)
+    found = ranks.read(disk.regular(run.path / ranks.FILE, ranks.LARGEST, run.path), called)
+    if found.data_hash != (run.last("start") or {}).get("data_hash", found.data_hash):
+        raise InputError(f"{called} is of other data ({found.data_hash}) than the run")
+    if protocol := _other_test(found, run.last("test") or {}):
+        raise InputError(f"{called} holds other ranks as {protocol} than the test in the run's log had")
+    return found
+
+
+def _other_test(found: Report, logged: Mapping[str, Any]) -> str:
+    """The protocol whose ranks do not give what the log's row of the same test says, "" for none: names may have been swapped."""
+    protocols = logged.get("protocols")
+    for protocol, told in protocols.items() if isinstance(protocols, dict) else ():
+        value = told.get(SAME) if isinstance(told, dict) else None
+        if protocol in found.ranks and isinstance(value, int | float) and not abs(found.metrics[protocol][SAME] - value) < 1e-6:
+            return str(protocol)
+    return ""
+
+
+def list_runs(root: Path | str = "checkpoints") -> list[Run]:
+    """All runs below `root` that have weights and can be read, by name. Nobody else is handed out: see `unreadable_runs`.
+
+    While a folder stays as it is, everybody gets the same run, whose configuration is read once."""
+    return [run for run in readable_runs(root) if run.has_weights]
+
+
+def readable_runs(root: Path | str = "checkpoints") -> list[Run]:
+    """The runs of `list_runs`, and those that keep the ranks of their test and no weights: who compares, compares these, too."""
+    return [run for run, fault in _looked_at(Path(root)) if not fault]
+
+
+def unreadable_runs(root: Path | str = "checkpoints") -> list[disk.Unreadable]:
+    """The folders below `root` that have a run's files and cannot be one, by name, and why."""
+    return [disk.Unreadable(run.path, fault) for run, fault in _looked_at(Path(root)) if fault]
+
+
+def _looked_at(root: Path) -> Iterator[tuple[Run, str]]:
+    for path in disk.folders(root):
+        if os.path.lexists(path / CONFIG) and (os.path.lexists(path / WEIGHTS) or os.path.lexists(path / ranks.FILE)):
+            yield _looked(path, tuple(disk.stamp(path / name) for name in ("", CONFIG, WEIGHTS, EVENTS, ITEMS)))
+
+
+@functools.lru_cache(maxsize=4096)
+def _looked(path: Path, stamps: tuple[tuple[int, ...], ...]) -> tuple[Run, str]:
+    """The run in a folder, the same one while its files are the same, and why it is none, or nothing."""
+    run = Run(path)
+    return run, _fault(run)
+
+
+def _fault(run: Run) -> str:
+    """What takes longer to tell (do the weights fit?) is told when it is opened."""
+    path = run.path
+    try:
+        disk.check_folder(path)
+        for name, most in ((WEIGHTS, MOST_WEIGHTS), (ITEMS, items.MOST_BYTES)):
+            with suppress(disk.Absent):  # told when it is opened
+                disk.regular(path / name, most, path)
+        run.events()
+        return "" if run.config else "it has no configuration"
+    except InputError as error:
+        return str(error)

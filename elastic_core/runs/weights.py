@@ -1,0 +1,93 @@
+"""A model from the file of its weights, which may come from anywhere: nothing in it is executed, and nothing believed."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import safetensors
+import torch
+from safetensors.torch import load_file
+from torch import Tensor
+
+from elastic_core import models
+from elastic_core.core.batches import Batch
+from elastic_core.core.catalog import Catalog
+from elastic_core.core.config import ModelConfig
+from elastic_core.disk import shown
+from elastic_core.errors import InputError, unless_memory
+from elastic_core.scale import bank_files
+from elastic_core.scale.bank_files import LARGEST
+from elastic_core.scale.row_bank import row_banks, small_state
+
+PROBE = 8  # events of the history that is read to see whether scores come out
+
+
+def model_from(
+    path: Path,
+    config: ModelConfig,
+    catalog: Catalog,
+    name: str,
+    tables: Callable[[models.Recommender], None] = lambda model: None,
+) -> models.Recommender:
+    """The model on the CPU, in eval mode; `tables` gives its banks what they began with, where it has some. Raises InputError,
+    which calls the file `name`, if it is cut short, does not fit, or holds weights that are no numbers or give no scores."""
+    _check_shapes(path, config, catalog, name)
+    weights = tensors(path, name)
+    model = models.build(config, catalog)
+    if any(f"{bank}.weight" not in weights for bank in row_banks(model)):
+        tables(model)
+    try:
+        model.load_state_dict(bank_files.put(model, weights))
+    except InputError as error:
+        raise _unfit(name, str(error)) from None
+    except RuntimeError as error:
+        unless_memory(error)
+        raise _unfit(name, " ".join(str(error).split())[:200]) from None
+    _check_scores(model.eval(), name)
+    return model
+
+
+def tensors(path: Path, name: str) -> dict[str, Tensor]:
+    """All tensors of a file, which must be finite. Raises InputError, which calls the file `name` and names the tensor."""
+    try:
+        found = load_file(path)
+    except (safetensors.SafetensorError, OSError, ValueError, KeyError, RuntimeError) as error:
+        unless_memory(error)
+        raise InputError(f"{name} cannot be read ({shown(error, 150)}); it may be cut short") from None
+    for key, values in found.items():
+        if values.is_floating_point() and not bool((values.abs() <= LARGEST).all()):  # NaN compares false
+            raise InputError(f"{name} holds numbers in {shown(key)} that are none, or beyond {LARGEST:g}")
+    return found
+
+
+def _check_shapes(path: Path, config: ModelConfig, catalog: Catalog, name: str) -> None:
+    """Compares the file's header with the model's outline, before anything of the size of either is made."""
+    outline = models.outline(config, catalog)
+    if outline is None:  # it can only be told by building it
+        return
+    try:
+        with safetensors.safe_open(path, framework="pt") as file:
+            shapes = {key: file.get_slice(key).get_shape() for key in file.keys()}  # noqa: SIM118, it is no mapping
+    except (safetensors.SafetensorError, OSError, ValueError, RuntimeError) as error:
+        unless_memory(error)
+        raise InputError(f"{name} cannot be read ({shown(error, 150)}); it may be cut short") from None
+    for key, values in small_state(outline).items():
+        if shapes.get(key) != list(values.shape):
+            there = "missing" if key not in shapes else str(shapes[key])
+            raise _unfit(name, f"{key} is {there} where {list(values.shape)} belongs")
+
+
+def _check_scores(model: models.Recommender, name: str) -> None:
+    """Every weight may be a number, and what follows from them still none."""
+    items = torch.arange(1, min(PROBE, model.length, model.n_items) + 1).unsqueeze(0)
+    try:
+        with torch.inference_mode():
+            fine = bool(model.score(Batch(items, items, padded=False))[:, 1:].isfinite().all())
+    except RuntimeError as error:  # such as an eigenvalue that does not converge
+        unless_memory(error)
+        fine = False
+    if not fine:
+        raise InputError(f"{name} holds weights under which no item gets a score that is a number")
+
+
+def _unfit(name: str, reason: str) -> InputError:
+    return InputError(f"{name} does not fit its configuration: {reason}")

@@ -1,0 +1,1 @@
+"""What larger catalogues, memories and machines need; the core runs without."""

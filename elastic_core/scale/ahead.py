@@ -1,0 +1,26 @@
+"""Batches one ahead of the model: while a GPU works, another thread draws the next and lays it where the GPU can fetch it."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import torch
+
+from elastic_core.core.batches import Batch
+
+
+def ahead(batches: Iterator[Batch], device: torch.device) -> Iterator[Batch]:
+    """The batches, on the device, in their order. What is drawn follows from the batches alone, whoever draws it, and what is
+    raised there is raised here."""
+    if device.type != "cuda":
+        yield from (batch.to(device) for batch in batches)
+        return
+    yield from (batch.to(device) for batch in drawn_ahead(batch.pinned() for batch in batches))
+
+
+def drawn_ahead(batches: Iterator[Batch]) -> Iterator[Batch]:
+    """The same batches, each drawn by another thread while the one before it is in use."""
+    with ThreadPoolExecutor(1, thread_name_prefix="batches") as other:
+        coming = other.submit(next, batches, None)
+        while (batch := coming.result()) is not None:
+            coming = other.submit(next, batches, None)
+            yield batch

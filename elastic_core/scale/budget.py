@@ -1,0 +1,117 @@
+"""What a training would take of the machine's memory, from formulas: asked before the first step, and nothing is tried out.
+
+    weights       parameters x (weight, gradient, two moments[, running average])
+                  + what is kept by rows: of experts width x (weight[, running average]) + two numbers, and once more to judge the
+                  best; of items width x (weight, two moments[, running average]) + a number, and all of it once more to keep it
+    the step      rows x columns x layers x what a layer keeps of an event for the backward pass (`kept_per_event`)
+    the scores    of the step's targets against the catalogue or the negatives, three copies; or of those who are judged. A large
+                  catalogue is gone through in stretches, whose size does not depend on it
+
+All in float32, for the step that meets the longest histories. The price is an upper one, several times what some of them keep; a
+training beyond half of the memory there is ends in a sentence before it begins, and not in the machine's way.
+"""
+
+import dataclasses
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from elastic_core.core.batches import needed_columns
+from elastic_core.core.config import RunConfig
+from elastic_core.core.evaluate import LARGE as ALL_AT_ONCE
+from elastic_core.core.softmax import LARGE
+from elastic_core.data import Dataset
+from elastic_core.disk import size
+from elastic_core.errors import InputError
+from elastic_core.machine import memory_bytes
+from elastic_core.models import Recommender
+from elastic_core.objectives import Objective
+from elastic_core.scale.catalogue import TILE_ITEMS, TILE_ROWS
+from elastic_core.scale.row_bank import row_banks
+from elastic_core.scale.row_rules import kept_numbers
+from elastic_core.scale.stretches import NUMBERS
+
+SHARE = 0.5  # of the memory there is, for one training
+FLOAT = 4  # bytes
+JUDGED = 256 * 6  # rows that are ranked at a time, and the copies of their scores that this takes
+
+
+@dataclass(frozen=True)
+class Price:
+    """Bytes. `held`: scores of the step's targets."""
+
+    weights: int
+    step: int
+    held: int
+    judged: int
+
+    @property
+    def scores(self) -> int:
+        return max(self.held, self.judged)
+
+    @property
+    def total(self) -> int:
+        return self.weights + self.step + self.scores
+
+
+def price(config: RunConfig, model: Recommender, objective: Objective, dataset: Dataset) -> Price:
+    """Of training this model on these data."""
+    settings, train = config.model, config.train
+    parameters = sum(parameter.numel() for parameter in model.parameters())
+    averaged = 1 if train.ema_decay else 0
+    banks = sum(
+        2 * (bank.weight.numel() * (1 + averaged) + kept_numbers(bank)) + len(bank.weight)
+        if bank.padding
+        else bank.weight.numel() * (2 + averaged) + kept_numbers(bank) + len(bank.weight)
+        for bank in row_banks(model).values()
+    )
+    steps, targets = objective.size(train.batch)
+    rows = math.ceil(len(objective.rows(np.random.default_rng(0)).users) / steps)
+    columns = needed_columns(dataset.histories.lengths, settings.length)
+    items = dataset.catalog.n_items + 1
+    judged = min(JUDGED, 6 * len(dataset.histories.lengths)) * items
+    return Price(
+        FLOAT * (parameters * (5 if train.ema_decay else 4) + banks),
+        FLOAT * rows * columns * settings.layers * model.kept_per_event(columns),
+        FLOAT * 3 * _scored(config, model, math.ceil(targets), items),
+        FLOAT * (judged if items < ALL_AT_ONCE else 6 * NUMBERS),
+    )
+
+
+def _scored(config: RunConfig, model: Recommender, targets: int, items: int) -> int:
+    """Scores that a step holds at a time; in a large catalogue, a tile of them and two numbers a target."""
+    if config.objective.loss == "sampled":
+        return targets * config.objective.negatives
+    with torch.no_grad():
+        stretched = items > LARGE and model.scorer().pairs is None
+    return TILE_ROWS * TILE_ITEMS + 2 * targets if stretched else targets * items
+
+
+def check(
+    config: RunConfig, model: Recommender, objective: Objective, dataset: Dataset, device: torch.device, processes: int = 1
+) -> None:
+    """Raises InputError with the number and the bound if the training would take more than its share of the memory.
+
+    Of several `processes` each has weights of its own, on a GPU of its own or all in one memory, and a share of the step."""
+    found, most = price(config, model, objective, dataset), int(SHARE * memory_bytes(device))
+    if device.type == "cpu":
+        found = dataclasses.replace(found, weights=found.weights * processes)
+    if found.total > most:
+        parts = f"{size(found.weights)} of weights, {size(found.step)} of a step, {size(found.scores)} of scores"
+        raise InputError(
+            f"this training would take about {size(found.total)} of memory ({parts}); at most {size(most)} are allowed here: "
+            f"try a smaller train.batch, model.length{', model.side' if row_banks(model) else ''} or model.width"
+        )
+
+
+def ran_out(config: RunConfig, kept: bool) -> str:
+    """What to say where there was less memory than was thought: what takes it, and whether a whole epoch is `kept`."""
+    model, train, objective = config.model, config.train, config.objective
+    sizes = {"train.batch": train.batch, "model.length": model.length, "model.width": model.width, "model.layers": model.layers}
+    sizes |= {f"model.{name}": getattr(model, name) for name in ("k", "side") if hasattr(model, name)}
+    sizes |= {"objective.negatives": objective.negatives} if objective.loss == "sampled" else {}
+    reduce = ", ".join(f"{name} ({value:,})" for name, value in sizes.items())
+    rest = "the last whole epoch is kept, and the same command goes on from it where there is more memory"
+    return f"memory ran out: reduce one of {reduce}; {rest if kept else 'no epoch was done yet'}"

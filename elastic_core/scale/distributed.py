@@ -1,0 +1,213 @@
+"""Several processes train one model: `torchrun --nproc-per-node 2 -m elastic_core train …`.
+
+Every process draws the same batch of `train.batch` rows, goes through its share of them (rows r, r + n, …), and adds its
+gradients to the others'. Losses are sums over targets, divided by one number that is the same for all, so a step is that of one
+process up to the order of its sums; clipping, optimiser and averages then see the same gradient everywhere. What is no sum over
+rows says how it is shared: the balance of a memory is that of the whole batch (`batch_mean`), the negatives of a sampled softmax
+are one draw (`one_draw`), any other side loss is the mean of the shares'. Dropout is drawn by each process for itself.
+
+Rank 0 alone writes, validates and decides; the others are told (`first`). Numbers and decisions go by gloo, gradients on GPUs
+by NCCL, so whoever has ended is noticed by all.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, TypeVar
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from elastic_core.errors import InputError, out_of_memory
+
+PATIENCE = timedelta(hours=6)  # of a process that waits while rank 0 validates; one that has ended is noticed at once
+CPU = torch.device("cpu")
+
+T = TypeVar("T")
+
+
+class Elsewhere(InputError):
+    """Said by another process already: whoever shows errors shows none of these."""
+
+
+class PeerEnded(InputError):
+    """Another process of the training is not there any more."""
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """This process among those of one training. Alone, everything here is what it would be without."""
+
+    rank: int = 0
+    count: int = 1
+    local: int = 0  # its number on this machine
+
+    def place(self, device: torch.device) -> torch.device:
+        """A GPU of its own for each process of a machine. Raises InputError if there are too few."""
+        if self.count == 1 or device.type != "cuda" or device.index is not None:
+            return device
+        if self.local >= torch.cuda.device_count():
+            raise InputError(f"each process of a machine needs a GPU, and this one has {torch.cuda.device_count()}")
+        return torch.device("cuda", self.local)
+
+    # --- what is decided once ----------------------------------------------------------------------------------------
+
+    def first(self, do: Callable[..., T], *given: Any) -> T:
+        """What rank 0 does, and nobody else: all have its result, or end with its refusal, which it says alone."""
+        if self.count == 1:
+            return do(*given)
+        told: list[Any] = [None, None]
+        if self.rank == 0:
+            try:
+                told[0] = do(*given)
+            except InputError as error:
+                with suppress(PeerEnded):
+                    self._tell([None, str(error)])
+                raise
+        self._tell(told)
+        if told[1] is not None:
+            raise Elsewhere(told[1])
+        found: T = told[0]
+        return found
+
+    def together(self, do: Callable[[], T]) -> T:
+        """What each does for itself; if one is refused all end, and the first of these says why."""
+        if self.count == 1:
+            return do()
+        found: list[T] = []
+        refused: InputError | None = None
+        try:
+            found.append(do())
+        except InputError as error:
+            refused = error
+        said: list[str | None] = [None] * self.count
+        with _heard():
+            dist.all_gather_object(said, None if refused is None else str(refused))
+        who = next((rank for rank, text in enumerate(said) if text is not None), None)
+        if who is None:
+            return found[0]
+        raise refused if refused is not None and who == self.rank else Elsewhere(said[who])
+
+    def alike(self, do: Callable[[], T]) -> T:
+        """What follows from the same numbers everywhere, refusals included: rank 0 says them."""
+        try:
+            return do()
+        except PeerEnded:
+            raise
+        except InputError as error:
+            if self.rank:
+                raise Elsewhere(str(error)) from None
+            raise
+
+    # --- numbers -----------------------------------------------------------------------------------------------------
+
+    def sums(self, numbers: list[float]) -> list[float]:
+        """Of everybody's numbers, one by one."""
+        return numbers if self.count == 1 else self._reduced(torch.tensor(numbers, dtype=torch.float64)).tolist()
+
+    def summed(self, numbers: Tensor) -> Tensor:
+        """The same of numbers on a device, which stay there."""
+        return numbers if self.count == 1 else self._reduced(numbers)
+
+    def largest(self, number: int) -> int:
+        return number if self.count == 1 else int(self._reduced(torch.tensor(number), dist.ReduceOp.MAX))
+
+    def add_gradients(self, model: nn.Module) -> None:
+        """Every parameter's gradient becomes the sum of everybody's; one that nobody has stays None."""
+        if self.count == 1:
+            return
+        parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        there = self.sums([float(parameter.grad is not None) for parameter in parameters])
+        some = [parameter for parameter, count in zip(parameters, there, strict=True) if count]
+        for kind in {parameter.dtype for parameter in some}:
+            each = [parameter for parameter in some if parameter.dtype == kind]
+            gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in each]
+            flat = self._reduced(torch.cat([gradient.flatten() for gradient in gradients]))
+            for parameter, summed in zip(each, flat.split([p.numel() for p in each]), strict=True):
+                parameter.grad = summed.view_as(parameter)
+
+    def even_out(self, tensors: Iterable[Tensor]) -> None:
+        """All have what rank 0 has: statistics that each worked out from the same histories."""
+        for tensor in tensors if self.count > 1 else ():
+            with _heard():
+                dist.broadcast(tensor, 0)
+
+    @contextmanager
+    def sharing(self) -> Iterator[None]:
+        """Around the loss of a batch of which this process has a share."""
+        before = _sharing.set(self)
+        try:
+            yield
+        finally:
+            _sharing.reset(before)
+
+    def _reduced(self, x: Tensor, how: Any = dist.ReduceOp.SUM) -> Tensor:
+        with _heard():
+            dist.all_reduce(x, how)
+        return x
+
+    def _tell(self, told: list[Any]) -> None:
+        with _heard():
+            dist.broadcast_object_list(told, 0, device=CPU)
+
+
+ALONE = Ranks()
+_sharing: ContextVar[Ranks] = ContextVar("sharing", default=ALONE)
+
+
+def batch_mean(x: Tensor) -> Tensor:
+    """The mean over the rows of a step's whole batch, of which `x [B, ...]` is this process's share.
+
+    The gradient is that of the share's part, times the number of processes: their mean is the gradient of the whole."""
+    if torch.compiler.is_compiling():  # then there is one process (core/step.py)
+        return x.mean(0)
+    ranks = _sharing.get()
+    if ranks.count == 1:
+        return x.mean(0)
+    rows = ranks.sums([len(x)])[0]
+    own = x.sum(0) * (ranks.count / rows)
+    mean = ranks._reduced(own.detach().clone()) / ranks.count
+    return own + (mean - own).detach()
+
+
+def one_draw(drawn: Tensor) -> Tensor:
+    """What rank 0 drew, for all that share a batch."""
+    _sharing.get().even_out([drawn])
+    return drawn
+
+
+@contextmanager
+def joined() -> Iterator[Ranks]:
+    """The processes that torchrun started, or this one alone. Raises InputError if they do not find each other."""
+    known = {name: os.environ.get(name, "") for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK")}
+    if not all(value.isdecimal() for value in known.values()) or int(known["WORLD_SIZE"]) == 1:
+        yield ALONE
+        return
+    ranks = Ranks(int(known["RANK"]), int(known["WORLD_SIZE"]), int(known["LOCAL_RANK"]))
+    if ranks.local < torch.cuda.device_count():
+        torch.cuda.set_device(ranks.local)
+    backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
+    try:
+        dist.init_process_group(backend, timeout=PATIENCE)
+    except (RuntimeError, ValueError) as error:
+        reason = " ".join(str(error).split())[:150]
+        raise InputError(f"the processes of this training do not find each other ({reason})") from None
+    yield ranks
+    dist.destroy_process_group()  # not after an error: it could wait for somebody who has ended
+
+
+@contextmanager
+def _heard() -> Iterator[None]:
+    """Around what all take part in: whoever has ended is missed here."""
+    try:
+        yield
+    except RuntimeError as error:
+        if out_of_memory(error):
+            raise
+        raise PeerEnded(
+            "another process of this training has ended, so this one does; the same command goes on from the last whole epoch"
+        ) from error

@@ -1,0 +1,141 @@
+"""How the rows of a bank are learned (scale/row_bank.py): a step reads and writes those it looked up and no others.
+
+    g ← sum of the gradients of the row's look-ups, clipped with all other gradients by one global norm
+    w ← w + what the bank's rule makes of g (scale/row_rules.py)
+
+Which rows they were has to be asked of the device, once a step and bank: it is waited for, as without banks it never is.
+
+The running average a of the weights is kept up lazily. A row that nobody changes for n steps moves its average by the closed
+form of n steps, a ← w + decayⁿ (a - w): equal to taking them one by one, up to rounding, and nothing at all for a row that was
+never changed.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from elastic_core.core.config import TrainConfig
+from elastic_core.scale.row_bank import LookedUp, RowBank, recorded, row_banks
+from elastic_core.scale.row_rules import rule_of
+
+AT_ONCE = 1 << 16  # rows that are brought up to date together
+
+
+class Summed(NamedTuple):
+    """What the rows that a step looked up in one bank learned from it: their numbers `[r]`, ascending, each once, and the sums of
+    their gradients, as the `.grad` of a stand-in `[r, d]` for who clips it with others."""
+
+    numbers: Tensor
+    standing_in: Tensor
+
+
+class Kept:
+    """What is kept of one bank besides its rows: what its rule keeps, and K whole numbers."""
+
+    def __init__(self, bank: RowBank, average: RowBank | None, train: TrainConfig) -> None:
+        self.bank, self.average = bank, average
+        self.rule = rule_of(bank, train)
+        self.counted = torch.zeros(
+            len(bank.weight), dtype=torch.int32, device=bank.weight.device
+        )  # the step up to which the average is; 0: never changed
+
+    def known(self) -> Tensor:
+        """The numbers of all rows that were ever changed, ascending."""
+        return self.counted.nonzero().squeeze(1)
+
+    def tables(self) -> dict[str, Tensor]:
+        """All that changes with a row, by name: `[K]` or `[K, d]`."""
+        tables = {"rows": self.bank.weight, "counted": self.counted, **self.rule.kept}
+        return tables | ({} if self.average is None else {"average": self.average.weight})
+
+    def state(self) -> dict[str, Tensor]:
+        """All of the rows that were ever changed, and nothing of the others."""
+        known = self.known()
+        return {"numbers": known} | {key: values[known] for key, values in self.tables().items()}
+
+    def restore(self, state: dict[str, Tensor]) -> None:
+        """The table must be what it was before the first step."""
+        known = state["numbers"].to(self.counted.device)
+        for key, values in self.tables().items():
+            values[known] = state[key].to(values.device)
+
+
+class RowLearner:
+    """The banks of one model in training. `average`: the model whose banks are the running averages."""
+
+    def __init__(self, model: nn.Module, average: nn.Module | None, train: TrainConfig) -> None:
+        self.banks, self.decay, self.steps = row_banks(model), train.ema_decay, 0
+        averages = {} if average is None else row_banks(average)
+        self.kept = {name: Kept(bank, averages.get(name), train) for name, bank in self.banks.items()}
+
+    @contextmanager
+    def recorded(self) -> Iterator[dict[str, list[LookedUp]]]:
+        """Around the forward pass of a step."""
+        with recorded(self.banks) as looked_up:
+            yield looked_up
+
+    def summed(self, looked_up: dict[str, list[LookedUp]]) -> dict[str, Summed]:
+        """After the backward pass: the looked-up rows of every bank, with the sums of their gradients."""
+        return {name: found for name, each in looked_up.items() if (found := summed(self.banks[name], each)) is not None}
+
+    @torch.no_grad()
+    def step(self, touched: dict[str, Summed]) -> None:
+        self.steps += 1
+        for name, (numbers, standing_in) in touched.items():
+            kept, bank, gradient = self.kept[name], self.banks[name], standing_in.grad
+            assert gradient is not None
+            moved = kept.rule.moves(numbers, gradient, self.steps)
+            if kept.average is None:
+                bank.weight.index_add_(0, numbers, moved)
+            else:
+                old, average = (table.weight.index_select(0, numbers) for table in (bank, kept.average))
+                average, new = self._followed(average, old, kept.counted[numbers], self.steps - 1), moved.add_(old)
+                kept.average.weight.index_copy_(0, numbers, new if self.steps == 1 else average.lerp_(new, 1 - self.decay))
+                bank.weight.index_copy_(0, numbers, new)
+            kept.counted[numbers] = self.steps
+
+    @torch.no_grad()
+    def follow(self) -> None:
+        """Brings the average of every changed row up to this step, as judging and keeping want it."""
+        for kept in self.kept.values():
+            if kept.average is None:
+                continue
+            known = kept.known()
+            for some in known[kept.counted[known] < self.steps].split(AT_ONCE):
+                now = self._followed(kept.average.weight[some], kept.bank.weight[some], kept.counted[some], self.steps)
+                kept.average.weight[some], kept.counted[some] = now, self.steps
+
+    def _followed(self, average: Tensor, rows: Tensor, since: Tensor, until: int) -> Tensor:
+        """Averages of rows that were the same from after step `since` until after step `until`."""
+        left = (until - since).clamp_min(0).double().mul(torch.tensor(self.decay, dtype=torch.float64).log()).exp()
+        return torch.lerp(rows, average, left.to(rows.dtype).unsqueeze(1))
+
+    def known(self) -> dict[str, Tensor]:
+        """Of every bank, the numbers of the rows that were ever changed."""
+        return {name: kept.known() for name, kept in self.kept.items()}
+
+    def state(self) -> dict[str, Any]:
+        return {"steps": self.steps, "banks": {name: kept.state() for name, kept in self.kept.items()}}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self.steps = state["steps"]
+        for name, kept in self.kept.items():
+            kept.restore(state["banks"][name])
+
+
+def summed(bank: RowBank, looked_up: list[LookedUp]) -> Summed | None:
+    """A step's look-ups of one bank, each row once; None if no gradient reached any."""
+    reached = [each for each in looked_up if each.rows.grad is not None]
+    if not reached:
+        return None
+    numbers, place = torch.cat([each.numbers.flatten() for each in reached]).unique(return_inverse=True)
+    gradients = torch.cat([each.rows.grad.flatten(0, -2) for each in reached if each.rows.grad is not None])
+    sums = torch.zeros(len(numbers), bank.weight.shape[1], dtype=gradients.dtype, device=gradients.device)
+    standing_in = sums.index_add_(0, place, gradients).detach()  # of the same memory: a gradient needs a tensor of its shape
+    if bank.padding:
+        sums[:1].mul_((numbers[:1] != 0).unsqueeze(1))
+    standing_in.grad = sums
+    return Summed(numbers, standing_in)

@@ -1,0 +1,325 @@
+"""ELASTIC with interest slots (ours): the same memory of experts and the same linear cost, with four answers of our own.
+
+- Every event asks the memory, and the experts most wanted are retrieved (slots/voting.py; `query` = `mean`: their mean asks).
+- A slot holds what last happened in its interest (slots/gated_slots.py).
+- An event goes to the slots whose experts, as what they stand for, may have given its item.
+- Every slot predicts for itself, and probabilities are mixed, not vectors; a part of the mixture reads no slot, for noise and
+  interests that have none. The parts know how often each slot was written lately.
+
+| setting | values |
+| --- | --- |
+| `memory` | `shared`: retrieved for this person, `none`: the same k interests for everybody, all else equal |
+
+In the last layer, with M_t[s] what slot s holds, P_s its expert, h_t the event as normalised there and c_t what came just before:
+
+    p(next) = Σ_s π_t[s] softmax(E · norm(FFN(x_t + c_t + A M_t[s] + B P_s)))
+    π_t = softmax_s(q_t · (K P_s + L M_t[s]) + recency)
+
+so every suggestion has experts, with shares that add up to 1, and a slot knows which events it holds (`attribute`). The layers
+before it mix the slots into the event, as the dispatcher does. The experts' distributions need every item's logit,
+O(K·n_items·d): in every training step, and once for a series of judgements (`reading`).
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from elastic_core.core.batches import Batch
+from elastic_core.core.catalog import Catalog
+from elastic_core.core.config import Within
+from elastic_core.core.contract import Attribution, Edit, Encoded, Judge, Scorer, Streams, Trace, Traces, Variant
+from elastic_core.core.elastic import InterestMemory
+from elastic_core.core.embedding import EventEmbedding
+from elastic_core.core.padding import masked
+from elastic_core.core.registry import register
+from elastic_core.core.retrieved import Retrieved, balance_penalty
+from elastic_core.core.settings import MemoryConfig
+from elastic_core.core.with_memory import WithMemory, interest_memory
+from elastic_core.errors import InputError
+from elastic_core.following.stream import Kept, Stream
+from elastic_core.slots import gated_slots
+from elastic_core.slots.slot_layer import SlotLayer
+from elastic_core.slots.standing import Standing
+
+HALF_LIVES = (1.0, 3.0, 10.0, 30.0)  # events over which "lately" is measured
+LEAST_SHARE = 0.003  # of the recent past: what an interest counts that did not show
+
+
+@dataclass(frozen=True, kw_only=True)
+class ElasticSlotsConfig(MemoryConfig, name="elastic-slots"):
+    label: ClassVar[str] = "ELASTIC with interest slots"
+    memory: Literal["shared", "none"] = "shared"
+    query: Literal["votes", "mean"] = "votes"
+    conv_width: Annotated[int, Within(0, 1_024)] = 8
+    interest_weight: Annotated[float, Within(0, 1_000)] = 0.5  # of the loss that asks experts to stand for items
+
+    def __post_init__(self) -> None:
+        if self.items_by_rows:
+            raise InputError("model.item_bank = rows is not for elastic-slots: its experts stand for every item there is")
+        super().__post_init__()
+
+
+class Written(NamedTuple):
+    """Where the events of a history go. `lately` is how often each slot was written."""
+
+    strength: Tensor  # [B, N, k + 1], the last column what no slot takes; 0 on padding
+    lately: Tensor  # [B, N, k + 1, R] logarithms
+
+    @property
+    def steps(self) -> Tensor:
+        """How far each slot moves towards each event, `[B, N, k]`."""
+        return self.strength[..., :-1]
+
+
+@register(ElasticSlotsConfig)
+class ElasticSlots(WithMemory, Streams, Traces):
+    """See the module's table. `heads` count in the query network alone: a slot holds whole events."""
+
+    objective = "window"
+    variants = (
+        Variant(
+            "ELASTIC with interest slots", {}, "Events vote for experts; each has a slot, and each slot predicts for itself."
+        ),
+        Variant("Interest slots without memory", {"memory": "none"}, "The same slots for k interests that everybody shares."),
+    )
+    causal = True
+    streams = True
+    traces = True
+    config: ElasticSlotsConfig
+
+    def __init__(self, config: ElasticSlotsConfig, catalog: Catalog) -> None:
+        super().__init__(config, catalog)
+        self.n_experts = config.side**2
+        self.retrieves = config.memory != "none"
+        self.parts = config.k + 1
+        self.events = EventEmbedding(self.n_items, config.length, config.width, config.dropout, False)
+        self.memories = nn.ModuleList([interest_memory(config)])
+        self.layers = nn.ModuleList(self._layer(i == config.layers - 1) for i in range(config.layers))
+        self.norm = nn.LayerNorm(config.width)
+        self.standing: Standing = Standing(config.width)
+        self.half_lives: Tensor
+        self.register_buffer("half_lives", torch.tensor(HALF_LIVES), persistent=False)
+
+    # --- passes ------------------------------------------------------------------------------------------------------
+
+    def forward(self, batch: Batch) -> Encoded:
+        """States at every position; with targets, from the first of them on."""
+        asked = 0 if batch.targets is None else batch.places.first
+        found = self.retrieve(batch)
+        masses = self._masses(found)
+        states = self._encode(batch, found, masses, asked)
+        auxiliary = {"balance": balance_penalty(found)} if "balance" in self.auxiliary_weights() else {}
+        if batch.targets is None or not self.config.interest_weight:
+            return Encoded(states, auxiliary)
+        experts = self._values(found) if self.retrieves else found.interests[0][found.experts]
+        surprise = self.standing.surprise(found, *batch.places.asked, experts, self.scorer().table, masses)
+        return Encoded(states, auxiliary, {"interest": surprise})
+
+    def auxiliary_weights(self) -> dict[str, float]:
+        balance = self.config.balance_weight if self.retrieves else 0.0
+        weights = {"balance": balance, "interest": self.config.interest_weight}
+        return {name: weight for name, weight in weights.items() if weight}
+
+    def last_state(self, batch: Batch, edit: Edit | None = None) -> Tensor:
+        return self._last(batch, None, edit)
+
+    def reading(self) -> tuple[Judge, Scorer]:
+        """Works out once what every expert stands for; of a bank kept by rows, what the retrieved ones do, each time."""
+        masses = self._all_masses() if self.retrieves and self.config.bank == "dense" else None
+        return lambda batch: self._last(batch, masses), self.scorer()
+
+    def scorer(self) -> Scorer:
+        return super().scorer()._replace(parts=self.parts)
+
+    def kept_per_event(self, columns: int) -> int:
+        return super().kept_per_event(columns) + 8 * self.config.k**2
+
+    def retrieve(self, batch: Batch) -> Retrieved:
+        items = batch.retrieval_items
+        found: Retrieved = self.memories[0](self.events.content(items), items > 0, items)
+        return found
+
+    @torch.no_grad()
+    def calibrate(self, batch: Batch, rate: float = 1.0) -> None:
+        """Tells the memory's query normalisation what histories ask, without dropout, as they are served."""
+        memory = self.memories[0]
+        if isinstance(memory, InterestMemory):
+            memory.calibrate(self.events.content(batch.retrieval_items), batch.retrieval_items > 0, rate)
+
+    def trace(self, batch: Batch) -> Trace:
+        """Reading: how much of each event a slot still holds, the same in every layer. Slots: their shares of the prediction."""
+        found, layers = self.retrieve(batch), len(self.layers)
+        x = self.events.place(self.events.content(batch.items), batch.real if batch.padded else None)
+        written = self._write(batch.items, x, found, self._masses(found))
+        reading = gated_slots.held_events(written.steps).unsqueeze(1)
+        slots = self._slot_shares(batch, found, written).unsqueeze(1)
+        return Trace([found] * layers, [reading] * layers, [slots] * layers, written.strength[..., :-1].transpose(1, 2))
+
+    def taken(self, batch: Batch, found: Retrieved) -> Tensor:
+        x = self.events.place(self.events.content(batch.items), batch.real if batch.padded else None)
+        return self._write(batch.items, x, found, self._masses(found)).strength[..., :-1].transpose(1, 2)
+
+    @torch.no_grad()
+    def attribute(self, batch: Batch, items: Tensor, edit: Edit | None = None) -> Attribution:
+        """Who suggests `items [B, M]` as the next ones, and after which events."""
+        found = self._edited(batch, edit)
+        masses = self._masses(found)
+        vectors, shares = self.scorer().split(self._encode(batch, found, masses, 0, last=True)[:, -1])
+        said = self.scorer().logits(vectors)[..., 1:].log_softmax(-1)  # [B, P, n_items]
+        parts = said.gather(-1, (items - 1).unsqueeze(1).expand(-1, self.parts, -1)) + shares.unsqueeze(-1)
+        x = self.events.place(self.events.content(batch.items), batch.real if batch.padded else None)
+        steps = self._write(batch.items, x, found, masses).steps
+        return Attribution(found.experts, parts.softmax(1).transpose(1, 2), gated_slots.held_events(steps))
+
+    # --- inside ------------------------------------------------------------------------------------------------------
+
+    def _layer(self, final: bool) -> SlotLayer:
+        c = self.config
+        return SlotLayer(c.width, c.dropout, c.conv_width, final=final, lately=len(HALF_LIVES))
+
+    def _edited(self, batch: Batch, edit: Edit | None) -> Retrieved:
+        found = self.retrieve(batch)
+        return edit(found)._replace(before=found) if edit else found
+
+    def _last(self, batch: Batch, all_masses: Tensor | None, edit: Edit | None = None) -> Tensor:
+        found = self._edited(batch, edit)
+        masses = self._masses(found) if all_masses is None else all_masses[found.experts]
+        return self._encode(batch, found, masses, 0, last=True)[:, -1]
+
+    def _encode(self, batch: Batch, found: Retrieved, masses: Tensor, first: int, last: bool = False) -> Tensor:
+        """States from column `first` on, or of the last event alone."""
+        real = batch.real if batch.padded else None
+        x, p = self.events.place(self.events.content(batch.items), real), found.interests
+        written = self._write(batch.items, x, found, masses)
+        for i, layer in enumerate(self.layers):
+            assert isinstance(layer, SlotLayer)
+            h = masked(layer.norm(x), real)
+            ends = last and i == len(self.layers) - 1
+            local = layer.nearby(h, ends)
+            if layer.final:
+                lately = written.lately
+                if ends:
+                    held, cut = gated_slots.chunks(h, written.steps).after.unsqueeze(1), -1
+                else:
+                    held, cut = gated_slots.hold(h, written.steps, first=first), first
+                    local = local[:, first:] if local.ndim == 3 else local
+                return self._pack(*layer.predict(x[:, cut:], h[:, cut:], held, p, local, lately[:, cut:], found.turned))
+            moving, bias = layer.ask(h, p, found.turned)
+            slots, mixed = gated_slots.read(h, written.steps, moving, bias)
+            x = layer.mix(x, slots.to(h.dtype), mixed.to(h.dtype), p, local)
+        raise AssertionError("the last layer predicts")
+
+    def _pack(self, said: Tensor, shares: Tensor) -> Tensor:
+        """One row a position: what every part says, then the logarithms of the shares; a slot that an edit took away has none."""
+        said, short = self.norm(said), self.parts - shares.shape[-1]
+        if short:
+            said = functional.pad(said, (0, 0, 0, short))
+            shares = functional.pad(shares, (0, short), value=-1e4)
+        return torch.cat([said.flatten(-2), shares.to(said.dtype)], -1)
+
+    def _strength(self, items: Tensor, x: Tensor, found: Retrieved, masses: Tensor) -> Tensor:
+        """How strongly every event goes to every slot `[B, N, k + 1]`: a softmax over the slots and over "none of them"."""
+        vectors = self.standing(self._values(found))
+        logits = (self.scorer().rows(items) @ vectors.transpose(-1, -2)).float() - masses.unsqueeze(1)
+        none = -math.log(self.n_items)  # any item, evenly
+        return functional.pad(logits.float(), (0, 1), value=none).softmax(-1) * (items > 0).unsqueeze(-1)
+
+    def _write(self, items: Tensor, x: Tensor, found: Retrieved, masses: Tensor) -> Written:
+        """Where events go. What an expert took that is taken away goes to no slot, or its events would overwrite another's."""
+        real, before = items > 0, found.before
+        same = None if before is None else found.experts.unsqueeze(-1) == before.experts.unsqueeze(1)  # [B, k', k]
+        if before is None or same is None or not same.any(-1).all():
+            strength = self._strength(items, x, found, masses)
+        else:
+            whole = self._strength(items, x, before, self._masses(before))
+            kept = whole.gather(-1, same.int().argmax(-1).unsqueeze(1).expand(-1, items.shape[1], -1))
+            strength = torch.cat([kept, (whole.sum(-1) - kept.sum(-1)).unsqueeze(-1)], -1)
+        lately = (gated_slots.recent_shares(strength, real, self.half_lives) + LEAST_SHARE).log()
+        return Written(strength, lately)
+
+    def _slot_shares(self, batch: Batch, found: Retrieved, written: Written) -> Tensor:
+        """The slots' shares of the prediction `[B, k]`."""
+        k = found.experts.shape[1]
+        state = self._encode(batch, found, self._masses(found), 0, last=True)[:, -1]
+        return self.scorer().split(state)[1][:, :k].exp()
+
+    def _all_masses(self) -> Tensor:
+        return self.standing.masses(self.expert_values(), self.scorer().table)
+
+    def open_stream(self, room: int) -> "SlotStream":
+        return SlotStream(self, room)
+
+
+# --- streaming -------------------------------------------------------------------------------------------------------
+class SlotStream(Stream):
+    """A person's state of constant size: the slots, the last events and what experts stand for.
+
+    Without positions nothing counts from an end: after any number of events the state equals one pass over all of them with the
+    experts of the last `refresh`. Kept: L·(k + conv_width - 1)·d numbers of slots and last events, k·d of experts, their numbers
+    and masses 2k, (k + 2)·R for how often slots were written.
+    """
+
+    def __init__(self, model: ElasticSlots, room: int) -> None:
+        super().__init__(model, room, limited=False)
+        self.keep = torch.exp(-math.log(2) / model.half_lives)[:, None]
+
+    def _start(self, history: Tensor, columns: slice) -> tuple[Tensor, Kept]:
+        model, real = self.model, history > 0
+        found = model.retrieve(Batch(history, history))
+        masses = model._masses(found)
+        x = masked(model.events.content(history) + model.events.where(columns), real)
+        written = model._write(history, x, found, masses)
+        ago = torch.arange(history.shape[1] - 1, -1, -1, device=x.device)
+        fading = torch.exp(-math.log(2) * ago / model.half_lives[:, None])  # [R, N]
+        counted = torch.cat([written.strength, real.unsqueeze(-1).to(written.strength.dtype)], -1)
+        kept = {
+            "interests": found.interests, "experts": found.experts, "masses": masses,
+            "counts": torch.einsum("rn,bns->brs", fading.to(counted.dtype), counted),
+        }  # fmt: skip
+        tail = max(model.config.conv_width - 1, 0)
+        for i, layer in enumerate(model.layers):
+            h = masked(layer.norm(x), real)
+            kept[f"{i}.held"] = gated_slots.chunks(h, written.steps).after
+            kept[f"{i}.tail"] = functional.pad(h, (0, 0, tail, 0))[:, h.shape[1] :]
+            if not layer.final:
+                slots, mixed = gated_slots.read(h, written.steps, *layer.ask(h, found.interests))
+                x = layer.mix(x, slots.to(h.dtype), mixed.to(h.dtype), found.interests, layer.nearby(h))
+        near, lately = layer.nearby(h, True), written.lately[:, -1:]
+        return self._said(layer, x[:, -1:], h[:, -1:], kept[f"{i}.held"], found.interests, near, lately), kept
+
+    def _next(self, items: Tensor) -> Tensor:
+        model, kept, found = self.model, self.kept, self.found
+        p = found.interests
+        x = (model.events.content(items) + self.where()).unsqueeze(1)
+        strength = model._strength(items.unsqueeze(1), x, found, kept["masses"])[:, 0]
+        step = strength[:, :-1].clamp_max(1 - gated_slots.LEAST).unsqueeze(-1)
+        kept["counts"].mul_(self.keep).add_(functional.pad(strength, (0, 1), value=1.0).unsqueeze(1))
+        shares = kept["counts"][..., :-1] / kept["counts"][..., -1:].clamp_min(1e-12)
+        lately = (shares.transpose(1, 2) + LEAST_SHARE).log().unsqueeze(1)
+        for i, layer in enumerate(model.layers):
+            h, held, tail = layer.norm(x), kept[f"{i}.held"], kept[f"{i}.tail"]
+            held.lerp_(h, step)
+            window = torch.cat([tail, h], 1)
+            local = layer.nearby(window, last=True)
+            kept[f"{i}.tail"] = window[:, window.shape[1] - tail.shape[1] :]
+            if layer.final:
+                return self._said(layer, x, h, held, p, local, lately)
+            moving, bias = layer.ask(h, p)
+            slots = (moving @ held.transpose(-1, -2) + bias).softmax(-1)
+            x = layer.mix(x, slots, slots @ held, p, local)
+        raise AssertionError("the last layer predicts")
+
+    def _said(self, layer: SlotLayer, x: Tensor, h: Tensor, held: Tensor, p: Tensor, local: Tensor, lately: Tensor) -> Tensor:
+        state: Tensor = self.model._pack(*layer.predict(x, h, held.unsqueeze(1), p, local, lately))[:, -1]
+        return state
+
+    def bounds(self) -> dict[str, int]:
+        return {"experts": (self.model.n_experts if self.model.retrieves else self.model.config.k) - 1}
+
+    def _bind(self) -> None:
+        p, nothing = self.kept["interests"], self.kept["interests"].new_zeros(0)
+        self.found = Retrieved(p, self.kept["experts"], nothing, nothing, nothing, nothing, nothing)
