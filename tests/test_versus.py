@@ -173,7 +173,7 @@ def test_extremes_are_the_people_with_the_largest_differences(data: Dataset, a: 
 
 def test_list_properties_against_loops(data: Dataset, lists: list[Lists]) -> None:
     a, b = lists
-    found, counts = versus.properties(a, data), data.counts()
+    found, counts = versus.properties(a.items, data), data.counts()
     shown = [int(item) for row in a.items for item in row if item]
     assert found.coverage == pytest.approx(len(set(shown)) / data.catalog.n_items)
     assert found.popularity == pytest.approx(sum(counts[item] for item in shown) / len(shown))

@@ -143,7 +143,8 @@ def _scores() -> None:
     if not runs:
         st.caption("No run on a planted world with a memory yet. Keep a world, train ELASTIC on it, and come back.")
         return
-    run = runs[st.selectbox("Run on a planted world", list(runs), key="dat_scored", width=320)]
+    called = {name: cache.called(run) for name, run in runs.items()}
+    run = runs[st.selectbox("Run on a planted world", list(runs), format_func=called.__getitem__, key="dat_scored", width=420)]
     row = asked.row(run, "dat_score")
     if row is None:
         return
