@@ -1,4 +1,4 @@
-"""The Results screen's tables: those of the report, one protocol each, and a claim only where the one rule allows it."""
+"""The tables of Evidence: those of the report, one protocol each, and a claim only where the one rule allows it."""
 
 import dataclasses
 import json

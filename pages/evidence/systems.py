@@ -104,7 +104,7 @@ def draw_table(table: pd.DataFrame, protocol: str, columns: list[str]) -> None:
     view.table(
         TABLE, shown, WORDS.about("SYSTEMS"), alt, column_config={name: COLUMNS[name] for name in shown}, on_select=picked,
         selection_mode="single-row", placeholder="–", row_height=30,
-        height=min(35 + 30 * len(table), 400),
+        height=min(38 + 30 * len(table), 408),
     )  # fmt: skip
 
 

@@ -43,12 +43,12 @@ def moved(**usual: object) -> Done:
 
 
 def _second(state: Mapping[Any, Any]) -> bool:
-    """Another run than the one the Compare page begins with, or another question."""
+    """Another run than the one Evidence begins with, or another question."""
     return moved(cmp_protocol="full", cmp_metric="NDCG@10", cmp_with=state.get("cmp_first"), vs=None)(state)
 
 
 def _twin(asked: Asked) -> Answer:
-    """Against the second run of the sidebar, or else the run that the Compare page begins with."""
+    """Against the second run of the sidebar, or else the run that Evidence begins with."""
     now = shell.context()
     runs = standings.comparable(cache.scored(asked.checkpoints), asked.dataset)  # in that page's order
     other = now.other or standings.partner([run for run in runs if run.has_weights], asked.run)
