@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from elastic_core.core.evaluate import Interval, Report
-from elastic_core.core.metrics import NAMES
+from elastic_core.core.evaluate import NAMES, Interval, Report
 from elastic_core.errors import InputError
 from elastic_core.evaluation.compare import Comparison, compare_many
 from elastic_core.evaluation.power import Noise, noise

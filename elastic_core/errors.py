@@ -8,6 +8,10 @@ class InputError(ValueError):
     """Bad input from outside (a file, a flag, a run folder, a link). Shown as it is; the command line exits with 2."""
 
 
+class Elsewhere(InputError):
+    """Said by another process already: whoever shows errors shows none of these."""
+
+
 def out_of_memory(error: BaseException) -> bool:
     """Did an allocator refuse? Python and NumPy raise MemoryError, torch a RuntimeError, of a class of its own for GPUs alone."""
     if not isinstance(error, RuntimeError):

@@ -1,27 +1,12 @@
-"""The systems, one file each: those of `core/`, `slots/` and `peers/` register themselves when this module is imported."""
+"""The systems as all outside the core know them: the contract they keep, and their list (wiring.py says where they are)."""
 
-import importlib
-import pkgutil
-
-from elastic_core import peers
-from elastic_core.core import elastic_model, sasrec  # noqa: F401
-from elastic_core.slots import elastic_slots  # noqa: F401
-
-for _module in pkgutil.iter_modules(peers.__path__):
-    importlib.import_module(f"{peers.__name__}.{_module.name}")
-
-from elastic_core.core.contract import (  # noqa: E402
-    Attends,
-    Codewords,
+from elastic_core.core.batches import Met
+from elastic_core.core.contract import (
     Encoded,
-    Met,
-    Modulates,
     Pairs,
-    Quantises,
     Recommender,
     Retrieves,
     Scorer,
-    Stream,
     Streams,
     Trace,
     Traces,
@@ -30,13 +15,11 @@ from elastic_core.core.contract import (  # noqa: E402
     can_stream,
     check_data,
     memory_of,
-    open_stream,
     tracing,
 )
-from elastic_core.core.registry import MOST_BANK, MOST_PARAMETERS, build, model_class, names, outline, register  # noqa: E402
+from elastic_core.core.registry import MOST_PARAMETERS, build, model_class, names, outline, register
 
 __all__ = [
-    "MOST_BANK", "MOST_PARAMETERS", "Attends", "Codewords", "Encoded", "Met", "Modulates", "Pairs", "Quantises", "Recommender",
-    "Retrieves", "Scorer", "Stream", "Streams", "Trace", "Traces", "Variant", "build", "can_retrieve", "can_stream", "check_data",
-    "memory_of", "model_class", "names", "open_stream", "outline", "register", "tracing",
+    "MOST_PARAMETERS", "Encoded", "Met", "Pairs", "Recommender", "Retrieves", "Scorer", "Streams", "Trace", "Traces", "Variant",
+    "build", "can_retrieve", "can_stream", "check_data", "memory_of", "model_class", "names", "outline", "register", "tracing",
 ]  # fmt: skip

@@ -18,9 +18,15 @@ VARIABLE = "ELASTIC_PLUGINS"
 failed: list[str] = []  # one sentence for each file that did not work
 
 
+_begun: set[str] = set()  # values of the variable
+
+
 def load() -> None:
-    """Imports every .py file of the folders that ELASTIC_PLUGINS names. One that fails is warned of; the others work."""
+    """Imports every .py file of the folders that ELASTIC_PLUGINS names, once. One that fails is warned of; the others work."""
     named = os.environ.get(VARIABLE, "")
+    if named in _begun:
+        return
+    _begun.add(named)
     for folder in filter(None, named.split(os.pathsep)):
         path = Path(folder).expanduser()
         if not path.is_dir():

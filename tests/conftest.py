@@ -17,6 +17,7 @@ from hypothesis import settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
+import elastic_core.commands.finding  # noqa: F401 - where runs lie is settled by the folder of its first import
 from elastic_core import recipes
 from elastic_core.core.config import DataConfig, PlantedConfig
 from elastic_core.data import Dataset, load

@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 from elastic_core.core.config import RunConfig, TrainConfig
+from elastic_core.core.objective import WindowConfig
 from elastic_core.core.settings import ElasticConfig
-from elastic_core.core.window import WindowConfig
 from elastic_core.data import Dataset
 from elastic_core.disk import shown
 from elastic_core.errors import InputError

@@ -8,10 +8,11 @@ import torch
 from test_contracts import ALL, N_ITEMS, Case, histories, reading
 from torch import Tensor, nn
 
-from elastic_core.core import attention, products
+from elastic_core.core import layers
 from elastic_core.core.batches import Batch
 from elastic_core.data import Catalog
-from elastic_core.models import Attends, Modulates, Quantises, Recommender
+from elastic_core.models import Recommender
+from elastic_core.peers.parts.capabilities import Attends, Modulates, Quantises
 from elastic_core.peers.parts.codebooks import decode
 from elastic_core.peers.parts.modulated import ALL as EVERY_KIND
 from elastic_core.peers.parts.modulated import RARE
@@ -82,10 +83,10 @@ def test_weights_are_what_the_model_multiplies_events_by(case: Case, monkeypatch
     def product(x: Tensor, weight: Tensor, bias: Tensor | None = None, activation: str = "none") -> Tensor:
         if weight is unit.output.weight:  # type: ignore[union-attr]
             output(unit, (x,))
-        found = products.linear(x, weight, bias, activation)
+        found = layers.linear(x, weight, bias, activation)
         return value(unit, x, found) if weight is unit.value.weight else found  # type: ignore[union-attr]
 
-    monkeypatch.setattr(attention, "linear", product)  # where layers are not called but their weights are used
+    monkeypatch.setattr(layers, "linear", product)  # where layers are not called but their weights are used
     hooks = [unit.value.register_forward_hook(value), unit.output.register_forward_pre_hook(output)]  # type: ignore[union-attr]
     model.last_state(batch)
     for hook in hooks:

@@ -170,7 +170,7 @@ def test_steps_of_training_are_measured_dense_and_by_rows_in_a_large_and_a_small
 
 def test_people_are_drawn_once_and_validate_alone(small_world: Dataset, tmp_path: Path) -> None:
     config = recipes.toy().override("train.epochs=1", "train.judged_people=7")
-    with mock.patch.object(loop, "evaluate", side_effect=evaluate) as judge, mock.patch.object(loop.Recorder, "test"):
+    with mock.patch("elastic_core.core.train.evaluate", side_effect=evaluate) as judge, mock.patch.object(loop.Recorder, "test"):
         loop.train(config, small_world, tmp_path / "run")
     users = judge.call_args.kwargs["users"]
     assert len(users) == 7 == len(set(users.tolist())) and np.array_equal(users, drawn_people(small_world, 7))

@@ -7,8 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from elastic_core.core.attention import fused, written_out
-from elastic_core.core.dropout import noise
+from elastic_core.core.layers import fused, noise, written_out
 from elastic_core.scale import causal_attention as stretches
 
 
@@ -41,7 +40,7 @@ def test_in_stretches_it_is_the_attention_written_out(
     found = []
     with (
         mock.patch.multiple(stretches, ROWS=rows, CACHE=cache, _stretches=listed, noise=told),
-        mock.patch("elastic_core.core.attention.dropout", lambda w, p: w * dropped.view_as(w)),
+        mock.patch("elastic_core.core.layers.dropout", lambda w, p: w * dropped.view_as(w)),
     ):
         for work in (lambda q, k, v: stretches.causal_attention(q, k, v, p), lambda q, k, v: written_out(q, k, v, None, p, True)):
             q, k, v = (x.clone().requires_grad_() for x in inputs)

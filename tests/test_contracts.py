@@ -17,11 +17,12 @@ from elastic_core import models, objectives, recipes
 from elastic_core.core import softmax, step
 from elastic_core.core.batches import Batch, reading_batch
 from elastic_core.core.config import DataConfig, ModelConfig, ObjectiveConfig, RunConfig, TrainConfig
+from elastic_core.core.objective import Window, WindowConfig
 from elastic_core.core.step import Learner
-from elastic_core.core.window import Window, WindowConfig
 from elastic_core.data import Catalog, Dataset
 from elastic_core.errors import InputError
-from elastic_core.models import Encoded, Recommender, can_retrieve, open_stream
+from elastic_core.following.stream import open_stream
+from elastic_core.models import Encoded, Recommender, can_retrieve
 from elastic_core.objectives import Objective
 from elastic_core.runs import Run
 

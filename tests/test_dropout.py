@@ -5,8 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from elastic_core.core.attention import fused, written_out
-from elastic_core.core.dropout import LEVELS, Dropout, dropout
+from elastic_core.core.layers import LEVELS, Dropout, dropout, fused, written_out
 
 
 @settings(max_examples=40, deadline=None)

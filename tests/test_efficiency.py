@@ -18,9 +18,8 @@ from elastic_core import models
 from elastic_core.bench import events, stages
 from elastic_core.bench.latency import ITEMS, SYSTEMS, Setting, build, contestants, measure, timed
 from elastic_core.bench.timing import Timing, moved_bytes, saved_bytes
-from elastic_core.core.attention import Attention
 from elastic_core.core.batches import Batch
-from elastic_core.core.feed_forward import FeedForward
+from elastic_core.core.layers import Attention, FeedForward
 from elastic_core.errors import InputError
 from elastic_core.services.speed import costs, curves
 from elastic_core.services.speed.jobs import Measurements, Plan
@@ -139,7 +138,7 @@ def test_the_calculator_grows_as_it_says() -> None:
 
 
 def test_the_kept_state_is_what_the_calculator_says() -> None:
-    from elastic_core.models import open_stream
+    from elastic_core.following.stream import open_stream
 
     stream = open_stream(build("elastic", Setting(length=32, width=16, k=3, side=4)), room=8)
     stream.refresh(torch.ones(2, 20, dtype=torch.long))

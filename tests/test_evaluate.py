@@ -10,8 +10,7 @@ from torch import Tensor, nn
 
 from elastic_core.core.batches import Batch
 from elastic_core.core.candidates import PROTOCOLS, Candidates, uniforms
-from elastic_core.core.evaluate import evaluate
-from elastic_core.core.metrics import NAMES
+from elastic_core.core.evaluate import NAMES, evaluate
 from elastic_core.data import Catalog, Dataset, Histories
 from elastic_core.errors import InputError
 

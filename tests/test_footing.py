@@ -18,9 +18,8 @@ from elastic_core.commands import main
 from elastic_core.comparisons import compare_runs, system
 from elastic_core.data import load
 from elastic_core.errors import InputError
-from elastic_core.evaluation import ranks
 from elastic_core.reproduce import rows
-from elastic_core.runs import EVENTS, Run
+from elastic_core.runs import EVENTS, Run, ranks
 from elastic_core.services.evidence import judging, standings
 from elastic_core.services.evidence.systems import groups
 from elastic_core.services.method import effects

@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 from torch import Tensor
 
-from elastic_core.core import prefix_slots
-from elastic_core.core.elastic import causal_dispatch
-from elastic_core.core.prefix_slots import CAP, Maps, read_prefixes, weigh
+from elastic_core.core import dispatch
+from elastic_core.core.dispatch import CAP, Maps, causal_dispatch, read_prefixes, weigh
 
 pytest.importorskip("triton", reason="Triton is not installed (pip install -e .[kernels])")
 
@@ -49,7 +48,7 @@ def test_with_padding_the_largest_logits_and_an_earlier_part() -> None:
     h, (asks, bias, handed) = torch.randn(people, n, d) * real.unsqueeze(-1), torch.randn(3, people, 1, k, d)
     maps = Maps(asks * CAP, torch.randn(1, d, d), bias, handed, torch.randn(1, d, d))
     for last in (0, 20):
-        plain, fused = (prefix_slots.prefixes(h, maps, real, last, way) for way in ("plain", "fused"))
+        plain, fused = (dispatch.prefixes(h, maps, real, last, way) for way in ("plain", "fused"))
         direct = causal_dispatch(h, maps, real)[:, -last:]
         torch.testing.assert_close(fused, plain, atol=1e-4, rtol=1e-4)
         torch.testing.assert_close(fused[real[:, -fused.shape[1] :]], direct[real[:, -fused.shape[1] :]], atol=2e-3, rtol=2e-3)

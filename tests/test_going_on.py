@@ -7,19 +7,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
-from test_trainer import PLANTED, _die_before_write, numbers, tiny
+from test_trainer import _die_before_write, numbers, tiny
 
 from elastic_core.commands import main
-from elastic_core.core.config import DataConfig
-from elastic_core.data import Dataset, load
+from elastic_core.core.batches import Batch
+from elastic_core.core.train import Loop, out_of_minutes
+from elastic_core.data import Catalog, Dataset, load
 from elastic_core.errors import InputError
-from elastic_core.evaluation import ranks
-from elastic_core.runs import EVENTS, RESUME, WEIGHTS, WHOLE, Run
-from elastic_core.runs.recorder import out_of_minutes
-from elastic_core.runs.training import Loop, train
+from elastic_core.runs import EVENTS, RESUME, WEIGHTS, WHOLE, Run, newer_items, ranks
+from elastic_core.runs.training import train
 
 
 @pytest.fixture(scope="module")
@@ -140,14 +140,48 @@ def test_a_run_begins_with_the_weights_of_another(world: Dataset, tmp_path: Path
         train(still, world, run.path, begin=run)
 
 
+@pytest.mark.parametrize("settings", [(), ("model.output=own",), ("model.name=gru4rec",)], ids=str)
+def test_new_items_start_and_known_ones_stay(world: Dataset, tmp_path: Path, settings: tuple[str, ...]) -> None:
+    """Of items that were there before every score stays as it was, wherever their numbers went."""
+    first = train(tiny(epochs=1).override(*settings), world, tmp_path / "first")
+    ids, n = world.catalog.ids[1:].astype(str).tolist(), world.catalog.n_items
+    order = np.random.default_rng(0).permutation(n + 7)
+    catalog = Catalog(np.array(["", *np.array([*ids, *(f"new {i}" for i in range(7))], dtype=object)[order]], dtype=object))
+    now = first.weights_for(first.config.model, replace(world, catalog=catalog)).eval()
+    there = torch.tensor([catalog.index(raw) for raw in ids])
+    items = torch.randint(1, n + 1, (6, 8), generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        before, after = first.model(world).score(Batch(items, items)), now.score(Batch(there[items - 1], there[items - 1]))
+    torch.testing.assert_close(after[:, there], before[:, 1:], atol=1e-5, rtol=0)
+    assert after[:, 1:].isfinite().all()
+
+
+def test_what_items_are_tells_where_new_ones_start() -> None:
+    """Rows that follow genres are found from genres; those that do not, are not: the strength is chosen by what was left out."""
+    random = np.random.default_rng(1)
+    genres = [tuple(f"g{g}" for g in random.choice(12, 3, replace=False)) for _ in range(300)]
+    catalog = Catalog(np.array(["", *map(str, range(300))], dtype=object), genres=((), *genres))
+    where = np.arange(301)
+    where[251:] = 0
+    inside, noise = newer_items.features(catalog) @ random.normal(size=(12, 5)), random.normal(size=(301, 5))
+    spread, errors = newer_items.Spread(where, newer_items.features(catalog)), []
+    for rows in (inside + 0.1 * noise, noise):
+        middle = rows[1:251].mean(0)
+        found = spread(torch.from_numpy(rows[:251])).numpy()
+        assert np.array_equal(found[:251], rows[:251])
+        errors.append(((found[251:] - rows[251:]) ** 2).sum() / ((middle - rows[251:]) ** 2).sum())
+    assert errors[0] < 0.05 and 0.9 < errors[1] < 1.1
+
+
 def test_weights_that_do_not_fit_are_refused_in_a_sentence(
     world: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     first = train(tiny(epochs=1), world, tmp_path / "first")
     counted = train(tiny().override("model.name=popularity"), world, tmp_path / "counted")
-    others = load(DataConfig(source="planted", planted=replace(PLANTED, items=60)))
+    renamed = np.array(["", *(f"x{i}" for i in range(1, world.catalog.n_items + 1))], dtype=object)
+    others = replace(world, catalog=replace(world.catalog, ids=renamed))
     for begin, config, data, said in (
-        (first, tiny(), others, "trained on other items"),
+        (first, tiny(), others, "none of these items is known"),
         (first, tiny().override("model.width=16"), world, "belongs"),
         (first, tiny().override("model.name=sasrec"), world, "first is elastic, whose weights do not fit sasrec"),
         (counted, tiny(), world, "needs no training"),

@@ -11,10 +11,11 @@ from elastic_core.core.config import ModelConfig
 from elastic_core.core.sasrec import SASRecConfig
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
-from elastic_core.models import Codewords, Recommender
+from elastic_core.models import Recommender
 from elastic_core.peers.gru4rec import GRU4RecConfig
 from elastic_core.peers.lisa import LisaConfig
 from elastic_core.peers.lrurec import LRURecConfig
+from elastic_core.peers.parts.capabilities import Codewords
 from elastic_core.peers.popularity import PopularityConfig
 from elastic_core.peers.sma import SMAConfig
 from elastic_core.services.experts import codewords, intensities, weights

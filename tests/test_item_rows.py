@@ -20,7 +20,8 @@ from elastic_core.core.softmax import sampled_softmax
 from elastic_core.core.step import Learner
 from elastic_core.data import Catalog, Dataset, load
 from elastic_core.errors import InputError
-from elastic_core.models import Recommender, open_stream
+from elastic_core.following.stream import open_stream
+from elastic_core.models import Recommender
 from elastic_core.runs import RESUME, WEIGHTS, Run
 from elastic_core.runs.training import train
 from elastic_core.scale import bank_files, budget

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from elastic_core.core.config import DataConfig, PlantedConfig, RunConfig, TrainConfig
+from elastic_core.core.objective import WindowConfig
 from elastic_core.core.settings import ElasticConfig
-from elastic_core.core.window import WindowConfig
 from elastic_core.data import load
 from elastic_core.errors import InputError
 from elastic_core.runs import EVENTS

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 import elastic_core.models as models
 from elastic_core.core.batches import history_batch
-from elastic_core.core.catalog import Catalog
-from elastic_core.core.histories import Histories
+from elastic_core.core.histories import Catalog, Histories
 from elastic_core.core.sasrec import SASRecConfig
 from elastic_core.core.settings import ElasticConfig
 from elastic_core.data import Dataset

@@ -13,15 +13,21 @@ from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from elastic_core import models
-from elastic_core.core import prefix_slots, products
-from elastic_core.core.attention import Attention
+from elastic_core.core import dispatch, layers
 from elastic_core.core.batches import Batch
 from elastic_core.core.config import ModelConfig
-from elastic_core.core.elastic import CausalDispatcher, Dispatcher, QueryNetwork, TwoWayDispatcher, causal_dispatch
-from elastic_core.core.local_convolution import LocalConvolution
-from elastic_core.core.padding import left_align, right_align
-from elastic_core.core.prefix_slots import CAP, Maps, read_prefixes, weigh
-from elastic_core.core.whitening import Whitening
+from elastic_core.core.dispatch import (
+    CAP,
+    CausalDispatcher,
+    Dispatcher,
+    Maps,
+    TwoWayDispatcher,
+    causal_dispatch,
+    read_prefixes,
+    weigh,
+)
+from elastic_core.core.elastic import QueryNetwork
+from elastic_core.core.layers import Attention, LocalConvolution, Whitening, left_align, right_align
 from elastic_core.slots import gated_slots
 
 WIDTH = 12
@@ -146,12 +152,12 @@ def test_prefix_slots_equal_the_direct_sum(way: str, rows: int, length: int, k: 
     each, everybody = (rows, heads, k, WIDTH), (heads, WIDTH, WIDTH)
     maps = Maps(*(0.5 * drawn(*shape) for shape in (each, everybody, each, each, everybody)))
     given, slow = ([y.to(kind).requires_grad_() for y in (h, *maps)] for kind in (torch.float32, torch.float64))
-    found = prefix_slots.prefixes(given[0], Maps(*given[1:]), real, way=way)
+    found = dispatch.prefixes(given[0], Maps(*given[1:]), real, way=way)
     expected = causal_dispatch(slow[0], Maps(*slow[1:]), real)
     weight = drawn(*found.shape)
     gradients = (torch.autograd.grad((y * weight).sum(), of, retain_graph=True) for y, of in ((found, given), (expected, slow)))
     end = 1 + seed % length  # so many rows alone, as the last layer of a training has them
-    alone = prefix_slots.prefixes(given[0], Maps(*given[1:]), real, end, way)
+    alone = dispatch.prefixes(given[0], Maps(*given[1:]), real, end, way)
     of_end = (torch.autograd.grad((y * weight[:, -end:]).sum(), of) for y, of in ((alone, given), (expected[:, -end:], slow)))
     for fast, exact in ((found, expected), (alone, expected[:, -end:])):
         assert (fast - exact).abs().max() <= 1e-5 * exact.abs().max().clamp_min(1)
@@ -162,8 +168,8 @@ def test_prefix_slots_equal_the_direct_sum(way: str, rows: int, length: int, k: 
             assert error <= 1e-5 * (max(own, 1) if own > 1e-9 else max(most, 1))
 
     with torch.no_grad():
-        torch.testing.assert_close(prefix_slots.last(h, maps, real), found[:, -1:], atol=1e-4, rtol=1e-4)
-        reading, slots = prefix_slots.trace(h, maps, real)
+        torch.testing.assert_close(dispatch.read_last(h, maps, real), found[:, -1:], atol=1e-4, rtol=1e-4)
+        reading, slots = dispatch.trace(h, maps, real)
         logits = CAP * torch.tanh(torch.einsum("bhkd,bnd->bhkn", slow[1], slow[0]) / CAP)
         logits = logits if real is None else logits.masked_fill(~real[:, None, None], -torch.inf)
         torch.testing.assert_close(reading, logits.softmax(-1).nan_to_num().float(), atol=1e-5, rtol=1e-5)
@@ -222,9 +228,9 @@ def test_the_causal_dispatcher_sums_in_float32_under_autocast(heads: int, local:
 
     def parts() -> list[Tensor]:
         maps = layer.fold(p)
-        forms = (prefix_slots.weigh_events, prefix_slots.prefixes, prefix_slots.last)
-        traced = prefix_slots.trace(h, maps, real)
-        return [*maps, *prefix_slots.sums(h, maps, real), *(form(h, maps, real) for form in forms), *traced]
+        forms = (dispatch.weigh_events, dispatch.prefixes, dispatch.last)
+        traced = dispatch.trace(h, maps, real)
+        return [*maps, *dispatch.sums(h, maps, real), *(form(h, maps, real) for form in forms), *traced]
 
     expected = parts()
     exact, last = layer(x, p, real)[0], layer(x, p, real, last=True)[0]
@@ -245,22 +251,22 @@ def test_a_product_in_one_pass_is_torchs_own(rows: int, activation: str, with_bi
     x, weight, bias = torch.randn(2, rows, 5), torch.randn(7, 5), torch.randn(7) if with_bias else None
     exact = functional.linear(x.double(), weight.double(), None if bias is None else bias.double())
     expected = (functional.gelu(exact) if activation == "gelu" else exact).float()
-    torch.testing.assert_close(products.linear(x, weight, bias, activation), expected, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(layers.linear(x, weight, bias, activation), expected, atol=1e-5, rtol=1e-5)
     for turned in (weight.requires_grad_(), weight.T.contiguous().T):  # weights that lie the other way
         with torch.no_grad():
-            torch.testing.assert_close(products.linear(x, turned, bias, activation), expected, atol=1e-5, rtol=1e-5)
-    found = products.linear(x, weight, bias, activation)
+            torch.testing.assert_close(layers.linear(x, turned, bias, activation), expected, atol=1e-5, rtol=1e-5)
+    found = layers.linear(x, weight, bias, activation)
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
     assert torch.autograd.grad(found.sum(), weight)[0].abs().sum() > 0
     with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
-        assert products.linear(x, weight, bias, activation).dtype == torch.bfloat16
+        assert layers.linear(x, weight, bias, activation).dtype == torch.bfloat16
 
 
 def test_adding_in_place_keeps_the_greater_precision_and_the_gradient() -> None:
     x, y = torch.randn(4, 3, requires_grad=True), torch.randn(4, 3)
     for kind in (torch.float32, torch.bfloat16, torch.float64):
         made = (2 * x).to(kind)
-        found = products.add(made, y)
+        found = layers.add(made, y)
         assert found.dtype == torch.result_type(made, y) and (found is made) == (kind != torch.bfloat16)
         torch.testing.assert_close(torch.autograd.grad(found.sum(), x)[0], torch.full((4, 3), 2.0))
 

@@ -62,7 +62,7 @@ def imports(path: Path) -> Iterator[str]:
 
 
 def part(path: Path) -> str:
-    """`elastic_core/core/catalog.py` → data."""
+    """`elastic_core/core/histories.py` → data."""
     return path.relative_to(CORE).parts[0].removesuffix(".py")
 
 

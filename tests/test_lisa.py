@@ -9,14 +9,14 @@ from torch import Tensor
 from torch.nn import functional
 
 from elastic_core import models
-from elastic_core.core.all_positions import AllConfig
 from elastic_core.core.batches import Batch
 from elastic_core.core.config import TrainConfig
+from elastic_core.core.objective import AllConfig
 from elastic_core.core.step import Learner
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
+from elastic_core.following.stream import open_stream
 from elastic_core.memory import compression
-from elastic_core.models import open_stream
 from elastic_core.objectives import build as objective
 from elastic_core.peers.lisa import Layer, Lisa, LisaConfig, LisaStream
 from elastic_core.peers.parts import histogram_attention

@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 
 from elastic_core.core.candidates import PROTOCOLS
-from elastic_core.core.evaluate import Report
-from elastic_core.core.metrics import Ranks
-from elastic_core.evaluation.ranks import FILE
+from elastic_core.core.evaluate import Ranks, Report
 from elastic_core.evaluation.verdict import ONE_RUN
 from elastic_core.reproduce import REPEATS, VARIANTS, rows
 from elastic_core.runs import CONFIG, Run
+from elastic_core.runs.ranks import FILE
 from elastic_core.services.method import effects, notes
 from elastic_core.services.method.effects import measured, table_3
 from elastic_core.services.speed import curves

@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elastic_core.core.metrics import NAMES, Ranks, expected, rank
+from elastic_core.core.evaluate import NAMES, Ranks, expected, rank
 from elastic_core.errors import InputError
 
 

@@ -15,7 +15,7 @@ MODEL = '''"""The mean of what somebody has met so far: a model in 25 lines."""
 from dataclasses import dataclass
 import torch
 from elastic_core.core.config import ModelConfig
-from elastic_core.core.embedding import EventEmbedding
+from elastic_core.core.layers import EventEmbedding
 from elastic_core.models import Encoded, Recommender, Scorer, register
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,18 +15,18 @@ from torch.utils._pytree import tree_leaves
 
 import elastic_core.models as models
 from elastic_core.core.batches import Batch
+from elastic_core.core.contract import LEAST_VOTES, Ballots, Retrieved, balance_penalty
 from elastic_core.core.elastic import (
+    Elastic,
     InterestMemory,
     ProductKeys,
     SharedInterests,
     candidate_ranks,
     exhaustive,
+    interest_memory,
     top_pairs,
 )
-from elastic_core.core.elastic_model import Elastic
-from elastic_core.core.retrieved import LEAST_VOTES, Ballots, Retrieved, balance_penalty
 from elastic_core.core.settings import ElasticConfig, MemoryConfig
-from elastic_core.core.with_memory import interest_memory
 from elastic_core.slots.voting import VotingMemory
 
 QUERIES, EXAMPLES = 128, 100  # a hypothesis example is a batch of random cases: 12,800 in all

@@ -6,10 +6,11 @@ import torch
 import elastic_core.models as models
 from elastic_core.core.sasrec import SASRecConfig
 from elastic_core.data import Dataset
-from elastic_core.models import Codewords, Recommender
+from elastic_core.models import Recommender
 from elastic_core.peers.cooccurrence import CooccurrenceConfig
 from elastic_core.peers.fpmc import FPMCConfig
 from elastic_core.peers.lisa import LisaConfig
+from elastic_core.peers.parts.capabilities import Codewords, Quantises
 from elastic_core.services.keys import search
 from elastic_core.services.map import items
 from elastic_core.services.traffic import reach
@@ -58,7 +59,7 @@ def test_planted_kinds_lie_together_and_shuffled_ones_do_not(small_world: Datase
 
 def test_codewords_are_laid_flat_and_keys_are_counted(small_world: Dataset) -> None:
     model = models.build(LisaConfig(width=16, length=16, books=3, words=5), small_world.catalog).eval()
-    assert isinstance(model, models.Quantises)
+    assert isinstance(model, Quantises)
     found = items.words(model)
     assert len(found.table) == 15 and found.table["kind"].nunique() == 3
     assert "15 in all" in search.instead(model, small_world, 3)

@@ -12,8 +12,7 @@ import pytest
 from elastic_core import readme
 from elastic_core.bench import leak
 from elastic_core.core.candidates import PROTOCOLS
-from elastic_core.core.evaluate import Report
-from elastic_core.core.metrics import Ranks
+from elastic_core.core.evaluate import Ranks, Report
 from elastic_core.data import load
 from elastic_core.errors import InputError
 from elastic_core.evaluation import verdict

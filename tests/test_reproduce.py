@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from elastic_core.core.config import DataConfig, PlantedConfig, RunConfig, TrainConfig
+from elastic_core.core.objective import WindowConfig
 from elastic_core.core.settings import ElasticConfig
-from elastic_core.core.window import WindowConfig
 from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
 from elastic_core.reproduce import Row, reproduce, rows, select, status

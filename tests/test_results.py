@@ -12,10 +12,10 @@ from test_readme import kept
 
 from elastic_core import labels, report
 from elastic_core.comparisons import compare_runs
-from elastic_core.evaluation import ranks, verdict
+from elastic_core.evaluation import verdict
 from elastic_core.evaluation.compare import Contrast
 from elastic_core.reproduce import rows
-from elastic_core.runs import CONFIG, Run, list_runs, readable_runs
+from elastic_core.runs import CONFIG, Run, list_runs, ranks, readable_runs
 from elastic_core.services.evidence import judging, systems
 from elastic_core.services.train import beside
 

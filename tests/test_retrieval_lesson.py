@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 import elastic_core.models as models
 from elastic_core.core.batches import history_batch
-from elastic_core.core.elastic import candidate_ranks, exhaustive
-from elastic_core.core.elastic_model import Elastic
+from elastic_core.core.elastic import Elastic, candidate_ranks, exhaustive
 from elastic_core.core.sasrec import SASRecConfig
 from elastic_core.core.settings import ElasticConfig
 from elastic_core.data import Dataset

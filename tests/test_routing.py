@@ -12,8 +12,7 @@ import torch
 from elastic_core.commands import main
 from elastic_core.core.batches import Batch
 from elastic_core.core.config import ModelConfig
-from elastic_core.core.contract import Retrieves
-from elastic_core.core.retrieved import Retrieved
+from elastic_core.core.contract import Retrieved, Retrieves
 from elastic_core.data import Dataset, load
 from elastic_core.data.truth import NOISE
 from elastic_core.errors import InputError

@@ -11,12 +11,11 @@ import pytest
 import torch
 
 from elastic_core.core.config import DataConfig, PlantedConfig, RunConfig, TrainConfig
+from elastic_core.core.objective import WindowConfig
 from elastic_core.core.settings import ElasticConfig
-from elastic_core.core.window import WindowConfig
 from elastic_core.data import load
 from elastic_core.errors import InputError
-from elastic_core.evaluation import ranks
-from elastic_core.runs import CONFIG, EVENTS, ITEMS, RESUME, WEIGHTS, Run, list_runs, open_run, readable_runs
+from elastic_core.runs import CONFIG, EVENTS, ITEMS, RESUME, WEIGHTS, Run, list_runs, open_run, ranks, readable_runs
 from elastic_core.runs.training import train
 
 PLANTED = PlantedConfig(users=40, items=50, interests=4, mean_length=14, max_length=24)

@@ -32,8 +32,9 @@ from elastic_core.commands import main
 from elastic_core.core.batches import history_batch
 from elastic_core.data import Catalog, Dataset
 from elastic_core.errors import InputError
+from elastic_core.following.stream import open_stream
 from elastic_core.lists import Lister
-from elastic_core.models import Recommender, open_stream
+from elastic_core.models import Recommender
 from elastic_core.runs import Run
 from elastic_core.serving.answers import Answers, Conflict, Request
 from elastic_core.serving.app import Limits, create_app

@@ -13,11 +13,12 @@ from torch import Tensor
 from elastic_core import models
 from elastic_core.core.batches import Batch
 from elastic_core.core.config import ModelConfig
-from elastic_core.core.retrieved import Retrieved
+from elastic_core.core.contract import Retrieved
 from elastic_core.errors import InputError
 from elastic_core.following.elastic import ElasticStream
 from elastic_core.following.people import Followed, Refresh
-from elastic_core.models import Recommender, open_stream
+from elastic_core.following.stream import open_stream
+from elastic_core.models import Recommender
 
 N_ITEMS = 40
 FOLLOWED = ("elastic", "elastic-slots", "sasrec", "gru4rec", "lrurec", "fpmc", "linrec", "lisa")

@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from elastic_core.core.all_positions import All, AllConfig
 from elastic_core.core.config import DataConfig, PlantedConfig
 from elastic_core.core.evaluate import evaluate
+from elastic_core.core.objective import All, AllConfig
 from elastic_core.data import load
 from elastic_core.data.by_time import by_time
 from elastic_core.errors import InputError

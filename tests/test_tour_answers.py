@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from elastic_core.core.evaluate import Report
-from elastic_core.core.metrics import Ranks
+from elastic_core.core.evaluate import Ranks, Report
 from elastic_core.data import Dataset
 from elastic_core.evaluation.compare import compare_many
 from elastic_core.evaluation.verdict import ONE_RUN

@@ -16,12 +16,11 @@ import torch
 from safetensors.torch import load_file
 
 from elastic_core import disk
-from elastic_core.core.all_positions import AllConfig
 from elastic_core.core.batches import reading_batch
 from elastic_core.core.config import DataConfig, ObjectiveConfig, PlantedConfig, RunConfig, TrainConfig
+from elastic_core.core.objective import AllConfig, WindowConfig
 from elastic_core.core.settings import ElasticConfig
 from elastic_core.core.softmax import full_softmax, negative_proposal, sampled_softmax
-from elastic_core.core.window import WindowConfig
 from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
 from elastic_core.models import Scorer, memory_of

@@ -13,11 +13,10 @@ from hypothesis import strategies as some
 from elastic_core import models, objectives, recipes
 from elastic_core.bench import goals, training
 from elastic_core.bench.store import read_kind, write_kind
-from elastic_core.core import elastic_model as elastic
-from elastic_core.core import local_convolution
-from elastic_core.core.elastic_model import Elastic
-from elastic_core.core.local_convolution import LocalConvolution
-from elastic_core.core.prefix_slots import CHUNK, chunk_of
+from elastic_core.core import elastic, layers
+from elastic_core.core.dispatch import CHUNK, chunk_of
+from elastic_core.core.elastic import Elastic
+from elastic_core.core.layers import LocalConvolution
 from elastic_core.data import Dataset
 
 
@@ -32,7 +31,7 @@ def test_the_convolution_and_its_gradients_are_those_of_shifted_products(
     found = []
     for work in (layer, lambda x: sum(torch.nn.functional.pad(x, (0, 0, i, 0))[:, :n] * tap for i, tap in enumerate(layer.taps))):
         own = x.clone().requires_grad_()
-        with mock.patch.object(local_convolution, "CACHE", together):
+        with mock.patch.object(layers, "CACHE", together):
             out = work(own)
             found.append([out.detach(), *torch.autograd.grad((out * weight).sum(), (own, layer.taps))])
     for one, other in zip(*found, strict=True):

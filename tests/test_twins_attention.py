@@ -15,7 +15,7 @@ from elastic_core import models
 from elastic_core.core.batches import Batch
 from elastic_core.core.config import ModelConfig
 from elastic_core.errors import InputError
-from elastic_core.models import open_stream
+from elastic_core.following.stream import open_stream
 from elastic_core.peers.hstu import HSTU
 from elastic_core.peers.linrec import LinRec, LinRecStream
 from elastic_core.peers.parts.linear_attention import LinearAttention, read_past

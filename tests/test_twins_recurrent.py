@@ -11,7 +11,8 @@ from torch import Tensor, nn
 from elastic_core import models
 from elastic_core.core.batches import Batch
 from elastic_core.core.config import ModelConfig
-from elastic_core.models import Recommender, open_stream
+from elastic_core.following.stream import open_stream
+from elastic_core.models import Recommender
 from elastic_core.peers.fpmc import FPMC
 from elastic_core.peers.gru4rec import GRU4Rec
 from elastic_core.peers.lrurec import Block, LRURec

@@ -13,10 +13,10 @@ from torch import Tensor
 from torch.nn import functional
 
 from elastic_core import models
-from elastic_core.core.all_positions import AllConfig
-from elastic_core.core.attention import Attention, merge_heads, split_heads, written_out
 from elastic_core.core.batches import Batch
 from elastic_core.core.config import ModelConfig, TrainConfig
+from elastic_core.core.layers import Attention, merge_heads, split_heads, written_out
+from elastic_core.core.objective import AllConfig
 from elastic_core.core.step import Learner
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError

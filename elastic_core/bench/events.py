@@ -5,7 +5,7 @@ state that scores the next item is there. `…-stream` adds the event to what it
 events, is timed apart. The others read the last N events from the start.
 
 `measure_steps`: kept states alone, for so many people at a time: ELASTIC's, whose size is constant, and a SASRec that keeps its
-keys and values, the honest peer. Both steps are written with the same care (core/elastic_model.py, core/sasrec.py). Catalogue
+keys and values, the honest peer. Both steps are written with the same care (core/elastic.py, core/sasrec.py). Catalogue
 scores are in neither. The histories are one person's, as often as there are people: a step's time does not depend on them.
 """
 
@@ -20,7 +20,8 @@ from elastic_core.bench.latency import ITEMS, SYSTEMS, Row, Setting, build, row_
 from elastic_core.bench.timing import Timing, interleaved
 from elastic_core.core.batches import Batch
 from elastic_core.errors import InputError
-from elastic_core.models import Stream, can_stream, open_stream
+from elastic_core.following.stream import Stream, open_stream
+from elastic_core.models import can_stream
 
 STREAM, REFRESH = "-stream", "-refresh"  # behind the name of a system that streams
 ROOM = 50

@@ -21,7 +21,7 @@ from torch.nn import functional
 from elastic_core import models
 from elastic_core.bench.timing import Timing, interleaved, peak_bytes, saved_bytes
 from elastic_core.core.batches import Batch
-from elastic_core.core.prefix_slots import read_prefixes, weigh
+from elastic_core.core.dispatch import read_prefixes, weigh
 from elastic_core.core.step import precision
 from elastic_core.machine import here
 from elastic_core.recipes import model_settings

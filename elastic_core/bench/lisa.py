@@ -26,10 +26,10 @@ from elastic_core.bench.events import EVENT, ROOM, STEP, steps
 from elastic_core.bench.goals import newest
 from elastic_core.bench.latency import ITEMS, OP, Row, Setting, measured, row_of, systems, yardsticks
 from elastic_core.bench.timing import interleaved, once, peak_bytes, summary
-from elastic_core.core.attention import written_out
+from elastic_core.core.layers import written_out
+from elastic_core.following.stream import Stream, open_stream
 from elastic_core.machine import commit, device_name
 from elastic_core.memory.compression import compress
-from elastic_core.models import Stream, open_stream
 from elastic_core.peers.linformer import LowRankAttention
 from elastic_core.peers.parts.codebooks import Codes
 from elastic_core.peers.parts.histogram_attention import HistogramAttention

@@ -4,7 +4,7 @@ backward, which bytes its operators move and which it keeps for the way back.
 Methods of the model's parts are marked (`MARKS`); the time goes to the innermost mark, so that stages add up to the pass. On the
 way back the time belongs to the stage that made the node of the graph; between nodes torch adds up the gradients of what was read
 twice and those of weights, `SUMS`. In turns with it the same pass runs without marks, `WHOLE`: what these cost shows in the
-difference. In the causal form one operation aggregates and dispatches (prefix_slots.py); it counts as dispatch.
+difference. In the causal form one operation aggregates and dispatches (core/dispatch.py); it counts as dispatch.
 """
 
 import bisect
@@ -21,8 +21,9 @@ from torch import nn
 from elastic_core.bench.latency import FORWARD, ITEMS, Setting, build, timed
 from elastic_core.bench.timing import Timing, moved_by, once, saved_by, summary, wait
 from elastic_core.core.batches import Batch
-from elastic_core.core.elastic import CausalDispatcher, Dispatcher, InterestMemory, TwoWayDispatcher
-from elastic_core.core.embedding import EventEmbedding
+from elastic_core.core.dispatch import CausalDispatcher, Dispatcher, TwoWayDispatcher
+from elastic_core.core.elastic import InterestMemory
+from elastic_core.core.layers import EventEmbedding
 from elastic_core.core.sasrec import Block
 from elastic_core.models import Recommender
 

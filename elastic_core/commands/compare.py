@@ -16,7 +16,7 @@ import argparse
 from elastic_core.commands.finding import find_run, listed
 from elastic_core.comparisons import compare_runs, power_of
 from elastic_core.core.candidates import PROTOCOLS
-from elastic_core.core.metrics import NAMES
+from elastic_core.core.evaluate import NAMES
 from elastic_core.evaluation import verdict
 from elastic_core.evaluation.compare import Comparison
 from elastic_core.evaluation.power import Noise

@@ -26,9 +26,8 @@ import torch
 
 from elastic_core.commands.finding import Loaded, find_run, listed, load_run, say
 from elastic_core.core.candidates import PROTOCOLS
-from elastic_core.core.evaluate import Report, drawn_people, evaluate
+from elastic_core.core.evaluate import NAMES, Report, drawn_people, evaluate
 from elastic_core.core.histories import Split
-from elastic_core.core.metrics import NAMES
 from elastic_core.data.sources import PLANTED, here, load
 from elastic_core.errors import InputError
 from elastic_core.evaluation import newcomers

@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 import elastic_core
-from elastic_core.data import Catalog, Dataset, load
+from elastic_core.core.contract import Recommender
+from elastic_core.core.histories import Catalog, Dataset
+from elastic_core.core.registry import model_class
 from elastic_core.data.origins import SOURCES
-from elastic_core.data.sources import at_hand, gone
+from elastic_core.data.sources import at_hand, gone, load
 from elastic_core.errors import InputError
 from elastic_core.machine import find_device
-from elastic_core.models import Recommender, model_class
 from elastic_core.runs import CONFIG, Run, list_runs, open_run
 
 CHECKPOINTS = Path("checkpoints")  # of the folder one is in, else of the checkout

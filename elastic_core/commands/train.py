@@ -8,7 +8,8 @@ Below torchrun several processes share every batch.
 The same command again goes on where a training was interrupted or stopped. One that has ended goes on with a larger budget
 (--minutes, train.epochs, train.patience), as if it had had that from the start, bit for bit on a processor; its test is scored
 again at the new end, and its log says that it was scored before. With --from a new run begins with the weights of another one,
-of the same model over the same items; without --recipe or --config it has that run's settings.
+of the same model; items that are new in the data start where their genres and titles put them. Without --recipe or --config it
+has that run's settings.
 
   python -m elastic_core train --recipe toy
   python -m elastic_core train --recipe ml-100k --model sasrec --out checkpoints/local-sasrec
@@ -20,21 +21,25 @@ of the same model over the same items; without --recipe or --config it has that 
 
 import argparse
 import dataclasses
+import os
 import shutil
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import get_args, get_type_hints
 
-from elastic_core import disk, models
+from elastic_core import disk
 from elastic_core.commands.finding import CHECKPOINTS, COLUMNS, find_run, listed, mapped, say
 from elastic_core.commands.progress import Progress, stop_on_signals
-from elastic_core.core.config import RunConfig
-from elastic_core.data import Dataset, load
-from elastic_core.data.reading.times import ORDERS
-from elastic_core.errors import InputError
+from elastic_core.core import registry as models
+from elastic_core.core.batches import ALONE, Alone
+from elastic_core.core.config import DataConfig, RunConfig
+from elastic_core.core.histories import Dataset
+from elastic_core.data.sources import load
+from elastic_core.errors import Elsewhere, InputError
 from elastic_core.machine import find_device
 from elastic_core.recipes import RECIPES, recipe
 from elastic_core.runs import MOST_CONFIG, WEIGHTS, Run
 from elastic_core.runs.training import train
-from elastic_core.scale.distributed import Elsewhere, Ranks, joined
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -47,7 +52,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--set", metavar="SECTION.KEY=VALUE", action="append", default=[], help="change a setting (repeatable), as in model.k=16"
     )
     parser.add_argument("--columns", type=listed, default=[], help=COLUMNS)
-    parser.add_argument("--dates", choices=ORDERS, default="", help="what 03/04/2024 means, where no row of the file tells")
+    orders = get_args(get_type_hints(DataConfig)["dates"])[1:]
+    parser.add_argument("--dates", choices=orders, default="", help="what 03/04/2024 means, where no row of the file tells")
     parser.add_argument("--titles", metavar="FILE", default="", help="a file with titles or genres of the items")
     parser.add_argument("--out", metavar="DIR", type=Path, help="the run folder (default: checkpoints/local-RECIPE-MODEL)")
     parser.add_argument("--device", help="cpu, cuda or auto (default: what the recipe says, cpu)")
@@ -56,7 +62,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     try:
-        with joined() as ranks, stop_on_signals() as asked:
+        with _joined() as ranks, stop_on_signals() as asked:
             begin = ranks.together(lambda: find_run(arguments.begin) if arguments.begin else None)
             config = ranks.together(lambda: resolve(arguments, begin))
             out = arguments.out or default_folder(arguments, config)
@@ -77,7 +83,16 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def loaded(config: RunConfig, ranks: Ranks) -> Dataset:
+def _joined() -> AbstractContextManager[Alone]:
+    """The processes that torchrun started, or this one alone."""
+    if "RANK" not in os.environ:
+        return nullcontext(ALONE)
+    from elastic_core.scale.distributed import joined
+
+    return joined()
+
+
+def loaded(config: RunConfig, ranks: Alone) -> Dataset:
     """Rank 0 fetches what is not there, the others find it. Raises InputError if they find something else."""
     found: list[Dataset] = []
 

@@ -1,12 +1,14 @@
 """From flat histories to the tensors a model reads."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from elastic_core.core.histories import Dataset, Histories
 
@@ -126,3 +128,130 @@ def needed_columns(events: np.ndarray, length: int) -> int:
     """Columns that a batch needs: its longest history, rounded up to eights, at most `length`. Padding is invisible, so
     this changes no score."""
     return int(min(length, -(-max(int(events.max()), 1) // 8) * 8))
+
+
+# --- what was met before ----------------------------------------------------------------------------------------------
+
+# What people have met before: for scorers that add a learned number to it, and for judging what is new.
+
+
+class Met(NamedTuple):
+    """What every row has met: row r of the states the items in `items[row[r]]`, up to column `upto[r]` where that is given."""
+
+    items: Tensor  # [B, N] 0 pads; numbers beyond the catalogue are no items
+    row: Tensor  # [M]
+    upto: Tensor | None = None  # [M]
+
+    @classmethod
+    def by(cls, batch: Batch) -> "Met":
+        """What is read of every history, for the state after it."""
+        return cls(batch.items, torch.arange(len(batch.items), device=batch.items.device))
+
+    def among(self, n_items: int, part: slice = slice(None)) -> Tensor:
+        """1 where a row has met an item, float `[M, n_items + 1]`; column 0 is 0."""
+        items = self._known(n_items, part)
+        found = torch.zeros(len(items), n_items + 1, device=items.device).scatter_(1, items, 1.0)
+        found[:, 0] = 0
+        return found
+
+    def of(self, chosen: Tensor, n_items: int) -> Tensor:
+        """The columns `chosen [C]` (none of them 0) of `among`, without the others: `[M, C]`."""
+        ordered = chosen.sort().values
+        column = torch.full((n_items + 1,), len(chosen), device=chosen.device)
+        column[ordered] = torch.searchsorted(ordered, ordered)  # equal ones have one column: nobody asks how many
+        items = column[self._known(n_items)]
+        found = torch.zeros(len(items), len(chosen) + 1, device=items.device).scatter_(1, items, 1.0)
+        return found[:, column[chosen]]
+
+    def at(self, own: Tensor, n_items: int) -> Tensor:
+        """Whether every row has met its own item: `[M]` → float `[M, 1]`."""
+        return (self._known(n_items) == own.unsqueeze(1)).any(1, keepdim=True).float()
+
+    def pairs(self, n_items: int) -> tuple[Tensor, Tensor]:
+        """Every row and item that `among` has a 1 for, each once: int64 `[E]`, `[E]`, in the order of the items."""
+        items = self._known(n_items)
+        key = (items * len(items) + torch.arange(len(items), device=items.device).unsqueeze(1)).flatten().unique()
+        found, row = key.div(max(len(items), 1), rounding_mode="floor"), key % max(len(items), 1)
+        return row[found > 0], found[found > 0]
+
+    def _known(self, n_items: int, part: slice = slice(None)) -> Tensor:
+        """The items `[M, N]` that rows have met, 0 in all other places."""
+        items = self.items[self.row[part]]
+        if self.upto is not None:
+            later = torch.arange(items.shape[1], device=items.device) > self.upto[part].unsqueeze(1)
+            items = items.masked_fill(later, 0)
+        return items.masked_fill(items > n_items, 0)
+
+
+# --- who shares a batch ----------------------------------------------------------------------------------------------
+
+T = TypeVar("T")
+
+
+class Alone:
+    """The process of a training that is alone: what several do together (scale/distributed.py), it does."""
+
+    rank, count = 0, 1
+
+    def place(self, device: torch.device) -> torch.device:
+        """The device of this process."""
+        return device
+
+    def first(self, do: Callable[..., T], *given: Any) -> T:
+        """What rank 0 does, and nobody else."""
+        return do(*given)
+
+    def together(self, do: Callable[[], T]) -> T:
+        """What each does for itself."""
+        return do()
+
+    def alike(self, do: Callable[[], T]) -> T:
+        """What follows from the same numbers everywhere."""
+        return do()
+
+    def sums(self, numbers: list[float]) -> list[float]:
+        """Of everybody's numbers, one by one."""
+        return numbers
+
+    def summed(self, numbers: Tensor) -> Tensor:
+        """The same of numbers on a device, which stay there."""
+        return numbers
+
+    def largest(self, number: int) -> int:
+        return number
+
+    def mean(self, x: Tensor) -> Tensor:
+        """The mean over the rows of the whole batch, of which `x [B, ...]` is this process's share, with its gradient."""
+        return x.mean(0)
+
+    def add_gradients(self, model: nn.Module) -> None:
+        """Every parameter's gradient becomes the sum of everybody's."""
+
+    def even_out(self, tensors: Iterable[Tensor]) -> None:
+        """All have what rank 0 has."""
+
+    @contextmanager
+    def sharing(self) -> Iterator[None]:
+        """Around the loss of a batch of which this process has a share."""
+        before = _sharing.set(self)
+        try:
+            yield
+        finally:
+            _sharing.reset(before)
+
+
+ALONE = Alone()
+_sharing: ContextVar[Alone] = ContextVar("sharing", default=ALONE)
+
+
+def batch_mean(x: Tensor) -> Tensor:
+    """The mean over the rows of a step's whole batch, of which `x [B, ...]` is this process's share."""
+    if torch.compiler.is_compiling():  # then there is one process (step.py)
+        return x.mean(0)
+    return _sharing.get().mean(x)
+
+
+def one_draw(drawn: Tensor) -> Tensor:
+    """What rank 0 drew, for all that share a batch."""
+    _sharing.get().even_out([drawn])
+    return drawn

@@ -19,8 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from elastic_core.core.histories import Split
-from elastic_core.data import Dataset
+from elastic_core.core.histories import Dataset, Split
 from elastic_core.errors import InputError
 
 PROTOCOLS = ("full", "full-seen", "pop100", "uniform100")

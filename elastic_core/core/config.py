@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, TypeVar, get_args, get_origin
 
 from elastic_core import disk
+from elastic_core.core.plugs import Shelf
 from elastic_core.errors import InputError
 
 MOST_DRAWN = 1_000_000_000  # numbers of a planted world: some minutes and 3 GB
@@ -144,20 +145,21 @@ class Named(Bounded):
     """A family of settings classes, each registered under its name by being defined."""
 
     name: ClassVar[str] = ""
-    known: ClassVar[dict[str, Any]]
+    known: ClassVar[Shelf[Any]]
 
     def __init_subclass__(cls, name: str = "", **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if not name:  # the head of a family, or what some of it share
             if Named in cls.__bases__:
-                cls.known = {}
+                cls.known = Shelf(f"{cls.section}s")
             return
-        other = cls.known.get(name)
+        home = cls.known.homes.get(name, cls.__module__)  # one of its own package may be on its way there
+        other = cls.known.held.get(name) if home.split(".")[0] == cls.__module__.split(".")[0] else cls.known[name]
         # `@dataclass` may rebuild a class and a module may be loaded again; the same module and name are the same class
         if other is not None and (other.__module__, other.__qualname__) != (cls.__module__, cls.__qualname__):
             raise ValueError(f"the name {name!r} is taken by {other.__module__}.{other.__qualname__}; give the new one its own")
         cls.name = name
-        cls.known[name] = cls
+        cls.known.held[name] = cls
 
 
 @dataclass(frozen=True, kw_only=True)

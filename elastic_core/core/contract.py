@@ -1,23 +1,99 @@
 """The contract every model keeps: what training, evaluation, bench and app use. They never ask which model they hold."""
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeGuard, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeGuard
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elastic_core.core.batches import Batch
-from elastic_core.core.catalog import Catalog
+from elastic_core.core.batches import Batch, Met, batch_mean
 from elastic_core.core.config import ModelConfig
-from elastic_core.core.embedding import SPREAD, EventEmbedding, item_table
-from elastic_core.core.histories import Dataset
-from elastic_core.core.met import Met
-from elastic_core.core.retrieved import Edit, Retrieved
+from elastic_core.core.histories import Catalog, Dataset
+from elastic_core.core.layers import SPREAD, EventEmbedding, item_table
 from elastic_core.errors import InputError
-from elastic_core.following.stream import Stream
-from elastic_core.scale.row_bank import RowBank
+
+# --- retrieved -------------------------------------------------------------------------------------------------------
+
+# What one retrieval from an interest memory found, and the penalty that keeps retrievals spread over it.
+
+
+LEAST_VOTES = 1e-6  # of all votes: what an expert counts that nobody voted for, when a history asks for fewer than k
+
+
+class Ballots(NamedTuple):
+    """Which experts every event voted for, best first, and with what part of all votes: both `[B, N, m]`; padding has none."""
+
+    experts: Tensor
+    votes: Tensor
+
+
+class Retrieved(NamedTuple):
+    """What one retrieval found, best first."""
+
+    interests: Tensor  # [B, k, d] gated experts, the P of Eq. 2
+    experts: Tensor  # [B, k] their numbers, row · side + column
+    scores: Tensor  # [B, k]
+    gates: Tensor  # [B, k]
+    halves: Tensor  # [B, 2, side] every sub-key's score
+    query: Tensor  # [B, d] after normalisation
+    raw: Tensor  # [B, d] before it
+    ballots: Ballots | None = None  # what every event voted, where events elect the experts (voting.py),
+    usual: Tensor | None = None  # and every expert's part of everybody's votes, [K]
+    before: "Retrieved | None" = None  # what was found before somebody took experts away
+    turned: Tensor | None = None  # [B, k] by which factor somebody turned each expert up; the model knows what to multiply
+
+    @property
+    def votes(self) -> Tensor | None:
+        """Every expert's part of all votes `[B, K]`, where events elect the experts: for memories small enough to be drawn."""
+        if self.ballots is None:
+            return None
+        experts, votes = (one.flatten(1) for one in self.ballots)
+        return votes.new_zeros(len(votes), self.halves.shape[-1] ** 2).scatter_add(1, experts, votes)
+
+    @property
+    def every(self) -> Tensor:
+        """Every expert's score `[B, K]`, what it is chosen by: the sum of its halves, or how much its votes exceed the usual."""
+        votes = self.votes
+        if votes is not None:
+            return votes if self.usual is None else wanted(votes, self.usual)
+        return (self.halves[:, 0, :, None] + self.halves[:, 1, None, :]).flatten(1)
+
+    def keep(self, rows: Tensor) -> "Retrieved":
+        """Only the experts at these ranks `[r]`, for what-if questions."""
+        return self._replace(
+            interests=self.interests[:, rows],
+            experts=self.experts[:, rows],
+            scores=self.scores[:, rows],
+            gates=self.gates[:, rows],
+            turned=None if self.turned is None else self.turned[:, rows],
+        )
+
+
+def wanted(votes: Tensor, usual: Tensor) -> Tensor:
+    """By how much parts of a person's votes exceed those of everybody's; who has next to no vote comes after all others."""
+    return torch.where(votes > 2 * LEAST_VOTES, votes - usual, votes / LEAST_VOTES - 4)
+
+
+def balance_penalty(found: Retrieved) -> Tensor:
+    """How far the batch's mean use of the memory is from even: mean of log(size) - entropy, >= 0; 0 where nothing is retrieved.
+
+    Of each set of sub-keys (`halves [B, 2, side]`): a marginal-entropy term, it spreads people over the memory and leaves each
+    person's choice sharp.
+    """
+    if found.halves.shape[-1] == 0:
+        return found.halves.new_zeros(())
+    use = batch_mean(found.halves.softmax(-1))
+    return (use * (use.clamp_min(1e-12).log() + math.log(use.shape[-1]))).sum(-1).mean()
+
+
+Edit = Callable[[Retrieved], Retrieved]  # what somebody changes in a retrieval before it is used
+Traced = Callable[[Retrieved, Tensor, Tensor], None]  # told of a layer: its retrieval, reading [B, H, k, N], slots [B, H, k]
+
+
+# --- the contract ------------------------------------------------------------------------------------------------------
 
 
 class Encoded(NamedTuple):
@@ -56,16 +132,19 @@ class Scorer(NamedTuple):
     parts: int = 0  # 0: a state is one vector
     again: Tensor | None = None  # what having been met adds to every logit (`ModelConfig.repeats`), a number
     pairs: Pairs | None = None  # without `parts`
-    bank: RowBank | None = None  # whose table it is, from row 0 on
+    bank: Any = None  # whose table it is, from row 0 on (scale/row_bank.py)
 
     @classmethod
-    def over(cls, items: nn.Embedding | RowBank, again: Tensor | None = None) -> Self:
+    def over(cls, items: Any, again: Tensor | None = None) -> Self:
         """Scores by an item table, however it is kept."""
-        return cls(items.weight, again=again, bank=items if isinstance(items, RowBank) else None)
+        return cls(items.weight, again=again, bank=None if isinstance(items, nn.Embedding) else items)
 
     def rows(self, items: Tensor, sparse: bool = False) -> Tensor:
         """Items `[...]` → their rows of the table `[..., d]`; `sparse`: a gradient of the table is a sparse tensor of rows."""
-        return functional.embedding(items, self.table, sparse=sparse) if self.bank is None else self.bank(items)
+        if self.bank is None:
+            return functional.embedding(items, self.table, sparse=sparse)
+        found: Tensor = self.bank(items)
+        return found
 
     def __call__(self, states: Tensor, met: Met | None = None) -> Tensor:
         """States `[..., D]` → `[..., n_items + 1]`; column 0 means nothing. For `[M, D]`, with what was `met` counted: without,
@@ -147,6 +226,10 @@ class Recommender(nn.Module):
     @property
     def trained(self) -> bool:
         return bool(self.objective)
+
+    def banks(self) -> dict[str, Any]:
+        """Tables that are learned by rows (scale/row_bank.py), by name."""
+        return {name: module for name, module in self.named_modules() if getattr(module, "by_rows", False)}
 
     def forward(self, batch: Batch) -> Encoded:
         """States at every position, for training."""
@@ -249,7 +332,7 @@ class Retrieves(Recommender):
 class Streams(Recommender):
     """Can be followed event by event (following/stream.py)."""
 
-    def open_stream(self, room: int) -> Stream:
+    def open_stream(self, room: int) -> Any:
         raise NotImplementedError
 
 
@@ -286,53 +369,6 @@ class Attribution(NamedTuple):
     held: Tensor  # [B, k, N] how much of every event an expert's slot still holds
 
 
-@runtime_checkable
-class Attends(Protocol):
-    """Reads a history by weights on its events; says what they are."""
-
-    def last_weights(self, batch: Batch) -> Tensor | None:
-        """What the events of the last row are multiplied by in every layer and head, `[L, B, H, N]`, 0 on padding; None where
-        this attention has no such numbers. Without a softmax they add up to anything, and may be negative."""
-        ...
-
-
-class Codewords(NamedTuple):
-    """Items in words, of b codebooks with w words each."""
-
-    chosen: Tensor  # [n_items, b] int64, the best word of each codebook
-    words: Tensor  # [b, w, d]
-    shares: Tensor | None  # [n_items, b, w] how much of an item is in each word, where items belong to several
-
-
-@runtime_checkable
-class Quantises(Protocol):
-    """Writes items as sums of codewords."""
-
-    def codewords(self) -> Codewords: ...
-
-    def codebooks_of(self) -> tuple[int, int]:
-        """How many codebooks there are, and words of each."""
-        ...
-
-
-@runtime_checkable
-class Modulates(Protocol):
-    """Knows how intensely each kind of event, a mark, is happening. 1: as the mean of all marks."""
-
-    marks: Tensor  # [n_items + 1, E] how much every item is of which mark
-
-    def mark_names(self, catalog: Catalog) -> list[str]: ...
-
-    def intensities(self, batch: Batch) -> Tensor | None:
-        """Of every mark after every event, `[L, B, N, E]`, 0 on padding; None where a setting modulates nothing."""
-        ...
-
-    def surprise(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor] | None:
-        """-log-likelihood, in nats, of how long every interval between two events took and of what ended it: by these
-        intensities `[L, B, N - 1]`, by intensities that are always 1 `[B, N - 1]`; and where both ends are known."""
-        ...
-
-
 def check_data(model: Recommender, dataset: Dataset) -> None:
     """Raises InputError if the model needs to learn from something that the data do not have."""
     if model.reads_times and not dataset.has_times:
@@ -359,18 +395,3 @@ def tracing(model: Recommender) -> Traces:
 
 def can_stream(model: Recommender) -> TypeGuard[Streams]:
     return isinstance(model, Streams) and model.streams
-
-
-def open_stream(model: Recommender, room: int | None = None) -> Stream:
-    """A stream with `room` new events between two refreshes (default: a quarter of what the model reads), without limit where
-    nothing counts from an end.
-
-    Raises InputError for a model that does not claim to stream, or a room that leaves no history.
-    """
-    if not can_stream(model):
-        raise InputError(f"{model.config.name} in this configuration cannot be followed event by event")
-    room = max(1, model.length // 4) if room is None else room
-    if not 1 <= room < model.length:
-        raise InputError(f"room must lie in 1 … {model.length - 1}, not {room}")
-    model.eval()
-    return model.open_stream(room)

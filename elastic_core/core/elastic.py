@@ -27,26 +27,40 @@ of N x d x d becomes one of k x d x d. That is algebra, not an approximation. Ev
 
 import math
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elastic_core.core import prefix_slots
-from elastic_core.core.attention import Attention, merge_heads
 from elastic_core.core.batches import Batch
-from elastic_core.core.dropout import Dropout
-from elastic_core.core.embedding import EventEmbedding, rows_of
-from elastic_core.core.feed_forward import FeedForward
-from elastic_core.core.local_convolution import LocalConvolution
-from elastic_core.core.padding import masked, pad_front
-from elastic_core.core.precision import precise, without_autocast
-from elastic_core.core.prefix_slots import Maps
-from elastic_core.core.products import add, linear, through
-from elastic_core.core.retrieved import Edit, Retrieved, Traced
-from elastic_core.core.settings import ElasticConfig
-from elastic_core.core.whitening import Whitening
+from elastic_core.core.contract import (
+    Edit,
+    Encoded,
+    Retrieved,
+    Retrieves,
+    Streams,
+    Trace,
+    Traced,
+    Traces,
+    Variant,
+    balance_penalty,
+)
+from elastic_core.core.dispatch import CausalDispatcher, TwoWayDispatcher, layer_of
+from elastic_core.core.histories import Catalog
+from elastic_core.core.layers import (
+    Attention,
+    EventEmbedding,
+    Whitening,
+    linear,
+    masked,
+    pad_front,
+    rows_of,
+    without_autocast,
+)
+from elastic_core.core.plugs import needed
+from elastic_core.core.registry import register
+from elastic_core.core.settings import ElasticConfig, MemoryConfig
 from elastic_core.errors import InputError
 
 # --- the query network (Eq. 4) ---------------------------------------------------------------------------------------
@@ -247,177 +261,129 @@ class SharedInterests(nn.Module):
 # --- the dispatchers (Eq. 2-3) ---------------------------------------------------------------------------------------
 
 
-class Dispatcher(nn.Module):
-    """The weights of one layer, shared by both forms. Heads are aligned: dispatch head h reads what head h aggregated."""
-
-    def __init__(self, width: int, heads: int, dropout: float, local: int) -> None:
-        super().__init__()
-        self.heads, self.scale = heads, 1 / math.sqrt(width // heads)
-        self.norm = nn.LayerNorm(width)
-        self.query1, self.key1, self.value1 = (nn.Linear(width, width, bias=False) for _ in range(3))
-        self.query2, self.key2, self.value2 = (nn.Linear(width, width, bias=False) for _ in range(3))
-        self.output = nn.Linear(width, width)
-        self.local = LocalConvolution(width, local) if local else None
-        self.dropout = Dropout(dropout)
-        self.feed_forward = FeedForward(width, dropout)
-
-    def per_head(self, projection: nn.Linear) -> Tensor:
-        """Return the rows that produce head h, `[H, e, d]`."""
-        return projection.weight.unflatten(0, (self.heads, -1))
-
-    def asking(self) -> Tensor:
-        """Return W_Q1 W_K1ᵀ / √e, `[H, d, d]`: interests → the logits that they have for an event."""
-        return self.per_head(self.query1).transpose(1, 2) @ (self.per_head(self.key1) * self.scale)
-
-    def answering(self) -> tuple[Tensor, Tensor]:
-        """Return W_K2 W_Q2ᵀ / √e and W_V2 W_O, `[H, d, d]` each: interests → what an event asks of them, and what they give."""
-        asked = self.per_head(self.key2).transpose(1, 2) @ (self.per_head(self.query2) * self.scale)
-        return asked, self.per_head(self.value2).transpose(1, 2) @ self._out()
-
-    def finish(self, x: Tensor, mixed: Tensor, h: Tensor, last: int) -> Tensor:
-        """Add residual, local order and feed-forward to what was dispatched, `mixed [B, n, d]` (overwritten), of the
-        last rows or, at 0, of all."""
-        if self.local is not None:
-            mixed = add(mixed, self.local.last(h, last) if last else self.local(h))
-        return self.feed_forward(add(self.dropout(mixed), x))
-
-    def _out(self) -> Tensor:
-        """Return the output's weights by head, `[H, e, d]`."""
-        return self.output.weight.T.unflatten(0, (self.heads, -1))
-
-
-class TwoWayDispatcher(Dispatcher):
-    """Eq. 2-3 as printed: every interest reads all events, every event reads all interests, P is carried on."""
-
-    def __init__(self, width: int, heads: int, dropout: float, local: int) -> None:
-        super().__init__(width, heads, dropout, local)
-        self.interest_feed_forward = FeedForward(width, dropout)
-        self.interest_norm = nn.LayerNorm(width)
-
-    def forward(self, x: Tensor, p: Tensor, real: Tensor | None, last: int = 0) -> tuple[Tensor, Tensor]:
-        """x `[B, N, d]`, p `[B, k, d]`, real `[B, N]` or None → the next x (only its `last` rows, 0: all) and p."""
-        h = masked(self.norm(x), real)
-        p = self.carry(p, *self.aggregate(p, h, real))
-        return self.finish(x[:, -last:], self.dispatch(h[:, -last:], p), h, last), p
-
-    def attention(self, x: Tensor, p: Tensor, real: Tensor | None) -> tuple[Tensor, Tensor]:
-        """For people: how each interest reads the history `[B, H, k, N]` and the last event the interests `[B, H, k]`."""
-        h = masked(self.norm(x), real)
-        weights, read = self.aggregate(p, h, real)
-        slots, _ = self.slots(h[:, -1:], self.carry(p, weights, read))
-        return weights.unflatten(1, (self.heads, -1)), slots[..., 0]
-
-    def aggregate(self, p: Tensor, h: Tensor, real: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Eq. 2: how each interest reads normalised events `h [B, N, d]`, `[B, H k, N]`, and what it reads, `[B, H k, d]`."""
-        logits = (h @ through(p, self.asking()).flatten(1, 2).transpose(1, 2)).transpose(1, 2)  # so that h's gradient is dense
-        if real is not None:
-            logits = logits.masked_fill(~real[:, None, :], torch.finfo(logits.dtype).min)
-        weights = logits.softmax(-1)
-        return weights, weights @ h
-
-    def carry(self, p: Tensor, weights: Tensor, read: Tensor) -> Tensor:
-        """Return the next P: the interests `[B, k, d]` and what they have read."""
-        read = read.unflatten(1, (self.heads, -1)) @ self.per_head(self.value1).transpose(1, 2)
-        return self.interest_feed_forward(p + self.dropout(merge_heads(read)))
-
-    def slots(self, h: Tensor, p: Tensor) -> tuple[Tensor, Tensor]:
-        """Return how events weigh the interests, `[B, H, k, n]`, and what these give, `[B, H k, d]`."""
-        asked, given = through(self.interest_norm(p), torch.cat(self.answering())).tensor_split(2, dim=1)
-        logits = (h @ asked.flatten(1, 2).transpose(1, 2)).transpose(1, 2)
-        slots = logits.unflatten(1, (self.heads, -1)).softmax(2)  # over rows: torch's softmax over few neighbours is slow
-        return slots, (given + self.output.bias / self.heads).flatten(1, 2)  # every head's slots add up to 1
-
-    def dispatch(self, h: Tensor, p: Tensor) -> Tensor:
-        """Eq. 3: what events `h [B, n, d]` are given by the interests, `[B, n, d]`."""
-        slots, given = self.slots(h, p)
-        return slots.flatten(1, 2).transpose(1, 2) @ given  # heads side by side: the product adds them up
-
-
-class CausalDispatcher(Dispatcher):
-    """The causal form (objective `window`): event t reads interests that have aggregated events up to t only (`causal_dispatch`).
-
-    The aggregate query is the retrieved P itself, the same for all t and not updated by time, so each slot is a running sum and
-    a user's state stays k x (d + 1) numbers per head and layer. Nothing non-linear stands between aggregation and dispatch, so
-    the slot's key and value are P + M_t W_V1, folded like everything else: `fold` is all that the operation needs, for all rows,
-    for the last, for one new event (following/elastic.py) and for people."""
-
-    def forward(self, x: Tensor, p: Tensor, real: Tensor | None, last: int = 0) -> tuple[Tensor, Tensor]:
-        """x `[B, N, d]`, p `[B, k, d]`, real `[B, N]` or None → the next x (only its `last` rows, 0: all) and the same p."""
-        h, maps = masked(self.norm(x), real), self.fold(p)
-        if last == 1:
-            return self.finish(x[:, -1:], prefix_slots.last(h, maps, real), h, 1), p
-        return self.finish(x[:, -last:], prefix_slots.prefixes(h, maps, real, last), h, last), p
-
-    @precise
-    def fold(self, p: Tensor) -> Maps:
-        """Return the maps of the operation for these interests `[B, k, d]`, in float32 at least."""
-        asks, bias, given = through(p, torch.cat([self.asking(), *self.answering()])).tensor_split(3, dim=1)
-        aggregated = self.per_head(self.value1).transpose(1, 2)  # [H, d, e]
-        query = aggregated @ (self._own(self.key2).transpose(1, 2) @ (self.per_head(self.query2) * self.scale))
-        carried = aggregated @ (self._own(self.value2).transpose(1, 2) @ self._out())
-        return Maps(asks, query, bias, given + self.output.bias / self.heads, carried)  # every head's slots add up to 1
-
-    def attention(self, x: Tensor, p: Tensor, real: Tensor | None) -> tuple[Tensor, Tensor]:
-        """For people: how each interest reads the history `[B, H, k, N]` and the last event the interests `[B, H, k]`."""
-        return prefix_slots.trace(masked(self.norm(x), real), self.fold(p), real)
-
-    def _own(self, projection: nn.Linear) -> Tensor:
-        """Return head h of the output from head h of the input, `[H, e, e]`."""
-        blocks = projection.weight.unflatten(0, (self.heads, -1)).unflatten(2, (self.heads, -1))
-        return blocks.diagonal(dim1=0, dim2=2).permute(2, 0, 1)
-
-
-def causal_dispatch(h: Tensor, maps: Maps, real: Tensor | None) -> Tensor:
-    """Return what every event of `h [B, N, d]` is given, `[B, N, d]`: the equations as they are written, with N x k x d numbers.
-
-    Slot s holds a softmax average of the past, M_t[s] = Σ_{j<=t} e^{a_j[s]} h_j / Σ_{j<=t} e^{a_j[s]} with a_j[s] = asks[s] · h_j
-    (softly bounded), event t weighs the slots by w_t = softmax_s(bias[s] · h_t + (query h_t) · M_t[s]) and is given
-    Σ_s w_t[s] (given[s] + carried M_t[s]). `prefix_slots.prefixes` gives the same in chunks; a layer calls that."""
-    weights = prefix_slots.weigh_events(h, maps, real).transpose(-1, -2)  # e^a, [B, H, N, k]
-    mass = weights.cumsum(2).clamp_min(prefix_slots.LEAST)
-    memory = (weights.unsqueeze(-1) * h[:, None, :, None, :]).cumsum(2) / mass.unsqueeze(-1)  # M [B, H, N, k, d]
-    asked = torch.einsum("hji,bni->bhnj", maps.query, h)
-    slots = (torch.einsum("bhnj,bhnkj->bhnk", asked, memory) + torch.einsum("bhkd,bnd->bhnk", maps.bias, h)).softmax(-1)
-    through = maps.given.unsqueeze(2) + torch.einsum("bhnkj,hje->bhnke", memory, maps.carried)
-    return torch.einsum("bhnk,bhnke->bne", slots, through)
-
-
-class SelfAttentionLayer(nn.Module):
-    """Table 3's "w/o Dispatcher": softmax self-attention over the events with the retrieved experts as extra keys, O(N²)."""
-
-    def __init__(self, width: int, heads: int, dropout: float, causal: bool) -> None:
-        super().__init__()
-        self.norm = nn.LayerNorm(width)
-        self.attend = Attention(width, heads, dropout, causal=causal)
-        self.dropout = Dropout(dropout)
-        self.feed_forward = FeedForward(width, dropout)
-
-    def forward(self, x: Tensor, p: Tensor, real: Tensor | None, last: int = 0) -> tuple[Tensor, Tensor]:
-        h = self.norm(x)
-        if last == 1:  # of more rows all are computed
-            return self.feed_forward(x[:, -1:] + self.attend.last(h, real, p)), p
-        return self.feed_forward(x + self.dropout(self.attend(h, real, p))), p
-
-
 # --- the encoder -----------------------------------------------------------------------------------------------------
 
 
-def layer_of(config: ElasticConfig) -> nn.Module:
-    """Return one layer, as the settings ask for it."""
-    shape = config.width, config.heads, config.dropout
-    if config.dispatch == "none":
-        return SelfAttentionLayer(*shape, causal=not config.bidirectional)
-    return (TwoWayDispatcher if config.bidirectional else CausalDispatcher)(*shape, config.conv_width)
+# --- what models with an interest memory share: what its experts are, and what they stand for ------------------------
 
 
-class Encoder(nn.Module):
-    """The forward pass of the model (core/elastic_model.py), whose parts these are."""
+def interest_memory(config: MemoryConfig, norm: str = "whiten", gate: str = "softmax") -> InterestMemory | SharedInterests:
+    """Return one memory, as the settings ask for it."""
+    c, rows = config, config.bank == "rows"
+    if c.memory == "none":
+        return SharedInterests(c.width, c.k)
+    if c.query == "votes":
+        by_votes = needed("a memory that events vote for")
+        made: InterestMemory = by_votes(c.width, c.side, c.k, norm=norm, gate=gate, votes=c.votes, rows=rows, rate=c.bank_rate)
+        return made
+    return QueriedMemory(
+        c.length, c.width, c.heads, c.side, c.k, query=c.query, norm=norm, gate=gate, rows=rows, rate=c.bank_rate
+    )  # fmt: skip
 
-    config: ElasticConfig
-    causal: bool
+
+class WithMemory(Retrieves):
+    """Its experts are those of `memories[0]`; with `standing` they stand for items."""
+
+    config: MemoryConfig
+    memories: nn.ModuleList
+    standing: Any  # what experts stand for (slots/standing.py), or None
     events: EventEmbedding
+
+    def expert_values(self) -> Tensor:
+        memory = self.memories[0]
+        return memory.values.weight if isinstance(memory, InterestMemory) else torch.zeros(0, self.config.width)
+
+    def experts_at(self, experts: Tensor) -> Tensor:
+        memory = self.memories[0]
+        return memory.values(experts) if isinstance(memory, InterestMemory) else self.expert_values()[experts]
+
+    @torch.no_grad()
+    def stands_for(self, experts: Tensor) -> Tensor | None:
+        if self.standing is None or not self.retrieves:
+            return None
+        found: Tensor = self.standing.log_probabilities(self.experts_at(experts), self.scorer().table)
+        return found
+
+    def _values(self, found: Retrieved) -> Tensor:
+        """The experts as they are in the memory, without their gates: `[B, k, d]`."""
+        return found.interests if isinstance(self.memories[0], SharedInterests) else self.experts_at(found.experts)
+
+    def _masses(self, found: Retrieved) -> Tensor:
+        """The normalisers of the retrieved experts' item distributions, `[B, k]`, by whichever way is shorter."""
+        values, table = self._values(found), self.scorer().table
+        if self.retrieves and self.config.bank == "dense" and self.n_experts <= found.experts.numel():
+            every: Tensor = self.standing.masses(self.expert_values(), table)
+            return every[found.experts]
+        masses: Tensor = self.standing.masses(values if self.retrieves else values[:1], table)
+        return masses.expand(len(values), -1)
+
+    def kept_per_event(self, columns: int) -> int:
+        return super().kept_per_event(columns) + self.config.heads * 34 * (self.config.width + self.config.k)
+
+
+# --- the model -------------------------------------------------------------------------------------------------------
+
+
+def _asked_for(batch: Batch) -> int:
+    """How many of the last columns hold all targets; 0 where nothing is said of them."""
+    if batch.targets is None or not len(batch.places.columns):
+        return 0
+    return batch.targets.shape[1] - batch.places.first
+
+
+@register(ElasticConfig)
+class Elastic(WithMemory, Streams, Traces):
+    """See the module's table. `edit` arguments change what was retrieved before it is used, for what-if questions."""
+
+    objective = "window"
+    forms: ClassVar = {
+        "elastic": {"bidirectional": False},  # the recipes' form: causal dispatcher and local convolution
+        "elastic-two-way": {"bidirectional": True, "conv_width": 0},  # the paper's encoder
+    }
+    variants = (
+        Variant("ELASTIC", {}, "The model of the paper in its causal form."),
+        Variant("ELASTIC, two-way", {"bidirectional": True}, "The encoder as printed: one target a sample.", "last"),
+        Variant(
+            "PKM-ACT",
+            {"memory": "per-layer"},
+            "A memory before every layer; needs two layers. In the causal form all its memories are asked with the same events, "
+            "not with each layer's input; only the two-way form asks with the layer's input, as PKM-ACT prints it.",
+        ),
+        Variant("ELASTIC without query network", {"query": "mean"}, "Table 3: the query is the plain mean of the events."),
+        Variant("ELASTIC without memory", {"memory": "none"}, "Table 3, w/o IMR: k interests that everybody shares."),
+        Variant("ELASTIC without dispatcher", {"dispatch": "none"}, "Table 3: self-attention instead of linear dispatch."),
+        Variant("ELASTIC without gate", {"gate": "none"}, "Algorithm 1 as printed: the keys get no gradient."),
+    )
+    config: ElasticConfig
     memories: nn.ModuleList  # one, or with `per-layer` one a layer
-    layers: nn.ModuleList
+
+    def __init__(self, config: ElasticConfig, catalog: Catalog) -> None:
+        super().__init__(config, catalog)
+        self.causal = not config.bidirectional
+        self.n_experts = config.side**2
+        self.retrieves = config.memory != "none"
+        self.traces = config.dispatch != "none"
+        self.streams = self.causal and config.dispatch == "linear"
+        self.events = EventEmbedding(self.n_items, config.length, config.width, config.dropout, rows=config.items_by_rows)
+        self.memories = nn.ModuleList(
+            interest_memory(config, config.query_norm, config.gate)
+            for _ in range(config.layers if config.memory == "per-layer" else 1)
+        )
+        self.layers = nn.ModuleList(layer_of(config) for _ in range(config.layers))
+        self.norm = nn.LayerNorm(config.width)
+        stands = config.interest_weight and self.retrieves
+        self.standing = needed("what experts stand for")(config.width) if stands else None
+
+    def forward(self, batch: Batch) -> Encoded:
+        x, retrieved = self._encode(batch, last=_asked_for(batch))
+        auxiliary, summed = {}, {}
+        if self.retrieves and self.config.balance_weight:
+            auxiliary["balance"] = torch.stack([balance_penalty(r) for r in retrieved]).mean()
+        if self.standing is not None and batch.targets is not None:
+            found, table = retrieved[0], self.scorer().table
+            experts, masses = self._values(found), self._masses(found)
+            summed["interest"] = self.standing.surprise(found, *batch.places.asked, experts, table, masses)
+        return Encoded(self.norm(x), auxiliary, summed)
 
     def _read_for_retrieval(self, batch: Batch) -> tuple[Tensor, Tensor]:
         return self.events.content(batch.retrieval_items), batch.retrieval_items > 0
@@ -448,3 +414,52 @@ class Encoder(nn.Module):
                 trace(retrieved[-1], *layer.attention(x, p, real))  # type: ignore[operator]
             x, p = layer(x, p, real, last=last if i == len(self.layers) - 1 else 0)
         return x, retrieved
+
+    def auxiliary_weights(self) -> dict[str, float]:
+        config = self.config
+        weights = {"balance": config.balance_weight, "interest": config.interest_weight}
+        return {name: weight for name, weight in weights.items() if weight and self.retrieves}
+
+    def last_state(self, batch: Batch, edit: Edit | None = None) -> Tensor:
+        return self.norm(self._encode(batch, last=1, edit=edit)[0][:, -1])
+
+    def retrieve(self, batch: Batch) -> Retrieved:
+        return self._retrieve(0, *self._read_for_retrieval(batch), batch.retrieval_items)
+
+    @torch.no_grad()
+    def calibrate(self, batch: Batch, rate: float = 1.0) -> None:
+        """Tells every memory's query normalisation what histories ask: those that `batch.retrieval_items [B, N]` holds.
+
+        `rate` is how far its statistics move (1 = only this batch counts). Without dropout, as histories are served; memory
+        by memory, because in the two-way form what a layer asks depends on what the layer before it has found.
+        """
+        was_training = self.training
+        self.eval()
+        content, real = self._read_for_retrieval(batch)
+        x = self.events.place(content, real)
+        for i, memory in enumerate(self.memories):
+            if not isinstance(memory, InterestMemory):
+                break
+            asked = content if i == 0 or self.causal else x
+            memory.calibrate(asked, real, rate)
+            if not self.causal and i + 1 < len(self.memories):
+                x, _ = self.layers[i](x, memory(asked, real).interests, real)
+        self.train(was_training)
+
+    def trace(self, batch: Batch) -> Trace:
+        """How this history was read. Costs O(N·k) more than scoring; meant for one person at a time."""
+        if self.config.dispatch == "none":
+            raise InputError("this run has no dispatcher (dispatch = none), so there is no aggregation to show")
+        seen: list[tuple[Retrieved, Tensor, Tensor]] = []
+        self._encode(batch, trace=lambda *layer: seen.append(layer))
+        retrieved, reading, slots = zip(*seen, strict=True)
+        return Trace(list(retrieved), list(reading), list(slots))
+
+    def taken(self, batch: Batch, found: Retrieved) -> Tensor:
+        real, first = batch.real if batch.padded else None, self.layers[0]
+        assert isinstance(first, TwoWayDispatcher | CausalDispatcher)
+        x = self.events.place(self.events.content(batch.items), real)
+        return first.attention(x, found.interests, real)[0].mean(1)
+
+    def open_stream(self, room: int) -> Any:
+        return needed("streams of ELASTIC")(self, room)

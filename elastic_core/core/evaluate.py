@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 import torch
@@ -19,12 +19,72 @@ from torch import Tensor, nn
 
 from elastic_core.core.batches import Batch, reading_batch
 from elastic_core.core.candidates import PROTOCOLS, SEED, Candidates
-from elastic_core.core.histories import Split
-from elastic_core.core.metrics import Ranks, expected, rank
-from elastic_core.data import Dataset
+from elastic_core.core.histories import Dataset, Split
+from elastic_core.core.plugs import plugged
 from elastic_core.errors import InputError
-from elastic_core.models import Met
-from elastic_core.scale.stretches import Stretches, rank_stretched
+
+# --- ranks and metrics -----------------------------------------------------------------------------------------------
+
+
+CUTOFFS = (5, 10, 20)
+KINDS = ("NDCG", "HR", "MRR")
+NAMES = tuple(f"{kind}@{cutoff}" for kind in KINDS for cutoff in CUTOFFS)
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """Per user: candidates strictly above the target, and other candidates with the target's score (int [users])."""
+
+    above: np.ndarray
+    tied: np.ndarray
+
+    @classmethod
+    def join(cls, parts: Sequence[Self]) -> Self:
+        return cls(np.concatenate([p.above for p in parts]), np.concatenate([p.tied for p in parts]))
+
+    def of(self, users: np.ndarray) -> Self:
+        """Those of some users, in this order."""
+        return type(self)(self.above[users], self.tied[users])
+
+
+def rank(scores: Tensor, targets: Tensor, candidates: Tensor) -> Ranks:
+    """Where the target stands among the candidates.
+
+    scores [B, n + 1] (column 0 is padding and never counts), targets int64 [B], candidates bool [B, n + 1]. The target
+    need not be marked: it always takes part, and never against itself. A score of -inf is a legal last place.
+    Raises InputError where a score other than padding's is NaN or +inf.
+    """
+    scores, candidates = scores[:, 1:], candidates[:, 1:]
+    broken = int((~(scores.amax(1) < torch.inf)).sum())  # NaN wins every maximum
+    if broken:
+        raise InputError(f"the model gives NaN or +inf scores to {broken} of {len(scores)} users: it has diverged")
+    column = (targets - 1).unsqueeze(1)
+    own = scores.gather(1, column)  # [B, 1]
+    above = ((scores > own) & candidates).sum(1, dtype=torch.int32)
+    tied = ((scores == own) & candidates).sum(1, dtype=torch.int32) - candidates.gather(1, column).squeeze(1).int()
+    return Ranks(above.cpu().numpy(), tied.cpu().numpy())
+
+
+def expected(ranks: Ranks) -> dict[str, np.ndarray]:
+    """Every metric in NAMES, per user (float64 [users]), in expectation over the order of ties."""
+    return {f"{kind}@{cutoff}": _expected(ranks, kind, cutoff) for kind in KINDS for cutoff in CUTOFFS}
+
+
+def _expected(ranks: Ranks, kind: str, cutoff: int) -> np.ndarray:
+    gains = np.append(_gains(kind, cutoff), 0.0)  # g(0) … g(K), 0 beyond
+    cumulative = np.concatenate([[0.0], np.cumsum(gains[:-1])])  # G(0) … G(K), constant beyond
+    first = np.minimum(ranks.above, cutoff)
+    last = np.minimum(ranks.above + ranks.tied + 1, cutoff)
+    mean = (cumulative[last] - cumulative[first]) / (ranks.tied + 1)
+    return np.where(ranks.tied == 0, gains[first], mean)  # the difference of sums would cost a clear rank its last digits
+
+
+def _gains(kind: str, cutoff: int) -> np.ndarray:
+    ranks = np.arange(cutoff, dtype=np.float64)
+    if kind == "NDCG":
+        return 1 / np.log2(ranks + 2)
+    return 1 / (ranks + 1) if kind == "MRR" else np.ones(cutoff)
+
 
 Judge = Callable[[Batch], Tensor]
 LARGE = 100_000  # items
@@ -164,23 +224,14 @@ def _ranked(
 ) -> Iterator[dict[str, Ranks]]:
     """The ranks of batches of people, by protocol."""
     reading = getattr(scorer, "reading", None) if getattr(scorer, "trained", False) else None
-    if reading is None or dataset.catalog.n_items < LARGE:
+    ranked = plugged("ranks in a large catalogue")
+    if reading is None or ranked is None or dataset.catalog.n_items < LARGE:
         with judging(scorer) as judge:
             for chunk, scores, targets in scored(judge, scorer.length, dataset, candidates, people, batch, device):
                 yield {p: rank(scores, targets, candidates.mask(p, chunk).to(device)) for p in protocols}
         return
     with _undisturbed(scorer):
-        state, table = reading()
-        if len(table.table) != dataset.catalog.n_items + 1:
-            raise InputError(
-                f"the model scores {len(table.table) - 1} items of {dataset.catalog.n_items}: it is made for other data"
-            )
-        for start in range(0, len(people), batch):
-            chunk = people[start : start + batch]
-            read = reading_batch(dataset, chunk, candidates.ends[chunk], scorer.length).to(device)
-            stretches = Stretches(table, state(read), Met.by(read))
-            targets = torch.from_numpy(candidates.targets[chunk].astype(np.int64)).to(device)
-            yield rank_stretched(stretches, targets, {p: candidates.listed(p, chunk) for p in protocols})
+        yield from ranked(reading, scorer.length, dataset, candidates, people, protocols, batch, device)
 
 
 def scored(

@@ -7,18 +7,20 @@ the no-peeking test holds every model to.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import ClassVar, Literal, NamedTuple, TypeVar
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar, Literal, NamedTuple, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from elastic_core.core.batches import Batch, left_pad, left_pad_times, needed_columns
-from elastic_core.core.config import ObjectiveConfig
+from elastic_core.core.batches import Batch, Met, left_pad, left_pad_times, needed_columns
+from elastic_core.core.config import ObjectiveConfig, Within
+from elastic_core.core.contract import Recommender
+from elastic_core.core.histories import Dataset
+from elastic_core.core.plugs import Shelf
 from elastic_core.core.softmax import full_softmax, negative_proposal, sampled_softmax
-from elastic_core.data import Dataset
 from elastic_core.errors import InputError
-from elastic_core.models import Met, Recommender
 
 POOL = 16  # batches that are sorted by length together
 
@@ -155,7 +157,7 @@ def tiles(
 
 # --- the list --------------------------------------------------------------------------------------------------------
 
-_objectives: dict[str, type[Objective]] = {}
+OBJECTIVES: Shelf[type[Objective]] = Shelf("objectives")
 O = TypeVar("O", bound=type[Objective])  # noqa: E741
 
 
@@ -163,21 +165,21 @@ def register(config: type[ObjectiveConfig]) -> Callable[[O], O]:
     """Ties an objective to its settings; the name is taken by defining those (core/config.py)."""
 
     def add(cls: O) -> O:
-        _objectives[config.name] = cls
+        OBJECTIVES.held[config.name] = cls
         return cls
 
     return add
 
 
 def names() -> tuple[str, ...]:
-    return tuple(sorted(_objectives))
+    return tuple(sorted(OBJECTIVES))
 
 
 def objective_class(name: str) -> type[Objective]:
     """Raises InputError for an unknown name, listing the known ones."""
-    if name not in _objectives:
+    if name not in OBJECTIVES:
         raise InputError(f"unknown objective {name!r}; known are {', '.join(names())}")
-    return _objectives[name]
+    return OBJECTIVES[name]
 
 
 def build(config: ObjectiveConfig, dataset: Dataset, length: int) -> Objective:
@@ -188,7 +190,7 @@ def honest(model: Recommender) -> tuple[str, ...]:
     """What this model, as configured, may learn from: its own choice first. Empty for a model that needs no training."""
     if not model.trained:
         return ()
-    able = [name for name in names() if not _objectives[name].refuses(model)]
+    able = [name for name in names() if not OBJECTIVES[name].refuses(model)]
     return tuple(sorted(able, key=lambda name: (name != model.objective, name)))
 
 
@@ -198,3 +200,82 @@ def check(objective: str, model: Recommender) -> None:
     if reason:
         able = ", ".join(honest(model)) or "none: it needs no training"
         raise InputError(f"{model.config.name} cannot learn from the objective {objective!r}: {reason}; it can from: {able}")
+
+
+# --- window ----------------------------------------------------------------------------------------------------------
+
+# `window` (ours): many targets from one pass of a causal encoder, one retrieval for all of them.
+#
+# What is retrieved comes from before the window's first target: there the situation is exactly that of serving, and later
+# targets use a retrieval that is up to a window old, as a live system that refreshes its retrieval now and then would.
+
+
+@dataclass(frozen=True, kw_only=True)
+class WindowConfig(ObjectiveConfig, name="window"):
+    span: Annotated[int, Within(1, 131_072)] = 100  # targets that share one retrieval, at most
+    retrieval: Literal["whole", "random"] = "whole"  # from all events before the cut, or three times in four from a random part
+
+
+@register(WindowConfig)
+class Window(Objective):
+    config: WindowConfig
+
+    @classmethod
+    def refuses(cls, model: Recommender) -> str:
+        if not model.causal:
+            return "its states read later events"
+        return "it is asked with a mask" if model.masks else ""
+
+    def rows(self, rng: np.random.Generator) -> Rows:
+        users = np.flatnonzero(self.ends - self.starts > 1)
+        span = min(self.config.span, self.length)
+        # a short history is cut in two: as one window, its retrieval would always read a single event
+        which, back, wide = tiles((self.ends - self.starts - 1)[users], span, rng, split_short=True)
+        return Rows(users[which], self.ends[users[which]] - 1 - back, wide)
+
+    def batch(self, rows: Rows, rng: np.random.Generator) -> Batch:
+        cuts = rows.last + 1 - rows.wide  # the first target; everything before it may be read
+        columns = needed_columns(cuts - self.starts[rows.users], self.length)
+        earlier = left_pad(self.dataset.histories, rows.users, cuts, columns)
+        if self.config.retrieval == "random":
+            earlier = _random_parts(earlier, rng)
+        return replace(super().batch(rows, rng), retrieval_items=earlier)
+
+
+def _random_parts(items: Tensor, rng: np.random.Generator) -> Tensor:
+    """Left-padded histories `[B, n]` → random parts of them, in order: three rows in four keep 1 … all events, the logarithm of
+    the number even, so that what is retrieved cannot follow from how much somebody watched."""
+    there = (items > 0).numpy()
+    have = there.sum(1)
+    wanted = np.ceil(np.exp(rng.random(len(items)) * np.log(np.maximum(have, 1)))).astype(np.int64)
+    wanted = np.where(rng.random(len(items)) < 0.25, have, wanted)
+    luck = np.where(there, rng.random(items.shape), np.inf)
+    kept = luck.argsort(1).argsort(1) < wanted[:, None]
+    order = kept.argsort(1, kind="stable")  # what is dropped to the left, the rest in its order
+    return torch.from_numpy(np.take_along_axis(items.numpy() * kept, order, 1)[:, -max(int(wanted.max()), 1) :].copy())
+
+
+# --- all positions ---------------------------------------------------------------------------------------------------
+
+# `all`: every position predicts its successor, for causal encoders. Long histories are cut into tiles.
+
+
+@dataclass(frozen=True, kw_only=True)
+class AllConfig(ObjectiveConfig, name="all"):
+    pass
+
+
+@register(AllConfig)
+class All(Objective):
+    @classmethod
+    def refuses(cls, model: Recommender) -> str:
+        if not model.causal:
+            return "its states read later events"
+        if model.retrieves:
+            return "its retrieval would read the targets"
+        return "it is asked with a mask" if model.masks else ""
+
+    def rows(self, rng: np.random.Generator) -> Rows:
+        users = np.flatnonzero(self.ends - self.starts > 1)  # every train event but the first is a target
+        which, back, wide = tiles((self.ends - self.starts - 1)[users], self.length, rng, split_short=False)
+        return Rows(users[which], self.ends[users[which]] - 1 - back, wide)

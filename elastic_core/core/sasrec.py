@@ -1,25 +1,28 @@
 """SASRec (Kang and McAuley 2018) with full softmax: the quadratic peer. `fused=False` materialises the N x N scores."""
 
-import math
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
-from elastic_core.core.attention import Attention, split_heads
 from elastic_core.core.batches import Batch
-from elastic_core.core.catalog import Catalog
 from elastic_core.core.config import ModelConfig, Within
 from elastic_core.core.contract import Encoded, Streams, Variant
-from elastic_core.core.dropout import Dropout
-from elastic_core.core.embedding import EventEmbedding
-from elastic_core.core.feed_forward import FeedForward
-from elastic_core.core.local_convolution import LocalConvolution
-from elastic_core.core.padding import left_align, masked, readable, right_align
+from elastic_core.core.histories import Catalog
+from elastic_core.core.layers import (
+    Attention,
+    Dropout,
+    EventEmbedding,
+    FeedForward,
+    LocalConvolution,
+    left_align,
+    masked,
+    readable,
+    right_align,
+)
+from elastic_core.core.plugs import needed
 from elastic_core.core.registry import register
-from elastic_core.following.stream import Kept, Stream
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,101 +112,5 @@ class SASRec(Streams):
         x = right_align(x, real)
         return self.blocks[-1](x, real, last=True) if last else x
 
-    def open_stream(self, room: int) -> "SASRecStream":
-        return SASRecStream(self, room)
-
-
-# --- streaming -------------------------------------------------------------------------------------------------------
-
-
-class SASRecStream(Stream):
-    """The peer that a kept state is measured against: keys and values of every event read are kept, so one more costs one row.
-
-    Kept per person and layer: 2·length·d numbers, room made for the whole window at the start (an event stands in the column of
-    its position), `conv_width` - 1 events where there is a convolution, and the column of the first event. A step reads all
-    columns so far: O(N·d + d²) per layer. A step is written as tightly as ELASTIC's (core/elastic_model.py): one product for
-    queries, keys and values, the scale and the constants of gelu folded into weights, nothing copied but the new row.
-    """
-
-    grows = True
-
-    def __init__(self, model: SASRec, room: int) -> None:
-        super().__init__(model, room, limited=True)
-        with torch.inference_mode():
-            self.folded = [_folded(block) for block in model.blocks]  # type: ignore[arg-type]
-
-    def _start(self, history: Tensor, columns: slice) -> tuple[Tensor, Kept]:
-        model, real, heads = self.model, history > 0, self.model.config.heads
-        x = left_align(masked(model.events.content(history) + model.events.where(columns), real), real)
-        kept = {"first": columns.stop - real.sum(1)}
-        for i, block in enumerate(model.blocks):
-            h = right_align(block.norm(x), real)
-            for name, linear in (("keys", block.attention.key), ("values", block.attention.value)):
-                full = h.new_zeros(len(h), heads, model.length, h.shape[2] // heads)
-                full[:, :, columns] = split_heads(linear(h), heads)
-                kept[f"{i}.{name}"] = full
-            if block.local is not None:
-                tail = len(block.local.taps) - 1
-                kept[f"{i}.tail"] = functional.pad(masked(h, real), (0, 0, tail, 0))[:, h.shape[1] :]
-            x = block(x)
-        return model.norm(right_align(x, real)[:, -1]), kept
-
-    def bounds(self) -> dict[str, int]:
-        return {"first": self.reads}
-
-    def _bind(self) -> None:
-        first = self.kept["first"]
-        self.first = int(first.min()) if len(first) else 0
-        self.even = self._alike and (not len(first) or int(first.max()) == self.first)
-
-    def _next(self, items: Tensor) -> Tensor:
-        events, start = self.model.events, self.model.length - self.room
-        x = torch.add(self.where(), functional.embedding(items, events.items.weight), alpha=events.scale)
-        seen, rows = slice(self.first, start + self._most + 1), torch.arange(len(x), device=x.device)
-        unread = None
-        if not self.even:
-            column = torch.arange(self.model.length, device=x.device)[seen]
-            unread = (column < self.kept["first"][:, None]) | (column > start + self.used[:, None])
-            unread = unread[:, None, None]
-        for i, (block, (norm, heads, into, into_bias, output, inner_norm, inner, inner_bias, outer)) in enumerate(
-            zip(self.model.blocks, self.folded, strict=True)
-        ):
-            keys, values = self.kept[f"{i}.keys"], self.kept[f"{i}.values"]
-            h = torch.layer_norm(x, *norm)
-            query, key, value = torch.addmm(into_bias, h, into).view(len(h), 3, heads, -1).unbind(1)
-            if self._alike:
-                keys.select(2, seen.stop - 1).copy_(key)
-                values.select(2, seen.stop - 1).copy_(value)
-            else:
-                keys[rows, :, start + self.used], values[rows, :, start + self.used] = key, value
-            every_key, every_value = keys[:, :, seen].flatten(0, 1), values[:, :, seen].flatten(0, 1)  # [B H, n, e]
-            scores = torch.bmm(query.reshape(len(every_key), 1, -1), every_key.mT)
-            if unread is not None:
-                scores.view(len(h), heads, 1, -1).masked_fill_(unread, -torch.inf)
-            mixed = torch.bmm(scores.softmax(-1), every_value).view(len(h), -1)
-            x = torch.addmm(x, mixed, output).add_(block.attention.output.bias)
-            if block.local is not None:
-                window = torch.cat([self.kept[f"{i}.tail"], h.unsqueeze(1)], 1)
-                self.kept[f"{i}.tail"] = window[:, 1:]
-                x = x.add_(block.local.last(window)[:, 0])
-            z = torch.addmm(inner_bias, torch.layer_norm(x, *inner_norm), inner)
-            x = torch.addmm(x, torch.addcmul(z, z, torch.erf(z)), outer).add_(block.feed_forward.outer.bias)
-        return torch.layer_norm(x, *_norm(self.model.norm))
-
-
-def _folded(block: Block) -> tuple[Any, ...]:
-    """A block's weights as a step reads them; gelu(z) = ½ z (1 + erf(√½ z)), with √½ in front of z and the rest behind."""
-    own, half = block.attention, math.sqrt(0.5)
-    assert isinstance(own, Attention)
-    scale = 1 / math.sqrt(len(own.key.weight) // own.heads)
-    into = torch.cat([own.query.weight * scale, own.key.weight, own.value.weight]).T.contiguous()
-    bias = torch.cat([own.query.bias * scale, torch.zeros_like(own.value.bias), own.value.bias])
-    inner, outer = block.feed_forward.inner, block.feed_forward.outer
-    return (
-        _norm(block.norm), own.heads, into, bias, own.output.weight.T, _norm(block.feed_forward.norm),
-        inner.weight.T * half, inner.bias * half, outer.weight.T * half,
-    )  # fmt: skip
-
-
-def _norm(norm: nn.LayerNorm) -> tuple[Any, ...]:
-    return norm.normalized_shape, norm.weight, norm.bias, norm.eps
+    def open_stream(self, room: int) -> Any:
+        return needed("streams of SASRec")(self, room)

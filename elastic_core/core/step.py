@@ -5,28 +5,24 @@ step: a target weighs the same in a batch of long histories as in one of short o
 """
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from elastic_core.core.batches import Batch, reading_batch
+from elastic_core.core.batches import ALONE, Alone, Batch, reading_batch
 from elastic_core.core.config import TrainConfig
-from elastic_core.data import Dataset
-from elastic_core.errors import InputError
-from elastic_core.models import Recommender
-from elastic_core.objectives import Loss, Objective
-from elastic_core.scale import eager
-from elastic_core.scale.distributed import ALONE, Ranks
-from elastic_core.scale.row_bank import LookedUp, item_banks, load_small, row_banks, small_state
-from elastic_core.scale.rows import RowLearner, Summed
+from elastic_core.core.contract import Recommender
+from elastic_core.core.histories import Dataset
+from elastic_core.core.objective import Loss, Objective
+from elastic_core.core.plugs import needed, plugged
 
 CALIBRATE_EVERY = 10  # steps between two looks at histories as they are served
 CALIBRATE_ROWS, CALIBRATE_RATE = 256, 0.2
-COMPILERS = {"cuda": "inductor"}  # on a processor it took minutes, and then failed
+OPTIMIZERS: dict[str, Any] = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
 CALIBRATE_MOST = 4_096  # people whose histories set the statistics of the weights that are judged
 
 
@@ -45,24 +41,18 @@ class Learner:
     """A model, its optimiser and its averaged weights."""
 
     def __init__(
-        self, model: Recommender, objective: Objective, train: TrainConfig, device: torch.device, ranks: Ranks = ALONE
+        self, model: Recommender, objective: Objective, train: TrainConfig, device: torch.device, ranks: Alone = ALONE
     ) -> None:
-        if ranks.count > 1 and row_banks(model):
-            which = "item_bank" if item_banks(model) else "bank"
-            raise InputError(f"model.{which} = rows is learned by one process: leave out torchrun, or take model.{which}=dense")
-        if item_banks(model) and objective.config.loss != "sampled":
-            raise InputError("model.item_bank = rows needs objective.loss = sampled: the exact softmax learns from every item")
-        if item_banks(model) and model.scorer().bank is None:
-            raise InputError(f"{model.config.name} scores by other numbers than its item_bank: take model.item_bank=dense")
         self.ranks = ranks
         self.model, self.objective, self.train, self.device = model, objective, train, device
         self.steps, self.targets_per_step = objective.size(train.batch)
-        kind = eager.KINDS[train.optimizer]
+        kind = (plugged("optimizers") or OPTIMIZERS)[train.optimizer]
         self.optimizer = kind(model.parameter_groups(), lr=train.learning_rate, weight_decay=train.weight_decay)
         self.average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(train.ema_decay)) if train.ema_decay else None
-        self.rows = RowLearner(model, self.average and self.average.module, train)
+        learner = needed("a learner of rows") if model.banks() else Untabled
+        self.rows = learner(model, self.average and self.average.module, train, objective, ranks)
         if train.compile != "none":
-            compile_in_place(model, train.compile, device)
+            needed("compiled models")(model, train.compile, device)
 
     def step(self, batch: Batch) -> Learned:
         """Learns from one batch, or from a rank's share of it, which lies on the model's device; what is returned is of the whole
@@ -96,14 +86,14 @@ class Learner:
         ((loss.total + sum(summed)) / self.targets_per_step + sum(sides) / self.ranks.count).backward()
         self.ranks.add_gradients(self.model)
 
-    def clipped(self, looked_up: dict[str, list[LookedUp]]) -> dict[str, Summed]:
+    def clipped(self, looked_up: dict[str, Any]) -> dict[str, Any]:
         """Clips all gradients by one norm; returns those of the rows of banks."""
         touched = self.rows.summed(looked_up)
         every = [*self.model.parameters(), *(found.standing_in for found in touched.values())]
         torch.nn.utils.clip_grad_norm_(every, self.train.max_grad_norm)
         return touched
 
-    def update(self, touched: dict[str, Summed]) -> None:
+    def update(self, touched: dict[str, Any]) -> None:
         self.optimizer.step()
         self.rows.step(touched)
 
@@ -139,27 +129,55 @@ class Learner:
 
     def state(self) -> dict[str, Any]:
         """All that was learned: of banks the rows that were ever changed, of everything else the whole."""
-        kept = {"model": small_state(self.model), "optimizer": self.optimizer.state_dict()}
-        kept |= {"average": small_state(self.average)} if self.average is not None else {}
+        kept = {"model": self.rows.small(self.model), "optimizer": self.optimizer.state_dict()}
+        kept |= {"average": self.rows.small(self.average)} if self.average is not None else {}
         return kept | ({"rows": self.rows.state()} if self.rows.banks else {})
 
     def restore(self, kept: dict[str, Any]) -> None:
         """Banks must be what they were before the first step."""
-        load_small(self.model, kept["model"])
+        self.rows.put(self.model, kept["model"])
         self.optimizer.load_state_dict(kept["optimizer"])
         if self.average is not None:
-            load_small(self.average, kept["average"])
+            self.rows.put(self.average, kept["average"])
         if self.rows.banks:
             self.rows.restore(kept["rows"])
 
 
-def compile_in_place(model: Recommender, mode: str, device: torch.device) -> None:
-    """Its forward pass from now on runs compiled, one program for every shape of batch. Raises InputError where it cannot."""
-    if device.type not in COMPILERS:
-        raise InputError(f"train.compile = {mode} is for a GPU: leave it out on {device.type}")
-    if row_banks(model):
-        raise InputError("train.compile does not reach tables that are learned by rows: leave it out, or keep them dense")
-    model.compile(backend=COMPILERS[device.type], mode=mode, dynamic=False)
+class Untabled:
+    """What a learner asks of tables that are learned by rows (scale/rows.py), where a model has none."""
+
+    def __init__(self, *_: Any) -> None:
+        self.banks: dict[str, Any] = {}
+
+    @contextlib.contextmanager
+    def recorded(self) -> Iterator[dict[str, Any]]:
+        yield {}
+
+    def summed(self, looked_up: dict[str, Any]) -> dict[str, Any]:
+        return {}
+
+    def step(self, touched: dict[str, Any]) -> None:
+        pass
+
+    def follow(self) -> None:
+        pass
+
+    def known(self) -> dict[str, Tensor]:
+        return {}
+
+    def state(self) -> dict[str, Any]:
+        return {}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        pass
+
+    def small(self, model: nn.Module) -> dict[str, Tensor]:
+        """A model's state without the tables of its banks."""
+        return model.state_dict()
+
+    def put(self, model: nn.Module, state: dict[str, Tensor]) -> None:
+        """The inverse: the tables stay as they are. Raises RuntimeError for what does not fit."""
+        model.load_state_dict(state)
 
 
 def precision(device: torch.device, name: str) -> contextlib.AbstractContextManager[Any]:

@@ -1,7 +1,6 @@
 """Data: readers, catalogue, histories, sources and the planted world. Most callers need only `load`."""
 
-from elastic_core.core.catalog import Catalog
-from elastic_core.core.histories import Dataset, Histories
+from elastic_core.core.histories import Catalog, Dataset, Histories
 from elastic_core.data.sources import load
 from elastic_core.data.synthetic import planted
 from elastic_core.data.truth import Truth

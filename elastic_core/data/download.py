@@ -9,10 +9,10 @@ import tempfile
 import urllib.error
 import urllib.request
 import zipfile
-from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
 
+from elastic_core.data.origins import Remote
 from elastic_core.data.reading.packing import MOST_BYTES
 from elastic_core.disk import size
 from elastic_core.errors import InputError
@@ -23,16 +23,6 @@ WHEEL = "recbole==1.2.1"
 WHEEL_SHA256 = "9c9948202011f37eb0a7c6768129313f00d6403ad221ec940d5e2d5d5f33a407"
 WHEEL_FOLDER = "recbole/dataset_example/ml-100k"
 WHEEL_FILES = ("ml-100k.inter", "ml-100k.item", "ml-100k.user")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Remote:
-    """An official address and the checksums known for it. With neither sum, only the events file is recognised later."""
-
-    url: str
-    file: str
-    md5: str | None = None
-    sha256: str | None = None
 
 
 def fetch(remote: Remote, folder: Path) -> Path:

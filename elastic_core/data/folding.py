@@ -5,18 +5,41 @@ hash.
 """
 
 import functools
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 import pandas as pd
 
-from elastic_core.core.catalog import Catalog
-from elastic_core.core.histories import PIECE, Dataset, Histories, pieces, tally
-from elastic_core.data.natural import natural_order
-from elastic_core.data.reading.reader import Table
+from elastic_core.core.histories import PIECE, Catalog, Dataset, Histories, pieces, tally
 from elastic_core.errors import InputError
+
+# --- natural order ---------------------------------------------------------------------------------------------------
+
+
+DIGITS = re.compile(r"[0-9]+")
+
+
+def natural_order(ids: Iterable[str]) -> np.ndarray:
+    """Positions that put ids into natural order: runs of digits compare as numbers."""
+    texts = list(ids)
+    joined = "".join(texts)
+    if joined.isascii() and joined.isdecimal() and all(texts) and max(map(len, texts)) < 19:
+        numbers = np.array([int(text) for text in texts], dtype=np.int64)
+        order = np.argsort(numbers)
+        if len(order) < 2 or np.diff(numbers[order]).min():
+            return order
+    width = max(map(len, DIGITS.findall(" ".join(texts))), default=0)
+    # Below every character, so that a run of digits follows the end of a text and precedes all that is written.
+    padded = [DIGITS.sub(lambda run: "\0" + run[0].zfill(width), text) for text in texts]
+    by_text = sorted(range(len(texts)), key=texts.__getitem__)
+    return np.array(sorted(by_text, key=padded.__getitem__), dtype=np.int64)
+
+
+if TYPE_CHECKING:
+    from elastic_core.data.reading.reader import Table
 
 Rule = Literal["", "file", "reversed", "random"]  # of the order among events of one person and time
 RULES = [rule for rule in get_args(Rule) if rule]
@@ -93,7 +116,7 @@ def core(users: np.ndarray, items: np.ndarray, k: int) -> np.ndarray:
 
 
 def fold(
-    table: Table, *, name: str, label: str, licence: str, k_core: int, ties: Rule = "", titles_may_be_shared: bool = False
+    table: "Table", *, name: str, label: str, licence: str, k_core: int, ties: Rule = "", titles_may_be_shared: bool = False
 ) -> Dataset:
     """Turn a table into a Dataset: exact duplicates out, k-core, stable sort, dense ids.
 

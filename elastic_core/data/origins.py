@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass, field
 
-from elastic_core.data.download import Remote
-
 GROUPLENS = "https://files.grouplens.org/datasets/movielens"
 SASREC = "https://raw.githubusercontent.com/kang205/SASRec/master/data"
 CITATION = "F. M. Harper and J. A. Konstan, The MovieLens Datasets: History and Context, ACM TiiS 5(4), 2015"
@@ -12,6 +10,16 @@ LICENCE_ML = f"MovieLens (GroupLens): {RESEARCH}, no redistribution without sepa
 LICENCE_LATEST = f"MovieLens (GroupLens): {RESEARCH}, redistribution only under these same conditions. Cite {CITATION}."
 LICENCE_AMAZON = "Amazon review data (J. McAuley): research use; no licence is granted for redistribution."
 LICENCE_OWN = "Your own file: its own terms apply."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Remote:
+    """An official address and the checksums known for it. With neither sum, only the events file is recognised later."""
+
+    url: str
+    file: str
+    md5: str | None = None
+    sha256: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,9 +19,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from elastic_core.core.catalog import Catalog
 from elastic_core.core.config import PlantedConfig
-from elastic_core.core.histories import Dataset, Histories, pieces, tally
+from elastic_core.core.histories import Catalog, Dataset, Histories, pieces, tally
 from elastic_core.data.folding import core
 from elastic_core.data.truth import NOISE, SUCCESSOR_SHARES, Truth
 from elastic_core.errors import InputError

@@ -1,4 +1,4 @@
-"""Causal ELASTIC (core/elastic_model.py) followed event by event."""
+"""Causal ELASTIC (core/elastic.py) followed event by event."""
 
 import math
 from typing import Any, NamedTuple
@@ -7,12 +7,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elastic_core.core import prefix_slots
-from elastic_core.core.elastic import CausalDispatcher
-from elastic_core.core.elastic_model import Elastic
-from elastic_core.core.local_convolution import LocalConvolution
-from elastic_core.core.padding import masked
-from elastic_core.core.prefix_slots import CAP, Maps
+from elastic_core.core import dispatch
+from elastic_core.core.dispatch import CAP, CausalDispatcher, Maps
+from elastic_core.core.elastic import Elastic
+from elastic_core.core.layers import LocalConvolution, masked
 from elastic_core.following.stream import Kept, Stream
 
 
@@ -33,7 +31,7 @@ class ElasticStream(Stream):
 
     The maps could be recomputed from the interests at each event, for O(k·d²) operations; kept, they are most of the memory:
     with L = 2, H = 1, k = 8, d = 64, conv_width = 8 the state proper is 2,064 numbers, the interests 512, the maps 3,072.
-    No running maximum is kept: the dispatcher bounds its logits to ±30 (prefix_slots.CAP), so a denominator of float32 would
+    No running maximum is kept: the dispatcher bounds its logits to ±30 (dispatch.CAP), so a denominator of float32 would
     overflow after 10²⁵ events. A new event costs O(H·k·d + H·d²) per layer.
 
     Positions are learned and counted from the end, so the stream is `limited`: it equals the batch pass with `retrieval_items` =
@@ -42,7 +40,7 @@ class ElasticStream(Stream):
     taught. It differs from `last_state` of the same history, which moves the end and asks the memory anew. A refresh costs one
     pass, O(N), so O(N / room) per event. Without positions there would be no limit, as in slots/elastic_slots.py.
 
-    The maps are those of the batch pass (core/prefix_slots.py, `fold` of the layer). With one person a step is some forty small
+    The maps are those of the batch pass (core/dispatch.py, `fold` of the layer). With one person a step is some forty small
     operations, whose fixed costs are all it costs, so constants are folded into weights where that is exact: 1/CAP into what the
     interests ask, and √½ and ½ of gelu(z) = ½ z (1 + erf(√½ z)) into the feed-forward layer.
     """
@@ -63,7 +61,7 @@ class ElasticStream(Stream):
         for i, layer in enumerate(model.layers):
             p = self._interests(kept, i)
             h = masked(layer.norm(x), real).to(p.dtype)
-            total, mass = prefix_slots.sums(h, layer.fold(p), real)
+            total, mass = dispatch.sums(h, layer.fold(p), real)
             kept[f"{i}.total"], kept[f"{i}.mass"] = total.flatten(1, 2), mass.flatten(1).unsqueeze(-1)
             if layer.local is not None:
                 kept[f"{i}.echo"] = _echo(layer.local, h)

@@ -27,7 +27,8 @@ from torch import Tensor
 from elastic_core import disk
 from elastic_core.core.batches import Batch
 from elastic_core.errors import InputError, unless_memory
-from elastic_core.models import Met, Recommender, Stream, can_retrieve, open_stream
+from elastic_core.following.stream import Stream, open_stream
+from elastic_core.models import Met, Recommender, can_retrieve
 
 FORMAT, VERSION = "followed people", "1"
 MOST_BYTES = 2**33  # of a file of states

@@ -19,7 +19,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from elastic_core.core.precision import autocast_to, without_autocast
+from elastic_core.core.contract import Recommender, can_stream
+from elastic_core.core.layers import autocast_to, without_autocast
 from elastic_core.errors import InputError
 
 Kept = dict[str, Tensor]
@@ -179,3 +180,19 @@ class Stream:
         self._alike = not len(used) or int(used.min()) == self._most
         if kept:
             self._bind()
+
+
+def open_stream(model: Recommender, room: int | None = None) -> Stream:
+    """A stream with `room` new events between two refreshes (default: a quarter of what the model reads), without limit where
+    nothing counts from an end.
+
+    Raises InputError for a model that does not claim to stream, or a room that leaves no history.
+    """
+    if not can_stream(model):
+        raise InputError(f"{model.config.name} in this configuration cannot be followed event by event")
+    room = max(1, model.length // 4) if room is None else room
+    if not 1 <= room < model.length:
+        raise InputError(f"room must lie in 1 … {model.length - 1}, not {room}")
+    model.eval()
+    stream: Stream = model.open_stream(room)
+    return stream

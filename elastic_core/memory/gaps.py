@@ -13,9 +13,8 @@ import pandas as pd
 import torch
 
 from elastic_core.core.candidates import Candidates
-from elastic_core.core.evaluate import Report
+from elastic_core.core.evaluate import Ranks, Report, expected, rank
 from elastic_core.core.histories import Split
-from elastic_core.core.metrics import Ranks, expected, rank
 from elastic_core.data import Dataset
 from elastic_core.data.truth import NOISE, Truth
 from elastic_core.errors import InputError

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 
 from elastic_core.core.batches import reading_batch
+from elastic_core.core.contract import Recommender, memory_of
 from elastic_core.core.histories import Dataset, Split
-from elastic_core.models import Recommender, memory_of
 
 MOST_LOADS = 60_000_000  # numbers that the random router's draws may take together
 HOT, USUAL, COLD, DEAD = "hot", "usual", "cold", "dead"

@@ -1,7 +1,7 @@
 """What looks at every expert of a memory at once (maps, surveys, neighbours), and up to how many it does."""
 
+from elastic_core.core.contract import Recommender, can_retrieve
 from elastic_core.errors import InputError
-from elastic_core.models import Recommender, can_retrieve
 
 MOST = 65_536  # 256²
 

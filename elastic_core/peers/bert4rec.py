@@ -12,10 +12,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from elastic_core.core.batches import Batch
-from elastic_core.core.catalog import Catalog
 from elastic_core.core.config import ModelConfig, Within
 from elastic_core.core.contract import Encoded, Recommender, Variant
-from elastic_core.core.embedding import EventEmbedding
+from elastic_core.core.histories import Catalog
+from elastic_core.core.layers import EventEmbedding
 from elastic_core.core.registry import register
 from elastic_core.core.sasrec import Block, self_attention
 

@@ -34,11 +34,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from elastic_core.core.batches import Batch
-from elastic_core.core.catalog import Catalog
 from elastic_core.core.config import Within
 from elastic_core.core.contract import Encoded, Judge, Scorer, Variant
-from elastic_core.core.dropout import Dropout
-from elastic_core.core.embedding import SPREAD
+from elastic_core.core.histories import Catalog
+from elastic_core.core.layers import SPREAD, Dropout
 from elastic_core.core.registry import register
 from elastic_core.errors import InputError
 from elastic_core.peers.parts.activation_unit import CHUNK, ActivationUnit, chunked

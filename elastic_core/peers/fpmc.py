@@ -19,12 +19,10 @@ import torch
 from torch import Tensor
 
 from elastic_core.core.batches import Batch
-from elastic_core.core.catalog import Catalog
 from elastic_core.core.config import ModelConfig, Within
 from elastic_core.core.contract import Encoded, Scorer, Variant
-from elastic_core.core.dropout import Dropout
-from elastic_core.core.embedding import SPREAD, item_table
-from elastic_core.core.padding import masked
+from elastic_core.core.histories import Catalog
+from elastic_core.core.layers import SPREAD, Dropout, item_table, masked
 from elastic_core.core.registry import register
 from elastic_core.peers.parts.stepwise import Stepwise
 

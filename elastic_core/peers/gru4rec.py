@@ -18,12 +18,10 @@ import torch
 from torch import Tensor, nn
 
 from elastic_core.core.batches import Batch
-from elastic_core.core.catalog import Catalog
 from elastic_core.core.config import ModelConfig, Within
 from elastic_core.core.contract import Encoded, Variant
-from elastic_core.core.embedding import SPREAD, EventEmbedding
-from elastic_core.core.padding import left_align, masked, right_align
-from elastic_core.core.precision import without_autocast
+from elastic_core.core.histories import Catalog
+from elastic_core.core.layers import SPREAD, EventEmbedding, left_align, masked, right_align, without_autocast
 from elastic_core.core.registry import register
 from elastic_core.peers.parts.stepwise import Stepwise
 

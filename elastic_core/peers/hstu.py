@@ -27,14 +27,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elastic_core.core.attention import merge_heads, split_heads
 from elastic_core.core.batches import Batch
-from elastic_core.core.catalog import Catalog
 from elastic_core.core.config import ModelConfig
 from elastic_core.core.contract import Encoded, Recommender, Variant
-from elastic_core.core.dropout import Dropout
-from elastic_core.core.embedding import EventEmbedding
-from elastic_core.core.padding import masked
+from elastic_core.core.histories import Catalog
+from elastic_core.core.layers import Dropout, EventEmbedding, masked, merge_heads, split_heads
 from elastic_core.core.registry import register
 from elastic_core.errors import InputError
 

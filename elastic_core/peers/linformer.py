@@ -17,11 +17,10 @@ from typing import Annotated, ClassVar
 import torch
 from torch import Tensor, nn
 
-from elastic_core.core.attention import Attention, fused, merge_heads, split_heads
 from elastic_core.core.batches import Batch
 from elastic_core.core.config import Within
 from elastic_core.core.contract import Variant
-from elastic_core.core.padding import masked
+from elastic_core.core.layers import Attention, fused, masked, merge_heads, split_heads
 from elastic_core.core.registry import register
 from elastic_core.core.sasrec import Block
 from elastic_core.peers.parts.blocks import Blocks, BlocksConfig

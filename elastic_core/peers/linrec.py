@@ -20,11 +20,10 @@ import torch
 from torch import Tensor, nn
 
 from elastic_core.core.batches import Batch
-from elastic_core.core.catalog import Catalog
 from elastic_core.core.config import ModelConfig, Within
 from elastic_core.core.contract import Encoded, Streams, Variant
-from elastic_core.core.embedding import EventEmbedding
-from elastic_core.core.padding import masked
+from elastic_core.core.histories import Catalog
+from elastic_core.core.layers import EventEmbedding, masked
 from elastic_core.core.registry import register
 from elastic_core.core.sasrec import Block
 from elastic_core.following.stream import Kept, Stream
@@ -92,7 +91,7 @@ class LinRec(Streams):
 class LinRecStream(Stream):
     """A person's state of constant size: S = Σ_j φ(k_j) v_jᵀ of every layer and head, L·d²/H numbers in float32.
 
-    Positions are counted back from the end of what is read, so it is `limited`, as ELASTIC's (core/elastic_model.py) is.
+    Positions are counted back from the end of what is read, so it is `limited`, as ELASTIC's (core/elastic.py) is.
     """
 
     def __init__(self, model: LinRec, room: int) -> None:

@@ -33,14 +33,13 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from elastic_core.core.batches import Batch
-from elastic_core.core.catalog import Catalog
 from elastic_core.core.config import ModelConfig, Within
-from elastic_core.core.contract import Codewords, Encoded, Judge, Scorer, Streams, Variant
-from elastic_core.core.dropout import Dropout
-from elastic_core.core.embedding import EventEmbedding
-from elastic_core.core.feed_forward import FeedForward
+from elastic_core.core.contract import Encoded, Judge, Scorer, Streams, Variant
+from elastic_core.core.histories import Catalog
+from elastic_core.core.layers import Dropout, EventEmbedding, FeedForward
 from elastic_core.core.registry import register
 from elastic_core.following.stream import Kept, Stream
+from elastic_core.peers.parts.capabilities import Codewords
 from elastic_core.peers.parts.codebooks import Codebooks, Codes
 from elastic_core.peers.parts.distinct import distinct
 from elastic_core.peers.parts.histogram_attention import HistogramAttention, Tables, attend, event_shares, final_counts

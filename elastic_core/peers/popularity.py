@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 
 from elastic_core.core.batches import Batch
-from elastic_core.core.catalog import Catalog
 from elastic_core.core.config import ModelConfig, Within
 from elastic_core.core.contract import Recommender, Variant
+from elastic_core.core.histories import Catalog
 from elastic_core.core.registry import register
 from elastic_core.data import Dataset
 

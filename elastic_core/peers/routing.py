@@ -24,11 +24,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elastic_core.core.attention import split_heads
 from elastic_core.core.batches import Batch
 from elastic_core.core.config import Within
 from elastic_core.core.contract import Variant
-from elastic_core.core.padding import readable
+from elastic_core.core.layers import readable, split_heads
 from elastic_core.core.registry import register
 from elastic_core.errors import InputError
 from elastic_core.peers.parts.blocks import Blocks, BlocksConfig

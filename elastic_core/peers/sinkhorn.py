@@ -19,9 +19,9 @@ from typing import Annotated, ClassVar
 
 from torch import nn
 
-from elastic_core.core.catalog import Catalog
 from elastic_core.core.config import Within
 from elastic_core.core.contract import Variant
+from elastic_core.core.histories import Catalog
 from elastic_core.core.registry import register
 from elastic_core.peers.parts.blocks import Blocks, BlocksConfig
 from elastic_core.peers.parts.sinkhorn_attention import SinkhornAttention

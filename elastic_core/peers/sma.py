@@ -31,13 +31,10 @@ import torch
 from torch import Tensor, nn
 
 from elastic_core.core.batches import Batch
-from elastic_core.core.catalog import Catalog
 from elastic_core.core.config import Within
 from elastic_core.core.contract import Encoded, Variant
-from elastic_core.core.dropout import Dropout
-from elastic_core.core.embedding import EventEmbedding
-from elastic_core.core.feed_forward import FeedForward
-from elastic_core.core.padding import left_align, right_align
+from elastic_core.core.histories import Catalog
+from elastic_core.core.layers import Dropout, EventEmbedding, FeedForward, left_align, right_align
 from elastic_core.core.registry import register
 from elastic_core.errors import InputError
 from elastic_core.peers.parts.intensity import Clock, Intensity, ModulatedAttention

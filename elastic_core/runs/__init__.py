@@ -4,7 +4,7 @@
     model.safetensors  the best weights by validation NDCG@10; empty for training-free models, which are fitted on opening.
                        Runs that are passed on for their ranks alone lack it and items.csv: they are compared and not opened
     metrics.jsonl      one event a line: start, epoch, test, end, reopened; append-only, a torn last line is skipped
-    ranks.safetensors  everybody's rank in the test, under every protocol; written once an end (evaluation/ranks.py)
+    ranks.safetensors  everybody's rank in the test, under every protocol; written once an end (runs/ranks.py)
     items.csv          dense id, raw id, training events (and title and genres where the data's licence allows it)
     epochs/0007.safetensors  (where `train.snapshots` is on) every expert's load and value after epoch 7
     bank.safetensors   the experts as they were drawn, where they are kept by rows (scale/bank_files.py); written once
@@ -26,30 +26,33 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
 from filelock import FileLock, Timeout
 from safetensors.torch import save_file
 
-from elastic_core import disk, models, objectives  # noqa: F401  (a configuration names models and objectives)
+from elastic_core import disk
+from elastic_core.core import registry as models
 from elastic_core.core.config import ModelConfig, RunConfig
+from elastic_core.core.contract import Recommender
 from elastic_core.core.evaluate import Report
-from elastic_core.data import Catalog, Dataset, load
+from elastic_core.core.histories import Catalog, Dataset
+from elastic_core.data.sources import load
 from elastic_core.errors import InputError, unless_memory
-from elastic_core.evaluation import ranks
-from elastic_core.lists import Lister, Lists, Who
-from elastic_core.runs import items, log
+from elastic_core.runs import items, log, ranks
 from elastic_core.runs.weights import model_from, tensors
-from elastic_core.scale import bank_files
-from elastic_core.scale.row_bank import row_banks
+from elastic_core.scale import bank_files, row_bank
+
+if TYPE_CHECKING:
+    from elastic_core.lists import Lister, Lists
 
 CONFIG, WEIGHTS, EVENTS, ITEMS, RESUME = "config.json", "model.safetensors", "metrics.jsonl", items.FILE, "resume.pt"
 WHOLE, SNAPSHOTS, LOCK = "whole.safetensors", "epochs", ".lock"
 MOST_CONFIG, MOST_WEIGHTS, MOST_RESUME = 2**18, 2**30, 2**32  # bytes that are read at most
 SAME = "NDCG@10"  # by which ranks are known again
-MOST_SNAPSHOT, MOST_BANK = 2**30, 4 * models.MOST_BANK + 2**20
+MOST_SNAPSHOT, MOST_BANK = 2**30, 4 * row_bank.MOST_BANK + 2**20
 
 
 class Snapshot(NamedTuple):
@@ -98,7 +101,7 @@ class Run:
     def finished(self) -> bool:
         return self.last("end") is not None and self.last("test") is not None
 
-    def model(self, dataset: Dataset | None = None) -> models.Recommender:
+    def model(self, dataset: Dataset | None = None) -> Recommender:
         """The best weights, in eval mode on the CPU, checked to belong to the dataset if that is given.
 
         A training-free model has no weights: it is fitted to the dataset it was tested on, which it therefore needs.
@@ -118,23 +121,28 @@ class Run:
         catalog = self.catalog() if dataset is None else dataset.catalog
         return model_from(path, self.config.model, catalog, name=self._called(WEIGHTS), tables=self.load_bank).eval()
 
-    def weights_for(self, config: ModelConfig, dataset: Dataset) -> models.Recommender:
-        """These weights in a model of other settings over the same items. Raises InputError where they do not fit."""
+    def weights_for(self, config: ModelConfig, dataset: Dataset) -> Recommender:
+        """These weights in a model of other settings; items that the run does not know start from what they are
+        (newer_items.py). Raises InputError where they do not fit."""
         if not models.model_class(self.config.model.name).objective:
             raise InputError(f"the run {self.name} needs no training, so there are no weights of it to begin with")
         if config.name != self.config.model.name:
             raise InputError(f"the run {self.name} is {self.config.model.name}, whose weights do not fit {config.name}")
-        self.check_data(dataset)
-        path = disk.regular(self.path / WEIGHTS, MOST_WEIGHTS, self.path)
-        return model_from(path, config, dataset.catalog, name=self._called(WEIGHTS), tables=self.load_bank)
+        path, old, new = disk.regular(self.path / WEIGHTS, MOST_WEIGHTS, self.path), self.catalog(), dataset.catalog
+        learned = model_from(path, config, old, name=self._called(WEIGHTS), tables=self.load_bank)
+        if self.raw_ids() == [str(raw) for raw in new.ids]:
+            return learned
+        from elastic_core.runs import newer_items
+
+        return newer_items.grown(learned, old, models.build(config, new), new)
 
     def load_bank(self, model: torch.nn.Module) -> None:
         """Gives a model's banks the tables that this run began with. Raises InputError if they are missing or not its own."""
-        if row_banks(model):
+        if row_bank.row_banks(model):
             path = disk.regular(self.path / bank_files.FILE, MOST_BANK, self.path)
             bank_files.map_tables(model, path, self._called(bank_files.FILE))
 
-    def _fitted(self, dataset: Dataset | None) -> models.Recommender:
+    def _fitted(self, dataset: Dataset | None) -> Recommender:
         if dataset is None:
             raise InputError(f"{self.name} holds no weights: {self.config.model.name} is fitted to its data on opening")
         learned = (self.last("start") or {}).get("data_hash", dataset.hash)
@@ -195,14 +203,16 @@ class Run:
         return [str(raw) for raw in self.catalog().ids]
 
     @cached_property
-    def lister(self) -> Lister:
+    def lister(self) -> "Lister":
         """What gives lists of the next items; the weights are read once."""
+        from elastic_core.lists import Lister
+
         data = partial(load, self.config.data)
         if not models.model_class(self.config.model.name).objective:
             return Lister(self.model(known := data()), known.catalog, lambda: known)
         return Lister(self.model(), self.catalog(), data, items.counts(self.path / ITEMS, self.path))
 
-    def recommend(self, who: Who = None, k: int = 10, **more: Any) -> Lists:
+    def recommend(self, who: Any = None, k: int = 10, **more: Any) -> "Lists":
         """The `k` best next items for people by their ids (default: everybody in the data), or after histories: see lists.py."""
         return self.lister.recommend(who, k, **more)
 
@@ -266,7 +276,7 @@ class Run:
 
     def save_bank(self, model: torch.nn.Module) -> None:
         """Before the first step, where a model keeps experts by rows."""
-        if row_banks(model):
+        if row_bank.row_banks(model):
             disk.write_whole(self.path / bank_files.FILE, lambda beside: bank_files.write(model, beside))
 
     def save_weights(self, model: torch.nn.Module, changed: Mapping[str, torch.Tensor] | None = None) -> None:

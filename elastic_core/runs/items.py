@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from elastic_core import disk
-from elastic_core.core.catalog import Catalog
+from elastic_core.core.histories import Catalog
 from elastic_core.errors import InputError
 
 FILE, MOST_BYTES = "items.csv", 2**28

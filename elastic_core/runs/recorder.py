@@ -13,35 +13,27 @@ import torch
 
 from elastic_core.core.candidates import PROTOCOLS
 from elastic_core.core.config import RunConfig, TrainConfig, told
+from elastic_core.core.contract import Recommender, can_retrieve
 from elastic_core.core.evaluate import drawn_people, evaluate
-from elastic_core.data import Dataset
+from elastic_core.core.histories import Dataset
+from elastic_core.core.train import ALL_DONE, ASKED, SELECTION, Keeper, out_of_minutes, out_of_patience
 from elastic_core.errors import InputError
 from elastic_core.machine import commit, device_name
 from elastic_core.memory.routing import routing
-from elastic_core.models import Recommender, can_retrieve
 from elastic_core.runs import CONFIG, RESUME, Run
 from elastic_core.scale.row_bank import learned_numbers
 
 OnEvent = Callable[[dict[str, Any]], None]
-SELECTION = "NDCG@10"
-ALL_DONE, ASKED, NO_TRAINING = "all epochs done", "asked to stop", "needs no training"
+NO_TRAINING = "needs no training"
 # what may be other when a run goes on: how far it goes, where it runs, and what is kept beside it
 FREE = ("train.epochs", "train.minutes", "train.patience", "train.device", "train.snapshots")
 
 
-def out_of_patience(train: TrainConfig, epoch: int, best_epoch: int) -> str:
-    return f"no better validation {SELECTION} in {train.patience} epochs" if epoch - best_epoch >= train.patience else ""
-
-
-def out_of_minutes(minutes: float) -> str:
-    return f"budget of {minutes:g} minutes spent"
-
-
-class Recorder:
+class Recorder(Keeper):
     """The run folder of one training. Every row of metrics.jsonl also goes to `on_event`."""
 
     def __init__(self, run: Run, config: RunConfig, dataset: Dataset, on_event: OnEvent, begin: Run | None = None) -> None:
-        self.run, self.config, self.dataset, self.on_event, self.begin = run, config, dataset, on_event, begin
+        self.run, self.config, self.dataset, self.on_event, self.first = run, config, dataset, on_event, begin
 
     def left(self, device: torch.device) -> tuple[str, dict[str, Any] | None]:
         """Why there is nothing left to do, "" if there is; and what going on needs, None for a beginning.
@@ -57,7 +49,7 @@ class Recorder:
             self.end(self._over(run.config.train) or ASKED, _best(rows), rows[-1]["seconds"] if rows else 0.0)
         if run.finished and (over := self._over(self.config.train)):
             return over, None
-        resume, whole = run.load_resume(), self._whole()
+        resume, whole = run.load_resume(), self._whole_epochs()
         if run.finished and whole and resume is None:
             if run.config.to_dict() == self.config.to_dict():
                 return str((run.last("end") or {})["reason"]), None
@@ -75,21 +67,21 @@ class Recorder:
         others = self.run.config.differences(self.config)
         same_data = start.get("data_hash") == self.dataset.hash
         others = [other for other in others if other[0] not in FREE and not (other[0] == "data.source" and same_data)]
-        if self.begin is not None and start.get("from", self.begin.name) != self.begin.name:
-            others.append(("the run it began with", start["from"], self.begin.name))
+        if self.first is not None and start.get("from", self.first.name) != self.first.name:
+            others.append(("the run it began with", start["from"], self.first.name))
         if others:
             said = "; ".join(f"{path} is {told(old)} there, {told(new)} here" for path, old, new in others[:3])
             raise InputError(f"{self.run.path} already holds a run with other settings ({said}); choose another folder")
         if start.get("data_hash", self.dataset.hash) != self.dataset.hash:
             raise InputError(f"{self.dataset.label} has changed since {self.run.name} began; choose another folder")
 
-    def _whole(self) -> list[dict[str, Any]]:
+    def _whole_epochs(self) -> list[dict[str, Any]]:
         """The log's epochs that were not cut short."""
         return [row for row in self.run.events("epoch") if "cut" not in row]
 
     def _over(self, train: TrainConfig) -> str:
         """Why a training with this budget would be over by now, as the log tells."""
-        rows, whole = self.run.events("epoch"), self._whole()
+        rows, whole = self.run.events("epoch"), self._whole_epochs()
         if not rows:
             return NO_TRAINING
         if train.minutes and rows[-1]["seconds"] >= train.minutes * 60:
@@ -109,7 +101,7 @@ class Recorder:
             self.run.forget_report()
             self.emit({"event": "reopened", "time": round(time.time(), 1), "epoch": epochs, "reason": end["reason"]})
 
-    def start(self, model: Recommender, device: torch.device, processes: int = 1) -> None:
+    def begin(self, model: Recommender, device: torch.device, processes: int = 1) -> None:
         """A fresh attempt: what an earlier one left half-done does not count."""
         self._reopen(0)
         self.run.start(self.config, self.dataset)
@@ -129,7 +121,7 @@ class Recorder:
             }
             | ({"processes": processes} if processes > 1 else {})
             | ({"tied": round(self.dataset.ties.test, 4)} if self.dataset.ties else {})
-            | ({"from": self.begin.name} if self.begin else {})
+            | ({"from": self.first.name} if self.first else {})
         )
 
     def epoch(self, row: dict[str, Any], judged: Recommender) -> None:
@@ -139,6 +131,17 @@ class Recorder:
             if self.config.train.snapshots:
                 self.run.save_snapshot(row["epoch"], traffic.load, judged.expert_values())
         self.emit({"event": "epoch"} | row)
+
+    def best(self, judged: Recommender, rows: dict[str, torch.Tensor], cut: bool) -> None:
+        if cut:
+            self.run.set_aside()
+        self.run.save_weights(judged, rows)
+
+    def whole(self, state: dict[str, Any]) -> None:
+        self.run.save_resume(state)
+
+    def tell(self, event: dict[str, Any]) -> None:
+        self.on_event(event)
 
     def test(self, device: torch.device) -> None:
         """Scores the test split with the kept weights under every protocol, unless that was done already, and says so."""

@@ -12,10 +12,6 @@ from torch import Tensor
 from elastic_core.core.step import Learner
 from elastic_core.errors import InputError
 from elastic_core.scale.bank_files import LARGEST, unfit
-from elastic_core.scale.row_bank import small_state
-from elastic_core.scale.rows import RowLearner
-
-PROGRESS = ("epoch", "step", "seconds", "best", "best_epoch")
 
 
 def check(kept: dict[str, Any], learner: Learner | None, epochs: int, name: str) -> None:
@@ -40,13 +36,13 @@ def _progress(kept: dict[str, Any], epochs: int) -> str:
 
 
 def _learned(kept: dict[str, Any], learner: Learner) -> str:
-    wrong = _alike(kept.get("model"), small_state(learner.model))
+    wrong = _alike(kept.get("model"), learner.rows.small(learner.model))
     if not wrong and learner.average is not None:
-        wrong = _alike(kept.get("average"), small_state(learner.average))
+        wrong = _alike(kept.get("average"), learner.rows.small(learner.average))
     return wrong or _optimizer(kept.get("optimizer"), learner.optimizer) or _rows(kept.get("rows"), learner.rows)
 
 
-def _rows(found: Any, learner: RowLearner) -> str:
+def _rows(found: Any, learner: Any) -> str:
     """Of every bank, rows that exist, and for each a number that is none below zero and a step that was taken."""
     if not learner.banks:
         return ""

@@ -8,10 +8,11 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
-from elastic_core import models
+from elastic_core.core import registry as models
 from elastic_core.core.batches import Batch
-from elastic_core.core.catalog import Catalog
 from elastic_core.core.config import ModelConfig
+from elastic_core.core.contract import Recommender
+from elastic_core.core.histories import Catalog
 from elastic_core.disk import shown
 from elastic_core.errors import InputError, unless_memory
 from elastic_core.scale import bank_files
@@ -26,8 +27,8 @@ def model_from(
     config: ModelConfig,
     catalog: Catalog,
     name: str,
-    tables: Callable[[models.Recommender], None] = lambda model: None,
-) -> models.Recommender:
+    tables: Callable[[Recommender], None] = lambda model: None,
+) -> Recommender:
     """The model on the CPU, in eval mode; `tables` gives its banks what they began with, where it has some. Raises InputError,
     which calls the file `name`, if it is cut short, does not fit, or holds weights that are no numbers or give no scores."""
     _check_shapes(path, config, catalog, name)
@@ -76,7 +77,7 @@ def _check_shapes(path: Path, config: ModelConfig, catalog: Catalog, name: str) 
             raise _unfit(name, f"{key} is {there} where {list(values.shape)} belongs")
 
 
-def _check_scores(model: models.Recommender, name: str) -> None:
+def _check_scores(model: Recommender, name: str) -> None:
     """Every weight may be a number, and what follows from them still none."""
     items = torch.arange(1, min(PROBE, model.length, model.n_items) + 1).unsqueeze(0)
     try:

@@ -14,24 +14,21 @@ training beyond half of the memory there is ends in a sentence before it begins,
 import dataclasses
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 
 from elastic_core.core.batches import needed_columns
 from elastic_core.core.config import RunConfig
+from elastic_core.core.contract import Recommender
 from elastic_core.core.evaluate import LARGE as ALL_AT_ONCE
+from elastic_core.core.histories import Dataset
+from elastic_core.core.objective import Objective
 from elastic_core.core.softmax import LARGE
-from elastic_core.data import Dataset
 from elastic_core.disk import size
 from elastic_core.errors import InputError
 from elastic_core.machine import memory_bytes
-from elastic_core.models import Recommender
-from elastic_core.objectives import Objective
-from elastic_core.scale.catalogue import TILE_ITEMS, TILE_ROWS
-from elastic_core.scale.row_bank import row_banks
-from elastic_core.scale.row_rules import kept_numbers
-from elastic_core.scale.stretches import NUMBERS
 
 SHARE = 0.5  # of the memory there is, for one training
 FLOAT = 4  # bytes
@@ -61,22 +58,34 @@ def price(config: RunConfig, model: Recommender, objective: Objective, dataset: 
     settings, train = config.model, config.train
     parameters = sum(parameter.numel() for parameter in model.parameters())
     averaged = 1 if train.ema_decay else 0
-    banks = sum(
-        2 * (bank.weight.numel() * (1 + averaged) + kept_numbers(bank)) + len(bank.weight)
-        if bank.padding
-        else bank.weight.numel() * (2 + averaged) + kept_numbers(bank) + len(bank.weight)
-        for bank in row_banks(model).values()
-    )
+    tables = list(model.banks().values())
+    banks = _rows(tables, averaged) if tables else 0
     steps, targets = objective.size(train.batch)
     rows = math.ceil(len(objective.rows(np.random.default_rng(0)).users) / steps)
     columns = needed_columns(dataset.histories.lengths, settings.length)
     items = dataset.catalog.n_items + 1
     judged = min(JUDGED, 6 * len(dataset.histories.lengths)) * items
+    if items >= ALL_AT_ONCE:
+        from elastic_core.scale.stretches import NUMBERS
+
+        judged = 6 * NUMBERS
     return Price(
         FLOAT * (parameters * (5 if train.ema_decay else 4) + banks),
         FLOAT * rows * columns * settings.layers * model.kept_per_event(columns),
         FLOAT * 3 * _scored(config, model, math.ceil(targets), items),
-        FLOAT * (judged if items < ALL_AT_ONCE else 6 * NUMBERS),
+        FLOAT * judged,
+    )
+
+
+def _rows(tables: list[Any], averaged: int) -> int:
+    """Numbers kept of tables that are learned by rows."""
+    from elastic_core.scale.row_rules import kept_numbers
+
+    return sum(
+        2 * (bank.weight.numel() * (1 + averaged) + kept_numbers(bank)) + len(bank.weight)
+        if bank.padding
+        else bank.weight.numel() * (2 + averaged) + kept_numbers(bank) + len(bank.weight)
+        for bank in tables
     )
 
 
@@ -86,7 +95,11 @@ def _scored(config: RunConfig, model: Recommender, targets: int, items: int) -> 
         return targets * config.objective.negatives
     with torch.no_grad():
         stretched = items > LARGE and model.scorer().pairs is None
-    return TILE_ROWS * TILE_ITEMS + 2 * targets if stretched else targets * items
+    if not stretched:
+        return targets * items
+    from elastic_core.scale.catalogue import TILE_ITEMS, TILE_ROWS
+
+    return TILE_ROWS * TILE_ITEMS + 2 * targets
 
 
 def check(
@@ -102,7 +115,7 @@ def check(
         parts = f"{size(found.weights)} of weights, {size(found.step)} of a step, {size(found.scores)} of scores"
         raise InputError(
             f"this training would take about {size(found.total)} of memory ({parts}); at most {size(most)} are allowed here: "
-            f"try a smaller train.batch, model.length{', model.side' if row_banks(model) else ''} or model.width"
+            f"try a smaller train.batch, model.length{', model.side' if model.banks() else ''} or model.width"
         )
 
 

@@ -12,21 +12,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from elastic_core.core.precision import autocast_to
-from elastic_core.models import Met
+from elastic_core.core.batches import Met
+from elastic_core.core.layers import autocast_to
+from elastic_core.core.softmax import probabilities
 
 TILE_ROWS, TILE_ITEMS = 256, 2_048  # of logits worked on together: 2 MiB, which a core's own cache nearly holds
 TILE_ITEMS_GPU = 1 << 16
-
-
-def probabilities(logits: Tensor) -> tuple[Tensor, Tensor]:
-    """Logits `[R, V]`, which are overwritten → their softmax and log-sum-exp `[R]`.
-
-    torch's softmax is two to four times as fast as its exponential (on a CPU) and keeps the normaliser to itself; but the largest
-    of V probabilities is at least 1/V, so its logarithm gives it without loss."""
-    top = logits.amax(1)
-    shown = torch.softmax(logits, 1, out=logits if logits.device.type == "cpu" else None)
-    return shown, top - shown.amax(1).log()
 
 
 class StretchedSoftmax(torch.autograd.Function):

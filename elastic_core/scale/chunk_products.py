@@ -1,4 +1,4 @@
-"""One pass over all prefixes of the causal dispatch (prefix_slots.py) with its way back written out, for a CPU.
+"""One pass over all prefixes of the causal dispatch (core/dispatch.py) with its way back written out, for a CPU.
 
 The same operation as torch differentiates it, in fewer passes: a gradient that has several sources is added to where it is, by
 the product itself, and not made and added up afterwards; and sums over chunks go chunk by chunk, because torch's own sum along
@@ -24,7 +24,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from elastic_core.core.precision import without_autocast
+from elastic_core.core import dispatch
+from elastic_core.core.layers import without_autocast
 
 
 class ReadChunks(torch.autograd.Function):
@@ -124,3 +125,22 @@ def _asked(x: Tensor, e: Tensor, q: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
     """A, event j (rows) to t, and L: cut, not multiplied, because what lies ahead may be too large for a float."""
     a = torch.bmm(x, q.mT).triu_()
     return a, torch.bmm(s, q.mT).baddbmm_(e, a)
+
+
+# --- which kernel reads the prefixes ---------------------------------------------------------------------------------
+
+
+def read_chunks(
+    x: Tensor, weights: Tensor, queries: Tensor, bias: Tensor, start: dispatch.Sums | None, way: str = ""
+) -> tuple[Tensor, Tensor]:
+    """As the core's, in this `way`; "" chooses."""
+    way = way or ("written" if x.device.type == "cpu" and not torch.compiler.is_compiling() else "plain")
+    if way == "plain":
+        return dispatch.read_chunks(x, weights, queries, bias, start)
+    if way == "written":
+        found: tuple[Tensor, Tensor] = ReadChunks.apply(x, weights, queries, bias, *(start or (None, None)))
+        return found
+    from elastic_core.scale.fused_slots import InsideChunks  # Triton is an extra
+
+    found = InsideChunks.apply(x, weights, queries, bias, *dispatch.inherited(x, weights, start))
+    return found

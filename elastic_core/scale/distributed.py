@@ -13,7 +13,6 @@ by NCCL, so whoever has ended is noticed by all.
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -22,7 +21,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from elastic_core.errors import InputError, out_of_memory
+from elastic_core.core.batches import ALONE, Alone
+from elastic_core.errors import Elsewhere, InputError, out_of_memory
 
 PATIENCE = timedelta(hours=6)  # of a process that waits while rank 0 validates; one that has ended is noticed at once
 CPU = torch.device("cpu")
@@ -30,25 +30,21 @@ CPU = torch.device("cpu")
 T = TypeVar("T")
 
 
-class Elsewhere(InputError):
-    """Said by another process already: whoever shows errors shows none of these."""
-
-
 class PeerEnded(InputError):
     """Another process of the training is not there any more."""
 
 
 @dataclass(frozen=True)
-class Ranks:
-    """This process among those of one training. Alone, everything here is what it would be without."""
+class Ranks(Alone):
+    """This process among several of one training."""
 
-    rank: int = 0
-    count: int = 1
+    rank: int
+    count: int
     local: int = 0  # its number on this machine
 
     def place(self, device: torch.device) -> torch.device:
         """A GPU of its own for each process of a machine. Raises InputError if there are too few."""
-        if self.count == 1 or device.type != "cuda" or device.index is not None:
+        if device.type != "cuda" or device.index is not None:
             return device
         if self.local >= torch.cuda.device_count():
             raise InputError(f"each process of a machine needs a GPU, and this one has {torch.cuda.device_count()}")
@@ -58,8 +54,6 @@ class Ranks:
 
     def first(self, do: Callable[..., T], *given: Any) -> T:
         """What rank 0 does, and nobody else: all have its result, or end with its refusal, which it says alone."""
-        if self.count == 1:
-            return do(*given)
         told: list[Any] = [None, None]
         if self.rank == 0:
             try:
@@ -76,8 +70,6 @@ class Ranks:
 
     def together(self, do: Callable[[], T]) -> T:
         """What each does for itself; if one is refused all end, and the first of these says why."""
-        if self.count == 1:
-            return do()
         found: list[T] = []
         refused: InputError | None = None
         try:
@@ -107,19 +99,17 @@ class Ranks:
 
     def sums(self, numbers: list[float]) -> list[float]:
         """Of everybody's numbers, one by one."""
-        return numbers if self.count == 1 else self._reduced(torch.tensor(numbers, dtype=torch.float64)).tolist()
+        return self._reduced(torch.tensor(numbers, dtype=torch.float64)).tolist()
 
     def summed(self, numbers: Tensor) -> Tensor:
         """The same of numbers on a device, which stay there."""
-        return numbers if self.count == 1 else self._reduced(numbers)
+        return self._reduced(numbers)
 
     def largest(self, number: int) -> int:
-        return number if self.count == 1 else int(self._reduced(torch.tensor(number), dist.ReduceOp.MAX))
+        return int(self._reduced(torch.tensor(number), dist.ReduceOp.MAX))
 
     def add_gradients(self, model: nn.Module) -> None:
         """Every parameter's gradient becomes the sum of everybody's; one that nobody has stays None."""
-        if self.count == 1:
-            return
         parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
         there = self.sums([float(parameter.grad is not None) for parameter in parameters])
         some = [parameter for parameter, count in zip(parameters, there, strict=True) if count]
@@ -132,18 +122,16 @@ class Ranks:
 
     def even_out(self, tensors: Iterable[Tensor]) -> None:
         """All have what rank 0 has: statistics that each worked out from the same histories."""
-        for tensor in tensors if self.count > 1 else ():
+        for tensor in tensors:
             with _heard():
                 dist.broadcast(tensor, 0)
 
-    @contextmanager
-    def sharing(self) -> Iterator[None]:
-        """Around the loss of a batch of which this process has a share."""
-        before = _sharing.set(self)
-        try:
-            yield
-        finally:
-            _sharing.reset(before)
+    def mean(self, x: Tensor) -> Tensor:
+        """The gradient is that of the share's part, times the number of processes: their mean is the gradient of the whole."""
+        rows = self.sums([len(x)])[0]
+        own = x.sum(0) * (self.count / rows)
+        mean = self._reduced(own.detach().clone()) / self.count
+        return own + (mean - own).detach()
 
     def _reduced(self, x: Tensor, how: Any = dist.ReduceOp.SUM) -> Tensor:
         with _heard():
@@ -155,33 +143,8 @@ class Ranks:
             dist.broadcast_object_list(told, 0, device=CPU)
 
 
-ALONE = Ranks()
-_sharing: ContextVar[Ranks] = ContextVar("sharing", default=ALONE)
-
-
-def batch_mean(x: Tensor) -> Tensor:
-    """The mean over the rows of a step's whole batch, of which `x [B, ...]` is this process's share.
-
-    The gradient is that of the share's part, times the number of processes: their mean is the gradient of the whole."""
-    if torch.compiler.is_compiling():  # then there is one process (core/step.py)
-        return x.mean(0)
-    ranks = _sharing.get()
-    if ranks.count == 1:
-        return x.mean(0)
-    rows = ranks.sums([len(x)])[0]
-    own = x.sum(0) * (ranks.count / rows)
-    mean = ranks._reduced(own.detach().clone()) / ranks.count
-    return own + (mean - own).detach()
-
-
-def one_draw(drawn: Tensor) -> Tensor:
-    """What rank 0 drew, for all that share a batch."""
-    _sharing.get().even_out([drawn])
-    return drawn
-
-
 @contextmanager
-def joined() -> Iterator[Ranks]:
+def joined() -> Iterator[Alone]:
     """The processes that torchrun started, or this one alone. Raises InputError if they do not find each other."""
     known = {name: os.environ.get(name, "") for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK")}
     if not all(value.isdecimal() for value in known.values()) or int(known["WORLD_SIZE"]) == 1:

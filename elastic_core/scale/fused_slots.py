@@ -1,4 +1,4 @@
-"""What happens inside a chunk of the causal dispatch (prefix_slots.py), in one kernel each way, for a GPU.
+"""What happens inside a chunk of the causal dispatch (core/dispatch.py), in one kernel each way, for a GPU.
 
 Chunks inherit sums over the chunks before them, which torch adds up; between these and what events are given, the products
 inside a chunk, the slots' softmax and the mixture never leave the kernel: of N x d numbers it reads events and queries and

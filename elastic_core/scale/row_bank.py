@@ -6,13 +6,19 @@ the step (scale/rows.py) sums it by row and changes these rows alone. The table 
 walks over those must not walk over millions of rows. Its key in a state is that of the `nn.Embedding` it stands for.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any, Literal, NamedTuple, Self
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+
+from elastic_core.errors import InputError
+from elastic_core.machine import memory_bytes
+
+MOST_BANK = 2**30  # numbers in experts that are kept by rows: 16.8 million of width 64
+BANK_SHARE = 0.5  # of the machine's memory
 
 
 class LookedUp(NamedTuple):
@@ -26,6 +32,8 @@ class RowBank(nn.Module):
     """Rows `[K, d]`; numbers `[...]` → `[..., d]`. `rate`: the learning rate of its own, 0: the training's. `rule`: how they
     learn (scale/row_rules.py). `padding`: row 0 stays as it is, whoever looks it up."""
 
+    by_rows = True
+
     def __init__(
         self, count: int, width: int, rate: float = 0.0, rule: Literal["adagrad", "adam"] = "adagrad", padding: bool = False
     ) -> None:
@@ -33,6 +41,15 @@ class RowBank(nn.Module):
         self.rate, self.rule, self.padding = rate, rule, padding
         self.weight = torch.empty(count, width)
         self._record: list[LookedUp] | None = None
+
+    @staticmethod
+    def check_room(banks: Mapping[str, "RowBank"]) -> None:
+        """Raises InputError if a model's banks, those of items aside, hold more numbers than this machine has room for."""
+        bank = sum(table.weight.numel() for table in banks.values() if not table.padding)
+        most = min(MOST_BANK, int(BANK_SHARE * memory_bytes(torch.device("cpu"))) // 4)
+        if bank > most:
+            said = f"this model would have {bank:,} numbers in its experts"
+            raise InputError(f"{said}; at most {most:,} are allowed on this machine")
 
     def forward(self, numbers: Tensor) -> Tensor:
         rows = functional.embedding(numbers, self.weight)

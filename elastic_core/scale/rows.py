@@ -17,8 +17,13 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from elastic_core.core.batches import Alone
 from elastic_core.core.config import TrainConfig
-from elastic_core.scale.row_bank import LookedUp, RowBank, recorded, row_banks
+from elastic_core.core.contract import Recommender
+from elastic_core.core.objective import Objective
+from elastic_core.core.step import Untabled
+from elastic_core.errors import InputError
+from elastic_core.scale.row_bank import LookedUp, RowBank, item_banks, load_small, recorded, row_banks, small_state
 from elastic_core.scale.row_rules import rule_of
 
 AT_ONCE = 1 << 16  # rows that are brought up to date together
@@ -63,7 +68,7 @@ class Kept:
             values[known] = state[key].to(values.device)
 
 
-class RowLearner:
+class RowLearner(Untabled):
     """The banks of one model in training. `average`: the model whose banks are the running averages."""
 
     def __init__(self, model: nn.Module, average: nn.Module | None, train: TrainConfig) -> None:
@@ -117,6 +122,12 @@ class RowLearner:
         """Of every bank, the numbers of the rows that were ever changed."""
         return {name: kept.known() for name, kept in self.kept.items()}
 
+    def small(self, model: nn.Module) -> dict[str, Tensor]:
+        return small_state(model)
+
+    def put(self, model: nn.Module, state: dict[str, Tensor]) -> None:
+        load_small(model, state)
+
     def state(self) -> dict[str, Any]:
         return {"steps": self.steps, "banks": {name: kept.state() for name, kept in self.kept.items()}}
 
@@ -124,6 +135,20 @@ class RowLearner:
         self.steps = state["steps"]
         for name, kept in self.kept.items():
             kept.restore(state["banks"][name])
+
+
+def row_learner(
+    model: Recommender, average: nn.Module | None, train: TrainConfig, objective: Objective, ranks: Alone
+) -> RowLearner:
+    """The learner of a model's banks. Raises InputError where they cannot be learned."""
+    if ranks.count > 1:
+        which = "item_bank" if item_banks(model) else "bank"
+        raise InputError(f"model.{which} = rows is learned by one process: leave out torchrun, or take model.{which}=dense")
+    if item_banks(model) and objective.config.loss != "sampled":
+        raise InputError("model.item_bank = rows needs objective.loss = sampled: the exact softmax learns from every item")
+    if item_banks(model) and model.scorer().bank is None:
+        raise InputError(f"{model.config.name} scores by other numbers than its item_bank: take model.item_bank=dense")
+    return RowLearner(model, average, train)
 
 
 def summed(bank: RowBank, looked_up: list[LookedUp]) -> Summed | None:

@@ -5,7 +5,7 @@ was worked out in another way differs in its last digit, and items that tie woul
 what a protocol leaves out, or asks for alone, is a list of some hundred items a person (candidates.py), looked up in passing.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,8 +13,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from elastic_core.core.candidates import Listed
-from elastic_core.core.metrics import Ranks
+from elastic_core.core.batches import Batch, Met, reading_batch
+from elastic_core.core.candidates import Candidates, Listed
+from elastic_core.core.evaluate import Ranks
+from elastic_core.core.histories import Dataset
 from elastic_core.errors import InputError
 
 NUMBERS = 1 << 21  # scores that are looked at together: 8 MiB
@@ -112,3 +114,25 @@ def rank_stretched(scores: Stretches, targets: Tensor, listed: Mapping[str, List
     everywhere[1] -= 1  # the target itself
     final = {p: everywhere - counts[p] if some.out else counts[p] for p, some in listed.items()}
     return {protocol: Ranks(*(part.int().cpu().numpy() for part in found)) for protocol, found in final.items()}
+
+
+def ranked(
+    reading: Callable[[], tuple[Callable[[Batch], Tensor], Any]],
+    length: int,
+    dataset: Dataset,
+    candidates: Candidates,
+    people: np.ndarray,
+    protocols: Sequence[str],
+    batch: int,
+    device: str | torch.device,
+) -> Iterator[dict[str, Ranks]]:
+    """The ranks of batches of people, by protocol, of a model whose `reading` gives states and their scorer."""
+    state, table = reading()
+    if len(table.table) != dataset.catalog.n_items + 1:
+        raise InputError(f"the model scores {len(table.table) - 1} items of {dataset.catalog.n_items}: it is made for other data")
+    for start in range(0, len(people), batch):
+        chunk = people[start : start + batch]
+        read = reading_batch(dataset, chunk, candidates.ends[chunk], length).to(device)
+        stretches = Stretches(table, state(read), Met.by(read))
+        targets = torch.from_numpy(candidates.targets[chunk].astype(np.int64)).to(device)
+        yield rank_stretched(stretches, targets, {p: candidates.listed(p, chunk) for p in protocols})

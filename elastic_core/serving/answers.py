@@ -18,9 +18,9 @@ import torch
 from torch import Tensor
 
 from elastic_core.errors import InputError
-from elastic_core.following.stream import Kept
+from elastic_core.following.stream import Kept, open_stream
 from elastic_core.lists import HISTORY, POPULAR, Lister, batch_of, best
-from elastic_core.models import Met, can_stream, open_stream
+from elastic_core.models import Met, can_stream
 from elastic_core.serving.events import Events
 
 IN_MEMORY = 5_000  # people whose states are kept in memory

@@ -29,16 +29,25 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from elastic_core.core.batches import Batch
-from elastic_core.core.catalog import Catalog
 from elastic_core.core.config import Within
-from elastic_core.core.contract import Attribution, Edit, Encoded, Judge, Scorer, Streams, Trace, Traces, Variant
-from elastic_core.core.elastic import InterestMemory
-from elastic_core.core.embedding import EventEmbedding
-from elastic_core.core.padding import masked
+from elastic_core.core.contract import (
+    Attribution,
+    Edit,
+    Encoded,
+    Judge,
+    Retrieved,
+    Scorer,
+    Streams,
+    Trace,
+    Traces,
+    Variant,
+    balance_penalty,
+)
+from elastic_core.core.elastic import InterestMemory, WithMemory, interest_memory
+from elastic_core.core.histories import Catalog
+from elastic_core.core.layers import EventEmbedding, masked
 from elastic_core.core.registry import register
-from elastic_core.core.retrieved import Retrieved, balance_penalty
 from elastic_core.core.settings import MemoryConfig
-from elastic_core.core.with_memory import WithMemory, interest_memory
 from elastic_core.errors import InputError
 from elastic_core.following.stream import Kept, Stream
 from elastic_core.slots import gated_slots

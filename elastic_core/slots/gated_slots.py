@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from elastic_core.core.precision import precise
+from elastic_core.core.layers import precise
 
 CHUNK = 16
 LEAST = 1e-6  # a slot never forgets all: log(1 - w) stays finite

@@ -7,9 +7,7 @@ Symbols: x the stream `[B, n, d]`, h the same normalised, p the retrieved expert
 import torch
 from torch import Tensor, nn
 
-from elastic_core.core.dropout import Dropout
-from elastic_core.core.feed_forward import FeedForward
-from elastic_core.core.local_convolution import LocalConvolution
+from elastic_core.core.layers import Dropout, FeedForward, LocalConvolution
 
 NOTHING = 1e-9  # a share that is none, where its logarithm is needed
 

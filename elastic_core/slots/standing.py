@@ -13,7 +13,7 @@ g the router to find them. Without the norm the logits start flat.
 import torch
 from torch import Tensor, nn
 
-from elastic_core.core.retrieved import Retrieved
+from elastic_core.core.contract import Retrieved
 
 
 class Standing(nn.Module):

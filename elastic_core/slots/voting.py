@@ -20,10 +20,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from elastic_core.core.contract import LEAST_VOTES, Ballots, Retrieved, wanted
 from elastic_core.core.elastic import InterestMemory, gate, top_pairs
-from elastic_core.core.padding import masked
-from elastic_core.core.precision import without_autocast
-from elastic_core.core.retrieved import LEAST_VOTES, Ballots, Retrieved, wanted
+from elastic_core.core.layers import masked, without_autocast
 
 REMEMBERED = 131_072  # items at most whose answers are kept
 LEARNS = 4  # times as many experts an event votes for while the model is in training mode

@@ -8,8 +8,7 @@ import streamlit as st
 
 from elastic_core import comparisons
 from elastic_core.core.candidates import PROTOCOLS
-from elastic_core.core.evaluate import Report
-from elastic_core.core.metrics import NAMES
+from elastic_core.core.evaluate import NAMES, Report
 from elastic_core.errors import InputError
 from elastic_core.evaluation import verdict as said
 from elastic_core.evaluation.compare import Comparison

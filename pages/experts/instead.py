@@ -5,7 +5,7 @@ from collections.abc import Callable
 import streamlit as st
 
 from elastic_core.errors import InputError
-from elastic_core.models import Attends, Modulates, Quantises
+from elastic_core.peers.parts.capabilities import Attends, Modulates, Quantises
 from elastic_core.services.experts import weights
 from elastic_core.services.person import inspect
 from pages.experts import instead_answers as answers

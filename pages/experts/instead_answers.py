@@ -2,7 +2,8 @@
 
 from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
-from elastic_core.models import Codewords, Quantises, Recommender
+from elastic_core.models import Recommender
+from elastic_core.peers.parts.capabilities import Codewords, Quantises
 from elastic_core.services.experts import codewords as coded
 from elastic_core.services.experts import intensities as timed
 from elastic_core.services.experts import weights

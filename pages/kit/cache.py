@@ -24,11 +24,10 @@ from elastic_core.core.histories import Split
 from elastic_core.data import Dataset, load
 from elastic_core.data.sources import gone
 from elastic_core.errors import InputError
-from elastic_core.evaluation import ranks
 from elastic_core.labels import run_called
 from elastic_core.memory.routing import Routing, routing
 from elastic_core.models import Recommender, Trace
-from elastic_core.runs import CONFIG, EVENTS, WEIGHTS, Run, readable_runs
+from elastic_core.runs import CONFIG, EVENTS, WEIGHTS, Run, ranks, readable_runs
 from elastic_core.services.experts.evidence import Evidence, of_histories
 from elastic_core.services.journey import trace
 from elastic_core.services.keys import checks, gate

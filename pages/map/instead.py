@@ -4,7 +4,8 @@ import streamlit as st
 
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
-from elastic_core.models import Quantises, Recommender
+from elastic_core.models import Recommender
+from elastic_core.peers.parts.capabilities import Quantises
 from elastic_core.services.map import items
 from elastic_core.services.map.items import Laid
 from elastic_core.services.person import inspect

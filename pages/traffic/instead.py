@@ -7,7 +7,8 @@ import streamlit as st
 from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
-from elastic_core.models import Quantises, Recommender
+from elastic_core.models import Recommender
+from elastic_core.peers.parts.capabilities import Quantises
 from elastic_core.services.experts.codewords import codewords
 from elastic_core.services.traffic import reach
 from elastic_core.services.traffic.reach import Reach, Use

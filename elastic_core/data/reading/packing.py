@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, cast
 
-from elastic_core.data.natural import natural_order
+from elastic_core.data.folding import natural_order
 from elastic_core.disk import size
 from elastic_core.errors import InputError
 from elastic_core.text import DIRECTIONS

@@ -6,10 +6,10 @@ from typing import Annotated
 from torch import Tensor, nn
 
 from elastic_core.core.batches import Batch
-from elastic_core.core.catalog import Catalog
 from elastic_core.core.config import ModelConfig, Within
 from elastic_core.core.contract import Encoded, Recommender
-from elastic_core.core.embedding import EventEmbedding
+from elastic_core.core.histories import Catalog
+from elastic_core.core.layers import EventEmbedding
 from elastic_core.core.sasrec import Block
 
 

@@ -26,10 +26,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elastic_core.core.attention import merge_heads, rows_at, split_heads
-from elastic_core.core.dropout import dropout
-from elastic_core.core.padding import readable
-from elastic_core.core.precision import precise
+from elastic_core.core.layers import dropout, merge_heads, precise, readable, rows_at, split_heads
 
 SELF = -1e5  # the logit of oneself (Reformer, appendix A)
 FAR = 2**60  # a place beyond all

@@ -18,10 +18,7 @@ import math
 import torch
 from torch import Tensor
 
-from elastic_core.core.attention import Attention, merge_heads, rows_at, split_heads
-from elastic_core.core.dropout import dropout
-from elastic_core.core.padding import readable
-from elastic_core.core.precision import precise
+from elastic_core.core.layers import Attention, dropout, merge_heads, precise, readable, rows_at, split_heads
 from elastic_core.peers.parts.bucket_attention import projected
 
 

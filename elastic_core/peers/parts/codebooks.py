@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from elastic_core.core.precision import precise
+from elastic_core.core.layers import precise
 
 PIECE = 2_048  # vectors that are composed together: what is kept of a softmax over words does not grow with the catalogue
 

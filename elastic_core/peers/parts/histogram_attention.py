@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elastic_core.core.precision import precise
+from elastic_core.core.layers import precise
 
 CHUNK = 32
 CAP = 30.0  # nats

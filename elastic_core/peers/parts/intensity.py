@@ -23,9 +23,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elastic_core.core.attention import fused, merge_heads, split_heads
-from elastic_core.core.dropout import dropout
-from elastic_core.core.padding import left_align, readable
+from elastic_core.core.layers import dropout, fused, left_align, merge_heads, readable, split_heads
 
 NODES = 8  # of the integral
 LEAST = 1e-12  # an intensity whose logarithm is taken

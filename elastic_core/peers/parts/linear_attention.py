@@ -14,9 +14,7 @@ import math
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elastic_core.core.attention import merge_heads, split_heads
-from elastic_core.core.precision import precise
-from elastic_core.core.products import add_product
+from elastic_core.core.layers import add_product, merge_heads, precise, split_heads
 
 CHUNK = 64
 

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-from elastic_core.core.padding import masked
+from elastic_core.core.layers import masked
 
 SLOWEST, FASTEST = 0.99, 0.8  # |λ| at the start lies between
 

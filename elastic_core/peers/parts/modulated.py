@@ -11,9 +11,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from elastic_core.core.batches import Batch
-from elastic_core.core.catalog import Catalog
 from elastic_core.core.config import ModelConfig, Within
 from elastic_core.core.contract import Recommender
+from elastic_core.core.histories import Catalog
 from elastic_core.peers.parts.intensity import NODES, Clock, Intensity
 
 LEAST_USUAL = 1e-3  # of log(1 + Δ / unit): data whose events all happen at once

@@ -20,9 +20,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elastic_core.core.attention import Attention, fused, merge_heads, split_heads
-from elastic_core.core.padding import masked, readable
-from elastic_core.core.precision import precise
+from elastic_core.core.layers import Attention, fused, masked, merge_heads, precise, readable, split_heads
 
 NEVER = -1e9  # finite, so that a row without any block is no NaN
 

@@ -16,9 +16,9 @@ from torch import Tensor
 
 from elastic_core.core.batches import reading_batch
 from elastic_core.core.candidates import Candidates
+from elastic_core.core.contract import Retrieved
+from elastic_core.core.evaluate import Ranks, expected, rank
 from elastic_core.core.histories import Split
-from elastic_core.core.metrics import Ranks, expected, rank
-from elastic_core.core.retrieved import Retrieved
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.evaluation.compare import over_people, sign_flips

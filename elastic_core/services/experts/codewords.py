@@ -13,7 +13,7 @@ import torch
 
 from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
-from elastic_core.models import Codewords, Quantises
+from elastic_core.peers.parts.capabilities import Codewords, Quantises
 from elastic_core.services.person.recommend import reading
 
 DRAWS, TITLES, FEWEST = 100, 3, 3  # shuffles; titles of a word; items of a half that a label needs

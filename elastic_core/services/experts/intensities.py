@@ -14,7 +14,8 @@ import torch
 from elastic_core.core.batches import reading_batch
 from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
-from elastic_core.models import Modulates, Recommender
+from elastic_core.models import Recommender
+from elastic_core.peers.parts.capabilities import Modulates
 
 SHOWN, ASKED = 6, 200  # marks drawn; people that surprise is taken over
 

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from elastic_core.core.batches import reading_batch
-from elastic_core.core.elastic import Dispatcher, TwoWayDispatcher
+from elastic_core.core.dispatch import Dispatcher, TwoWayDispatcher
 from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
 from elastic_core.memory.routing import Routing

@@ -18,8 +18,8 @@ import numpy as np
 import pandas as pd
 import torch
 
+from elastic_core.core.contract import Retrieved
 from elastic_core.core.histories import Split
-from elastic_core.core.retrieved import Retrieved
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.memory.routing import Routing

@@ -15,7 +15,8 @@ from elastic_core.core.batches import reading_batch
 from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
-from elastic_core.models import Attends, Recommender, can_stream
+from elastic_core.models import Recommender, can_stream
+from elastic_core.peers.parts.capabilities import Attends
 from elastic_core.services.journey.trace import shares
 from elastic_core.services.person.influence import LAST, Influence, agreement, influence
 from elastic_core.services.person.recommend import reading

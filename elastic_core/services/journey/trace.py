@@ -10,11 +10,12 @@ import pandas as pd
 import torch
 
 from elastic_core.core.batches import Batch, history_batch
-from elastic_core.core.retrieved import Retrieved
+from elastic_core.core.contract import Retrieved
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.memory.routing import Routing
-from elastic_core.models import Attends, Recommender, Trace, memory_of, tracing
+from elastic_core.models import Recommender, Trace, memory_of, tracing
+from elastic_core.peers.parts.capabilities import Attends
 from elastic_core.services.experts.overview import busyness
 from elastic_core.services.person.inspect import split_year
 

@@ -17,7 +17,8 @@ from elastic_core.core.batches import Batch, reading_batch
 from elastic_core.core.elastic import InterestMemory, Keys, ProductKeys, candidate_ranks, gate, top_pairs
 from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
-from elastic_core.models import Attends, Quantises, Recommender
+from elastic_core.models import Recommender
+from elastic_core.peers.parts.capabilities import Attends, Quantises
 from elastic_core.slots.voting import VotingMemory
 
 # Directions of the sub-keys of a memory of 4 × 4, in degrees. No two of one half score the same for a whole multiple of 5.

@@ -9,8 +9,8 @@ import pandas as pd
 import torch
 
 from elastic_core.core.batches import history_batch
+from elastic_core.core.contract import Retrieved
 from elastic_core.core.histories import Split
-from elastic_core.core.retrieved import Retrieved
 from elastic_core.data import Dataset
 from elastic_core.models import Recommender, memory_of
 from elastic_core.services.person.inspect import Words, words

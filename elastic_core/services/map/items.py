@@ -8,7 +8,8 @@ import torch
 
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
-from elastic_core.models import Quantises, Recommender
+from elastic_core.models import Recommender
+from elastic_core.peers.parts.capabilities import Quantises
 from elastic_core.services.experts.codewords import codewords
 from elastic_core.services.map import layouts, trust
 

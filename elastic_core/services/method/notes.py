@@ -19,7 +19,7 @@ class Equation(NamedTuple):
 
 EQUATIONS = (
     Equation(
-        "Eq. 1", "softmax self-attention, the quadratic peer", "elastic_core/core/attention.py", "Attention",
+        "Eq. 1", "softmax self-attention, the quadratic peer", "elastic_core/core/layers.py", "Attention",
         "tests/test_contracts.py::test_fused_and_eager_attention_give_the_same_numbers",
     ),
     Equation(
@@ -32,7 +32,7 @@ EQUATIONS = (
         "tests/test_layers.py::test_the_causal_dispatcher_is_a_recomputation_for_every_prefix",
     ),
     Equation(
-        "Eq. 2, running sums (ours)", "the aggregation of every prefix, in chunks", "elastic_core/core/prefix_slots.py",
+        "Eq. 2, running sums (ours)", "the aggregation of every prefix, in chunks", "elastic_core/core/dispatch.py",
         "read_prefixes", "tests/test_layers.py::test_prefix_slots_equal_the_direct_sum",
     ),
     Equation(
@@ -65,7 +65,7 @@ EQUATIONS = (
         "elastic_core/slots/gated_slots.py", "hold", "tests/test_layers.py::test_gated_slots_equal_their_recurrence",
     ),
     Equation(
-        "Eq. 8", "score of an item: last state times item table", "elastic_core/core/elastic_model.py", "Elastic",
+        "Eq. 8", "score of an item: last state times item table", "elastic_core/core/elastic.py", "Elastic",
         "tests/test_contracts.py::test_shapes_and_finite_scores",
     ),
     Equation(
@@ -73,7 +73,7 @@ EQUATIONS = (
         "tests/test_contracts.py::test_gradient_reaches_every_parameter",
     ),
     Equation(
-        "Training", "no model sees its answer", "elastic_core/core/window.py", "Window",
+        "Training", "no model sees its answer", "elastic_core/core/objective.py", "Window",
         "tests/test_contracts.py::test_no_peeking",
     ),
     Equation(
@@ -81,7 +81,7 @@ EQUATIONS = (
         "tests/test_evaluate.py::test_candidate_sets_match_their_definitions",
     ),
     Equation(
-        "Metrics", "NDCG, HR, MRR; ties at their expected rank", "elastic_core/core/metrics.py", "expected",
+        "Metrics", "NDCG, HR, MRR; ties at their expected rank", "elastic_core/core/evaluate.py", "expected",
         "tests/test_metrics.py::test_expected_metrics_are_the_mean_over_all_orders_of_ties",
     ),
     Equation(

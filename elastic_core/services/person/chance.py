@@ -13,8 +13,8 @@ import pandas as pd
 import torch
 
 from elastic_core.core.batches import Batch
+from elastic_core.core.contract import Retrieved
 from elastic_core.core.histories import Split
-from elastic_core.core.retrieved import Retrieved
 from elastic_core.data import Dataset
 from elastic_core.models import Met, Recommender, memory_of
 from elastic_core.services.person.recommend import Change, Reading, experts_silenced, places_left, reading

@@ -6,8 +6,8 @@ import torch
 
 from elastic_core.core.batches import reading_batch
 from elastic_core.core.candidates import Candidates
+from elastic_core.core.evaluate import rank
 from elastic_core.core.histories import Split
-from elastic_core.core.metrics import rank
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.memory.routing import Routing

@@ -14,7 +14,8 @@ from elastic_core.core.batches import reading_batch
 from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
-from elastic_core.models import Attends, Codewords, Recommender
+from elastic_core.models import Recommender
+from elastic_core.peers.parts.capabilities import Attends, Codewords
 from elastic_core.services.journey.trace import shares
 from elastic_core.services.person.influence import LAST, influence
 from elastic_core.services.person.recommend import reading

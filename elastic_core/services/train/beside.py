@@ -16,8 +16,7 @@ import numpy as np
 from elastic_core import disk, models
 from elastic_core.comparisons import needs_training
 from elastic_core.core.config import ModelConfig
-from elastic_core.core.evaluate import evaluate
-from elastic_core.core.metrics import Ranks, expected
+from elastic_core.core.evaluate import Ranks, evaluate, expected
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.evaluation.compare import compare_many

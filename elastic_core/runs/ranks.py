@@ -1,6 +1,6 @@
 """The ranks of a whole test as a file, `ranks.safetensors` in a run's folder: what every table and comparison reads.
 
-    <protocol>.above   [users]   candidates above the target, of everybody in order (metrics.Ranks)
+    <protocol>.above   [users]   candidates above the target, of everybody in order (core/evaluate.py)
     <protocol>.tied    [users]   others with its score; left out where nobody has any
     metadata           split, data_hash, seed (of the sampled candidates), commit (of the code that ranked)
 
@@ -17,8 +17,7 @@ import safetensors
 from safetensors.numpy import save_file
 
 from elastic_core.core.candidates import PROTOCOLS
-from elastic_core.core.evaluate import Report
-from elastic_core.core.metrics import Ranks
+from elastic_core.core.evaluate import Ranks, Report
 from elastic_core.errors import InputError
 from elastic_core.machine import commit
 

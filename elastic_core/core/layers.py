@@ -1,0 +1,491 @@
+"""What several models are made of: padding, precision, products, dropout, embedding, feed-forward, convolution, whitening."""
+
+import contextlib
+import functools
+import math
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from elastic_core.core.plugs import needed, plugged
+from elastic_core.errors import InputError
+
+# --- padding ---------------------------------------------------------------------------------------------------------
+
+# Padding must not speak. `real` is True on events, `[B, N]`, or None where nothing is padded: then nothing is spent on it.
+#
+# Rows are left-padded: the most recent event is the last column. An empty history keeps its last column as its only place, so
+# that no row of an attention is without a key.
+
+
+def masked(x: Tensor, real: Tensor | None) -> Tensor:
+    """`[B, N, d]` with zeros on padding."""
+    return x if real is None else x * real.unsqueeze(-1)
+
+
+def readable(real: Tensor) -> Tensor:
+    """The places `[B, N]` that attention may read: the events, or the last column of an empty history."""
+    return torch.cat([real[:, :-1], torch.ones_like(real[:, -1:])], dim=1)
+
+
+def left_align(x: Tensor, real: Tensor | None) -> Tensor:
+    """Rows of `[B, N, d]` turned until their first event is in column 0 and padding comes last: a causal mask then hides it."""
+    return x if real is None else _turned(x, x.shape[1] - readable(real).sum(1))
+
+
+def right_align(x: Tensor, real: Tensor | None) -> Tensor:
+    """The inverse of `left_align`, with zeros on padding: there x has read what no padding may tell, later events."""
+    return x if real is None else masked(_turned(x, readable(real).sum(1)), readable(real))
+
+
+def _turned(x: Tensor, by: Tensor) -> Tensor:
+    """Row b of `[B, N, d]` turned to the left by `by[b]` columns. Whole vectors are moved, by one index each."""
+    rows, n = x.shape[:2]
+    column = (torch.arange(n, device=x.device) + by[:, None]) % n
+    place = column + n * torch.arange(rows, device=x.device)[:, None]
+    return x.flatten(0, 1).index_select(0, place.flatten()).view_as(x)
+
+
+def pad_front(x: Tensor, real: Tensor | None, multiple: int) -> tuple[Tensor, Tensor | None]:
+    """Return `[B, N, d]` and its mask, padded in front to a multiple of so many columns."""
+    short = -x.shape[1] % multiple
+    if not short:
+        return x, real
+    real = torch.ones(x.shape[:2], dtype=torch.bool, device=x.device) if real is None else real
+    return functional.pad(x, (0, 0, short, 0)), functional.pad(real, (short, 0))
+
+
+def split_heads(x: Tensor, heads: int) -> Tensor:
+    """`[B, N, d]` → `[B, H, N, d/H]`."""
+    return x.unflatten(-1, (heads, -1)).transpose(1, 2)
+
+
+def merge_heads(x: Tensor) -> Tensor:
+    """`[B, H, N, d/H]` → `[B, N, d]`."""
+    return x.transpose(1, 2).flatten(-2)
+
+
+def rows_at(x: Tensor, index: Tensor) -> Tensor:
+    """Rows of `[B, H, N, e]` at int64 `[B, H, …]` → `[B, H, …, e]`. Whole vectors are moved, by one index each."""
+    b, h, n = x.shape[:3]
+    first = n * torch.arange(b * h, device=x.device).view(b, h, *[1] * (index.ndim - 2))
+    return x.flatten(0, 2).index_select(0, (index + first).flatten()).unflatten(0, index.shape)
+
+
+# --- precision -------------------------------------------------------------------------------------------------------
+
+# What is exact under autocast: sums, searches and what is carried from event to event stay in float32.
+#
+# A device that knows no autocast (torch's `meta`, on which shapes are tried) has none to be turned off.
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def without_autocast(kind: str) -> contextlib.AbstractContextManager[Any]:
+    """Around what must not be rounded, on a kind of device (`cpu`, `cuda`)."""
+    return contextlib.nullcontext() if kind == "meta" else torch.autocast(kind, enabled=False)
+
+
+def autocast_to(kind: str) -> torch.dtype | None:
+    """The lesser precision that products are asked for; None where autocast is off."""
+    return torch.get_autocast_dtype(kind) if kind != "meta" and torch.is_autocast_enabled(kind) else None
+
+
+def precise(function: Callable[P, R]) -> Callable[P, R]:
+    """Runs `function` without autocast and with its half-precision tensors (given by position) as float32.
+
+    A sum in bfloat16 stops growing at 256 times its terms, and a logit of 20 rounded to 8 bits is off by a factor of e^0.06.
+    """
+
+    def raised(x: Any) -> Any:
+        return x.float() if isinstance(x, Tensor) and x.dtype in (torch.bfloat16, torch.float16) else x
+
+    @functools.wraps(function)
+    def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        kind = next(x.device.type for x in args if isinstance(x, Tensor))
+        with without_autocast(kind):
+            return function(*(raised(x) for x in args), **kwargs)
+
+    return run
+
+
+# --- products --------------------------------------------------------------------------------------------------------
+
+# Products over N x d numbers with few passes: what a pass over memory costs is more than what it computes.
+#
+# Without autograd a linear layer, its bias and a GELU are one pass (oneDNN), and what is added is added in place.
+
+
+ONE_PASS = torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+LEAST_ROWS = 256  # fewer are not worth preparing the weights for
+
+
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, activation: str = "none") -> Tensor:
+    """x Wᵀ + b of `[..., d]`, then `none` or `gelu`.
+
+    torch's own product writes the bias first, adds the product to it and reads all of it again for the activation. In float32 on
+    a CPU, where nothing is to be differentiated, oneDNN does it in one (it is what torch.compile calls)."""
+    if _one_pass(x, weight):
+        found: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight, bias, activation, [], "none")
+        return found
+    y = functional.linear(x, weight, bias)
+    return functional.gelu(y) if activation == "gelu" else y
+
+
+def _one_pass(x: Tensor, weight: Tensor) -> bool:
+    return (
+        ONE_PASS
+        and not torch.compiler.is_compiling()  # which finds it by itself
+        and x.device.type == "cpu"
+        and x.dtype == weight.dtype == torch.float32
+        and x.numel() >= LEAST_ROWS * x.shape[-1]
+        and not torch.is_autocast_enabled("cpu")
+        and not (torch.is_grad_enabled() and (x.requires_grad or weight.requires_grad))
+    )
+
+
+def add_product(total: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    """total + a @ b, into `total` itself: what costs is a pass over N x d numbers. `b` may lack leading dimensions of `a`."""
+    b = b.to(total.dtype).expand(*a.shape[:-2], -1, -1)
+    total.flatten(0, -3).baddbmm_(a.to(total.dtype).flatten(0, -3), b.flatten(0, -3))
+    return total
+
+
+def add(y: Tensor, x: Tensor) -> Tensor:
+    """x + y, into `y` itself unless it is of the lesser precision. `y` must be the caller's own."""
+    return y.add_(x) if y.dtype == torch.promote_types(x.dtype, y.dtype) else x + y
+
+
+def through(p: Tensor, maps: Tensor) -> Tensor:
+    """Return interests `[B, k, d]` through each of `[m, d, o]` in one product, `[B, m, k, o]`."""
+    return linear(p, maps.transpose(1, 2).flatten(0, 1)).unflatten(-1, maps.shape[::2]).transpose(1, 2)
+
+
+# --- dropout ---------------------------------------------------------------------------------------------------------
+
+# Dropout with cheap noise on a CPU: one draw of 64 bits decides on four numbers.
+#
+# torch's own draws a uniform number for each, one after the other, which took a quarter of a training step; 16 bits hold any
+# p to 1/65,536, and what is kept is scaled by exactly what is kept on average. Other devices use torch's.
+
+
+LEVELS = 1 << 16
+
+
+def dropout(x: Tensor, p: float, training: bool = True) -> Tensor:
+    """Sets elements of `x` to 0 with probability p, rounded to 1/65,536 on a CPU, and scales the others so that the mean stays.
+
+    The noise comes from torch's generator. Raises ValueError unless 0 ≤ p ≤ 1."""
+    if not 0 <= p <= 1:
+        raise ValueError(f"p must lie in 0 … 1, not {p}")
+    if not training or round(p * LEVELS) == 0:
+        return x
+    kept = noise(x, p)
+    return functional.dropout(x, p) if kept is None else x * kept
+
+
+def noise(x: Tensor, p: float) -> Tensor | None:
+    """What `dropout` multiplies `x` by, on a CPU; None where nothing or everything is dropped, elsewhere, and if compiled."""
+    dropped = round(p * LEVELS)
+    if x.device.type != "cpu" or dropped in (0, LEVELS) or torch.compiler.is_compiling():
+        return None
+    bits = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(1 << 63), None).view(torch.int16)
+    kept = torch.empty(x.shape, dtype=x.dtype)
+    torch.ge(bits[: x.numel()].view(x.shape), dropped - LEVELS // 2, out=kept)
+    return kept.mul_(LEVELS / (LEVELS - dropped))
+
+
+class Dropout(nn.Module):
+    """`dropout` while training, nothing else."""
+
+    def __init__(self, p: float) -> None:
+        super().__init__()
+        self.p = p
+
+    def forward(self, x: Tensor) -> Tensor:
+        return dropout(x, self.p, self.training)
+
+    def extra_repr(self) -> str:
+        return f"p={self.p}"
+
+
+# --- embedding -------------------------------------------------------------------------------------------------------
+
+# The input of every sequence model here: item embedding plus learned position (method: X of Eq. 1).
+#
+# Histories are left-padded, so column N-1 is always the most recent event and a column's index counts back from it.
+
+
+SPREAD = 0.02  # standard deviation of an item's numbers at the start
+
+
+def rows_of(count: int, width: int, rows: bool, rate: float) -> Any:
+    """Return a table `[count, width]`; `rows`: a step touches only what it looks up, with a learning `rate` of their own."""
+    return needed("tables by rows")(count, width, rate) if rows else nn.Embedding(count, width)
+
+
+def item_table(n_items: int, width: int, spread: float, rows: bool) -> Any:
+    """A row for every item, `[n_items + 1, width]`: normal with a standard deviation of `spread`, zero for padding (row 0).
+
+    `rows`: a step touches only the items it looks up (`ModelConfig.item_bank`)."""
+    count = n_items + 1
+    if rows:
+        table = needed("tables by rows")(count, width, rule="adam", padding=True)
+    else:
+        table = nn.Embedding(count, width, padding_idx=0)
+    nn.init.normal_(table.weight, std=spread)
+    with torch.no_grad():
+        table.weight[0] = 0
+    return table
+
+
+class EventEmbedding(nn.Module):
+    """Items `[B, N]` (0 pads) → `[B, N, d]`. The item table also scores candidates (Eq. 8), unless `model.output` is `own`.
+    Positions can be left out; `rows` as of `item_table`."""
+
+    def __init__(self, n_items: int, length: int, width: int, dropout: float, positions: bool = True, rows: bool = False) -> None:
+        super().__init__()
+        self.items = item_table(n_items, width, SPREAD, rows)
+        self.positions = nn.Parameter(torch.empty(length, width)) if positions else None
+        self.dropout = Dropout(dropout)
+        self.scale = math.sqrt(width)
+        if self.positions is not None:
+            nn.init.normal_(self.positions, std=SPREAD)
+
+    def forward(self, items: Tensor, padded: bool = True) -> Tensor:
+        return self.place(self.content(items), items > 0 if padded else None)
+
+    def place(self, content: Tensor, real: Tensor | None) -> Tensor:
+        """What the events are and where they stand: `[B, N, d]`, zero on padding. Raises InputError for too many."""
+        if self.positions is not None and content.shape[1] > len(self.positions):
+            raise InputError(f"this model reads {len(self.positions)} events, not {content.shape[1]}")
+        return masked(self.dropout(content + self.where(slice(-content.shape[1], None))), real)
+
+    def where(self, columns: slice | int) -> Tensor | float:
+        """The positions of these columns of a full window `[n, d]` or `[d]`; 0 without positions."""
+        return 0.0 if self.positions is None else self.positions[columns]
+
+    def content(self, items: Tensor) -> Tensor:
+        """What the events are, without where they stand: `[B, N, d]`, zero on padding. Input of the query network."""
+        found: Tensor = self.items(items)
+        return found.mul_(self.scale) if isinstance(self.items, nn.Embedding) else found * self.scale  # of a bank it is a leaf
+
+
+# --- feed forward ----------------------------------------------------------------------------------------------------
+
+# Position-wise feed-forward layer: `x + W2 dropout(gelu(W1 norm(x)))`.
+
+
+class FeedForward(nn.Module):
+    """Pre-norm residual feed-forward layer on `[..., d]`; `expansion` is its hidden width in multiples of d."""
+
+    def __init__(self, width: int, dropout: float, expansion: int = 1) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(width)
+        self.inner = nn.Linear(width, expansion * width)
+        self.outer = nn.Linear(expansion * width, width)
+        self.dropout = Dropout(dropout)
+
+    def forward(self, x: Tensor) -> Tensor:
+        hidden = self.dropout(linear(self.norm(x), self.inner.weight, self.inner.bias, "gelu"))
+        return add(self.dropout(linear(hidden, self.outer.weight, self.outer.bias)), x)
+
+
+# --- local convolution -----------------------------------------------------------------------------------------------
+
+# What came just before: a depth-wise causal convolution (ours).
+
+
+CACHE = 1 << 17  # numbers that all taps go over before the next are fetched: they fit a core's own cache
+
+
+class LocalConvolution(nn.Module):
+    """Depth-wise causal convolution over the last `width` events (ours): k aggregates cannot see short-range order."""
+
+    def __init__(self, channels: int, width: int) -> None:
+        super().__init__()
+        self.taps = nn.Parameter(torch.randn(width, channels) / width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """`[B, N, d]` → `[B, N, d]`; tap i weighs the event i steps back."""
+        exact = x.device.type == "cpu" and x.dtype == self.taps.dtype and not torch.is_autocast_enabled("cpu")
+        mixed: Tensor = _Convolution.apply(x, self.taps) if exact else _convolved(x, self.taps.flip(0), 0)
+        return mixed
+
+    def last(self, x: Tensor, rows: int = 1) -> Tensor:
+        """The last rows of `forward`, `[B, rows, d]`."""
+        if rows > 1:
+            return self(x[:, -(rows + len(self.taps) - 1) :])[:, -rows:]
+        taps = self.taps[: x.shape[1]].flip(0)
+        return (x[:, -taps.shape[0] :] * taps).sum(1, keepdim=True)
+
+
+class _Convolution(torch.autograd.Function):
+    """With a gradient of its own for the taps, which torch's convolution spends most of its way back on (on a CPU)."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, taps: Tensor) -> Tensor:
+        ctx.save_for_backward(x, taps)
+        return _convolved(x, taps.flip(0), 0)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        x, taps = ctx.saved_tensors
+        (given,) = gradients
+        n, width = x.shape[1], len(taps)
+        d_taps = torch.zeros_like(taps)
+        some, rows = max(1, CACHE // x[0].numel()), max(width, CACHE // x.shape[2])  # a few people, or a part of one
+        for at in range(0, len(x), some):
+            for begin in range(0, n, rows):
+                heard, came = x[at : at + some], given[at : at + some, begin : begin + rows]
+                for i in range(min(begin + came.shape[1], width)):
+                    late = max(i - begin, 0)  # there is nothing before the first event
+                    end = begin + came.shape[1] - i
+                    d_taps[i] += (heard[:, begin + late - i : end] * came[:, late:]).sum((0, 1))
+        return _convolved(given, taps, width - 1), d_taps
+
+
+def _convolved(x: Tensor, taps: Tensor, first: int) -> Tensor:
+    """Row t of `[B, N, d]`: Σ_i taps[i] x[t + i + first - width + 1].
+
+    As an image of height 1 whose channels lie last, as `x` has them: nothing is transposed (on a CPU a quarter of the time)."""
+    width, channels = taps.shape
+    image = x.unsqueeze(1).permute(0, 3, 1, 2)
+    mixed = functional.conv2d(image, taps.T[:, None, None], padding=(0, width - 1), groups=channels)
+    return mixed.permute(0, 2, 3, 1).squeeze(1)[:, first : first + x.shape[1]]
+
+
+# --- whitening -------------------------------------------------------------------------------------------------------
+
+# Normalisation of queries (ours): decorrelated by statistics of the histories that are served.
+
+
+class Whitening(nn.Module):
+    """Decorrelate queries `[B, d]`: x → (x - m) C^(-1/2) with the mean and covariance that `learn` was told (ours).
+
+    Scaling each coordinate, as the batch norm of Lample et al. does, cannot spread a query that is nearly one-dimensional. Axes
+    with less than `floor` of the largest variance are not blown up further. A pass changes nothing, in training neither: a
+    training batch holds other histories than those that are served."""
+
+    def __init__(self, width: int, floor: float = 1e-3) -> None:
+        super().__init__()
+        self.floor = floor
+        self.mean: Tensor
+        self.covariance: Tensor
+        self.transform: Tensor
+        self.register_buffer("mean", torch.zeros(width))
+        self.register_buffer("covariance", torch.eye(width))
+        self.register_buffer("transform", torch.eye(width))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return (x - self.mean) @ self.transform
+
+    @torch.no_grad()
+    def learn(self, queries: Tensor, rate: float) -> None:
+        """Move mean and covariance towards those of `queries [B, d]`, as the moments of the mixture: the way between the means
+        counts too. Fewer than two change nothing. Raises LinAlgError if a query is not a number, and keeps what was known."""
+        if len(queries) < 2:
+            return
+        if not queries.isfinite().all():
+            raise torch.linalg.LinAlgError("the queries to be normalised are no longer numbers")
+        queries = queries.to(self.mean.dtype)
+        mean = queries.mean(0)
+        centred, way = queries - mean, mean - self.mean
+        covariance = self.covariance.lerp(centred.T @ centred / len(queries), rate) + rate * (1 - rate) * torch.outer(way, way)
+        values, vectors = torch.linalg.eigh(covariance)
+        values = values.clamp_min(values[-1].clamp_min(1e-12) * self.floor)
+        self.mean.lerp_(mean, rate)
+        self.covariance.copy_(covariance)
+        self.transform.copy_(vectors @ torch.diag(values.rsqrt()) @ vectors.T)
+
+
+# --- softmax attention, Eq. 1: written out (`eager`, N x N scores in memory) or `fused`, the same numbers ------------
+
+
+def written_out(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, p: float, causal: bool) -> Tensor:
+    """softmax(q kᵀ / √d) v with every score materialised and dropped with probability p. `mask` is True where attention is
+    allowed, somewhere in every row."""
+    n, m = q.shape[-2], k.shape[-2]
+    scale = 1 / math.sqrt(q.shape[-1])
+    if causal and mask is None:
+        later = torch.full((n, m), -torch.inf, dtype=q.dtype, device=q.device).triu(m - n + 1)
+        scores = torch.baddbmm(later, q.flatten(0, 1), k.flatten(0, 1).transpose(1, 2), alpha=scale).unflatten(0, q.shape[:2])
+    else:
+        scores = q @ k.transpose(-1, -2) * scale
+        if causal:
+            before = torch.ones(n, m, dtype=torch.bool, device=q.device).tril(m - n)
+            mask = before if mask is None else mask & before
+        if mask is not None:
+            scores = scores.masked_fill(~mask, -torch.inf)
+    return dropout(scores.softmax(-1), p) @ v
+
+
+def fused(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, p: float, causal: bool) -> Tensor:
+    """The same by torch’s fused kernels. These drop nothing on a CPU, where torch would write the scores out, more slowly."""
+    if p and q.device.type == "cpu":
+        quick = plugged("causal attention")
+        if quick and causal and mask is None and q.shape == k.shape == v.shape and q.dtype == torch.float32:
+            found: Tensor = quick(q, k, v, p)
+            return found
+        return written_out(q, k, v, mask, p, causal)
+    return functional.scaled_dot_product_attention(q, k, v, mask, p, is_causal=causal)
+
+
+class Attention(nn.Module):
+    """Self-attention of `x [B, N, d]`, optionally with `extra [B, k, d]` keys that every position may read.
+
+    `real` is the padding mask `[B, N]` of left-padded rows, or None when nothing is padded. Nobody reads padding; the causal
+    form is zero there, and what the other form has there means nothing.
+    """
+
+    def __init__(self, width: int, heads: int, dropout: float, causal: bool, fused: bool = True) -> None:
+        super().__init__()
+        self.heads, self.causal, self.fused, self.p = heads, causal, fused, dropout
+        self.query = nn.Linear(width, width)
+        self.key = nn.Linear(width, width, bias=False)  # a key bias cancels in the softmax
+        self.value = nn.Linear(width, width)
+        self.output = nn.Linear(width, width)
+
+    def forward(self, x: Tensor, real: Tensor | None = None, extra: Tensor | None = None) -> Tensor:
+        keys = x if extra is None else torch.cat([extra, x], dim=1)
+        if not self.causal:
+            return self._attend(x, keys, _readable_keys(real, extra), False)
+        if real is not None:
+            return right_align(self(left_align(x, real), None, extra), real)
+        if extra is None:
+            return self._attend(x, x, None, True)
+        n, k = x.shape[1], extra.shape[1]
+        return self._attend(x, keys, torch.ones(n, k + n, dtype=torch.bool, device=x.device).tril(k), False)
+
+    def last(self, x: Tensor, real: Tensor | None = None, extra: Tensor | None = None) -> Tensor:
+        """The last row of `forward`, `[B, 1, d]`, at the cost of one query: all that a next-item score needs."""
+        keys = x if extra is None else torch.cat([extra, x], dim=1)
+        return self._attend(x[:, -1:], keys, _readable_keys(real, extra), False)
+
+    def last_weights(self, x: Tensor, real: Tensor | None = None) -> Tensor:
+        """How the last row weighs every event, `[B, H, N]`: each head's add up to 1."""
+        q, k = split_heads(self.query(x[:, -1:]), self.heads), split_heads(self.key(x), self.heads)
+        scores = (q @ k.transpose(-1, -2)).squeeze(-2) / math.sqrt(q.shape[-1])
+        return (scores if real is None else scores.masked_fill(~readable(real).unsqueeze(1), -torch.inf)).softmax(-1)
+
+    def _attend(self, x: Tensor, keys: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
+        q, k, v = (
+            split_heads(linear(y, f.weight, f.bias), self.heads)
+            for f, y in ((self.query, x), (self.key, keys), (self.value, keys))
+        )
+        p = self.p if self.training else 0.0
+        mixed = (fused if self.fused else written_out)(q, k, v, mask, p, causal)
+        return linear(merge_heads(mixed), self.output.weight, self.output.bias)
+
+
+def _readable_keys(real: Tensor | None, extra: Tensor | None) -> Tensor | None:
+    """The mask of keys `[B, 1, 1, k + N]` that every query shares, or None where all may be read."""
+    if real is None:
+        return None
+    mask = readable(real)[:, None, None, :]
+    return mask if extra is None else functional.pad(mask, (extra.shape[1], 0), value=True)

@@ -1,0 +1,72 @@
+"""What the core can do without, and asks for where it is: sockets that others plug into, by name and before anything is imported.
+
+The core names a socket and the sentence it says where nothing is plugged in; who plugs in (wiring.py) names the module that
+holds it. That is imported when it is first asked for, so nobody waits for what is not used.
+"""
+
+import functools
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import Any, TypeVar
+
+from elastic_core.errors import InputError
+
+T = TypeVar("T")
+_places: dict[str, str] = {}  # socket → "module:name"
+
+
+def plug(places: Mapping[str, str]) -> None:
+    """Say where what belongs into some sockets is found: each as `module:name`."""
+    _places.update(places)
+    plugged.cache_clear()
+
+
+@functools.cache
+def plugged(socket: str) -> Any:
+    """Return what was plugged into a socket, None where nothing was."""
+    module, _, name = _places.get(socket, "").partition(":")
+    return getattr(import_module(module), name) if module else None
+
+
+def needed(socket: str) -> Any:
+    """Return the same. Raises InputError where nothing was plugged in."""
+    found = plugged(socket)
+    if found is None:
+        raise InputError(f"this needs {socket}, which is not there: import elastic_core as a whole")
+    return found
+
+
+class Shelf(Mapping[str, T]):
+    """What is registered under names. A name whose module is known is imported when it is asked for."""
+
+    def __init__(self, socket: str) -> None:
+        self.socket = socket
+        self.held: dict[str, T] = {}  # what was imported by now
+
+    @property
+    def homes(self) -> Mapping[str, str]:
+        """Name → module, as far as they are known."""
+        return plugged(self.socket) or {}
+
+    def __getitem__(self, name: str) -> T:
+        if name not in self.held:
+            if name in self.homes:
+                import_module(self.homes[name])
+            else:
+                self._own()
+        return self.held[name]
+
+    def __iter__(self) -> Iterator[str]:
+        """Those of this package by name, then your own."""
+        self._own()
+        return iter(dict.fromkeys((*sorted(self.homes), *self.held)))
+
+    def __len__(self) -> int:
+        return len(tuple(iter(self)))
+
+    @staticmethod
+    def _own() -> None:
+        """Import the files of your own (plugins.py), where they can be."""
+        load = plugged("plugins")
+        if load is not None:
+            load()

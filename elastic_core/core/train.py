@@ -1,0 +1,198 @@
+"""The training loop: shuffle, learn, validate, keep the best; the same numbers from every epoch border on.
+
+All randomness of an epoch follows from (seed, epoch), so a training that broke off repeats the epoch it was in and goes on as if
+nothing had happened (bit for bit on the CPU, if the number of threads stays the same). So does one whose budget (epochs, minutes,
+patience) is raised after its end: no setting of a step depends on the budget, the learning rate is constant, and an epoch that
+the clock cut short is gone through again, as a whole.
+"""
+
+import copy
+import math
+import random
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+import torch
+
+from elastic_core.core import objective as objectives
+from elastic_core.core import registry
+from elastic_core.core.batches import ALONE, Alone, Batch
+from elastic_core.core.config import RunConfig, TrainConfig
+from elastic_core.core.contract import Recommender, check_data
+from elastic_core.core.evaluate import drawn_people, evaluate
+from elastic_core.core.histories import Dataset
+from elastic_core.core.plugs import plugged
+from elastic_core.core.step import Learner
+from elastic_core.errors import InputError
+
+Stop = Callable[[], bool]
+SELECTION = "NDCG@10"
+PROGRESS = ("epoch", "step", "seconds", "best", "best_epoch")  # what the loop itself goes on from
+ALL_DONE, ASKED = "all epochs done", "asked to stop"
+
+
+def out_of_patience(train: TrainConfig, epoch: int, best_epoch: int) -> str:
+    """Return why a training ends for want of a better validation, "" while it does not."""
+    return f"no better validation {SELECTION} in {train.patience} epochs" if epoch - best_epoch >= train.patience else ""
+
+
+def out_of_minutes(minutes: float) -> str:
+    return f"budget of {minutes:g} minutes spent"
+
+
+class Keeper:
+    """What a loop tells of a training, in this order every epoch. This one keeps the best weights in memory; a run folder's is
+    runs/recorder.py."""
+
+    kept: dict[str, torch.Tensor]
+
+    def begin(self, model: Recommender, device: torch.device, processes: int) -> None:
+        """Before the first step of a fresh training."""
+
+    def go_on(self, epochs: int) -> None:
+        """Before the first step of one that has had so many epochs."""
+
+    def best(self, judged: Recommender, rows: dict[str, torch.Tensor], cut: bool) -> None:
+        """The weights validate better than all before; `rows`: which rows of tables were ever changed."""
+        self.kept = copy.deepcopy(judged.state_dict())
+
+    def epoch(self, row: dict[str, Any], judged: Recommender) -> None:
+        """What an epoch came to."""
+
+    def whole(self, state: dict[str, Any]) -> None:
+        """What going on from here needs, after every epoch that was not cut short."""
+
+    def tell(self, event: dict[str, Any]) -> None:
+        """How far an epoch is, about once a second."""
+
+
+def fit(config: RunConfig, dataset: Dataset, device: str = "cpu") -> Recommender:
+    """Return the model with its best weights by validation, trained from nothing and kept nowhere.
+
+    Raises InputError for settings that cannot work."""
+    keeper = Keeper()
+    loop = Loop(config, dataset, keeper, torch.device(device))
+    loop.learn(loop.fresh_learner(), None)
+    loop.model.load_state_dict(keeper.kept)
+    return loop.model.eval()
+
+
+class Loop:
+    """One training: a fresh model, how far it is, and why it stopped. With `ranks` it is one of several processes: rank 0 keeps,
+    validates and tells; `stop` of any ends it."""
+
+    def __init__(
+        self,
+        config: RunConfig,
+        dataset: Dataset,
+        keeper: Keeper,
+        device: torch.device,
+        stop: Stop = lambda: False,
+        ranks: Alone = ALONE,
+    ) -> None:
+        if dataset.peeks:
+            raise InputError(f"{dataset.label}: these times tell of what is to be predicted, so nothing learned here is a run")
+        self.config, self.dataset, self.keeper, self.stop, self.ranks = config, dataset, keeper, stop, ranks
+        self.device = ranks.place(device)
+        _seed(config.train.seed, 0)
+        self.model = registry.build(config.model, dataset.catalog)
+        if self.model.trained:
+            objectives.check(config.objective.name, self.model)
+        check_data(self.model, dataset)
+        self.now = {"wall": time.monotonic, "processor": time.process_time}[config.train.clock]
+        self.epoch, self.step, self.seconds = 0, 0, 0.0
+        self.best, self.best_epoch = -math.inf, 0
+        self.stopped = ""
+
+    def objective(self) -> objectives.Objective:
+        return objectives.build(self.config.objective, self.dataset, self.config.model.length)
+
+    def fresh_learner(self) -> Learner:
+        return Learner(self.model.to(self.device), self.objective(), self.config.train, self.device, self.ranks)
+
+    def learn(self, learner: Learner, resume: dict[str, Any] | None) -> None:
+        """Learn until something stops it. `resume`: what a training that broke off left, which `learner` has restored."""
+        first, train, self.learner = self.ranks.first, self.config.train, learner
+        if resume is not None:
+            for name in PROGRESS:
+                setattr(self, name, resume[name])
+            first(self.keeper.go_on, self.epoch)
+            self.stopped = out_of_patience(train, self.epoch, self.best_epoch)
+        else:
+            first(self.keeper.begin, self.model, self.device, self.ranks.count)
+        while not self.stopped and self.epoch < train.epochs:
+            began, row = self.now(), self.ranks.alike(self._epoch)
+            if self.stopped == ASKED and self.epoch > 0:
+                break
+            cut = self.stopped
+            self.epoch += 1
+            judged = learner.judged(self.dataset)
+            valid = first(self._valid, judged)
+            if valid[SELECTION] > self.best:
+                self.best, self.best_epoch = valid[SELECTION], self.epoch
+                first(self.keeper.best, judged, learner.rows.known(), bool(cut))
+            self.seconds += self.now() - began
+            scores = {name: round(value, 6) for name, value in valid.items()}
+            row = {"epoch": self.epoch, "step": self.step} | row | {"seconds": round(self.seconds, 2), "valid": scores}
+            row |= {"cut": cut} if cut else {}
+            first(self.keeper.epoch, row, judged)
+            if cut:  # what continuing needs stays that of the last whole epoch
+                break
+            self.stopped = out_of_patience(train, self.epoch, self.best_epoch)
+            first(lambda: self.keeper.whole({name: getattr(self, name) for name in PROGRESS} | learner.state()))
+
+    def _valid(self, judged: Recommender) -> dict[str, float]:
+        protocol, some = self.config.train.judged_by, drawn_people(self.dataset, self.config.train.judged_people)
+        return evaluate(judged, self.dataset, "valid", (protocol,), device=str(self.device), users=some).metrics[protocol]
+
+    def _epoch(self) -> dict[str, Any]:
+        """One pass over the targets; returns the loss per target (nats), the side losses, the targets and the events read."""
+        seed, batch_size = self.config.train.seed, self.config.train.batch
+        _seed(seed, self.epoch + 1, self.ranks.rank)
+        self.model.train()
+        total, targets, events, sides = torch.zeros((), dtype=torch.float64, device=self.device), 0, 0, dict[str, torch.Tensor]()
+        began, told, done = self.now(), 0.0, 0
+        shares = self.learner.objective.epoch(self.epoch, seed, batch_size, self.ranks.rank, self.ranks.count)
+        for done, batch in enumerate(self._moved(shares), start=1):
+            try:
+                self.learner.calibrate(self.dataset, self.epoch, done - 1)
+                learned = self.learner.step(batch)
+            except torch.linalg.LinAlgError:  # the whitening of queries that are no longer numbers
+                total = total + math.nan
+                break
+            total, targets, events = total + learned.total, targets + learned.targets, events + learned.events
+            sides = {name: value + sides.get(name, 0.0) for name, value in learned.auxiliary.items()}
+            self.step += 1
+            now = time.monotonic()
+            if now - told > 1:
+                told, loss = now, float(total) / max(targets, 1)
+                self.keeper.tell({"event": "step", "epoch": self.epoch + 1, "done": done, "of": self.learner.steps, "loss": loss})
+            if self._out_of_time(self.now() - began):
+                break
+        if not math.isfinite(total):  # read only now, and for who watches: a device that is read from has to be waited for
+            raise InputError(f"the loss is no longer a number in epoch {self.epoch + 1}; try a smaller train.learning_rate")
+        shown = {name: round(float(value) / max(done, 1), 6) for name, value in sides.items()}
+        return {"loss": round(float(total) / max(targets, 1), 6), "auxiliary": shown, "targets": targets, "events": events}
+
+    def _moved(self, batches: Iterable[Batch]) -> Iterable[Batch]:
+        """The batches on the device; for a GPU, one ahead of it (scale/ahead.py)."""
+        ahead = plugged("batches ahead") if self.device.type == "cuda" else None
+        return ahead(batches, self.device) if ahead else (batch.to(self.device) for batch in batches)
+
+    def _out_of_time(self, seconds: float) -> bool:
+        """Any process may be asked to stop; the clock is rank 0's, and a processor's counts all its threads."""
+        minutes, asked, spent = self.config.train.minutes, 2, 1
+        late = minutes and not self.ranks.rank and self.seconds + seconds > minutes * 60
+        decided = self.ranks.largest(asked if self.stop() else spent if late else 0)
+        if decided:
+            self.stopped = ASKED if decided == asked else out_of_minutes(minutes)
+        return bool(self.stopped)
+
+
+def _seed(seed: int, epoch: int, rank: int = 0) -> None:
+    """Each rank has noise of its own; rank 0 that of a process alone."""
+    mixed = int(np.random.SeedSequence([seed, epoch, rank][: 3 if rank else 2]).generate_state(1)[0])
+    random.seed(mixed)
+    torch.manual_seed(mixed)

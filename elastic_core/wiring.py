@@ -1,0 +1,43 @@
+"""What is plugged into the core, and where it lies: models and objectives by their names, and what its sockets are asked for.
+
+A file in `peers/` is a model of that name, one in `objectives/` an objective; nothing is imported before it is asked for.
+"""
+
+from pathlib import Path
+
+from elastic_core.core.plugs import plug
+
+HERE = Path(__file__).parent
+SLOTS = {"elastic-slots": "elastic_core.slots.elastic_slots"}
+
+
+def _files(room: str) -> dict[str, str]:
+    """Name → module of the files of a room."""
+    names = sorted(file.stem for file in (HERE / room).glob("*.py") if file.stem != "__init__")
+    return {name.replace("_", "-"): f"elastic_core.{room}.{name}" for name in names}
+
+
+plug(
+    {
+        "models": "elastic_core.wiring:MODELS",
+        "objectives": "elastic_core.wiring:OBJECTIVES",
+        "plugins": "elastic_core.plugins:load",
+        "tables by rows": "elastic_core.scale.row_bank:RowBank",
+        "a learner of rows": "elastic_core.scale.rows:row_learner",
+        "compiled models": "elastic_core.scale.compiled:compile_in_place",
+        "optimizers": "elastic_core.scale.eager:KINDS",
+        "batches ahead": "elastic_core.scale.ahead:ahead",
+        "chunks of prefixes": "elastic_core.scale.chunk_products:read_chunks",
+        "causal attention": "elastic_core.scale.causal_attention:causal_attention",
+        "the softmax of a large catalogue": "elastic_core.scale.catalogue:StretchedSoftmax",
+        "ranks in a large catalogue": "elastic_core.scale.stretches:ranked",
+        "a memory that events vote for": "elastic_core.slots.voting:VotingMemory",
+        "what experts stand for": "elastic_core.slots.standing:Standing",
+        "streams of ELASTIC": "elastic_core.following.elastic:ElasticStream",
+        "streams of SASRec": "elastic_core.following.sasrec:SASRecStream",
+    }
+)
+MODELS = {"elastic": "elastic_core.core.elastic", "sasrec": "elastic_core.core.sasrec", **SLOTS, **_files("peers")}
+OBJECTIVES = {
+    "all": "elastic_core.core.objective", "window": "elastic_core.core.objective", **_files("objectives"),
+}  # fmt: skip
