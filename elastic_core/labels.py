@@ -6,9 +6,13 @@ compared with its like. Labels are what runs that differ only in their seed have
 """
 
 import re
+from collections.abc import Sequence
 
+from elastic_core.comparisons import needs_training
 from elastic_core.core.config import ModelConfig
-from elastic_core.reproduce import EXPERTS, MARKS, OWN_OUTPUT, REPEATS, SIDES
+from elastic_core.data.sources import PLANTED
+from elastic_core.errors import InputError
+from elastic_core.reproduce import EXPERTS, MARKS, OWN_OUTPUT, REPEATS, SIDES, rows
 from elastic_core.runs import Run
 
 UNEVEN = "†"  # of a run that was trained while a target's weight still depended on its batch
@@ -129,3 +133,55 @@ def named(label: str, runs: list[Run]) -> str:
     size = f", K = {model.side}², k = {model.k}" if hasattr(model, "side") and hasattr(model, "k") else ""
     mark = f" {UNEVEN}" if any("targets" not in row for run in runs for row in run.events("epoch")) else ""
     return f"{called(label.split(' ')[0])}{size}{recipe_in_words(recipe_of(label))}{mark}"
+
+
+# A variant in a run's name, where what stands before the first comma or bracket of `VARIANTS` does not tell it from others.
+SHORT = {
+    "grid": "settings of the grid", "memory-none-grid": "no memory, settings of the grid", "votes": "votes and meaning",
+    "query-mean": "one average query",
+}  # fmt: skip
+LONG = 500  # events: a made-up world with longer histories says so
+
+
+def data_called(run: Run) -> str:
+    """Return what people call the data of a run: `MovieLens-100K`, `Made-up world (64 interests)`. Raises InputError for a
+    configuration that cannot be read."""
+    data = run.config.data
+    if data.source == PLANTED:
+        long = ", long histories" if data.planted.mean_length > LONG else ""
+        return f"Made-up world ({data.planted.interests} interests{long})"
+    return str((run.last("start") or {}).get("data") or data.source)
+
+
+def run_called(run: Run) -> str:
+    """Return what people call a run: `ELASTIC · MovieLens-100K · seed 0`. No two shipped runs are called alike; the name of
+    one's own ends with that of its folder, which is all that is left of a run that cannot be read."""
+    try:
+        label = _shipped_label(run)
+        system = _briefly(label) if label else called(run.config.model.name)
+        seed = f"seed {run.config.train.seed}" if needs_training(run) else ""
+        own = "" if label else run.name.removeprefix("local-")
+        return " · ".join(filter(None, (system, data_called(run), seed, own)))
+    except InputError:
+        return run.name
+
+
+def _shipped_label(run: Run) -> str:
+    """The label of a run that came along; one with such a name and other settings is somebody's own."""
+    row = next((row for row in rows() if row.name == run.name), None)
+    return row.label if row is not None and row.config.model.name == run.config.model.name else ""
+
+
+def _briefly(label: str) -> str:
+    """`in_words`, with a variant in a few words: `ELASTIC, no memory`."""
+    plain = plainly(label)
+    if plain not in VARIANTS:
+        return in_words(label)
+    kind, _, variant = plain.partition(" ")
+    told = SHORT.get(variant.strip("()")) or re.split(r": | \(|, ", VARIANTS[plain])[0]
+    return f"{called(kind)}, {told}{recipe_in_words(_recipe(label))}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names as a sentence has them: `a, b and c`."""
+    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)

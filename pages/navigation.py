@@ -13,33 +13,21 @@ st.set_page_config(
     initial_sidebar_state="collapsed" if present.on() else "auto",
     menu_items={"About": "ELASTIC: a recommender that compresses a history through interest experts."},
 )
-page = st.navigation(
-    {
-        "Learn": [
-            st.Page("start/page.py", title="Start", icon=":material/play_arrow:", default=True),
-            st.Page("keys/page.py", title="Product keys", icon=":material/grid_on:", url_path="product-keys"),
-        ],
-        "Explore": [
-            st.Page("journey/page.py", title="Journey", icon=":material/route:", url_path="journey"),
-            st.Page("experts/page.py", title="Experts", icon=":material/hub:", url_path="experts"),
-            st.Page("traffic/page.py", title="Traffic", icon=":material/bar_chart:", url_path="traffic"),
-            st.Page("map/page.py", title="Memory map", icon=":material/scatter_plot:", url_path="memory-map"),
-        ],
-        "Build": [
-            st.Page("train/page.py", title="Train", icon=":material/model_training:", url_path="train"),
-            st.Page("data/page.py", title="Data", icon=":material/database:", url_path="data"),
-        ],
-        "Judge": [
-            st.Page("learned/page.py", title="What we learned", icon=":material/fact_check:", url_path="learned"),
-            st.Page("results/page.py", title="Results", icon=":material/leaderboard:", url_path="results"),
-            st.Page("speed/page.py", title="Speed", icon=":material/speed:", url_path="speed"),
-            st.Page("compare/page.py", title="Compare", icon=":material/balance:", url_path="compare"),
-        ],
-        "Reference": [
-            st.Page("method/page.py", title="Method", icon=":material/menu_book:", url_path="method"),
-        ],
-    },
-    expanded=True,  # else more than twelve screens hide behind a button
+page = st.navigation(  # without sections: with them Streamlit nests what a screen reader cannot take for a list
+    [
+        st.Page("start/page.py", title="Start", icon=":material/play_arrow:", default=True),
+        st.Page("keys/page.py", title="Product keys", icon=":material/grid_on:", url_path="product-keys"),
+        st.Page("journey/page.py", title="Journey", icon=":material/route:", url_path="journey"),
+        st.Page("experts/page.py", title="Experts", icon=":material/hub:", url_path="experts"),
+        st.Page("traffic/page.py", title="Traffic", icon=":material/bar_chart:", url_path="traffic"),
+        st.Page("map/page.py", title="Memory map", icon=":material/scatter_plot:", url_path="memory-map"),
+        st.Page("train/page.py", title="Train", icon=":material/model_training:", url_path="train"),
+        st.Page("data/page.py", title="Data", icon=":material/database:", url_path="data"),
+        st.Page("evidence/page.py", title="Evidence", icon=":material/fact_check:", url_path="evidence"),
+        st.Page("speed/page.py", title="Speed", icon=":material/speed:", url_path="speed"),
+        st.Page("method/page.py", title="Method", icon=":material/menu_book:", url_path="method"),
+    ],
+    expanded=True,  # else many screens hide behind a button
 )
 present.enlarge()
 dress.dress()

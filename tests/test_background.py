@@ -27,8 +27,8 @@ from elastic_core.runs import Run
 from elastic_core.services.background import worker
 from elastic_core.services.background.process import Hand
 from elastic_core.services.background.queue import HEAVY, KINDS, LIGHT, STALE, STARTING, STOPPED, Queue, Task, queue
+from elastic_core.services.evidence import meaning
 from elastic_core.services.experts import ablation
-from elastic_core.services.learned import meaning
 from elastic_core.services.map import compute, layouts
 from elastic_core.services.map.layouts import Settings
 from elastic_core.services.speed.plan import Plan
@@ -48,7 +48,7 @@ ASK: dict[str, Callable[[Any, Dataset], Task[Any]]] = {
     "train": _training,
     "speed": lambda jobs, data: jobs.submit(SMALL),
     "map": lambda jobs, data: jobs.submit(Run(jobs.root / "tiny"), Settings(), np.arange(64)),
-    "learned": lambda jobs, data: jobs.submit(Run(jobs.root / "tiny")),
+    "evidence": lambda jobs, data: jobs.submit(Run(jobs.root / "tiny")),
     "experts": lambda jobs, data: jobs.submit(Run(jobs.root / "tiny"), data.hash, "test"),
     "study": lambda jobs, data: jobs.submit(Run(jobs.root / "tiny").config.data, 0.1),
 }

@@ -20,10 +20,9 @@ from elastic_core.data import load
 from elastic_core.errors import InputError
 from elastic_core.reproduce import rows
 from elastic_core.runs import EVENTS, Run, ranks
-from elastic_core.services.compare import standings
+from elastic_core.services.evidence import judging, standings
+from elastic_core.services.evidence.systems import groups
 from elastic_core.services.method import effects
-from elastic_core.services.results import judging
-from elastic_core.services.results.systems import groups
 from elastic_core.services.train.outcome import outcome
 from elastic_core.tuning import Outcome, best
 

@@ -102,7 +102,7 @@ def test_pages_ask_services_and_do_no_arithmetic(path: Path) -> None:
 
 SHARED = {"kit", "frame"}  # what every screen stands on
 # The sidebar opens the tour; a stop of the tour asks what Compare measured; a map colours experts by what their own screen found.
-DOORS = {("frame", "tour"), ("map", "experts"), *(("frame", screen) for screen in ("experts", "traffic", "learned"))}
+DOORS = {("frame", "tour"), ("map", "experts"), *(("frame", screen) for screen in ("experts", "traffic", "evidence"))}
 
 
 def test_a_screen_is_one_room() -> None:
@@ -120,7 +120,7 @@ def test_a_screen_is_one_room() -> None:
 
 
 # Beside a model's own file: configurations, result rows, the paper's tables and the pages that quote both.
-TOLD = r"services/(method/\w+|keys/gate|tour/answers|speed/\w+|learned/verdicts)"
+TOLD = r"services/(method/\w+|keys/gate|tour/answers|speed/\w+|evidence/(verdicts|judging))"
 NAMING = rf"elastic_core/((core|peers|slots|following)/.*|wiring|labels|readme|recipes|report|reproduce|tables|{TOLD})\.py"
 NAMING_PAGES = r"pages/speed/(charts|parts)\.py"
 

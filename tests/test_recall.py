@@ -15,8 +15,8 @@ from elastic_core.data import Dataset, load
 from elastic_core.data.synthetic import planted
 from elastic_core.memory import recall
 from elastic_core.memory.gaps import gaps
+from pages.evidence import silence
 from pages.kit import plot
-from pages.results import silence
 
 WORLD = PlantedConfig(
     users=150, items=96, interests=12, interests_per_user=5, mean_length=300, max_length=300, drift=0, noise=0.05,

@@ -1,4 +1,4 @@
-"""The Results screen's tables: those of the report, one protocol each, and a claim only where the one rule allows it."""
+"""The tables of Evidence: those of the report, one protocol each, and a claim only where the one rule allows it."""
 
 import dataclasses
 import json
@@ -10,12 +10,13 @@ import pandas as pd
 import pytest
 from test_readme import kept
 
-from elastic_core import report
+from elastic_core import labels, report
 from elastic_core.comparisons import compare_runs
+from elastic_core.evaluation import verdict
 from elastic_core.evaluation.compare import Contrast
 from elastic_core.reproduce import rows
-from elastic_core.runs import CONFIG, Run, list_runs, ranks, verdict
-from elastic_core.services.results import judging, systems
+from elastic_core.runs import CONFIG, Run, list_runs, ranks, readable_runs
+from elastic_core.services.evidence import judging, systems
 from elastic_core.services.train import beside
 
 MADE_UP = {
@@ -114,12 +115,22 @@ def test_trainings_of_ones_own_stand_beside_the_baselines_of_their_cards(root: P
 
 def test_the_summary_has_a_subject_whoever_is_better() -> None:
     table = pd.DataFrame({"system": ["a", "b", "c"], "label": ["a", "b", "c"], "seeds": [3, 3, 1]})
-    for who, told in {"A": "a may be called better than b", "B": "a may be called worse than b"}.items():
-        found = pd.DataFrame({"system": ["b", "c"], "who": [who, ""]})
-        said = judging.summary(table, found, "a")
-        assert said == f"{told}; of the other 1 nothing may be claimed. 1 of 3 systems was trained once: no claim."
-    both = pd.DataFrame({"system": ["b", "c"], "who": ["A", "B"]})
-    assert judging.summary(table, both, "a") == "a may be called better than b and worse than c."
+    found = pd.DataFrame({"system": ["b", "c"], "family": "other systems", "seeds_counted": [True, False]})
+    for who, told in {"A": "1 of 2 other systems, and worse than none", "B": "0 of 2 other systems, and worse than b"}.items():
+        said = judging.summary(table, found.assign(who=[who, ""]), "a")
+        assert said == f"a is better than {told}. Of the other 1 nothing is known (1 trained once)."
+    both = judging.summary(table, found.assign(who=["A", "B"]), "a")
+    assert both == "a is better than 1 of 2 other systems, and worse than c."
+
+
+def test_ten_systems_matter_and_the_rest_is_not_lost() -> None:
+    labels = [*judging.MATTER, "din", "sasrec (repeats)", "elastic (memory-none)"]
+    table = pd.DataFrame({"system": labels, "label": labels, "NDCG@10": 0.1, "people": 70})
+    assert judging.matters(table, "din")["label"].tolist() == [*judging.MATTER, "din"]
+    assert len(judging.matters(table[:8], "din")) == 8, "few are all shown"
+    shown = judging.with_chance(table.reindex(columns=judging.SYSTEMS).astype(object), 0.01)
+    assert shown["NDCG@10"].tolist()[:2] == [0.01, 0.1] and shown["label"].tolist()[0] == "", "no run of it can be opened"
+    assert judging.with_chance(table, None) is table
 
 
 def test_what_cannot_be_read_is_named_and_the_rest_stands(root: Path, tmp_path: Path) -> None:
@@ -137,3 +148,26 @@ def test_the_paper_stands_beside_its_own_data_only() -> None:
     assert table["elastic (20 minutes of processor)"] == report.PAPER["elastic"][0] and np.isnan(table["popularity"])
     assert judging.standings(shipped["ml-1m"], "full", none)[judging.PAPER].isna().all()
     assert judging.standings(shipped["planted"], "pop100", none)[judging.PAPER].isna().all()
+
+
+def test_every_shipped_run_has_a_name_that_can_be_read_and_no_other_has() -> None:
+    runs = readable_runs(Path(__file__).parents[1] / "checkpoints")
+    names = {run.name: labels.run_called(run) for run in runs if not run.name.startswith("local-")}
+    assert len(set(names.values())) == len(names) > 150
+    for folder, name in names.items():
+        system, data, *seed = name.split(" · ")
+        assert len(system) < 90 and len(data) < 45 and "-seed" not in name and folder not in name, name
+        assert not seed or (len(seed) == 1 and seed[0].startswith("seed ")), name
+    assert names["ml-100k-elastic"] == "ELASTIC · MovieLens-100K · seed 0"
+    assert names["ml-100k-elastic-memory-none-repeats-seed1"] == (
+        "ELASTIC, no memory, told what was met before · MovieLens-100K · seed 1"
+    )
+    assert names["planted-long-popularity"] == "Popularity · Made-up world (16 interests, long histories)"
+
+
+def test_a_run_of_ones_own_is_called_by_its_folder_too(tmp_path: Path) -> None:
+    shipped = Run(Path(__file__).parents[1] / "checkpoints" / "planted-elastic")
+    mine = Run(Path(shutil.copytree(shipped.path, tmp_path / "local-mine")))
+    assert labels.run_called(mine) == f"{labels.run_called(shipped)} · mine"
+    (mine.path / CONFIG).write_text("{")
+    assert labels.run_called(Run(mine.path)) == "local-mine", "all that is left of it"

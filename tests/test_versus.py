@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from elastic_core import comparisons, recipes, runs
+from elastic_core import comparisons, disk, recipes, runs
 from elastic_core.comparisons import compare_runs, system, systems
 from elastic_core.core.config import DataConfig, PlantedConfig
 from elastic_core.core.evaluate import Report, evaluate
@@ -22,8 +22,8 @@ from elastic_core.evaluation.verdict import ONE_RUN
 from elastic_core.models import build
 from elastic_core.peers.cooccurrence import CooccurrenceConfig
 from elastic_core.runs import Run, list_runs
-from elastic_core.services.compare import slices, standings, versus
-from elastic_core.services.compare.versus import Lists, list_everybody
+from elastic_core.services.evidence import slices, standings, versus
+from elastic_core.services.evidence.versus import Lists, list_everybody
 from elastic_core.services.person.recommend import recommend
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -85,7 +85,7 @@ def test_the_paired_difference_equals_a_loop(a: Report, b: Report) -> None:
 def seeded(folder: Path, run: Run, seed: int) -> Run:
     """A copy of a run that says it was trained with another seed."""
     copy = Run(Path(shutil.copytree(run.path, folder / f"{run.name}-seed{seed}")))
-    runs.write_text(copy.path / runs.CONFIG, json.dumps(run.config.override(f"train.seed={seed}").to_dict()))
+    disk.write_text(copy.path / runs.CONFIG, json.dumps(run.config.override(f"train.seed={seed}").to_dict()))
     assert copy.config.train.seed == seed
     return copy
 
@@ -146,7 +146,7 @@ def test_a_forest_row_is_the_plain_mean_of_its_people(data: Dataset, a: Report, 
         assert row["n"] == len(values) and row["difference"] == pytest.approx(sum(values) / len(values))
         assert row["low"] <= row["difference"] <= row["high"] and row["adjusted p"] >= row["p"]
     said = slices.remaining(table)
-    assert f"{len(table)} looks" in said and ONE_RUN in said and not table["seeds_counted"].any()
+    assert f"{len(table)} groups" in said and ONE_RUN in said and not table["seeds_counted"].any()
     counted = slices.forest([a], [b], data, "full", "HR@10", trained=(False, False))
     assert "Holm" in slices.remaining(counted) and ONE_RUN not in slices.remaining(counted)
 
@@ -173,7 +173,7 @@ def test_extremes_are_the_people_with_the_largest_differences(data: Dataset, a: 
 
 def test_list_properties_against_loops(data: Dataset, lists: list[Lists]) -> None:
     a, b = lists
-    found, counts = versus.properties(a, data), data.counts()
+    found, counts = versus.properties(a.items, data), data.counts()
     shown = [int(item) for row in a.items for item in row if item]
     assert found.coverage == pytest.approx(len(set(shown)) / data.catalog.n_items)
     assert found.popularity == pytest.approx(sum(counts[item] for item in shown) / len(shown))
@@ -192,17 +192,13 @@ def test_shipped_runs_on_the_same_data_stand_in_one_table() -> None:
     data = load(planted[0].config.data)
     same = standings.comparable(runs, data)
     assert {run.name for run in planted} <= {run.name for run in same} and all("ml-" not in run.name for run in same)
-    table = standings.metrics(same, "NDCG@10")
-    assert set(table["protocol"]) == set(standings.PROTOCOLS) and (table["low"] < table["mean"]).all()
-    assert len(standings.wide(table)) == len(same)
     elastic = next(run for run in same if run.name == "planted-elastic")
     other = standings.partner(same, elastic)
     twins = [run for run in same if run.name != elastic.name == run.name.replace(run.config.model.name, "elastic")]
     assert other is twins[0] and {"planted-sasrec", "planted-elastic-slots"} <= {run.name for run in twins}
     assert standings.partner(same, other) is elastic and standings.partner([elastic], elastic) is None
-    frame = standings.quantities(same, "full", {}, data, standings.shipped_latencies(ROOT / "checkpoints"))
+    frame = standings.quantities(same, "full", {}, data)
     assert set(standings.QUANTITIES) <= set(frame.columns) and frame["parameters"].gt(0).any()
-    assert frame.set_index("run").loc[elastic.name, "benchmark time"] > 0
 
 
 def test_what_a_seed_can_move_is_said(tiny_runs: Path, tmp_path: Path) -> None:

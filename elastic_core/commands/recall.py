@@ -3,7 +3,7 @@
 Prints, for runs on one planted world, by how many events ago the interest of what came next last showed: 1 / rank of what came
 next among the items of its interest, and to which share of the interests that the person never had less is given. Beside them
 the planted oracle, and popularity. The world for it is planted-long: 1,200 events each, silences of hundreds.
---write keeps the rows in checkpoints/benchmarks/recall.csv, which the Results page and RESULTS.md show; rows of the same run are
+--write keeps the rows in checkpoints/benchmarks/recall.csv, which Evidence and RESULTS.md show; rows of the same run are
 replaced.
 
   python -m elastic_core recall planted-long-elastic

@@ -11,7 +11,7 @@ from elastic_core.errors import InputError
 from elastic_core.memory.recovery import PEOPLE
 from elastic_core.runs import Run
 from elastic_core.services.data import cards
-from elastic_core.services.learned import meaning
+from elastic_core.services.evidence import meaning
 from pages.data import answers, charts, upload
 from pages.frame import shell
 from pages.kit import asked, cache, plot, view
@@ -143,7 +143,8 @@ def _scores() -> None:
     if not runs:
         st.caption("No run on a planted world with a memory yet. Keep a world, train ELASTIC on it, and come back.")
         return
-    run = runs[st.selectbox("Run on a planted world", list(runs), key="dat_scored", width=320)]
+    called = {name: cache.called(run) for name, run in runs.items()}
+    run = runs[st.selectbox("Run on a planted world", list(runs), format_func=called.__getitem__, key="dat_scored", width=420)]
     row = asked.row(run, "dat_score")
     if row is None:
         return

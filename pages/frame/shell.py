@@ -113,16 +113,15 @@ def link(**more: str | int) -> str:
 
 
 def describe(run: Run, data: Dataset) -> str:
-    """What the run is and how good it is, with the protocol of the number: the one in which its data is shown."""
-    name = f"{plain(run.config.model.label or run.config.model.name)} on {plain(data.label)}"
+    """How good the run is, with the protocol of the number: the one in which its data is shown."""
     test = cache.tested(run)
     stay = cache.repeats(data).stay
     protocol = "full-seen" if stay else "full"
     if not test or protocol not in test.get("protocols", {}):
-        return f"{name}; not tested yet"
+        return "Not tested yet"
     score = test["protocols"][protocol]["NDCG@10"]
-    among = ("" if stay else "unmet ") + inspect.words(data).many
-    return f"{name}; test NDCG@10 {score:.3f} against all {among}"
+    among = f"all {inspect.words(data).many}" + ("" if stay else " that are new to a person")
+    return f"NDCG@10 on the test {score:.3f}, among {among}"
 
 
 def off(act: public.Act) -> bool:

@@ -1,4 +1,5 @@
-"""The sidebar of every page: run, second run, person, expert. It opens what was asked for, and says when that is not there."""
+"""The sidebar of every page: run and person, and behind *More* the rest. It opens what was asked for, and says when that is not
+there."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -20,10 +21,11 @@ from pages.frame import finding, garbage, locks, shell, worlds
 from pages.frame.locks import locked
 from pages.frame.shell import Context, plain, quoted
 from pages.kit import cache
-from pages.kit.control import number
+from pages.kit.control import number, write_in_address
 from pages.tour import classroom, panel
 
-NOTICE, MEANT = "shell_notice", "shell_meant"
+NOTICE, MEANT, PANEL = "shell_notice", "shell_meant", "shell_panel"
+WRITTEN = "shell_written"  # what this visit wrote into the address last, by control
 
 
 def sidebar() -> None:
@@ -45,14 +47,18 @@ def sidebar() -> None:
     worlds.settle(run, data, model, asked)
     with st.sidebar:
         panel.button()
+        _run_box(known, run, data)
         user = _user_box(run, data, model, asked["user"], problems)
-        expert = _expert_box(model, asked["expert"], problems)
-        _run_box(known, run)
-        other = _other_box(known, run, data, asked["vs"], problems)
+        more = st.session_state[PANEL] = st.expander("More", key="shell_more")
+        with more:
+            expert = _expert_box(model, asked["expert"], problems)
+            finding.box(data, run.config.data, "find_who", _meet, locked("user"))
+            other = _other_box(known, run, data, asked["vs"], problems)
+            _about(run, data)
         st.session_state[shell.CONTEXT] = Context(run, data, model, user, expert=expert, other=other)
         worlds.remember(data, user)
         locks.notice()
-    _say(problems, run.name, user)
+    _say(problems, run, user)
 
 
 def runs() -> dict[str, Run]:
@@ -64,7 +70,7 @@ def close() -> None:
     """The lower end of the sidebar. Called by navigation.py after the page, when the page has named its controls."""
     if st.session_state[shell.CONTEXT] is not None:
         locks.named()
-        with st.sidebar:
+        with st.session_state[PANEL]:
             locks.builder(shell.link())
             classroom.panel()
     garbage.collect()
@@ -87,7 +93,11 @@ def open_first() -> tuple[Run, Recommender, Dataset] | None:
 
 
 def _asked(key: str) -> str | None:
-    """What session or address ask for, before Streamlit drops what it cannot use. Untrusted text."""
+    """What session or address ask for, before Streamlit drops what it cannot use. Untrusted text. A run that the address has
+    come to name by itself, as Back does, goes before the session's."""
+    said = st.query_params.get(key)
+    if key in ("run", "vs") and said is not None and said != st.session_state.get(WRITTEN, {}).get(key):
+        return said
     if key in st.session_state:
         return str(st.session_state[key])
     return st.query_params.get(key)
@@ -132,10 +142,10 @@ def _open(
             data = _dataset(run, tell, lacking)
             opened = run, data, cache.opened(run, data)
         except InputError as error:
-            problems.append(f"The run {plain(run.name)} cannot be shown: {plain(str(error))}.")
+            problems.append(f"The run {plain(cache.called(run))} cannot be shown: {plain(str(error))}.")
             del runs[run.name]
             continue
-        if asked != run.name:
+        if st.session_state.get("run") != run.name:
             st.session_state["run"] = run.name
         return opened, problems
     return None, problems
@@ -163,11 +173,28 @@ def _teller(place: "st.delta_generator.DeltaGenerator") -> Callable[[str], None]
     return tell
 
 
-def _run_box(runs: dict[str, Run], run: Run) -> None:
-    names, help = list(runs), "A model with its settings and weights."
-    st.selectbox("Trained run", names, key="run", bind="query-params", help=help, disabled=locked("run"))
-    data = cache.dataset(run.config.data, lambda sentence: None)
+def _run_box(runs: dict[str, Run], run: Run, data: Dataset) -> None:
+    st.selectbox(
+        "Trained run", list(runs), key="run", format_func=_called(runs), help="A model with its settings and weights.",
+        disabled=locked("run"),
+    )  # fmt: skip
+    _write("run", run.name)
     st.caption(shell.describe(run, data), help=f"NDCG@10: {notes.WORDS['NDCG@10']}.")
+
+
+def _called(runs: dict[str, Run]) -> Callable[[str], str]:
+    """How a list names its runs; one that is gone by its folder."""
+    return lambda name: cache.called(runs[name]) if name in runs else str(name)
+
+
+def _write(key: str, name: str | None) -> None:
+    """Puts a run into the address by its folder's name: bound to it, a list would write what people read."""
+    write_in_address(key, name)
+    st.session_state[WRITTEN] = {**st.session_state.get(WRITTEN, {}), key: name}
+
+
+def _about(run: Run, data: Dataset) -> None:
+    st.caption(f"Folder: {quoted(run.name)}")
     for note in data.notes:
         st.caption(plain(note))
 
@@ -192,7 +219,6 @@ def _user_box(run: Run, data: Dataset, model: Recommender, asked: str | None, pr
     st.session_state.pop(MEANT, None)
     if own_id(data, int(value) - 1):
         st.caption(f"Their id in the data: {quoted(own_id(data, int(value) - 1))}")
-    finding.box(data, run.config.data, "find_who", _meet, locked("user"))
     st.button(
         "Surprise me", icon=":material/casino:", on_click=shell.surprise, width="stretch", help="Someone at random.",
         disabled=locked("user"),
@@ -252,16 +278,19 @@ def _other_box(runs: dict[str, Run], run: Run, data: Dataset, asked: str | None,
     if asked not in (None, "None", "") and asked not in names:
         problems.append(f"There is no other run {quoted(str(asked))} on the same data to compare with.")
         st.session_state["vs"] = None
+    elif asked in names and st.session_state.get("vs") != asked:
+        st.session_state["vs"] = asked
     value = st.selectbox(
-        "Compare with", names, index=None, key="vs", bind="query-params", placeholder="none",
+        "Compare with", names, index=None, key="vs", placeholder="none", format_func=_called(runs),
         help="A second run on the same data.", disabled=locked("vs"),
     )  # fmt: skip
+    _write("vs", value)
     if not value:
         return None
     try:
         cache.opened(runs[value], data)
     except InputError as error:
-        problems.append(f"The second run {plain(value)} cannot be shown: {plain(str(error))}.")
+        problems.append(f"The second run {plain(_called(runs)(value))} cannot be shown: {plain(str(error))}.")
         return None
     return runs[value]
 
@@ -273,12 +302,13 @@ def _same_data(run: Run, other: Run) -> bool:
         return False
 
 
-def _say(problems: list[str], run: str, user: int) -> None:
+def _say(problems: list[str], run: Run, user: int) -> None:
     """Says what was replaced, until the visitor chooses something else."""
     if problems:
-        st.session_state[NOTICE] = (" ".join(problems) + f" Showing the run {plain(run)}.", run, user)
-    text, *about = st.session_state.get(NOTICE, ("", run, user))
-    if text and about == [run, user]:
+        shown = f" Showing the run {plain(cache.called(run))}."
+        st.session_state[NOTICE] = (" ".join(problems) + shown, run.name, user)
+    text, *about = st.session_state.get(NOTICE, ("", run.name, user))
+    if text and about == [run.name, user]:
         st.warning(text, icon=":material/info:")
     else:
         st.session_state.pop(NOTICE, None)

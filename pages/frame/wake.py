@@ -26,15 +26,19 @@ async def up(app: st.App) -> AsyncIterator[None]:
 
 def _begin() -> None:
     getLogger(WARNS).setLevel(ERROR)
-    # with torch, pandas and plotly behind them: not before the server is up
+    # With torch, pandas and plotly behind them: not before the server is up. First what navigation.py imports, in its order:
+    # two threads that enter a package by two doors may each find half of it.
+    from pages.frame import dress, present, sidebar, worlds  # noqa: F401, I001
+    from pages.kit import plot, view  # noqa: F401
+    from pages.tour import panel  # noqa: F401
+
+    from pages.evidence import answers as evidence
     from pages.experts import answers as experts
-    from pages.frame import sidebar
     from pages.kit import person  # noqa: F401
-    from pages.learned import answers as learned
     from pages.traffic import answers as traffic
 
     if first := sidebar.open_first():
         time.sleep(QUIET)
-        for screen in (experts, traffic, learned):  # those that ask everybody, or every run
+        for screen in (experts, traffic, evidence):  # those that ask everybody, or every run
             with suppress(InputError):
                 screen.warm(*first)

@@ -69,7 +69,7 @@ def sentence(name: str, run: Run, data: Dataset) -> str:
         where = "in the made-up world" if truth is not None else "on the same data"
         return f"**The paper’s ELASTIC {where}**: experts mix into one vector, so no suggestion belongs to one expert."
     known = "the truth behind it is known" if truth is not None else "nobody knows the truth behind it"
-    return f"**{shell.plain(run.name)}**, {'a run of your own' if name == OWN else 'chosen on the left'}: {known}."
+    return f"**{shell.plain(cache.called(run))}**, {'a run of your own' if name == OWN else 'chosen on the left'}: {known}."
 
 
 def switch(runs: Mapping[str, Run]) -> None:

@@ -52,7 +52,7 @@ def compared() -> tuple[Situation | None, str, str]:
     chosen = one_of_list("Arrows compare with", options, key=WITH, width=190) if len(options) > 1 else options[0]
     if chosen == SECOND and now.other is not None:
         peer = cache.opened(now.other, now.dataset)
-        return cache_journey.situation(now.other, peer, now.dataset, here.read, stay), now.other.name, now.other.name
+        return cache_journey.situation(now.other, peer, now.dataset, here.read, stay), *[cache.called(now.other)] * 2
     number = options.index(chosen)
     read = versions.read(now.dataset, tree, number)
     if number == tree.current or not len(read.items):

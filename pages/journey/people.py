@@ -81,7 +81,7 @@ def _gains(now: Context, losses: bool) -> tuple[pd.DataFrame, list[str]]:
     many, stay = inspect.words(now.dataset).many, cache.repeats(now.dataset, now.split).stay
     st.caption(
         f"Rank of what came next among all {many}{'' if stay else ' not met before'}, {len(mine):,} people of the test: "
-        f"{shell.plain(now.run.name)} against {shell.plain(now.other.name)}. The most extreme people, not typical ones."
+        f"{shell.plain(f'{cache.called(now.run)} against {cache.called(now.other)}')}. The most extreme people, not typical ones."
     )
     found = people.gains(mine, theirs, losses)
     return found, [f"rank {row.rank:.0f} against {row.other:.0f}" for row in found.itertuples()]

@@ -59,7 +59,7 @@ def lists(now: Context, here: Situation, before: Situation | None, peer: str) ->
     """The ten likeliest with what moved; a second run's ten, named `peer`, stand below them."""
     change = moved((before or here).answer, here.answer)
     if peer and before is not None:
-        st.markdown(f"**{shell.plain(now.run.name)}**")
+        st.markdown(f"**{shell.plain(cache.called(now.run))}**")
         person.suggestions(now, here, change, changed=True)
         st.markdown(f"**{shell.plain(peer)}**")
         person.suggestions(now, before, moved(before.answer, before.answer), changed=False)

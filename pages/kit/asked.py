@@ -1,12 +1,12 @@
 """What memories answered when they were asked what they stand for, for every page that shows it; it takes a pass over everybody,
-so it is asked for in the background and kept (services/learned)."""
+so it is asked for in the background and kept (services/evidence)."""
 
 from pathlib import Path
 
 from elastic_core.runs import Run
-from elastic_core.services.learned import meaning
-from elastic_core.services.learned.jobs import Questions
-from elastic_core.services.learned.meaning import Row
+from elastic_core.services.evidence import meaning
+from elastic_core.services.evidence.jobs import Questions
+from elastic_core.services.evidence.meaning import Row
 from pages.frame import shell
 from pages.kit import cache, waiting
 from pages.kit.kept import kept
@@ -25,7 +25,7 @@ def row(run: Run, key: str) -> Row | None:
         queue = Questions(shell.RUNS)
         waiting.offer(
             queue, queue.latest(**queue.about(run)), (run,), key,
-            f"The memory of {shell.plain(run.name)} has not been asked yet.", "Measure it now",
+            f"The memory of {shell.plain(cache.called(run))} has not been asked yet.", "Measure it now",
             "In the background, ten seconds to a minute; kept for everybody. You may leave the page.",
         )  # fmt: skip
     return found

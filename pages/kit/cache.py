@@ -23,6 +23,7 @@ from elastic_core.core.histories import Split
 from elastic_core.data import Dataset, load
 from elastic_core.data.sources import gone
 from elastic_core.errors import InputError
+from elastic_core.labels import run_called
 from elastic_core.memory.routing import Routing, routing
 from elastic_core.models import Recommender, Trace
 from elastic_core.runs import Run, readable_runs
@@ -52,6 +53,16 @@ def stamped(runs: Iterable[Run]) -> Stamped:
 def unstamped(known: Stamped) -> list[Run]:
     """The runs of such a key, in its order."""
     return [Run(Path(path)) for path in known.split("\0")[::2] if path]
+
+
+def called(run: Run) -> str:
+    """What people call a run; told anew when its files change."""
+    return _called(str(run.path), stamp(run), run)
+
+
+@kept(512)
+def _called(path: str, stamp: str, _run: Run) -> str:
+    return run_called(_run)
 
 
 def by_name(run: Run) -> str:

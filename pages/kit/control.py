@@ -93,6 +93,14 @@ def _heard(label: str, options: Sequence[Option], key: str, first: Option, named
         )
 
 
+def write_in_address(key: str, value: str | None) -> None:
+    """Writes what a control holds that is not bound to the address into it; nothing takes its name out."""
+    if value is None:
+        st.query_params.pop(key, None)
+    elif st.query_params.get(key) != value:
+        st.query_params[key] = value
+
+
 def number(label: str, *limits: Any, key: str, place: Any = st, **look: Any) -> Any:
     """A number: lowest, highest, at first, step, as Streamlit takes them.
 

@@ -17,8 +17,8 @@ from elastic_core.errors import InputError
 from elastic_core.evaluation.compare import Comparison
 from elastic_core.memory import recall
 from elastic_core.runs import Run
-from elastic_core.services.results import judging, systems
-from elastic_core.services.results.systems import Group
+from elastic_core.services.evidence import judging, systems
+from elastic_core.services.evidence.systems import Group
 from elastic_core.services.train import beside
 from pages.kit import cache
 from pages.kit.cache import Stamped, stamped, unstamped

@@ -20,7 +20,7 @@ ABLATIONS = view.About(
     "One recipe, one setting changed: mean over seeds ± 95% over people. Differences count the noise of people and of seeds; "
     "what was trained once claims nothing. Last column: the paper’s Table 3.",
     "Never compare with the paper’s column: other data, another protocol. Rows whose intervals overlap may still differ; the "
-    "Compare page tests pairs.",
+    "Evidence page tests pairs.",
     test="tests/test_method_notes.py::test_numbers_are_those_of_the_runs",
 )
 EQUATIONS = view.About(

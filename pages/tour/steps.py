@@ -8,7 +8,7 @@ import streamlit as st
 
 from elastic_core import comparisons
 from elastic_core.errors import InputError
-from elastic_core.services.compare import standings
+from elastic_core.services.evidence import standings
 from elastic_core.services.tour import answers as tour_answers
 from elastic_core.services.tour.answers import Answer, Asked
 from elastic_core.services.traffic.load import EVERYBODY
@@ -43,12 +43,12 @@ def moved(**usual: object) -> Done:
 
 
 def _second(state: Mapping[Any, Any]) -> bool:
-    """Another run than the one the Compare page begins with, or another question."""
+    """Another run than the one Evidence begins with, or another question."""
     return moved(cmp_protocol="full", cmp_metric="NDCG@10", cmp_with=state.get("cmp_first"), vs=None)(state)
 
 
 def _twin(asked: Asked) -> Answer:
-    """Against the second run of the sidebar, or else the run that the Compare page begins with."""
+    """Against the second run of the sidebar, or else the run that Evidence begins with."""
     now = shell.context()
     runs = standings.comparable(cache.scored(asked.checkpoints), asked.dataset)  # in that page's order
     other = now.other or standings.partner([run for run in runs if run.has_weights], asked.run)
@@ -170,7 +170,7 @@ STEPS = (
     ),
     Step(
         "Better, or lucky?",
-        "compare/page.py",
+        "evidence/page.py",
         "Two averages always differ. Could it be chance?",
         "**A − B** and its **95% interval**.",
         "Choose another **Protocol**, **Metric** or **B**.",
@@ -179,6 +179,7 @@ STEPS = (
         ("Yes, better", "Cannot be told", "No, worse"),
         _twin,
         ("cmp_with", "cmp_metric"),
+        {"ev_depth": "Two runs"},
         memory=False,
     ),
     Step(

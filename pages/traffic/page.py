@@ -29,13 +29,13 @@ def flows() -> dict[str, tuple[load.Traffic, load.Chance]]:
     """The chosen run and, where it has a memory, the second one."""
     state = st.session_state
     settings = state["trf_split"], state["trf_group"], state["trf_measure"]
-    found = {now.run.name: answers.flow(now.run, now.model, now.dataset, *settings)}
+    found = {cache.called(now.run): answers.flow(now.run, now.model, now.dataset, *settings)}
     if now.other is not None:
         model = cache.opened(now.other, now.dataset)
         if inspect.memory_size(model):
-            found[now.other.name] = answers.flow(now.other, model, now.dataset, *settings)
+            found[cache.called(now.other)] = answers.flow(now.other, model, now.dataset, *settings)
         else:
-            st.caption(f"The second run, {shell.plain(now.other.name)}, has no interest memory.")
+            st.caption(f"The second run, {shell.plain(cache.called(now.other))}, has no interest memory.")
     return found
 
 
@@ -87,7 +87,7 @@ def grids(name: str, place: int) -> None:
 
 
 def chosen_expert() -> None:
-    flow, band = found[now.run.name]
+    flow, band = found[cache.called(now.run)]
     if chosen is None:
         st.caption("A click on a bar, stripe or square chooses an expert.")
         return
@@ -113,7 +113,7 @@ def inequality() -> None:
     left, right = st.columns([5, 6], gap="medium")
     with left:
         curves = {name: load.lorenz(flow.load) for name, (flow, _) in found.items()}
-        first = found[now.run.name]
+        first = found[cache.called(now.run)]
         figure = cache.drawn(charts.lorenz, curves, first[1].top, palette)
         table = next(iter(curves.values()))
         gini = "; ".join(f"Gini of {name} {load.gini(flow.load):.3f}" for name, (flow, _) in found.items())
@@ -173,7 +173,7 @@ controls()
 palette, chosen = plot.palette(shell.is_dark()), now.expert
 unit = "people" if st.session_state["trf_measure"] == "people" else "people, gate-weighted"
 found = flows()
-main, band = found[now.run.name]
+main, band = found[cache.called(now.run)]
 st.markdown(words.verdict(main, band, load.experts_table(main, band)), help=busy.MEANING)
 st.subheader("Load of every expert", anchor=False)
 beside(loads)

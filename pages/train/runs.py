@@ -67,7 +67,10 @@ def compare(runs: list[Run]) -> None:
     now: shell.Context | None = st.session_state.get(shell.CONTEXT)
     left, right = st.columns([4, 1], vertical_alignment="bottom")
     first = [name for name in trained if now and name == now.run.name] or list(trained)[:1]
-    chosen = left.multiselect("Runs to compare", list(trained), first, key="train_compare", max_selections=8)
+    chosen = left.multiselect(
+        "Runs to compare", list(trained), first, key="train_compare", max_selections=8,
+        format_func=lambda name: cache.called(trained[name]) if name in trained else name,
+    )  # fmt: skip
     x = one_of("Along", ["epoch", "seconds"], key="train_along", default="epoch", place=right)
     if chosen:
         frame = run_table.curves([trained[name] for name in chosen])
@@ -88,7 +91,7 @@ def take_away(runs: list[Run]) -> None:
     now: shell.Context | None = st.session_state.get(shell.CONTEXT)
     first = list(by_name).index(now.run.name) if now and now.run.name in by_name else 0
     left, right = st.columns([4, 1], vertical_alignment="bottom")
-    run = by_name[left.selectbox("Run", list(by_name), first, key="train_pick")]
+    run = by_name[left.selectbox("Run", list(by_name), first, lambda name: cache.called(by_name[name]), key="train_pick")]
     right.button("Use this run", key="train_use", on_click=shell.choose, args=(run.name,), help="On every page", width="stretch")
     config, events = json.dumps(run.config.to_dict(), indent=1), run.path / EVENTS
     with st.container(horizontal=True):

@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 from visits import visit
 
 from elastic_core.services.background.process import Hand
-from elastic_core.services.learned.jobs import Questions
+from elastic_core.services.evidence.jobs import Questions
 from pages.frame import shell
 
 

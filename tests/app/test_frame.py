@@ -42,12 +42,23 @@ def test_an_expert_that_is_not_there_is_said(opened: Open, expert: str) -> None:
 
 def test_a_second_run_is_one_on_the_same_data(opened: Open) -> None:
     app = opened(vs="tiny-peer", run="tiny")
-    assert app.selectbox(key="vs").value == "tiny-peer" and app.selectbox(key="vs").options == ["tiny-peer"]
+    assert app.selectbox(key="vs").value == "tiny-peer" and len(app.selectbox(key="vs").options) == 1
     healthy(app.selectbox(key="run").set_value("tiny-peer").run())  # a run is not compared with itself
     assert app.selectbox(key="vs").value is None and "no other run" in app.warning[0].value
     for bad in ("tiny", "gone", "../tiny"):
         app = opened(vs=bad, run="tiny")
         assert app.selectbox(key="vs").value is None and "no other run" in app.warning[0].value
+
+
+def test_an_address_names_runs_by_their_folder_and_people_read_what_they_are(opened: Open) -> None:
+    app = opened(run="tiny", vs="tiny-peer")
+    assert "ELASTIC · Made-up world (4 interests) · seed 0 · tiny" in app.selectbox(key="run").options
+    assert app.selectbox(key="vs").value == "tiny-peer"
+    healthy(app.selectbox(key="run").set_value("tiny-peer").run())
+    assert app.query_params["run"] in ("tiny-peer", ["tiny-peer"]) and "vs" not in app.query_params
+    app.query_params["run"] = "tiny"  # as Back does
+    assert healthy(app.run()).selectbox(key="run").value == "tiny"
+    assert healthy(app.run()).selectbox(key="run").value == "tiny", "and it stays so"
 
 
 def named(folder: Path) -> Path:
@@ -98,7 +109,7 @@ def test_a_teachers_link_holds_what_it_names_until_released(opened: Open) -> Non
     assert not app.number_input(key="user").disabled and "Held by" not in said(app)
 
 
-@pytest.mark.parametrize("page", ["start", "keys", "journey", "experts", "traffic", "map", "compare", "speed", "train", "data"])
+@pytest.mark.parametrize("page", ["start", "keys", "journey", "experts", "traffic", "map", "evidence", "speed", "train", "data"])
 def test_what_a_page_offers_to_hold_can_be_held(page: str, opened: Open) -> None:
     def controls(app: AppTest) -> dict[str, bool]:
         return {str(each.key): bool(each.proto.disabled) for kind in KINDS for each in app.get(kind) if each.key}

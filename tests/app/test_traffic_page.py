@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 from elastic_core.memory import gauges
 from elastic_core.runs import Run
-from elastic_core.services.learned import meaning
+from elastic_core.services.evidence import meaning
 from elastic_core.services.traffic import load
 from pages.kit import plot
 from pages.traffic import charts, run_charts
@@ -64,7 +64,9 @@ def test_two_runs_stand_side_by_side_only_where_both_have_a_memory(opened: Opene
 
     shutil.copytree(app_runs / "other", app_runs / "tiny")
     app = opened(PAGE, run="tiny", vs="other", trf_part="Inequality")
-    assert app.dataframe[0].value.columns.tolist() == ["", "tiny", "random router for tiny", "other", "random router for other"]
+    first, second = (f"ELASTIC · Made-up world (4 interests) · seed 0 · {name}" for name in ("tiny", "other"))
+    names = ["", first, f"random router for {first}", second, f"random router for {second}"]
+    assert app.dataframe[0].value.columns.tolist() == names
 
 
 def test_a_run_without_a_memory_shows_how_far_back_it_looks(opened: Opened) -> None:

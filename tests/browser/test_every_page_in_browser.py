@@ -20,14 +20,12 @@ PAGES = {
     "/memory-map": ("Do experts form regions, and can this picture be trusted?", "Expert 3 · row 0, column 3"),
     "/train": ("What happens if I change the model, and train it?", "from start to tested"),
     "/data": ("What is in the data, and can I bring mine?", "Person 11 has"),
-    "/learned": ("What did we learn?", "What would change our mind:"),
-    "/results": ("How good is every system, and how sure is that?", "The app shows planted-elastic of this system"),
+    "/evidence": ("Is it true, and how sure is that?", "Of 10 claims:"),
     "/speed": ("When does linear beat quadratic, on this machine?", "They cross near"),
-    "/compare": ("Is A better than B, for whom?", "B: planted-sasrec"),
     "/method": ("What is implemented, and what did the paper leave open?", "stays as it was drawn"),
 }
 # An address that is not its file’s name, and a page without any model; the shared server was first asked for the way in.
-COLD = ("/product-keys", "/learned")
+COLD = ("/product-keys", "/evidence")
 FITS = """() => [document.documentElement, document.querySelector('[data-testid=stMain]')]
     .every(part => part.scrollWidth <= part.clientWidth + 1)"""
 CONTROLS = "button|link|textbox|spinbutton|combobox|slider|radio|checkbox|tab|switch|figure|table"
@@ -113,8 +111,10 @@ def test_a_deep_link_opens_the_right_page_in_the_right_frame(opened: tuple[str, 
     expect(visit.main.get_by_role("heading", level=1)).to_have_text(heading)
     visit.says(evidence)
     expect(visit.sidebar.get_by_role("link")).to_have_count(len(PAGES))
-    for label, run in (("Trained run", "planted-elastic"), ("Compare with", "planted-sasrec")):
-        expect(visit.sidebar.get_by_role("combobox", name=label)).to_have_value(run)
+    visit.unfold()
+    for label, system in (("Trained run", "ELASTIC"), ("Compare with", "SASRec")):
+        named = f"{system} · Made-up world (16 interests) · seed 0"
+        expect(visit.sidebar.get_by_role("combobox", name=label)).to_have_value(named)
     expect(visit.box("Person")).to_have_value("11")
     expect(visit.box("Expert")).to_have_value("3")
     assert set(ADDRESS.split("&")) - {"run=planted-elastic"} <= set(visit.page.url.partition("?")[2].split("&"))
@@ -128,6 +128,18 @@ def test_everything_has_a_name_and_a_place_in_the_tab_order(opened: tuple[str, A
     assert len(found) > 25
     assert [line for line in found if not re.match(rf'({CONTROLS}) ["/]', line)] == []
     assert visit.page.evaluate(UNREACHED) == []
+
+
+def test_a_keyboard_is_at_the_page_in_three_presses(opened: tuple[str, Any]) -> None:
+    """Or past the sidebar, whose first level holds what everybody needs."""
+    _, visit = opened
+    visit.page.evaluate("document.activeElement.blur()")
+    first = visit.page.get_by_role("link", name="Skip to main content")
+    first.focus()
+    visit.page.keyboard.press("Enter")
+    visit.page.keyboard.press("Tab")
+    assert visit.page.evaluate("document.activeElement.closest('[data-testid=stMain]') !== null")
+    assert "#" not in visit.page.url
 
 
 def test_nothing_scrolls_sideways_in_either_theme_at_either_width(opened: tuple[str, Any]) -> None:

@@ -52,21 +52,22 @@ def test_experts_by_next_and_by_row_one_swapped(visit: Any, elsewhere: Any) -> N
     visit.shares(elsewhere, f"expert={number}", "exp_part=Remove+or+swap", "exp_swap=7")
 
 
-@pytest.mark.opens(f"/results?{PLANTED}")
+@pytest.mark.opens(f"/results?{PLANTED}&res_data=planted")
 def test_a_list_shows_what_is_chosen_where_other_data_offer_other_names(visit: Any) -> None:
-    for data, name in (("planted", "ELASTIC, K = 8², k = 8"), ("planted-64", "ELASTIC, K = 16², k = 4")):
-        visit.main.get_by_text(f"Planted interests ({data})", exact=True).click()
-        visit.says(f"{name} may be called")
+    """By the address of a page that is Evidence now."""
+    for interests, name in ((64, "ELASTIC, K = 16², k = 4"), (16, "ELASTIC, K = 8², k = 8")):
+        visit.choose("res_data", f"Made-up world ({interests} interests)")
+        visit.says(f"{name} is better than")
         for key in ("res_ours", "res_system"):
             expect(visit.page.locator(f".st-key-{key} input")).to_have_value(name)
 
 
 @pytest.mark.opens(f"/compare?{PLANTED}&user=12")
 def test_compare_with_another_run(visit: Any, elsewhere: Any) -> None:
-    visit.choose("cmp_with", "planted-popularity")
-    visit.says("B: planted-popularity", "A − B", "95% ")
-    visit.choose("vs", "planted-cooccurrence")
-    visit.says("B: planted-cooccurrence")
+    visit.choose("cmp_with", "Popularity · Made-up world (16 interests)")
+    visit.says("B: Popularity · Made-up world", "A − B", "95% ")
+    visit.choose("vs", "Co-occurrence · Made-up world (16 interests)")
+    visit.says("B: Co-occurrence · Made-up world")
     visit.shares(elsewhere, "vs=planted-cooccurrence")
 
 

@@ -67,6 +67,7 @@ def test_the_bar_is_slim_and_never_covers_what_it_names(visit: Any) -> None:
 def test_a_teacher_holds_two_controls_and_a_pupil_releases_them(visit: Any, elsewhere: Any) -> None:
     visit.main.get_by_role("radio", name="Words and metrics").click()
     visit.says("Numbers under different protocols cannot be compared")
+    visit.unfold()
     visit.press("Teacher link")
     held = visit.page.get_by_role("combobox", name="Held controls")
     for name in ("Person", "Part of the page"):

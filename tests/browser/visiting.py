@@ -145,12 +145,23 @@ class Visit:
     def sidebar(self) -> Locator:
         return self.page.get_by_test_id("stSidebar")
 
+    def unfold(self) -> None:
+        """Opens *More* in the sidebar, where it is closed."""
+        more = self.sidebar.locator(".st-key-shell_more")
+        if more.locator("details:not([open])").count():
+            more.locator("summary").click()
+        expect(more.locator("details[open]")).to_have_count(1)
+
     def box(self, name: str) -> Locator:
         """A number box of the sidebar."""
+        if name == "Expert":
+            self.unfold()
         return self.sidebar.get_by_role("spinbutton", name=name, exact=True)
 
     def choose(self, key: str, option: str) -> None:
         """Types an option into a list and takes it, by keyboard: nothing is missed when the page moves under a mouse."""
+        if key == "vs":
+            self.unfold()
         box = self.page.locator(f".st-key-{key}").get_by_role("combobox")
         until = time.monotonic() + PATIENCE
         self.page.bring_to_front()  # from behind the page of somebody else

@@ -13,16 +13,15 @@ from pathlib import Path
 
 import numpy as np
 from folders import NO_FILE, NO_OBJECT
-from test_learned import row as answered
+from test_evidence import row as answered
 
 from elastic_core.bench import lisa
 from elastic_core.bench.store import read_rows
 from elastic_core.errors import InputError
 from elastic_core.runs import Run
-from elastic_core.services.compare import standings
-from elastic_core.services.learned import meaning, verdicts
+from elastic_core.services.evidence import meaning, verdicts
+from elastic_core.services.evidence.systems import groups
 from elastic_core.services.method import effects
-from elastic_core.services.results.systems import groups
 from elastic_core.services.speed import claims, curves
 from elastic_core.tuning import best, outcomes
 from pages.kit import plot
@@ -33,7 +32,7 @@ ROOT = Path(__file__).resolve().parents[2]
 TABLES = {
     "latency": "benchmarks/latency.csv", "stages": "benchmarks/stages.csv", "events": "benchmarks/events.csv",
     "lisa": "benchmarks/lisa.csv", "profile": "benchmarks/profile.csv",
-    "meaning": "benchmarks/meaning.csv", "measured here": "jobs/learned/meaning.csv", "tuning": "tuning.csv",
+    "meaning": "benchmarks/meaning.csv", "measured here": "jobs/evidence/meaning.csv", "tuning": "tuning.csv",
 }  # fmt: skip
 CELLS = (
     "", "-1", "0", "1", "0.5", "nan", "inf", "-1e300", "1e300", "1e-320", "9" * 30, "9" * 5_000, "x" * 131_073, "½", "1,2",
@@ -135,7 +134,7 @@ def latencies(root: Path) -> Iterator[str]:
     table = curves.shipped(root)
     assert np.isfinite(table[["ms", "low", "high", "processor", "memory", "load"]].to_numpy(float)).all()
     mine, column = curves.usual(table)
-    yield verdicts.faster(root).line
+    yield from verdicts.faster(root).lines.values()
     yield effects.of_speed(root).text
     yield curves.machine(mine)
     yield curves.memory_words(mine)
@@ -150,7 +149,6 @@ def latencies(root: Path) -> Iterator[str]:
             "ms",
             curves.crossings(curves.versus(mine, "elastic", "sasrec-fused", column)),
         )
-    yield f"{standings.benchmark(Run(root / 'tiny'), standings.shipped_latencies(root)):.3f}"
 
 
 def stages_and_events(root: Path) -> Iterator[str]:
@@ -195,7 +193,7 @@ def lisas(root: Path) -> Iterator[str]:
 def memories(root: Path) -> Iterator[str]:
     runs = [Run(root / name) for name in ("tiny", "tiny-peer")]
     for verdict in meaning.verdicts(groups(runs)[0], meaning.of_runs(root, runs)):
-        yield verdict.line
+        yield from verdict.lines.values()
         yield from (finding.sentence for finding in verdict.findings)
     for each in meaning.of_runs(root, runs).values():
         yield words.interest_or_activity(each)

@@ -61,14 +61,14 @@ FOUND = {  # what once broke a page, or may be thought to
     "versions of 5,000 digits": ("journey", {"jrn_edits": f"a{LONG}-{LONG}"}),
     "a stop of 5,000 digits": ("start", {"tour": LONG}),
     "nobody": ("start", {"who": ""}),
-    "a person by markup": ("compare", {"who": "<script>alert(1)</script>"}),
+    "a person by markup": ("evidence", {"ev_depth": "Two runs", "who": "<script>alert(1)</script>"}),
     "a person by 5,000 digits": ("journey", {"who": LONG}),
-    "a class of markup": ("learned", {"class": "![x](http://127.0.0.1:9/y)", "teach": "<script>alert(1)</script>"}),
+    "a class of markup": ("evidence", {"class": "![x](http://127.0.0.1:9/y)", "teach": "<script>alert(1)</script>"}),
     "a class and a key of another": ("start", {"class": "ABCDEF", "teach": "A" * 16, "tour": "1"}),
-    "a class of 5,000 letters": ("results", {"class": "A" * 5_000}),
-    "a projector that is none": ("results", {"present": "maybe"}),
+    "a class of 5,000 letters": ("evidence", {"class": "A" * 5_000}),
+    "a projector that is none": ("evidence", {"present": "maybe", "ev_depth": "x"}),
     "a projector and a lock": ("experts", {"present": "true", "lock": "run,user,class,present,who," + LONG}),
-    "data that nobody compared": ("results", {"res_data": LONG, "res_protocol": "<script>alert(1)</script>", "res_ours": "run"}),
+    "data that nobody compared": ("evidence", {"ev_depth": "Systems", "res_data": LONG, "res_protocol": "<b>", "res_ours": "x"}),
 }  # fmt: skip
 
 

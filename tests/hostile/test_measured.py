@@ -19,8 +19,8 @@ from pages.frame import shell
 ROOT = Path(__file__).resolve().parents[2]
 QUICK = 6.0  # seconds of processor time that all who read a table may take at most
 SCREENS = {
-    "speed/page.py": "spd_part", "learned/page.py": "", "method/page.py": "mth_part", "compare/page.py": "cmp_part",
-    "results/page.py": "", "traffic/page.py": "trf_part",
+    "speed/page.py": "spd_part", "evidence/page.py": "ev_depth", "method/page.py": "mth_part",
+    "traffic/page.py": "trf_part",
 }  # fmt: skip
 MEMORIES = {"meaning", "measured here"}
 

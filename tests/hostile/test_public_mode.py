@@ -21,9 +21,9 @@ from elastic_core.runs import Run
 from elastic_core.services import public
 from elastic_core.services.background.queue import MOST_QUEUED, Queue
 from elastic_core.services.data.shelf import Shelf, checked, folded, opened
+from elastic_core.services.evidence.jobs import Questions
 from elastic_core.services.experts.jobs import Passes
 from elastic_core.services.journey import text
-from elastic_core.services.learned.jobs import Questions
 from elastic_core.services.map import picture
 from elastic_core.services.map.jobs import Maps
 from elastic_core.services.map.layouts import Settings
@@ -140,7 +140,7 @@ OFF = [
     ("data/page.py", {"dat_part": "Plant a world"}, "Bringing or keeping data of your own is off here", ("dat_plant",)),
     ("speed/page.py", {}, "Measuring on this machine is off here", ("spd_start",)),
     ("traffic/page.py", {}, "Measuring on this machine is off here", ("trf_ask",)),
-    ("learned/page.py", {}, "Measuring on this machine is off here", ("lrn_measure",)),
+    ("evidence/page.py", {}, "Measuring on this machine is off here", ("lrn_measure",)),
     ("experts/page.py", {}, "Measuring on this machine is off here", ("exp_all",)),
     ("map/page.py", {"map_layout": "UMAP"}, "Measuring on this machine is off here", ("map_compute",)),
     ("journey/page.py", {}, "Bringing or keeping data of your own is off here", ("jrn_file",)),

@@ -272,7 +272,7 @@ def test_jobs(jobs: Jobs, name: str, where: int, value: Any, how: int) -> None:
 ASKED: dict[str, dict[str, Any]] = {
     "map": {"run": "tiny", "neighbours": 15, "distance": 0.1, "aligned": False, "experts": [1, 2, 3]},
     "speed": asdict(Plan(lengths=(64, 128), systems=("elastic",))),
-    "learned": {"run": "tiny", "weights": "0123"},
+    "evidence": {"run": "tiny", "weights": "0123"},
     "experts": {"run": "tiny", "weights": "0123", "data": "4567", "split": "test"},
     "study": Asked(DataConfig(source="planted"), 5.0).plain(),
 }

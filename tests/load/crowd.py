@@ -35,8 +35,8 @@ from visitor import Refused, Visitor
 ROOT = Path(__file__).resolve().parents[2]
 THINK = (1.0, 4.0)  # seconds between two acts
 PAGES = {
-    "": 4, "journey": 4, "experts": 4, "traffic": 2, "memory-map": 2, "product-keys": 1, "compare": 1, "data": 1, "method": 1,
-    "speed": 1, "train": 1, "results": 1, "learned": 1,
+    "": 4, "journey": 4, "experts": 4, "traffic": 2, "memory-map": 2, "product-keys": 1, "data": 1, "method": 1,
+    "speed": 1, "train": 1, "evidence": 3,
 }  # fmt: skip
 # What a visitor can do besides going on: kind, key of the widget. Only what is on the screen is done.
 ACTS = {

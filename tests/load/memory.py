@@ -19,7 +19,7 @@ import numpy as np
 from crowd import ROOT, about, processor, resident, server, write
 from visitor import Refused, Visitor
 
-PAGES = ("", "journey", "experts", "traffic", "memory-map", "compare", "product-keys", "data")
+PAGES = ("", "journey", "experts", "traffic", "memory-map", "evidence", "product-keys", "data")
 WARM, STEP = 200, 20  # reruns until everything has been seen, and over which a median is taken
 
 

@@ -23,7 +23,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 KEY = ("screen", "commit")
 PARTS = {
-    "keys": ("keys_step", "keys_part"), "experts": ("exp_part",), "traffic": ("trf_part",), "compare": ("cmp_part",),
+    "keys": ("keys_step", "keys_part"), "experts": ("exp_part",), "traffic": ("trf_part",), "evidence": ("ev_depth", "cmp_part"),
     "data": ("dat_part",), "method": ("mth_part",), "speed": ("spd_part",),
 }  # fmt: skip
 SHUT = ("expander", "popover", "tab")

@@ -47,7 +47,9 @@ STALE = 60.0  # seconds without a beat until a living process counts as not resp
 STARTING = 30.0  # seconds that a fresh process gets to take the slot before another is started
 STOPPED = "asked to stop"  # the reason of one that was
 # Every kind of job: its room among the services, and its class in the room's `jobs.py`.
-KINDS = {"train": "Jobs", "speed": "Measurements", "map": "Maps", "learned": "Questions", "experts": "Passes", "study": "Studies"}
+KINDS = {
+    "train": "Jobs", "speed": "Measurements", "map": "Maps", "evidence": "Questions", "experts": "Passes", "study": "Studies",
+}  # fmt: skip
 Asked = TypeVar("Asked")
 
 

@@ -7,7 +7,7 @@ from elastic_core.runs import Run
 from elastic_core.services.background.everybody import fingerprint, opened
 from elastic_core.services.background.process import Hand
 from elastic_core.services.background.queue import Queue, Task, name_of_run
-from elastic_core.services.learned import meaning
+from elastic_core.services.evidence import meaning
 
 
 class Asked(NamedTuple):
@@ -18,7 +18,7 @@ class Asked(NamedTuple):
 class Questions(Queue[Task[Asked]]):
     """The memories below a checkpoints folder that were asked what they stand for."""
 
-    kind, noun, act = "learned", "measurement", "measurement"
+    kind, noun, act = "evidence", "measurement", "measurement"
 
     @classmethod
     def read(cls, plain: dict[str, Any]) -> Asked:

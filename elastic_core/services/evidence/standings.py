@@ -2,22 +2,20 @@
 
 import statistics
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from elastic_core import models
-from elastic_core.bench.store import Row, readable_rows, select_rows
 from elastic_core.comparisons import footing, needs_training, system
-from elastic_core.core.candidates import PROTOCOLS, SEED
+from elastic_core.core.candidates import SEED
 from elastic_core.core.evaluate import NAMES
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.evaluation import verdict
 from elastic_core.evaluation.compare import Comparison
 from elastic_core.runs import Run
-from elastic_core.services.compare.versus import Lists, chosen_lists, properties
+from elastic_core.services.evidence.versus import Lists, chosen_lists, properties
 from elastic_core.services.train import run_table
 
 Z = 1.96
@@ -29,7 +27,6 @@ QUANTITIES = {
     "seconds per epoch": "seconds per epoch of training, by the clock of a machine that did other things too",
     "training seconds": "seconds of training, by the clock of a machine that did other things too",
     "scoring time": "milliseconds of the processor per person to score, measured here",
-    "benchmark time": "milliseconds of the processor per history in the shipped benchmark",
     "coverage": "coverage: share of the catalogue in anybody’s ten",
     "popularity": "popularity: training events of a recommended item",
 }
@@ -64,22 +61,6 @@ def partner(runs: list[Run], chosen: Run) -> Run | None:
     return min((run for run in runs if run.name != chosen.name), key=far, default=None)
 
 
-def metrics(runs: list[Run], metric: str) -> pd.DataFrame:
-    """One row a run and protocol: mean, 95% interval over people, people. Sampled protocols stand beside `full`, not instead."""
-    rows: list[dict[str, Any]] = []
-    for run in runs:
-        report, name = run.report(), run_table.system(run.config)
-        for protocol in [known for known in PROTOCOLS if known in report.ranks]:
-            found = report.interval(protocol, metric)
-            rows.append(
-                {
-                    "run": run.name, "system": name, "protocol": protocol, "metric": metric, "mean": found.mean,
-                    "low": found.low, "high": found.high, "people": len(report.users),
-                }
-            )  # fmt: skip
-    return pd.DataFrame(rows, columns=["run", "system", "protocol", "metric", "mean", "low", "high", "people"])
-
-
 def across(found: Sequence[Comparison]) -> pd.DataFrame:
     """One row a protocol: A, B, A - B with its 95% interval, p, people, whether training noise is counted, and who is better."""
     rows = [
@@ -103,57 +84,27 @@ def seeds(runs: list[Run], run: Run, protocol: str, metric: str) -> str:
     return f"{run.name} with {len(values)} training seeds: {numbers} (standard deviation {statistics.stdev(values):.4f})."
 
 
-def wide(table: pd.DataFrame) -> pd.DataFrame:
-    """The same for reading: one row a run, one column a protocol, `0.0921 ± 0.0110`."""
-    text = table["mean"].map("{:.4f}".format) + " ± " + ((table["high"] - table["mean"]).map("{:.4f}".format))
-    cells = table.assign(text=text).pivot_table(
-        index=["run", "system"], columns="protocol", values="text", aggfunc="first", sort=False
-    )
-    return cells.reindex(columns=[p for p in PROTOCOLS if p in cells.columns]).reset_index().rename_axis(columns=None)
-
-
-def quantities(runs: list[Run], protocol: str, listed: dict[str, Lists], dataset: Dataset, latencies: list[Row]) -> pd.DataFrame:
+def quantities(runs: list[Run], protocol: str, listed: dict[str, Lists], dataset: Dataset) -> pd.DataFrame:
     """One row a run, one column a quantity of `QUANTITIES`; NaN where it was not measured."""
-    return pd.DataFrame([_quantities(run, protocol, listed.get(run.name), dataset, latencies) for run in runs])
+    return pd.DataFrame([_quantities(run, protocol, listed.get(run.name), dataset) for run in runs])
 
 
-def _quantities(run: Run, protocol: str, listed: Lists | None, dataset: Dataset, latencies: list[Row]) -> dict[str, Any]:
+def _quantities(run: Run, protocol: str, listed: Lists | None, dataset: Dataset) -> dict[str, Any]:
     start, end, report = run.last("start") or {}, run.last("end") or {}, run.report()
     epochs, nothing = len(run.events("epoch")), float("nan")
     row: dict[str, Any] = {"run": run.name, "system": run_table.system(run.config), "device": start.get("device", "")}
     for name in [key for key in QUANTITIES if key in NAMES]:
         found = report.interval(protocol, name)
         row |= {name: found.mean, f"{name} ±": Z * found.error}
-    lists = properties(listed, dataset) if listed else None
+    lists = properties(listed.items, dataset) if listed else None
     return row | {
         "parameters": start.get("parameters", nothing),
         "seconds per epoch": end["seconds"] / epochs if epochs and "seconds" in end else nothing,
         "training seconds": end.get("seconds", nothing),
         "scoring time": 1e3 * listed.seconds / len(listed.items) if listed else nothing,
-        "benchmark time": benchmark(run, latencies),
         "coverage": lists.coverage if lists else nothing,
         "popularity": lists.popularity if lists else nothing,
     }
-
-
-def benchmark(run: Run, latencies: list[Row]) -> float:
-    """Milliseconds of the processor per history of this run's kind of model: last row, forward, at the measured length nearest
-    to its own, and nearest to its k and √K where it has them. Not the run itself: random weights, another catalogue."""
-    model = run.config.model
-    forms = models.model_class(model.name).forms
-    agree = {form: sum(getattr(model, key) == value for key, value in wanted.items()) for form, wanted in forms.items()}
-    kind = max(agree, key=lambda form: agree[form]) if agree else model.name
-    rows = select_rows(latencies, system=kind, rows="last", direction="forward", width=model.width)
-    if not rows:
-        return float("nan")
-    k = getattr(model, "k", 0)
-    near = min(rows, key=lambda r: (abs(r.length - model.length), abs(r.k - k), r.threads, r.date))
-    return 1e3 * near.processor / near.batch
-
-
-def shipped_latencies(checkpoints: Path) -> list[Row]:
-    """The benchmark rows that came with the project; none if they cannot be read."""
-    return readable_rows(checkpoints / "benchmarks" / "latency.csv", "latency")
 
 
 def counted(counts: dict[str, int]) -> pd.DataFrame:
@@ -179,7 +130,7 @@ def people(table: pd.DataFrame) -> pd.DataFrame:
 
 def list_properties(a: Lists, b: Lists, dataset: Dataset) -> pd.DataFrame:
     """One row a property; A, B, and what people really chose next."""
-    found = [properties(a, dataset), properties(b, dataset), chosen_lists(dataset)]
+    found = [properties(a.items, dataset), properties(b.items, dataset), chosen_lists(dataset)]
     names = {
         "coverage": "share of the catalogue in anybody’s list", "popularity": "training events of a listed item",
         "top_share": "share from the most popular tenth",

@@ -1,4 +1,4 @@
-"""Figures of the Compare page. Pure: tables in, plotly figures out. Marks of people carry their number in `customdata`."""
+"""Figures of two runs. Pure: tables in, plotly figures out. Marks of people carry their number in `customdata`."""
 
 import numpy as np
 import pandas as pd
@@ -30,7 +30,7 @@ def duel(counts: dict[str, int], colours: Palette) -> go.Figure:
     return figure
 
 
-def places(table: pd.DataFrame, colours: Palette, a: str, b: str, chosen: int | None) -> Sketch:
+def places(table: pd.DataFrame, colours: Palette, chosen: int | None) -> Sketch:
     """Everybody's place of the true next item with A and with B, both axes logarithmic; below the diagonal A is better."""
     figure = Sketch()
     last = float(max(table["place_a"].max(), table["place_b"].max(), 10))
@@ -67,8 +67,8 @@ def places(table: pd.DataFrame, colours: Palette, a: str, b: str, chosen: int | 
         "range": [np.log10(0.8), np.log10(last * 1.25)],
         "tickvals": [1, 3, 10, 30, 100, 300, 1000, 3000],
     }
-    figure.update_xaxes(axis, title={"text": f"place with B ({safe(b)})"})
-    figure.update_yaxes(axis, title={"text": f"place with A ({safe(a)})"})
+    figure.update_xaxes(axis, title={"text": "place with B"})
+    figure.update_yaxes(axis, title={"text": "place with A"})
     return figure
 
 

@@ -107,16 +107,13 @@ class Properties:
     top_share: float  # share of recommendations that come from the most popular tenth of the catalogue
 
 
-def properties(lists: Lists, dataset: Dataset) -> Properties:
-    return describe_lists(lists.items, dataset)
-
-
 def chosen_lists(dataset: Dataset, split: Split = "test") -> Properties:
     """The same for what people really chose next: a yardstick for popularity (coverage: one item a person)."""
-    return describe_lists(dataset.targets(split)[:, None], dataset)
+    return properties(dataset.targets(split)[:, None], dataset)
 
 
-def describe_lists(lists: np.ndarray, dataset: Dataset) -> Properties:
+def properties(lists: np.ndarray, dataset: Dataset) -> Properties:
+    """What lists of items `[people, n]` are like; 0 is no item."""
     counts, shown = dataset.counts(), lists[lists > 0]
     tenth = np.argsort(-counts[1:], kind="stable")[: max(dataset.catalog.n_items // 10, 1)] + 1
     return Properties(

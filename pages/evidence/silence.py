@@ -8,7 +8,7 @@ import streamlit as st
 from elastic_core.memory.recall import CHANCE, NULLS
 from elastic_core.text import figure as safe
 from pages.frame import shell
-from pages.kit import cache, judged, plot, view
+from pages.kit import cache, judged, plot, prose, view
 from pages.kit.control import one_of
 from pages.kit.plot import SYMBOLS, Palette, frame
 
@@ -16,30 +16,23 @@ MEASURE = "res_silence"
 PLACE, FOUND = "Where in it they were", "That they have it"
 COLUMNS = {PLACE: "place", FOUND: "found"}
 TITLES = {PLACE: "1 / rank within the interest", FOUND: "of interests never had, given less"}
-ABOUT = view.About(
-    "Which systems still know an interest after a long silence?",
-    "A planted world whose people dwell in one interest while others wait; what came next is of any of them alike. Where: its "
-    "1 / rank among the items of its interest. That: the share of interests never had to which the model gives less, each "
-    "against its popularity. Whiskers: 95% over people, the mean of the seeds’. Dotted: the planted oracle, who knows every "
-    "event’s interest, and popularity, which knows nothing of the person.",
-    "At short silences the last events tell all: only a curve above popularity (and above one half) at the right remembers. Few "
-    "interests were silent for longest. The highest of many is partly luck, and seeds are not in the whiskers.",
-    test="tests/test_recall.py::test_what_is_kept_is_drawn_with_its_nulls_and_intervals",
-)
-
 
 def show() -> None:
     """Nothing where no rows were kept."""
     table = judged.recalled(shell.RUNS)
     if table.empty:
         return
-    st.subheader("Which model remembers after hundreds of events?", anchor=False)
-    st.caption("Asked of a planted world of long histories, whatever data is chosen above.")
-    column = COLUMNS[one_of("Asked", [PLACE, FOUND], key=MEASURE)]
-    said = words(table, column)
-    st.markdown(shell.plain(said))
-    figure = cache.drawn(curves, table, column, plot.palette(shell.is_dark()))
-    view.chart("res_silence_chart", figure, table, ABOUT, f"{TITLES[PLACE if column == 'place' else FOUND]} by silence. {said}")
+    panel = st.expander("Which model remembers after hundreds of events?", key="res_remembers", on_change="rerun")
+    if not panel.open:
+        return
+    with panel:
+        st.caption("Asked in a made-up world of long histories, whatever data is chosen above.")
+        column = COLUMNS[one_of("Asked", [PLACE, FOUND], key=MEASURE)]
+        said = words(table, column)
+        st.markdown(shell.plain(said))
+        figure = cache.drawn(curves, table, column, plot.palette(shell.is_dark()))
+        title = TITLES[PLACE if column == "place" else FOUND]
+        view.chart("res_silence_chart", figure, table, prose.of(__file__).about("SILENCE"), f"{title} by silence. {said}")
 
 
 def words(table: pd.DataFrame, column: str) -> str:

@@ -1,4 +1,4 @@
-"""What we learned, as a page: with nothing, with planted runs, and with a measurement made on it."""
+"""The claims, as a page: with nothing, with planted runs, and with a measurement made on it."""
 
 import shutil
 from collections.abc import Callable
@@ -7,25 +7,25 @@ from pathlib import Path
 import pytest
 from driving import healthy, said
 from streamlit.testing.v1 import AppTest
-from test_learned import row
+from test_evidence import row
 
 from elastic_core.runs import Run
 from elastic_core.services.background.process import Hand
-from elastic_core.services.learned import meaning
-from elastic_core.services.learned.jobs import Questions
+from elastic_core.services.evidence import meaning
+from elastic_core.services.evidence.jobs import Questions
 
-PAGE = "learned/page.py"
+PAGE = "evidence/page.py"
 Opened = Callable[..., AppTest]
 
 
 def test_nothing_is_known_where_no_run_answers(opened: Opened, app_runs: Path) -> None:
     app = opened(PAGE, run="tiny")
     words = said(app)
-    assert "Of 10 questions: 10 not known." in words and words.count("What would change our mind:") == 10
-    assert app.dataframe[0].value.empty and "No benchmark rows came along" in words
+    assert "Of 10 claims: 10 not known." in words and words.count("What would change our mind:") == 10
+    assert "No benchmark rows came along" in words
     for name in ("tiny", "tiny-peer"):
         shutil.rmtree(app_runs / name)
-    assert "Of 10 questions: 10 not known." in said(opened(PAGE))
+    assert "Of 10 claims: 10 not known." in said(opened(PAGE))
 
 
 def test_a_verdict_leads_to_what_it_stands_on(opened: Opened) -> None:

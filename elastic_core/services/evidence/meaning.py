@@ -2,9 +2,9 @@
 what it would be if the claim were false. A pass over many people takes seconds, so rows are kept in a file:
 
     checkpoints/benchmarks/meaning.csv      came along
-    checkpoints/jobs/learned/meaning.csv    measured in the app
+    checkpoints/jobs/evidence/meaning.csv   measured in the app
 
-    python -m elastic_core.services.learned.meaning checkpoints RUN ...    measures runs and prints such a file
+    python -m elastic_core.services.evidence.meaning checkpoints RUN ...    measures runs and prints such a file
 
 A row names the weights it was measured on and counts for no others. Where a run came along without weights, rows that came along
 with it are of those it had.
@@ -26,7 +26,7 @@ from elastic_core.bench.store import read_table
 from elastic_core.data import Dataset, load
 from elastic_core.disk import write_text
 from elastic_core.errors import InputError
-from elastic_core.labels import is_variant, named
+from elastic_core.labels import in_words, is_variant
 from elastic_core.machine import commit
 from elastic_core.memory import gauges, recovery
 from elastic_core.memory.gauges import Gauges
@@ -35,10 +35,10 @@ from elastic_core.models import Recommender
 from elastic_core.runs import Run
 from elastic_core.services import public
 from elastic_core.services.background.everybody import fingerprint
-from elastic_core.services.learned.verdicts import Answer, Finding, Verdict
-from elastic_core.services.results.systems import Group
+from elastic_core.services.evidence.systems import Group
+from elastic_core.services.evidence.verdicts import ONCE, SMALL, Answer, Finding, Verdict
 
-SMALL = 0.1  # of a person's experts: a surplus over a stranger that is surely below this is called none
+NONE = 0.1  # of a person's experts: a surplus over a stranger that is surely below this is called none
 T = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776}  # 97.5% of Student's t by the number of trainings; more are taken for 5
 # The model and every one in which the claim is broken, as the columns call them.
 COLUMNS = ("trained", "new_keys", "noise_values", "swapped_values", "untrained")
@@ -103,7 +103,7 @@ def recovered(row: Row) -> pd.DataFrame:
 
 def files(root: Path) -> tuple[Path, Path]:
     """What came along, and what was measured here."""
-    return root / "benchmarks" / "meaning.csv", root / "jobs" / "learned" / "meaning.csv"
+    return root / "benchmarks" / "meaning.csv", root / "jobs" / "evidence" / "meaning.csv"
 
 
 def read(file: Path) -> list[Row]:
@@ -162,7 +162,7 @@ def text(rows: Sequence[Row]) -> str:
 def verdicts(groups: Sequence[Group], rows: dict[str, Row]) -> list[Verdict]:
     """One finding a system that was measured; its trainings are asked together."""
     measured = [
-        (group, named(label, runs), [rows[run.name] for run in runs if run.name in rows])
+        (group, f"{in_words(label)} on {group.title}", [rows[run.name] for run in runs if run.name in rows])
         for group in groups
         for label, runs in group.systems.items()
         if not is_variant(label)
@@ -172,12 +172,12 @@ def verdicts(groups: Sequence[Group], rows: dict[str, Row]) -> list[Verdict]:
     nobody = "Measured on no run yet."
     return [
         Verdict(
-            "meaning", "Do experts stand for interests, where the truth is known?",
-            tuple(_recovered(*each) for each in planted), "A null that does as well, or other seeds.", "experts",
+            "meaning", "Experts stand for interests, in worlds where we know the interests.",
+            tuple(_recovered(*each) for each in planted), "A broken model that does as well, or other seeds.", "experts",
             absent="" if planted else nobody,
         ),
         Verdict(
-            "interest", "Do a person’s experts speak of interests (yes) or of how much they watched (no)?",
+            "interest", "A person’s experts follow what they watched, not only how much.",
             tuple(_gauged(*each) for each in measured),
             "Another part of the history that finds other experts, or the other way round.",
             "experts", absent="" if measured else nobody,
@@ -185,48 +185,49 @@ def verdicts(groups: Sequence[Group], rows: dict[str, Row]) -> list[Verdict]:
     ]  # fmt: skip
 
 
-def _recovered(group: Group, system: str, rows: list[Row]) -> Finding:
+def _recovered(group: Group, where: str, rows: list[Row]) -> Finding:
     nulls = {name: column for name, column in ASKED.items() if name != TRAINED}
     means = {name: statistics.fmean(getattr(row, key) for row in rows) for name, key in nulls.items()}
     ahead = [row.trained - max(getattr(row, key) for key in nulls.values()) for row in rows]
     n, mine = rows[0].events, statistics.fmean(row.trained for row in rows)
     told = ", ".join(f"{name} {value:.3f}" for name, value in means.items())
-    start = f"{group.title}, {system}: an event’s expert tells its interest with AMI {mine:.3f} ({n:,} events); {told}"
-    return _finding(start, "beyond the best of these", ahead, 0.0, 0.0, group, system, rows, n)
+    start = f"an event’s expert tells its interest with {mine:.3f} of 1 (AMI, {n:,} events). Broken models: {told}"
+    return _finding(start, "beyond the best of these", ahead, 0.0, 0.0, group, where, rows, n)
 
 
-def _gauged(group: Group, system: str, rows: list[Row]) -> Finding:
+def _gauged(group: Group, where: str, rows: list[Row]) -> Finding:
     mean = {f.name: statistics.fmean(getattr(row, f.name) for row in rows) for f in fields(Row) if f.type is float}
     genres = ""
     if not math.isnan(mean["genres"]):
         genres = f", genres with {mean['genres']:.2f} (shuffled {mean['genres_shuffled']:.2f})"
     start = (
-        f"{group.title}, {system}: a random quarter of a history finds {mean['quarter']:.0%} of the person’s experts again, a "
-        f"stranger’s {mean['quarter_stranger']:.0%} ({rows[0].people:,} people); experts tell log length with R² "
-        f"{mean['length']:.2f} (popularity {mean['length_popularity']:.2f}){genres}"
+        f"a random quarter of a history finds {mean['quarter']:.0%} of the person’s experts again, a stranger’s "
+        f"{mean['quarter_stranger']:.0%} ({rows[0].people:,} people). Experts tell log length with R² {mean['length']:.2f} "
+        f"(popularity {mean['length_popularity']:.2f}){genres}"
     )
     over_people = 1.96 / math.sqrt(rows[0].people)  # a difference of two shares has a standard deviation of 1 at most
     ahead = [row.quarter - row.quarter_stranger for row in rows]
-    return _finding(start, "beyond the stranger", ahead, over_people, SMALL, group, system, rows, rows[0].people)
+    return _finding(start, "beyond the stranger", ahead, over_people, NONE, group, where, rows, rows[0].people)
 
 
 def _finding(
-    start: str, beyond: str, ahead: list[float], wide: float, small: float, group: Group, system: str, rows: list[Row], n: int
+    start: str, beyond: str, ahead: list[float], wide: float, small: float, group: Group, where: str, rows: list[Row], n: int
 ) -> Finding:
     """Over trainings by Student's t, and `wide` more for people. Surely below `small` is none; one training claims nothing."""
-    mean, runs, where = statistics.fmean(ahead), tuple(row.run for row in rows), f"{group.title}, {system}"
+    mean, runs = statistics.fmean(ahead), tuple(row.run for row in rows)
     if len(ahead) < 2:
-        once = f"{start}: {mean:+.3f} {beyond}; trained once."
-        return Finding("not known", once, group.key, where, system, runs, mean, n=n)
+        once = f"{where}: {start}: {mean:+.3f} {beyond}; {ONCE}."
+        return Finding("not known", once, ONCE, group.key, where, "", runs, mean, n=n)
     half = T[min(len(ahead), 5)] * statistics.stdev(ahead) / math.sqrt(len(ahead)) + wide
     low, high = mean - half, mean + half
     answer: Answer = "yes" if low > 0 else "no" if high < small else "not known"
     numbers = f"{mean:+.3f} {beyond} (95% {low:+.3f} to {high:+.3f}, {len(ahead)} trainings)"
-    return Finding(answer, f"{start}: {numbers}.", group.key, where, system, runs, mean, low, high, n)
+    why = SMALL if answer == "not known" else ""
+    return Finding(answer, f"{where}: {start}: {numbers}.", why, group.key, where, "", runs, mean, low, high, n)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m elastic_core.services.learned.meaning", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m elastic_core.services.evidence.meaning", description=__doc__)
     parser.add_argument("root", type=Path)
     parser.add_argument("runs", nargs="+")
     told = parser.parse_args()

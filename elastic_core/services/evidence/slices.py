@@ -95,11 +95,11 @@ def forest(
 
 def remaining(table: pd.DataFrame) -> str:
     """What is left after the adjustment, in one sentence."""
-    start = f"{len(table)} looks at the same people"
+    start = f"{len(table)} groups of the same people"
     if not table["seeds_counted"].all():
         return f"{start}: hints, no claims ({verdict.ONE_RUN})."
     left = table[table["who"] != ""]
     if left.empty:
-        return f"{start}; after Holm’s adjustment no group differs."
+        return f"{start}. Adjusted for so many questions (Holm), no group differs."
     names = "; ".join(f"{row.group} ({row.difference:+.3f})" for row in left.itertuples())
-    return f"{start}; after Holm’s adjustment these differ: {names}."
+    return f"{start}. Adjusted for so many questions (Holm), these differ: {names}."

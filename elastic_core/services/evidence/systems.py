@@ -11,7 +11,7 @@ from pathlib import Path
 from elastic_core.comparisons import essence, footing, needs_training
 from elastic_core.disk import Unreadable
 from elastic_core.errors import InputError
-from elastic_core.labels import standing
+from elastic_core.labels import data_called, standing
 from elastic_core.reproduce import Row, rows, status
 from elastic_core.runs import Run
 from elastic_core.tables import Systems
@@ -48,7 +48,7 @@ def groups(runs: Sequence[Run]) -> tuple[list[Group], list[Unreadable]]:
             continue
         group.people = len(report.users)
         if not group.title:
-            group.title = str((run.last("start") or {}).get("data") or run.config.data.source)
+            group.title = data_called(run)
             group.key = row.data if row is not None else report.data_hash
             if group.key in [other.key for other in found.values() if other is not group]:
                 group.key = "-".join(map(str, footing(run)))  # the same name, other events, people or candidates

@@ -1,4 +1,4 @@
-"""The Results page: rows lead to their runs, and it stands without runs, with unreadable ones and with planted ones only."""
+"""All systems: rows lead to their runs, and it stands without runs, with unreadable ones and with planted ones only."""
 
 import json
 import shutil
@@ -16,7 +16,7 @@ from elastic_core.memory import recall
 from elastic_core.runs import Run, ranks
 from elastic_core.services.train import beside
 
-PAGE = "results/page.py"
+PAGE, SYSTEMS = "evidence/page.py", "Systems"
 Opened = Callable[..., AppTest]
 
 
@@ -28,30 +28,32 @@ def seeds(folder: Path) -> None:
 
 
 def test_it_says_what_the_ranks_say_and_nothing_of_one_training(opened: Opened, app_runs: Path) -> None:
-    app = opened(PAGE, run="tiny", res_protocol="full-seen")
+    app = opened(PAGE, ev_depth=SYSTEMS, run="tiny", res_protocol="full-seen")
     table = app.dataframe[0].value.set_index("system")
+    assert table.index[0] == "Random order"
+    table = table[1:]
     run = Run(app_runs / "tiny")
     mine = "ELASTIC, K = 8², k = 4 (own: tiny)" if "ELASTIC, K = 8², k = 4 (own: tiny)" in table.index else table.index[-1]
     assert table.loc[mine, "NDCG@10"] == run.report().metrics["full-seen"]["NDCG@10"] and table.loc[mine, "runs"] == "tiny"
     assert table["beside the baseline"].tolist() == ["no baseline was run here"] * 2 and (table["seeds"] == 1).all()
-    words = said(app)
-    assert "No difference between" in words and "2 of 2 systems were trained once" in words
-    assert "those already met included" in words and "The app shows tiny of this system" in words
+    words = said(app).replace("\\", "")
+    assert "is neither better nor worse than any of 1 others (1 trained once)" in words
+    assert "those already met included" in words and app.button(key="res_open").disabled, "it is open"
     assert ONE_RUN.replace(":", "") not in words and "is better" not in words
 
 
 def test_the_protocol_is_that_of_the_data_until_somebody_takes_another(opened: Opened, app_runs: Path) -> None:
-    app = opened(PAGE, run="tiny")
+    app = opened(PAGE, ev_depth=SYSTEMS, run="tiny")
     data = load(Run(app_runs / "tiny").config.data)
-    protocol = app.segmented_control(key="res_protocol")
+    protocol = app.selectbox(key="res_protocol")
     assert protocol.value == "full-seen" == beside.fitting(data), "people of the planted world come back to items"
-    assert f"A random order: {beside.chance(data, 'full-seen'):.4f}" in said(app)
+    assert app.dataframe[0].value["NDCG@10"].iloc[0] == beside.chance(data, "full-seen")
     app = healthy(protocol.set_value("full").run())
-    assert f"A random order: {beside.chance(data, 'full'):.4f}" in said(app)
-    assert opened(PAGE, run="tiny", res_protocol="pop100").segmented_control(key="res_protocol").value == "pop100"
+    assert app.dataframe[0].value["NDCG@10"].iloc[0] == beside.chance(data, "full")
+    assert opened(PAGE, ev_depth=SYSTEMS, run="tiny", res_protocol="pop100").selectbox(key="res_protocol").value == "pop100"
     row = beside.Row("Co-occurrence", 0.2, 0.1, 0.3, -0.05, -0.08, -0.02)
     beside.keep(Run(app_runs / "tiny"), beside.Beside(70, 0.05, (row,), "full-seen"))
-    app = opened(PAGE, run="tiny")
+    app = opened(PAGE, ev_depth=SYSTEMS, run="tiny")
     table = app.dataframe[0].value.set_index("system")
     assert table.loc["Co-occurrence", "beside the baseline"] == "the best baseline"
     assert "below Co-occurrence by 0.0500, trained once: no claim" in table["beside the baseline"].tolist()
@@ -60,15 +62,16 @@ def test_the_protocol_is_that_of_the_data_until_somebody_takes_another(opened: O
 
 def test_which_model_remembers_is_asked_where_it_was_measured(opened: Opened, app_runs: Path) -> None:
     title = "Which model remembers after hundreds of events?"
-    assert title not in said(opened(PAGE, run="tiny"))
+    assert not [panel for panel in opened(PAGE, ev_depth=SYSTEMS, run="tiny").expander if panel.label == title]
     rows = [(gap, people, system, value, 0.05, value, 0.02, "w", "test", "c") for gap, people in (("1", 40), ("> 500", 7))
             for system, value in ((recall.ORACLE, 0.9), (recall.POPULARITY, 0.2), ("planted-long-sasrec", 0.4))]  # fmt: skip
     file = app_runs / recall.FILE
     file.parent.mkdir()
     pd.DataFrame(rows, columns=list(recall.COLUMNS)).to_csv(file, index=False)
-    app = opened(PAGE, run="tiny")
-    words = said(app).replace("\\", "")
-    assert title in words and "Silent for > 500 events (7 people): SASRec 0.40 ± 0.05, planted oracle 0.90" in words
+    app = opened(PAGE, ev_depth=SYSTEMS, run="tiny")
+    app.session_state["res_remembers"] = True
+    words = said(healthy(app.run())).replace("\\", "")
+    assert "Silent for > 500 events (7 people): SASRec 0.40 ± 0.05, planted oracle 0.90" in words
     assert "popularity 0.20 ± 0.05." in words
     app = healthy(app.segmented_control(key="res_silence").set_value("That they have it").run())
     assert "popularity 0.20 ± 0.02, by chance 0.50." in said(app).replace("\\", "")
@@ -76,13 +79,13 @@ def test_which_model_remembers_is_asked_where_it_was_measured(opened: Opened, ap
 
 def test_a_row_leads_to_its_run_and_to_both(opened: Opened, app_runs: Path) -> None:
     seeds(app_runs)
-    app = opened(PAGE, run="tiny-peer")
+    app = opened(PAGE, ev_depth=SYSTEMS, run="tiny-peer")
     peer = next(name for name in app.dataframe[0].value["system"] if "SASRec" in name)
-    assert app.dataframe[0].value["seeds"].tolist() == [2, 2]
+    assert app.dataframe[0].value["seeds"].tolist()[1:] == [2, 2]
     app = healthy(app.selectbox(key="res_system").set_value(peer).run())
-    assert "The app shows tiny\\-peer of this system" in said(app)
+    assert app.button(key="res_open").disabled and not app.button(key="res_compare").disabled
     app = healthy(app.button(key="res_compare").click().run())
-    assert app.title[0].value == "Is A better than B, for whom?"
+    assert app.segmented_control(key="ev_depth").value == "Two runs"
     assert (app.selectbox(key="run").value, app.selectbox(key="vs").value) == ("tiny", "tiny-peer")
     pairs = [[Run(app_runs / each) for each in (name, f"{name}-again")] for name in ("tiny", "tiny-peer")]
     assert app.metric[2].value == f"{compare_runs(*pairs).difference:+.4f}"
@@ -90,29 +93,29 @@ def test_a_row_leads_to_its_run_and_to_both(opened: Opened, app_runs: Path) -> N
 
 def test_it_stands_with_nothing_and_with_what_cannot_be_read(opened: Opened, app_runs: Path) -> None:
     (app_runs / "tiny" / ranks.FILE).write_bytes(b"damaged")
-    app = opened(PAGE, run="tiny-peer")
-    assert "The folder tiny is no run that can be read" in said(app) and len(app.dataframe[0].value) == 1
+    app = opened(PAGE, ev_depth=SYSTEMS, run="tiny-peer")
+    assert "The folder tiny is no run that can be read" in said(app) and len(app.dataframe[0].value) == 2, "and pure chance"
     for name in ("tiny", "tiny-peer"):
         (app_runs / name / "model.safetensors").write_bytes(b"damaged")
-    app = opened(PAGE)
+    app = opened(PAGE, ev_depth=SYSTEMS)
     assert "No trained run can be opened" in said(app) and len(app.dataframe[0].value) == 1, "kept ranks need no model"
     for name in ("tiny", "tiny-peer"):
         shutil.rmtree(app_runs / name)
-    assert "No run here keeps the ranks of a test yet" in said(opened(PAGE))
+    assert "Nothing is tested here yet" in said(opened(PAGE, ev_depth=SYSTEMS))
 
 
 def test_an_address_typed_by_hand_is_understood_or_said_not_to_be(opened: Opened) -> None:
     """Streamlit itself knows an option by its whole label alone, with the escapes that brackets carry."""
     for asked, shown in (("pop100", "pop100"), ("POP100", "pop100"), ("uniform", "uniform100"), ("full", "full")):
-        app = opened(PAGE, run="tiny", res_protocol=asked)
-        assert app.segmented_control(key="res_protocol").value == shown and not app.toast
+        app = opened(PAGE, ev_depth=SYSTEMS, run="tiny", res_protocol=asked)
+        assert app.selectbox(key="res_protocol").value == shown and not app.toast
     for asked in ("100", "ndcg", "*" * 99):  # what two have, nobody has, and nobody reads
-        app = opened(PAGE, run="tiny", res_protocol=asked)
-        assert app.segmented_control(key="res_protocol").value == "full-seen"
+        app = opened(PAGE, ev_depth=SYSTEMS, run="tiny", res_protocol=asked)
+        assert app.selectbox(key="res_protocol").value == "full-seen"
         (toast,) = app.toast
-        assert toast.value.endswith("is not offered here. Shown: full-seen.") and len(toast.value) < 200
+        assert toast.value.replace("\\", "").endswith("is not offered here. Shown: full-seen.") and len(toast.value) < 200
     assert not healthy(app.run()).toast, "said once"
-    assert "SASRec" in opened(PAGE, run="tiny", res_system="sasrec").selectbox(key="res_system").value
+    assert "SASRec" in opened(PAGE, ev_depth=SYSTEMS, run="tiny", res_system="sasrec").selectbox(key="res_system").value
     for part in ("knobs", "Knobs"):  # the page asks before the control is drawn
         title = opened("experts/page.py", run="tiny", exp_part=part).title[0].value
         assert title.endswith("turned up or down?")

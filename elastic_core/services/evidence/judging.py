@@ -11,10 +11,10 @@ import pandas as pd
 from elastic_core import report
 from elastic_core.comparisons import needs_training
 from elastic_core.data import load
-from elastic_core.labels import FLOORS, named
+from elastic_core.labels import FLOORS, MET, OWN_TABLE, listed, named, plainly
 from elastic_core.report import PAPER_COLUMN
 from elastic_core.runs import WEIGHTS, Run
-from elastic_core.services.results.systems import OWN, Group
+from elastic_core.services.evidence.systems import OWN, Group
 from elastic_core.services.train import beside
 from elastic_core.services.train.beside import Beside
 from elastic_core.tables import Asked, Claim, Systems
@@ -22,6 +22,10 @@ from elastic_core.tables import Asked, Claim, Systems
 PAPER = "the paper’s NDCG@10"
 PAPER_NOTE = "The paper’s values are of its own protocol and its own MovieLens-1M; they were not measured here."
 FAMILIES = {"peers": "other systems", "its own variants": "its own variants", "others": "other runs here"}
+# The systems of the paper's table that matter most, what only counts, and ours; all others are shown on demand.
+MATTER = (
+    "popularity", "cooccurrence", "gru4rec", "sasrec", "sasrec (local)", "linrec", "hstu", "lisa", "elastic", "elastic-slots",
+)  # fmt: skip
 SYSTEMS = (
     "system", "label", "seeds", "NDCG@10", "± 95%", "spread", "beside the baseline", "HR@10", "MRR@10", PAPER, "people",
     "parameters", "weights MB", "seconds", "device", "trained with", "runs",
@@ -50,6 +54,23 @@ def standings(group: Group, protocol: str, compare: Asked) -> pd.DataFrame:
         "spread": found["spread"].astype(float), PAPER: found[PAPER].astype(float),
     })[list(SYSTEMS)]  # fmt: skip
     return pd.concat([_counting(known, table), table], ignore_index=True).astype(table.dtypes) if known else table
+
+
+def matters(table: pd.DataFrame, *labels: str) -> pd.DataFrame:
+    """The rows of the ten systems that matter, of `labels`, and of what no label is for; all where they are few already."""
+    if len(table) <= len(MATTER):
+        return table
+    plain = [label for label in table["label"] if MET not in label and OWN_TABLE not in label and plainly(label) in MATTER]
+    return table[table["label"].isin({*plain, *labels, ""})]
+
+
+def with_chance(table: pd.DataFrame, chance: float | None) -> pd.DataFrame:
+    """The same below what a random order of all candidates would reach, where that is known."""
+    if chance is None:
+        return table
+    null = {"system": "Random order", "label": "", "NDCG@10": chance, "beside the baseline": "pure chance", "device": ""}
+    null |= {"people": table["people"].iloc[0], "parameters": 0, "trained with": "", "runs": ""}
+    return pd.concat([pd.DataFrame([null]).reindex(columns=table.columns), table], ignore_index=True).astype(table.dtypes)
 
 
 def cards(systems: Systems, protocol: str) -> dict[str, list[Beside]]:
@@ -189,25 +210,20 @@ def settings(runs: Sequence[Run]) -> str:
 
 
 def summary(table: pd.DataFrame, differences: pd.DataFrame, ours: str) -> str:
-    """What may be said, in two sentences."""
-    once = int((table["seeds"] == 1).sum())
-    claimed = differences[differences["who"] != ""]
-    ahead, behind = (claimed.loc[claimed["who"] == side, "system"].tolist() for side in ("A", "B"))
-    said = [f"better than {_listed(ahead)}"] if ahead else []
-    said += [f"worse than {_listed(behind)}"] if behind else []
-    nothing = f"No difference between {ours} and any of the {len(differences)} others may be claimed"
-    if differences.empty:
+    """What may be said of one system, in two sentences."""
+    peers = differences[differences["family"] == FAMILIES["peers"]]
+    against, what = (peers, "other systems") if len(peers) else (differences, "others")
+    ahead, behind = (against.loc[against["who"] == side, "system"].tolist() for side in ("A", "B"))
+    if against.empty:
         beside = table.loc[table["system"] == ours, "beside the baseline"].iloc[0]
-        nothing = f"{ours} is the only system here" if (table["label"] != "").all() else f"{ours} is {beside}"
-    first = f"{ours} may be called {' and '.join(said)}" if said else nothing
-    rest = len(differences) - len(claimed)
-    middle = f"; of the other {rest} nothing may be claimed." if said and rest else "."
-    last = f" {once} of {len(table)} systems {'was' if once == 1 else 'were'} trained once: no claim." if once and rest else ""
-    return first + middle + last
-
-
-def _listed(names: Sequence[str]) -> str:
-    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)
+        return f"{ours} is the only system here." if (table["label"] != "").all() else f"{ours} is {beside}."
+    once = int((~against["seeds_counted"].astype(bool)).sum())
+    note = f" ({once} trained once)" if once else ""
+    if not ahead and not behind:
+        return f"As far as we know, {ours} is neither better nor worse than any of {len(against)} {what}{note}."
+    first = f"{ours} is better than {len(ahead)} of {len(against)} {what}, and worse than {listed(behind) or 'none'}."
+    rest = len(against) - len(ahead) - len(behind)
+    return first + (f" Of the other {rest} nothing is known{note}." if rest else "")
 
 
 def _trainings(runs: Sequence[Run]) -> int | None:

@@ -1,4 +1,4 @@
-"""What we learned stays true: answers and numbers follow from the runs and rows at hand, and change with them."""
+"""What is said of the claims stays true: answers and numbers follow from the runs and rows at hand, and change with them."""
 
 import dataclasses
 import math
@@ -19,8 +19,7 @@ from elastic_core.memory import gauges, recovery
 from elastic_core.models import Recommender
 from elastic_core.reproduce import rows
 from elastic_core.runs import CONFIG, Run
-from elastic_core.services.learned import meaning, verdicts
-from elastic_core.services.results import judging, systems
+from elastic_core.services.evidence import judging, meaning, systems, verdicts
 
 ROOT = Path(__file__).resolve().parents[1]
 BENCHMARKS = ROOT / "checkpoints"
@@ -53,19 +52,20 @@ def test_every_sentence_is_what_the_runs_say(tmp_path: Path) -> None:
     assert set(one.runs) == {f"planted-{name}{seed}" for name in ("elastic", "sasrec") for seed in ("", "-seed1")}
     nothing = verdicts.compared(ASKED["gate"], groups, told)
     assert nothing.answer == "not known" and not nothing.findings and "No finished run on" in nothing.absent
-    assert nothing.line == nothing.absent, "what is not known is said where it is asked"
-    assert verdicts.counted([better, worse, nothing]) == "Of 3 questions: 1 yes, 1 no, 1 not known."
+    assert nothing.lines == {"": nothing.absent}, "what is not known is said where it is asked"
+    assert better.lines == {"yes": f"Made-up world (16 interests) {found.difference:+.4f}."}
+    assert verdicts.counted([better, worse, nothing]) == "Of 3 claims: 1 yes, 1 no, 1 not known."
 
 
 def test_one_run_or_an_interval_with_zero_is_not_known_and_says_what_could_have_been_found(tmp_path: Path) -> None:
     groups = world(tmp_path / "once", planted_elastic=0.2, planted_sasrec=0.05)
     once = verdicts.compared(ASKED["sasrec"], groups, told)
     (one,) = once.findings
-    assert once.answer == "not known" and "one side trained once" in one.sentence
+    assert once.answer == "not known" and "one side was trained once" in one.sentence and one.why == verdicts.ONCE
     alike = world(tmp_path / "twice", planted_elastic=0.1, planted_elastic_seed1=0.1, planted_cooccurrence=0.1)
     level = verdicts.compared(ASKED["baseline"], alike, told)
     (one,) = level.findings
-    assert level.answer == "not known" and one.low < 0 < one.high
+    assert level.answer == "not known" and one.low < 0 < one.high and one.why == verdicts.SMALL
     could = power.of_interval(one.low, one.high)
     assert f"{could:.4f} would have been found" in one.sentence
     assert could == pytest.approx((one.high - one.low) / 2 * 2.8016 / 1.96, rel=1e-3)
@@ -75,6 +75,21 @@ def test_one_run_or_an_interval_with_zero_is_not_known_and_says_what_could_have_
     (one,) = verdicts.compared(ASKED["sasrec"], peers, told).findings
     could = power_of(*([Run(tmp_path / "peers" / name) for name in one.runs if kind in name] for kind in ("elastic", "sasrec")))
     assert f"{could.detectable():.4f} would have been found" in one.sentence
+
+
+def test_an_interval_without_zero_that_is_no_claim_says_why() -> None:
+    """Asked alone it would be one; the p is adjusted for all that was asked of these data together."""
+    runs = {label: [Run(BENCHMARKS / f"ml-100k-{label}{seed}") for seed in ("", "-seed1")] for label in ("elastic", "sasrec")}
+    group = systems.Group("ml-100k", "Films", "", systems=runs)
+    row = {"family": "other systems", "difference": 0.01, "low": 0.004, "high": 0.016, "n": 943, "seeds_counted": True}
+    rest = row | {"label": "lisa", "seeds_counted": False}  # trained once, so nobody adjusts for it
+    for adjusted, who, answer in ((0.07, "", "not known"), (0.03, "A", "yes")):
+        table = pd.DataFrame([row | {"label": "sasrec", "adjusted": adjusted, "who": who}, row | {"label": "hstu"}, rest])
+        found = verdicts.compared(ASKED["sasrec"], [group], lambda *asked, table=table: table)
+        (one,) = found.findings
+        assert (found.answer, one.why) == (answer, "" if who else "one of 2 comparisons")
+        assert ("asked alone this would be a claim" in one.sentence) == (not who) and f"{adjusted:.4f}" in one.sentence
+    assert "not known" not in found.lines and found.lines["yes"] == "Films +0.0100."
 
 
 def test_who_is_told_is_compared_with_who_is_told(tmp_path: Path) -> None:

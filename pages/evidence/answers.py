@@ -1,23 +1,44 @@
-"""What the Compare page keeps between reruns: what follows from the ranks of two systems, and everybody's lists."""
+"""What the Evidence page keeps between reruns: verdicts on speed, what follows from two systems' ranks, everybody's lists."""
 
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import streamlit as st
 from pandas import DataFrame
 
-from elastic_core import comparisons
+from elastic_core import comparisons, disk
 from elastic_core.data import Dataset
+from elastic_core.models import Recommender
 from elastic_core.runs import Run
-from elastic_core.services.compare import slices, standings, versus
-from elastic_core.services.compare.versus import Lists
-from pages.kit import cache
+from elastic_core.services.evidence import slices, standings, verdicts, versus
+from elastic_core.services.evidence.verdicts import Verdict
+from elastic_core.services.evidence.versus import Lists
+from pages.frame import shell
+from pages.kit import cache, judged
 from pages.kit.cache import Stamped, stamped, unstamped
 from pages.kit.kept import kept
 
 MOST = 16  # runs
 Key = tuple[str, str, str]
+
+
+def faster(root: Path) -> Verdict:
+    """When ELASTIC is faster than SASRec, from the benchmark's rows; read again when they change."""
+    return _faster(str(root), disk.stamp(root / "benchmarks" / "latency.csv"))
+
+
+@kept(4)
+def _faster(root: str, stamp: tuple[int, ...]) -> Verdict:
+    return verdicts.faster(Path(root))
+
+
+def warm(run: Run, model: Recommender, data: Dataset) -> None:
+    """What the first visitor of the page would wait for: of all runs, whichever is opened first."""
+    groups, _ = judged.groups(shell.RUNS)
+    for pair in verdicts.PAIRS:
+        verdicts.compared(pair, groups, judged.differences)
 
 
 def forest(a: Sequence[Run], b: Sequence[Run], data: Dataset, protocol: str, metric: str) -> DataFrame:

@@ -1,0 +1,217 @@
+"""What the runs at hand let us say of the paper's claims: a claim, an answer in a word, and sentences with their numbers.
+
+Nothing is typed in: every number and every answer comes from the comparisons of the result tables (adjusted as there), from
+benchmark rows, or from a measurement of a model's memory. An interval that includes zero, a single training, or a p that is not
+small enough for so many questions at once is *not known*; the finding says which of them it is.
+"""
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+import pandas as pd
+
+from elastic_core.comparisons import needs_training, power_of
+from elastic_core.evaluation import power, verdict
+from elastic_core.labels import MET, listed, named, plainly, recipe_in_words, recipe_of
+from elastic_core.report import references
+from elastic_core.reproduce import rows
+from elastic_core.services.evidence.systems import OWN, Group
+from elastic_core.services.speed import curves
+
+Answer = Literal["yes", "in part", "it depends", "no", "not known"]
+Screen = Literal["systems", "speed", "experts"]
+Differences = Callable[[Group, str, str], pd.DataFrame]  # of a data set: one system (its label) minus the others, a protocol
+PROTOCOL = "full"
+FLOOR = "cooccurrence"
+ASIDE = re.compile(r" \((reassembled|[\d.]+ minutes[^()]*)\)")  # of a place, where there is little room
+SMALL, ONCE = "too close to zero", "trained once"  # why something is not known
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One sentence, and what it stands on. `answer` is about the claim that it belongs to; `why` it is not known, in brief."""
+
+    answer: Answer
+    sentence: str
+    why: str = ""
+    data: str = ""  # key of its group
+    where: str = ""  # what it was asked of, in words
+    system: str = ""  # what is A in the result tables
+    runs: tuple[str, ...] = ()
+    difference: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    n: int = 0
+
+    @property
+    def brief(self) -> str:
+        """`MovieLens-100K +0.0150 (one of 15 comparisons)`; the sentence says more of the place."""
+        return f"{ASIDE.sub('', self.where)} {self.difference:+.4f}" + (f" ({self.why})" if self.why else "")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """`change` is what would change our mind; `screen` where the numbers are shown whole."""
+
+    key: str
+    claim: str
+    findings: tuple[Finding, ...]
+    change: str
+    screen: Screen
+    command: str = ""  # measures what is missing
+    absent: str = ""  # what no run is there for
+    note: str = ""  # how all of it was measured
+
+    @property
+    def answer(self) -> Answer:
+        """Of all findings. Yes where all say so, in part where some do and the rest is not known; no where nothing says yes."""
+        known = {finding.answer for finding in self.findings} - {"not known"}
+        unknown = any(finding.answer == "not known" for finding in self.findings)
+        if not known:
+            return "not known"
+        if len(known) > 1 or "it depends" in known:
+            return "it depends"
+        (only,) = known
+        return "in part" if only == "yes" and unknown else only
+
+    @property
+    def lines(self) -> dict[str, str]:
+        """Every answer that was found, with its data and their numbers; a sentence that stands for itself has no name."""
+        if not self.findings or not self.findings[0].where:
+            return {"": self.findings[0].sentence if self.findings else self.absent}
+        found = {answer: [f.brief for f in self.findings if f.answer == answer] for answer in get_args(Answer)}
+        return {answer: f"{', '.join(briefs)}." for answer, briefs in found.items() if briefs}
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A is better than B, asked on every data set that has both."""
+
+    key: str
+    claim: str
+    a: str  # kind of the system: a label, or its beginning before ` (… minutes)`
+    b: str
+    change: str
+    told: bool = False  # both by the recipe that tells what was met before
+
+
+PAIRS = (
+    Pair("baseline", "ELASTIC is better than counting which item follows which (co-occurrence).", "elastic", FLOOR,
+         "More people, for a narrower interval; a baseline that counts better."),
+    Pair("slots-baseline", "ELASTIC with interest slots (ours) is better than that counting.", "elastic-slots", FLOOR,
+         "More people, or a baseline that counts better."),
+    Pair("sasrec", "ELASTIC is better than SASRec.", "elastic", "sasrec",
+         "SASRec tuned further, or longer histories; on MovieLens-1M more seeds and no limit of minutes."),
+    Pair("hstu", "ELASTIC is better than HSTU, when both know what a person has met before.", "elastic", "hstu",
+         "Seeds of HSTU on MovieLens-1M; the local convolution for HSTU too.", told=True),
+    Pair("memory", "Experts of one’s own are better than the same experts for everybody.", "elastic", "elastic (memory-none)",
+         "Seeds without a memory; data with more interests than everybody shares."),
+    Pair("slots-memory", "With interest slots, experts of one’s own are better.", "elastic-slots", "elastic-slots (memory-none)",
+         "Seeds without a memory on real data; a made-up world with fewer interests than slots."),
+    Pair("gate", "Keys that learn are better than random keys.", "elastic", "elastic (gate-none)",
+         "Seeds of the run whose keys do not learn."),
+)  # fmt: skip
+
+
+def compared(pair: Pair, groups: Sequence[Group], differences: Differences) -> Verdict:
+    """A claim that a paired difference answers, one finding a data set."""
+    found, missing, lacking = list[Finding](), list[str](), set[str]()
+    for group in groups:
+        mine = [label for label in references(group.systems) if label.split(" ")[0] == pair.a and OWN not in label]
+        a = next((label for label in mine if (MET in label) == pair.told), None)
+        if a is None:
+            continue
+        b = next((label for label in group.systems if _same(label, pair.b, a)), None)
+        table = differences(group, a, PROTOCOL) if b is not None else pd.DataFrame(columns=["label"])
+        row = table[table["label"] == b]
+        if row.empty:
+            missing += [group.title]
+            lacking |= {group.key}
+            continue
+        together = int(table.loc[table["family"] == row.iloc[0]["family"], "seeds_counted"].sum())
+        found.append(_finding(group, a, str(b), row.iloc[0], together))
+    absent = f"No finished run on {listed(missing)}." if missing else "" if found else "No run here answers it."
+    lacks = [row for row in rows() if row.data in lacking and plainly(row.label) == pair.b and (MET in row.label) == pair.told]
+    command = f'python -m elastic_core reproduce --only "{lacks[0].name}*"' if lacks else ""
+    return Verdict(pair.key, pair.claim, tuple(found), pair.change, "systems", command, absent)
+
+
+def _same(label: str, wanted: str, a: str) -> bool:
+    """Floors stand beside every recipe, other systems beside their own: `sasrec (20 minutes)` beside `elastic (20 minutes)`."""
+    return label == (wanted if wanted == FLOOR else f"{wanted} {recipe_of(a)}".strip())
+
+
+def _finding(group: Group, a: str, b: str, row: pd.Series, together: int) -> Finding:
+    """`together`: how many comparisons the p of this one was adjusted for, itself among them."""
+    low, high, difference = float(row["low"]), float(row["high"]), float(row["difference"])
+    counted, sides = bool(row["seeds_counted"]), (group.systems[a], group.systems[b])
+    answer: Answer = "not known"
+    if row["who"]:
+        answer, why, said = ("yes", "", "better") if row["who"] == "A" else ("no", "", "worse")
+        said += f" (adjusted p {verdict.chance(row['adjusted'])})"
+    elif not counted:
+        why = ONCE
+        said = "one side was trained once, so luck in training is not in the interval"
+        said += f"; over people alone {power.of_interval(low, high):.4f} would have been found"
+    elif verdict.sign(low, high):
+        why = f"one of {together} comparisons"
+        said = f"asked alone this would be a claim: zero lies outside. But it is {why} on these data, and of twenty one looks "
+        said += f"like this by luck; adjusted for that p is {verdict.chance(row['adjusted'])}, not below {verdict.LEVEL}"
+    else:
+        several = all(len(side) > 1 for side in sides)
+        could = power_of(*sides, PROTOCOL).detectable() if several else power.of_interval(low, high)
+        why, said = SMALL, f"zero lies inside; {could:.4f} would have been found four times out of five"
+    where = f"{group.title}{recipe_in_words(recipe_of(a))}"
+    numbers = f"{difference:+.4f} (95% {low:+.4f} to {high:+.4f}; {int(row['n']):,} people, {_trainings(*sides)})"
+    runs = tuple(run.name for side in sides for run in side)
+    return Finding(answer, f"{where}: {numbers}: {said}.", why, group.key, where, named(a, sides[0]), runs, difference, low, high,
+                   int(row["n"]))  # fmt: skip
+
+
+def _trainings(*sides: Sequence) -> str:
+    """How often either was trained."""
+    return "trainings: " + " and ".join(str(len(runs)) if needs_training(runs[0]) else "none" for runs in sides)
+
+
+# --- speed -----------------------------------------------------------------------------------------------------------
+
+
+def faster(checkpoints: Path) -> Verdict:
+    """When is reading a history faster than with SASRec? From the shipped rows, chosen and timed as the Speed screen does."""
+    note, found = "", list[Finding]()
+    for peer in ("sasrec-fused", "sasrec-eager"):
+        table, column = curves.usual(curves.shipped(checkpoints))
+        ratio = curves.versus(table, "elastic", peer, column) if len(table) else pd.Series(dtype=float)
+        if ratio.empty:
+            continue
+        answer: Answer = "yes" if (ratio > 1).all() else "no" if (ratio <= 1).all() else "it depends"
+        note = f"Time {curves.TIMES[column]}; {curves.machine(table)}"
+        found.append(Finding(answer, curves.words(table, "elastic", peer, column), n=len(ratio)))
+    command = "" if found else "nice python -m elastic_core bench --passes forward --threads 1"
+    return Verdict("speed", "ELASTIC is faster than SASRec.", tuple(found), "Another machine, batch, d or k; a GPU.", "speed",
+                   command, "" if found else "No benchmark rows came along.", note)  # fmt: skip
+
+
+def counted(verdicts: Sequence[Verdict]) -> str:
+    """`Of 10 claims: 1 yes, 3 yes in part, …`."""
+    counts = {answer: sum(each.answer == answer for each in verdicts) for answer in get_args(Answer)}
+    said = {"in part": "yes in part"}
+    parts = [f"{count} {said.get(answer, answer)}" for answer, count in counts.items() if count]
+    return f"Of {len(verdicts)} claims: {', '.join(parts)}."
+
+
+COLUMNS = ("claim", "answer", "data", "difference", "low", "high", "n", "why not known", "runs", "sentence")
+
+
+def table(found: Sequence[Verdict]) -> pd.DataFrame:
+    """One row a finding, `COLUMNS`."""
+    lines = [
+        (each.claim, one.answer, one.where, one.difference, one.low, one.high, one.n, one.why, ", ".join(one.runs), one.sentence)
+        for each in found
+        for one in each.findings
+    ]
+    return pd.DataFrame(lines, columns=list(COLUMNS))

@@ -1,0 +1,93 @@
+"""The first depth: each claim of the paper as a sentence, yes, no or not known, its numbers; doubt behind *How sure?*."""
+
+import streamlit as st
+
+from elastic_core import labels
+from elastic_core.services.evidence import meaning, verdicts
+from elastic_core.services.evidence.verdicts import Finding, Verdict
+from elastic_core.services.method import notes
+from pages.evidence import answers
+from pages.frame import shell
+from pages.kit import asked, judged, prose, view
+
+WORDS = prose.of(__file__)
+# Of an answer: what the badge says, its icon and its colour.
+BADGES = {
+    "yes": ("Yes", "check", "green"), "in part": ("Yes, in part", "rule", "green"), "no": ("No", "close", "red"),
+    "it depends": ("It depends", "alt_route", "orange"), "not known": ("Not known", "help", "gray"),
+}  # fmt: skip
+GOES = {"systems": "See all systems", "speed": "See the curves", "experts": "See the experts"}
+SCREENS = {"systems": "evidence/page.py", "speed": "speed/page.py", "experts": "experts/page.py"}
+
+
+def show() -> None:
+    now = st.session_state.get(shell.CONTEXT)  # none where no run opens: kept ranks can be read all the same
+    groups, _ = judged.groups(shell.RUNS)
+    rows = asked.rows(shell.RUNS)
+    head = st.empty()
+    head.markdown("Comparing system by system …")
+    found = list[Verdict]()
+    for pair in verdicts.PAIRS:  # each is shown when it is known
+        found.append(verdicts.compared(pair, groups, judged.differences))
+        card(found[-1])
+    for each in (*meaning.verdicts(groups, rows), answers.faster(shell.RUNS)):
+        found.append(each)
+        card(each)
+    head.markdown(f"**{verdicts.counted(found)}** {WORDS('CLAIMS')}", help=f"NDCG@10: {notes.WORDS['NDCG@10']}.")
+    if now is not None and now.model.retrieves:
+        asked.row(now.run, "lrn_measure")
+    if any(labels.UNEVEN in finding.system for each in found for finding in each.findings):
+        st.caption(labels.UNEVEN_NOTE)
+    panel = st.expander("All findings as a table", key="lrn_all", on_change="rerun")
+    if panel.open:
+        with panel:
+            table = verdicts.table(found)
+            alt = f"{len(table)} findings with their numbers and runs"
+            view.table("lrn_findings", table, WORDS.about("FINDINGS"), alt, height=220)
+    if now is not None:
+        view.foot("python -m elastic_core report")
+
+
+def card(each: Verdict) -> None:
+    said, icon, colour = BADGES[each.answer]
+    with st.container(border=True, key=f"lrn_card_{each.key}", gap="xsmall"):
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.markdown(f"**{each.claim}**", width="stretch")
+            st.badge(said, icon=f":material/{icon}:", color=colour)
+            panel = st.popover("How sure?", key=f"lrn_more_{each.key}", type="tertiary")
+        names = {answer: f"**{answer.capitalize()}:** " if answer else "" for answer in each.lines}
+        told = [names[answer] + shell.plain(text) for answer, text in each.lines.items()]
+        st.markdown(f":small[{' '.join(told)}]")
+    with panel:
+        doubt(each)
+
+
+def doubt(each: Verdict) -> None:
+    """Every finding with its interval, or why it is none; what would change our mind; the way to the numbers."""
+    icon = {answer: name for answer, (_, name, _) in BADGES.items()}
+    lines = [f"- :material/{icon[finding.answer]}: {shell.plain(finding.sentence)}" for finding in each.findings]
+    lines += [f"- :material/help: {shell.plain(each.absent)}"] if each.absent else []
+    st.markdown("\n".join(lines))
+    if each.note:
+        st.caption(shell.plain(each.note))
+    st.markdown(f"**What would change our mind:** {each.change}")
+    if each.command:
+        st.caption("Measures what is missing:")
+        st.code(each.command, language="bash", wrap_lines=True)
+    first = each.findings[0] if each.findings else None
+    if st.button(GOES[each.screen], icon=":material/arrow_forward:", key=f"lrn_go_{each.key}", type="tertiary",
+                 on_click=lead, args=(each.screen, first)):  # fmt: skip
+        shell.go(SCREENS[each.screen])
+
+
+def lead(screen: str, first: Finding | None) -> None:
+    """Sets the other page to what the verdict is about."""
+    if screen != "systems":
+        return
+    settings = {"ev_depth": "Systems"}
+    if first is not None:
+        st.session_state["res_fitted"] = first.data  # its protocol is chosen here
+        settings |= {"res_data": first.data, "res_protocol": verdicts.PROTOCOL, "res_ours": first.system}
+    for key, value in settings.items():
+        if not shell.locked(key):
+            st.session_state[key] = value
