@@ -16,7 +16,8 @@ import wordfreq
 from pages.kit import prose
 
 PAGES = Path(__file__).resolve().parents[1] / "pages"
-HELD = ("traffic/words.md",)  # files and folders that are held to it
+HELD = ("traffic/words.md", "experts/")  # files and folders that are held to it
+NOT_YET = ("experts/answers.py",)  # what one reads there while waiting
 LONGEST, GRADE, RARE = 22, 9.5, 3.2  # words a sentence, years of school (Automated Readability Index), Zipf frequency
 # Words that a newcomer cannot know: this project's own, or statistics that belongs behind "How sure?".
 BANNED = (
@@ -26,8 +27,9 @@ BANNED = (
 )  # fmt: skip
 # Terms of the field and names: each is explained where a screen needs it first, or on Method.
 GLOSSARY = {
-    "elastic", "sasrec", "lisa", "pkm", "act", "gini", "kl", "r²", "umap", "csv", "json", "html", "ndcg", "softmax", "movielens",
-    "lorenz", "attention", "expert", "key", "sub", "memory", "dispatch", "aggregate", "retrieve", "diagonal",
+    "act", "aggregate", "attention", "codebook", "codeword", "cosine", "csv", "ctreg", "diagonal", "dispatch", "elastic",
+    "expert", "gini", "histogram", "html", "json", "key", "kl", "lisa", "lorenz", "memory", "movielens", "ndcg", "pkm",
+    "retrieve", "r²", "sasrec", "skewness", "softmax", "sub", "umap",
 }  # fmt: skip
 
 
@@ -93,7 +95,7 @@ def faults(text: str) -> list[str]:
     return found
 
 
-SAID = [found for found in (*sections(), *sentences_in_code()) if found[0].startswith(HELD)]
+SAID = [found for found in (*sections(), *sentences_in_code()) if found[0].startswith(HELD) and not found[0].startswith(NOT_YET)]
 
 
 @pytest.mark.parametrize(("place", "text"), SAID, ids=[place for place, _ in SAID])
