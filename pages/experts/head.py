@@ -90,8 +90,8 @@ def standing(of: Subject, expert: int, user: int) -> str:
     """Where the expert stands for the chosen person."""
     here = people.standing(of.survey, expert, user)
     if here["gate"]:
-        return f"Person {user + 1} uses it: rank {here['place']:.0f}, weight {here['gate']:.2f}."
-    return f"Person {user + 1} does not use it: rank {here['place']:.0f} of {of.survey.size:,}."
+        return f"Person {user + 1} has it (weight {here['gate']:.2f})."
+    return f"Person {user + 1} does not have it."
 
 
 def _planted(of: Subject, expert: int) -> dict[Hashable, Any] | None:

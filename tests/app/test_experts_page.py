@@ -47,7 +47,7 @@ def test_walking_from_expert_to_expert(opened: Open, load: np.ndarray) -> None:
     press(app, "Random")
     assert load[app.session_state["expert"]] > 0 and app.session_state["expert"] != 63
     press(app, "Person’s strongest")
-    assert "rank 1" in said(app)
+    assert f"Person {app.session_state['user']} has it" in said(app)
     healthy(app.segmented_control(key="exp_part").set_value("People").run())
     meet = next(button for button in app.button if str(button.key).startswith("exp_meet_"))
     expert = app.session_state["expert"]
@@ -132,7 +132,7 @@ def test_a_dead_expert_says_so_first(opened: Open, load: np.ndarray) -> None:
 
 def test_bad_numbers_and_runs_without_experts(opened: Open) -> None:
     app = opened(PAGE, run="tiny", expert="999", exp_part="Nonsense", exp_swap="-4")
-    assert "There is no expert `999`" in said(app) and "The strongest of person" in said(app)
+    assert "There is no expert `999`" in said(app) and "’s strongest." in said(app)
     peer = opened(PAGE, run="tiny-peer")
     assert (
         "has no interest memory" in said(peer)

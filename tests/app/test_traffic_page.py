@@ -23,7 +23,7 @@ Opened = Callable[..., AppTest]
 def test_it_says_how_healthy_the_memory_is_beside_chance(opened: Opened) -> None:
     app = opened(PAGE, run="tiny", trf_part="Inequality")
     words = said(app)
-    assert "of 64 experts are in use" in words and "random router" in words
+    assert "of 64 experts are in use" in words and "With random experts" in words
     table = app.dataframe[0].value
     assert table.iloc[:, 0].tolist()[:2] == ["In use", "Gini"]
     assert table.shape == (8, 3)
@@ -52,7 +52,8 @@ def test_the_page_stands_while_its_memory_is_asked_and_what_it_answers_stays(
     work_done()
     found = meaning.of_runs(app_runs, [Run(app_runs / "tiny")])["tiny"]
     for seen in (app.run(), opened(PAGE, run="tiny", trf_split="All but the last two")):  # who asked, and who comes later
-        assert f"finds only **{found.quarter:.0%}**" in said(healthy(seen)) and f"{found.people:,} people with 8" in said(seen)
+        assert f"quarter of a history, **{found.quarter:.0%}**" in said(healthy(seen))
+        assert f"{found.people:,} people with 8" in said(seen)
         assert "Measure it now" not in [button.label for button in seen.button]
 
 
@@ -64,7 +65,7 @@ def test_two_runs_stand_side_by_side_only_where_both_have_a_memory(opened: Opene
 
     shutil.copytree(app_runs / "other", app_runs / "tiny")
     app = opened(PAGE, run="tiny", vs="other", trf_part="Inequality")
-    assert app.dataframe[0].value.columns.tolist() == ["", "tiny", "random router for tiny", "other", "random router for other"]
+    assert app.dataframe[0].value.columns.tolist() == ["", "tiny", "random experts for tiny", "other", "random experts for other"]
 
 
 def test_a_run_without_a_memory_shows_how_far_back_it_looks(opened: Opened) -> None:

@@ -28,7 +28,6 @@ LONGER = {
     "journey": 245,
     "learned": 265,
     "method": 510,
-    "traffic": 155,
     "train": 185,
 }
 
