@@ -16,8 +16,8 @@ import wordfreq
 from pages.kit import prose
 
 PAGES = Path(__file__).resolve().parents[1] / "pages"
-HELD = ("experts/", "traffic/")  # files and folders that are held to it
-NOT_YET = ("experts/answers.py", "traffic/answers.py")  # what one reads there while waiting
+HELD = ("experts/", "map/", "traffic/")  # files and folders that are held to it
+NOT_YET = ("experts/answers.py", "map/answers.py", "traffic/answers.py")  # what one reads there while waiting
 LONGEST, GRADE, RARE = 22, 9.5, 3.2  # words a sentence, years of school (Automated Readability Index), Zipf frequency
 # Words that a newcomer cannot know: this project's own, or statistics that belongs behind "How sure?".
 BANNED = (
@@ -27,9 +27,9 @@ BANNED = (
 )  # fmt: skip
 # Terms of the field and names: each is explained where a screen needs it first, or on Method.
 GLOSSARY = {
-    "act", "aggregate", "attention", "codebook", "codeword", "cosine", "csv", "ctreg", "diagonal", "dispatch", "elastic", "epoch",
-    "expert", "gini", "histogram", "html", "json", "key", "kl", "lisa", "lorenz", "memory", "movielens", "ndcg", "pkm",
-    "retrieve", "r²", "sasrec", "skewness", "softmax", "sub", "umap",
+    "act", "aggregate", "attention", "codebook", "codeword", "cosine", "csv", "ctreg", "diagonal", "dispatch", "elastic",
+    "epoch", "expert", "gini", "histogram", "html", "json", "key", "kl", "lisa", "lorenz", "memory", "movielens", "ndcg",
+    "pca", "pkm", "retrieve", "r²", "sasrec", "skewness", "softmax", "sub", "trustworthiness", "umap",
 }  # fmt: skip
 
 

@@ -25,7 +25,7 @@ RANKS = {
 }  # fmt: skip
 
 
-def remove(of: Subject, expert: int) -> None:
+def remove(of: Subject, expert: int, _: int) -> None:
     traffic = of.survey.traffic
     if not traffic.load[expert] or traffic.experts.shape[1] < 2:
         st.write(words.SAYS("NOTHING_TO_REMOVE"))
@@ -70,7 +70,7 @@ def _other(of: Subject, expert: int) -> None:
     st.session_state[SWAP] = ablation.random_used(of.survey.traffic, expert, seed=turn)
 
 
-def neighbours(of: Subject, expert: int) -> None:
+def neighbours(of: Subject, expert: int, _: int) -> None:
     found, palette = of.survey, plot.palette(shell.is_dark())
     frame, (row, column) = relations.siblings(found, of.model, expert), found.place(expert)
     lines = relations.lines(found, expert)
@@ -130,7 +130,7 @@ def _clicked(key: str) -> None:
         shell.look_at(int(points[0]["customdata"][0]))
 
 
-def training(of: Subject, expert: int) -> None:
+def training(of: Subject, expert: int, _: int) -> None:
     try:
         frame = answers.epochs(of, expert)
     except InputError as error:

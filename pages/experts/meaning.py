@@ -17,7 +17,7 @@ from pages.kit.control import one_of
 SOURCES = {"people": "In the histories of its people", "reads": "In what it reads of them"}
 
 
-def genres(of: Subject, expert: int) -> None:
+def genres(of: Subject, expert: int, _: int) -> None:
     found = of.survey
     if not found.genres:
         st.write("The items of this data have no genres.")
@@ -40,7 +40,7 @@ def genres(of: Subject, expert: int) -> None:
     view.chart("exp_genres", figure, frame, expert_words.GENRES, alt)
 
 
-def items(of: Subject, expert: int) -> list[str]:
+def items(of: Subject, expert: int, _: int) -> list[str]:
     """What it pushes up and holds back. Returns how sure that is."""
     words, found = inspect.words(of.data), answers.pushes(of, expert)
     direct, measured = st.columns(2, gap="medium")

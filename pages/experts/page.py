@@ -1,7 +1,5 @@
 """Experts: what does one expert stand for, and does it matter?"""
 
-from collections.abc import Iterable
-
 import streamlit as st
 
 from elastic_core.services.person import inspect
@@ -12,28 +10,11 @@ from pages.kit.control import asked_for, one_of
 
 PART = "exp_part"
 EVERY, KNOBS = "All experts", "Knobs"
-PARTS = (EVERY, KNOBS, "People", "Genres", "Items", "Remove or swap", "Neighbours", "Training")
-
-
-def part(name: str) -> Iterable[str]:
-    """One part of the dashboard, and what is doubtful about it; only the chosen one is computed."""
-    if name == EVERY:
-        return table.show(of)
-    if name == KNOBS:
-        return turning.show(of, now.user)
-    if name == "People":
-        return meeting.show(of, number, now.user)
-    if name == "Genres":
-        meaning.genres(of, number)
-    elif name == "Items":
-        return meaning.items(of, number)
-    elif name == "Remove or swap":
-        acts.remove(of, number)
-    elif name == "Neighbours":
-        acts.neighbours(of, number)
-    else:
-        acts.training(of, number)
-    return ()
+# One part of the dashboard, of which only the chosen one is computed; it returns what is doubtful about it.
+PARTS = {
+    EVERY: table.show, KNOBS: turning.show, "People": meeting.show, "Genres": meaning.genres, "Items": meaning.items,
+    "Remove or swap": acts.remove, "Neighbours": acts.neighbours, "Training": acts.training,
+}  # fmt: skip
 
 
 now = shell.context()
@@ -49,7 +30,7 @@ of = answers.subject(now.run, now.model, now.dataset, now.split)
 strongest = cache.strongest(now.run, now.model, now.dataset, now.user, now.split)
 assert strongest is not None
 number = strongest if now.expert is None else now.expert
-turned = st.session_state.get(PART, asked_for(PART, PARTS)) == KNOBS
+turned = st.session_state.get(PART, asked_for(PART, list(PARTS))) == KNOBS
 if turned:  # is about a person: sliders and list stand in one view, without the head of the chosen expert
     st.title(f"What do person {now.user + 1}’s experts do, turned up or down?", anchor=False)
     st.write(words.SAYS("KNOBS_IDEA"))
@@ -60,10 +41,10 @@ else:
     head.walk(of, number, strongest, f" Person {now.user + 1}’s strongest." if now.expert is None else "")
     doubts = head.cards(of, number, now.user)
 alive = turned or of.survey.traffic.load[number] > 0 or head.dead(of, number)
-chosen = one_of("Part", PARTS, key=PART, label_visibility="collapsed")
+chosen = one_of("Part", list(PARTS), key=PART, label_visibility="collapsed")
 if alive or chosen == EVERY:
     with st.container(border=True):
-        doubts += part(chosen)
+        doubts += PARTS[chosen](of, number, now.user) or ()
 view.sure(doubts)
 swap = st.session_state.get(acts.SWAP)
 one = ("--expert", number, *(("--swap", swap) if swap is not None else ()))

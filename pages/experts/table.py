@@ -42,7 +42,7 @@ def _columns() -> dict[str, object]:
     }  # fmt: skip
 
 
-def show(of: Subject) -> list[str]:
+def show(of: Subject, *_: int) -> list[str]:
     """The table and its filter. Returns what luck alone would name."""
     frame, effects = answers.table(of), answers.all_effects(of)
     with st.container(horizontal=True, vertical_alignment="bottom"):

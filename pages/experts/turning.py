@@ -18,7 +18,7 @@ LEND, BY, KNOB = "exp_lend", "exp_lend_by", "exp_turn_"
 Number = st.column_config.NumberColumn
 
 
-def show(of: Subject, user: int) -> list[str]:
+def show(of: Subject, _: int, user: int) -> list[str]:
     """Sliders on the left, what they do on the right. Returns what other turns do."""
     said = inspect.words(of.data)
     left, right = st.columns([5, 6], gap="medium")

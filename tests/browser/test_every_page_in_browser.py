@@ -17,7 +17,7 @@ PAGES = {
     "/journey": ("Which experts does this history retrieve?", "Person 11 chose"),
     "/experts": ("What does expert 3 stand for, and does it matter?", "Person 11 "),
     "/traffic": ("Is the memory used evenly, and is that chance?", "Expert 3 (row 0, column 3)"),
-    "/memory-map": ("Do experts form regions, and can this picture be trusted?", "Expert 3 · row 0, column 3"),
+    "/memory-map": ("Do experts form regions, and can this picture be trusted?", "row 0, column 3."),
     "/train": ("What happens if I change the model, and train it?", "from start to tested"),
     "/data": ("What is in the data, and can I bring mine?", "Person 11 has"),
     "/learned": ("What did we learn?", "What would change our mind:"),
