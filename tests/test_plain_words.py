@@ -16,7 +16,7 @@ import wordfreq
 from pages.kit import prose
 
 PAGES = Path(__file__).resolve().parents[1] / "pages"
-HELD = ("experts/", "map/", "traffic/")  # files and folders that are held to it
+HELD = ("experts/", "journey/", "map/", "traffic/")  # files and folders that are held to it
 NOT_YET = ("experts/answers.py", "map/answers.py", "traffic/answers.py")  # what one reads there while waiting
 LONGEST, GRADE, RARE = 22, 9.5, 3.2  # words a sentence, years of school (Automated Readability Index), Zipf frequency
 # Words that a newcomer cannot know: this project's own, or statistics that belongs behind "How sure?".
@@ -66,6 +66,7 @@ def sentences_in_code() -> Iterator[tuple[str, str]]:
             if (
                 len(re.findall(r"[A-Za-z]{2,}", text)) >= 6
                 and "::" not in text
+                and "display:" not in text.replace(" ", "")
                 and not text.lstrip().startswith(("python -m", "<", "--"))
             ):
                 yield f"{path.relative_to(PAGES)}:{node.lineno}", text

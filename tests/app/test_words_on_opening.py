@@ -25,7 +25,6 @@ PAGES = sorted(path.parent.name for path in (ROOT / "pages").glob("*/page.py"))
 LONGER = {
     "compare": 195,
     "data": 170,
-    "journey": 245,
     "learned": 265,
     "method": 510,
     "train": 185,
