@@ -9,7 +9,7 @@ from elastic_core.services.experts.weights import Everybody, Looked
 from elastic_core.services.person.inspect import Words as Called
 from pages.kit import prose
 
-CODEWORDS, SPREAD, LOOKS, REMOVAL, OFTEN = map(prose.of(__file__).about, ("CODEWORDS", "SPREAD", "LOOKS", "REMOVAL", "OFTEN"))
+CODEWORDS, SPREAD, LOOKS, REMOVAL, OFTEN = prose.of(__file__).abouts("CODEWORDS SPREAD LOOKS REMOVAL OFTEN")
 COLUMNS = {name: st.column_config.NumberColumn(format="percent") for name in ("events", "held out", "by chance")} | {
     "titles": st.column_config.Column(width="medium"),
 }

@@ -13,12 +13,9 @@ from elastic_core.text import markdown
 from pages.kit import prose
 
 SAYS = prose.of(__file__)
-ALL, HISTOGRAM, PEOPLE, GENRES, ITEMS, EFFECTS, SIBLINGS, NEAREST, TOGETHER, EPOCHS, KNOBS, HOT = map(
-    SAYS.about,
-    (
-        "ALL", "HISTOGRAM", "PEOPLE", "GENRES", "ITEMS", "EFFECTS", "SIBLINGS", "NEAREST", "TOGETHER", "EPOCHS", "KNOBS", "HOT",
-    ),
-)  # fmt: skip
+ALL, HISTOGRAM, PEOPLE, GENRES, ITEMS, EFFECTS, SIBLINGS, NEAREST, TOGETHER, EPOCHS, KNOBS, HOT = SAYS.abouts(
+    "ALL HISTOGRAM PEOPLE GENRES ITEMS EFFECTS SIBLINGS NEAREST TOGETHER EPOCHS KNOBS HOT"
+)
 LUCK, MORE = ":gray-badge[may be luck]", ":green-badge[more than luck]"
 
 

@@ -40,7 +40,7 @@ WEIGH = {
 }
 VOTE = (
     "Every {one} searches like this and gives its vote to {each}. A line on each bar shows how many votes the expert gets from "
-    "everybody. The **{k} experts furthest beyond their line** are this person’s, on every page. {title} gave {split}."
+    "everybody. The **{k} experts with most votes beyond their line** are this person’s, on every page. {title} gave {split}."
 )
 MILLION_NOTE = "On this machine, just now: {halves:.1f} ms by halves, {whole:,.0f} ms one by one."
 
@@ -53,7 +53,7 @@ PICTURE: dict[str, Any] = {
     "wrong": "Brute force finds others: only **{agreed} of {tried}** searches agree.",
     "query": "query", "half": ["q₁: rows", "q₂: columns"], "row": "row", "column": "column", "expert": "expert",
     "square": "row {row}, column {column}", "vectors": "what the experts hold", "shares": "share",
-    "sliders": ["Turn q₁ (rows)", "Turn q₂ (columns)", "How many, k"],
+    "sliders": ["Turn q₁", "Turn q₂", "How many, k"],
     "dot": "Row {row}: {sum}",
     "bet": "Your bet: click the best square.", "betted": "Your bet: {square}.",
     "placed": "Your square ({square}) took place **{place}** of {k}.", "lost": "Your square ({square}) is not among the "

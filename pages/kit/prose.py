@@ -38,6 +38,10 @@ class Words:
         """Return what a section says about a chart."""
         return about_of(self.sections[name])
 
+    def abouts(self, names: str) -> list[About]:
+        """Return the same of several sections, their names parted by spaces."""
+        return [self.about(name) for name in names.split()]
+
 
 def about_of(section: str) -> About:
     """Return the parts of a section that explains a chart. Raises ValueError where question or warning is missing."""

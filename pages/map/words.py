@@ -6,7 +6,7 @@ import streamlit as st
 from pages.kit import prose
 
 SAYS = prose.of(__file__)
-MAP, EPOCHS, NEAR, TRUST, SET, ITEMS = map(SAYS.about, ("MAP", "EPOCHS", "NEAR", "TRUST", "SET", "ITEMS"))
+MAP, EPOCHS, NEAR, TRUST, SET, ITEMS = SAYS.abouts("MAP EPOCHS NEAR TRUST SET ITEMS")
 NEAR_COLUMNS = {
     "in truth": st.column_config.Column(width=64, help="Nearest in all numbers"),
     "cosine": st.column_config.Column(width=58, help="1 = the same direction"),

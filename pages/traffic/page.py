@@ -14,7 +14,7 @@ from pages.traffic import answers, charts, instead, run_charts, words
 SPLITS = {"test": "All but the last event", "valid": "All but the last two"}
 MEASURES = {"people": "People", "gate": "Gate-weighted"}
 ORDERS = {"number": "By number", "load": "Hottest first"}
-PARTS = ("Interest or activity?", "Inequality", "Groups of people", "Size of the memory", "While it learned")
+PARTS = ("Rows and columns", "Interest or activity?", "Inequality", "Groups of people", "Size of the memory", "While it learned")
 
 
 def controls() -> None:
@@ -85,6 +85,12 @@ def grids(name: str, place: int) -> None:
     alt = f"Grid of {flow.side} by {flow.side} experts of {name}: darker is used more, a cross is dead. At the sides: sums."
     key = f"trf_grid{place}"
     view.chart(key, figure, sides, words.GRID, alt, on_select=lambda: open_expert.clicked(key))
+
+
+def rows() -> list[str]:
+    with st.columns([3, 2] if len(found) == 1 else 1)[0]:
+        beside(grids)
+    return []
 
 
 def chosen_expert() -> None:
@@ -183,13 +189,8 @@ main, band = found[now.run.name]
 st.markdown(words.verdict(main, band, load.experts_table(main, band)), help=busy.MEANING)
 beside(loads)
 chosen_expert()
-columns = st.columns(2, gap="medium") if len(found) == 1 else [st.container(), st.container()]
-with columns[0]:
-    st.subheader("Rows and columns", anchor=False)
-    beside(grids)
-with columns[1]:
-    part = one_of("More", PARTS, key="trf_part")
-    doubts = dict(zip(PARTS, (interest, inequality, groups, size, learning), strict=True))[part]()
+part = one_of("More", PARTS, key="trf_part")
+doubts = dict(zip(PARTS, (rows, interest, inequality, groups, size, learning), strict=True))[part]()
 view.sure([*words.doubts(main, band), *doubts])
 view.foot(
     "python -m elastic_core routing",

@@ -7,8 +7,8 @@ from elastic_core.services.traffic.load import Chance, Traffic, health_of
 from pages.kit import prose
 
 SAYS = prose.of(__file__)
-LOAD, SHARE, GRID, HEALTH, LORENZ, SIZE, GAUGES, EPOCHS, HEAT, REACH, USE = map(
-    SAYS.about, ("LOAD", "SHARE", "GRID", "HEALTH", "LORENZ", "SIZE", "GAUGES", "EPOCHS", "HEAT", "REACH", "USE")
+LOAD, SHARE, GRID, HEALTH, LORENZ, SIZE, GAUGES, EPOCHS, HEAT, REACH, USE = SAYS.abouts(
+    "LOAD SHARE GRID HEALTH LORENZ SIZE GAUGES EPOCHS HEAT REACH USE"
 )
 NAMES = {
     "used": "In use",

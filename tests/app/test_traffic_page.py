@@ -44,14 +44,15 @@ def test_the_page_stands_while_its_memory_is_asked_and_what_it_answers_stays(
 ) -> None:
     with monkeypatch.context() as nobody:
         nobody.setattr(gauges, "gauges", lambda *given, **more: pytest.fail("asked while somebody waits"))
-        app = opened(PAGE, run="tiny")
+        app = opened(PAGE, run="tiny", trf_part="Interest or activity?")
         assert "of 64 experts are in use" in said(app) and "has not been asked yet" in said(app)
         press(app, "Measure it now")
         assert "of 64 experts are in use" in said(app)
         assert "Measure it now" not in [button.label for button in app.button]
     work_done()
     found = meaning.of_runs(app_runs, [Run(app_runs / "tiny")])["tiny"]
-    for seen in (app.run(), opened(PAGE, run="tiny", trf_split="All but the last two")):  # who asked, and who comes later
+    later = opened(PAGE, run="tiny", trf_part="Interest or activity?", trf_split="All but the last two")
+    for seen in (app.run(), later):  # who asked, and who comes later
         assert f"quarter of a history, **{found.quarter:.0%}**" in said(healthy(seen))
         assert f"{found.people:,} people with 8" in said(seen)
         assert "Measure it now" not in [button.label for button in seen.button]

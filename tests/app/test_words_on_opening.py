@@ -26,7 +26,6 @@ LONGER = {
     "compare": 195,
     "data": 170,
     "learned": 265,
-    "method": 510,
     "train": 185,
 }
 
