@@ -8,10 +8,10 @@ TOY, OWN, MILLION = "4 × 4", "This person", "A million"
 IDEA = {
     TOY: "**16 experts** stand in a 4 × 4 grid. We want the best few. Expert score = row score + column score. So 4 + 4 "
     "**short** dot products replace 16 long ones.",
-    OWN: "The same search in this run: **{all} experts** in a grid of {side} × {side}, asked by {whose}. {short} short dot "
-    "products instead of {all} long ones.",
+    OWN: "{whose} searches in the same way, among the **{all} experts** of this run ({side} × {side}). {short} short dot "
+    "products replace {all} long ones.",
     MILLION: "The same search among **{all} random keys**: {short} short dot products instead of a million long ones. From "
-    "step *Pair* on, the size no longer matters.",
+    "step *Pair* on, the size does not matter any more.",
 }
 AFTER = "Next: person {person}’s search among {all} experts, then a million."
 VOTING = "This is the search of one {one}. Every {one} of the history searches like this; step *Vote* adds the searches up."
