@@ -24,7 +24,7 @@ PAGES = {
     "/results": ("How good is every system, and how sure is that?", "The app shows planted-elastic of this system"),
     "/speed": ("When does linear beat quadratic, on this machine?", "They cross near"),
     "/compare": ("Is A better than B, for whom?", "B: planted-sasrec"),
-    "/method": ("What is implemented, and what did the paper leave open?", "stays as it was drawn"),
+    "/method": ("What is implemented, and what did the paper leave open?", "Open one to see what we do"),
 }
 # An address that is not its file’s name, and a page without any model; the shared server was first asked for the way in.
 COLD = ("/product-keys", "/learned")
