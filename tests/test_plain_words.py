@@ -16,7 +16,8 @@ import wordfreq
 from pages.kit import prose
 
 PAGES = Path(__file__).resolve().parents[1] / "pages"
-HELD = ("traffic/words.md", "evidence/")  # files and folders that are held to it
+HELD = ("evidence/", "experts/", "journey/", "keys/", "map/", "method/", "traffic/")  # files and folders that are held to it
+NOT_YET = ("experts/answers.py", "map/answers.py", "traffic/answers.py")  # what one reads there while waiting
 LONGEST, GRADE, RARE = 22, 9.5, 3.2  # words a sentence, years of school (Automated Readability Index), Zipf frequency
 # Words that a newcomer cannot know: this project's own, or statistics that belongs behind "How sure?".
 BANNED = (
@@ -26,8 +27,9 @@ BANNED = (
 )  # fmt: skip
 # Terms of the field and names: each is explained where a screen needs it first, or on Method.
 GLOSSARY = {
-    "elastic", "sasrec", "lisa", "pkm", "act", "gini", "kl", "r²", "umap", "csv", "json", "html", "ndcg", "softmax", "movielens",
-    "lorenz", "holm", "attention", "expert", "key", "sub", "memory", "dispatch", "aggregate", "retrieve", "diagonal",
+    "act", "aggregate", "attention", "codebook", "codeword", "cosine", "csv", "ctreg", "diagonal", "dispatch", "elastic",
+    "epoch", "expert", "gini", "histogram", "holm", "html", "json", "key", "kl", "lisa", "lorenz", "memory", "movielens", "ndcg",
+    "pca", "pkm", "retrieve", "r²", "sasrec", "skewness", "softmax", "sub", "trustworthiness", "umap",
 }  # fmt: skip
 
 
@@ -64,6 +66,7 @@ def sentences_in_code() -> Iterator[tuple[str, str]]:
             if (
                 len(re.findall(r"[A-Za-z]{2,}", text)) >= 6
                 and "::" not in text
+                and "display:" not in text.replace(" ", "")
                 and not text.lstrip().startswith(("python -m", "<", "--"))
             ):
                 yield f"{path.relative_to(PAGES)}:{node.lineno}", text
@@ -93,7 +96,7 @@ def faults(text: str) -> list[str]:
     return found
 
 
-SAID = [found for found in (*sections(), *sentences_in_code()) if found[0].startswith(HELD)]
+SAID = [found for found in (*sections(), *sentences_in_code()) if found[0].startswith(HELD) and not found[0].startswith(NOT_YET)]
 
 
 @pytest.mark.parametrize(("place", "text"), SAID, ids=[place for place, _ in SAID])
@@ -116,7 +119,7 @@ def test_every_section_is_shown_and_every_chart_explained() -> None:
     for path in PAGES.rglob("words.md"):
         code = "\n".join(module.read_text(encoding="utf-8") for module in path.parent.glob("*.py"))
         for name, section in prose.of(str(path)).sections.items():
-            assert re.search(rf"[\"']{re.escape(name)}[\"']", code), f"{path}: nothing shows {name}"
+            assert re.search(rf"[\"' ]{re.escape(name)}[\"' ]", code), f"{path}: nothing shows {name}"
             if "\n\nCareful:" in section:
                 about = prose.about_of(section)
                 assert about.question.endswith("?"), f"{path}: {name}"

@@ -16,25 +16,25 @@ RANKS = {
     "change": st.column_config.Column("What was done", width=190), "n": Number("n", help="People"),
     "rank_before": Number("Rank before", format="%.0f", help="Median"),
     "rank_after": Number("Rank after", format="%.0f", help="Median"),
-    "d_rank_median": Number("Δ rank, median", format="%+.1f", help="Positive: what came next fell"),
-    "d_rank_mean": Number("Δ rank, mean", format="%+.2f"),
+    "d_rank_median": Number("Change (median)", format="%+.1f", help="Above 0: what came next fell"),
+    "d_rank_mean": Number("Change (mean)", format="%+.2f"),
     "ndcg_before": Number("NDCG@10 before", format="%.4f"), "ndcg_after": Number("NDCG@10 after", format="%.4f"),
-    "d_ndcg": Number("ΔNDCG@10", format="%+.4f"), "low": Number("from", format="%+.4f"), "high": Number("to", format="%+.4f"),
-    "p": Number("p", format="%.3f", help="Two-sided sign-flip test"),
-    "replaced": Number("Of 10 replaced", format="%.2f", help="Mean number of other suggestions"),
+    "d_ndcg": Number("Change", format="%+.4f"), "low": Number("from", format="%+.4f"), "high": Number("to", format="%+.4f"),
+    "p": Number("p", format="%.3f", help="Sign-flip test, two-sided"),
+    "replaced": Number("New of 10", format="%.2f", help="Mean number of new suggestions"),
 }  # fmt: skip
 
 
-def remove(of: Subject, expert: int) -> None:
+def remove(of: Subject, expert: int, _: int) -> None:
     traffic = of.survey.traffic
     if not traffic.load[expert] or traffic.experts.shape[1] < 2:
-        st.write("Nobody retrieves it (or it is their only one): nothing to remove or replace.")
+        st.write(words.SAYS("NOTHING_TO_REMOVE"))
         return
     some = ablation.random_used(traffic, expert)
     chart, ask = st.columns([5, 3], gap="medium")
     with ask:
         other = control.number(
-            "Put in its place expert", 0, of.survey.size - 1, None, key=SWAP, placeholder=f"{some}, drawn at random"
+            "Put this expert in its place", 0, of.survey.size - 1, None, key=SWAP, placeholder=f"{some}, drawn at random"
         )
         st.button(
             "Another at random", icon=":material/casino:", key="exp_swap_lucky", on_click=_other, args=(of, expert),
@@ -51,16 +51,16 @@ def remove(of: Subject, expert: int) -> None:
     with chart:
         view.chart("exp_effects", figure, table, words.EFFECTS, alt)
     st.markdown(_sentence(table))
-    st.dataframe(table, hide_index=True, column_config=RANKS, alt=alt, key="exp_effect_rows")
+    with st.expander("More: every number", icon=":material/table:"):
+        st.dataframe(table, hide_index=True, column_config=RANKS, alt=alt, key="exp_effect_rows")
 
 
 def _sentence(table: pd.DataFrame) -> str:
     first, control = table.head(2).to_dict("records")
-    verdict, _ = words.effect_line(first)
+    verdict, _ = words.effect(first)
     return (
-        f"**{verdict.capitalize()}.** Without it {first['replaced']:.1f} of 10 suggestions differ, with another of theirs "
-        f"removed {control['replaced']:.1f}. What came next moves by {first['d_rank_mean']:+.2f} ranks (mean; median "
-        f"{first['d_rank_median']:+g})."
+        f"**{verdict.capitalize()}.** Without it, {first['replaced']:.1f} of 10 suggestions are new. Without another of their "
+        f"experts: {control['replaced']:.1f}. What came next moves by {first['d_rank_mean']:+.2f} ranks on average."
     )
 
 
@@ -70,43 +70,43 @@ def _other(of: Subject, expert: int) -> None:
     st.session_state[SWAP] = ablation.random_used(of.survey.traffic, expert, seed=turn)
 
 
-def neighbours(of: Subject, expert: int) -> None:
+def neighbours(of: Subject, expert: int, _: int) -> None:
     found, palette = of.survey, plot.palette(shell.is_dark())
     frame, (row, column) = relations.siblings(found, of.model, expert), found.place(expert)
     lines = relations.lines(found, expert)
     columns = st.columns(2, gap="medium")
     for place, line, number in zip(columns, ("row", "column"), (row, column), strict=True):
         with place:
-            st.markdown(f"##### {line.capitalize()} {number}: retrieved {lines[line]:,.0f} times (even: {lines['even']:,.0f})")
+            st.markdown(f"##### {line.capitalize()} {number}: used {lines[line]:,.0f} times (equal use: {lines['even']:,.0f})")
             part, key = frame[frame["line"] == line], f"exp_line_{line}"
             figure = charts.siblings(part, palette, expert, found.band, line)
             busiest = part.loc[part["load"].idxmax()]
             most = f"{busiest['expert']} with {busiest['load']} people"
-            alt = f"Load of the {len(part)} experts in {line} {number}; the busiest is {most}."
+            alt = f"People of the {len(part)} experts in {line} {number}; the busiest is {most}."
             view.chart(key, figure, part, words.SIBLINGS if line == "row" else None, alt, on_select=lambda key=key: _clicked(key))
     left, right = st.columns(2, gap="medium")
     with left:
         usual, high = relations.usual_cosine(of.model, expert)
-        st.markdown("##### Most similar vectors")
-        st.caption(f"Cosine with any other: {usual:.2f} on average, above {high:.2f} for 2.5%.")
+        st.markdown("##### Most similar")
+        st.caption(f"Any other expert has a cosine of {usual:.2f} on average. Only 2.5% have more than {high:.2f}.")
         near = relations.nearest(found, of.model, expert)
         _table(
             "exp_near",
             near,
             words.NEAREST,
-            "Experts with the most similar vectors",
+            "The most similar experts",
             {"cosine": Number("Cosine", format="%.2f")},
         )
     with right:
-        st.markdown("##### Most often retrieved together")
-        st.caption(f"By its {found.traffic.load[expert]} people. Lift 1: as chance.")
+        st.markdown("##### Most often used together")
+        st.caption(f"By its {found.traffic.load[expert]} people. × 1: as often as by luck.")
         together = relations.retrieved_together(found.traffic, expert)
         if together.empty:
-            st.write("Nobody retrieves it.")
+            st.write("Nobody uses it.")
             return
         formats: dict[str, object] = {"together": "Together", "expected": Number("By chance", format="%.1f")}
-        formats |= {name: Number(title, format="%.1f") for name, title in (("lift", "Lift"), ("low", "from"), ("high", "to"))}
-        _table("exp_together", together, words.TOGETHER, "Experts retrieved by the same people", formats)
+        formats |= {name: Number(title, format="%.1f") for name, title in (("lift", "×"), ("low", "from"), ("high", "to"))}
+        _table("exp_together", together, words.TOGETHER, "Experts that the same people use", formats)
 
 
 def _table(key: str, frame: pd.DataFrame, about: view.About, alt: str, formats: dict[str, object]) -> None:
@@ -130,17 +130,17 @@ def _clicked(key: str) -> None:
         shell.look_at(int(points[0]["customdata"][0]))
 
 
-def training(of: Subject, expert: int) -> None:
+def training(of: Subject, expert: int, _: int) -> None:
     try:
         frame = answers.epochs(of, expert)
     except InputError as error:
-        st.write(f"The snapshots of this run cannot be read: {shell.plain(str(error))}.")
+        st.write(f"The copies that this run kept cannot be read: {shell.plain(str(error))}.")
         return
     if frame.empty:
-        st.write("This run kept no snapshots of its memory (`train.snapshots=true` does).")
+        st.write(words.SAYS("NO_SNAPSHOTS"))
         return
     figure = charts.epochs(frame, plot.palette(shell.is_dark()), expert, of.survey.band)
     first, last = frame.iloc[0], frame.iloc[-1]
     way = [f"{at['load']:.0f} people after epoch {at['epoch']:.0f}" for at in (first, last)]
-    alt = f"Load of expert {expert}: {', '.join(way)}."
+    alt = f"People of expert {expert}: {', '.join(way)}."
     view.chart("exp_epochs", figure, frame, words.EPOCHS, alt)

@@ -9,9 +9,9 @@ from pages.kit.plot import Palette, frame
 BAND_WORDS = {
     "top": "top quarter of its people",
     "middle": "middle half",
-    "just in": "just retrieved",
+    "just in": "just in",
     "just out": "just missed",
-    "out": "not retrieved",
+    "out": "do not use it",
 }
 PATTERNS = {"top": "", "middle": "", "just in": "/", "just out": ".", "out": ""}
 
@@ -33,7 +33,7 @@ def histogram(bars: pd.DataFrame, p: Palette, along: str, person: float, name: s
             x=0,
             y=1,
             yref="paper",
-            text="retrieved →",
+            text="use it →",
             showarrow=False,
             xanchor="left",
             xshift=6,
@@ -53,7 +53,7 @@ def histogram(bars: pd.DataFrame, p: Palette, along: str, person: float, name: s
         bgcolor=p.ground,
     )
     figure.update_layout(barmode="stack", bargap=0)
-    title = "score above or below the cut-off" if along == "margin" else "score"
+    title = "score above or below the limit" if along == "margin" else "score"
     figure.update_xaxes(title=title, zeroline=False, fixedrange=True)
     figure.update_yaxes(title="people", fixedrange=True)
     return frame(figure, p, 340, legend=True)
@@ -91,18 +91,18 @@ def agreement(table: pd.DataFrame, p: Palette) -> go.Figure:
         go.Scattergl(
             x=table["direct"], y=table["measured"], mode="markers", text=table["title"].map(safe),
             marker={"size": 5, "color": p.categories[0], "opacity": 0.5},
-            hovertemplate="%{text}<br>direct %{x:.3f}, measured %{y:.3f}<extra></extra>",
+            hovertemplate="%{text}<br>alone %{x:.3f}, measured %{y:.3f}<extra></extra>",
         )
     )  # fmt: skip
     figure.add_hline(y=0, line={"color": p.line})
     figure.add_vline(x=0, line={"color": p.line})
-    figure.update_xaxes(title="direct: by its vector alone (relative)", zeroline=False, fixedrange=True)
-    figure.update_yaxes(title="measured: score with it less without it", zeroline=False, fixedrange=True)
+    figure.update_xaxes(title="alone (only the order counts)", zeroline=False, fixedrange=True)
+    figure.update_yaxes(title="measured: score with it, less without it", zeroline=False, fixedrange=True)
     return frame(figure, p, 360)
 
 
 def siblings(table: pd.DataFrame, p: Palette, expert: int, band: tuple[float, float], line: str) -> go.Figure:
-    """The load of everybody in one row or column, with what a random router would give each."""
+    """The load of everybody in one row or column, with what luck alone would give each."""
     ramp = p.warm if line == "row" else p.cool
     other = "column" if line == "row" else "row"
     own = table["expert"] == expert
@@ -146,7 +146,7 @@ def effects(table: pd.DataFrame, p: Palette) -> go.Figure:
 
 
 def epochs(table: pd.DataFrame, p: Palette, expert: int, band: tuple[float, float]) -> go.Figure:
-    """Load after every epoch, with the band of a random router."""
+    """Load after every epoch, with the band of luck alone."""
     figure = go.Figure()
     figure.add_hrect(y0=band[0], y1=band[1], fillcolor=p.muted, opacity=0.22, line_width=0)
     figure.add_scatter(
@@ -155,5 +155,5 @@ def epochs(table: pd.DataFrame, p: Palette, expert: int, band: tuple[float, floa
         hovertemplate="epoch %{x}: %{y} people<extra></extra>",
     )  # fmt: skip
     figure.update_xaxes(title="epoch", fixedrange=True)
-    figure.update_yaxes(title="validation people", rangemode="tozero", fixedrange=True)
+    figure.update_yaxes(title="people (validation)", rangemode="tozero", fixedrange=True)
     return frame(figure, p, 300)

@@ -1,5 +1,8 @@
 """The top of the Experts page: which expert, how to get to another, and three answers in one line each."""
 
+from collections.abc import Hashable
+from typing import Any
+
 import streamlit as st
 
 from elastic_core.services.experts import ablation, overview, people, relations
@@ -27,7 +30,7 @@ def walk(of: Subject, expert: int, strongest: int, why: str) -> None:
             )  # fmt: skip
         st.button(
             "Random", icon=":material/casino:", key="exp_go_lucky", on_click=_lucky, args=(of, expert), disabled=held,
-            help="Any that somebody retrieves.",
+            help="Any that somebody uses.",
         )  # fmt: skip
         (row, column), side = of.survey.place(expert), of.survey.side
         st.caption(
@@ -42,60 +45,66 @@ def _lucky(of: Subject, expert: int) -> None:
     shell.look_at(ablation.random_used(of.survey.traffic, expert, seed=turn))
 
 
-def cards(of: Subject, expert: int, user: int) -> None:
-    """How busy is it, what does it stand for, does it matter?"""
-    found = of.survey
+def cards(of: Subject, expert: int, user: int) -> list[str]:
+    """What does it stand for, who uses it, does it matter? Returns how sure that is."""
+    found, doubts = of.survey, []
     load, status, (low, high) = int(found.traffic.load[expert]), found.status()[expert], found.band
-    crowd, meaning, matter = st.columns(3, border=True)
+    meaning, crowd, matter = st.columns(3, border=True)
+    with meaning:
+        label, alone = overview.label(found, expert), answers.alone(of, expert)
+        sure = (words.LUCK if label.weak else words.MORE) if label is not None and label.genres else ""
+        st.markdown(f"**What does it stand for?** {sure}\n\n#### {words.named(label, alone)}")
+        truth = _planted(of, expert)
+        st.caption(" ".join(filter(None, [words.meaning(label, alone), _true(truth)])))
+        doubts += words.meaning_doubts(label, alone)
+        if truth and truth["events"]:
+            doubts.append(words.SAYS("SURE_PLANTED", events=truth["events"], chance=truth["purity_chance"]))
     with crowd:
         colour = {"hot": "orange", "dead": "red", "cold": "blue"}.get(str(status), "gray")
-        st.markdown(f"**Who retrieves it?** :{colour}-badge[{status}]\n\n#### {load} of {found.people:,} people")
-        st.caption(
-            f"A random router: {low} to {high} (95%). {standing(of, expert, user)}",
-            help=busy.MEANING,
-        )
-    with meaning:
-        label = overview.label(found, expert)
-        name, evidence = words.label_line(label)
-        sure = ":gray-badge[weak]" if label is not None and label.weak else ":green-badge[beyond chance]"
-        st.markdown(f"**What does it stand for?** {sure if label and label.genres else ''}\n\n#### {shell.plain(name)}")
-        st.caption(" ".join([f"{evidence}.", _planted(of, expert), words.alone_line(answers.alone(of, expert))]))
+        st.markdown(f"**Who uses it?** :{colour}-badge[{status}]\n\n#### {load} of {found.people:,} people")
+        even = found.traffic.experts.size / found.size
+        st.caption(f"Equal use would be {even:.0f}. {standing(of, expert, user)}", help=busy.MEANING)
+        doubts.append(words.SAYS("SURE_BAND", low=low, high=high))
     with matter:
-        _matter(of, expert, load)
+        doubts += _matter(of, expert, load)
+    return doubts
 
 
-def _matter(of: Subject, expert: int, load: int) -> None:
+def _matter(of: Subject, expert: int, load: int) -> list[str]:
     if not load:
         st.markdown("**Does it matter?**\n\n#### to nobody")
-        st.caption("Nobody retrieves it.")
+        st.caption("Nobody uses it.")
     elif of.survey.traffic.experts.shape[1] < 2:
         st.markdown("**Does it matter?**\n\n#### it is the only one")
-        st.caption("Each person retrieves one expert; without it nothing reads the history.")
+        st.caption("Each person has one expert. Without it, nothing reads the history.")
     else:
-        verdict, numbers = words.effect_line(answers.removal(of, expert))
-        null = words.as_busy(answers.removal_alike(of, expert))
-        st.markdown(f"**Does it matter?** :gray-badge[by removal]\n\n#### {verdict}")
-        st.caption(f"{numbers}.{null}", help=f"NDCG@10: {notes.WORDS['NDCG@10']}.")
+        row = answers.removal(of, expert)
+        verdict, sentence = words.effect(row)
+        st.markdown(f"**Does it matter?**\n\n#### {verdict}")
+        st.caption(sentence)
+        return words.effect_doubts(row, answers.removal_alike(of, expert))
+    return []
 
 
 def standing(of: Subject, expert: int, user: int) -> str:
     """Where the expert stands for the chosen person."""
     here = people.standing(of.survey, expert, user)
     if here["gate"]:
-        return f"Person {user + 1} retrieves it, rank {here['place']:.0f}, weight {here['gate']:.2f}."
-    return f"Person {user + 1} does not retrieve it: rank {here['place']:.0f} of {of.survey.size}, {-here['margin']:.2f} short."
+        return f"Person {user + 1} has it (weight {here['gate']:.2f})."
+    return f"Person {user + 1} does not have it."
 
 
-def _planted(of: Subject, expert: int) -> str:
-    if of.survey.met is None:
+def _planted(of: Subject, expert: int) -> dict[Hashable, Any] | None:
+    """What is true of it in a made-up world; None where nobody knows."""
+    return None if of.survey.met is None else answers.table(of).iloc[expert].to_dict()
+
+
+def _true(row: dict[Hashable, Any] | None) -> str:
+    if row is None:
         return ""
-    row = answers.table(of).iloc[expert]
     if not row["events"]:
-        return "It reads no event most: no planted interest."
-    return (
-        f"Planted truth: of {row['events']:,} events it reads most, {row['purity']:.0%} belong to "
-        f"**{shell.plain(row['interest'])}** (by chance {row['purity_chance']:.0%})."
-    )
+        return "True interest: none."
+    return f"True interest: **{shell.plain(row['interest'])}** ({row['purity']:.0%})."
 
 
 def dead(of: Subject, expert: int) -> bool:
@@ -103,9 +112,9 @@ def dead(of: Subject, expert: int) -> bool:
     found = of.survey
     (row, column), lines = found.place(expert), relations.lines(found, expert)
     st.warning(
-        f"**Expert {expert} is dead: nobody in this data retrieves it.** Row {row} is retrieved {lines['row']:.0f} times, column "
-        f"{column} {lines['column']:.0f} (even: {lines['even']:.0f}): one sub-key is weak, or both win only for different "
-        "people. Its vector is a random start, or what an earlier life in training left.",
+        f"**Expert {expert} is dead: nobody in this data uses it.** Its row {row} is used {lines['row']:.0f} times, its column "
+        f"{column} {lines['column']:.0f} times (equal use: {lines['even']:.0f}). What it holds is a random start, or something "
+        "from earlier in training.",
         icon=":material/hide_source:",
     )
     return bound(st.toggle, "Show anyway", key="exp_anyway")

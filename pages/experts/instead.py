@@ -55,7 +55,7 @@ def codewords(now: Context) -> None:
         height=330, column_config=words.COLUMNS,
     )  # fmt: skip
     spread = answers.spread(now)
-    st.subheader(f"How person {now.user + 1}’s history is spread over them", anchor=False)
+    st.subheader(f"The words in the history of person {now.user + 1}", anchor=False)
     st.markdown(words.spread(spread, book, now.user))
     shares = spread.table[spread.table["book"] == book]
     alt = f"Share of the last {spread.events} events on each of {len(shares)} words of codebook {book}, beside everybody’s."
@@ -76,7 +76,7 @@ def looks(now: Context) -> None:
     if not found.weights:
         st.markdown(weights.why_none(now.model))
     if found.found.nothing:
-        st.markdown(f"Taking any single {what.one} away changes nothing here: this model does not read the history that way.")
+        st.markdown(f"If we remove any one {what.one}, nothing changes. This model does not read the history in that way.")
         return
     if found.weights:
         st.markdown(words.agreed(found))
@@ -97,7 +97,7 @@ def everybody(now: Context, stay: bool) -> None:
     try:
         st.markdown(words.everybody(answers.everybody(now, stay)))
     except InputError as error:
-        st.caption(f"Over people: not known here, {shell.plain(str(error))}.")
+        st.caption(f"Not known for all people: {shell.plain(str(error))}.")
 
 
 def intensities(now: Context) -> None:
@@ -111,4 +111,4 @@ def intensities(now: Context) -> None:
     )
     view.chart("exp_often", cache.drawn(charts.intensities, found.table, palette), found.table, words.OFTEN, alt)
     surprise = answers.surprise(now)
-    st.markdown("The data have no times, so nothing can explain them." if surprise is None else words.surprised(surprise))
+    st.markdown("These data have no times, so nothing can explain them." if surprise is None else words.surprised(surprise))

@@ -14,10 +14,10 @@ from pages.frame import shell
 from pages.kit import plot, view
 from pages.kit.control import one_of
 
-SOURCES = {"people": "In its people’s histories", "reads": "In what it reads of them"}
+SOURCES = {"people": "In the histories of its people", "reads": "In what it reads of them"}
 
 
-def genres(of: Subject, expert: int) -> None:
+def genres(of: Subject, expert: int, _: int) -> None:
     found = of.survey
     if not found.genres:
         st.write("The items of this data have no genres.")
@@ -29,10 +29,10 @@ def genres(of: Subject, expert: int) -> None:
     evidence = found.of_people if source == "people" or found.of_reading is None else found.of_reading
     frame = evidence.of(expert)
     if frame.empty:
-        st.write(f"Only {found.traffic.load[expert]} people retrieve this expert: too few to say anything about genres.")
+        st.write(f"Only {found.traffic.load[expert]} people use this expert: too few to say anything about genres.")
         return
-    against = "everybody’s histories" if source == "people" else "the same histories read evenly"
-    st.markdown(f"Share of each genre compared with {against}, {frame['n'].iloc[0]} people. **× 1** = no difference.")
+    against = "all histories" if source == "people" else "the same histories, read evenly"
+    st.markdown(f"Each genre beside {against} ({frame['n'].iloc[0]} people). **× 1** = no difference, × 2 = twice as much.")
     first = frame.iloc[0]
     best = f"{first['genre']}, {first['lift']:.2f} ({first['low']:.2f} to {first['high']:.2f})"
     alt = f"Lift of {len(frame)} genres with intervals. First: {best}."
@@ -40,27 +40,26 @@ def genres(of: Subject, expert: int) -> None:
     view.chart("exp_genres", figure, frame, expert_words.GENRES, alt)
 
 
-def items(of: Subject, expert: int) -> None:
+def items(of: Subject, expert: int, _: int) -> list[str]:
+    """What it pushes up and holds back. Returns how sure that is."""
     words, found = inspect.words(of.data), answers.pushes(of, expert)
     direct, measured = st.columns(2, gap="medium")
     with direct:
-        st.markdown("##### By its vector alone")
+        st.markdown("##### Alone")
         if found.direct is None:
-            st.write("No dispatcher: experts are extra keys of a self-attention, and no straight road leads to the items.")
+            st.write(expert_words.SAYS("ALONE_NOT"))
         else:
-            st.caption("What its vector adds if nothing else reacted; relative order only.")
+            st.caption(expert_words.SAYS("ALONE"))
             _two(*expert_items.pushed(found, of.data, "direct"), words.many)
     with measured:
-        st.markdown(f"##### By removal, {found.people} people")
+        st.markdown(f"##### Measured, {found.people} people")
         if found.measured is None:
-            st.write("Nobody retrieves it (or it is their only one): nothing to take away.")
+            st.write(expert_words.SAYS("NOTHING_TO_REMOVE"))
         else:
-            st.caption(
-                f"Chance with it over without it; among the {expert_items.NEAR} likeliest of {expert_items.FEWEST} people or "
-                "more; brackets: 95%."
-            )
+            st.caption(expert_words.SAYS("MEASURED", many=words.many))
             _two(*expert_items.pushed(found, of.data, "measured"), words.many)
-    _agree(of, expert, found)
+    pushed = expert_words.SAYS("SURE_PUSHED", near=expert_items.NEAR, fewest=expert_items.FEWEST)
+    return [pushed, *_agree(of, expert, found)] if found.measured is not None else []
 
 
 def _two(up: pd.DataFrame, down: pd.DataFrame, many: str) -> None:
@@ -80,17 +79,15 @@ def _amount(row: dict[str, float]) -> str:
     return f":small[**× {row['times']:.3f}** ({row['low']:.3f} to {row['high']:.3f}), n = {row['n']}{unsure}]"
 
 
-def _agree(of: Subject, expert: int, found: Pushes) -> None:
+def _agree(of: Subject, expert: int, found: Pushes) -> list[str]:
     if found.direct is None or found.measured is None or np.isnan(found.agreement):
-        return
-    count = of.data.catalog.n_items
-    beyond = "more than" if found.agreement > found.control_high else "no more than"
-    st.markdown(
-        f"**Do the two agree?** Rank correlation {found.agreement:+.2f} over {count:,} {inspect.words(of.data).many}; other "
-        f"experts’ vectors: {found.control:+.2f} on average, {found.control_high:+.2f} at their best 2.5%, so this one explains "
-        f"the effect {beyond} theirs."
-    )
+        return []
+    count, many = of.data.catalog.n_items, inspect.words(of.data).many
+    beyond = "Better than for" if found.agreement > found.control_high else "No better than for"
+    st.markdown(f"**Do the two agree?** {beyond} other experts (correlation {found.agreement:+.2f}).")
     frame = expert_items.both(found, of.data)
     figure = charts.agreement(frame, plot.palette(shell.is_dark()))
     alt = f"{count} items: direct against measured push of expert {expert}; rank correlation {found.agreement:.2f}."
     view.chart("exp_agreement", figure, frame, expert_words.ITEMS, alt)
+    own, mean, high = found.agreement, found.control, found.control_high
+    return [expert_words.SAYS("SURE_AGREE", own=own, count=count, many=many, mean=mean, high=high)]

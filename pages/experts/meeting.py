@@ -14,13 +14,14 @@ from pages.frame import shell
 from pages.kit import cache, plot, view
 from pages.kit.control import one_of
 
-ALONG = {"margin": "Distance to the cut-off", "score": "Raw score"}
+ALONG = {"margin": "Distance to the limit", "score": "Raw score"}
 GROUPS = {
-    "top": "Top", "middle": "Middle", "just in": "Just retrieved", "just out": "Just missed", "random": "At random of all",
+    "top": "Top", "middle": "Middle", "just in": "Just in", "just out": "Just missed", "random": "Drawn at random",
 }  # fmt: skip
 
 
-def show(of: Subject, expert: int, user: int) -> None:
+def show(of: Subject, expert: int, user: int) -> list[str]:
+    """Histogram, examples and the person’s own. Returns the moments of the score."""
     palette = plot.palette(shell.is_dark())
     along = one_of("Along", list(ALONG), key="exp_along", default="margin", named=ALONG.__getitem__, label_visibility="collapsed")
     bars, here = people.histogram(of.survey, expert, along), people.standing(of.survey, expert, user)
@@ -31,23 +32,16 @@ def show(of: Subject, expert: int, user: int) -> None:
     )
     view.chart("exp_histogram", figure, bars, expert_words.HISTOGRAM, alt)
     found = people.moments(of.survey, expert, along)
-    st.caption(
-        f"Retrieved by {found['density']:.1%} of {of.survey.people:,} people. Mean {found['mean']:+.2f}, standard deviation "
-        f"{found['spread']:.2f}, skewness {found['skew']:+.2f}."
-    )
+    st.caption(f"Used by {found['density']:.1%} of {of.survey.people:,} people.")
     _examples(of, expert)
     _own(of, user)
+    return [expert_words.SAYS("SURE_SPREAD", mean=found["mean"], spread=found["spread"], skew=found["skew"])]
 
 
 def _examples(of: Subject, expert: int) -> None:
     words, found = inspect.words(of.data), answers.examples(of, expert)
     st.subheader(f"Its people, and the {words.many} it reads", anchor=False)
-    st.caption(
-        f"Percent of its reading; ×: compared with even reading, because few {words.many} make large percentages; ±: distance "
-        "to the cut-off."
-        if found.traced
-        else f"This run has no dispatcher, so what an expert reads is not known: the last {words.many}."
-    )
+    st.caption(expert_words.SAYS("READS") if found.traced else expert_words.SAYS("READS_NOT", many=words.many))
     for group, name in GROUPS.items():
         rows = found.people[found.people["group"] == group]
         if len(rows):
@@ -68,24 +62,24 @@ def _person(of: Subject, row: dict[str, Any], words: Words, group: str) -> None:
     if row["shares"]:
         parts = zip(titles, row["shares"], row["times"], strict=True)
         read = ", ".join(f"{title} **{share:.0%}** (× {times:.1f})" for title, share, times in parts)
-        more = f"rank {row['rank']}, {row['margin']:+.3f}; {row['events']} {words.many}, even {row['even']:.1%}"
+        more = f"{row['events']} {words.many}, read alike {row['even']:.1%} each; rank {row['rank']}, {row['margin']:+.3f}"
     else:
         read = f"last {words.many}: " + ", ".join(titles)
-        more = f"{row['margin']:+.3f}; {row['events']} {words.many}"
+        more = f"{row['events']} {words.many}; {row['margin']:+.3f}"
     right.markdown(f"{read}  \n:small[:gray[{more}]]")
 
 
 def _own(of: Subject, user: int) -> None:
     """How busy the chosen person's experts are."""
-    st.subheader(f"Person {user + 1}’s experts: hot, usual or cold?", anchor=False)
+    st.subheader(f"The experts of person {user + 1}", anchor=False)
     frame = overview.hot_experts(of.survey.traffic, user)
     number = st.column_config.NumberColumn
     view.table(
         "exp_own", frame, expert_words.HOT, f"The experts of person {user + 1} with weight, load and status",
         column_config={
-            "expert": "Expert", "rank": "Rank", "gate": number("Weight", format="%.2f", help="Its gate"), "load": "People",
-            "share": number("Of everybody", format="percent"),
-            "load_rank": number("Load rank", help="1 = the busiest expert"),
-            "times": number("× everybody", format="%.1f", help="This weight over everybody’s mean"), "kind": "Status",
+            "expert": "Expert", "rank": "Rank", "gate": number("Weight", format="%.2f"), "load": "People",
+            "share": number("Of all people", format="percent"),
+            "load_rank": number("Busiest", help="1 = the busiest expert of all"),
+            "times": number("× everybody", format="%.1f", help="This weight over the mean of all people"), "kind": "Status",
         },
     )  # fmt: skip

@@ -3,34 +3,18 @@
 import streamlit as st
 
 from elastic_core.services.person import inspect
-from pages.experts import acts, answers, head, instead, meaning, meeting, table, turning
+from pages.experts import acts, answers, head, instead, meaning, meeting, table, turning, words
 from pages.frame import shell
 from pages.kit import cache, view
 from pages.kit.control import asked_for, one_of
 
 PART = "exp_part"
 EVERY, KNOBS = "All experts", "Knobs"
-PARTS = (EVERY, KNOBS, "People", "Genres", "Items", "Remove or swap", "Neighbours", "Training")
-
-
-def part(name: str) -> None:
-    """One part of the dashboard; only the chosen one is computed."""
-    if name == EVERY:
-        table.show(of)
-    elif name == KNOBS:
-        turning.show(of, now.user)
-    elif name == "People":
-        meeting.show(of, number, now.user)
-    elif name == "Genres":
-        meaning.genres(of, number)
-    elif name == "Items":
-        meaning.items(of, number)
-    elif name == "Remove or swap":
-        acts.remove(of, number)
-    elif name == "Neighbours":
-        acts.neighbours(of, number)
-    else:
-        acts.training(of, number)
+# One part of the dashboard, of which only the chosen one is computed; it returns what is doubtful about it.
+PARTS = {
+    EVERY: table.show, KNOBS: turning.show, "People": meeting.show, "Genres": meaning.genres, "Items": meaning.items,
+    "Remove or swap": acts.remove, "Neighbours": acts.neighbours, "Training": acts.training,
+}  # fmt: skip
 
 
 now = shell.context()
@@ -46,19 +30,22 @@ of = answers.subject(now.run, now.model, now.dataset, now.split)
 strongest = cache.strongest(now.run, now.model, now.dataset, now.user, now.split)
 assert strongest is not None
 number = strongest if now.expert is None else now.expert
-turned = st.session_state.get(PART, asked_for(PART, PARTS)) == KNOBS
+turned = st.session_state.get(PART, asked_for(PART, list(PARTS))) == KNOBS
 if turned:  # is about a person: sliders and list stand in one view, without the head of the chosen expert
     st.title(f"What do person {now.user + 1}’s experts do, turned up or down?", anchor=False)
+    st.write(words.SAYS("KNOBS_IDEA"))
+    doubts: list[str] = []
 else:
     st.title(f"What does expert {number} stand for, and does it matter?", anchor=False)
-    why = f" The strongest of person {now.user + 1}’s." if now.expert is None else ""
-    head.walk(of, number, strongest, why)
-    head.cards(of, number, now.user)
+    st.write(words.SAYS("IDEA"))
+    head.walk(of, number, strongest, f" Person {now.user + 1}’s strongest." if now.expert is None else "")
+    doubts = head.cards(of, number, now.user)
 alive = turned or of.survey.traffic.load[number] > 0 or head.dead(of, number)
-chosen = one_of("Part", PARTS, key=PART, label_visibility="collapsed")
+chosen = one_of("Part", list(PARTS), key=PART, label_visibility="collapsed")
 if alive or chosen == EVERY:
     with st.container(border=True):
-        part(chosen)
+        doubts += PARTS[chosen](of, number, now.user) or ()
+view.sure(doubts)
 swap = st.session_state.get(acts.SWAP)
 one = ("--expert", number, *(("--swap", swap) if swap is not None else ()))
 view.foot("python -m elastic_core experts", now.run.name, *{EVERY: (), KNOBS: ("--knobs",)}.get(chosen, one), expert=number)

@@ -10,43 +10,45 @@ from pages.experts import words as expert_words
 from pages.experts.answers import Subject
 from pages.frame import shell
 from pages.kit import view, waiting
-from pages.kit.control import one_of
+from pages.kit.control import bound, one_of
 
-KEY, ROWS, SHOW = "exp_table", "exp_rows", "exp_show"
+KEY, ROWS, SHOW, MORE = "exp_table", "exp_rows", "exp_show", "exp_more"
 GROUPS = ("all", "hot", "usual", "cold", "dead")
+FIRST = ("expert", "people_genre", "people_lift", "interest", "purity", "load", "status", "d_ndcg")
 Number = st.column_config.NumberColumn
 
 
 def _columns() -> dict[str, object]:
     return {
         "expert": Number("Expert", pinned=True, width=60),
-        "row": Number("Row", width=50), "column": Number("Column", width=60),
-        "load": Number("People", help="Who retrieve it", width=70),
-        "status": st.column_config.TextColumn("Status", help="Against a random router", width=70),
-        "people_genre": st.column_config.TextColumn("Genre of its people", help="Most over-represented in their histories"),
-        "people_lift": Number("× everybody", format="%.2f", help="Share there over everybody’s"),
-        "people_low": Number("from", format="%.2f", help="Lower limit: above 1 it is not weak"),
-        "people_high": Number("to", format="%.2f"),
-        "d_ndcg": Number("ΔNDCG@10 without", format="%+.4f", help="Mean over its people, full; negative: they need it"),
-        "d_low": Number("Δ from", format="%+.4f"), "d_high": Number("Δ to", format="%+.4f"),
-        "interest": st.column_config.TextColumn("True interest", help="Of most events it reads most (planted truth)"),
-        "purity": Number("Purity", format="percent", help="Share of those events with that interest"),
+        "people_genre": st.column_config.TextColumn("Genre of its people", help="What their histories have more of"),
+        "people_lift": Number("× everybody", format="%.2f", help="2: twice as common for its people as for all"),
+        "interest": st.column_config.TextColumn("True interest", help="Of the events that it reads most"),
+        "purity": Number("Purity", format="percent", help="The part of those events that has this interest"),
+        "load": Number("People", help="Who use it", width=70),
+        "status": st.column_config.TextColumn("Status", help="Hot: more people than luck would give", width=70),
+        "d_ndcg": Number("NDCG@10 without", format="%+.4f", help="Its change for these people. Below 0: they need it"),
+        "d_low": Number("change from", format="%+.4f"), "d_high": Number("to", format="%+.4f"),
+        "people_low": Number("× from", format="%.2f", help="Above 1: more than luck"),
+        "people_high": Number("× to", format="%.2f"),
         "purity_chance": Number("by chance", format="percent"),
-        "events": Number("Events", help="That it reads most, noise left out"),
-        "reads_genre": st.column_config.TextColumn("Genre it reads", help="Most over-weighted in the same histories"),
+        "events": Number("Events", help="That it reads most, without noise"),
+        "reads_genre": st.column_config.TextColumn("Genre it reads", help="More than if the histories were read evenly"),
         "reads_lift": Number("× even reading", format="%.2f"),
         "reads_low": Number("reads from", format="%.2f"), "reads_high": Number("reads to", format="%.2f"),
-        "traffic": Number("Traffic", format="percent", help="Share of all gates"),
+        "row": Number("Row", width=50), "column": Number("Column", width=60),
+        "traffic": Number("Traffic", format="percent", help="Its part of all weights"),
         "spread": Number("Score spread", format="%.2f", help="Standard deviation of its score over everybody"),
     }  # fmt: skip
 
 
-def show(of: Subject) -> None:
-    """The table, its filter, and the line that says what chance would label."""
+def show(of: Subject, *_: int) -> list[str]:
+    """The table and its filter. Returns what luck alone would name."""
     frame, effects = answers.table(of), answers.all_effects(of)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.subheader(f"All {of.survey.size:,} experts", anchor=False, width="stretch")
         chosen = one_of("Show", GROUPS, key=SHOW, default="all", width="content")
+        more = bound(st.toggle, "More columns", key=MORE)
     if effects is not None:
         named = {"low": "d_low", "high": "d_high"}
         frame = frame.merge(effects.rename(columns=named).drop(columns=["n", "d_rank_median"]), on="expert", how="left")
@@ -54,13 +56,14 @@ def show(of: Subject) -> None:
     shown = shown.sort_values("load", ascending=False, kind="stable", ignore_index=True)
     st.session_state[ROWS] = shown["expert"].tolist()
     columns = _columns()
-    order = [name for name in columns if name in shown]
+    every = [name for name in columns if name in shown]
+    order = [name for name in every if more or name in FIRST]
     view.table(
-        KEY, shown[order], expert_words.ALL, f"{len(shown)} experts with row, column, people, status, genres and limits",
-        column_config={name: columns[name] for name in order}, height=250, on_select=_picked,
+        KEY, shown[every], expert_words.ALL, f"{len(shown)} experts with row, column, people, status, genres and limits",
+        column_config={name: columns[name] for name in every}, column_order=order, height=250, on_select=_picked,
         selection_mode="single-row",
     )  # fmt: skip
-    _below(of, effects)
+    return _below(of, effects)
 
 
 def _picked() -> None:
@@ -70,23 +73,21 @@ def _picked() -> None:
         shell.look_at(int(known[rows[0]]))
 
 
-def _below(of: Subject, effects: pd.DataFrame | None) -> None:
-    counts = answers.table(of)["status"].value_counts()
-    words = "A row’s left edge opens it. " + ", ".join(f"{counts.get(name, 0)} {name}" for name in GROUPS[1:]) + "."
+def _below(of: Subject, effects: pd.DataFrame | None) -> list[str]:
+    counts, size = answers.table(of)["status"].value_counts(), of.survey.size
+    st.caption("The box before a row opens it.")
+    doubts = ["**How busy.** " + ", ".join(f"{counts.get(name, 0)} {name}" for name in GROUPS[1:]) + "."]
     if of.survey.genres:
         labelled, chance = answers.by_chance(of)
-        words += f" {labelled} of {of.survey.size:,} have a genre beyond chance; with people shuffled: {chance:.0f}."
+        doubts.append(expert_words.SAYS("SURE_NAMES", labelled=labelled, size=size, chance=chance))
     if effects is not None:
         worse, better, chance = ablation.apart(effects)
-        words += (
-            f" Removed one at a time (95% leaves 0 out): people are worse off without {worse} of {len(effects)}, better without "
-            f"{better}; chance alone would give up to {chance:.0f}."
-        )
-    st.caption(words)
-    if effects is None and of.survey.traffic.experts.shape[1] > 1:
+        doubts.append(expert_words.SAYS("SURE_ALL", worse=worse, better=better, size=len(effects), chance=chance))
+    elif of.survey.traffic.experts.shape[1] > 1:
         passes, asked = Passes(shell.RUNS), (of.run, of.data.hash, of.split)
         waiting.offer(
             passes, passes.latest(**passes.about(*asked)), asked, "exp_all",
-            "What each does for its people is not measured yet.", "Remove every expert in turn and measure",
-            "Adds a column: change of NDCG@10. In the background; kept for all.",
+            expert_words.SAYS("NOT_MEASURED"), "Remove each and measure",
+            "Adds a column: the change of NDCG@10. In the background, for everybody.",
         )  # fmt: skip
+    return doubts

@@ -18,25 +18,27 @@ LEND, BY, KNOB = "exp_lend", "exp_lend_by", "exp_turn_"
 Number = st.column_config.NumberColumn
 
 
-def show(of: Subject, user: int) -> None:
-    """Sliders on the left, what they do on the right."""
+def show(of: Subject, _: int, user: int) -> list[str]:
+    """Sliders on the left, what they do on the right. Returns what other turns do."""
     said = inspect.words(of.data)
     left, right = st.columns([5, 6], gap="medium")
     with left:
         turn = _knobs(of, user)
     found = answers.steered(of, user, turn)
     with right:
-        _list(of, found, said, turn)
+        doubts = _list(of, found, said, turn)
     if turn.still:
         view.explain(words.KNOBS)
-        return
-    _meaning(of, found)
+        return doubts
     _cost(of, turn)
+    with st.expander("More: every number", icon=":material/table:"):
+        _meaning(of, found)
+    return doubts
 
 
 def _knobs(of: Subject, user: int) -> Turn:
     own = of.survey.traffic.experts[user].tolist()
-    st.markdown("**Factors** :small[1 = as it is, 0 = off; named by what the vector pushes up, weak: within chance]")
+    st.markdown("**How strong?** :small[1 = as it is, 0 = off]")
     place, factors = st.columns(2, gap="small"), []
     lent = _lent(of, own)
     for rank, expert in enumerate(own):
@@ -46,7 +48,7 @@ def _knobs(of: Subject, user: int) -> Turn:
         factors += [(expert, factor)] if factor != 1 else []
     by = 1.0
     if lent is not None:
-        by = control.bound(place[(len(own) - 1) % 2].slider, f"{_name(of, lent)}, lent", 0.0, 4.0, 1.0, 0.25, key=BY)
+        by = control.bound(place[(len(own) - 1) % 2].slider, f"{_name(of, lent)}, given", 0.0, 4.0, 1.0, 0.25, key=BY)
     _left_out(own)
     return Turn(tuple(sorted(factors)), lent, by)
 
@@ -55,19 +57,21 @@ def _lent(of: Subject, own: list[int]) -> int | None:
     """Whom they are lent; None for nobody, and for one they have."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         lent = control.number(
-            "Lend them expert", 0, of.survey.size - 1, None, key=LEND, placeholder="nobody", width=200,
-            help="Takes place and gate of their weakest.",
+            "Give them expert", 0, of.survey.size - 1, None, key=LEND, placeholder="nobody", width=200,
+            help="Takes the place of their weakest.",
         )  # fmt: skip
         st.button("Reset", icon=":material/restart_alt:", key="exp_turn_reset", on_click=_reset, args=(own,))
     if lent is None or int(lent) not in own:
         return None if lent is None else int(lent)
-    st.caption(f"They retrieve expert {lent} already.")
+    st.caption(f"They have expert {lent} already.")
     return None
 
 
 def _name(of: Subject, expert: int) -> str:
     genre = answers.named(of)[expert]
-    return f"{expert} · {shell.plain(genre)}{' (weak)' if answers.weak(of, expert) else ''}" if genre else f"{expert} · no label"
+    if genre:
+        return f"{expert} · {shell.plain(genre)}{' (may be luck)' if answers.weak(of, expert) else ''}"
+    return f"{expert} · {words.named(None, answers.alone(of, expert))}"
 
 
 def _left_out(own: list[int]) -> None:
@@ -75,7 +79,7 @@ def _left_out(own: list[int]) -> None:
     asked = [name.removeprefix(KNOB) for name in st.query_params if name.startswith(KNOB)]
     gone = [number for number in asked if whole(number) not in (None, *own)]
     if gone:
-        st.caption(f"Expert {shell.plain(', '.join(gone[:8]))} is turned in the address, but not retrieved by this person.")
+        st.caption(f"The address turns expert {shell.plain(', '.join(gone[:8]))}, but this person does not use it.")
 
 
 def _reset(own: list[int]) -> None:
@@ -84,42 +88,42 @@ def _reset(own: list[int]) -> None:
             st.session_state[key] = usual
 
 
-def _list(of: Subject, found: Steered, said: Words, turn: Turn) -> None:
-    middle, low, high = found.limits
+def _list(of: Subject, found: Steered, said: Words, turn: Turn) -> list[str]:
+    doubts = []
     if turn.still:
         st.markdown(f"**Their ten {said.many}, as they are**")
     else:
-        null = (
-            f"other experts turned alike: {middle:.0f} ({low:.0f} to {high:.0f}, {len(found.chance)} tries)"
-            if len(found.chance)
-            else "all are turned alike: nothing to compare with"
-        )
         st.markdown(
-            f"**{found.fresh} of {len(found.change.table)} {said.many} {'is' if found.fresh == 1 else 'are'} new** "
-            f":small[({null})]. What they {said.did} next {found.change.truth_moved}."
+            f"**{found.fresh} of {len(found.change.table)} {said.many} {'is' if found.fresh == 1 else 'are'} new.** What they "
+            f"{said.did} next {found.change.truth_moved}."
         )
-        named = found.table[found.table["genre"] != ""].head(2)
-        st.caption("  \n".join(words.turned_line(row) for row in named.to_dict("records")))
+        rows = found.table[found.table["genre"] != ""].head(2).to_dict("records")
+        st.caption("  \n".join(map(words.turned_line, rows)))
+        if len(found.chance):
+            middle, low, high = found.limits
+            doubts = [words.SAYS("SURE_TURN", middle=middle, low=low, high=high, tries=len(found.chance))]
+        doubts += map(words.turned_doubt, rows)
     person.ranked(shell.context(), found.change, found.truth, changed=not turn.still)
+    return doubts
 
 
 def _meaning(of: Subject, found: Steered) -> None:
     table = found.table
     shown = table.assign(what=[_turned(row) for row in table.to_dict("records")]).drop(columns=["expert", "factor", "lent"])
-    names: dict[str, object] = {"what": "Turned", "genre": "Stands for"}
-    for part, of_ in (("", "ten"), ("chance_", "chance")):
+    names: dict[str, object] = {"what": "Turned", "genre": "Genre"}
+    for part, of_ in (("", "the ten"), ("chance_", "all chance")):
         names |= {
             f"{part}before": Number(f"Of {of_}, before", format="percent"), f"{part}after": Number("after", format="percent"),
-            f"{part}null": Number("other turns", format="percent", help=f"Median of {len(found.chance)} random turns alike"),
+            f"{part}null": Number("other turns", format="percent", help=f"Median of {len(found.chance)} random turns"),
             f"{part}low": Number("from", format="percent", help="2.5%"),
             f"{part}high": Number("to", format="percent", help="97.5%"),
         }  # fmt: skip
-    alt = "Share of what each turned expert stands for among the ten, before and after, beside random turns"
+    alt = "The part of each turned expert’s genre among the ten, before and after, beside random turns"
     view.table("exp_turned", shown[list(names)], words.KNOBS, alt, column_config=names)
 
 
 def _turned(row: Mapping[Hashable, Any]) -> str:
-    return f"{row['expert']} × {row['factor']:g}{', lent' if row['lent'] else ''}"
+    return f"{row['expert']} × {row['factor']:g}{', given' if row['lent'] else ''}"
 
 
 def _cost(of: Subject, turn: Turn) -> None:
@@ -131,10 +135,10 @@ def _cost(of: Subject, turn: Turn) -> None:
         with st.container(horizontal=True, vertical_alignment="center"):
             pressed = st.button(
                 "What does it cost everybody?", icon=":material/science:", key="exp_turn_cost", disabled=not touched,
-                help="Two passes, kept; any other control ends them.",
+                help="Two passes over these people. Any other control stops them.",
             )  # fmt: skip
             place = st.empty()
-            place.caption(f"For {some} people whom it touches.")
+            place.caption(words.SAYS("COST_NOTE", some=some))
         if not pressed:
             return
         bar = place.progress(0.0)

@@ -26,7 +26,7 @@ def _dress(figure: Sketch, colours: Palette, height: int, **margin: int) -> Sket
 def influence(table: pd.DataFrame, labels: list[str], colours: Palette) -> Sketch:
     """What each removal costs, and beside it how much attention the event got; `labels` name the rows, first on top."""
     known, labels = bool(table["attention"].notna().any()), list(map(safe, labels))
-    titles = ("effect on the chance", "attention") if known else ("effect on the chance",)
+    titles = ("with it, the chance is", "attention") if known else ("with it, the chance is",)
     figure = Sketch(1, 1 + known, shared_yaxes=True, horizontal_spacing=0.04, subplot_titles=titles, **_widths(known))
     change, rows = table["change"].to_numpy(), np.arange(len(table))
     up, down = colours.warm[1], colours.cool[1]
@@ -35,7 +35,7 @@ def influence(table: pd.DataFrame, labels: list[str], colours: Palette) -> Sketc
         x=change, y=rows, orientation="h", marker={"color": np.where(change >= 0, up, down).tolist()},
         text=[f"×{times:.2f}" if times < 10 else f"×{times:.0f}" for times in table["times"]], textposition="outside",
         constraintext="none", textangle=0, cliponaxis=False, customdata=np.stack([labels, table["places"]], axis=1),
-        hovertemplate="%{customdata[0]}<br>log-chance %{x:+.3f}, %{customdata[1]} places<extra></extra>", row=1, col=1,
+        hovertemplate="%{customdata[0]}<br>change of log-chance %{x:+.3f}, %{customdata[1]} places<extra></extra>", row=1, col=1,
     )  # fmt: skip
     low, high = min(float(change.min()), -0.2 * largest), max(float(change.max()), 0.2 * largest)
     room = {"range": [1.1 * low - 0.6 * largest, 1.1 * high + 0.6 * largest], "showticklabels": False}

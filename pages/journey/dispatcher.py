@@ -12,6 +12,7 @@ from elastic_core.services.person.inspect import Situation
 from pages.frame import shell
 from pages.frame.shell import Context
 from pages.journey import answers, state
+from pages.journey.words import DISPATCHER, SAYS
 from pages.kit import cache, plot, view
 from pages.kit.control import bound
 
@@ -43,26 +44,17 @@ path { fill: none; stroke: var(--st-text-color) }
 _mount = st.components.v2.component(
     "elastic_dispatcher", css=CSS, js=Path(__file__).with_suffix(".js").read_text(encoding="utf-8")
 )
-ABOUT = view.About(
-    "How do experts read a history without every event looking at every other?",
-    "Only the drawn events are read, with the experts of the whole history. Orange: what each expert takes of each event, or how "
-    "it spreads its reading. Blue: how much each event reads each expert, from when it was the newest. Mean over heads.",
-    "A thick line says where the model looks, not what would change without it. With few events N² is the smaller number.",
-    r"2 \cdot N \cdot k \;\text{against}\; N^2",
-    "tests/test_journey.py::test_the_dispatcher_gives_back_what_the_model_reads",
-)
 
 
 def draw(now: Context, here: Situation) -> None:
-    """The heading, the slider for N, the picture and what it saves."""
+    """The slider for N, what it saves, and the picture."""
     words = inspect.words(now.dataset)
-    st.subheader("The dispatcher: experts stand between the events", anchor=False)
     most = min(here.events_read, MOST)
     events = most
     if most > LEAST:
         events = int(
             bound(
-                st.slider, f"N, the last {words.many} drawn", LEAST, most, min(SHOWN, most), key=f"{EVENTS}_{most}",
+                st.slider, f"N: the last {words.many}", LEAST, most, min(SHOWN, most), key=f"{EVENTS}_{most}",
                 called="Events drawn",
             )
         )  # fmt: skip
@@ -72,14 +64,10 @@ def draw(now: Context, here: Situation) -> None:
         st.write(state.sentence(error))
         return
     n, k = len(found.titles), len(found.experts)
-    saved = "fewer" if found.links < found.pairs else "not fewer yet"
-    st.markdown(
-        f"Each expert collects from all {words.many}, then each {words.one} reads the experts: **2 · {n} · {k} = {found.links:,} "
-        f"lines**, {saved} than **{n}² = {found.pairs:,}** between all pairs. From {found.cheaper_from} {words.many} on it saves "
-        f"work; at 1,000 it is {2_000 * k:,} against 1,000,000."
-    )
+    st.markdown(SAYS("LINES", many=words.many, one=words.one, n=n, k=k, links=found.links, pairs=found.pairs))
     _mount(data=_data(now, found, words), key="jrn_dispatcher")
-    view.explain(ABOUT)
+    st.caption(SAYS("SAVES", events=found.cheaper_from, many=words.many, few=2_000 * k))
+    view.explain(DISPATCHER)
     view.remember("dispatcher", answers.dispatch_table(found))
 
 
@@ -99,7 +87,7 @@ def _data(now: Context, found: Dispatch, words: inspect.Words) -> dict[str, Any]
             "heads": [f"{n} {words.many}", "aggregate → dispatch", f"the same {n}"],
             "pairs": f"{n}² = {found.pairs:,} lines",
             "alt": f"{n} {words.many}, {len(names)} experts and the lines between them. Arrow keys walk.",
-            "rest": "Point at an expert: what it takes, and who reads it. Point right: what one gets back.",
+            "rest": f"Point at an expert: what does it take? Point at {words.a} on the right: what does it get back?",
             "take": "{} goes to" if found.written else "{} is read by",
             "back": "{} gets back from", "expert": "{} takes" if found.written else "{} reads", "nothing": "nobody, more than 1%",
         },

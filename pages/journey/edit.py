@@ -10,6 +10,7 @@ from elastic_core.services.person.inspect import Words
 from pages.frame import shell
 from pages.frame.shell import Context
 from pages.journey import state
+from pages.journey.words import SAYS
 from pages.kit.control import picked
 
 EVENT, TEXT, LIST, VERSION = "jrn_event", "jrn_add", "jrn_list", "jrn_version"
@@ -42,7 +43,7 @@ def versions(now: Context, tree: Tree) -> None:
     st.selectbox(
         "Version", list(names), key=VERSION, format_func=names.__getitem__, on_change=_went,
         disabled=shell.locked(state.CODE), width=220,
-        help="Every edit is kept.",
+        help="Every change is kept.",
     )  # fmt: skip
 
 
@@ -95,7 +96,7 @@ def _move(at: int, to: int) -> None:
 
 
 def _paste(now: Context, words: Words) -> None:
-    st.write(f"One {words.one} per line, oldest first: title or raw id.")
+    st.write(SAYS("PASTE", one=words.one))
     text = st.text_area("Your list", key=LIST, height=180, max_chars=20_000, placeholder="\n".join(_samples(now)))
     if not text.strip():
         st.button("Start from nothing", on_click=state.do, args=(Replace(()),), key="jrn_nothing", help=f"No {words.many} yet.")

@@ -7,25 +7,17 @@ from elastic_core.services.journey.versions import Tree, versions_table
 from pages.frame import shell
 from pages.frame.shell import Context
 from pages.journey import state
+from pages.journey.words import SAYS, VERSIONS
 from pages.kit import view
 
 FILE = "jrn_file"
-ABOUT = view.About(
-    "Which versions have been made, and from which?",
-    "Every edit adds one below the one it was made in; undo goes above, nothing is overwritten.",
-    "Numbers say when, not how good.",
-    test="tests/test_journey.py::test_undo_takes_back_and_nothing_is_lost",
-)
 
 
 def versions(now: Context, tree: Tree) -> None:
     """The table, and the file."""
-    view.table("jrn_versions", versions_table(now.dataset, tree), ABOUT, "All versions: what each follows and what was done")
+    view.table("jrn_versions", versions_table(now.dataset, tree), VERSIONS, "All versions: what each follows and what was done")
     if tree.versions and short(tree) != encode(tree):
-        if short(tree):
-            st.caption("Too large for an address: the link carries only what leads to this version.")
-        else:
-            st.caption("Too large for an address: the link shows the original. Save the file to share it.")
+        st.caption(SAYS("TOO_LARGE" if short(tree) else "TOO_LARGE_AT_ALL"))
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.download_button(
             "Save versions", lambda: to_json(now.dataset, tree), f"journey-{now.user + 1}.json", "application/json",

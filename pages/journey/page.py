@@ -10,21 +10,22 @@ from elastic_core.services.person.inspect import Situation
 from pages.frame import shell
 from pages.journey import answers as cache_journey
 from pages.journey import edit, files, people, reasons, state, views
+from pages.journey.words import SAYS
 from pages.kit import cache, person, view
-from pages.kit.control import bound, one_of_list
+from pages.kit.control import bound, one_of, one_of_list
 
-WITH, SECOND = "jrn_with", "the second run"
+WITH, SECOND, PART = "jrn_with", "the second run", "jrn_part"
+MATTERS, DISPATCHER, OVER_TIME = "What matters?", "The dispatcher", "Over time"
 
 
 def opening() -> None:
     asked = "Which experts does this history retrieve?" if now.model.retrieves else "What does this run make of this history?"
     st.title(asked, anchor=False)
     with st.container(horizontal=True, vertical_alignment="center"):
-        about = f"Person **{now.user + 1}** {words.did} **{last + 1}** {words.many}; the last is the test."
-        st.markdown(about, width="content")
+        st.markdown(SAYS("IDEA", person=now.user + 1, did=words.did, events=last + 1, many=words.many), width="content")
         people.finders(now)
     if not now.model.retrieves:
-        st.info("This run has no interest memory, so no experts; edits, lists and removal work all the same.")
+        st.info(SAYS("INSTEAD"))
 
 
 def scrubber() -> int:
@@ -32,13 +33,13 @@ def scrubber() -> int:
     return int(
         bound(
             st.slider,
-            "Read the original up to event …",
+            "Read up to event",
             1,
             last,
             last,
             key=state.MOMENT,
             called="How much is read",
-            help=f"What they {words.did} next is held back and marked gold.",
+            help=f"What they {words.did} next is hidden from the model. Gold marks it.",
         )
     )
 
@@ -49,7 +50,7 @@ def compared() -> tuple[Situation | None, str, str]:
     wanted = st.query_params.get(WITH, "")
     if len(options) == 1 and wanted not in ("", *options):  # else the control says so
         state.say(f"There is nothing called {shell.quoted(wanted)} to compare with here.")
-    chosen = one_of_list("Arrows compare with", options, key=WITH, width=190) if len(options) > 1 else options[0]
+    chosen = one_of_list("Compare with", options, key=WITH, width=190) if len(options) > 1 else options[0]
     if chosen == SECOND and now.other is not None:
         peer = cache.opened(now.other, now.dataset)
         return cache_journey.situation(now.other, peer, now.dataset, here.read, stay), *[cache.called(now.other)] * 2
@@ -60,8 +61,8 @@ def compared() -> tuple[Situation | None, str, str]:
     return cache_journey.situation(now.run, now.model, now.dataset, read, stay), chosen, ""
 
 
-def answered(before: Situation | None, name: str, peer: str) -> None:
-    """What the list says to an edit: beside the buttons, in full on the right."""
+def answered(before: Situation | None, name: str, peer: str) -> list[str]:
+    """What the list says to an edit: beside the buttons, in full on the right. Returns what is doubtful."""
     if before is not None:
         with said:
             views.verdict(here, before, name, peer, words)
@@ -70,7 +71,8 @@ def answered(before: Situation | None, name: str, peer: str) -> None:
         views.lists(now, here, before, peer)
     if now.model.retrieves:
         st.subheader("The experts it retrieves", anchor=False)
-        views.experts(now, here, None if peer else before)
+        return views.experts(now, here, None if peer else before)
+    return []
 
 
 def settings() -> dict[str, str | int]:
@@ -89,8 +91,7 @@ with top:
 with left:
     moment = scrubber()
     if moment < last:
-        part = "used to choose the model" if moment == last - 1 else "part of training"
-        st.caption(f"What came next was {part}, so its rank flatters the model.")
+        st.caption(SAYS("CHOSEN_BY" if moment == last - 1 else "TRAINED_ON"))
     drawn, said, chance, choosing = st.container(), st.container(), st.container(), st.container(horizontal=True)
 with right:
     list_place = st.container()
@@ -110,13 +111,18 @@ with reasoned:
         here = cache_journey.situation(now.run, now.model, now.dataset, versions.read(now.dataset, tree), stay)
         with choosing:
             comparison = compared()
-        answered(*comparison)
-        reasons.influence(now, here, words)
-        if now.model.retrieves:
+        doubts = answered(*comparison)
+        parts = [MATTERS, DISPATCHER, OVER_TIME] if now.model.retrieves else [MATTERS, OVER_TIME]
+        part = one_of("More", parts, key=PART)
+        if part == MATTERS:
+            doubts += reasons.influence(now, here, words)
+        elif part == DISPATCHER:
             reasons.reading(now, here)
+        else:
+            reasons.along(now, moment, stay)
+        view.sure(doubts)
     else:
-        list_place.info(f"Nothing has been read yet: add {words.a}, or paste a list.")
-    reasons.along(now, moment, stay)
+        list_place.info(SAYS("EMPTY", a=words.a))
 with below:
     ids = raw_ids(now.dataset, tree.here.items)
     view.foot("python -m elastic_core recommend", now.run.name, f"--history={ids}", *(["--seen"] if stay else []), **settings())

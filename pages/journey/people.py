@@ -7,6 +7,7 @@ from elastic_core.services.person import inspect, people
 from pages.frame import shell
 from pages.frame.shell import Context
 from pages.journey import answers
+from pages.journey.words import SAYS
 from pages.kit import cache, view
 
 BY, TABLE, EVERYBODY = "jrn_by", "jrn_everybody", "everybody, as a table"
@@ -30,7 +31,7 @@ def _finder(now: Context) -> None:
         _table(now)
         return
     if now.other is None:
-        st.caption("With a second run (left): those for whom one does much better.")
+        st.caption(SAYS("SECOND"))
     if by == GENRE:
         genre = st.selectbox("Genre", genres, key="jrn_by_genre")
         found = people.by_genre(now.dataset, genre, now.split)
@@ -57,12 +58,12 @@ def _table(now: Context) -> None:
     columns = {
         "events": f"{words.many} read",
         "rank": number(f"rank of what they {words.did} next", format="%.0f"),
-        "share": number(f"share of expert {expert}", format="percent"),
+        "share": number(f"weight of expert {expert}", format="percent"),
     }
-    st.caption(f"{len(frame):,} people; the box before a row opens that person.")
+    st.caption(f"{len(frame):,} people. The box before a row opens that person.")
     st.dataframe(
         frame, key=TABLE, hide_index=True, height=320, on_select=_opened, selection_mode="single-row", column_config=columns,
-        alt=f"Everybody: how many {words.many} they have, where what came next stood, and the share of one expert",
+        alt=f"Everybody: how many {words.many} they have, the rank of what came next, and the weight of one expert",
     )  # fmt: skip
     view.remember("everybody", frame)
 
@@ -79,9 +80,10 @@ def _gains(now: Context, losses: bool) -> tuple[pd.DataFrame, list[str]]:
     mine = answers.target_ranks(now.run, now.model, now.dataset, now.split)
     theirs = answers.target_ranks(now.other, other, now.dataset, now.split)
     many, stay = inspect.words(now.dataset).many, cache.repeats(now.dataset, now.split).stay
+    new = "" if stay else "new "
     st.caption(
-        f"Rank of what came next among all {many}{'' if stay else ' not met before'}, {len(mine):,} people of the test: "
-        f"{shell.plain(f'{cache.called(now.run)} against {cache.called(now.other)}')}. The most extreme people, not typical ones."
+        f"The rank of what came next among all {new}{many}: "
+        f"{shell.plain(f'{cache.called(now.run)} against {cache.called(now.other)}')}. " + SAYS("EXTREME")
     )
     found = people.gains(mine, theirs, losses)
     return found, [f"rank {row.rank:.0f} against {row.other:.0f}" for row in found.itertuples()]

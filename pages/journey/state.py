@@ -32,7 +32,7 @@ def settle(now: Context) -> int:
     elif known not in (None, person):
         st.session_state[MOMENT] = st.session_state.pop("jrn_wanted_t", last)
     elif not fits:
-        say(f"This person has no moment {shell.quoted(str(asked))} (1 to {last}), so you see the last one.")
+        say(f"This person has no moment {shell.quoted(str(asked))} (1 to {last}). So you see the last one.")
         st.session_state[MOMENT] = last
     st.session_state[OF] = person
     return last
@@ -55,7 +55,7 @@ def code_box(now: Context, moment: int) -> Tree:
         key=CODE,
         called="Edits",
         max_chars=LONGEST_CODE,
-        help="In the address, too. A pasted code shows its versions.",
+        help="Also in the address. Paste a code to see its versions.",
     ).strip()
     if kept is None or short(kept) != code:
         try:
@@ -76,7 +76,7 @@ def _handed(tree: Tree, found: handed.Edited) -> Tree:
     """What was done to this person on another screen, as a version of its own."""
     if found.silenced:
         numbers = ", ".join(map(str, found.silenced))
-        say(f"Silenced on Start: {'expert' if len(found.silenced) == 1 else 'experts'} {numbers}; here all are heard.")
+        say(f"On Start, expert {numbers} was silenced. Here all experts work.")
     tree, gone = tree.go(0), sorted(found.removed or (), reverse=True)
     for last in (place for place in gone if place + 1 not in gone):  # stretch after stretch, from the end
         first = last
@@ -141,7 +141,7 @@ def load(now: Context, text: bytes) -> None:
         say(f"The file was not loaded: {shell.plain(str(error))}.")
         return
     if tree.base.user != now.user and shell.locked("user"):
-        say(f"The file was not loaded: it is about person {tree.base.user + 1}, and this link holds person {now.user + 1}.")
+        say(f"The file was not loaded: it is about person {tree.base.user + 1}, and this link shows only person {now.user + 1}.")
         return
     if tree.base.user != now.user:
         shell.meet(tree.base.user, keep_expert=False)

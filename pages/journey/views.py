@@ -3,6 +3,7 @@
 import pandas as pd
 import streamlit as st
 
+from elastic_core.services.experts.evidence import Label
 from elastic_core.services.journey.shown import ADDED, MOVED, REMOVED, ribbon_rows
 from elastic_core.services.journey.trace import cards
 from elastic_core.services.journey.versions import Tree
@@ -13,6 +14,7 @@ from elastic_core.text import html as escape
 from pages.frame import shell
 from pages.frame.shell import Context
 from pages.journey import answers
+from pages.journey.words import EXPERTS, LISTS
 from pages.kit import busy, cache, open_expert, person, plot, view
 from pages.kit.control import picked
 from pages.kit.tiles import Tile
@@ -21,19 +23,6 @@ EXPERT = "jrn_expert"
 GRID = "display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,18rem),1fr));column-gap:1rem"
 SIGNS = {ADDED: "+ ", MOVED: "↔ ", REMOVED: "− "}
 NOTES = {ADDED: "added here", MOVED: "moved here", REMOVED: "removed"}
-EXPERTS = view.About(
-    "Which experts does this history retrieve?",
-    f"{busy.MEANING} Genres: its people’s histories over everybody’s, 95% for all genres together. Reads: most of its reading; "
-    "in brackets what the others give the same.",
-    "Reading what the others read is nothing of its own. Rare is not important: taking it away (Start, Experts) tells.",
-    test="tests/test_journey.py::test_the_status_of_a_retrieved_expert_is_that_of_the_experts_page",
-)
-LISTS = view.About(
-    "What would be recommended after this history, and what moved?",
-    "What the history holds is out of the running, except for what really came next. Arrows: against the version or run chosen.",
-    "One list says not whether a model is good. A place far down means little: scores lie close.",
-    test="tests/test_journey.py::test_the_original_version_is_the_evaluation_s_reading",
-)
 
 
 def ribbon(now: Context, tree: Tree, words: Words) -> None:
@@ -68,7 +57,7 @@ def lists(now: Context, here: Situation, before: Situation | None, peer: str) ->
     panel = st.expander("As a table", icon=":material/table:", key="jrn_lists", on_change="rerun")
     if panel.open:
         with panel:
-            view.table("jrn_list", change.table, LISTS, "The ten likeliest with score, rank before and change")
+            view.table("jrn_list", change.table, LISTS, "The first ten with score, rank before and change")
 
 
 def verdict(here: Situation, earlier: Situation, before: str, peer: str, words: Words) -> None:
@@ -94,43 +83,46 @@ def by_chance(now: Context, tree: Tree, stay: bool) -> None:
         view.remember("chance", found.table)
 
 
-def experts(now: Context, here: Situation, before: Situation | None) -> None:
-    """The retrieved experts as rows: number, kind, weight, who else retrieves them, and whether they are new here."""
+def experts(now: Context, here: Situation, before: Situation | None) -> list[str]:
+    """The retrieved experts as rows: taste, number, weight, and whether they are new here. Returns how sure the taste is."""
     assert here.found is not None
     traffic = cache.traffic(now.run, now.model, now.dataset, now.split)
     table = cards(here.found, traffic)
     earlier = before.heard if before is not None else None
     table["before"] = [_place(earlier, expert) for expert in table["expert"]]
     table["reads"] = table["expert"].map(cache.named(now.run, now.model, now.dataset, here.read.items)).fillna("")
-    table["label"] = [_label(now, expert) for expert in table["expert"]]
+    labels = {e: answers.label(now.run, now.model, now.dataset, now.split, e) for e in table["expert"]}
+    table["label"] = [_label(found) for found in labels.values()]
     st.html(_rows(table, earlier is not None, plot.palette(shell.is_dark())))
     gone = [str(expert) for expert in earlier or [] if expert not in here.heard]
     if gone:
-        st.caption(f"No longer retrieved: {', '.join(gone)}.")
+        st.caption(f"No longer there: expert {', '.join(gone)}.")
     view.explain(EXPERTS)
     _one(now, here, table)
+    return [_doubt(expert, found) for expert, found in labels.items() if found is not None and found.genres]
 
 
-def _label(now: Context, expert: int) -> str:
-    """The genre its people have met more than others, with the evidence."""
-    found = answers.label(now.run, now.model, now.dataset, now.split, expert)
+def _label(found: Label | None) -> str:
+    """What its people have more of than others."""
     if found is None:
         return ""
-    if found.weak:
-        return "no clear genre"
-    more = f", also {', '.join(found.genres[1:])}" if found.genres[1:] else ""
-    return f"{found.genres[0]} ×{found.lift:.1f} ({found.low:.1f}–{found.high:.1f}){more}"
+    return "no clear taste" if found.weak else found.text
+
+
+def _doubt(expert: int, found: Label) -> str:
+    interval = f"{found.lift:.1f} times as common for its people (95%: {found.low:.1f} to {found.high:.1f})"
+    return f"**Expert {expert}.** {shell.plain(found.genres[0])} is {interval}."
 
 
 def _one(now: Context, here: Situation, table: pd.DataFrame) -> None:
     """The expert that all pages look at, and the way to its own page."""
     retrieved = table["expert"].tolist()
     st.session_state[EXPERT] = now.expert if now.expert in retrieved else here.strongest
-    expert = st.selectbox(
+    st.selectbox(
         "Expert", retrieved, key=EXPERT, format_func=lambda e: f"Expert {e}", on_change=_looked,
         disabled=shell.locked("expert"),
     )  # fmt: skip
-    open_expert.card(f"**Expert {expert}**: who retrieves it, and what changes without it.")
+    open_expert.card("Who uses it, and what changes without it?")
 
 
 def _looked() -> None:
@@ -161,10 +153,11 @@ def _rows(table: pd.DataFrame, compared: bool, colours: plot.Palette) -> str:
         cells.append(
             f'<li style="display:flex;gap:.5rem;align-items:center;padding:.22rem .3rem;border-bottom:1px solid {colours.line}">'
             f'<span style="width:1.2rem;text-align:right;flex:none">{row["place"]}</span>'
-            f'<span style="flex:1;min-width:0;line-height:1.25"><b>Expert {row["expert"]}</b> '
+            f'<span style="flex:1;min-width:0;line-height:1.25"><b>{escape(row["label"]) or "Expert"}</b> '
+            f'<span style="font-size:.75rem">expert {row["expert"]}</span> '
             f'<span style="font-size:.75rem;border:1px solid {colour};border-radius:.6rem;padding:0 .4rem;color:{colour};'
             f'white-space:nowrap">{escape(row["kind"])}</span> <b style="font-size:.75rem">{change}</b><br>'
-            f'<span style="font-size:.75rem;opacity:.85">{escape(row["label"])}{"<br>" if row["label"] else ""}'
+            f'<span style="font-size:.75rem;opacity:.85">'
             f"{'reads ' * bool(row['reads'])}{escape(row['reads'])}{'<br>' * bool(row['reads'])}"
             f"used by {row['share']:.1%} of people</span></span>"
             f'<span style="flex:none;width:4.6rem;text-align:right;font-size:.75rem">weight {row["gate"]:.2f}'

@@ -39,7 +39,7 @@ def million(seed: int, width: int) -> tuple[Lesson, checks.Check]:
 def election() -> Election:
     """All events of this person, and their experts; the newest event is looked at until another one is chosen."""
     made = votes.election(now.model, now.dataset, now.user, now.split)
-    return made.at(one_of_list(f"Which {made.words.one} asks?", made.offered, key=EVENT, called="Event", width=260))
+    return made.at(one_of_list(f"Which {made.words.one} searches?", made.offered, key=EVENT, called="Event", width=260))
 
 
 def scene(source: str) -> Scene:

@@ -152,13 +152,13 @@ def tally(scene: Scene) -> None:
     shown(
         charts.tally(drawn, sums, election.event, named, scene.palette),
         cast.assign(elected=cast["row"] < k).drop(columns="row"),
-        f"Strokes: which of the last {named.many} voted for which of the {k} chosen experts. Most wanted first: {listed}; others "
-        f"{sums['votes'].iloc[k]:.0%}.",
+        f"Strokes: which of the last {named.many} voted for which of the {k} chosen experts. Most wanted first: {listed}. All "
+        f"others: {sums['votes'].iloc[k]:.0%}.",
         view.About(
             f"Which {named.one} asked for which expert?",
-            f"The run’s own votes of all {len(election.events):,} {named.many} read. A stroke is a vote, its height how much it "
-            "counts (squares: all earlier ones together). Bars add up each row; lines are everybody’s.",
-            f"Many votes show what {named.many} ask for, not that the expert helps: removing it on Start measures that.",
+            f"All {len(election.events):,} {named.many} were read. Each stroke is a vote, its height how much it counts. "
+            "Squares: all earlier votes together. Bars: the sum of a row. Lines: the same for everybody.",
+            "Many votes do not say that the expert helps. To see that, remove it on Start.",
         ),
         TALLY, on_select=_asked, selection_mode="points",
     )  # fmt: skip

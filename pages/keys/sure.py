@@ -1,4 +1,4 @@
-"""How sure? Is the search exact, what are its numbers, why must its scores stay, and what would Eq. 7 do as printed."""
+"""How sure? Is the search exact, what are its numbers, why must its scores stay, and what would Equation 7 do as printed."""
 
 import streamlit as st
 
@@ -6,7 +6,7 @@ from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
 from elastic_core.models import Recommender
 from elastic_core.services.keys import checks, search
-from elastic_core.services.keys.checks import Check, Printed
+from elastic_core.services.keys.checks import Check
 from elastic_core.services.keys.gate import ToyConfig, Ungated, trained, ungated
 from elastic_core.services.method import notes
 from elastic_core.services.person import inspect
@@ -85,21 +85,21 @@ def _gate(scene: Scene, now: shell.Context) -> None:
         numbers = view.style.format({"parameters": "{:,}", "gradient norm": "{:.4f}"})
         st.table(numbers, hide_index=True, alt="Gradient norm by group of parameters")
         st.caption(
-            f"One backward pass through a copy of the run, gate {table['gate'].iloc[0] if gated else 'none'}: next-item loss of "
-            "this and a few other people, without the load-balance term."
+            f"One step of training on a copy of the run, with this and a few other people. Gate: "
+            f"{table['gate'].iloc[0] if gated else 'none'}. The loss is that of the next item alone."
         )
         _list(now)
     else:
-        st.info("No interest memory; choose an ELASTIC run to see gradients.")
+        st.info("This run has no interest memory. Choose an ELASTIC run to see gradients.")
     if said := trained(shell.RUNS):
         st.info(said, icon=":material/straighten:")
     config = ToyConfig()
     curve, moved = cache.gate_toy(config)
     ends = moved.set_index("gate")
     st.markdown(
-        f"**A tiny world** ({config.kinds} kinds of people, {config.side**2} experts, {config.steps} steps): with the gate "
-        f"sub-keys move by {ends.at['softmax', 'keys_moved']:.0%} of their length, loss {ends.at['softmax', 'loss']:.2f}; "
-        f"without by {ends.at['none', 'keys_moved']:.0%}, loss {ends.at['none', 'loss']:.2f}."
+        f"**A tiny world** ({config.kinds} kinds of people, {config.side**2} experts, {config.steps} steps). With the gate, the "
+        f"keys move by {ends.at['softmax', 'keys_moved']:.0%} of their length, and the loss is {ends.at['softmax', 'loss']:.2f}. "
+        f"Without it, they move by {ends.at['none', 'keys_moved']:.0%}, and the loss is {ends.at['none', 'loss']:.2f}."
     )
     shown(
         sure_charts.learning(curve, scene.palette),
@@ -107,8 +107,8 @@ def _gate(scene: Scene, now: shell.Context) -> None:
         "Loss against training step. With the gate it falls far, without it it hardly moves.",
         About(
             "Can the keys learn?",
-            "One tiny router, trained now with a softmax gate and without, from the same start and samples (fixed seed).",
-            "It shows *that* keys learn, not how much it helps a real recommender: experts learn behind a random router, too.",
+            "One tiny search, trained now, with a softmax gate and without. Both begin the same, and see the same people.",
+            "It shows *that* keys learn, not how much this helps a real recommender. Experts learn behind random keys, too.",
         ),
         "keys_fig_learning",
     )
@@ -123,9 +123,9 @@ def _list(now: shell.Context) -> None:
     found, words = _ungated(key, now.user, now.split, stay, now.model, now.dataset), inspect.words(now.dataset)
     new, low, high = found.change.counts["new"], min(found.chance), max(found.chance)
     st.markdown(
-        f"**Person {now.user + 1}’s ten without the gate** (every weight 1): {new} {'is' if new == 1 else 'are'} new; what they "
-        f"{words.did} next {found.change.truth_moved}. With weights dealt at random "
-        f"{low if low == high else f'{low} to {high}'} are new ({len(found.chance)} tries)."
+        f"**Person {now.user + 1}’s ten without the gate** (every weight 1): {new} {'is' if new == 1 else 'are'} new. What they "
+        f"{words.did} next {found.change.truth_moved}. With random weights, {low if low == high else f'{low} to {high}'} are new "
+        f"({len(found.chance)} tries)."
     )
 
 
@@ -136,7 +136,7 @@ def _ungated(key: tuple[str, ...], user: int, split: Split, stay: bool, _model: 
 
 def _printed(scene: Scene, now: shell.Context, own: bool) -> None:
     if not len(scene.lesson.values):
-        st.info("Choose a smaller memory above: a million squares are not drawn.")
+        st.info("Choose a smaller memory above. A million experts are too many here.")
         return
     st.markdown(words.PRINTED)
     if own:
@@ -146,33 +146,9 @@ def _printed(scene: Scene, now: shell.Context, own: bool) -> None:
     else:
         queries = checks.chance_queries(scene.lesson)
         found, who = checks.as_printed(scene.lesson.keys, scene.lesson.k, queries), "random queries"
-    on = bound(st.toggle, "Eq. 7 as printed", value=True, key="keys_printed")
     st.markdown(
-        f"- {scene.whose}: **{found.kept} of {found.k}** experts survive the misprint; {found.queries:,} {who}: on average "
-        f"**{found.shared:.1f}**.\n- First places: **{found.used_printed}** experts as printed, **{found.used}** as meant.\n- "
-        f"With somebody else’s q₂, {found.deaf:,} of {found.queries:,} keep all their experts as meant; as printed, all do."
+        f"- {scene.whose}: the mistake keeps **{found.kept} of {found.k}** experts. For {found.queries:,} {who} it keeps "
+        f"**{found.shared:.1f}** on average.\n- Experts that come first for somebody: **{found.used_printed}** as printed, "
+        f"**{found.used}** as meant.\n- With somebody else’s q₂, {found.deaf:,} of {found.queries:,} keep all their experts. "
+        "As printed, everybody does."
     )
-    _traffic(scene, found, on, who)
-
-
-def _traffic(scene: Scene, found: Printed, on: bool, who: str) -> None:
-    way = "printed" if on else "meant"
-    chart, table = st.columns(2, gap="medium")
-    with chart:
-        used = found.used_printed if on else found.used
-        shown(
-            sure_charts.traffic(found.load, scene.palette, way, found.busiest), found.load,
-            f"Grid of experts coloured by how many {who} have each as their best, Eq. 7 as {way}; {used} of {len(found.load)} "
-            f"are used.",
-            About(
-                f"Which experts come first, as {way}?",
-                f"First places of {found.queries:,} {who}; pale: none, deep: many.",
-                "These sub-keys were trained with q₂; trained with the misprint they would differ, but could not tell people "
-                "apart by q₂ either.",
-            ),
-            "keys_fig_traffic",
-        )  # fmt: skip
-    with table:
-        st.markdown(f"**{scene.whose}**")
-        first = found.first.rename(columns=lambda name: name.replace("_", " "))
-        st.dataframe(first, hide_index=True, width="stretch", alt="The experts found, as meant and as printed")

@@ -8,10 +8,10 @@ TOY, OWN, MILLION = "4 × 4", "This person", "A million"
 IDEA = {
     TOY: "**16 experts** stand in a 4 × 4 grid. We want the best few. Expert score = row score + column score. So 4 + 4 "
     "**short** dot products replace 16 long ones.",
-    OWN: "The same search in this run: **{all} experts** in a grid of {side} × {side}, asked by {whose}. {short} short dot "
-    "products instead of {all} long ones.",
+    OWN: "{whose} searches in the same way, among the **{all} experts** of this run ({side} × {side}). {short} short dot "
+    "products replace {all} long ones.",
     MILLION: "The same search among **{all} random keys**: {short} short dot products instead of a million long ones. From "
-    "step *Pair* on, the size no longer matters.",
+    "step *Pair* on, the size does not matter any more.",
 }
 AFTER = "Next: person {person}’s search among {all} experts, then a million."
 VOTING = "This is the search of one {one}. Every {one} of the history searches like this; step *Vote* adds the searches up."
@@ -40,7 +40,7 @@ WEIGH = {
 }
 VOTE = (
     "Every {one} searches like this and gives its vote to {each}. A line on each bar shows how many votes the expert gets from "
-    "everybody. The **{k} experts furthest beyond their line** are this person’s, on every page. {title} gave {split}."
+    "everybody. The **{k} experts with most votes beyond their line** are this person’s, on every page. {title} gave {split}."
 )
 MILLION_NOTE = "On this machine, just now: {halves:.1f} ms by halves, {whole:,.0f} ms one by one."
 
@@ -53,7 +53,7 @@ PICTURE: dict[str, Any] = {
     "wrong": "Brute force finds others: only **{agreed} of {tried}** searches agree.",
     "query": "query", "half": ["q₁: rows", "q₂: columns"], "row": "row", "column": "column", "expert": "expert",
     "square": "row {row}, column {column}", "vectors": "what the experts hold", "shares": "share",
-    "sliders": ["Turn q₁ (rows)", "Turn q₂ (columns)", "How many, k"],
+    "sliders": ["Turn q₁", "Turn q₂", "How many, k"],
     "dot": "Row {row}: {sum}",
     "bet": "Your bet: click the best square.", "betted": "Your bet: {square}.",
     "placed": "Your square ({square}) took place **{place}** of {k}.", "lost": "Your square ({square}) is not among the "

@@ -1,9 +1,9 @@
-"""How busy an expert is against a router that picks at random: hot, usual, cold, dead. The same words on every screen."""
+"""How busy an expert is beside random experts: hot, usual, cold, dead. The same words on every screen."""
 
 from pages.kit.plot import Palette
 
 WORDS = {"hot": "hot: above chance", "usual": "usual: within chance", "cold": "cold: below chance", "dead": "dead: nobody"}
-MEANING = "Hot: above a random router’s 95% band; usual: within; cold: below; dead: nobody."
+MEANING = "Hot: used by more people than luck would give. Usual: as many. Cold: fewer. Dead: nobody."
 
 
 def colour(state: str, colours: Palette) -> str:
@@ -11,5 +11,5 @@ def colour(state: str, colours: Palette) -> str:
 
 
 def people(low: int, high: int) -> dict[str, str]:
-    """What each word means in people; `low` to `high` is what the random router gives in 95% of cases."""
+    """What each word means in people; `low` to `high` is what luck alone gives in 95% of cases."""
     return {"hot": f"over {high:,} people", "usual": f"{low:,} to {high:,}", "cold": f"under {low:,}", "dead": "nobody"}

@@ -30,13 +30,17 @@ class Words:
     path: Path
     sections: dict[str, str]
 
-    def __call__(self, name: str, **values: object) -> str:
+    def __call__(self, name: str, /, **values: object) -> str:
         """Return a section as Markdown with its values filled in. Raises KeyError for a name or value that is not there."""
         return self.sections[name].format(**values) if values else self.sections[name]
 
     def about(self, name: str) -> About:
         """Return what a section says about a chart."""
         return about_of(self.sections[name])
+
+    def abouts(self, names: str) -> list[About]:
+        """Return the same of several sections, their names parted by spaces."""
+        return [self.about(name) for name in names.split()]
 
 
 def about_of(section: str) -> About:

@@ -1,7 +1,7 @@
 """How every chart and table of the app is shown: drawn, explained, readable as a table, and ready to take away."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
 import pandas as pd
@@ -96,6 +96,13 @@ def foot(command: str, *words: object, **settings: Any) -> None:
         with st.popover("Reproduce", icon=":material/terminal:", key="foot_command"):
             st.write("In the project’s folder:")
             st.code(command, language="bash", wrap_lines=True)
+
+
+def sure(doubts: Iterable[str], place: Any = st) -> None:
+    """Draw the one place of a page for doubt: intervals, and what luck alone would give. Nothing where nothing is doubtful."""
+    if said := [doubt for doubt in doubts if doubt]:
+        with place.popover("How sure?", icon=":material/balance:", key="sure"):
+            st.markdown("\n\n".join(said))
 
 
 def explain(about: About) -> None:

@@ -90,7 +90,7 @@ def _marks(
     edge = np.where(experts == selected, colours.picked, np.where(ranks > 0, colours.text, colours.line))
     size = np.where((ranks > 0) | (experts == selected), 17, 10 if len(labels) <= VECTOR else 6)
     about = table.iloc[experts]
-    said = np.where(ranks > 0, "retrieved for this person, rank " + ranks.astype(str).astype(object), "not retrieved here")
+    said = np.where(ranks > 0, "used by this person, place " + ranks.astype(str).astype(object), "not used by this person")
     said = np.where(drawn.placed[rows], said.astype(object) + "; placed beside its nearest", said)
     called = [safe(label) if isinstance(label, str) else label for label in labels[rows]]
     details = np.stack([experts, about["row"], about["column"], about["load"], np.array(called, dtype=object), said], axis=1)

@@ -8,6 +8,7 @@ from elastic_core.services.map.layouts import Settings
 from pages.frame import shell
 from pages.frame.shell import Context
 from pages.kit import waiting
+from pages.map import words
 
 
 def watch() -> None:
@@ -16,7 +17,7 @@ def watch() -> None:
     active = [job for job in maps.all() if job.active]
     waiting.watch(maps, active, "map_watch", _title)
     if any(not job.share for job in active):
-        st.caption("The first takes longest: its code is compiled.")
+        st.caption(words.SAYS("FIRST_TIME"))
 
 
 def offer(now: Context, settings: Settings, experts: np.ndarray, *, aligned: bool = False) -> None:
@@ -25,14 +26,13 @@ def offer(now: Context, settings: Settings, experts: np.ndarray, *, aligned: boo
     wanted = {"run": now.run.name, "neighbours": settings.neighbours, "distance": settings.distance, "aligned": aligned}
     last = maps.latest(**wanted)
     if last is not None and last.active:
-        st.info("PCA is shown until it is there.")
+        st.info(words.SAYS("UNTIL"))
         return
-    what = f"UMAP with {settings.neighbours} neighbours and least distance {settings.distance:g}"
-    st.info(f"{'This aligned layout' if aligned else what} is not stored for this run yet; PCA is shown.")
+    what = f"UMAP with {settings.neighbours} neighbours and distance {settings.distance:g}"
+    st.info(words.SAYS("MISSING", what="This map" if aligned else what))
     waiting.offer(
         maps, last, (now.run, settings, experts, aligned), "map_compute",
-        "It takes about a minute; nothing waits for it.", "Compute it",
-        "In the background, three seeds and a control of random vectors.",
+        words.SAYS("COMPUTE"), "Compute it", "From three random starts, and for random numbers, too.",
     )  # fmt: skip
 
 

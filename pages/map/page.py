@@ -1,6 +1,7 @@
 """Memory map: do experts form regions, and can this picture be trusted?"""
 
 import numpy as np
+import pandas as pd
 import streamlit as st
 
 from elastic_core.services.map import layouts as projection
@@ -30,8 +31,8 @@ def controls() -> None:
     if st.session_state["map_layout"] == "umap":
         with st.container(horizontal=True):
             _choice("Neighbours", {n: str(n) for n in NEIGHBOURS}, "map_near", 15)
-            _choice("Least distance", {d: f"{d:g}" for d in DISTANCES}, "map_dist", 0.1)
-            _choice("Seed", {s: str(s) for s in SEEDS}, "map_seed", 0)
+            _choice("Distance", {d: f"{d:g}" for d in DISTANCES}, "map_dist", 0.1)
+            _choice("Random start", {s: str(s) for s in SEEDS}, "map_seed", 0)
 
 
 def _choice(label: str, options: dict, key: str, default: object) -> None:  # type: ignore[type-arg]
@@ -60,7 +61,7 @@ def drawn_map() -> tuple[Map, str, float | None]:
 def over_epochs() -> tuple[Map, str, float] | None:
     numbers, layouts = answers.epochs(now.run) if len(values) <= LAID_OUT and now.run.snapshots() else ([], np.zeros((0, 0, 2)))
     if len(numbers) < 2 or layouts.shape[1] != len(values):
-        st.info("This run kept no snapshots (`--set train.snapshots=true` does), so only the end of training can be shown.")
+        st.info(words.SAYS("NO_COPIES"))
         return None
     kinds = {"pca": "Aligned PCA", "umap": "Aligned UMAP"}
     _choice("Aligned by", kinds, "map_aligned", "pca")
@@ -109,22 +110,22 @@ def picture() -> None:
     )
     alt = (
         f"{kind} map of {len(drawn.experts):,} of {len(values):,} experts, coloured by {COLOURS[colour].lower()}. "
-        f"Retrieved for person {now.user + 1}, best first: {', '.join(map(str, retrieved))}."
+        f"Experts of person {now.user + 1}, the best first: {', '.join(map(str, retrieved))}."
     )
     about = words.EPOCHS if kind.startswith("Aligned") else words.MAP
     view.chart(KEY, figure, frame, about, alt, on_select=picked, selection_mode=("points", "lasso", "box"))
-    sampled = ""
+    said = [words.SAYS("NUMBERED", person=now.user + 1)]
     if len(drawn.laid) < len(values):
-        sampled = f" A sample of {len(drawn.laid):,} by load, {int(drawn.placed.sum())} more placed beside their nearest."
-    st.caption(f"Numbered: what person {now.user + 1} retrieves. Lasso and Box choose a set.{sampled}")
+        said.append(words.SAYS("SAMPLE", shown=len(drawn.laid), placed=int(drawn.placed.sum())))
+    st.caption(" ".join(said))
 
 
 def neighbours() -> None:
     row = table.iloc[focus]
-    genre = f" · its people’s genre: {shell.plain(str(label))}" if (label := _genre()) else ""
-    open_expert.card(f"**Expert {focus}** · row {row['row']}, column {row['column']} · {row['load']:,} people{genre}.")
+    genre = f"{shell.plain(str(label))}, " if (label := _genre()) else ""
+    open_expert.card(f"**Expert {focus}**: {genre}{row['load']:,} people, row {row['row']}, column {row['column']}.")
     near = projection_trust.beside(values, drawn.experts, drawn.xy, focus)
-    st.markdown(f"**{int(near['in both'].sum())} of its {len(near)} nearest** on the map are so in the original space.")
+    st.markdown(f"**{int(near['in both'].sum())} of its {len(near)} nearest** on the map are its nearest in truth, too.")
     shown = near.drop(columns="rank").rename(columns={"original": "in truth", "rank on map": "map place", "in both": "true?"})
     view.table(
         "map_near_table", shown.round(2), words.NEAR, f"Nearest experts of expert {focus} in truth and on the map",
@@ -138,29 +139,36 @@ def _genre() -> str:
 
 
 def trust() -> None:
-    st.subheader("Can this picture be trusted?", anchor=False)
     method = "UMAP" if kind == "UMAP" else "PCA"
     laid = store.experts if kind == "UMAP" and store is not None else projection.sample(load, LAID_OUT)
     panel = answers.trust(now.run, now.model, settings(), laid)
     count = int(panel["neighbours"].iloc[0])
     agreement = projection_trust.agreement(store, settings(), count) if store is not None and method == "UMAP" else None
-    st.markdown(words.trusted(panel, method, agreement))
+    said, doubts = words.trusted(panel, method, agreement)
+    st.markdown(f"{said}\n\n{alike}")
+    with st.expander("How sure?", icon=":material/balance:"):
+        st.markdown("\n\n".join([*doubts, colours]))
+        _trusted(panel, method, laid)
+
+
+def _trusted(panel: pd.DataFrame, method: str, laid: np.ndarray) -> None:
+    """Every map of the panel as a table, and one of random numbers to look at."""
     left, right = st.columns([3, 2], gap="medium")
     with left:
         shown = panel.assign(seed=panel["seed"].astype("string").fillna("")).rename(columns={"trust": "trustworthiness"}).round(3)
         if panel["seed"].isna().all():  # PCA needs none
             shown = shown.drop(columns="seed")
-        view.table("map_trust", shown, words.TRUST, f"Trustworthiness and overlap of {len(panel)} maps")
+        view.table("map_trust", shown, words.TRUST, f"How far {len(panel)} maps keep neighbours")
     with right:
         noise = store.get(settings(), 0, "null") if method == "UMAP" and store is not None else None
         if noise is None:
             noise = answers.pca(projection.random_like(values[laid]))
-        st.markdown(f"**The same {method} of random vectors**")
+        st.markdown(f"**The same {method} of random numbers**")
         st.plotly_chart(
             cache.drawn(charts.plain, noise, palette),
             key="map_null",
             config=plot.CONFIG,
-            alt=f"{method} map of {len(noise):,} random vectors",
+            alt=f"{method} map of {len(noise):,} lists of random numbers",
         )
 
 
@@ -173,10 +181,7 @@ if reason := inspect.too_many(now.model):
     st.info(reason)
     view.foot("python -m elastic_core evaluate", now.run.name)
     st.stop()
-st.write(
-    f"{inspect.memory_size(now.model):,} experts, each {now.model.config.width} numbers, are laid flat: marks that lie together "
-    "are alike, as far as two dimensions can show it."
-)
+st.write(words.SAYS("IDEA", width=now.model.config.width))
 values, store, table = answers.values(now.run, now.model), answers.store(now.run, now.model), answers.table(now)
 load, palette = table["load"].to_numpy(), plot.palette(shell.is_dark())
 retrieved = {
@@ -199,7 +204,7 @@ if chosen:
     sets.summary(chosen, table, values)
 whole = labels.dtype.kind in "OUS"
 found = answers.region(now.run, now.model, drawn.laid, st.session_state["map_colour"], labels[drawn.laid])
-st.markdown(words.regions(st.session_state["map_colour"], whole, found, projection_trust.neighbours(min(len(drawn.laid), 1_500))))
+alike, colours = words.regions(whole, found, projection_trust.neighbours(min(len(drawn.laid), 1_500)))
 trust()
 view.foot(
     "python -m elastic_core.services.map.compute checkpoints",

@@ -40,13 +40,12 @@ def bar(now: Context, experts: list[int], unknown: list[str], values: np.ndarray
             placeholder="draw, or type: 12, 40-47, row 3, Comedy",
             width=420,
             max_chars=4_000,
-            help="Numbers, ranges, row, column, “dead”, or a genre that stands out.",
+            help=words.SAYS("SETS_HELP"),
         )
         st.button("Clear", on_click=choose, args=([],), disabled=not experts, icon=":material/close:")
-        with st.popover("Keep as", icon=":material/bookmark:", disabled=not experts):
-            st.text_input("Name", key=NAME, max_chars=40, placeholder="night owls")
-            st.button("Keep", on_click=_keep, args=(kept, experts), key="map_keep")
-        with st.popover("File", icon=":material/folder_open:", key="map_files"):
+        with st.popover("More", icon=":material/more_horiz:", key="map_more"):
+            st.text_input("Keep the chosen experts as", key=NAME, max_chars=40, placeholder="night owls", disabled=not experts)
+            st.button("Keep", on_click=_keep, args=(kept, experts), key="map_keep", disabled=not experts)
             _files(now, kept, values)
     if unknown:
         st.warning("No expert is called " + ", ".join(shell.quoted(part) for part in unknown[:5]) + " in this run.")
@@ -63,25 +62,25 @@ def summary(experts: list[int], table: pd.DataFrame, values: np.ndarray) -> None
     """What a set has in common."""
     part = table.iloc[experts]
     share = part["load"].sum() / max(table["load"].sum(), 1)
-    said = f"**{len(part)} experts chosen**, {len(part) / len(table):.1%} of all: they carry {share:.1%} of the traffic."
+    said = f"**{len(part)} experts chosen** ({len(part) / len(table):.1%} of all). They carry {share:.1%} of the traffic."
     if "people_genre" in table and (names := picture.commonest(picture.labels(part, "genre"), 3)):
-        said += f" Their people’s genres: {', '.join(map(shell.plain, names))}."
+        said += f" Genres of their people: {', '.join(map(shell.plain, names))}."
     if 1 < len(part) < len(table):
         tight, low, high = trust.tightness(values, np.array(experts))
-        said += f" Mean cosine in the original space: **{tight:.2f}** (random sets: {low:.2f} to {high:.2f})."
+        said += f" How similar they are (mean cosine): **{tight:.2f}**. Random sets: {low:.2f} to {high:.2f}."
     st.markdown(said)
     shown = part[
         [name for name in ("expert", "row", "column", "load", "people_genre", "people_lift", "interest") if name in part]
     ]
     with st.expander("As a table", on_change="rerun", key="map_members") as panel:
         if panel.open:
-            view.table("map_members_table", shown, words.SET, "The chosen experts: place, load and genre", height=240)
+            view.table("map_members_table", shown, words.SET, "The chosen experts: place, people and genre", height=240)
 
 
 def _keep(kept: dict[str, list[int]], experts: list[int]) -> None:
     name = " ".join(str(st.session_state.get(NAME, "")).split())[:40] or f"set {len(kept) + 1}"
     if len(kept) >= 20 and name not in kept:
-        st.session_state[SAID] = "Twenty sets are kept already; forget one first."
+        st.session_state[SAID] = "Twenty sets are kept already. Forget one first."
     else:
         kept[name] = experts
 
@@ -114,4 +113,4 @@ def _open(kept: dict[str, list[int]], size: int, mark: str) -> None:
         return
     kept.update(dict(list(sets.items())[: 20 - len(kept)]))
     if was != mark:
-        st.session_state[SAID] = f"These sets were made with other weights ({run}); the numbers may mean other experts here."
+        st.session_state[SAID] = f"These sets were made with another run ({run}). The numbers may mean other experts here."

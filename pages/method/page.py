@@ -9,32 +9,14 @@ from elastic_core.services.method import effects, notes
 from elastic_core.services.method.effects import Effect
 from elastic_core.services.method.notes import Question
 from pages.frame import shell
-from pages.kit import cache, view
+from pages.kit import cache, prose, view
 from pages.kit.control import one_of
 from pages.method import answers
 
 PARTS = ("Left open", "Ablations", "Equations and tests", "Words and metrics", "Limits and sources")
 DATA = {"ml-100k": "MovieLens-100K", "ml-1m": "MovieLens-1M"}
-ABLATIONS = view.About(
-    "What does each part of ELASTIC buy?",
-    "One recipe, one setting changed: mean over seeds ± 95% over people. Differences count the noise of people and of seeds; "
-    "what was trained once claims nothing. Last column: the paper’s Table 3.",
-    "Never compare with the paper’s column: other data, another protocol. Rows whose intervals overlap may still differ; the "
-    "Evidence page tests pairs.",
-    test="tests/test_method_notes.py::test_numbers_are_those_of_the_runs",
-)
-EQUATIONS = view.About(
-    "Which equation is which code, and which test guards it?",
-    "A test looks up every module and test named here.",
-    "A passing test shows that the code does what we say, not what the paper meant.",
-    test="tests/test_method_notes.py::test_every_module_and_every_test_that_is_named_exists",
-)
-TERMS = view.About(
-    "Under which terms may the data be used?",
-    "As their publishers state them; no data are part of this project.",
-    "What can be downloaded may not be passed on.",
-    test="tests/test_method_notes.py::test_the_nine_questions_and_the_variants_are_complete",
-)
+SAYS = prose.of(__file__)
+ABLATIONS, EQUATIONS, TERMS = SAYS.abouts("ABLATIONS EQUATIONS TERMS")
 
 
 def effect(question: Question, run: Run) -> Effect:
@@ -63,18 +45,24 @@ def effect(question: Question, run: Run) -> Effect:
 
 
 def left_open() -> None:
-    st.write("Nine places where the paper is silent, contradicts itself, or cannot be taken at its word, and what each costs.")
+    st.write(SAYS("IDEA"))
+    run = shell.context().run
     for question in notes.OPEN:
-        with st.container(border=True):
-            st.markdown(f"#### {question.key}. {question.title}")
-            st.markdown(f"{question.paper} **Here:** {question.here}")
-            run = shell.context().run
-            found = answers.effect(question.key, run, lambda asked=question, run=run: effect(asked, run))
-            source = f" :small[{shell.plain(found.source)}]" if found.source and not found.command else ""
-            st.info(f"**Measured.** {found.text}{source}", icon=":material/straighten:")
-            if found.command:
-                st.caption("Measures it:")
-                st.code(found.command, language="bash", wrap_lines=True)
+        panel = st.expander(f"**{question.key}.** {question.title}", on_change="rerun", key=f"mth_{question.key}")
+        if panel.open:
+            with panel:
+                answered(question, run)
+
+
+def answered(question: Question, run: Run) -> None:
+    """What the paper says, what is done here, and what that costs."""
+    st.markdown(f"{question.paper}\n\n**Here:** {question.here}")
+    found = answers.effect(question.key, run, lambda: effect(question, run))
+    source = f" :small[{shell.plain(found.source)}]" if found.source and not found.command else ""
+    st.info(f"**Measured.** {found.text}{source}", icon=":material/straighten:")
+    if found.command:
+        st.caption("Measures it:")
+        st.code(found.command, language="bash", wrap_lines=True)
 
 
 def ablations() -> None:
@@ -84,14 +72,14 @@ def ablations() -> None:
     table = effects.table_3(shell.RUNS, data, protocol)
     measured = int((table["seeds"] > 0).sum())
     meaning = dict(notes.METRICS)[protocol]
-    st.write(f"{measured} of {len(table)} variants have a finished run. Test split, `{protocol}`: {meaning}.")
-    alt = "Variants of Table 3: ours with interval, the paper’s beside it"
+    st.write(f"{measured} of {len(table)} variants have a finished run. Test, `{protocol}`: {meaning}.")
+    alt = "Variants of Table 3: ours with intervals, and the paper’s beside them"
     widths = {"variant": 185, "NDCG@10 here ± 95%": 140, "people": 60, "seeds": 50, "ELASTIC − variant": 220}
     narrow = {name: st.column_config.Column(width=width) for name, width in widths.items()}
     shown = effects.spoken(table)
     view.table("mth_ablations", shown, ABLATIONS, alt, row_height=72, height="content", column_config=narrow)
     if measured < len(table):
-        st.caption("Measures the missing ones; it can be stopped and goes on later:")
+        st.caption(SAYS("MISSING"))
         st.code(f'python -m elastic_core reproduce --only "{data}-elastic*"', language="bash", wrap_lines=True)
 
 
@@ -110,7 +98,7 @@ def words() -> None:
     with right:
         st.subheader("Metrics and protocols", anchor=False)
         st.markdown("\n".join(f"- **{word}**: {meaning}" for word, meaning in notes.METRICS))
-        st.caption("Numbers under different protocols cannot be compared.")
+        st.caption(SAYS("PROTOCOLS"))
 
 
 def limits() -> None:
@@ -124,7 +112,7 @@ def limits() -> None:
         st.subheader("Papers", anchor=False)
         st.markdown("\n".join(f"- **{name}**: {text}" for name, text in notes.PAPERS))
     st.subheader("Data and their terms", anchor=False)
-    view.table("mth_terms", notes.terms(), TERMS, "Data sources, official addresses, terms and citations")
+    view.table("mth_terms", notes.terms(), TERMS, "Where data come from, how they may be used, and what to cite")
 
 
 st.title("What is implemented, and what did the paper leave open?")

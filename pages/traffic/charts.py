@@ -21,7 +21,7 @@ def load_bars(
     table: pd.DataFrame, each: tuple[float, float], limits: np.ndarray, even: float, colours: Palette, *,
     ordered: bool, selected: int | None, unit: str, top: float | None = None,
 ) -> go.Figure:  # fmt: skip
-    """Load per expert (Figure 4, left), by number or the hottest first, with the band of the random router behind it."""
+    """Load per expert (Figure 4, left), by number or the hottest first, with the band of random experts behind it."""
     shown = table.sort_values("load", ascending=False, kind="stable").reset_index(drop=True) if ordered else table
     step = -(-len(shown) // 4096)
     shown = shown.assign(x=np.arange(len(shown)) + int(ordered)).iloc[::step]
@@ -30,7 +30,7 @@ def load_bars(
     low, high = (limits[0, ::step], limits[1, ::step]) if ordered else (np.full(2, each[0]), np.full(2, each[1]))
     band = {"mode": "lines", "line": {"width": 0}, "hoverinfo": "skip", "x": x}
     figure.add_scatter(**band, y=high, showlegend=False)
-    figure.add_scatter(**band, y=low, fill="tonexty", fillcolor=_faint(colours), name="random router, 95%")
+    figure.add_scatter(**band, y=low, fill="tonexty", fillcolor=_faint(colours), name="random experts, 95%")
     for state in ("hot", "usual", "cold"):
         part = shown[shown["state"] == state]
         line = {"width": np.where(part["expert"] == selected, 3, 0), "color": colours.picked}
@@ -102,8 +102,8 @@ def grid(
     figure.update_layout(LAYOUT, height=430, margin_t=8, showlegend=False, uirevision="grid", bargap=0.15)
     figure.update_xaxes(showgrid=False, zeroline=False, fixedrange=True, nticks=9)
     figure.update_yaxes(showgrid=False, zeroline=False, fixedrange=True, nticks=9)
-    figure.update_xaxes(title="column sub-key", range=[-0.5, side - 0.5], row=2, col=1)
-    figure.update_yaxes(title="row sub-key", range=[side - 0.5, -0.5], row=2, col=1)
+    figure.update_xaxes(title="column", range=[-0.5, side - 0.5], row=2, col=1)
+    figure.update_yaxes(title="row", range=[side - 0.5, -0.5], row=2, col=1)
     figure.update_xaxes(showticklabels=False, row=2, col=2)
     figure.update_yaxes(showticklabels=False, row=1, col=1)
     return figure
@@ -118,33 +118,35 @@ def stripes(shares: pd.DataFrame, chance: float, colours: Palette, selected: int
         figure.add_bar(
             x=part["batch"], y=part["share"], name=str(expert), customdata=[[int(expert)]] * len(part),
             marker={"color": colours.categories[i % len(colours.categories)], "line": edge},
-            hovertemplate=f"<b>expert {expert}</b><br>%{{y:.1%}} of batch %{{x}}<extra></extra>",
+            hovertemplate=f"<b>expert {expert}</b><br>%{{y:.1%}} of group %{{x}}<extra></extra>",
             selected={"marker": {"opacity": 1}}, unselected={"marker": {"opacity": 1}},
         )  # fmt: skip
     figure.add_hline(y=chance, line={"color": colours.text, "width": 1.5, "dash": "dash"})
     figure.update_layout(LAYOUT, height=330, barmode="stack", bargap=0.08, uirevision="stripes", legend_traceorder="normal")
-    figure.update_xaxes(title="batch of people", dtick=1, showgrid=False, fixedrange=True)
+    figure.update_xaxes(title="group of people", dtick=1, showgrid=False, fixedrange=True)
     figure.update_yaxes(title="share of the traffic", tickformat=".0%", rangemode="tozero", fixedrange=True)
     return figure
 
 
 def lorenz(curves: dict[str, pd.DataFrame], chance: np.ndarray, colours: Palette) -> go.Figure:
-    """Lorenz curves of one or two runs, the random router's, and the diagonal of perfect evenness."""
+    """Lorenz curves of one or two runs, of random experts, and the diagonal of perfect evenness."""
     size = len(chance)
     figure = go.Figure()
     figure.add_scatter(x=[0, 1], y=[0, 1], mode="lines", name="perfectly even", line={"color": colours.line, "width": 1.5})
     at = np.unique(np.linspace(0, size, 257).round().astype(int))
     below = 1 - np.concatenate([[0.0], chance])[at]
     random = {"color": colours.muted, "width": 2, "dash": "dash"}
-    figure.add_scatter(x=1 - at / size, y=below, mode="lines", name="random router", line=random)
+    figure.add_scatter(x=1 - at / size, y=below, mode="lines", name="random experts", line=random)
     for i, (name, curve) in enumerate(curves.items()):
         line = {"color": colours.categories[(0, 4)[i]], "width": 3, "dash": ("solid", "dot")[i]}
         figure.add_scatter(
             x=curve["experts"], y=curve["traffic"], mode="lines", name=safe(name), line=line,
-            hovertemplate="the quietest %{x:.0%} of experts<br>carry %{y:.1%} of the traffic<extra></extra>",
+            hovertemplate="the least used %{x:.0%} of experts<br>carry %{y:.1%} of the traffic<extra></extra>",
         )  # fmt: skip
     figure.update_layout(LAYOUT, height=360, uirevision="lorenz")
-    figure.update_xaxes(title="share of experts, the quietest first", tickformat=".0%", range=[0, 1], dtick=0.25, fixedrange=True)
+    figure.update_xaxes(
+        title="part of the experts, the least used first", tickformat=".0%", range=[0, 1], dtick=0.25, fixedrange=True
+    )
     figure.update_yaxes(title="share of the traffic", tickformat=".0%", range=[0, 1], dtick=0.25, fixedrange=True)
     return figure
 
@@ -154,7 +156,7 @@ def _details(part: pd.DataFrame) -> np.ndarray:
 
 
 def _hover(unit: str) -> str:
-    lines = ("<b>expert %{customdata[0]}</b>", f"%{{customdata[1]}} {unit}", "%{customdata[2]} × even", "%{customdata[3]}")
+    lines = ("<b>expert %{customdata[0]}</b>", f"%{{customdata[1]}} {unit}", "%{customdata[2]} × equal use", "%{customdata[3]}")
     return "<br>".join(lines) + "<extra></extra>"
 
 

@@ -18,9 +18,9 @@ def reach(table: pd.DataFrame, p: Palette) -> go.Figure:
                 hovertemplate="%{x} events ago: %{y:.1%}<extra>" + called + "</extra>",
             )  # fmt: skip
     figure.add_scatter(
-        x=rows["ago"], y=rows["even"], name="were all alike", mode="lines+markers",
+        x=rows["ago"], y=rows["even"], name="if all were the same", mode="lines+markers",
         line={"color": p.text, "dash": "dot", "width": 1.5},
-        hovertemplate="%{x} events ago: %{y:.1%}<extra>were all alike</extra>",
+        hovertemplate="%{x} events ago: %{y:.1%}<extra>if all were the same</extra>",
     )  # fmt: skip
     figure.update_xaxes(title="events ago, the latest right", type="category", showgrid=False, fixedrange=True)
     figure.update_yaxes(title="share", tickformat=".0%", rangemode="tozero", fixedrange=True)
@@ -35,12 +35,12 @@ def use(table: pd.DataFrame, p: Palette) -> go.Figure:
     red, green, blue = (int(p.muted[i : i + 2], 16) for i in (1, 3, 5))
     figure.add_scatter(**band, y=rows["high"], showlegend=False)
     figure.add_scatter(
-        **band, y=rows["low"], fill="tonexty", fillcolor=f"rgba({red},{green},{blue},0.25)", name="random assignment, 95%"
+        **band, y=rows["low"], fill="tonexty", fillcolor=f"rgba({red},{green},{blue},0.25)", name="random words, 95%"
     )
     figure.add_bar(
         x=rows["rank"], y=rows["share"], name="this run", marker={"color": p.picked},
-        hovertemplate="%{x}. busiest: %{y:.1%}<extra></extra>",
+        hovertemplate="number %{x}: %{y:.1%}<extra></extra>",
     )  # fmt: skip
-    figure.update_xaxes(title="words of a codebook, the busiest first", showgrid=False, fixedrange=True)
+    figure.update_xaxes(title="words of a codebook, the most used first", showgrid=False, fixedrange=True)
     figure.update_yaxes(title="share of events", tickformat=".0%", rangemode="tozero", fixedrange=True)
     return frame(figure, p, 320, legend=True)

@@ -14,7 +14,7 @@ from pages.traffic import answers, charts, instead, run_charts, words
 SPLITS = {"test": "All but the last event", "valid": "All but the last two"}
 MEASURES = {"people": "People", "gate": "Gate-weighted"}
 ORDERS = {"number": "By number", "load": "Hottest first"}
-PARTS = ("Interest or activity?", "Inequality", "Size of the memory", "While it learned")
+PARTS = ("Rows and columns", "Interest or activity?", "Inequality", "Groups of people", "Size of the memory", "While it learned")
 
 
 def controls() -> None:
@@ -22,7 +22,7 @@ def controls() -> None:
         one_of("Count", list(MEASURES), key="trf_measure", default="people", named=MEASURES.__getitem__, width="content")
         one_of("Experts", list(ORDERS), key="trf_order", default="number", named=ORDERS.__getitem__, width="content")
         bound(st.selectbox, "People", load.slices(now.dataset), key="trf_group", width=250)
-        bound(st.selectbox, "Read of each history", list(SPLITS), format_func=SPLITS.__getitem__, key="trf_split", width=200)
+        bound(st.selectbox, "Events read", list(SPLITS), format_func=SPLITS.__getitem__, key="trf_split", width=200)
 
 
 def flows() -> dict[str, tuple[load.Traffic, load.Chance]]:
@@ -59,7 +59,8 @@ def loads(name: str, place: int) -> None:
     )  # fmt: skip
     counts = table["state"].value_counts()
     alt = (
-        f"Load of {flow.size:,} experts of {name} as bars, {'the hottest first' if ordered else 'by number'}. The hottest is "
+        f"People who use each of {flow.size:,} experts of {name}, "
+        f"{'the hottest first' if ordered else 'by number'}. The hottest is "
         f"expert {table['load'].idxmax()}. " + ", ".join(f"{n} {busy.WORDS[s]}" for s, n in counts.items()) + "."
     )
     key = f"trf_load{place}"
@@ -71,7 +72,7 @@ def shares(name: str, place: int) -> None:
     table = load.batches(flow)
     hottest = len(set(table["expert"]))
     figure = cache.drawn(charts.stripes, table, float(band.top[hottest - 1]), palette, chosen)
-    alt = f"Share of the traffic of the {hottest} busiest experts of {name} in batches of people, stacked stripes."
+    alt = f"Stripes: the part of the traffic that the {hottest} busiest experts of {name} take in each group of people."
     key = f"trf_share{place}"
     view.chart(key, figure, table, words.SHARE, alt, on_select=lambda: open_expert.clicked(key))
 
@@ -79,37 +80,46 @@ def shares(name: str, place: int) -> None:
 def grids(name: str, place: int) -> None:
     flow, band = found[name]
     table, sides = load.experts_table(flow, band), load.marginals(flow, band)
-    st.markdown(words.explained(flow, band, table, sides))
+    st.markdown(words.explained(flow, table, sides))
     figure = cache.drawn(charts.grid, table, sides, band.line, palette, chosen, unit)
-    alt = f"Grid of {flow.side} by {flow.side} experts of {name} coloured by load, dead ones crossed, with row and column loads."
+    alt = f"Grid of {flow.side} by {flow.side} experts of {name}: darker is used more, a cross is dead. At the sides: sums."
     key = f"trf_grid{place}"
     view.chart(key, figure, sides, words.GRID, alt, on_select=lambda: open_expert.clicked(key))
+
+
+def rows() -> list[str]:
+    with st.columns([3, 2] if len(found) == 1 else 1)[0]:
+        beside(grids)
+    return []
 
 
 def chosen_expert() -> None:
     flow, band = found[cache.called(now.run)]
     if chosen is None:
-        st.caption("A click on a bar, stripe or square chooses an expert.")
+        st.caption(words.SAYS("CHOOSE"))
         return
+    evidence = cache.evidence(now.run, now.model, now.dataset, now.split)
+    label = evidence.label(chosen) if evidence else None
+    taste = f", {shell.plain(label.text)}" if label is not None and not label.weak else ""
     row = load.experts_table(flow, band).iloc[chosen]
     open_expert.card(
-        f"**Expert {chosen}** (row {row['row']}, column {row['column']}): {row['load']:.0f} {unit}, {row['times']:.2f} × even, "
-        f"{row['state']}."
+        f"**Expert {chosen}** (row {row['row']}, column {row['column']}){taste}: {row['load']:.0f} {unit}, "
+        f"{row['times']:.2f} × equal use, {row['state']}."
     )
 
 
-def interest() -> None:
+def interest() -> list[str]:
     gauges = asked.row(now.run, "trf_ask")
     if gauges is None:
-        return
+        return []
     table = words.gauge_table(gauges)
     st.markdown(words.interest_or_activity(gauges))
     alt = "; ".join(f"{row['gauge']}: {row['value']:.2f}, {row['without']} {row['null']:.2f}" for row in table.to_dict("records"))
     view.chart("trf_gauges", cache.drawn(run_charts.gauges, table, palette), table, words.GAUGES, alt)
-    st.caption(f"{gauges.people:,} people with 8 events or more, read without their last.")
+    return words.interest_doubts(gauges)
 
 
-def inequality() -> None:
+def inequality() -> list[str]:
     left, right = st.columns([5, 6], gap="medium")
     with left:
         curves = {name: load.lorenz(flow.load) for name, (flow, _) in found.items()}
@@ -117,46 +127,47 @@ def inequality() -> None:
         figure = cache.drawn(charts.lorenz, curves, first[1].top, palette)
         table = next(iter(curves.values()))
         gini = "; ".join(f"Gini of {name} {load.gini(flow.load):.3f}" for name, (flow, _) in found.items())
-        view.chart("trf_lorenz", figure, table, words.LORENZ, f"Lorenz curve of the load. {gini}.")
+        view.chart("trf_lorenz", figure, table, words.LORENZ, f"Lorenz curve of the traffic. {gini}.")
     with right:
         table = words.health_table(found)
-        view.table("trf_health", table, words.HEALTH, "Health of the memory in numbers, beside a random router")
-        st.caption(f"Random router: 95% of {first[1].draws} simulations.")
+        view.table("trf_health", table, words.HEALTH, "The use of the memory in numbers, beside random experts")
+    return []
 
 
-def size() -> None:
+def groups() -> list[str]:
+    beside(shares)
+    return []
+
+
+def size() -> list[str]:
     figure5 = over_time.sensitivity(now.run, now.dataset, cache.runs(shell.RUNS))
     if figure5.table.empty:
-        st.write("No finished run with a memory is here for this data.")
+        st.write(words.SAYS("NO_RUN"))
     else:
         figure = cache.drawn(run_charts.sensitivity, figure5.table, figure5.side, figure5.k, palette)
-        alt = f"Test NDCG@10 and share of experts used of {len(figure5.table)} finished runs against √K and k."
+        alt = f"Test NDCG@10 and the part of experts in use, of {len(figure5.table)} finished runs, against √K and k."
         view.chart("trf_size", figure, figure5.table, words.SIZE, alt)
-    st.info(
-        f"{figure5.sentence} Train one: **Train → Change one thing**, or `--set model.side=32`.",
-        icon=":material/data_alert:",
-    )
-    st.caption(over_time.PAPER)
+    st.caption(f"{figure5.sentence} {words.SAYS('TRAIN_ONE')}")
+    return [over_time.PAPER]
 
 
-def learning() -> None:
+def learning() -> list[str]:
     frame = over_time.by_epoch(now.run)
     if frame.empty:
-        st.write("This run recorded no use of its memory by epoch.")
-        return
+        st.write(words.SAYS("NOT_RECORDED"))
+        return []
     last = frame.iloc[-1]
-    alt = (
-        f"Use of the memory after each of {len(frame)} epochs; at the end {last['used']:.0%} used, entropy {last['entropy']:.2f}."
-    )
+    alt = f"Use of the memory after {len(frame)} epochs. At the end {last['used']:.0%} in use, entropy {last['entropy']:.2f}."
     view.chart("trf_epochs", cache.drawn(run_charts.by_epoch, frame, palette), frame, words.EPOCHS, alt)
     epochs, kept = over_time.load_by_epoch(now.run)
     if not epochs:
-        st.caption("This run kept no snapshots of its experts, so their load by epoch cannot be shown; newer runs can keep them.")
-        return
+        st.caption(words.SAYS("NO_COPIES"))
+        return []
     heat = over_time.heat(epochs, kept)
-    alt = f"Load of {len(heat)} experts after {len(epochs)} epochs, in the order of the final load."
+    alt = f"How many people use each of {len(heat)} experts after {len(epochs)} epochs, in the order of the last one."
     table = heat.rename_axis("expert").rename(columns=str).reset_index()
     view.chart("trf_heat", cache.drawn(run_charts.load_by_epoch, heat, palette), table, words.HEAT, alt)
+    return []
 
 
 now = shell.context()
@@ -169,26 +180,18 @@ if reason := inspect.too_many(now.model):
     st.info(reason)
     view.foot("python -m elastic_core evaluate", now.run.name)
     st.stop()
+st.write(words.SAYS("IDEA"))
 controls()
 palette, chosen = plot.palette(shell.is_dark()), now.expert
-unit = "people" if st.session_state["trf_measure"] == "people" else "people, gate-weighted"
+unit = "people" if st.session_state["trf_measure"] == "people" else "people, by weight"
 found = flows()
 main, band = found[cache.called(now.run)]
 st.markdown(words.verdict(main, band, load.experts_table(main, band)), help=busy.MEANING)
-st.subheader("Load of every expert", anchor=False)
 beside(loads)
 chosen_expert()
-columns = st.columns(2, gap="medium") if len(found) == 1 else [st.container(), st.container()]
-with columns[0]:
-    st.subheader("Rows and columns", anchor=False)
-    beside(grids)
-with columns[1]:
-    st.subheader("The busiest, by batch", anchor=False)
-    if len(found) == 1:
-        st.caption(f"Batches of about {main.people // 12 or 1} people. Dashed: a random router’s seven busiest.")
-    beside(shares)
-part = one_of("Closer look", PARTS, key="trf_part")
-{PARTS[0]: interest, PARTS[1]: inequality, PARTS[2]: size, PARTS[3]: learning}[part]()
+part = one_of("More", PARTS, key="trf_part")
+doubts = dict(zip(PARTS, (rows, interest, inequality, groups, size, learning), strict=True))[part]()
+view.sure([*words.doubts(main, band), *doubts])
 view.foot(
     "python -m elastic_core routing",
     now.run.name,

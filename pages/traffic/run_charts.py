@@ -87,7 +87,7 @@ def gauges(table: pd.DataFrame, colours: Palette) -> go.Figure:
             hoverinfo="skip", showlegend=False,
         )  # fmt: skip
     for column, name, symbol, colour in (
-        ("value", "this run", "circle", colours.picked), ("null", "without what is claimed", "x-thin", colours.text),
+        ("value", "this run", "circle", colours.picked), ("null", "to compare with", "x-thin", colours.text),
     ):  # fmt: skip
         marker = {"symbol": symbol, "size": 12, "color": colour, "line": {"width": 2, "color": colour}}
         figure.add_scatter(

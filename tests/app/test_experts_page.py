@@ -34,7 +34,7 @@ def test_three_answers_and_all_experts_before_any_click(opened: Open, load: np.n
     words = said(app)
     assert app.title[0].value == "What does expert 3 stand for, and does it matter?"
     assert f"{load[3]} of 80 people" in words and "What does it stand for?" in words and "Does it matter?" in words
-    assert "row 0, column 3 of 8 × 8" in words and "Planted truth" in words and "with people shuffled" in words
+    assert "row 0, column 3 of 8 × 8" in words and "True interest" in words and "With people exchanged at random" in words
     table = frame(app, "people_genre")
     assert len(table) == 64 and table["load"].is_monotonic_decreasing  # type: ignore[arg-type, index]
 
@@ -47,7 +47,7 @@ def test_walking_from_expert_to_expert(opened: Open, load: np.ndarray) -> None:
     press(app, "Random")
     assert load[app.session_state["expert"]] > 0 and app.session_state["expert"] != 63
     press(app, "Person’s strongest")
-    assert "rank 1" in said(app)
+    assert f"Person {app.session_state['user']} has it" in said(app)
     healthy(app.segmented_control(key="exp_part").set_value("People").run())
     meet = next(button for button in app.button if str(button.key).startswith("exp_meet_"))
     expert = app.session_state["expert"]
@@ -57,9 +57,9 @@ def test_walking_from_expert_to_expert(opened: Open, load: np.ndarray) -> None:
 
 @pytest.mark.parametrize(
     ("part", "words"),
-    [("All experts", "with people shuffled"),
-     ("People", "At random of all"), ("Genres", "no difference"), ("Items", "Do the two agree?"),
-     ("Remove or swap", "another of theirs removed"), ("Neighbours", "Most often retrieved together"), ("Training", "")],
+    [("All experts", "With people exchanged at random"),
+     ("People", "Drawn at random"), ("Genres", "no difference"), ("Items", "Do the two agree?"),
+     ("Remove or swap", "Without another of their experts"), ("Neighbours", "Most often used together"), ("Training", "")],
 )  # fmt: skip
 def test_every_part_by_link(opened: Open, load: np.ndarray, part: str, words: str) -> None:
     app = opened(PAGE, run="tiny", expert=str(load.argmax()), exp_part=part)
@@ -83,9 +83,9 @@ def test_a_person_s_experts_are_turned_by_link_by_slider_and_back(opened: Open, 
     keys = {slider.key for slider in app.slider}
     assert {f"exp_turn_{expert}" for expert in own[:-1]} | {"exp_lend_by"} == keys  # the weakest gives its place
     assert app.slider(key=f"exp_turn_{first}").value == 4 and app.slider(key=f"exp_turn_{first}").disabled
-    assert "other experts turned alike" in said(app) and "9999 is turned" in said(app)
+    assert "With the same turn on other experts" in said(app) and "turns expert 9999" in said(app)
     table = frame(app, "chance_null")
-    assert table["what"].tolist() == [f"{first} × 4", f"{lent} × 1, lent"]  # type: ignore[index]
+    assert table["what"].tolist() == [f"{first} × 4", f"{lent} × 1, given"]  # type: ignore[index]
     press(app, "What does it cost everybody?")
     assert "people whom this turn touches" in said(app)
     press(app, "Reset")
@@ -99,7 +99,7 @@ def test_every_expert_measured_on_demand(opened: Open, load: np.ndarray, monkeyp
     app = opened(PAGE, run="tiny")
     assert "d_ndcg" not in frame(app, "people_genre")  # type: ignore[operator]
     monkeypatch.setattr(Passes, "_spawn", lambda self, job: None)
-    press(app, "Remove every expert in turn and measure")
+    press(app, "Remove each and measure")
     passes = Passes(shell.RUNS)
     (job,) = passes.all()
     assert "exp_all" not in [button.key for button in app.button] and "d_ndcg" not in frame(app, "people_genre")  # type: ignore[operator]
@@ -109,7 +109,7 @@ def test_every_expert_measured_on_demand(opened: Open, load: np.ndarray, monkeyp
     healthy(app.run())
     table = frame(app, "people_genre")
     assert table["d_ndcg"].notna().sum() == (load > 0).sum()  # type: ignore[index]
-    assert "chance alone would give up to" in said(app)
+    assert "Luck alone would give up to" in said(app)
 
 
 def test_only_the_dead_by_link(opened: Open, load: np.ndarray) -> None:
@@ -121,7 +121,7 @@ def test_a_dead_expert_says_so_first(opened: Open, load: np.ndarray) -> None:
     dead = np.flatnonzero(load == 0)
     assert len(dead), "the tiny run has dead experts"
     app = opened(PAGE, run="tiny", expert=str(dead[0]))
-    assert "is dead: nobody in this data retrieves it" in said(app) and "with people shuffled" in said(app)
+    assert "is dead: nobody in this data uses it" in said(app) and "With people exchanged at random" in said(app)
     app = opened(PAGE, run="tiny", expert=str(dead[0]), exp_part="People")
     assert "Just missed" not in said(app)
     healthy(app.toggle[0].set_value(True).run())
@@ -132,9 +132,11 @@ def test_a_dead_expert_says_so_first(opened: Open, load: np.ndarray) -> None:
 
 def test_bad_numbers_and_runs_without_experts(opened: Open) -> None:
     app = opened(PAGE, run="tiny", expert="999", exp_part="Nonsense", exp_swap="-4")
-    assert "There is no expert `999`" in said(app) and "The strongest of person" in said(app)
+    assert "There is no expert `999`" in said(app) and "’s strongest." in said(app)
     peer = opened(PAGE, run="tiny-peer")
     assert (
-        "has no interest memory" in said(peer) and "Rank correlation of weight" in said(peer) and "Weights shuffled" in said(peer)
+        "has no interest memory" in said(peer)
+        and "Do weights and effects agree?" in said(peer)
+        and "Weights in random order" in said(peer)
     )
     assert peer.get("plotly_chart") and "Codewords" not in said(peer)

@@ -35,7 +35,7 @@ def stored(run: Run, *wanted: Settings) -> Store:
 def test_pca_is_there_at_once_with_its_trust_and_its_neighbours(opened: Opened) -> None:
     app = opened(PAGE, run="tiny")
     words = said(app)
-    assert "Can this picture be trusted?" in words and "random vectors:" in words and "nearest** on the map" in words
+    assert "Can you trust it?" in words and "(random numbers:" in words and "nearest** on the map" in words
     assert app.selectbox(key="map_colour").value == "interest", "the planted truth first, where there is one"
     trust = next(frame.value for frame in app.dataframe if "trustworthiness" in frame.value)
     assert trust["map"].tolist() == ["PCA", "PCA"]
@@ -45,7 +45,7 @@ def test_every_colour_and_the_epochs_can_be_shown(opened: Opened) -> None:
     app = opened(PAGE, run="tiny", map_layout="Over the epochs")
     for colour in app.selectbox(key="map_colour").options:
         app.session_state["map_colour"] = next(key for key, name in charts.COLOURS.items() if name == colour)
-        assert "than chance" in said(healthy(app.run()))
+        assert "than by luck" in said(healthy(app.run()))
     assert app.select_slider(key="map_epoch").value == 2
     app.session_state["map_epoch"] = 1
     healthy(app.run())
@@ -57,15 +57,15 @@ def test_umap_comes_from_the_store_and_is_offered_where_it_is_missing(
     monkeypatch.setattr(Maps, "_spawn", lambda self, job: None)
     stored(Run(app_runs / "tiny"), Settings(5, 0.5))
     app = opened(PAGE, run="tiny", map_layout="UMAP", map_near="5", map_dist="0.5")
-    assert "This UMAP keeps" in said(app) and "three seeds agree" in said(app)
+    assert "three random starts agree" in said(app)
     trust = next(frame.value for frame in app.dataframe if "trustworthiness" in frame.value)
     assert trust["map"].tolist() == ["PCA"] * 2 + ["UMAP"] * 4
     app.session_state["map_dist"] = 0.0
     healthy(app.run())
-    assert "is not stored for this run yet" in said(app) and "This PCA keeps" in said(app)
+    assert "is not stored for this run yet" in said(app) and "three random starts agree" not in said(app)
     press(app, "Compute it")
     (asked,) = Maps(app_runs).all()
-    assert asked.state == "queued" and asked.asked.settings == Settings(5, 0.0) and "PCA is shown until it is there" in said(app)
+    assert asked.state == "queued" and asked.asked.settings == Settings(5, 0.0) and "You see PCA until it is there" in said(app)
     press(app, "Cancel")
     assert Maps(app_runs).all() == [] and "is not stored for this run yet" in said(app)
 
@@ -85,7 +85,7 @@ def test_sets_come_from_the_address_are_kept_and_shown_again(opened: Opened) -> 
 
 def test_a_run_without_a_memory_is_one_sentence(opened: Opened) -> None:
     app = opened(PAGE, run="tiny-peer")
-    assert "no experts to lay flat" in said(app) and "of the variance" in said(app) and "shuffled" in said(app)
+    assert "so it has no experts" in said(app) and "of all differences" in said(app) and "dealt out at random" in said(app)
 
 
 def test_the_figure_holds_every_expert_once_with_its_number() -> None:
@@ -129,6 +129,6 @@ def test_people_looked_at_before_leave_no_page_behind(opened: Opened) -> None:
 
 
 def test_the_verdict_on_regions_is_of_the_numbers_as_shown() -> None:
-    assert "No more than chance" in words.regions("people_genre", True, (0.0932, 0.05, 0.0928), 5)  # 9.3% against 5.0% to 9.3%
-    assert "Yes, more than chance" in words.regions("people_genre", True, (0.094, 0.05, 0.0928), 5)
-    assert "No more than chance" in words.regions("load", False, (0.104, 0.02, 0.096), 5)
+    assert "No more than by luck" in words.regions(True, (0.0932, 0.05, 0.0928), 5)[0]  # 9.3% against 5.0% to 9.3%
+    assert "Yes, more than by luck" in words.regions(True, (0.094, 0.05, 0.0928), 5)[0]
+    assert "No more than by luck" in words.regions(False, (0.104, 0.02, 0.096), 5)[0]

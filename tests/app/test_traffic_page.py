@@ -23,7 +23,7 @@ Opened = Callable[..., AppTest]
 def test_it_says_how_healthy_the_memory_is_beside_chance(opened: Opened) -> None:
     app = opened(PAGE, run="tiny", trf_part="Inequality")
     words = said(app)
-    assert "of 64 experts are in use" in words and "random router" in words
+    assert "of 64 experts are in use" in words and "With random experts" in words
     table = app.dataframe[0].value
     assert table.iloc[:, 0].tolist()[:2] == ["In use", "Gini"]
     assert table.shape == (8, 3)
@@ -44,15 +44,17 @@ def test_the_page_stands_while_its_memory_is_asked_and_what_it_answers_stays(
 ) -> None:
     with monkeypatch.context() as nobody:
         nobody.setattr(gauges, "gauges", lambda *given, **more: pytest.fail("asked while somebody waits"))
-        app = opened(PAGE, run="tiny")
+        app = opened(PAGE, run="tiny", trf_part="Interest or activity?")
         assert "of 64 experts are in use" in said(app) and "has not been asked yet" in said(app)
         press(app, "Measure it now")
         assert "of 64 experts are in use" in said(app)
         assert "Measure it now" not in [button.label for button in app.button]
     work_done()
     found = meaning.of_runs(app_runs, [Run(app_runs / "tiny")])["tiny"]
-    for seen in (app.run(), opened(PAGE, run="tiny", trf_split="All but the last two")):  # who asked, and who comes later
-        assert f"finds only **{found.quarter:.0%}**" in said(healthy(seen)) and f"{found.people:,} people with 8" in said(seen)
+    later = opened(PAGE, run="tiny", trf_part="Interest or activity?", trf_split="All but the last two")
+    for seen in (app.run(), later):  # who asked, and who comes later
+        assert f"quarter of a history, **{found.quarter:.0%}**" in said(healthy(seen))
+        assert f"{found.people:,} people with 8" in said(seen)
         assert "Measure it now" not in [button.label for button in seen.button]
 
 
@@ -65,7 +67,7 @@ def test_two_runs_stand_side_by_side_only_where_both_have_a_memory(opened: Opene
     shutil.copytree(app_runs / "other", app_runs / "tiny")
     app = opened(PAGE, run="tiny", vs="other", trf_part="Inequality")
     first, second = (f"ELASTIC · Made-up world (4 interests) · seed 0 · {name}" for name in ("tiny", "other"))
-    names = ["", first, f"random router for {first}", second, f"random router for {second}"]
+    names = ["", first, f"random experts for {first}", second, f"random experts for {second}"]
     assert app.dataframe[0].value.columns.tolist() == names
 
 

@@ -17,12 +17,12 @@ PAGES = {
     "/journey": ("Which experts does this history retrieve?", "Person 11 chose"),
     "/experts": ("What does expert 3 stand for, and does it matter?", "Person 11 "),
     "/traffic": ("Is the memory used evenly, and is that chance?", "Expert 3 (row 0, column 3)"),
-    "/memory-map": ("Do experts form regions, and can this picture be trusted?", "Expert 3 · row 0, column 3"),
+    "/memory-map": ("Do experts form regions, and can this picture be trusted?", "row 0, column 3."),
     "/train": ("What happens if I change the model, and train it?", "from start to tested"),
     "/data": ("What is in the data, and can I bring mine?", "Person 11 has"),
     "/evidence": ("Is it true, and how sure is that?", "Of 10 claims:"),
     "/speed": ("When does linear beat quadratic, on this machine?", "They cross near"),
-    "/method": ("What is implemented, and what did the paper leave open?", "stays as it was drawn"),
+    "/method": ("What is implemented, and what did the paper leave open?", "Open one to see what we do"),
 }
 # An address that is not its file’s name, and a page without any model; the shared server was first asked for the way in.
 COLD = ("/product-keys", "/evidence")

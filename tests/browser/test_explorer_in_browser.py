@@ -89,7 +89,7 @@ def test_speed_calculated_and_a_measurement_cancelled(visit: Any) -> None:
 
 @pytest.mark.opens(f"/experts?{PLANTED}")
 def test_a_pass_over_everybody_goes_on_whatever_is_clicked_and_shows_what_it_found(visit: Any) -> None:
-    visit.press("Remove every expert in turn and measure")
+    visit.press("Remove each and measure")
     visit.says("Removing every expert from its people")
     before = visit.main.get_by_role("heading", level=1).inner_text()
     visit.press("Next")

@@ -58,5 +58,5 @@ def test_a_chart_as_csv_and_json_and_the_whole_view(visit: Any) -> None:
     whole = json.loads(taken(visit, visit.page.locator(".st-key-foot_json button")))
     assert whole["settings"] | {"run": "planted-elastic", "user": 12, "trf_order": "load"} == whole["settings"]
     assert whole["settings"]["address"].startswith(visit.server.url)
-    assert {"trf_load0", "trf_grid0", "trf_share0", "trf_gauges"} <= set(whole["tables"])
+    assert {"trf_load0", "trf_grid0"} <= set(whole["tables"])
     assert whole["tables"]["trf_load0"] == again

@@ -11,12 +11,12 @@ import words
 from pages.frame import shell
 
 # Shown and in panels: as the screen opens, and with every part of it (what stands in several counts once).
-MOST = {"frame": (15, 64), "start": (150, 20), "keys": (118, 75), "journey": (232, 386), "experts": (211, 80),
-        "traffic": (155, 155), "map": (174, 171), "tour": (671, 0), "evidence": (265, 255), "train": (204, 285),
-        "data": (168, 158), "speed": (98, 43), "method": (561, 10),
-        "keys, all parts": (518, 321), "experts, all parts": (673, 719), "traffic, all parts": (198, 394),
+MOST = {"frame": (35, 64), "start": (150, 20), "keys": (70, 12), "journey": (157, 303), "experts": (202, 201),
+        "traffic": (128, 156), "map": (151, 273), "tour": (671, 0), "evidence": (265, 255), "train": (204, 285),
+        "data": (168, 158), "speed": (98, 43), "method": (134, 12),
+        "keys, all parts": (342, 60), "experts, all parts": (655, 1140), "traffic, all parts": (160, 563),
         "evidence, all parts": (403, 737), "data, all parts": (395, 262), "speed, all parts": (151, 133),
-        "method, all parts": (1352, 151)}  # fmt: skip
+        "method, all parts": (977, 178)}  # fmt: skip
 TOOLTIP = 18  # words: a name from the glossary and fifteen
 
 

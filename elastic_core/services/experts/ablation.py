@@ -247,7 +247,7 @@ def effects(
         remove_another(model, dataset, traffic, expert, split, before),
         remove_alike(model, dataset, traffic, expert, split),
         swap(model, dataset, traffic, expert, other, split, before),
-        pooled(f"an expert as busy as {other} in its place ({len(swapped)} others)", swapped) if swapped else None,
+        pooled(f"an expert used as much as {other} in its place ({len(swapped)} others)", swapped) if swapped else None,
     ]
     return pd.DataFrame([row.row() for row in rows if row is not None])
 
@@ -261,7 +261,7 @@ def remove_alike(model: Recommender, dataset: Dataset, traffic: Routing, expert:
 
 
 def without_alike(many: int) -> str:
-    return f"without an expert as busy ({many} others, each from its own people)"
+    return f"without an expert used as much ({many} others, each from its own people)"
 
 
 def random_used(traffic: Routing, expert: int, seed: int = 0) -> int:

@@ -201,11 +201,6 @@ class Printed:
         """The first query's experts that the printed form finds too."""
         return int(self.first["printed_is_right"].sum())
 
-    @property
-    def busiest(self) -> int:
-        """The most queries that share a best expert, either way."""
-        return int(self.load[["meant", "printed"]].to_numpy().max())
-
 
 @torch.inference_mode()
 def as_printed(keys: ProductKeys, k: int, queries: Tensor) -> Printed:

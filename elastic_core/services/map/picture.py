@@ -15,12 +15,12 @@ from elastic_core.services.map.layouts import Settings, Store
 
 NO_GENRE, NO_INTEREST, OTHERS = "none stands out", "reads nothing", "others"
 COLOURS = {
-    "load": "How many people retrieve it",
+    "load": "How many people use it",
     "genre": "Genre of its people",
     "row": "Row",
     "column": "Column",
-    "interest": "True interest it reads (planted)",
-    "last": "Last epoch it was used in",
+    "interest": "True interest",
+    "last": "Last epoch in use",
 }
 WRITTEN = 1_200  # characters of a set that fit in an address
 LONGEST = 200_000  # bytes of an uploaded file

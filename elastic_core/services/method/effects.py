@@ -142,14 +142,14 @@ def of_gate(root: Path, data: str, gradients: pd.DataFrame | None) -> Effect:
         starved = gradients.loc[gradients["without_gate"] == 0, "group"].tolist()
         norms = gradients.set_index("group")["with_gate"]
         kept = _listed([f"{norms[group]:.2g}" for group in starved])
-        text = f"One backward pass of the chosen run: without a gate {_listed(starved)} get exactly 0, with it {kept} (norms). "
+        text = f"In one step of the chosen run, without a gate {_listed(starved)} get exactly 0 as gradient. With it: {kept}. "
     base, without = (measured(root, data, name) for name in ("elastic", "gate-none"))
     if base is None or without is None:
         name = _name(data, "gate-none" if base else "elastic")
-        return Effect(text + f"Trained: {MISSING.lower()}", "", REPRODUCE.format(name=name))
-    text += f"Trained: NDCG@10 {base} with, {without} without (full, test, {base.people:,} people on {data})"
+        return Effect(text + f"After training: {MISSING.lower()}", "", REPRODUCE.format(name=name))
+    text += f"After training, NDCG@10 is {base} with it, and {without} without (full, test, {base.people:,} people on {data})"
     found = against(root, data, "gate-none")
-    text += f", with − without {verdict.numbers(found)}." if found else "."
+    text += f". The difference is {verdict.numbers(found)}." if found else "."
     return Effect(text, ", ".join(map(_seeded, (base.runs, without.runs))))
 
 
@@ -163,8 +163,8 @@ def of_printed(printed: Printed | None) -> Effect:
     if printed is None:
         return Effect(NEEDS.format(what="it"), "")
     text = (
-        f"As printed, {printed.queries:,} people keep {printed.shared:.1f} of their {printed.k} experts on average; "
-        f"{printed.used_printed} different experts come first instead of {printed.used}. q₂ makes no difference."
+        f"As printed, {printed.queries:,} people keep {printed.shared:.1f} of their {printed.k} experts on average. "
+        f"{printed.used_printed} experts come first for somebody, not {printed.used}. q₂ makes no difference."
     )
     return Effect(text, "live, the chosen run")
 
@@ -174,8 +174,8 @@ def of_loss() -> Effect:
     sure, wrong = 0.9, 0.1
     printed, proper = ({p: sign * math.log(p) for p in (sure, wrong)} for sign in (1, -1))
     text = (
-        f"For the right item Eq. 10 is {printed[sure]:.2f} at ŷ = {sure} and {printed[wrong]:.2f} at ŷ = {wrong}: minimising it "
-        f"unlearns the answer. Cross-entropy: {proper[sure]:.2f} and {proper[wrong]:.2f}."
+        f"For the right item, Equation 10 is {printed[sure]:.2f} at ŷ = {sure} and {printed[wrong]:.2f} at ŷ = {wrong}. So "
+        f"whoever makes it small forgets the answer. Cross-entropy: {proper[sure]:.2f} and {proper[wrong]:.2f}."
     )
     return Effect(text, "live")
 
@@ -183,8 +183,8 @@ def of_loss() -> Effect:
 def of_peeking() -> Effect:
     """d: change the last event of a history; do states before it move?"""
     moved = {form: _moved(form == "two-way") for form in ("two-way", "causal")}
-    text = f"Another last event moves earlier states by up to {moved['two-way']:.2g} in the two-way encoder and by "
-    text += f"{moved['causal']:.1g} in the causal one (untrained, 16 events, states of size 1)."
+    text = f"With another last event, earlier states move by up to {moved['two-way']:.2g} in the two-way form, and by "
+    text += f"{moved['causal']:.1g} in the causal form (not trained, 16 events, states of size 1)."
     return Effect(text, "live; tests/test_contracts.py::test_no_peeking")
 
 
@@ -213,7 +213,7 @@ def of_protocols(root: Path, data: str) -> Effect:
     full, easy = found["full"], found["pop100"]
     assert full is not None and easy is not None
     ratio = easy.mean / full.mean
-    text = f"SASRec, NDCG@10: {shown} ({full.people:,} people). pop100 is {ratio:.1f} times full."
+    text = f"The same SASRec has NDCG@10: {shown} ({full.people:,} people). pop100 is {ratio:.1f} times as large as full."
     return Effect(text, _seeded(full.runs))
 
 
@@ -227,10 +227,10 @@ def of_speed(checkpoints: Path, length: int = 1_024) -> Effect:
     if causal is None or any(value is None for value in (*ratio.values(), *room.values())):
         return Effect(MISSING, "", f"python -m elastic_core bench --name latency --lengths {length}")
     text = (
-        f"At {length:,} events the two-way encoder takes 1/{ratio[peers[0]]:.1f} of eager SASRec’s time, "
-        f"1/{ratio[peers[1]]:.1f} of fused; the causal form 1/{causal:.1f} of fused. Peak memory, two-way: "
-        f"{_less(1 - 1 / room[peers[0]])} eager, {_less(1 - 1 / room[peers[1]])} fused. Time {curves.TIMES[column]}, forward, "
-        f"all with the last event alone in the last layer; {curves.shape_name(curves.shapes(table)[0])}."
+        f"At {length:,} events, the two-way form takes 1/{ratio[peers[0]]:.1f} of the time of eager SASRec, and "
+        f"1/{ratio[peers[1]]:.1f} of fused SASRec. The causal form takes 1/{causal:.1f} of fused. Memory, two-way: "
+        f"{_less(1 - 1 / room[peers[0]])} eager, {_less(1 - 1 / room[peers[1]])} fused. Time {curves.TIMES[column]}, forward. "
+        f"In the last layer, all compute only the last event. Measured on {curves.shape_name(curves.shapes(table)[0])}."
     )
     return Effect(text, "benchmarks/latency.csv, the rows of the Speed screen")
 
@@ -246,7 +246,7 @@ def of_averages() -> Effect:
         drops = [1 - without / full for full, without in zip(PAPER["elastic"], PAPER[variant], strict=True)]
         says = " and ".join(f"{value:.2f}%" for value in said)
         shown.append(f"{VARIANTS[variant].split(':')[0]}: {statistics.fmean(drops):.2%} (the text says {says})")
-    return Effect(f"From Table 3 itself, mean of {len(PAPER_METRICS)} metrics: {'; '.join(shown)}.", "")
+    return Effect(f"How much Table 3 itself loses, the mean of {len(PAPER_METRICS)} metrics: {'; '.join(shown)}.", "")
 
 
 def of_settings(run: Run) -> Effect:
@@ -259,16 +259,16 @@ def of_settings(run: Run) -> Effect:
 
 
 def of_balance(routing: Routing | None) -> Effect:
-    """i: load beside a random router."""
+    """i: load beside random experts."""
     if routing is None:
-        return Effect(NEEDS.format(what="its load beside chance"), "")
+        return Effect(NEEDS.format(what="its experts beside random ones"), "")
     low, high, used = routing.chance(draws=100)
     load = sorted(routing.load)
     outside = sum(not a <= value <= b for value, a, b in zip(load, low, high, strict=True)) / len(load)
     text = (
-        f"The chosen run’s busiest expert serves {max(load):,} of {len(routing.experts):,} people, a random router’s at most "
-        f"{high[-1]:.0f} (97.5%). Used: {routing.used:.0%}, by chance {used:.0%}. {outside:.0%} of the loads lie outside the "
-        "random band."
+        f"In the chosen run, the busiest expert is used by {max(load):,} of {len(routing.experts):,} people. Among "
+        f"random experts, by at most {high[-1]:.0f} (97.5%). In use: {routing.used:.0%}, by luck {used:.0%}. {outside:.0%} of "
+        "the experts lie outside the random band."
     )
     return Effect(text, "live, test split")
 

@@ -181,47 +181,50 @@ class Question(NamedTuple):
 OPEN = (
     Question(
         "a", "The scores are dropped after the search",
-        "Algorithm 1 forgets them, so sub-keys and query network get no gradient: the router stays as it was drawn.",
-        "Scores weigh the experts (`gate`: `softmax`; `none` is the paper’s text).",
+        "Algorithm 1 does not use the scores any more. So the keys and the query network get no gradient, and they never learn.",
+        "Each expert is multiplied by its score (`gate`: `softmax`). `none` is the paper’s text.",
     ),
     Question(
-        "b", "Eq. 7 prints q₁ for both halves",
-        "Rows and columns would follow the same numbers; the second half would go unread.", "q₂ for the second half.",
+        "b", "Equation 7 prints q₁ for both halves",
+        "Rows and columns would be found with the same numbers, and the second half of the query would never be read.",
+        "The second half is q₂.",
     ),
     Question(
-        "c", "Eq. 10 is not a cross-entropy",
-        "L = y log ŷ + (1 − y)(1 − log ŷ), minimised, falls as the model becomes surer that the right item is wrong.",
-        "Softmax cross-entropy over all items, as Eq. 9 suggests.",
+        "c", "Equation 10 is not a cross-entropy",
+        "L = y log ŷ + (1 − y)(1 − log ŷ) becomes smaller as the model becomes more sure that the right item is wrong.",
+        "Softmax cross-entropy over all items, as Equation 9 suggests.",
     ),
     Question(
-        "d", "Aggregation and query read all positions", "A loss at every position would see its own answer (Eq. 2, Eq. 4).",
-        "`last` (one target a sample) and `window` (a causal Eq. 2-3) cannot peek.",
+        "d", "Every position is read, also the answer",
+        "If the model learned at every position, it would see its own answer (Equations 2 and 4).",
+        "Two forms cannot see it: `last` learns one event of each history, `window` reads only what came before.",
     ),
     Question(
-        "e", "Which items is the answer ranked against?",
-        "“The entire candidate items”, SASRec at NDCG@10 0.419 on ML-1M. No published full ranking exceeds 0.20 there; 100 "
-        "sampled rivals fit (about 90% sure).",
-        "Four protocols, always named.",
+        "e", "Which items is the answer compared with?",
+        "“The entire candidate items”, and SASRec has an NDCG@10 of 0.419 on ML-1M. Nobody who ranks all items has published "
+        "more than 0.20 there. With 100 drawn items, 0.419 is likely (we are about 90% sure).",
+        "There are four ways to compare, and each number says which.",
     ),
     Question(
         "f", "Faster than which SASRec?",
-        "×2.68, about 90% less memory at 1,024 events. Fused attention never writes N × N scores: much of the gap is the peer’s "
-        "implementation.",
-        "Eager and fused, with the same tricks.",
+        "It says 2.68 times faster, and about 90% less memory with 1,024 events. Modern (fused) attention never writes down "
+        "N × N scores. So much of the difference lies in how SASRec was written.",
+        "Both SASRecs are measured, eager and fused, with the same tricks.",
     ),
     Question(
-        "g", "Two averages for the same ablation", "The text on Table 3 says two things; not both can be right.",
-        "The table is quoted, not the text.",
+        "g", "Two averages for the same comparison", "The text about Table 3 says two things. Only one of them can be right.",
+        "We use the table, not the text.",
     ),
     Question(
-        "h", "No widths, depths, dropout, initialisation",
-        "K, k, learning rate and batch are given; d, L, H, stride are not: the method can be repeated, its numbers cannot.",
-        "In the recipe and each run’s config.json.",
+        "h", "Some settings are missing",
+        "K, k, learning rate and batch are given. Width, layers, heads, stride and dropout are not. So the method can be "
+        "repeated, but not its numbers.",
+        "All settings stand in the recipe, and in the config.json of each run.",
     ),
     Question(
         "i", "“Relatively balanced”, with “hot experts”",
-        "Figure 4 has no baseline; random routers have busier and quieter experts, too.",
-        "A random router’s band behind the load.",
+        "Figure 4 has nothing to compare with. Random experts are not used equally either.",
+        "Behind the bars you see what random experts would give.",
     ),
 )  # fmt: skip
 
@@ -238,9 +241,9 @@ PAPER = {
 PAPER_SAYS_DROP = {"memory-none": (3.36, 2.51), "dispatch-none": (3.80,)}  # per cent, in the running text
 VARIANTS = {
     "elastic": "ELASTIC",
-    "query-mean": "without the query network: the plain mean asks",
-    "memory-none": "without the memory: k interests everybody shares",
-    "dispatch-none": "without the dispatcher: self-attention, experts as extra keys",
+    "query-mean": "without the query network: the plain mean is the query",
+    "memory-none": "without the memory: everybody has the same k interests",
+    "dispatch-none": "without the dispatcher: attention, with experts as extra keys",
     "pkm-act": "PKM-ACT: a memory before every layer, all asked with the same events",
     "gate-none": "without the gate: Algorithm 1 as printed",
     "norm-layer": "layer norm on the query, no balance term",
@@ -250,55 +253,55 @@ VARIANTS = {
 }
 
 GLOSSARY = (
-    ("history", "a person’s events in order of time, padded on the left"),
+    ("history", "the events of one person in order of time"),
     ("event", "one person met one item, once"),
-    ("interest expert", "a learned vector of the memory that can stand for a kind of taste"),
+    ("interest expert", "a learned list of numbers in the memory; it can stand for a kind of taste"),
     ("memory", "all K experts, in a grid of √K rows and √K columns"),
-    ("sub-key", "half a key, of a row or a column; an expert’s key is both"),
+    ("sub-key", "half a key: each row has one, and each column; an expert’s key is both together"),
     ("query", "what a history becomes before it is compared with the keys"),
     ("retrieve", "find the k experts whose keys fit the query best"),
-    ("gate", "an expert’s weight by its score; through it gradient reaches keys and query"),
-    ("aggregate", "each retrieved expert collects what it attends to in the history (Eq. 2)"),
-    ("dispatch", "each event reads the collected interests back (Eq. 3)"),
-    ("load", "how many people retrieve an expert; traffic weighs them by gate"),
-    ("dead expert", "one that nobody retrieves"),
-    ("layer", "one pass of all events through attention and a small network; layers stack"),
-    ("causal", "no position reads a later one; two-way: all read all"),
-    ("k-core", "items, then people, with fewer than k events are dropped until nothing changes"),
-    ("leave-one-out", "the last event tests, the one before chooses the epoch, earlier ones train"),
-    ("training seed", "what random draws begin with; another seed, another result"),
-    ("baseline", "only counts: the most popular items, or what followed what"),
-    ("planted world", "drawn by a known rule, so experts can be scored against the truth"),
+    ("gate", "how much an expert counts, by its score; through it the keys learn"),
+    ("aggregate", "each expert collects what it looks at in the history (Equation 2)"),
+    ("dispatch", "each event reads back what the experts collected (Equation 3)"),
+    ("load", "how many people use an expert; traffic also counts how strongly"),
+    ("dead expert", "one that nobody uses"),
+    ("layer", "all events pass once through attention and a small network; layers follow each other"),
+    ("causal", "no event reads a later one; two-way: all read all"),
+    ("k-core", "items and people with fewer than k events are dropped, again and again, until none is left"),
+    ("leave-one-out", "the last event is the test, the one before chooses when to stop, earlier ones train"),
+    ("training seed", "what random draws begin with; another seed gives another result"),
+    ("baseline", "a method that only counts: the most popular items, or what followed what"),
+    ("planted world", "made-up people with known interests, so that experts can be compared with the truth"),
 )
 METRICS = (
-    ("NDCG@10", "1 if the right item is first, then 1/log₂(1 + place), 0 below place ten"),
-    ("HR@10", "share of people whose right item is among the first ten"),
-    ("MRR@10", "1/place, 0 below place ten"),
-    ("full", "against all items that the person has not met; the primary protocol"),
-    ("full-seen", "against all items, those already met included"),
-    ("pop100", "against 100 draws by popularity, as RecBole does; far easier, kind to models that ignore popularity"),
-    ("uniform100", "against 100 drawn evenly from unmet items; easier still"),
-    ("± 95%", "1.96 standard errors over people; says nothing about other training seeds"),
-    ("ties", "count at their expected rank: a constant score gets chance level"),
+    ("NDCG@10", "1 if the right item is first, 1/log₂(1 + place) down to place ten, then 0"),
+    ("HR@10", "the part of people whose right item is among the first ten"),
+    ("MRR@10", "1/place down to place ten, then 0"),
+    ("full", "against all items that are new to the person; our main way"),
+    ("full-seen", "against all items, also those that the person knows"),
+    ("pop100", "against 100 items drawn by popularity, as RecBole does; much easier"),
+    ("uniform100", "against 100 new items, all equally likely to be drawn; easier still"),
+    ("± 95%", "1.96 standard errors over people; it says nothing about other seeds"),
+    ("ties", "items with equal scores share their places: a constant score is as good as luck"),
 )
 WORDS = dict((*GLOSSARY, *METRICS))
-AGAINST = "`full`: all unmet items; `full-seen`: all; `pop100`, `uniform100`: 100 drawn by popularity or evenly"
+AGAINST = "`full`: all new items; `full-seen`: all; `pop100`, `uniform100`: 100 drawn by popularity or evenly"
 LIMITS = (
-    "What is not measured here has no run yet; of the paper’s Table 2, XLong is missing.",
-    "One last event judges a person: with a thousand people a standard error is as large as many published gains.",
-    "Causal form, whitening of the query, balance term and local convolution are ours.",
-    "Causal PKM-ACT asks all memories with the same events; only the two-way form asks with each layer’s input, as printed.",
-    "In the causal form late targets use experts up to a window old.",
+    "What has no run here is not measured. Of the paper’s Table 2, XLong is missing.",
+    "Each person is judged by one last event. With a thousand people, a standard error is as large as many published gains.",
+    "The causal form, whitening of the query, the balance term and the local convolution are ours.",
+    "Causal PKM-ACT asks all memories with the same events. Only the two-way form asks with the input of each layer, as printed.",
+    "In the causal form, late events use experts that were found a little earlier.",
     "A low rating counts as having met the film.",
-    "Speed is of shared processor cores: compare within one measurement only.",
-    "What an expert stands for is evidence from people who retrieve it, never proof of what it computes.",
+    "Speed is measured on shared processor cores. So compare only within one measurement.",
+    "People who use an expert show what it may stand for. They never prove what it computes.",
 )
 ACCESSIBILITY = (
-    "Every chart has a text for screen readers and a table, every click a box or button. The keyboard walks through tables, "
-    "not charts.",
-    "Nothing is said by colour alone; colour-blind people can tell ours apart.",
-    "Light and dark follow your system; nothing moves unless asked.",
-    "The app sends nothing anywhere; missing data come from their official address only.",
+    "Every chart has a text for screen readers and a table. Every click has a box or a button, too. The keyboard walks through "
+    "tables, not charts.",
+    "Nothing is said by colour alone, and colour-blind people can tell our colours apart.",
+    "Light or dark follows your system. Nothing moves before you ask.",
+    "The app sends nothing anywhere. Missing data come only from their official address.",
 )
 PAPERS = (
     ("ELASTIC", "Efficient linear attention for sequential interest compression; PKM-ACT is its first version"),

@@ -51,11 +51,8 @@ class Influence:
         found = self.agreement
         if found is None:
             return "This model shows no attention to compare with."
-        more = "matters more" if found.low > 0 else "matters less" if found.high < 0 else "does not matter more for sure"
-        return (
-            f"What the model looks at more {more}: rank correlation {found.correlation:+.2f} (95% {found.low:+.2f} to "
-            f"{found.high:+.2f}, n = {found.n} events). Attention alone is no reason."
-        )
+        more = "matters more, but not always" if found.low > 0 else "matters less" if found.high < 0 else "may not matter more"
+        return f"What the model looks at more {more} (correlation {found.correlation:+.2f}). Attention alone is no reason."
 
 
 @torch.inference_mode()

@@ -11,7 +11,7 @@ from elastic_core.errors import InputError
 from elastic_core.runs import Run
 
 SIDES, HEADS = (8, 16, 32, 64, 128, 256, 512), (4, 8, 16)  # what the paper's Figure 5 spans on ML-1M
-PAPER = "In the paper (ML-1M, its own protocol) 55.76% of the keys are used at 512 × 512; it gives no other figure in numbers."
+PAPER = "In the paper, 55.76% of the keys are used at 512 × 512 (ML-1M, measured in its own way). It gives no other number."
 EPOCHS = ("epoch", "used", "entropy", "gini")
 SETTINGS = ("run", "√K", "k", "seed", "NDCG@10", "error", "used", "people")
 
@@ -65,7 +65,7 @@ class Sensitivity:
         absent = " and ".join(f"{name} = {', '.join(values)}" for name, values in parts if values)
         said = f"No finished run here for {absent}." if absent else "Every setting of the paper’s figure has a run."
         if self.different:
-            said += f" {self.different} that differ in other settings, too, are left out."
+            said += f" Not shown: {self.different} that differ in other settings, too."
         return said
 
 
