@@ -158,7 +158,7 @@ STEPS = (
         "When is linear faster?",
         "speed/page.py",
         "ELASTIC’s cost grows with the length of a history, SASRec’s with its square. But fused attention is fast.",
-        "the two sentences under the controls.",
+        "the sentences under the picture.",
         "Choose another part of the page: **One new event**, for example.",
         moved(spd_part="Reading a history"),
         "At which lengths is ELASTIC faster than SASRec with fused attention?",

@@ -22,7 +22,7 @@ PAGES = {
     "/data": ("What is in the data, and can I bring mine?", "Person 11 has"),
     "/learned": ("What did we learn?", "What would change our mind:"),
     "/results": ("How good is every system, and how sure is that?", "The app shows planted-elastic of this system"),
-    "/speed": ("When does linear beat quadratic, on this machine?", "They cross near"),
+    "/speed": ("When is ELASTIC faster, on this machine?", "They cross near"),
     "/compare": ("Is A better than B, for whom?", "B: planted-sasrec"),
     "/method": ("What is implemented, and what did the paper leave open?", "stays as it was drawn"),
 }
