@@ -30,7 +30,7 @@ class Words:
     path: Path
     sections: dict[str, str]
 
-    def __call__(self, name: str, **values: object) -> str:
+    def __call__(self, name: str, /, **values: object) -> str:
         """Return a section as Markdown with its values filled in. Raises KeyError for a name or value that is not there."""
         return self.sections[name].format(**values) if values else self.sections[name]
 

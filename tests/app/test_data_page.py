@@ -82,7 +82,7 @@ def test_what_a_file_does_not_say_is_asked(opened: Visit) -> None:
     healthy(titles.set_value(("books.csv", b"item;title\n" + b"".join(b"b%d;Book %d\n" % (i, i) for i in range(7)), "")).run())
     press(app, "Keep these data")
     press(app, "Look at it")
-    assert re.search(r"judged by where it puts \*\*Book [0-6]\*\*", said(app)) and "How was it read?" in said(app)
+    assert re.search(r"judged by the place it gives to \*\*Book [0-6]\*\*", said(app)) and "How was it read?" in said(app)
 
 
 def test_a_file_without_times_is_taken_in_its_order(opened: Visit, app_runs: Path) -> None:
