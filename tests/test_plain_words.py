@@ -16,7 +16,7 @@ import wordfreq
 from pages.kit import prose
 
 PAGES = Path(__file__).resolve().parents[1] / "pages"
-HELD = ("traffic/words.md", "start/", "speed/", "train/", "data/")  # files and folders that are held to it
+HELD = ("traffic/words.md", "start/", "speed/", "train/", "data/", "tour/")  # files and folders that are held to it
 LONGEST, GRADE, RARE = 22, 9.5, 3.2  # words a sentence, years of school (Automated Readability Index), Zipf frequency
 # Words that a newcomer cannot know: this project's own, or statistics that belongs behind "How sure?".
 BANNED = (
@@ -28,7 +28,7 @@ BANNED = (
 GLOSSARY = {
     "elastic", "sasrec", "lisa", "pkm", "act", "gini", "kl", "r²", "umap", "csv", "json", "html", "ndcg", "softmax", "movielens",
     "lorenz", "attention", "expert", "key", "sub", "memory", "dispatch", "aggregate", "retrieve", "diagonal",
-    "exponent", "epoch", "parameter",
+    "exponent", "epoch", "parameter", "worksheet",
 }  # fmt: skip
 
 
