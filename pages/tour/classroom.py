@@ -20,7 +20,7 @@ from pages.tour.steps import STEPS, Step
 
 CODE, KEY, ME, SAID = "class_code", "class_key", "class_me", "class_said"
 OUT, GOES = "class_out", "class_goes"
-PLANNED, PROJECTED = "class_planned", "class_projected"  # what a press opens over the page, once
+PANEL, PLANNED, PROJECTED = "class_panel", "class_planned", "class_projected"  # what a press opens over the page, once
 SAYS = prose.of(__file__)
 SMALL, LARGE = 200, 520  # pixels of the code to scan, in the panel and for a projector
 SERVE = "python -m streamlit run app.py --server.address 0.0.0.0"
@@ -70,7 +70,8 @@ def panel() -> None:
     inside, name = code(), "Class"
     if wrong := st.session_state.get(SAID):
         st.warning(f"{shell.quoted(wrong)} is no code of a class: a code has {classes.LENGTH} letters or digits.")
-    with st.popover(f"{name} {inside}" if inside else name, icon=":material/groups:", key="class_panel", width="stretch"):
+    label = f"{name} {inside}" if inside else name
+    with st.popover(label, icon=":material/groups:", key=PANEL, width="stretch", on_change="rerun"):
         if not inside:
             st.write(SAYS("open"))
             st.button("Open a class", key="class_open", icon=":material/add:", on_click=_open)
@@ -104,7 +105,7 @@ def _invite(inside: str) -> None:
         st.caption(SAYS("here only"))
         st.code(SERVE, language="bash", wrap_lines=True)
     else:
-        st.image(invitation.qr_code(link, SMALL), caption="Scan it with a phone", width=SMALL)
+        st.image(invitation.qr_code(link, SMALL), caption="To scan with a phone", width=SMALL)
         st.button("Show it large", key="class_large", icon=":material/qr_code_2:", on_click=_project)
     if teaches():
         st.caption(SAYS("teacher"))
@@ -119,11 +120,11 @@ def _projected(inside: str) -> None:
 
 
 def _plan() -> None:
-    st.session_state[PLANNED] = True
+    st.session_state[PLANNED], st.session_state[PANEL] = True, False  # what opens lies below an open panel
 
 
 def _project() -> None:
-    st.session_state[PROJECTED] = True
+    st.session_state[PROJECTED], st.session_state[PANEL] = True, False
 
 
 def bet(stop: int, step: Step, chosen: str | None) -> bool:

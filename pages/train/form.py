@@ -97,7 +97,7 @@ def _preset() -> RunConfig:
             st.switch_page(DATA, query_params={"dat_part": BRING})
     sized = st.empty()
     config = _advanced(presets.preset(choices[data], chosen, presets.budget(time), int(seed)))
-    sized.caption(f"{time} allows: {presets.sizes(config)}. More time allows a larger model.")
+    sized.caption(f"{time} allows {presets.sizes(config)}.")
     return config
 
 
@@ -220,10 +220,8 @@ def _price(config: RunConfig) -> None:
         )
         return
     size = {"parameters": f"{cost.parameters:,}", "memory": f"{cost.memory_mb:,.0f}"}
-    with waiting.container():
-        told = SAYS("cost", time=about(cost.seconds).capitalize(), epochs=f"{cost.fitting:.3g}", **size)
-        st.info(told, icon=":material/timer:")
-        st.caption(SAYS("timed", seconds=f"{cost.epoch_seconds:.1f}", steps=f"{cost.steps:,}"))
+    size |= {"epochs": f"{cost.fitting:.3g}", "seconds": f"{cost.epoch_seconds:.1f}"}
+    waiting.info(SAYS("cost", time=about(cost.seconds).capitalize(), **size), icon=":material/timer:")
     if cost.tight:
         st.warning(SAYS("tight"))
 
