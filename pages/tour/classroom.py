@@ -115,8 +115,10 @@ def _invite(inside: str) -> None:
 def _projected(inside: str) -> None:
     """The link and the code to scan, for a projector."""
     if link := _link(inside):
-        st.image(invitation.qr_code(link, LARGE), width=LARGE)
-        st.markdown(f"### {inside}\n\n`{link}`")
+        left, right = st.columns([1, 1], vertical_alignment="center")
+        left.image(invitation.qr_code(link, LARGE), width=LARGE)
+        right.title(inside, anchor=False)
+        right.subheader(shell.plain(link), anchor=False)
 
 
 def _plan() -> None:

@@ -20,6 +20,7 @@ SAID = "train_said"  # of a run that was to be deleted
 FORMATS = {"NDCG@10": "%.4f", "best valid": "%.4f", "used experts": "percent", "parameters": "localized", "seconds": "%.0f"}
 SAYS = prose.of(__file__)
 ABOUT = {name: SAYS.about(name) for name in ("loss", "NDCG@10", "used")}
+WIDTHS = {"run": 190, "model": 130, "data": 140}
 FIRST = ["run", "NDCG@10", "model", "data", "people", "used experts", "seconds"]  # that fit; the table's menu has the others
 
 
@@ -31,6 +32,7 @@ def table(runs: list[Run]) -> None:
         return
     st.caption(SAYS("table"))
     formats = {name: st.column_config.NumberColumn(format=form, help=notes.WORDS.get(name)) for name, form in FORMATS.items()}
+    formats |= {name: st.column_config.TextColumn(width=width) for name, width in WIDTHS.items()}
     alt = "All runs with model, data, test result, number of people, use of the experts and seconds"
     found = cache.runs_table(runs)
     st.dataframe(found, hide_index=True, column_config=formats, column_order=FIRST, alt=alt, key="train_table", placeholder="–")

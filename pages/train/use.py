@@ -24,6 +24,6 @@ def card(run: Run) -> None:
     shell, python = commands(run)
     with st.expander("Use this model", icon=":material/rocket_launch:"):
         st.markdown(SAYS("use"))
-        st.code(shell, language="bash")
+        st.code(shell, language="bash", wrap_lines=True)
         st.markdown(SAYS("python"))
-        st.code(python, language="python")
+        st.code(python, language="python", wrap_lines=True)

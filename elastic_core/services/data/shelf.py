@@ -110,8 +110,8 @@ def folded(shown: str, table: Table, k_core: int, ties: Rule = "") -> Outcome:
         ("can be read", *_counts(events), "rows that cannot be used are left out; they are listed above"),
         ("each once", *_counts(once), repeats if table.timed else "without times, a repeated row is a new event"),
         (
-            f"after the {k_core}-core", int(data.histories.lengths.sum()), data.histories.n_users, data.catalog.n_items,
-            f"too rare: items with fewer than {k_core} events and people with fewer than {max(k_core, 3)} are dropped",
+            "not too rare", int(data.histories.lengths.sum()), data.histories.n_users, data.catalog.n_items,
+            f"items with fewer than {k_core} events and people with fewer than {max(k_core, 3)} are dropped",
         ),
     ]  # fmt: skip
     steps = pd.DataFrame(rows, columns=["step", "events", "people", "items", "why"])
