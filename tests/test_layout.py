@@ -41,6 +41,7 @@ OWNERS = {
     "openpyxl": r"data/reading/records\.py",
     "charset_normalizer": r"data/reading/text\.py",
     "plotly": r"report\.py",
+    "segno": r"services/tour/invitation\.py",
     "triton": r"layers/fused_slots\.py",
     "fastapi": r"serving/app\.py",
     "starlette": r"serving/app\.py",
@@ -166,7 +167,7 @@ def test_files_are_short() -> None:
 
 
 # Python tokens without comments and layout: what a room may hold, and what it is to come down to.
-BUDGET = {"elastic_core/core": (5_000, 25_000), "elastic_core": (335_000, 185_000), "pages": (108_000, 70_000)}
+BUDGET = {"elastic_core/core": (5_000, 25_000), "elastic_core": (335_000, 185_000), "pages": (109_500, 70_000)}
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 
 

@@ -14,6 +14,7 @@ from pages.tour.steps import STEPS
 
 SAYS = prose.of(__file__)
 SHOWN = "class_answers"
+TOY = {"keys_q1": 250, "keys_q2": 120, "keys_toy_k": 3}  # the controls of the 4 × 4 on Product keys, as they stand at first
 
 
 class Part(NamedTuple):
@@ -74,9 +75,7 @@ def _answers() -> None:
 
 def toy() -> Lesson:
     """Return the 4 × 4 as Product keys shows it now to this visitor."""
-    from pages.keys.steps import ANGLES, AT_FIRST, TOY_K  # with its charts behind it: only where it is asked for
-
-    first, second, k = (int(st.session_state.get(key, AT_FIRST[key])) for key in (*ANGLES, TOY_K))
+    first, second, k = (int(st.session_state.get(key, usual)) for key, usual in TOY.items())
     return search.of_angles(first, second, max(k, 1))
 
 

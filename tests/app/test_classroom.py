@@ -11,6 +11,7 @@ from streamlit.testing.v1 import AppTest
 from elastic_core.services.keys import search
 from elastic_core.services.tour import classes, invitation
 from pages.frame import present
+from pages.keys import steps
 from pages.tour import lesson, worksheet
 from pages.tour.steps import STEPS
 
@@ -64,7 +65,8 @@ def test_starting_over_keeps_what_a_link_holds(opened: Open) -> None:
 
 def test_the_worksheet_holds_every_stop_and_what_the_view_shows_and_is_text() -> None:
     """The 4 × 4 is the one that Product keys shows, with its keys and without its scores; the teacher's has the winners."""
-    toy = search.of_angles(250, 120, 3)
+    assert lesson.TOY == steps.AT_FIRST
+    toy = search.of_angles(*lesson.TOY.values())
     minutes = tuple(lesson.minutes(stop) for stop in range(1, len(STEPS) + 1))
     page = worksheet.html(worksheet.Sheet("a<b>", 17, ("Jazz 1", "<i>Heat</i>"), minutes, toy))
     assert page.count("<section>") == len(STEPS) and "**" not in page
