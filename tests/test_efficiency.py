@@ -63,7 +63,8 @@ def test_crossings_and_words_leave_no_length_out() -> None:
     ratio = curves.versus(table, "elastic", "sasrec-fused")
     assert curves.crossings(ratio) == pytest.approx([400])
     said = curves.words(table, "elastic", "sasrec-fused")
-    assert "SASRec (fused) is faster at N = 64 to 256 (up to" in said and "ELASTIC (causal) at N = 512 to 2,048 (" in said
+    assert "SASRec (fused) is faster at N = 64 to 256 (up to" in said
+    assert "ELASTIC (causal) is faster at N = 512 to 2,048 (" in said
     assert "near N = 400" in said
     assert curves._listed(pd.Index([64, 128, 256, 1024, 4096, 8192]), pd.Index([64, 128, 256, 512, 1024, 2048, 4096, 8192])) == (
         "64 to 256, 1,024, 4,096, 8,192"
@@ -82,7 +83,7 @@ def test_sources_are_not_mixed_and_batches_become_histories() -> None:
     line = table.set_index("system").loc["elastic"]
     assert line["ms"] == pytest.approx(1e3 * mine.seconds / 4) and line["memory"] == pytest.approx(mine.peak / 4e6)
     assert curves.of_shape(table, curves.shapes(pd.concat([table, table.assign(length=32)]))[0]).equals(table)
-    assert curves.memory_words(table).startswith("Peak memory beside ELASTIC (causal): SASRec (fused)")
+    assert curves.memory_words(table).startswith("Memory, compared with ELASTIC (causal): SASRec (fused) needs")
     calm, busy = table.assign(load=0.1), table.assign(load=5.0)
     assert curves.trusted(calm)[0].equals(calm) and curves.trusted(busy)[0]["ms"].equals(table["processor"])
     assert "torch" in curves.machine(table) and curves.machine(table[:0]) == "Nothing measured yet."

@@ -100,7 +100,7 @@ def test_the_advice_follows_from_how_it_ended(
 
 def test_a_memory_that_few_use_is_said_beside_its_null(run: Run) -> None:
     said = " ".join(outcome.outcome(ended(run, "all epochs done", 2, 2, used=0.25)).advice)
-    assert "Only 25% of the" in said and "a random router would use 99%" in said
+    assert "Only 25% of the" in said and "by pure chance it would be 99%" in said
 
 
 def test_the_verdict_is_the_interval(run: Run) -> None:
@@ -108,7 +108,7 @@ def test_the_verdict_is_the_interval(run: Run) -> None:
     weak = Row("Popularity", 0.1, 0.05, 0.15, 0.05, 0.02, 0.08)
     for d_low, d_high, said in (
         (-0.08, -0.02, "Worse than Co"),
-        (-0.08, 0.02, "Cannot be told from Co"),
+        (-0.08, 0.02, "No clear difference from Co"),
         (0.01, 0.02, "Better than Co"),
     ):
         beside.keep(run, Beside(80, 0.01, (weak, replace(row, d_low=d_low, d_high=d_high), Row("Vast", fault="too many items"))))

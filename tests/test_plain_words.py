@@ -16,7 +16,9 @@ import wordfreq
 from pages.kit import prose
 
 PAGES = Path(__file__).resolve().parents[1] / "pages"
-HELD = ("evidence/", "experts/", "journey/", "keys/", "map/", "method/", "traffic/")  # files and folders that are held to it
+HELD = (  # files and folders that are held to it
+    "data/", "evidence/", "experts/", "journey/", "keys/", "map/", "method/", "speed/", "start/", "tour/", "traffic/", "train/",
+)  # fmt: skip
 NOT_YET = ("experts/answers.py", "map/answers.py", "traffic/answers.py")  # what one reads there while waiting
 LONGEST, GRADE, RARE = 22, 9.5, 3.2  # words a sentence, years of school (Automated Readability Index), Zipf frequency
 # Words that a newcomer cannot know: this project's own, or statistics that belongs behind "How sure?".
@@ -28,8 +30,9 @@ BANNED = (
 # Terms of the field and names: each is explained where a screen needs it first, or on Method.
 GLOSSARY = {
     "act", "aggregate", "attention", "codebook", "codeword", "cosine", "csv", "ctreg", "diagonal", "dispatch", "elastic",
-    "epoch", "expert", "gini", "histogram", "holm", "html", "json", "key", "kl", "lisa", "lorenz", "memory", "movielens", "ndcg",
-    "pca", "pkm", "retrieve", "r²", "sasrec", "skewness", "softmax", "sub", "trustworthiness", "umap",
+    "epoch", "expert", "exponent", "gini", "histogram", "holm", "html", "json", "key", "kl", "lisa", "lorenz", "memory",
+    "movielens", "ndcg", "parameter", "pca", "pkm", "retrieve", "r²", "sasrec", "skewness", "softmax", "sub", "trustworthiness",
+    "umap", "worksheet",
 }  # fmt: skip
 
 

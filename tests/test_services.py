@@ -208,6 +208,11 @@ def test_years_and_articles(title: str, expected: tuple[str, str]) -> None:
     assert inspect.split_year(title) == expected
 
 
+def test_two_entries_of_one_title_are_told_apart() -> None:
+    titles = ["Chasing Amy (1997)", "Heat (1995)", "Chasing Amy (1997)"]
+    assert inspect.told_apart(titles, [246, 273, 268]) == ["Chasing Amy (id 246)", "Heat", "Chasing Amy (id 268)"]
+
+
 def test_the_history_table_is_the_end_of_the_history(data: Dataset) -> None:
     read = reading(data, 6)
     table = inspect.history_table(data, read, last=5)

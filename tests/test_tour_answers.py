@@ -54,8 +54,8 @@ def test_strongest_expert_and_load(asked: Asked) -> None:
     expert = inspect.situation(asked.model, asked.dataset, 3, stay=True).strongest
     load = int((asked.traffic.experts == expert).sum())
     found, (low, high) = answers.whose(asked), band(asked.traffic)
-    assert f"{load} of {len(asked.traffic.experts)} people retrieve expert {expert}" in found.reason
-    assert f"sends {low} to {high}" in found.reason
+    assert f"{load} of {len(asked.traffic.experts)} people use expert {expert}" in found.reason
+    assert f"By pure chance it would be {low} to {high}." in found.reason
     assert found.option == (0 if load > high else 2 if load < low else 1)
 
 

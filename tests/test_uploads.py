@@ -147,8 +147,8 @@ def test_steps_say_what_every_rule_leaves() -> None:
     text = GOOD + f"u1,rare,{10**9},,\n" + "u1,i1,soon,,\n" + GOOD.splitlines()[1] + f"\nlonely,i1,{10**9},,\n"
     steps = outcome(text).steps.set_index("step")
     assert steps["events"].tolist() == [46, 45, 44, 42]
-    assert steps.loc["can be read", "people"] == 7 and steps.loc["after the 5-core", "people"] == 6
-    assert steps.loc["after the 5-core", "items"] == 7 and steps["why"].str.len().min() > 10
+    assert steps.loc["can be read", "people"] == 7 and steps.loc["not too rare", "people"] == 6
+    assert steps.loc["not too rare", "items"] == 7 and steps["why"].str.len().min() > 10
 
 
 def test_without_times_the_order_of_the_rows_counts_and_stays(tmp_path: Path) -> None:

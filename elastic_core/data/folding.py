@@ -60,8 +60,8 @@ class Ties:
     newest_first: bool  # the file has everybody's latest events first
 
     def __str__(self) -> str:
-        shares = f"{_percent(self.events)} of neighbouring events of a person"
-        return f"{shares}, {_percent(self.test)} of test and {_percent(self.valid)} of validation targets; {self._decides}"
+        shares = f"{_percent(self.events)} of events share the time of the person’s event before"
+        return f"{shares} ({_percent(self.test)} in the test, {_percent(self.valid)} in validation); {self._decides}"
 
     @property
     def many(self) -> bool:

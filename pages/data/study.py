@@ -13,24 +13,17 @@ from elastic_core.study import sheet
 from elastic_core.study.asked import Asked
 from pages.data import study_charts
 from pages.frame import shell
-from pages.kit import plot, view, waiting
+from pages.kit import plot, prose, view, waiting
 from pages.kit.control import number
 
 COLOURS = {"yes": "green", "no": "red"}
 MINUTES = 30
-PICTURE = view.About(
-    "What is drawn?",
-    "Means over people and trainings of the test, with 95% intervals over people.",
-    "Intervals that overlap do not say that two systems are alike: differences are paired, and stand in the sentences.",
-    test="tests/test_study.py::test_less_history_novelty_and_silence_are_what_a_loop_counts",
-)
+SAYS = prose.of(__file__)
+PICTURE = SAYS.about("PICTURE")
 
 
 def part() -> None:
-    st.write(
-        "Does a long history pay on these data, do experts of one’s own, and what is worth running? A few systems are trained "
-        "twice each for the same time. Every answer has its interval, and “not known” is an answer."
-    )
+    st.write(SAYS("study"))
     now: shell.Context | None = st.session_state.get(shell.CONTEXT)
     choices = data_cards.at_hand_choices(Shelf(shell.RUNS / "uploads").choices(), now.run.config.data if now else None)
     left, right = st.columns([3, 1], vertical_alignment="bottom")
@@ -54,7 +47,7 @@ def _job(queue: Studies, last: Task[Asked] | None, data: DataConfig, minutes: fl
         return
     waiting.offer(
         queue, last, (data, minutes), "dat_study_ask",
-        "In the background; you may leave the page. It goes on where it was if the machine stops, and with more minutes.",
+        "It runs in the background. You may leave the page, and if the machine stops, it goes on later.",
         "Study these data", f"About {minutes:g} minutes on one core",
     )  # fmt: skip
 
@@ -64,7 +57,7 @@ def _answer(answer: dict[str, Any]) -> None:
     st.write(shell.plain(answer["headline"]))
     st.download_button(
         "The page (HTML)", lambda: sheet.page(answer), "study.html", "text/html", key="dat_study_page", on_click="ignore",
-        icon=":material/download:", help="Stands alone: to keep, to send, to print",
+        icon=":material/download:", help="One file, to keep, to send or to print",
     )  # fmt: skip
     for section in answer["sections"]:
         word = section["answer"]

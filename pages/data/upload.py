@@ -17,7 +17,7 @@ from elastic_core.services.data.shelf import ACCEPTED, ENDINGS, LIMITS, MOST_BYT
 from elastic_core.services.train.jobs import Jobs
 from pages.data import answers
 from pages.frame import finding, shell
-from pages.kit import unreadable, view
+from pages.kit import prose, unreadable, view
 from pages.kit.control import number
 
 NEEDED, PREVIEW = ("user", "item", "time"), 20
@@ -25,25 +25,9 @@ NONE, ROW_ORDER, SAID = "– none –", "– order of rows –", "dat_said"
 ROLES = {"user": "Person (user)", "item": "Item", "time": "Time", "title": "Title (optional)", "genres": "Genres (optional)"}
 UNDERSTOOD = {"user": "person", "from, to": "from … to"}
 ORDERED = {"file": "as in the file", "reversed": "from the file’s end", "random": "by chance"}
-PREVIEWED = view.About(
-    "Has the file been understood?",
-    "The first rows, under the names of the first line.",
-    "An apostrophe before =, +, - or @ is ours: it keeps a spreadsheet from running the cell.",
-    test="tests/hostile/test_hostile_uploads.py::test_accepted_with_the_oddity_reported",
-)
-FAULTS = view.About(
-    "Which rows cannot be used, and why?",
-    "Every row needs a person, an item and, unless the rows are in order, a time.",
-    "Only the first are listed; the count is of all.",
-    test="tests/test_uploads.py::test_faults_are_those_of_a_loop_over_lines",
-)
+SAYS = prose.of(__file__)
+PREVIEWED, FAULTS, STEPS = map(SAYS.about, ("PREVIEWED", "FAULTS", "STEPS"))
 WIDTHS = {"step": 106, "events": 62, "people": 58, "items": 54, "why": 520}  # the longest reason is read whole at 1280 pixels
-STEPS = view.About(
-    "What is left of the file, and why?",
-    "Each line is a rule, and what it leaves.",
-    "What the k-core drops is not wrong, only rare. Results hold for who and what is left.",
-    test="tests/test_uploads.py::test_steps_say_what_every_rule_leaves",
-)
 
 
 def shelf() -> Shelf:
@@ -51,11 +35,11 @@ def shelf() -> Shelf:
 
 
 def part() -> None:
-    st.write("One event a line: who, what, when. Nothing leaves this machine; nothing is kept until you say so.")
+    st.write(SAYS("bring"))
     with st.container(horizontal=True, vertical_alignment="center"):
         st.download_button(
             "Template (CSV)", uploads.TEMPLATE, "template.csv", "text/csv", key="dat_template", on_click="ignore",
-            icon=":material/download:", help="Put your own rows in place of its six",
+            icon=":material/download:", help="Replace its six rows with your own.",
         )  # fmt: skip
         st.caption(f"{ACCEPTED}; at most {disk.size(MOST_BYTES)}, {LIMITS.rows:,} rows, {LIMITS.columns} columns.")
     if not shell.off("upload"):
@@ -90,14 +74,14 @@ def _upload(name: str, data: bytes) -> None:
         beside = st.container(horizontal=True)
         with beside:
             k_core = number(
-                "Fewest events of an item and a person (k-core)", 0, 50, 5, key="dat_core", width=320,
-                help="Rarer ones are dropped; papers use 5, and people need 3",
+                "Drop people and items with fewer events than", 0, 50, 5, key="dat_core", width=330,
+                help="Papers use 5. People need at least 3.",
             )  # fmt: skip
         outcome = answers.folded(digest, sheet, mapping, found, int(k_core), dates, titles)
         if (ties := outcome.dataset.ties) is not None and ties.many:
             rule = beside.selectbox(
-                "Events of one person and time", RULES, RULES.index(ties.rule), format_func=ORDERED.__getitem__,
-                key=f"dat_ties_{digest[:8]}", width=320, help="By chance: no model can learn the order of the file",
+                "Order of events at the same time", RULES, RULES.index(ties.rule), format_func=ORDERED.__getitem__,
+                key=f"dat_ties_{digest[:8]}", width=320, help="By chance: then no model can learn the order of the file.",
             )  # fmt: skip
             if rule != ties.rule:
                 outcome = answers.folded(digest, sheet, mapping, found, int(k_core), dates, titles, rule)
@@ -182,18 +166,14 @@ def _keep(outcome: Outcome, digest: str) -> None:
     label = st.text_input("Name", outcome.shown.split(".")[0], max_chars=40, key=f"dat_name_{digest[:8]}", width=320)
     st.button(
         "Keep these data", type="primary", icon=":material/save:", key="dat_keep", on_click=_store, args=(outcome, label),
-        help="In the project’s folder, ignored by git; no shipped run holds titles",
+        help="In the project’s folder on this machine; git ignores it.",
     )  # fmt: skip
 
 
 def _store(outcome: Outcome, label: str) -> None:
     try:
         kept, data = shelf().keep(outcome, label), outcome.dataset
-        sentence = (
-            f"Kept as **{shell.plain(kept.label)}**. The Train page offers it now. **To find yourself**, or anybody else: "
-            f"train, open the run, and type an id of your file (such as {shell.quoted(finding.example(data))}) into "
-            "*Find a person* on the left. People and items too rare for the k-core are not in it."
-        )
+        sentence = SAYS("kept", label=shell.plain(kept.label), example=shell.quoted(finding.example(data)))
         st.session_state[SAID] = (True, sentence)
     except InputError as error:
         st.session_state[SAID] = (False, f"{shell.plain(str(error))}.")

@@ -3,7 +3,9 @@
 import streamlit as st
 
 KEY, ON, SWITCH = "present", "present_on", "present_switch"
-LARGER = "<style>:root{font-size:125%}</style>"  # every size of Streamlit's is a multiple of the root's
+LARGER = """<style>:root{font-size:125%}
+.st-key-present_leave { position: fixed; top: .6rem; right: 3.5rem; width: auto; z-index: 1000000 }</style>"""
+# Every size of Streamlit's is a multiple of the root's. The way out stands at the upper right, whatever is scrolled.
 FIGURES = 17  # pixels of a figure's letters; 12 otherwise
 
 
@@ -20,6 +22,7 @@ def enlarge() -> None:
     if on():
         st.query_params[KEY] = "true"
         st.html(LARGER)
+        st.button("Leave presenter mode", key="present_leave", icon=":material/close_fullscreen:", on_click=_leave)
 
 
 def switch() -> None:
@@ -27,8 +30,13 @@ def switch() -> None:
     st.session_state[SWITCH] = on()
     st.toggle(
         "Presenter mode", key=SWITCH, on_change=_turn,
-        help="Larger type, the sidebar folded away; » at the upper left brings it back.",
+        help="Larger type. The list on the left is folded away: » at the upper left brings it back.",
     )  # fmt: skip
+
+
+def _leave() -> None:
+    st.session_state[ON] = False
+    st.query_params.pop(KEY, None)
 
 
 def _turn() -> None:

@@ -60,15 +60,14 @@ def sentence(name: str, run: Run, data: Dataset) -> str:
     """What this choice shows, and what another would change; Markdown."""
     people, truth = f"{data.histories.n_users:,}", data.truth
     if name == MADE_UP and truth is not None:
-        more = f"{people} made-up people, {len(truth.interests)} hobbies: we know the truth"
-        return f"**{more}** behind every choice. On real films nobody does."
+        return f"**{people} made-up people with {len(truth.interests)} hobbies.** Here we know the reason for every choice."
     if name == FILMS:
-        more = f"{people} real people, {data.catalog.n_items:,} films: nobody knows why they watched"
-        return f"**{more}**, so what an expert stands for is a guess."
+        more = f"{people} real people, {data.catalog.n_items:,} films.** Nobody knows why they watched"
+        return f"**{more}, so what an expert stands for is a guess."
     if name == PAPER:
         where = "in the made-up world" if truth is not None else "on the same data"
-        return f"**The paper’s ELASTIC {where}**: experts mix into one vector, so no suggestion belongs to one expert."
-    known = "the truth behind it is known" if truth is not None else "nobody knows the truth behind it"
+        return f"**The paper’s ELASTIC {where}.** All its experts are mixed, so no suggestion belongs to one expert."
+    known = "the reasons for choices are known" if truth is not None else "nobody knows the reasons for choices"
     return f"**{shell.plain(cache.called(run))}**, {'a run of your own' if name == OWN else 'chosen on the left'}: {known}."
 
 
@@ -85,7 +84,7 @@ def switch(runs: Mapping[str, Run]) -> None:
         return
     st.session_state[KEY] = here
     lacking = FILMS in found and here != FILMS and not at_hand(FILM_DATA)
-    fetched = f" “{FILMS}” fetches MovieLens-100K (5 MB), which is not on this machine yet." if lacking else ""
+    fetched = f" “{FILMS}” first downloads MovieLens-100K (5 MB)." if lacking else ""
     choice, said = st.columns(2, vertical_alignment="center")  # beside each other: what was pressed stays in view
     choice.segmented_control(
         "What is shown", list(found), key=KEY, required=True, label_visibility="collapsed", on_change=_turn,

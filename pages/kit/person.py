@@ -52,9 +52,10 @@ def suggestions(now: Context, here: Situation, change: Moved, changed: bool) -> 
 def ranked(now: Context, change: Moved, truth: int | None, changed: bool, why: Sequence[str] = ()) -> None:
     """The same of any answer; `why` says of every suggestion who makes it."""
     words, rows = inspect.words(now.dataset), []
+    names = inspect.told_apart(change.table["title"].tolist(), now.dataset.catalog.ids[change.table["item"]].tolist())
     note = f"{words.did} next"
     for place, row in enumerate(change.table.to_dict("records")):
-        name, year = inspect.split_year(row["title"])
+        name, year = names[place], inspect.split_year(row["title"])[1]
         mark = MARKS[row["change"]].format(row["was"] or "seen") if changed else ""
         by = why[place] if why else ""
         rows.append(Tile(name, year, row["genres"], str(row["rank"]), mark, note, row["is_truth"], why=by))

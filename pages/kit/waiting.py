@@ -70,7 +70,7 @@ def offer(
     if last is not None and last.state == "failed":
         st.error(f"The last try failed: {shell.plain(last.reason)}")
     elif last is not None and last.state == "interrupted":
-        st.warning("The last try was interrupted (its process ended without a word).")
+        st.warning("The last try was interrupted (its process ended suddenly).")
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption(caption, width="stretch")
         if not shell.off(queue.act):
@@ -88,7 +88,7 @@ def _bars(queue: Queue[Any], ids: tuple[str, ...], key: str, title: Callable[[An
             named = title(job)
             st.progress(job.share, text=f"{named}: {stage(queue, job)}" if named else stage(queue, job))
             if job.state == "not responding":
-                st.warning("The process is there but has been silent for a minute. The machine may be asleep or very busy.")
+                st.warning("Nothing has been heard for a minute. The machine may be asleep or very busy.")
             st.button(
                 "Cancel", key=f"{key}_stop_{job.id}", icon=":material/stop_circle:", on_click=act, args=(queue, "stop", job.id),
                 disabled=public.on() or job.stopping, help="Ends it for everybody who waits for it.",

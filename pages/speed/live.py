@@ -38,7 +38,7 @@ def plan() -> Plan | None:
         return None
     if made.left_out():
         many = ", ".join(f"{n:,}" for n in made.left_out())
-        st.caption(f"SASRec (eager) is left out at N = {many}: its score matrices would not fit comfortably into memory.")
+        st.caption(f"SASRec (eager) is left out at N = {many}: its scores would need too much memory.")
     return made
 
 
@@ -61,14 +61,14 @@ def panel() -> Measurement | None:
         st.button(
             "Start measuring", type="primary", key="spd_start", icon=":material/play_arrow:", on_click=act,
             args=("submit", wanted), disabled=wanted is None or active or held,
-            help="You may reload or leave the page meanwhile",
+            help="You may leave the page meanwhile.",
         )  # fmt: skip
-        st.caption("One to three minutes as set here. Leave the machine alone, or the numbers are of both.")
+        st.caption("This takes one to three minutes. Leave the machine alone meanwhile, or it will look slower than it is.")
     waiting.refused(all_of_them)
     state, share = (found.state, found.share) if found else ("", 0.0)
     st.fragment(_progress, run_every=EVERY if active else None, key="spd_live")(state, share)
     if found and shown and shown.id != found.id:
-        st.caption(f"Under “{jobs.MEASURED}” stands the one before it, which finished.")
+        st.caption(f"“{jobs.MEASURED.capitalize()}” shows the one before it, which finished.")
     return shown
 
 
@@ -91,9 +91,9 @@ def _progress(drawn: str, share: float) -> None:
         with st.container(border=True, key="spd_running"):
             st.progress(found.share, text=f"Measuring: {waiting.stage(all_of_them, found)}")
             if found.state == "not responding":
-                st.warning("The process is there but has been silent for a minute. The machine may be asleep or very busy.")
+                st.warning("Nothing has been heard for a minute. The machine may be asleep or very busy.")
             st.button("Cancel", key="spd_cancel", icon=":material/stop_circle:", on_click=act, args=("stop", found.id),
-                      disabled=public.on() or found.stopping, help="Ends at once; what is measured so far stays.")  # fmt: skip
+                      disabled=public.on() or found.stopping, help="Ends at once. What is measured so far stays.")  # fmt: skip
     elif found.state == "failed":
         st.error(f"The last measurement failed: {shell.plain(found.reason)}")
         with st.expander("What it said"):

@@ -1,80 +1,111 @@
-"""Speed: when does linear beat quadratic, on this machine? Measured now, shipped, and reported: never mixed."""
+"""Speed: when is ELASTIC faster, on this machine? Measured now, shipped, and reported: never mixed."""
 
 import streamlit as st
 
 from elastic_core.services.speed import claims, curves
 from pages.frame import shell
-from pages.kit import view
+from pages.kit import prose, view
 from pages.kit.control import bound, one_of
 from pages.speed import answers, live, parts
 
+SAYS = prose.of(__file__)
 SOURCES = (curves.SHIPPED, curves.MEASURED)
-PARTS = ("Reading a history", "One new event", "Stages", "A training step", "Calculator", "LISA’s claims")
+READING, EVENT, CALCULATOR, MORE = PARTS = ("Reading a history", "One new event", "Calculator", "More")
+STAGES, STEP, CLAIMS = DEEPER = ("Stages", "A training step", "LISA’s claims")
 TIMES = {"clock": "ms", "processor": "processor"}
-
-now = shell.context()
-st.title("When does linear beat quadratic, on this machine?", anchor=False)
-st.write("ELASTIC’s cost grows with the history’s length N, SASRec’s with its square; the machine decides where they cross.")
-measurement = live.panel()
-part = one_of("View", PARTS, key="spd_part", label_visibility="collapsed")
-source = one_of("Source", SOURCES, key="spd_source") if part in PARTS[:3] else SOURCES[0]
 
 
 def lines() -> None:
-    """Time and memory of one source."""
-    table = answers.shipped(shell.RUNS)
-    if source == curves.MEASURED:
-        table = measurement.latencies() if measurement else table[:0]
-        if measurement and measurement.cut and not table.empty:
-            st.warning(measurement.cut)
-    if table.empty:
-        st.info("Nothing measured yet: start a measurement above." if source == curves.MEASURED else "No rows came along.")
-    else:
-        _drawn(table)
-    parts.reported()
+    """Time and memory of one source: the curves, what they say, and behind `How sure?` where they are from."""
+    heading, doubt = st.container(), st.expander("How sure?", icon=":material/help:", key="spd_sure")
+    with doubt:
+        source = one_of("Numbers", SOURCES, key="spd_source")
+        table = _of(source)
+        shape, column = (None, "ms") if table.empty else _chosen(table)
+    with heading:
+        if table.empty:
+            st.info(SAYS("nothing") if source == curves.MEASURED else SAYS("no rows"))
+        else:
+            if source == curves.MEASURED and measurement and measurement.cut:
+                st.warning(measurement.cut)
+            _drawn(curves.of_shape(table, shape) if shape else table, column, doubt)
+    with doubt:
+        if not table.empty:
+            mine = curves.of_shape(table, shape) if shape else table
+            st.caption(f"{source.capitalize()}: {shell.plain(curves.machine(mine))}")
+        parts.reported()
 
 
-def _drawn(table) -> None:  # type: ignore[no-untyped-def]
+def _of(source: str):  # type: ignore[no-untyped-def]
+    shipped = answers.shipped(shell.RUNS)
+    if source != curves.MEASURED:
+        return shipped
+    return measurement.latencies() if measurement else shipped[:0]
+
+
+def _chosen(table):  # type: ignore[no-untyped-def]
+    """Which machine and shape, and by which time."""
     found = {curves.shape_name(shape): shape for shape in curves.shapes(table)} or {"": None}
     with st.container(horizontal=True, vertical_alignment="top"):
         if len(found) > 1:
             if st.session_state.get("spd_shape") not in found:
                 st.session_state.pop("spd_shape", None)
-            name = bound(st.selectbox, "Machine and shape", list(found), key="spd_shape", width=420)
+            name = bound(st.selectbox, "Machine and sizes", list(found), key="spd_shape", width=420)
         else:
             name = next(iter(found))
         mine = curves.of_shape(table, found[name]) if found[name] else table
         usual = "processor" if curves.busy_machine(mine) else "clock"
         by = one_of(
             "Time by", list(TIMES), key="spd_time_by", default=usual,
-            help="A busy machine stretches the processor’s time less; it has no quartiles here.",
+            help="On a busy machine the processor’s own time changes less.",
         )  # fmt: skip
-    column = TIMES[by]
-    parts.headline(mine, column)
-    st.caption(f"{source.capitalize()}: {shell.plain(curves.machine(mine))}")
+    return found[name], TIMES[by]
+
+
+def _drawn(mine, column: str, doubt) -> None:  # type: ignore[no-untyped-def]
     if len(set(mine["length"])) > 1:
-        parts.reading(mine, column)
+        parts.reading(mine, column, doubt)
+    parts.headline(mine, column)
 
 
 def measured(kind: str):  # type: ignore[no-untyped-def]
     """Stages or events of the chosen source."""
+    source = one_of("Numbers", SOURCES, key="spd_source")
     if source == curves.MEASURED:
         return getattr(measurement, kind)() if measurement else curves.table_of(shell.RUNS / "none")
     return curves.table_of(shell.RUNS / "benchmarks" / f"{kind}.csv")
 
 
-if part == PARTS[0]:
+def deeper() -> str:
+    st.caption(SAYS("more"))
+    part = one_of("What", DEEPER, key="spd_more", label_visibility="collapsed")
+    if part == STAGES:
+        parts.stages(measured("stages"))
+    elif part == STEP:
+        parts.steps(answers.steps(shell.RUNS))
+    else:
+        parts.claims(claims.of_lisa(shell.RUNS))
+    return part
+
+
+for asked in (st.session_state.get("spd_part"), st.query_params.get("spd_part")):
+    if asked in DEEPER:  # links from before these stood behind More
+        st.session_state["spd_part"], st.session_state["spd_more"] = MORE, asked
+        break
+
+now = shell.context()
+st.title("When is ELASTIC faster, on this machine?", anchor=False)
+st.write(SAYS("idea"))
+part = one_of("View", PARTS, key="spd_part", label_visibility="collapsed")
+measurement = live.panel()
+if part == READING:
     lines()
-elif part == PARTS[1]:
+elif part == EVENT:
     parts.event(measured("events"))
-elif part == PARTS[2]:
-    parts.stages(measured("stages"))
-elif part == PARTS[3]:
-    parts.steps(answers.steps(shell.RUNS))
-elif part == PARTS[4]:
+elif part == CALCULATOR:
     parts.calculator()
 else:
-    parts.claims(claims.of_lisa(shell.RUNS))
-commands = {PARTS[1]: "--people 1,64 --threads 1", PARTS[3]: "--stages", PARTS[5]: "--lisa"}
+    part = deeper()
+commands = {EVENT: "--people 1,64 --threads 1", STEP: "--stages", CLAIMS: "--lisa"}
 command = commands.get(part, "--passes forward --threads 1")
-view.foot(f"nice python -m elastic_core bench {command}", source=source, view=part)
+view.foot(f"nice python -m elastic_core bench {command}", source=st.session_state.get("spd_source", SOURCES[0]), view=part)

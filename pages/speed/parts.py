@@ -6,11 +6,11 @@ import streamlit as st
 from elastic_core.services.method import notes
 from elastic_core.services.speed import costs, curves
 from pages.frame import shell
-from pages.kit import cache, plot, view
+from pages.kit import cache, plot, prose, view
 from pages.kit.control import bound, one_of
 from pages.speed import charts
-from pages.speed import words as about
 
+SAYS = prose.of(__file__)
 PEERS = ("sasrec-fused", "sasrec-eager")
 STEPS = {"elastic": "ELASTIC (causal)", "elastic-two-way": "ELASTIC (two-way)", "sasrec-fused": "SASRec (fused)"}
 FORMS = {"elastic": "ELASTIC (causal)", "elastic-two-way": "ELASTIC (two-way)"}
@@ -27,45 +27,44 @@ def headline(table: pd.DataFrame, column: str) -> None:
         st.markdown(f"- {shell.plain(curves.words(table, ours, peer, column))}")
     if memory := curves.memory_words(table):
         st.markdown(f"- {shell.plain(memory)}")
-    st.caption(
-        "Eager attention writes N × N scores down, as in the paper; fused never does. Causal: shipped runs; two-way: the paper.",
-        help=notes.WORDS["causal"],
-    )
 
 
-def reading(table: pd.DataFrame, column: str) -> None:
-    """Time and memory against N, with the fitted exponents."""
+def reading(table: pd.DataFrame, column: str, doubt: "st.delta_generator.DeltaGenerator") -> None:
+    """Time and memory against N; the fitted exponents stand where the doubt is."""
     lengths = sorted(int(n) for n in set(table["length"]))
     default = next((n for n in lengths if n >= 256), lengths[0]) if sum(n >= 256 for n in lengths) > 2 else lengths[0]
     if st.session_state.get("spd_from") not in lengths:
         st.session_state.pop("spd_from", None)
     start = bound(
-        st.selectbox,
-        "Fit the exponents from N =",
+        doubt.selectbox,
+        "Lines begin at N =",
         lengths,
         index=lengths.index(default),
         key="spd_from",
         width=200,
     )
-    left, right = st.columns(2, gap="medium")
+    doubt.caption(SAYS("forms"), help=notes.WORDS["causal"])
+    (left, right), below = st.columns(2, gap="medium"), doubt.columns(2, gap="medium")
     with left:
         st.subheader("Time", anchor=False)
         crossings = curves.crossings(curves.versus(table, "elastic", "sasrec-fused", column))
-        _curves("spd_time", table, column, "milliseconds per history", start, about.TIME, crossings)
+        _curves("spd_time", table, column, "milliseconds per history", start, SAYS.about("TIME"), crossings, below[0])
     with right:
-        st.subheader("Peak memory", anchor=False)
-        _curves("spd_memory", table, "memory", "megabytes per history", start, about.MEMORY, [])
+        st.subheader("Memory", anchor=False)
+        _curves("spd_memory", table, "memory", "megabytes per history", start, SAYS.about("MEMORY"), [], below[1])
 
 
 def _curves(
-    key: str, table: pd.DataFrame, column: str, title: str, start: int, words: view.About, crossings: list[float]
-) -> None:
+    key: str, table: pd.DataFrame, column: str, title: str, start: int, words: view.About, crossings: list[float],
+    below: "st.delta_generator.DeltaGenerator",
+) -> None:  # fmt: skip
     found = {system: fit for system in set(table["system"]) if (fit := curves.fit(table, system, column, start)) is not None}
     figure = cache.drawn(charts.curves, table, found, _palette(), column, title, crossings)
     exponents = curves.fits(table, column, start)
     said = "; ".join(f"{row[0]} grows as N to the {row[1]:.2f}" for row in exponents.itertuples(index=False))
     view.chart(key, figure, table, words, f"{title} against history length. {said}.")
-    st.dataframe(
+    below.markdown(f"**{'Memory' if column == 'memory' else 'Time'}**")
+    below.dataframe(
         exponents, hide_index=True, key=f"{key}_fits", alt=f"Fitted exponents. {said}.",
         column_config={"system": st.column_config.TextColumn(width=130)}
         | {name: st.column_config.NumberColumn(format="%.2f", width=66) for name in ("exponent", "± 95%")}
@@ -78,35 +77,35 @@ def reported() -> None:
     """The paper's own numbers, apart from ours."""
     with st.container(border=True):
         told = "; ".join(f"{each.what}: **{each.value}** ({each.where})" for each in curves.PAPER)
-        st.markdown(f"**{curves.REPORTED.capitalize()}**, never drawn into the charts. {told}. Its SASRec is the eager one.")
+        st.markdown(SAYS("paper", told=told))
 
 
 def event(table: pd.DataFrame) -> None:
     if table.empty:
-        st.info("Nothing measured yet: start a measurement above.")
+        st.info(SAYS("nothing"))
         return
     table, clock = curves.trusted(table)
     wide = table.pivot_table(index="length", columns="system", values="ms")
     st.markdown(shell.plain(f"{curves.event_words(wide)} Times are {clock}."))
     figure = cache.drawn(charts.events, table, _palette())
-    view.chart("spd_event", figure, table, about.EVENT, f"Time of one new event. {curves.event_words(wide)}")
+    view.chart("spd_event", figure, table, SAYS.about("EVENT"), f"Time of one new event. {curves.event_words(wide)}")
     st.caption(shell.plain(curves.machine(table)))
 
 
 def stages(table: pd.DataFrame) -> None:
     if table.empty:
-        st.info("Nothing measured yet: start a measurement above.")
+        st.info(SAYS("nothing"))
         return
     system = one_of("Form", list(FORMS), key="spd_form", default="elastic", named=FORMS.__getitem__)
     mine, clock = curves.trusted(table[table["system"] == system])
     if not (words := curves.stage_words(mine)):
-        st.info("Nothing measured of this form.")
+        st.info(SAYS("no rows"))
         return
     parts, length = mine[mine["stage"] != "whole pass"], int(mine["length"].iloc[0])
     st.markdown(f"{words} Times are {clock}.")
     figure = cache.drawn(charts.stages, parts, _palette(), "ms per history")
     said = ", ".join(f"{row.stage} {row.ms:.2f} ms" for row in parts.itertuples())
-    view.chart("spd_stages", figure, mine, about.STAGES, f"Stages of ELASTIC at N = {length:,}: {said}.")
+    view.chart("spd_stages", figure, mine, SAYS.about("STAGES"), f"Stages of ELASTIC at N = {length:,}: {said}.")
     st.caption(shell.plain(curves.machine(mine)))
 
 
@@ -114,19 +113,17 @@ def steps(table: pd.DataFrame) -> None:
     """Steps of training, taken apart."""
     known = [] if table.empty else [name for name in STEPS if (table["system"] == name).sum() > 1]
     if not known:
-        st.info("No rows came along.")
+        st.info(SAYS("no rows"))
         return
     system = one_of("System", known, key="spd_step", named=STEPS.__getitem__)
     mine = table[table["system"] == system]
     parts, whole = mine[mine["stage"] != "whole pass"], mine[mine["stage"] == "whole pass"].iloc[0]
-    said = (
-        f"A step of {whole['histories']} histories of N = {whole['length']:,} takes **{whole['there']:.0f} ms** and keeps "
-        f"**{whole['kept']:.0f} MB** for the way back; {shell.plain(parts.loc[parts['kept'].idxmax(), 'stage'])} keeps most."
-    )
-    st.markdown(said)
+    most = shell.plain(parts.loc[parts["kept"].idxmax(), "stage"])
+    size = {"histories": whole["histories"], "length": f"{whole['length']:,}"}
+    st.markdown(SAYS("step", **size, ms=f"{whole['there']:.0f}", kept=f"{whole['kept']:.0f}", stage=most))
     figure = cache.drawn(charts.steps, parts, _palette())
     told = ", ".join(f"{row.stage} {row.there + row.back:.1f} ms" for row in parts.itertuples())
-    view.chart("spd_steps", figure, mine, about.STEPS, f"A step of training: {told}.")
+    view.chart("spd_steps", figure, mine, SAYS.about("STEPS"), f"A step of training: {told}.")
     st.caption(shell.plain(curves.machine(mine)))
 
 
@@ -134,8 +131,8 @@ def calculator() -> None:
     with st.container(horizontal=True):
         n = bound(st.select_slider, "N, events read", [2**i for i in range(5, 17)], 1024, key="spd_n", width=300)
         d = bound(st.selectbox, "d, numbers per item", (32, 64, 128, 256), index=1, key="spd_d", width=160)
-        k = bound(st.selectbox, "k, retrieved", (2, 4, 8, 16, 32), index=2, key="spd_calc_k", width=130)
-        side = bound(st.selectbox, "√K, side of memory", (8, 16, 32, 64, 512, 2048), index=1, key="spd_calc_side", width=160)
+        k = bound(st.selectbox, "k, experts found", (2, 4, 8, 16, 32), index=2, key="spd_calc_k", width=130)
+        side = bound(st.selectbox, "√K, side", (8, 16, 32, 64, 512, 2048), index=1, key="spd_calc_side", width=160)
     shape = costs.Shape(n=n, d=d, k=k, side=side)
     st.markdown(shell.plain(costs.words(shape)))
     table = costs.against_length(shape)
@@ -143,7 +140,7 @@ def calculator() -> None:
         "spd_flops",
         cache.drawn(charts.operations, table, _palette()),
         table,
-        about.CALCULATOR,
+        SAYS.about("CALCULATOR"),
         f"Operations per history against its length, by formula. {costs.words(shape)}",
     )
     which = bound(st.selectbox, "Formulas of", list(costs.LABELS.values()), key="spd_formulas", width=300)
@@ -173,12 +170,12 @@ def calculator() -> None:
 def claims(table: pd.DataFrame) -> None:
     """LISA's own figures beside ours."""
     if table.empty:
-        st.info("No rows came along.")
+        st.info(SAYS("no rows"))
         return
-    st.markdown("What LISA’s paper claims of its cost, measured again by its own protocols; the paper’s figures are from a V100.")
+    st.markdown(SAYS("lisa"))
     number = st.column_config.NumberColumn(format="%.2f", width=75)
     view.table(
-        "spd_claims", table, about.CLAIMS, f"{len(table)} figures of LISA’s cost, each with what it is compared with",
+        "spd_claims", table, SAYS.about("CLAIMS"), f"{len(table)} figures of LISA’s cost, each with what it is compared with",
         column_config={"question": st.column_config.Column(width=160), "here": number, "the paper’s": number}, placeholder="–",
         column_order=["question", "system", "here", "the paper’s", "where"], row_height=72,
     )  # fmt: skip

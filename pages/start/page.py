@@ -3,14 +3,15 @@
 import streamlit as st
 
 from elastic_core.services.journey.shown import raw_ids
-from elastic_core.services.method import notes
 from elastic_core.services.person import inspect
 from elastic_core.services.person.path import SHOWN
 from elastic_core.services.person.recommend import Change, Moved, moved, places_left
 from elastic_core.services.train import run_table
 from pages.frame import shell
-from pages.kit import cache, person, view
+from pages.kit import cache, person, prose, view
 from pages.start import answers, edits, strip
+
+SAYS = prose.of(__file__)
 
 
 def do(edit: Change) -> None:
@@ -29,31 +30,23 @@ def pointed(what: str, number: int) -> None:
     edit = -number if what == strip.REMOVED else number
     after = edits.toggled(broken, edit, start.events)
     if edit in after and (here.events < 2 if edit < 0 else here.heard == [edit]):
-        st.toast("The last one stays: there is no list without it.")
+        st.toast(SAYS("stays"))
     elif not shell.locked(f"start_{'remove' if edit < 0 else 'silence'}"):
         edits.keep(now, after)
 
 
 def opening() -> None:
     st.title("What does ELASTIC do with one person’s history?", anchor=False)
-    size, found = now.dataset.catalog.n_items, start.found
-    did = f"Person **{now.user + 1}** {words.did} **{start.events + 1}** {words.many}."
-    lead = f"{did} From all but the last, the model guesses it."
+    size, found = f"{now.dataset.catalog.n_items:,}", start.found
+    lead = SAYS("lead", person=now.user + 1, did=words.did, events=start.events + 1, many=words.many)
     if found is None:
-        st.markdown(f"{lead} This run ranks all {size:,} {words.many} without an interest memory.")
-        st.info("No experts in this run: choose an ELASTIC run on the left.")
+        st.markdown(f"{lead} {SAYS('plain', size=size, many=words.many)}")
+        st.info(SAYS("no experts"))
         return
     experts = found.halves.shape[2] ** 2 or found.experts.shape[1]
     chosen = f"**{found.experts.shape[1]} of {experts:,} experts**"
-    how = (
-        f"The whole history becomes one query. The {chosen} that fit it best"
-        if found.ballots is None
-        else f"Every {words.one} points to experts that fit it. The {chosen} pointed to most, compared with the average person,"
-    )
-    st.markdown(
-        f"{lead} {how} are used to rank all {size:,} {words.many}.",
-        help=f"Interest expert: {notes.WORDS['interest expert']}.",
-    )
+    how = SAYS("query" if found.ballots is None else "votes", one=words.one, chosen=chosen, size=size, many=words.many)
+    st.markdown(f"{lead} {how}", help=SAYS("expert"))
 
 
 def breaking() -> None:
@@ -70,7 +63,7 @@ def breaking() -> None:
             st.button(
                 "Silence the strongest expert", icon=":material/volume_off:", on_click=do, args=(strongest,),
                 key="start_silence", disabled=len(here.heard) < 2 or shell.locked("start_silence"),
-                help=f"Take expert {strongest} away and ask again: of this list it gives most.",
+                help=f"Take expert {strongest} away and ask again. It gives most of this list.",
             )  # fmt: skip
         st.button("Undo", icon=":material/undo:", on_click=undo, args=(-1,), disabled=not broken)
         st.button("Reset", icon=":material/restart_alt:", on_click=undo, args=(0,), disabled=not broken)
@@ -113,10 +106,8 @@ def drawn() -> None:
         names={expert: label.genres[0] for expert, label in labels.items() if not label.weak}, traffic=traffic,
         changed=bool(broken), on_act=pointed,
     )  # fmt: skip
-    which = f"all {here.answer.running:,} {words.many}"
-    if not stay:
-        which = f"the {here.answer.running:,} {words.many} that this person has not {words.done}"
-    st.caption(f"Chosen from {which}. Gold: the {words.one} they really {words.did} next.")
+    among = {"left": f"{here.answer.running:,}", "one": words.one, "many": words.many, "did": words.did, "done": words.done}
+    st.caption(SAYS("all" if stay else "new ones", **among))
     if opened is not None:
         shell.look_at(opened)
         shell.go("experts/page.py")
@@ -131,14 +122,11 @@ def doubt() -> None:
         if line := run_table.hit_line(now.run.last("test"), words, stay):
             st.markdown(line)
         if now.user == cache.example(now.run, now.model, now.dataset, now.split):
-            st.markdown("We chose a person for whom the guess is right. Press **Surprise me** for a random one.")
-        st.markdown(
-            "**Careful:** an expert is a vector, not a genre. An expert used by many is not a better one. What taking it away "
-            "changes is measured for this person only. One good list proves little."
-        )
+            st.markdown(SAYS("example"))
+        st.markdown(SAYS("careful"))
         found = cache.chance(now.run, now.model, now.dataset, now.user, now.split, broken, stay) if broken else None
         if found is None:
-            st.markdown("After you take something away, the same is done to every other one, and stands here beside it.")
+            st.markdown(SAYS("nothing yet"))
         else:
             last = broken[-1]
             person.by_chance(found, now, f"other {words.many}" if last is None or last < 0 else "other experts")
@@ -150,11 +138,8 @@ def agreement() -> None:
     found = answers.owners(now.run, now.model, now.dataset, now.split)
     if found is not None:
         truly = "Yes" if found.owners >= 0.9 else "Mostly" if found.owners >= 0.5 else "Rarely"
-        for_whom = f"{round(found.owners * found.people)} of {found.people} people"
-        agree.markdown(
-            f"**Do the lines tell the truth? {truly}.** For **{for_whom}**, removing the expert that owns the first suggestion "
-            f"lowers it most (by chance: {found.chance:.0%})."
-        )
+        owners, by_chance = (round(share * found.people) for share in (found.owners, found.chance))
+        agree.markdown(SAYS("truth", truly=truly, people=found.people, owners=owners, chance=by_chance))
 
 
 def onwards() -> None:

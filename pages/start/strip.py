@@ -39,6 +39,7 @@ def draw(
     what experts stand for; `on_act`: called with what was done, `REMOVED`, `SILENCED` or `PICKED`, and to which event, from 1, or
     expert. Returns the expert whose page was asked for."""
     palette, words = plot.palette(shell.is_dark()), inspect.words(now.dataset)
+    titles = inspect.told_apart(change.table["title"].tolist(), now.dataset.catalog.ids[change.table["item"]].tolist())
     shades, earlier = person.colours(now), start.events - len(places)
     gives, can_read = path.gives is not None, path.keeps is not None
     data: dict[str, Any] = {
@@ -46,7 +47,9 @@ def draw(
         "events": [_event(now, start, path, shades, earlier + at, shown) for at, shown in enumerate(places)],
         "grid": _grid(now, here, traffic, path, palette),
         "experts": [_expert(now, here, path, place, names, traffic, places) for place in range(len(path.experts))],
-        "list": [_item(row, at, path, shades, places, changed) for at, row in enumerate(change.table.to_dict("records"))],
+        "list": [
+            _item(row, at, titles[at], path, shades, places, changed) for at, row in enumerate(change.table.to_dict("records"))
+        ],
         "left": [
             {"name": inspect.split_year(row["title"])[0], "mark": f"now {row['now'] or words.done}"}
             for row in change.gone.to_dict("records")
@@ -106,14 +109,13 @@ def _expert(
     if kept is not None and kept.any():
         top = int(kept.argmax())
         most = inspect.split_year(catalog.title(int(here.read.items[top])))[0]
-        verb = "keeps" if path.gives is not None else "reads"
-        sub = f"{verb} {most} {kept[top]:.0%}"
+        sub = f"keeps {kept[top]:.0%} of {most}" if path.gives is not None else f"reads {most} most ({kept[top]:.0%})"
     votes = ""
     if path.wanted is not None and path.usual is not None:
-        votes = f"{path.wanted[place]:.0%} of the votes here, {path.usual[place]:.1%} from most people."
+        votes = f"{path.wanted[place]:.0%} of the votes here; the average person gives it {path.usual[place]:.1%}."
     if traffic is not None:
         votes += f" {traffic.load[expert]:,.0f} of {len(traffic.experts):,} people use it"
-        votes += f"; equal use: {inspect.even_load(traffic):.0f}."
+        votes += f"; equal use would be {inspect.even_load(traffic):.0f}."
     return {
         "id": expert, "rank": place + 1, "name": names.get(expert) or f"like {most}" * bool(most),
         "quiet": expert in here.silenced, "sub": sub, "votes": votes.strip(),
@@ -122,9 +124,8 @@ def _expert(
 
 
 def _item(
-    row: Mapping[str, Any], at: int, path: Path, shades: tiles.Colours, places: Sequence[int | None], changed: bool
+    row: Mapping[str, Any], at: int, name: str, path: Path, shades: tiles.Colours, places: Sequence[int | None], changed: bool
 ) -> dict[str, Any]:
-    name = inspect.split_year(row["title"])[0]
     return {
         "item": str(row["item"]), "rank": row["rank"], "name": name, "about": _about(row["title"], row["genres"]),
         "cover": _cover(shades, name, row["genres"]), "gold": bool(row["is_truth"]),

@@ -10,15 +10,20 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
-from elastic_core.services.tour import classes
+from elastic_core.services.tour import classes, invitation
 from elastic_core.services.tour.classes import Classes
 from pages.frame import locks, present, shell
+from pages.kit import prose
 from pages.kit.kept import kept
-from pages.tour import worksheet
+from pages.tour import lesson, worksheet
 from pages.tour.steps import STEPS, Step
 
 CODE, KEY, ME, SAID = "class_code", "class_key", "class_me", "class_said"
 OUT, GOES = "class_out", "class_goes"
+PANEL, PLANNED, PROJECTED = "class_panel", "class_planned", "class_projected"  # what a press opens over the page, once
+SAYS = prose.of(__file__)
+SMALL, LARGE = 200, 520  # pixels of the code to scan, in the panel and for a projector
+SERVE = "python -m streamlit run app.py --server.address 0.0.0.0"
 POLL = 3  # seconds between two looks of a waiting browser
 
 
@@ -61,32 +66,67 @@ def teaches() -> bool:
 
 
 def panel() -> None:
-    """In the sidebar: open a class, its code and link, the worksheet, presenter mode, and starting over."""
+    """In the sidebar: open a class, its code and link, the lesson, the worksheet, presenter mode, and starting over."""
     inside, name = code(), "Class"
     if wrong := st.session_state.get(SAID):
         st.warning(f"{shell.quoted(wrong)} is no code of a class: a code has {classes.LENGTH} letters or digits.")
-    with st.popover(f"{name} {inside}" if inside else name, icon=":material/groups:", key="class_panel", width="stretch"):
+    label = f"{name} {inside}" if inside else name
+    with st.popover(label, icon=":material/groups:", key=PANEL, width="stretch", on_change="rerun"):
         if not inside:
-            st.write("Everybody with its link bets on the tour’s questions; you show the answers.")
+            st.write(SAYS("open"))
             st.button("Open a class", key="class_open", icon=":material/add:", on_click=_open)
         else:
-            here = _classes().come(inside, _me())
-            st.write(f"**{inside}** · {here} {'visitor' if here == 1 else 'visitors'} so far. The link for everybody:")
-            st.code(_link(inside), language=None, wrap_lines=True)
-            if teaches():
-                st.caption("Only your own address can show the answers: keep it to yourself.")
-            if "//127.0.0.1" in _link(inside) or "//localhost" in _link(inside):
-                st.caption("This server answers this machine only; README, “For a class”, says how thirty others reach it.")
+            _invite(inside)
             st.button("Leave the class", key="class_leave", icon=":material/logout:", on_click=_leave)
         present.switch()
+        if teaches() or not inside:  # a pupil does not see the answers
+            st.button("Plan and answers", key="class_lesson", icon=":material/menu_book:", on_click=_plan)
+        sheet = lesson.sheet()
         st.download_button(
-            "Worksheet to print", worksheet.html, "elastic-worksheet.html", "text/html", key="class_sheet", on_click="ignore",
-            icon=":material/print:", help="The tour on paper; prints in any browser.",
+            "Worksheet to print", lambda: worksheet.html(sheet), "elastic-worksheet.html", "text/html", key="class_sheet",
+            on_click="ignore", icon=":material/print:", help="The tour on paper, with the 4 × 4, times and names of this view.",
         )  # fmt: skip
         st.button(
             "Start over", key="class_over", icon=":material/restart_alt:", on_click=_over,
             help="Forgets all of this visit, for the next pupil.",
         )  # fmt: skip
+    if st.session_state.pop(PLANNED, False):
+        lesson.show()
+    if st.session_state.pop(PROJECTED, False) and inside:
+        _projected(inside)
+
+
+def _invite(inside: str) -> None:
+    """The link for everybody, with a code to scan; where nobody else can reach it, how to change that."""
+    here, link = _classes().come(inside, _me()), _link(inside)
+    st.write(f"**{inside}** · {here} {'visitor' if here == 1 else 'visitors'} so far. The link for everybody:")
+    st.code(link or _link(inside, anyhow=True), language=None, wrap_lines=True)
+    if link is None:
+        st.caption(SAYS("here only"))
+        st.code(SERVE, language="bash", wrap_lines=True)
+    else:
+        st.image(invitation.qr_code(link, SMALL), caption="To scan with a phone", width=SMALL)
+        st.button("Show it large", key="class_large", icon=":material/qr_code_2:", on_click=_project)
+    if teaches():
+        st.caption(SAYS("teacher"))
+
+
+@st.dialog("Come into the class", width="large")
+def _projected(inside: str) -> None:
+    """The link and the code to scan, for a projector."""
+    if link := _link(inside):
+        left, right = st.columns([1, 1], vertical_alignment="center")
+        left.image(invitation.qr_code(link, LARGE), width=LARGE)
+        right.title(inside, anchor=False)
+        right.subheader(shell.plain(link), anchor=False)
+
+
+def _plan() -> None:
+    st.session_state[PLANNED], st.session_state[PANEL] = True, False  # what opens lies below an open panel
+
+
+def _project() -> None:
+    st.session_state[PROJECTED], st.session_state[PANEL] = True, False
 
 
 def bet(stop: int, step: Step, chosen: str | None) -> bool:
@@ -173,6 +213,8 @@ def _me() -> str:
     return name
 
 
-def _link(inside: str) -> str:
-    base = (st.context.url or "").split("?")[0]
-    return f"{base}?{urlencode({shell.CLASS: inside, 'tour': 1})}"
+def _link(inside: str, anyhow: bool = False) -> str | None:
+    """The address for everybody; None where no other machine can reach it, but, `anyhow`, what works on this one."""
+    seen = (st.context.url or "").split("?")[0]
+    base = invitation.reachable(seen, st.get_option("server.address")) or (seen if anyhow else None)
+    return None if base is None else f"{base}?{urlencode({shell.CLASS: inside, 'tour': 1})}"

@@ -8,11 +8,10 @@ from typing import NamedTuple
 
 import streamlit as st
 
-from elastic_core.errors import InputError
-from elastic_core.services.tour.answers import Answer, Asked
+from elastic_core.services.tour.answers import Answer
 from pages.frame import shell
-from pages.kit import cache, plot
-from pages.tour import classroom
+from pages.kit import plot
+from pages.tour import classroom, measuring
 from pages.tour.steps import STEPS, Step
 
 PARAMETER, AT, ARRIVED, ACTS = "tour", "tour_at", "tour_arrived", "tour_acts"
@@ -146,7 +145,7 @@ def _act(stop: int, step: Step) -> None:
 def _answer(stop: int, step: Step, bet: Bet | None) -> None:
     answer = _measured(step)
     if answer is None:
-        st.info("The answer needs a run with an interest memory: choose an ELASTIC run on the left.")
+        st.info("For an answer, choose a run with experts on the left: an ELASTIC run.")
         return
     if answer.option is None:
         st.info(shell.plain(answer.reason))
@@ -165,8 +164,8 @@ def _summary() -> None:
     known = [bet for bet in made.values() if bet.right is not None]
     hits = sum(bet.option == bet.right for bet in known)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        many = f"**{hits} of {len(known)}** bets were right" if known else "No bet of yours has an answer yet"
-        st.markdown(f"**Tour: the end.** {many}; every answer was measured on the run and the person in view.", width="stretch")
+        many = f"**{hits} of {len(known)}** bets were right." if known else "No bet of yours has an answer yet."
+        st.markdown(f"**Tour: the end.** {many} Every answer was measured here, on this run and this person.", width="stretch")
         st.button("Back", key="tour_back", icon=":material/arrow_back:", on_click=_go, args=(len(STEPS),), type="tertiary")
         st.button("Finish", key="tour_next", icon=":material/check:", type="primary", on_click=_go, args=(0,))
     with st.container(horizontal=True, gap="xsmall"):
@@ -191,21 +190,10 @@ def _pointed(target: tuple[str, ...], turn: str) -> None:
 def _measured(step: Step) -> Answer | None:
     """Measured once for a stop, a run and a person."""
     now = shell.context()
-    if step.memory and not now.model.retrieves:
-        return None
     about = (step.title, now.run.name, now.user, now.other and now.other.name)
     if st.session_state.get(MEASURED, (None, None))[0] != about:
-        st.session_state[MEASURED] = (about, _measure(step))
+        st.session_state[MEASURED] = (about, measuring.measured(step))
     return st.session_state[MEASURED][1]
-
-
-def _measure(step: Step) -> Answer:
-    now = shell.context()
-    traffic = cache.traffic(now.run, now.model, now.dataset, now.split) if now.model.retrieves else None
-    try:
-        return step.answer(Asked(now.run, now.model, now.dataset, now.user, traffic, shell.RUNS, now.split))
-    except InputError as error:
-        return Answer(None, f"It could not be measured here: {error}")
 
 
 def _acts(stop: int) -> bool:
@@ -231,8 +219,6 @@ def _back(stop: int) -> None:
         st.session_state[ACTS] = None
     else:
         _go(stop - 1)
-
-
 
 
 def _go(stop: int) -> None:

@@ -16,38 +16,39 @@ from elastic_core.services.method import notes
 from elastic_core.services.train import presets, run_table
 from elastic_core.services.train.presets import Setting
 from pages.frame import shell
-from pages.kit import cache
+from pages.kit import cache, prose
 from pages.kit.control import bound, number, one_of
 from pages.train.live import act
 
+SAYS = prose.of(__file__)
 DATA, BRING = "data/page.py", "Bring your own"
 FRESH, CHANGE = "A preset", "Change one thing"
 OWN = "train_set_"  # begins the keys of single settings
 SHOWN, TOLD = "train_shown", "train_told"  # the preset's values as last drawn; which values the browser must be told
-SYSTEM = "system (the variants of Table 3, SASRec, …)"
+SYSTEM = "model (another system)"
 HELP = {
-    "model.side": "The memory has side × side experts",
-    "model.k": "Experts that a history retrieves",
-    "model.length": "N: the latest events that are read",
-    "model.width": "d: numbers per item and expert",
+    "model.side": "The memory has side × side experts.",
+    "model.k": "How many experts a history gets.",
+    "model.length": "N: how many of the latest events are read.",
+    "model.width": "d: how many numbers describe an item or an expert.",
     "model.layers": notes.WORDS["layer"],
-    "model.repeats": "A learned number for items that the person has met before",
-    "model.votes": "Experts that each event votes for (query votes)",
-    "model.interest_weight": "Of the loss that asks experts to stand for items; 0 = none",
+    "model.repeats": "Learns one number for all items that a person has met before.",
+    "model.votes": "How many experts each event votes for.",
+    "model.interest_weight": "Weight of the part of the loss that makes experts stand for items; 0 = none.",
     "model.gate": notes.WORDS["gate"],
-    "objective.span": "Targets that share one retrieval (window)",
-    "objective.name": "Learned from: events after a cut, every position, the last event, or masked ones",
-    "objective.prefixes_per_user": "Random prefixes a person and epoch (last); 0 = every prefix",
-    "objective.negatives": "Items a step is held against (loss sampled)",
-    "train.minutes": "0 = no limit",
-    "train.clock": "Of the minutes: wall, or what the processor worked, which no busy machine stretches",
-    "train.compile": "How torch compiles the model first, on a GPU",
-    "model.output": "Items are scored by the table that events are read by, or by one of their own",
-    "model.item_bank": "By rows, a step touches only items it looked up (loss sampled; from some 30,000 items on)",
-    "model.bank": "By rows, a step touches only experts it retrieved (from some 30,000 on)",
-    "model.bank_rate": "Learning rate of experts kept by rows; 0 = the training’s",
-    "model.balance_weight": "Of the term that keeps the memory evenly used",
-    "train.patience": "Epochs without a better validation, then it stops",
+    "objective.span": "How many targets share one search (window).",
+    "objective.name": "What it learns from: events after a cut, every position, the last event, or hidden ones.",
+    "objective.prefixes_per_user": "How many beginnings of a history it learns from in one epoch; 0 = all.",
+    "objective.negatives": "With how many other items a step compares (sampled loss).",
+    "train.minutes": "0 = no limit.",
+    "train.clock": "Minutes by the clock, or of the processor’s own work, which a busy machine does not stretch.",
+    "train.compile": "How torch compiles the model first, on a graphics card.",
+    "model.output": "Items are scored by the table that reads events, or by a table of their own.",
+    "model.item_bank": "By rows, a step changes only the items it used. It pays from about 30,000 items on.",
+    "model.bank": "By rows, a step changes only the experts it used. It pays from about 30,000 on.",
+    "model.bank_rate": "Learning rate of experts kept by rows; 0 = that of the rest.",
+    "model.balance_weight": "Weight of the part of the loss that keeps all experts in use.",
+    "train.patience": "After so many epochs without a better result it stops.",
 }
 
 
@@ -96,7 +97,7 @@ def _preset() -> RunConfig:
             st.switch_page(DATA, query_params={"dat_part": BRING})
     sized = st.empty()
     config = _advanced(presets.preset(choices[data], chosen, presets.budget(time), int(seed)))
-    sized.caption(f"Made for {time}: {presets.sizes(config)}. More time, a larger model.")
+    sized.caption(f"{time} allows {presets.sizes(config)}.")
     return config
 
 
@@ -157,7 +158,7 @@ def _one_change(runs: list[Run]) -> RunConfig:
         else:
             told = st.session_state.pop(TOLD, False)
             made = presets.changed(base, {field: _field(fields[field], f"{OWN}to", label="To", told=told)})
-    for difference in presets.differences(base, made) or ["nothing yet: it would repeat the run"]:
+    for difference in presets.differences(base, made) or ["nothing yet, so it would repeat the run"]:
         st.caption(f"Changed: {shell.plain(difference)}")
     return made
 
@@ -210,31 +211,27 @@ def _price(config: RunConfig) -> None:
         return
     if not cost.steps:
         learner = shell.plain(run_table.system(config))
-        waiting.info(f"{learner} learns nothing by steps: it is counted and tested in {about(cost.seconds)}.")
+        waiting.info(SAYS("counted", system=learner, time=about(cost.seconds)))
         return
     if not cost.timed:
         waiting.info(
-            f"{cost.parameters:,} parameters, at most {cost.memory_mb:,.0f} MB: too large to be timed beside the pages. How long "
-            "an epoch takes is told once the training has done one.",
+            SAYS("large", parameters=f"{cost.parameters:,}", memory=f"{cost.memory_mb:,.0f}"),
             icon=":material/timer:",
         )
         return
-    waiting.info(
-        f"**{about(cost.seconds).capitalize()} from start to tested**, unless it stops early: {cost.fitting:.3g} epochs of "
-        f"{cost.epoch_seconds:.1f} s ({cost.steps} steps of {cost.step_seconds:.2f} s), {cost.parameters:,} parameters, roughly "
-        f"{cost.memory_mb:,.0f} MB; measured now on one core, as busy as it is.",
-        icon=":material/timer:",
-    )
+    size = {"parameters": f"{cost.parameters:,}", "memory": f"{cost.memory_mb:,.0f}"}
+    size |= {"epochs": f"{cost.fitting:.3g}", "seconds": f"{cost.epoch_seconds:.1f}"}
+    waiting.info(SAYS("cost", time=about(cost.seconds).capitalize(), **size), icon=":material/timer:")
     if cost.tight:
-        st.warning("Hardly an epoch fits, so it would learn little: give it more time, or fewer events or layers.")
+        st.warning(SAYS("tight"))
 
 
 def take_away(config: RunConfig | None) -> None:
     """The same training elsewhere: its configuration and the command."""
     if config is None:
         return
-    with st.expander("Take it elsewhere"):
-        st.caption("Save the configuration, then, in a terminal:")
+    with st.expander("Train it on another machine"):
+        st.caption("Save the configuration. Then, in a terminal:")
         st.code(presets.command("config.json", "checkpoints/local-mine"), language="bash", wrap_lines=True)
         text = json.dumps(config.to_dict(), indent=1)
         st.download_button("Configuration (JSON)", text, "config.json", "application/json", key="train_config", on_click="ignore")

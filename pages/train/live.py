@@ -28,10 +28,10 @@ def line() -> None:
     active = [job for job in jobs.all() if job.active]
     done = jobs.ended()
     if active:
-        more = f", {len(active) - 1} more waiting" if len(active) > 1 else ""
-        st.markdown(f":material/model_training: {shell.plain(active[0].run.name)} is in training{more}: [see it below](#now).")
+        more = f" {len(active) - 1} more waiting." if len(active) > 1 else ""
+        st.markdown(f":material/model_training: {shell.plain(active[0].run.name)} is in training.{more} [See it below](#now).")
     elif done is not None:
-        st.markdown(f":material/task_alt: {shell.plain(done.run.name)} is trained and tested: [see what came of it](#now).")
+        st.markdown(f":material/task_alt: {shell.plain(done.run.name)} is trained and tested. [See the result](#now).")
 
 
 def heading() -> None:
@@ -52,7 +52,7 @@ def curves(job: Job) -> None:
     for place, (column, figure) in zip(st.columns(len(figures)), figures.items(), strict=True):
         place.plotly_chart(figure, key=f"train_now_{column}", alt=charts.alt(column, frame), config=plot.CONFIG)
     with st.expander("Show as table"):
-        st.dataframe(frame, hide_index=True, alt="Learning curves as numbers, one row an epoch")
+        st.dataframe(frame, hide_index=True, alt="Learning curves as numbers, one row for each epoch")
 
 
 def _draw(drawn: dict[str, str]) -> None:
@@ -80,7 +80,7 @@ def _running(job: Job) -> None:
     with st.container(border=True, key="train_running"):
         st.subheader(f"Training {shell.plain(job.run.name)}")
         if job.state == "not responding":
-            st.warning("The process is there but has been silent for a minute. The machine may be asleep or very busy.")
+            st.warning("Nothing has been heard for a minute. The machine may be asleep or very busy.")
         st.progress(now.share, text=f"{shell.plain(now.phase)} · {now.clock}")
         with st.container(horizontal=True):
             st.metric("Whole epochs", now.epochs)
@@ -95,7 +95,7 @@ def _running(job: Job) -> None:
             on_click=act,
             args=("stop", job.id),
             disabled=job.stopping or public.on(),
-            help="Ends after the current step, then tests the best weights so far.",
+            help="It ends after this step. Then the best weights so far are tested.",
         )
         if now.epochs:
             curves(job)
@@ -105,14 +105,14 @@ def _running(job: Job) -> None:
 
 def _interrupted(job: Job) -> None:
     with st.container(border=True):
-        st.warning(f"The training {shell.plain(job.run.name)} was interrupted (its process ended without a word).")
-        _choice(job, "Continue", "It goes on from its last whole epoch, with the same numbers as if nothing had happened.")
+        st.warning(f"The training {shell.plain(job.run.name)} was interrupted: its process ended suddenly.")
+        _choice(job, "Continue", "It goes on after its last whole epoch. The result is the same as without the break.")
 
 
 def _failed(job: Job) -> None:
     with st.container(border=True):
         st.error(f"The training {shell.plain(job.run.name)} failed: {shell.plain(job.reason)}")
-        with st.expander("What it said"):
+        with st.expander("Its last words"):
             st.code(job.log or "nothing", language=None)
         _choice(job, "Try again", "The same settings once more.")
 
@@ -126,7 +126,7 @@ def _choice(job: Job, word: str, explained: str) -> None:
 
 def _queue(jobs: Jobs, waiting: list[Job]) -> None:
     if waiting:
-        st.markdown("**Waiting** (one training at a time, so that this page stays quick)")
+        st.markdown("**Waiting** (one training at a time keeps the pages quick)")
         if not jobs.slot.held and not public.on():
             st.caption("Starting a process …")
     for place, job in enumerate(waiting, start=1):

@@ -10,22 +10,12 @@ from elastic_core.services.train import beside, outcome
 from elastic_core.services.train.jobs import Job, Jobs
 from elastic_core.services.train.outcome import Outcome
 from pages.frame import shell
-from pages.kit import cache, view
-from pages.kit.view import About
+from pages.kit import cache, prose, view
 from pages.train import use
 from pages.train.live import act
 
 START, JOURNEY = "start/page.py", "journey/page.py"
-ABOUT = About(
-    "Is the training worth anything?",
-    "Everybody’s last item against all they have not met (against all, where people choose again what they chose), by this run "
-    "and by systems that only count, fitted to the same data. 95% over people; differences are paired, hence narrower. Null: a "
-    "random order.",
-    "The intervals hold for another draw of people, not for another training. A test that is looked at again and again to "
-    "choose the next setting is a validation.",
-    r"\frac{1}{|U|}\sum_u \frac{[r_u \le 10]}{\log_2(1 + r_u)}",
-    "tests/test_outcome.py::test_what_only_counts_is_judged_as_everything_else_is",
-)
+ABOUT = prose.of(__file__).about("outcome")
 OPEN = "train_opens"
 
 
@@ -58,10 +48,10 @@ def _score(found: Outcome) -> None:
     protocol = found.beside.protocol if found.beside else beside.PROTOCOL
     st.metric(f"NDCG@10 ({protocol}, test)", f"{found.score.mean:.4f}")
     if protocol != beside.PROTOCOL:
-        st.caption("Against all items: people here choose again what they chose.")
+        st.caption("Among all items, because people here choose items again.")
     st.caption(f"95% interval {found.score.low:.4f} to {found.score.high:.4f}{people}.")
     if found.beside is None:
-        st.caption("What only counts was not judged on these people.")
+        st.caption("Simple counting was not judged on these people.")
         return
     for row in found.beside.rows:
         name = shell.plain(row.system)
@@ -104,10 +94,10 @@ def _acts(job: Job, found: Outcome) -> None:
         if found.again is not None:
             st.button(
                 "Train another seed", icon=":material/casino:", key=f"train_again_{key}", on_click=act, disabled=off,
-                args=("submit", found.again), help="A new run: the same settings, other random numbers",
+                args=("submit", found.again), help="A new run with the same settings and other random numbers",
             )  # fmt: skip
         if found.beside is None:
-            st.button("Judge what only counts", key=f"train_judge_{key}", on_click=act, args=("resume", key), disabled=off)
+            st.button("Judge simple counting", key=f"train_judge_{key}", on_click=act, args=("resume", key), disabled=off)
         st.button(
             "Put away", icon=":material/close:", key=f"train_away_{key}", on_click=act, args=("discard", key), disabled=off,
             help="The run itself stays",
@@ -147,5 +137,5 @@ def _table(job: Job, found: Outcome) -> None:
     if panel.open:
         with panel:
             formats = {name: st.column_config.NumberColumn(format="%.4f") for name in table.columns[1:]}
-            alt = f"{job.run.name} beside what only counts: NDCG@10 with intervals, and paired differences"
+            alt = f"{job.run.name} beside simple counting: NDCG@10 with intervals, and differences"
             view.table("train_beside", table, ABOUT, alt, column_config=formats)

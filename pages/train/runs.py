@@ -12,50 +12,30 @@ from elastic_core.services.train import presets, run_table
 from elastic_core.services.train.jobs import PREFIX, Jobs
 from pages.frame import shell
 from pages.frame.sidebar import preference
-from pages.kit import cache, plot, unreadable, view
+from pages.kit import cache, plot, prose, unreadable, view
 from pages.kit.control import one_of
-from pages.kit.view import About
 from pages.train import charts
 
 SAID = "train_said"  # of a run that was to be deleted
 FORMATS = {"NDCG@10": "%.4f", "best valid": "%.4f", "used experts": "percent", "parameters": "localized", "seconds": "%.0f"}
-ABOUT = {
-    "loss": About(
-        "How fast does the model learn?",
-        "Mean over an epoch’s batches: softmax over the catalogue or drawn rivals; without terms for the memory.",
-        "Losses of other objectives or numbers of rivals are not comparable. A lower loss can rank worse.",
-        r"-\log \frac{e^{s_\text{next}}}{\sum_j e^{s_j}}",
-        "tests/test_trainer.py::test_sampled_softmax_tends_to_the_full_one",
-    ),
-    "NDCG@10": About(
-        "Which run ranks better, and when did it stop getting better?",
-        "Everybody’s validation item against all unmet ones, mean over people; weights of the best epoch are kept.",
-        "The best of many epochs looks better than it is: quote the test.",
-        r"\frac{1}{|U|}\sum_u \frac{[r_u \le 10]}{\log_2(1 + r_u)}",
-        "tests/test_evaluate.py::test_metrics_match_a_loop_over_people",
-    ),
-    "used": About(
-        "Does the memory stay alive while it trains?",
-        "Solid: share of experts that anybody retrieves. Dotted: entropy of their loads, 100% if all carry the same.",
-        "Used is not useful: Experts shows what each changes.",
-        r"H = -\frac{1}{\log K}\sum_e p_e \log p_e",
-        "tests/test_routing.py::test_a_random_router_lies_in_its_own_chance_band_and_a_collapsed_one_does_not",
-    ),
-}
+SAYS = prose.of(__file__)
+ABOUT = {name: SAYS.about(name) for name in ("loss", "NDCG@10", "used")}
+WIDTHS = {"run": 190, "model": 130, "data": 140}
+FIRST = ["run", "NDCG@10", "model", "data", "people", "used experts", "seconds"]  # that fit; the table's menu has the others
 
 
 def table(runs: list[Run]) -> None:
     st.header("Runs")
     unreadable.lines(unreadable_runs(shell.RUNS), "no run", "train_fault")
     if not runs:
-        st.info("No run yet. The first one that you train appears here.")
+        st.info(SAYS("none"))
         return
-    st.caption("Test, against all unmet items. A few thousandths are within chance for about a thousand people.")
+    st.caption(SAYS("table"))
     formats = {name: st.column_config.NumberColumn(format=form, help=notes.WORDS.get(name)) for name, form in FORMATS.items()}
-    alt = "All runs: model, data, test result with the number of people, use of the experts, seconds and how each ended"
+    formats |= {name: st.column_config.TextColumn(width=width) for name, width in WIDTHS.items()}
+    alt = "All runs with model, data, test result, number of people, use of the experts and seconds"
     found = cache.runs_table(runs)
-    order = ["run", "NDCG@10", *found.columns.drop(["run", "NDCG@10"])]  # what is asked first is seen on a phone, too
-    st.dataframe(found, hide_index=True, column_config=formats, column_order=order, alt=alt, key="train_table", placeholder="–")
+    st.dataframe(found, hide_index=True, column_config=formats, column_order=FIRST, alt=alt, key="train_table", placeholder="–")
 
 
 def compare(runs: list[Run]) -> None:
@@ -63,7 +43,13 @@ def compare(runs: list[Run]) -> None:
     trained = {run.name: run for run in runs if run.events("epoch")}
     if not trained:
         return
-    st.subheader("Curves together")
+    panel = st.expander("Curves side by side", icon=":material/show_chart:", on_change="rerun", key="train_curves")
+    if panel.open:
+        with panel:
+            _curves(trained)
+
+
+def _curves(trained: dict[str, Run]) -> None:
     now: shell.Context | None = st.session_state.get(shell.CONTEXT)
     left, right = st.columns([4, 1], vertical_alignment="bottom")
     first = [name for name in trained if now and name == now.run.name] or list(trained)[:1]
@@ -86,7 +72,14 @@ def take_away(runs: list[Run]) -> None:
     """Use one run on every page, or take its files and its command along."""
     if not runs:
         return
-    st.subheader("One run")
+    with st.expander("One run: use it, take it along", icon=":material/folder_open:"):
+        _one(runs)
+    if SAID in st.session_state:
+        done, text = st.session_state.pop(SAID)
+        (st.success if done else st.error)(text)
+
+
+def _one(runs: list[Run]) -> None:
     by_name = {run.name: run for run in runs}
     now: shell.Context | None = st.session_state.get(shell.CONTEXT)
     first = list(by_name).index(now.run.name) if now and now.run.name in by_name else 0
@@ -105,10 +98,7 @@ def take_away(runs: list[Run]) -> None:
         if run.name.startswith(PREFIX) and not public.on():
             with st.popover("Delete", icon=":material/delete:", key="train_ask"):
                 st.button("Delete for good", key="train_gone", type="primary", on_click=_forget, args=(run.name, runs))
-    if SAID in st.session_state:
-        done, text = st.session_state.pop(SAID)
-        (st.success if done else st.error)(text)
-    st.caption("Trains it again, from the saved configuration:")
+    st.caption("This trains it again from the saved configuration:")
     command = presets.command(f"{run.name}.json", f"checkpoints/local-again-{run.name.removeprefix('local-')}")
     st.code(command, language="bash", wrap_lines=True)
 

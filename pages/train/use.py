@@ -5,6 +5,9 @@ import streamlit as st
 from elastic_core import text
 from elastic_core.models import model_class
 from elastic_core.runs import Run
+from pages.kit import prose
+
+SAYS = prose.of(__file__)
 
 
 def commands(run: Run) -> tuple[str, str]:
@@ -20,7 +23,7 @@ def commands(run: Run) -> tuple[str, str]:
 def card(run: Run) -> None:
     shell, python = commands(run)
     with st.expander("Use this model", icon=":material/rocket_launch:"):
-        st.markdown("Its folder is all that it needs. In a terminal: everybody’s next items as a file, then a service over HTTP.")
-        st.code(shell, language="bash")
-        st.markdown("From Python: for everybody, for some people by their ids, or after a list of items.")
-        st.code(python, language="python")
+        st.markdown(SAYS("use"))
+        st.code(shell, language="bash", wrap_lines=True)
+        st.markdown(SAYS("python"))
+        st.code(python, language="python", wrap_lines=True)

@@ -4,12 +4,15 @@ import re
 from collections.abc import Callable
 
 import pytest
+import segno
 from driving import healthy, html, press, said
 from streamlit.testing.v1 import AppTest
 
-from elastic_core.services.tour import classes
+from elastic_core.services.keys import search
+from elastic_core.services.tour import classes, invitation
 from pages.frame import present
-from pages.tour import worksheet
+from pages.keys import steps
+from pages.tour import lesson, worksheet
 from pages.tour.steps import STEPS
 
 Open = Callable[..., AppTest]
@@ -60,12 +63,24 @@ def test_starting_over_keeps_what_a_link_holds(opened: Open) -> None:
     assert app.number_input(key="expert").disabled and app.query_params["lock"] == "expert"
 
 
-def test_the_worksheet_holds_every_stop_and_is_text() -> None:
-    page = worksheet.html()
+def test_the_worksheet_holds_every_stop_and_what_the_view_shows_and_is_text() -> None:
+    """The 4 × 4 is the one that Product keys shows, with its keys and without its scores; the teacher's has the winners."""
+    assert lesson.TOY == steps.AT_FIRST
+    toy = search.of_angles(*lesson.TOY.values())
+    minutes = tuple(lesson.minutes(stop) for stop in range(1, len(STEPS) + 1))
+    page = worksheet.html(worksheet.Sheet("a<b>", 17, ("Jazz 1", "<i>Heat</i>"), minutes, toy))
     assert page.count("<section>") == len(STEPS) and "**" not in page
+    assert "<b>17</b>" in page and "a&lt;b&gt;" in page and "Jazz 1, &lt;i&gt;Heat" in page and "(minutes 6-16)" in page
+    solved, empty = worksheet.grid(toy, solved=True), worksheet.grid(toy)
+    assert empty in page and empty.count("<td></td>") == 16 and empty.count("score: ____") == 8
+    best = sorted((toy.halves[0][:, None] + toy.halves[1]).flatten().tolist())[-3:]
+    won = [float(cell.replace("−", "-")) for cell in re.findall(r"<td class='won'>([^<]*)", solved)]
+    assert sorted(won) == pytest.approx(best, abs=0.006)
+    first = 0.01 * round(100 * toy.halves[0][0].item())
+    assert f"= {first:.2f}.".replace("-", "−") in page, "the worked example is the search's own score"
     for step in STEPS:
         assert all(f"</span>{worksheet._plain(option)}" in page for option in step.options)
-    ours = {"html", "meta", "title", "style", "h1", "h2", "p", "b", "section", "span", "div"}
+    ours = {"html", "meta", "title", "style", "h1", "h2", "p", "b", "section", "span", "div", "table", "tr", "th", "td", "br"}
     assert set(re.findall(r"</?([a-z0-9]+)", page)) <= ours
 
 
@@ -74,3 +89,48 @@ def test_presenter_mode_is_switched_on_by_the_address_and_off_by_its_switch(open
     assert present.LARGER in html(app) and app.query_params["present"] == "true"
     healthy(app.toggle(key="present_switch").set_value(False).run())
     assert present.LARGER not in html(app) and "present" not in app.query_params
+    app = press(opened("traffic/page.py", run="tiny", present="true"), "Leave presenter mode")
+    assert present.LARGER not in html(app) and "present" not in app.query_params and not app.toggle(key="present_switch").value
+
+
+@pytest.mark.parametrize(
+    ("url", "listens_on", "own", "link"),
+    [
+        ("http://localhost:8501/speed", "127.0.0.1", "10.0.0.7", None),
+        ("http://localhost:8501/speed", "0.0.0.0", "10.0.0.7", "http://10.0.0.7:8501/speed"),
+        ("http://127.0.0.1:8501/", None, "10.0.0.7", "http://10.0.0.7:8501/"),
+        ("http://[::1]:8501/", "::", "fd00::2", "http://[fd00::2]:8501/"),
+        ("http://localhost:8501/", "0.0.0.0", None, None),
+        ("http://localhost:8501/", "192.168.1.5", None, "http://192.168.1.5:8501/"),
+        ("https://lab.example.org/app/", "127.0.0.1", None, "https://lab.example.org/app/"),
+    ],
+)
+def test_the_link_of_a_class_is_one_that_others_reach(
+    monkeypatch: pytest.MonkeyPatch, url: str, listens_on: str | None, own: str | None, link: str | None
+) -> None:
+    monkeypatch.setattr(invitation, "own_address", lambda: own)
+    assert invitation.reachable(url, listens_on) == link
+
+
+def test_the_code_to_scan_is_the_link() -> None:
+    """Its dark squares are those of the link, black on white, with four squares of quiet around."""
+    link = "http://10.0.0.7:8501/?class=ABCDEF&tour=1"
+    drawn, made = invitation.qr_code(link, 300), segno.make(link, error="m", micro=False)
+    width, height = (int(size) for size in re.findall(r'(?:width|height)="(\d+)"', drawn)[:2])
+    side = made.symbol_size()[0]
+    assert width == height <= 300 and width % side == 0 and drawn.startswith("<svg") and 'fill="#fff"' in drawn
+    assert side == len(made.matrix) + 8 and "script" not in drawn
+
+
+def test_the_plan_takes_45_minutes_over_all_stops_and_its_answers_are_the_teacher_s(opened: Open) -> None:
+    assert [part.start for part in lesson.PLAN] == [0, *(part.end for part in lesson.PLAN[:-1])] and lesson.PLAN[-1].end == 45
+    assert [stop for part in lesson.PLAN for stop in part.stops] == list(range(1, len(STEPS) + 1))
+    key = classes.new_key()
+    pupil = opened(run="tiny", user="3", **{"class": classes.code(key)})
+    assert not [button for button in pupil.button if button.key == "class_lesson"]
+    teacher = press(opened(run="tiny", user="3", teach=key), "Plan and answers")
+    assert "| 6-16 |" in said(teacher) and "Exactly zero" not in said(teacher)
+    teacher.session_state[lesson.SHOWN] = True
+    press(teacher, "Plan and answers")
+    assert "**Exactly zero.**" in said(teacher) and "Not measured here" in said(teacher), "of two runs with one seed each"
+    assert "class='won'" in html(teacher)

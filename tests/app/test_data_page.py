@@ -82,7 +82,7 @@ def test_what_a_file_does_not_say_is_asked(opened: Visit) -> None:
     healthy(titles.set_value(("books.csv", b"item;title\n" + b"".join(b"b%d;Book %d\n" % (i, i) for i in range(7)), "")).run())
     press(app, "Keep these data")
     press(app, "Look at it")
-    assert re.search(r"judged by where it puts \*\*Book [0-6]\*\*", said(app)) and "How was it read?" in said(app)
+    assert re.search(r"judged by the place it gives to \*\*Book [0-6]\*\*", said(app)) and "How was it read?" in said(app)
 
 
 def test_a_file_without_times_is_taken_in_its_order(opened: Visit, app_runs: Path) -> None:
@@ -104,7 +104,7 @@ def test_many_equal_times_are_told_and_may_be_put_in_a_random_order(opened: Visi
     days = "".join(f"u{u},b{(i + u) % 7},{86_400 * (i // 4)}\n" for u in range(6) for i in range(7))
     upload(app, "user,item,time\n" + days)
     box = next(box for box in app.selectbox if str(box.key).startswith("dat_ties_"))
-    assert box.value == "file" and "Equal times: 83% of neighbouring events" in said(app)
+    assert box.value == "file" and "Equal times: 83% of events share the time" in said(app)
     healthy(box.set_value("random").run())
     assert "a hash decides" in said(app)
     press(app, "Keep these data")

@@ -77,7 +77,7 @@ def test_a_measurement_that_failed_hides_no_answer_and_one_that_was_cut_says_so(
         assert found is not None and found.state == ("stopped" if state == "stopped" else "finished")
         words = said(opened(PAGE, spd_source=curves.MEASURED))
         assert ("cancelled: 3 of 4 lengths" in words) == (state == "stopped")
-    assert "it broke" in words and "stands the one before it, which finished" in words and "is faster at N" in words
+    assert "it broke" in words and "shows the one before it, which finished" in words and "is faster at N" in words
 
 
 def test_impossible_settings_are_one_sentence(opened: Opened) -> None:
@@ -92,7 +92,7 @@ def test_every_view_works(opened: Opened) -> None:
     for part in ("One new event", "Stages", "A training step", "Reading a history", "LISA’s claims"):
         app.session_state["spd_part"] = part
         healthy(app.run())
-    assert "No rows came along" in said(app)
+    assert "No measurement of this" in said(app)
 
 
 def test_lisas_claims_are_those_of_the_rows(opened: Opened, app_runs: Path) -> None:
@@ -101,7 +101,7 @@ def test_lisas_claims_are_those_of_the_rows(opened: Opened, app_runs: Path) -> N
     (told,) = opened(PAGE, spd_part="LISA’s claims").dataframe[0].value.to_numpy().tolist()
     assert told == [lisa.SMALLER, "LISA-Base", "ML-1M", found[0].peak / found[0].saved, 3.19]
     (app_runs / "benchmarks" / "lisa.csv").write_text("a,b\n1,2\n")
-    assert "No rows came along" in said(opened(PAGE, spd_part="LISA’s claims"))
+    assert "No measurement of this" in said(opened(PAGE, spd_part="LISA’s claims"))
 
 
 def test_curves_keep_colours_and_draw_fits_over_their_range_only(rows: pd.DataFrame) -> None:
@@ -117,7 +117,7 @@ def test_curves_keep_colours_and_draw_fits_over_their_range_only(rows: pd.DataFr
 
 def test_a_step_of_training_is_taken_apart(opened: Opened, app_runs: Path) -> None:
     """Every system’s stages add up to the step that the page names, from the rows that came along."""
-    assert "No rows came along" in said(opened(PAGE, spd_part="A training step"))
+    assert "No measurement of this" in said(opened(PAGE, spd_part="A training step"))
     (app_runs / "benchmarks").mkdir(exist_ok=True)
     shutil.copy(Path(__file__).parents[2] / "checkpoints" / "benchmarks" / "profile.csv", app_runs / "benchmarks")
     table = curves.training_steps(app_runs)

@@ -180,7 +180,7 @@ def test_where_people_choose_again_the_data_decide_and_people_may_say_otherwise(
 def test_a_model_without_memory_is_shown_without_a_grid(opened: Open) -> None:
     app = opened(run="tiny-peer")
     assert app.selectbox(key="run").value == "tiny-peer"
-    assert "without an interest memory" in said(app) and not strip(app)["experts"] and strip(app)["grid"] is None
+    assert "has no interest memory" in said(app) and not strip(app)["experts"] and strip(app)["grid"] is None
     press(app, "Remove the last item")
 
 

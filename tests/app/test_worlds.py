@@ -51,12 +51,12 @@ def turn(app: AppTest, name: str) -> AppTest:
 
 def test_the_made_up_world_comes_first_and_the_switch_leads_to_films_and_back(both: Open) -> None:
     app = both()
-    assert app.selectbox(key="run").value == "made-up" and "4 hobbies: we know the truth" in said(app)
+    assert app.selectbox(key="run").value == "made-up" and "4 hobbies.** Here we know the reason" in said(app)
     assert app.segmented_control(key=worlds.KEY).options == [MADE_UP, FILMS, PAPER]
     healthy(app.number_input(key="user").set_value(77).run())
     healthy(app.number_input(key="expert").set_value(9).run())
     turn(app, FILMS)
-    assert app.selectbox(key="run").value == "films" and "nobody knows why they watched" in said(app) and not app.warning
+    assert app.selectbox(key="run").value == "films" and "Nobody knows why they watched" in said(app) and not app.warning
     assert app.number_input(key="user").value <= 20 and app.number_input(key="expert").value is None
     healthy(app.number_input(key="user").set_value(3).run())
     turn(app, MADE_UP)
@@ -68,7 +68,7 @@ def test_the_made_up_world_comes_first_and_the_switch_leads_to_films_and_back(bo
 @pytest.mark.parametrize("page", ["keys", "journey", "experts"])
 def test_the_switch_stands_on_every_screen_of_a_run(both: Open, page: str) -> None:
     app = both(f"{page}/page.py")
-    assert "we know the truth" in said(app)
+    assert "we know the reason" in said(app)
     assert turn(app, FILMS).selectbox(key="run").value == "films" and not app.warning
     assert worlds.KEY not in [control.key for control in both("train/page.py").segmented_control]
 
@@ -101,7 +101,7 @@ def test_where_films_cannot_be_had_the_switch_says_so_and_goes_on(
     config = app_runs / "films" / "config.json"
     config.write_text(config.read_text().replace('"k_core": 1', '"k_core": 2'))  # data that nobody has opened yet
     app = both(run="tiny", user="5")
-    assert f"“{FILMS}” fetches MovieLens-100K" in said(app)
+    assert f"“{FILMS}” first downloads MovieLens-100K" in said(app)
     turn(app, FILMS)
     assert app.selectbox(key="run").value == "tiny" and app.number_input(key="user").value == 5
     assert "there is no network" in app.warning[0].value and app.segmented_control(key=worlds.KEY).value == PAPER

@@ -104,14 +104,14 @@ def folded(shown: str, table: Table, k_core: int, ties: Rule = "") -> Outcome:
     data = fold(table, name="upload", label=shown, licence=LICENCE_OWN, k_core=k_core, ties=ties)
     events = table.events
     once = events.drop_duplicates(["user", "item", "time"]) if table.timed else events
-    repeats = "rows that repeat person, item and time exactly are one event written twice"
+    repeats = "rows with the same person, item and time count once"
     rows = [
         ("in the file", table.faults.rows, None, None, "every row below the column names"),
-        ("can be read", *_counts(events), "rows with something wrong are left out; they are listed above"),
-        ("each once", *_counts(once), repeats if table.timed else "without times, a row that repeats another is a new event"),
+        ("can be read", *_counts(events), "rows that cannot be used are left out; they are listed above"),
+        ("each once", *_counts(once), repeats if table.timed else "without times, a repeated row is a new event"),
         (
-            f"after the {k_core}-core", int(data.histories.lengths.sum()), data.histories.n_users, data.catalog.n_items,
-            f"items with fewer than {k_core} events, then people with fewer than {max(k_core, 3)}, go until nothing changes",
+            "not too rare", int(data.histories.lengths.sum()), data.histories.n_users, data.catalog.n_items,
+            f"items with fewer than {k_core} events and people with fewer than {max(k_core, 3)} are dropped",
         ),
     ]  # fmt: skip
     steps = pd.DataFrame(rows, columns=["step", "events", "people", "items", "why"])

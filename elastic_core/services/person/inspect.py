@@ -18,6 +18,7 @@ from elastic_core.memory.routing import Routing, routing
 from elastic_core.models import Recommender, can_retrieve, memory_of
 from elastic_core.services.person.attribution import strongest
 from elastic_core.services.person.names import split_year as split_year
+from elastic_core.services.person.names import told_apart as told_apart
 from elastic_core.services.person.people import numbered
 from elastic_core.services.person.recommend import (
     Answer,

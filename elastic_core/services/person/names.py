@@ -1,6 +1,8 @@
 """Titles as people say them."""
 
 import re
+from collections import Counter
+from collections.abc import Sequence
 
 YEAR = re.compile(r"^(?P<name>.*\S)\s*\((?P<year>\d{4})\)\s*$")
 ARTICLE = re.compile(r"^(?P<rest>.+), (?P<article>The|A|An|Il|La|Le|Les|El|Das|Der|Die)$")
@@ -12,3 +14,10 @@ def split_year(title: str) -> tuple[str, str]:
     name, year = (found["name"], found["year"]) if found else (title, "")
     moved = ARTICLE.match(name)
     return (f"{moved['article']} {moved['rest']}" if moved else name), year
+
+
+def told_apart(titles: Sequence[str], ids: Sequence[object]) -> list[str]:
+    """Return titles without their years, and with the id where two of a list are called the same: some data have a film twice."""
+    often = Counter(titles)
+    named = [(split_year(title)[0], of) for title, of in zip(titles, ids, strict=True)]
+    return [f"{name} (id {of})" if often[title] > 1 else name for title, (name, of) in zip(titles, named, strict=True)]

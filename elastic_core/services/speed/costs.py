@@ -81,8 +81,8 @@ def words(shape: Shape) -> str:
     table = totals(shape).set_index("system")["operations"]
     ours, fused, eager = (table[LABELS[name]] for name in ("elastic", "sasrec-fused", "sasrec-eager"))
     return (
-        f"At N = {shape.n:,} ELASTIC (causal) needs {ours / 1e6:,.1f} million operations, SASRec (fused) "
-        f"{fused / ours:.1f} and SASRec (eager) {eager / ours:.1f} times as many, {shape.items:,} items scored."
+        f"At N = {shape.n:,} ELASTIC (causal) needs {ours / 1e6:,.1f} million operations to score {shape.items:,} items. SASRec "
+        f"(fused) needs {fused / ours:.1f} times as many, SASRec (eager) {eager / ours:.1f} times."
     )
 
 

@@ -193,12 +193,12 @@ def words(table: pd.DataFrame, ours: str, peer: str, column: str = "ms") -> str:
     losses, wins = ratio[ratio < 1], ratio[ratio >= 1]
     parts = []
     if len(losses):
-        parts.append(f"{them} is faster at N = {_listed(losses.index, ratio.index)} (up to {1 / losses.min():.1f} times)")
+        parts.append(f"{them} is faster at N = {_listed(losses.index, ratio.index)} (up to {1 / losses.min():.1f} times).")
     if len(wins):
-        parts.append(f"{us} at N = {_listed(wins.index, ratio.index)} (up to {wins.max():.1f} times)")
+        parts.append(f"{us} is faster at N = {_listed(wins.index, ratio.index)} (up to {wins.max():.1f} times).")
     crossed = " and ".join(f"{rounded(n):,.0f}" for n in crossings(ratio))
     end = f" They cross near N = {crossed}." if crossed else " They do not cross in this range."
-    return "; ".join(parts) + "." + end
+    return " ".join(parts) + end
 
 
 def _listed(lengths: pd.Index, among: pd.Index) -> str:
@@ -219,8 +219,8 @@ def stage_words(mine: pd.DataFrame) -> str:
         return ""
     whole = passes.iloc[0]
     return (
-        f"One pass over **N = {whole['length']:,}** events takes **{whole['ms']:.2f} ms** per history, scores of all items "
-        f"included; the stages add up to {parts['ms'].sum() / whole['ms']:.0%}."
+        f"One pass over **N = {whole['length']:,}** events takes **{whole['ms']:.2f} ms** per history, with the scores of all "
+        f"items. The stages add up to {parts['ms'].sum() / whole['ms']:.0%} of it."
     )
 
 
@@ -245,8 +245,8 @@ def memory_words(table: pd.DataFrame) -> str:
         if len(ratio):
             length, times = int(ratio.index[-1]), float(ratio.iloc[-1])
             amount = f"{times:.1f}" if times >= 2 else f"{times:.2f}"
-            said.append(f"{LABELS[peer]} {amount} times at N = {length:,}")
-    return f"Peak memory beside ELASTIC (causal): {', '.join(said)}." if said else ""
+            said.append(f"{LABELS[peer]} needs {amount} times as much at N = {length:,}")
+    return f"Memory, compared with ELASTIC (causal): {'; '.join(said)}." if said else ""
 
 
 def event_words(wide: pd.DataFrame) -> str:
@@ -255,15 +255,15 @@ def event_words(wide: pd.DataFrame) -> str:
         return "The kept state was not measured."
     step = wide["elastic-stream"]
     start, end = step.index[[0, -1]]
-    said = f"Kept state: {step.min():.2f} to {step.max():.2f} ms a step from N = {start:,} to {end:,}."
+    said = f"With a kept state, one step takes {step.min():.2f} to {step.max():.2f} ms, from N = {start:,} to {end:,}."
     if "elastic-refresh" in wide:
         mean = (step + wide["elastic-refresh"] / ROOM).iloc[-1]
-        said += f" With a refresh every {ROOM} events: {mean:.2f} ms on average at the longest."
+        said += f" A refresh every {ROOM} events makes it {mean:.2f} ms on average at the longest."
     for peer, name in (("elastic", "ELASTIC"), ("sasrec-fused", "SASRec (fused)")):
         ratio = (wide[peer] / step).dropna() if peer in wide else pd.Series(dtype=float)
         if len(ratio):
             first, last = ratio.iloc[[0, -1]]
-            said += f" Reading again, {name} takes {first:,.1f} times a step at the shortest, {last:,.1f} at the longest."
+            said += f" {name}, reading all again, takes {first:,.1f} times as long at the shortest, {last:,.1f} at the longest."
     return said
 
 
@@ -273,7 +273,7 @@ def machine(table: pd.DataFrame) -> str:
         return "Nothing measured yet."
     first, load = table.iloc[0], table["load"].max()
     days = sorted({str(date)[:10] for date in table["date"]})
-    busy = f" The machine was busy (load up to {load:.1f}): trust the processor’s time." if busy_machine(table) else ""
+    busy = f" The machine was busy (load up to {load:.1f}), so trust the processor’s time." if busy_machine(table) else ""
     name = shape_name(tuple(first[["device", "threads", "width", "k", "side"]]))
     commits = " and ".join(sorted(set(table["commit"].astype(str))))
     return f"{name}; float32, torch {first['torch']}, {' and '.join(days)}, code {commits}.{busy}"

@@ -64,7 +64,7 @@ def _start(asked: Asked, removed: int = 0) -> inspect.Situation:
 def comparisons(asked: Asked) -> Answer:
     """How many comparisons with keys does the search need?"""
     side = round(inspect.memory_size(asked.model) ** 0.5)
-    return Answer(1, f"2 × {side} = {2 * side} comparisons of half the length, instead of {side**2:,} of the whole length.")
+    return Answer(1, f"2 × {side} = {2 * side} short dot products, instead of {side**2:,} long ones.")
 
 
 def starved(asked: Asked) -> Answer:
@@ -80,8 +80,8 @@ def whose(asked: Asked) -> Answer:
     found, (low, high) = hot_experts(asked.traffic, asked.user), band(asked.traffic)
     first = found[found["expert"] == _start(asked).strongest].iloc[0]
     text = (
-        f"{first['load']:.0f} of {len(asked.traffic.experts):,} people retrieve expert {first['expert']:.0f}; a random router "
-        f"sends {low} to {high} (95%)."
+        f"{first['load']:.0f} of {len(asked.traffic.experts):,} people use expert {first['expert']:.0f}. By pure chance it would "
+        f"be {low} to {high}."
     )
     return Answer((HOT, USUAL, COLD).index(first["kind"]), text)
 
@@ -94,7 +94,7 @@ def looked_at_or_decisive(asked: Asked) -> Answer:
     table = found.table
     seen, decisive = int(table["attention"].idxmax()), int(table["change"].abs().idxmax())
     titles = [f"{table.loc[row, 'position']}. {inspect.split_year(str(table.loc[row, 'title']))[0]}" for row in (seen, decisive)]
-    text = f"Read the most: “{titles[0]}”; decisive: “{titles[1]}”. {found.sentence}"
+    text = f"Read most: “{titles[0]}”. Most decisive: “{titles[1]}”. {found.sentence}"
     return Answer(0 if seen == decisive else 1, text)
 
 
@@ -104,8 +104,8 @@ def unused_by_chance(asked: Asked) -> Answer:
     size, (_, _, used) = len(asked.traffic.load), asked.traffic.chance(draws=50)
     unused = 1 - used
     text = (
-        f"A random router leaves {unused:.1%} of the {size:,} experts unused (mean of 50 draws); "
-        f"this run leaves {1 - asked.traffic.used:.1%}."
+        f"By pure chance {unused:.1%} of the {size:,} experts have no users (mean of 50 tries). In this run it is "
+        f"{1 - asked.traffic.used:.1%}."
     )
     return Answer(0 if unused < 0.05 else 1 if unused < 0.3 else 2, text)
 
@@ -120,10 +120,8 @@ def swapped(asked: Asked) -> Answer:
     row = effect.row()
     sure = verdict.sign(row["low"], row["high"]) != ""
     text = (
-        f"Expert {expert} replaced by {other} for the {row['n']:.0f} of its people who do not have {other} anyway: "
-        f"ΔNDCG@10 {row['d_ndcg']:+.4f} "
-        f"(95% interval {row['low']:+.4f} to {row['high']:+.4f}). One expert of {asked.traffic.experts.shape[1]} is rarely "
-        "decisive."
+        f"Expert {other} took the place of expert {expert} for {row['n']:.0f} people. NDCG@10 changes by {row['d_ndcg']:+.4f} "
+        f"(95% interval {row['low']:+.4f} to {row['high']:+.4f}). One expert of {asked.traffic.experts.shape[1]} rarely decides."
     )
     return Answer(0 if sure else 1, text)
 
@@ -136,14 +134,14 @@ def seeds(asked: Asked) -> Answer:
         return Answer(None, f"There is only one seed of {asked.run.name} here. Train a second one and see.")
     spread = max(scores.values()) - min(scores.values())
     text = ", ".join(f"{name} {score:.4f}" for name, score in scores.items())
-    return Answer(0 if spread < 1e-6 else 1, f"Test NDCG@10 (full): {text}. The seed alone moves it by up to {spread:.4f}.")
+    return Answer(0 if spread < 1e-6 else 1, f"Test NDCG@10 (full): {text}. The seed alone changes it by up to {spread:.4f}.")
 
 
 def better(asked: Asked, found: Comparison, other: str) -> Answer:
     """Is one of two systems better than chance explains, the chance of training among it?"""
     text = (
-        f"{asked.run.name} {found.mean_a:.4f}, {other} {found.mean_b:.4f} (test, full NDCG@10): paired difference "
-        f"{verdict.numbers(found)}, n = {found.users:,}. {verdict.sentence(found, asked.run.name, other)}"
+        f"{asked.run.name} {found.mean_a:.4f}, {other} {found.mean_b:.4f} (NDCG@10 in the test, full). Difference "
+        f"{verdict.numbers(found)}. {verdict.sentence(found, asked.run.name, other)}"
     )
     return Answer({"A": 0, "": 1, "B": 2}[verdict.better(found)], text)
 
@@ -156,7 +154,7 @@ def map_keeps(asked: Asked) -> Answer:
     count = trust.neighbours(judged)
     kept = neighbours_kept(values, layouts.pca(values), count)
     some = f"{judged:,} of {len(values):,} experts, drawn at random" if judged < len(values) else f"{len(values):,} experts"
-    text = f"The PCA map keeps {kept:.0%} of an expert’s {count} nearest (mean over {some})."
+    text = f"The map keeps {kept:.0%} of an expert’s {count} nearest neighbours (mean over {some})."
     return Answer(0 if kept > 0.9 else 1 if kept > 0.5 else 2, text)
 
 
@@ -164,7 +162,7 @@ def faster_when(asked: Asked) -> Answer:
     """Is ELASTIC faster than SASRec at every length?"""
     rows = curves.shipped(asked.checkpoints)
     if rows.empty:
-        return Answer(None, "No measurement came with this copy; the page can make one.")
+        return Answer(None, "No measurement came with this copy. The page can make one.")
     rows, column = curves.usual(rows)
     text = curves.words(rows, "elastic", "sasrec-fused", column)
     ratio = curves.versus(rows, "elastic", "sasrec-fused", column)

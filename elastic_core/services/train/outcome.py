@@ -87,25 +87,25 @@ def _verdict(found: Beside | None, trained: bool) -> str:
     if found is None or row is None:
         return ""
     gap = f"{row.difference:+.4f}, 95% interval {row.d_low:+.4f} to {row.d_high:+.4f} over {found.people:,} people"
-    only = f"{markdown(row.system)}, which only counts"  # a file of the run names it
+    only = f"{markdown(row.system)}, a system that only counts"  # a file of the run names it
     if row.d_high < 0:
         return f"**Worse than {only}** ({gap}). As it is, counting is the better recommender here."
     if row.d_low > 0:
-        moved = " Another seed of the training is not in this interval." if trained else ""
+        moved = " The chance of another training is not in this interval." if trained else ""
         return f"**Better than {only}** ({gap}).{moved}"
-    return f"**Cannot be told from {only}** ({gap})."
+    return f"**No clear difference from {only}** ({gap})."
 
 
 def _time(epochs: list[dict[str, Any]], best: int, end: dict[str, Any]) -> str:
     if not epochs:
         return ""
     if len(epochs) < 2:
-        return "Hardly one epoch fitted: give it more time, or read fewer events with fewer layers."
+        return "Hardly one epoch fitted into the time. Give it more time, or choose a smaller model."
     if _patience(end):
         return ""
     if best >= len(epochs) - 1:
-        return "It was still getting better when it ended: train longer."
-    return f"It had not got better since epoch {best} of {len(epochs)}: change something before you give it more time."
+        return "It was still getting better when it ended, so train longer."
+    return f"It had not got better since epoch {best} of {len(epochs)}. Change something before you give it more time."
 
 
 def _use(run: Run, epochs: list[dict[str, Any]]) -> str:
@@ -119,8 +119,8 @@ def _use(run: Run, epochs: list[dict[str, Any]]) -> str:
     if used >= ALIVE * even:
         return ""
     return (
-        f"Only {used:.0%} of the {side**2:,} experts are retrieved by anybody, where a random router would use {even:.0%}: raise "
-        "the balance weight, or make the memory smaller (√K)."
+        f"Only {used:.0%} of the {side**2:,} experts are used by anybody; by pure chance it would be {even:.0%}. Raise the "
+        "balance weight, or make the memory smaller (√K)."
     )
 
 
@@ -128,7 +128,7 @@ def _heart(epochs: list[dict[str, Any]], best: int, end: dict[str, Any]) -> str:
     if not _patience(end) or not 0 < best < len(epochs):
         return ""
     fell = epochs[best - 1]["loss"] > epochs[-1]["loss"]
-    rest = "Its loss went on falling, a sign of learning by heart: try more dropout, or a smaller model." if fell else ""
+    rest = "Its loss went on falling, a sign of learning by heart. Try more dropout, or a smaller model." if fell else ""
     return f"Longer will not help: its best was epoch {best}. {rest or 'Try a smaller learning rate.'}"
 
 
@@ -149,8 +149,8 @@ def _seeds(run: Run, among: list[Run], protocol: str) -> tuple[str, RunConfig | 
     again = presets.changed(run.config, {"train.seed": next(seed for seed in range(len(taken) + 1) if seed not in taken)})
     if len(mine) < 2:
         return (
-            f"One training is not a result: on MovieLens-100K two seeds of ELASTIC are {SEED_GAP:.4f} apart (one standard "
-            "deviation). Train a second before you believe a gap of that size."
+            f"One training is not a result. On MovieLens-100K two seeds of ELASTIC usually differ by {SEED_GAP:.4f}. Train a "
+            "second one before you believe a gap of that size."
         ), again
     values = [other.report().interval(protocol, METRIC).mean for other in mine]
     listed, apart = ", ".join(f"{value:.4f}" for value in values), max(values) - min(values)

@@ -74,10 +74,10 @@ def sizes(config: RunConfig) -> str:
     """How large the model is, in one line: the time that is chosen decides it, too."""
     model, parts = config.model, list[str]()
     if hasattr(model, "side") and hasattr(model, "k"):
-        parts.append(f"{model.side}² = {model.side**2:,} experts, {model.k} retrieved")
+        parts.append(f"{model.side**2:,} experts, {model.k} for each person")
     if models.model_class(model.name).objective:
         parts.append(f"width {model.width}")
-    return ", ".join([*parts, f"the latest {model.length} events read"])
+    return ", ".join([*parts, f"the latest {model.length} events"])
 
 
 def preset(data: DataConfig, chosen: Variant, time: Budget, seed: int = 0) -> RunConfig:

@@ -9,7 +9,7 @@ from elastic_core.services.train.jobs import Job
 
 PHASES = {
     "data": "Reading the data", "test": "Testing the best weights", "end": "Tested",
-    "beside": "Tested. Judging what only counts, on the same people",
+    "beside": "Tested. Now simple counting is tested on the same people",
 }  # fmt: skip
 
 

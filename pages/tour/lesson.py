@@ -1,0 +1,87 @@
+"""For the teacher: a plan of 45 minutes over the tour, and the answers for the run and the person in view, behind a button."""
+
+from typing import NamedTuple
+
+import streamlit as st
+
+from elastic_core.services.keys import search
+from elastic_core.services.keys.search import Lesson
+from elastic_core.services.person.recommend import reading
+from pages.frame import shell
+from pages.kit import prose
+from pages.tour import measuring, worksheet
+from pages.tour.steps import STEPS
+
+SAYS = prose.of(__file__)
+SHOWN = "class_answers"
+TOY = {"keys_q1": 250, "keys_q2": 120, "keys_toy_k": 3}  # the controls of the 4 × 4 on Product keys, as they stand at first
+
+
+class Part(NamedTuple):
+    """Minutes `start` to `end`, the stops that fit into them, and what to ask before the answer is shown."""
+
+    start: int
+    end: int
+    stops: tuple[int, ...]
+    ask: str
+
+
+PLAN = (
+    Part(0, 6, (1,), "Who is this person? Remove one film: how much of the list stays? Then everybody takes another person."),
+    Part(6, 16, (2, 3), "On paper: the 4 × 4 of the worksheet. Which squares win? Then switch the gate off: what still learns?"),
+    Part(16, 22, (4,), "Who uses this expert? How many people would it be by pure chance?"),
+    Part(22, 28, (5,), "Is the film that is read most also the one that decides most? Find a person for whom it is not."),
+    Part(28, 32, (6, 7), "Is the memory used evenly? Which two neighbours on the map are no neighbours in truth?"),
+    Part(32, 37, (8, 9), "Which model would you take for which length? Is the better one really better, or only lucky?"),
+    Part(37, 42, (10,), "Each group changes one thing and trains for 30 seconds. How much does the seed alone change?"),
+    Part(42, 45, (11,), "Replace an expert for everybody. Is zero in the interval? What would show that the memory matters?"),
+)
+
+
+def minutes(stop: int) -> str:
+    """Return when a stop has its turn, as `6-16`."""
+    part = next(part for part in PLAN if stop in part.stops)
+    return f"{part.start}-{part.end}"
+
+
+@st.dialog("A lesson of 45 minutes", width="large")
+def show() -> None:
+    st.markdown(SAYS("lesson"))
+    rows = "\n".join(f"| {part.start}-{part.end} | {_named(part.stops)} | {part.ask} |" for part in PLAN)
+    st.markdown(f"| Minutes | Stop of the tour | Ask before you show the answer |\n| --- | --- | --- |\n{rows}")
+    if st.toggle("Show the answers", key=SHOWN):
+        _answers()
+
+
+def _named(stops: tuple[int, ...]) -> str:
+    return "; ".join(f"{stop} {STEPS[stop - 1].title.rstrip('?')}" for stop in stops)
+
+
+def _answers() -> None:
+    now = shell.context()
+    st.markdown(SAYS("answers", run=shell.plain(now.run.name), person=now.user + 1))
+    told, bar = [], st.progress(0.0)
+    for stop, step in enumerate(STEPS, start=1):
+        bar.progress(stop / len(STEPS), f"Stop {stop} of {len(STEPS)}")
+        answer = measuring.measured(step)
+        right = SAYS("none") if answer is None or answer.option is None else f"**{step.options[answer.option]}.**"
+        told.append(f"{stop}. {step.question} {right} {shell.plain(answer.reason) if answer else ''}")
+    bar.empty()
+    st.markdown("\n".join(told))
+    lesson = toy()
+    st.markdown(SAYS("grid", k=lesson.k))
+    st.html(worksheet.grid(lesson, solved=True))
+
+
+def toy() -> Lesson:
+    """Return the 4 × 4 as Product keys shows it now to this visitor."""
+    first, second, k = (int(st.session_state.get(key, usual)) for key, usual in TOY.items())
+    return search.of_angles(first, second, max(k, 1))
+
+
+def sheet() -> worksheet.Sheet:
+    """Return what a worksheet says of the view that is open."""
+    now = shell.context()
+    items = reading(now.dataset, now.user, now.split).items[-worksheet.LAST :]
+    last = tuple(now.dataset.catalog.title(int(item)) for item in items)
+    return worksheet.Sheet(now.run.name, now.user + 1, last, tuple(minutes(stop) for stop in range(1, len(STEPS) + 1)), toy())

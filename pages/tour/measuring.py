@@ -1,0 +1,19 @@
+"""The answer to a stop's question, measured on the run and the person in view."""
+
+from elastic_core.errors import InputError
+from elastic_core.services.tour.answers import Answer, Asked
+from pages.frame import shell
+from pages.kit import cache
+from pages.tour.steps import Step
+
+
+def measured(step: Step) -> Answer | None:
+    """Return the answer; None where the run has no experts and the question is about them."""
+    now = shell.context()
+    if step.memory and not now.model.retrieves:
+        return None
+    traffic = cache.traffic(now.run, now.model, now.dataset, now.split) if now.model.retrieves else None
+    try:
+        return step.answer(Asked(now.run, now.model, now.dataset, now.user, traffic, shell.RUNS, now.split))
+    except InputError as error:
+        return Answer(None, f"It could not be measured here: {error}")
