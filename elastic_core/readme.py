@@ -328,7 +328,7 @@ def _modulated(systems: Systems, root: Path) -> Iterable[str]:
         gain = f"{sum(after) / sum(before) - 1:+.1%}" if before else "–"
         lines.append([name, *told, _difference(claim.found if claim else None), better, gain])
     yield "\n".join(markdown(heads, lines))
-    leaks = list(leak.pairs(leak.read(root / "benchmarks" / "leak.csv")))
+    leaks = list(leak.pairs(leak.read_leaks(root / "benchmarks" / "leak.csv")))
     if leaks:
         heads = ["Δt that reads when the answer happens (toy worlds)", "world", "previous interval", "as published", "leak"]
         yield "\n".join(markdown(heads, [[p.system, p.world, *leak.told(p, "not published so")] for p in leaks]))

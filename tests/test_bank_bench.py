@@ -1,14 +1,14 @@
 """The bench of the memory: what it measures, what it says of it, and that its share of exact searches can fall."""
 
-from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from measuring import but
 
 from elastic_core.bench import bank, goals
-from elastic_core.bench.store import read_kind, write_kind
+from elastic_core.bench.store import read_rows, write_rows
 from elastic_core.core.config import PlantedConfig
 from elastic_core.core.elastic import Keys, ProductKeys, top_pairs
 from elastic_core.memory.routing import Routing, random_choices
@@ -23,15 +23,16 @@ def test_rows_and_figures_of_every_part(monkeypatch: pytest.MonkeyPatch, tmp_pat
     }.items():
         monkeypatch.setattr(bank, name, value)
     rows = [row for part in bank.PARTS for row in bank.measure(part, torch.device("cpu"), rounds=1, warmup=0)]
-    write_kind(tmp_path / "bank.csv", [*rows, *rows], bank.BankRow)
-    assert [asdict(row) for row in read_kind(tmp_path / "bank.csv", bank.BankRow)] == [asdict(row) for row in rows]
+    write_rows(tmp_path / "bank.csv", [*rows, *rows])
+    assert [vars(row) for row in read_rows(tmp_path / "bank.csv", "bank")] == [vars(row) for row in rows]
     assert {row.exact for row in rows if row.system == "product-keys"} == {1.0}
-    rows = [replace(row, processor=0.001 * row.experts * (10 if row.system != "rows" else 1)) for row in rows]
+    rows = [but(row, processor=0.001 * row.experts * (10 if row.system != "rows" else 1)) for row in rows]
     told = bank.figures(rows)
     assert list(told.values()) == pytest.approx([1e6 * 1.44 / 8, 1, 1, 256 / 64, 10, 10, 9, 9, 9, 9])
     assert all(what in bank.as_table(rows) for what in told)
     assert all(goal.value(rows) in told.values() for goal in goals.GOALS if goal.file == "bank")
-    assert not bank.figures([replace(rows[0], torch="other")]), "figures of other machines or code are not mixed"
+    moved = [but(row, torch="other") for row in rows if row.experts == bank.MILLION]
+    assert list(bank.figures(moved)) == ["search, us", "exact", "SparseAdam", "fused Adam"], "figures of other code are not mixed"
 
 
 def test_a_search_that_misses_an_expert_is_not_called_exact(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,17 +3,17 @@
 import os
 import subprocess
 import sys
-from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from measuring import but
 from torch import Tensor, nn
 
-from elastic_core.bench import goals, profile
-from elastic_core.bench.latency import ITEMS, SYSTEMS, Row, Setting, build, measure, ratios
-from elastic_core.bench.store import read_kind, read_rows, write_rows
+from elastic_core.bench import goals, stages
+from elastic_core.bench.latency import ITEMS, SYSTEMS, Setting, build, measure, ratios
+from elastic_core.bench.store import Row, read_rows, write_rows
 from elastic_core.bench.timing import interleaved, moved_bytes, peak_bytes, saved_bytes
 from elastic_core.commands import bench, main
 from elastic_core.core.batches import Batch
@@ -63,7 +63,7 @@ def test_rows_carry_everything_and_survive_a_file(tmp_path: Path) -> None:
     assert len(rows) == 2 * len(SYSTEMS) and all(row.batch == 8 and row.saved > 0 and row.peak > 0 for row in rows)
     write_rows(tmp_path / "rows.csv", rows)
     write_rows(tmp_path / "rows.csv", [*read_rows(tmp_path / "rows.csv"), *rows])  # the same measurement: replaced
-    assert [asdict(row) for row in read_rows(tmp_path / "rows.csv")] == [asdict(row) for row in rows]
+    assert [vars(row) for row in read_rows(tmp_path / "rows.csv")] == [vars(row) for row in rows]
     found = list(ratios(rows))
     assert {row["system"] for row in found} == {"elastic", "elastic-two-way"} and all(
         {"E", "S", "S1"} <= set(row) for row in found
@@ -90,12 +90,12 @@ def test_what_is_measured_on_a_gpu_is_what_the_goals_read(monkeypatch: pytest.Mo
     asked: list[Setting] = []
     monkeypatch.setattr(bench, "CHECKPOINTS", tmp_path)
     monkeypatch.setattr(bench, "find_device", lambda name: CPU)
-    monkeypatch.setattr(bench, "_measure_all", lambda arguments, settings, path: asked.extend(settings))
+    monkeypatch.setattr(bench, "_of_passes", lambda arguments: asked.extend(bench._settings(arguments)) or ())
     assert main(["bench", "--gpu"]) == 0
     (blank,) = measure(Setting(length=8, **SMALL), CPU, ("elastic",), rows=("last",), rounds=3, warmup=1)
     rows = [
-        replace(
-            blank, system=system, rows=which, median=1.0 + (system != "elastic-two-way"), peak=4 + (system != "elastic-two-way"),
+        but(
+            blank, system=system, rows=which, seconds=1.0 + (system != "elastic-two-way"), peak=4 + (system != "elastic-two-way"),
             **{name: getattr(one, name) for name in ("length", "batch", "direction", "width", "k", "compiled", "dtype")},
         )
         for one in asked for system in SYSTEMS for which in ("last", "all")
@@ -110,7 +110,7 @@ def test_goals_are_read_from_rows_of_one_measurement() -> None:
 
     def row(system: str, rows: str = "last", seconds: float = 1.0, **values: Any) -> Row:
         usual = {"length": 1_024, "width": 64, "k": 16, "batch": 16, "commit": "a", "date": "2020-01-01"}
-        return replace(blank, **{**usual, "system": system, "rows": rows, "processor": seconds, **values})
+        return but(blank, **{**usual, "system": system, "rows": rows, "processor": seconds, **values})
 
     old = [row("elastic-two-way", seconds=2.0), row("sasrec-fused", seconds=8.0), row("sasrec-eager", "all", 30.0)]
     new = [row("elastic-two-way", commit="b", date="2021-01-01"), row("sasrec-fused", seconds=2.0, commit="b", date="2021-01-01")]
@@ -120,9 +120,10 @@ def test_goals_are_read_from_rows_of_one_measurement() -> None:
     assert goals.slower(old, "two-way", "S1", length=1_024, k=8) is goals.slower(old, "causal", "S1", length=1_024) is None
     long = row("elastic-two-way", seconds=3.0, length=65_536, batch=1)
     assert goals.per_token([*old, long], "two-way", 65_536, 1_024) == pytest.approx(3.0 / 65_536 / (2.0 / 16_384))
-    assert goals.per_token([*old, replace(long, commit="b")], "two-way", 65_536, 1_024) is None
+    assert goals.per_token([*old, but(long, commit="b")], "two-way", 65_536, 1_024) is None
     kept = [row(name, "all", direction="forward+backward", saved=n) for name, n in (("elastic-two-way", 3), ("sasrec-fused", 4))]
-    assert goals.saved(kept, "two-way", "all", "S") == 0.75 and goals.saved(kept, "two-way", "all", "E", dropout=0.1) is None
+    assert goals.saved(kept, "two-way", "S", which="all", length=1_024) == 0.75
+    assert goals.saved(kept, "two-way", "E", which="all", length=1_024, dropout=0.1) is None
     most, least = (goals.Goal("", "", 2.0, len, most=most) for most in (True, False))
     assert [goal.reached(value) for goal in (most, least) for value in (1.0, 2.0, 3.0)] == [True, True, False, False, True, True]
 
@@ -179,8 +180,8 @@ def test_passes_are_taken_apart_and_kept(
     small = ["bench", "--stages", "--width=8", "--k=2", "--side=4", "--tokens=64", "--rounds=2", "--lengths=16"]
     assert main([*small, "--passes=forward,forward+backward", "--systems=elastic,sasrec-fused"]) == 0
     printed = capsys.readouterr().out
-    rows = read_kind(tmp_path / "benchmarks" / "profile.csv", profile.StageRow)
-    passes = {row.pass_key: row for row in rows}.values()
+    rows = read_rows(tmp_path / "benchmarks" / "profile.csv")
+    passes = [found[0] for found in stages.by_pass(rows)]
     assert [(row.system, row.rows, row.direction) for row in passes] == [
         (system, which, direction)
         for direction, kinds in (("forward", ["last"]), ("forward+backward", ["last", "all"]))

@@ -2,7 +2,7 @@
 
 import json
 import math
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,13 +11,14 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from measuring import but
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 from elastic_core import models
 from elastic_core.bench import events, stages
 from elastic_core.bench.latency import ITEMS, SYSTEMS, Setting, build, contestants, measure, timed
-from elastic_core.bench.timing import Timing, moved_bytes, saved_bytes
+from elastic_core.bench.timing import Timing, moved_bytes, row_of, saved_bytes
 from elastic_core.core.batches import Batch
 from elastic_core.core.layers import Attention, FeedForward
 from elastic_core.errors import InputError
@@ -79,7 +80,7 @@ def test_sources_are_not_mixed_and_batches_become_histories() -> None:
     assert set(table["source"]) == {curves.MEASURED} and len(table) == 2 and (table["batch"] == 4).all()
     mine = next(r for r in rows if (r.system, r.rows) == ("elastic", "last"))
     line = table.set_index("system").loc["elastic"]
-    assert line["ms"] == pytest.approx(1e3 * mine.median / 4) and line["memory"] == pytest.approx(mine.peak / 4e6)
+    assert line["ms"] == pytest.approx(1e3 * mine.seconds / 4) and line["memory"] == pytest.approx(mine.peak / 4e6)
     assert curves.of_shape(table, curves.shapes(pd.concat([table, table.assign(length=32)]))[0]).equals(table)
     assert curves.memory_words(table).startswith("Peak memory beside ELASTIC (causal): SASRec (fused)")
     calm, busy = table.assign(load=0.1), table.assign(load=5.0)
@@ -203,15 +204,16 @@ def test_a_stage_is_charged_with_what_it_does(monkeypatch: pytest.MonkeyPatch) -
 def test_one_new_event_is_timed_for_streaming_and_reading() -> None:
     found = events.measure_events(Setting(length=32, histories=2, width=16, k=3, side=4), CPU, rounds=3, warmup=1)
     kept = {name + end for name in events.followers() for end in (events.STREAM, events.REFRESH)}
-    assert set(found) == {*kept, *events.readers()} and all(t.median > 0 for t in found.values())
+    assert {row.system for row in found} == {*kept, *events.readers()} and all(row.seconds > 0 for row in found)
 
 
 def test_the_goals_of_streaming_are_read_from_rows() -> None:
-    row = events.row_of(Setting(length=8, direction=events.EVENT), "elastic", events.STEP, Timing(1, 1, 1, 1, 3), (0, 0), CPU)
+    told = {"rows": events.STEP, **Setting(length=8, direction=events.EVENT).told}
+    row = row_of("streaming", "elastic", told, Timing(1, 1, 1, 1, 3), {}, CPU)
     taken = {("elastic", 64, 256): 4, ("elastic", 64, 65_536): 5, ("elastic", 64, 1_024): 4, ("sasrec-fused", 64, 1_024): 24}
     taken |= {("elastic", 1, 1_024): 2, ("sasrec-fused", 1, 1_024): 3}
-    rows = [replace(row, system=s, batch=b, length=n, processor=1e-6 * time) for (s, b, n), time in taken.items()]
-    passes = replace(rows[0], direction="forward", rows="last", processor=9.0)
+    rows = [but(row, system=s, batch=b, length=n, processor=1e-6 * time) for (s, b, n), time in taken.items()]
+    passes = but(rows[0], direction="forward", rows="last", processor=9.0)
     assert events.streaming_goals([*rows, passes]) == pytest.approx(
         {
             "C10 SASRec / ELASTIC, T = 1024": 6, "C10 ELASTIC, T = 65536 / T = 256": 1.25, "C11 microseconds": 2,

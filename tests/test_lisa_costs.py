@@ -1,18 +1,18 @@
 """LISA's claims of cost: what is timed is what it says, and every figure follows from rows of one measurement."""
 
 import math
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from measuring import but
 
 from elastic_core import models
 from elastic_core.bench import lisa
 from elastic_core.bench.events import EVENT, STEP
-from elastic_core.bench.latency import OP, Row, Setting
-from elastic_core.bench.store import read_rows, write_rows
+from elastic_core.bench.latency import OP, Setting
+from elastic_core.bench.store import Row, read_rows, write_rows
 from elastic_core.commands import bench, main
 from elastic_core.memory.compression import restore
 from elastic_core.peers.parts.histogram_attention import HistogramAttention
@@ -103,7 +103,7 @@ def test_a_figure_is_a_ratio_of_one_measurement() -> None:
     (blank,) = lisa.alone(CPU, Setting(length=128, width=128, k=0, side=0, layers=1, tokens=128), 1)[:1]
 
     def row(system: str, rows: str = OP, processor: float = 1.0, **values: Any) -> Row:
-        return replace(blank, system=system, rows=rows, processor=processor, **values)
+        return but(blank, system=system, rows=rows, processor=processor, **values)
 
     rows = [row("LISA-128", peak=10), row(lisa.WRITTEN, processor=3.0, peak=40), row(lisa.FUSED, processor=2.0, commit="other")]
     rows += [row(name, length=16_384, peak=peak) for name, peak in (("LISA-128", 10), (lisa.WRITTEN, 40))]

@@ -6,11 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from elastic_core import readme
 from elastic_core.bench import leak
+from elastic_core.bench.store import Figure, write_rows
+from elastic_core.bench.store import Row as Measured
 from elastic_core.core.candidates import PROTOCOLS
 from elastic_core.core.evaluate import Ranks, Report
 from elastic_core.data import load
@@ -165,10 +166,14 @@ def test_a_host_stands_beside_itself_modulated_and_beside_the_leak(tmp_path: Pat
         kept(tmp_path, named[f"planted-{name}"], good, seed)
     missing = ("sasrec", "sma (ctreg)", "SASRec + SMA + CTReg", one, one)
     monkeypatch.setattr(readme, "MODULATED", (("sasrec", "elastic", "SASRec + SMA", one, (0.3, 0.3)), missing))
-    (tmp_path / "benchmarks").mkdir()
     told = [("SMA", leak.HONEST, 0.3), ("SMA", leak.PEEKING, 0.35), ("SMA, after events", leak.HONEST, 0.3)]
-    leaks = [leak.Row("times tell", system, times, 0, 1, 0.1, test, 0.01) for system, times, test in told]
-    pd.DataFrame(leaks).to_csv(tmp_path / "benchmarks" / "leak.csv", index=False)
+    where = {"rounds": 1, "threads": 1, "load": 0.0}
+    leaks = [
+        Measured(bench="leak", system=system, setting={"world": "times tell", "times": times, "seed": 0},
+            figures={"test": Figure(test, test - 0.01, test + 0.01)}, where=where)
+        for system, times, test in told
+    ]  # fmt: skip
+    write_rows(tmp_path / "benchmarks" / "leak.csv", leaks)
     text = results(tmp_path)
     assert re.search(
         r"^\| SASRec \+ SMA \| 0\.1\d+ ± .* \| \+0\.\d+ .* \| \*\*SASRec \+ SMA is better\*\* \| \+50\.0% \|$", text, re.MULTILINE

@@ -1,7 +1,7 @@
 """What a memory of K experts costs: searching it, learning its rows, and a whole model with it. d = 64, k = 16, one thread.
 
     search      2·√K sub-keys and the gather of k rows against the flat search of all K keys; and whether both find the same
-    step        one step of the bank alone: gather B·k rows, backward, update. `rows` (scale/rows.py), torch's `nn.Embedding`
+    step        one step of the bank alone: gather B·k rows, backward, update. `rows` (training/rows.py), torch's `nn.Embedding`
                 with `sparse=True` and SparseAdam (`sparse-adam`), and with a dense gradient and fused Adam (`fused-adam`)
     forward     states of the last event of ELASTIC, retrieval included, by the query network and by votes of its events
     training    one step of ELASTIC as it is trained, by either: loss, backward, clipping, update, running average
@@ -11,23 +11,22 @@ for a cache. Ratios are of processor time.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import partial
 from itertools import cycle, product
 from math import isqrt
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from elastic_core import models, objectives
-from elastic_core.bench.timing import Job, Timing, interleaved
+from elastic_core.bench.store import Row, known, ratio, together
+from elastic_core.bench.timing import Contestant, Job, measure_rows
 from elastic_core.core.batches import Batch
 from elastic_core.core.config import DataConfig, PlantedConfig, TrainConfig
 from elastic_core.core.elastic import ProductKeys, exhaustive, gate, top_pairs
 from elastic_core.core.step import Learner
 from elastic_core.data import load
-from elastic_core.machine import here
 from elastic_core.recipes import DEFAULT, model_settings, objective_settings
 from elastic_core.scale.row_bank import RowBank
 from elastic_core.scale.rows import RowLearner
@@ -40,85 +39,39 @@ DRAWN = 8  # batches of row numbers, taken in turn
 LENGTH, HISTORIES = 1_024, 16  # of the forward pass
 WORLD = PlantedConfig(users=400, items=3_416, interests=32, mean_length=160, max_length=400)  # of the training step
 TRAIN = TrainConfig(batch=32, ema_decay=0.99)
-ASKING = {DEFAULT: "network", f"{DEFAULT}-votes": "votes"}  # what asks the memory, of a whole model
+VOTES = f"{DEFAULT}-votes"
+ASKING = {DEFAULT: "network", VOTES: "votes"}  # what asks the memory, of a whole model
 PARTS = ("search", "step", "forward", "training")
 
 
-@dataclass(frozen=True, kw_only=True)
-class BankRow:
-    """One measurement and everything needed to read it. Times in seconds."""
-
-    part: str
-    system: str
-    experts: int
-    width: int
-    k: int
-    batch: int  # queries of a search, histories of all else
-    length: int  # events of a history, at most; 0 where there is none
-    median: float
-    low: float
-    high: float
-    rounds: int
-    processor: float  # seconds of processor time, which a busy machine stretches less than the clock's
-    exact: float  # of a search: the share of queries for which the flat search finds the same experts; -1: not asked
-    device: str
-    threads: int
-    load: float
-    dtype: str
-    torch: str
-    commit: str
-    date: str
-
-    @property
-    def key(self) -> tuple[Any, ...]:
-        """Equal for two measurements of the same thing by the same code on the same machine."""
-        same = ("part", "system", "experts", "width", "k", "batch", "length", "device", "threads", "dtype", "torch", "commit")
-        return tuple(str(getattr(self, name)) for name in same)
-
-
-class _Named(NamedTuple):
-    """A contestant: what its row says of it, and what is timed."""
-
-    system: str
-    experts: int
-    batch: int
-    job: Job
-    length: int = 0
-    exact: float = -1.0
-
-
-def measure(part: str, device: torch.device, **harness: Any) -> list[BankRow]:
+def measure(part: str, device: torch.device, **harness: Any) -> list[Row]:
     """All contestants of one of `PARTS`, interleaved."""
     torch.manual_seed(0)
     found = {"search": _searches, "step": _steps, "forward": _forwards, "training": _trainings}[part](device)
-    timings = interleaved({str(i): one.job for i, one in enumerate(found)}, device, **harness)
-    return [_row(part, one, timings[str(i)], device) for i, one in enumerate(found)]
+    return measure_rows("bank", found, device, **harness)
 
 
-def _row(part: str, one: _Named, timing: Timing, device: torch.device) -> BankRow:
-    return BankRow(
-        part=part, system=one.system, experts=one.experts, width=WIDTH, k=K, batch=one.batch, length=one.length,
-        exact=one.exact, rounds=timing.rounds, median=round(timing.median, 7), low=round(timing.low, 7),
-        high=round(timing.high, 7), processor=round(timing.processor, 7), dtype="float32", **here(device),
-    )  # fmt: skip
+def _named(part: str, system: str, experts: int, batch: int, job: Job, **more: Any) -> Contestant:
+    """A contestant; `batch`: queries of a search, histories of all else. `exact` is measured before."""
+    exact = {"exact": more.pop("exact")} if "exact" in more else {}
+    told = {"part": part, "experts": experts, "width": WIDTH, "k": K, "batch": batch, **more, "dtype": "float32"}
+    return Contestant(system, told, job, also=exact)
 
 
 # --- the search ------------------------------------------------------------------------------------------------------
 
 
-def _searches(device: torch.device) -> list[_Named]:
+def _searches(device: torch.device) -> list[Contestant]:
     found = []
     for experts, batch in ((SMALL, QUERIES), (MIDDLE, FEW), (MILLION, QUERIES), (LARGE, QUERIES)):
         keys, bank = ProductKeys(WIDTH, isqrt(experts)).to(device), RowBank(experts, WIDTH).to(device)
         queries = torch.randn(batch, WIDTH, device=device)
         job = torch.inference_mode()(partial(_search, keys, bank, queries))
-        found.append(_Named("product-keys", experts, batch, job, exact=exactness(keys, queries[:ASKED])))
+        found.append(_named("search", "product-keys", experts, batch, job, exact=exactness(keys, queries[:ASKED])))
     whole = torch.randn(MIDDLE, WIDTH, device=device)
     queries = torch.randn(FEW, WIDTH, device=device)
-    found.append(
-        _Named("flat", MIDDLE, FEW, torch.inference_mode()(partial(_flat, whole, RowBank(MIDDLE, WIDTH).to(device), queries)))
-    )
-    return found
+    flat = torch.inference_mode()(partial(_flat, whole, RowBank(MIDDLE, WIDTH).to(device), queries))
+    return [*found, _named("search", "flat", MIDDLE, FEW, flat)]
 
 
 def _search(keys: ProductKeys, bank: RowBank, queries: Tensor) -> Tensor:
@@ -150,13 +103,13 @@ def exactness(keys: ProductKeys, queries: Tensor) -> float:
 # --- the bank's own step ---------------------------------------------------------------------------------------------
 
 
-def _steps(device: torch.device) -> list[_Named]:
-    rows = [_Named("rows", experts, QUERIES, _by_rows(experts, device)) for experts in (SMALL**2 // 64, MIDDLE, MILLION, LARGE)]
-    torchs = [
-        _Named("sparse-adam", MILLION, QUERIES, _by_torch(MILLION, device, sparse=True)),
-        _Named("fused-adam", MILLION, QUERIES, _by_torch(MILLION, device, sparse=False)),
+def _steps(device: torch.device) -> list[Contestant]:
+    ours = [("rows", n, _by_rows(n, device)) for n in (SMALL**2 // 64, MIDDLE, MILLION, LARGE)]
+    peers = [
+        ("sparse-adam", MILLION, _by_torch(MILLION, device, True)),
+        ("fused-adam", MILLION, _by_torch(MILLION, device, False)),
     ]
-    return [*rows, *torchs]
+    return [_named("step", system, experts, QUERIES, job) for system, experts, job in (*ours, *peers)]
 
 
 def _batches(experts: int, device: torch.device) -> Iterable[Tensor]:
@@ -199,17 +152,17 @@ def _settings(experts: int, length: int, asking: str) -> dict[str, Any]:
     return shape | {"query": asking} | {"bank": "rows" if experts > SMALL else "dense"}
 
 
-def _forwards(device: torch.device) -> list[_Named]:
+def _forwards(device: torch.device) -> list[Contestant]:
     items = torch.randint(1, WORLD.items + 1, (HISTORIES, LENGTH), device=device)
     found = []
     for (system, asking), experts in product(ASKING.items(), (SMALL, MILLION)):
         model = models.build(model_settings(DEFAULT, **_settings(experts, LENGTH, asking)), WORLD.items).to(device).eval()
         job = torch.inference_mode()(partial(model.last_state, Batch(items, items, padded=False)))
-        found.append(_Named(system, experts, HISTORIES, job, LENGTH))
+        found.append(_named("forward", system, experts, HISTORIES, job, length=LENGTH))
     return found
 
 
-def _trainings(device: torch.device) -> list[_Named]:
+def _trainings(device: torch.device) -> list[Contestant]:
     world = load(DataConfig(source="planted", planted=WORLD))
     found = []
     for (system, asking), experts in product(ASKING.items(), (SMALL, MILLION)):
@@ -218,7 +171,7 @@ def _trainings(device: torch.device) -> list[_Named]:
         objective = objectives.build(objective_settings(DEFAULT), world, settings.length)
         learner = Learner(model, objective, TRAIN, device)
         batches = cycle([batch.to(device) for batch, _ in zip(objective.epoch(0, 0, TRAIN.batch), range(DRAWN), strict=False)])
-        found.append(_Named(system, experts, TRAIN.batch, _learns(learner, batches), settings.length))
+        found.append(_named("training", system, experts, TRAIN.batch, _learns(learner, batches), length=settings.length))
     return found
 
 
@@ -232,56 +185,42 @@ def _learns(learner: Learner, batches: Iterable[Batch]) -> Callable[[], None]:
 # --- what was aimed at ------------------------------------------------------------------------------------------------
 
 
-def figures(rows: Iterable[BankRow]) -> dict[str, float]:
-    """What the rows come to, of the machine and code measured last; what was not measured is left out. Processor time.
+def figures(rows: Iterable[Row]) -> dict[str, float]:
+    """What the rows come to, each from those measured together last; what was not measured is left out. Processor time.
 
     C8: microseconds of a search per query at a million experts, how many times longer the flat search takes at 262,144, and the
     least share of queries for which both find the same. C9: a bank's step at 4 million experts over one at 262,144; how many
     times longer torch's optimisers take at a million. Then a whole model with a million experts over one with 256.
     """
-    of, found = _latest(rows), dict[str, float]()
-    if million := of.get(("search", "product-keys", MILLION)):
-        found |= {"search, us": 1e6 * million.processor / million.batch, "exact": million.exact}
-    for name, above, below in (
-        ("flat search", ("search", "flat", MIDDLE), ("search", "product-keys", MIDDLE)),
-        ("4 million", ("step", "rows", LARGE), ("step", "rows", MIDDLE)),
-        ("SparseAdam", ("step", "sparse-adam", MILLION), ("step", "rows", MILLION)),
-        ("fused Adam", ("step", "fused-adam", MILLION), ("step", "rows", MILLION)),
-        ("forward", ("forward", DEFAULT, MILLION), ("forward", DEFAULT, SMALL)),
-        ("training", ("training", DEFAULT, MILLION), ("training", DEFAULT, SMALL)),
-        *((f"{part}, votes", (part, f"{DEFAULT}-votes", MILLION), (part, f"{DEFAULT}-votes", SMALL)) for part in PARTS[2:]),
-    ):
-        if above in of and below in of:
-            found[name] = _over(of[above], of[below])
-    return found
+    rows = list(rows)
+
+    def over(part: str, above: str, many: int, below: str, few: int) -> float | None:
+        one, other = {"system": above, "experts": many}, {"system": below, "experts": few}
+        return ratio(rows, one, other, each=["batch"], part=part)
+
+    million = together(rows, {"part": "search", "system": "product-keys", "experts": MILLION})
+    found = {"search, us": 1e6 * million[0].processor / million[0].batch, "exact": million[0].exact} if million else {}
+    return found | known(**{
+        "flat search": over("search", "flat", MIDDLE, "product-keys", MIDDLE),
+        "4 million": over("step", "rows", LARGE, "rows", MIDDLE),
+        "SparseAdam": over("step", "sparse-adam", MILLION, "rows", MILLION),
+        "fused Adam": over("step", "fused-adam", MILLION, "rows", MILLION),
+        **{part: over(part, DEFAULT, MILLION, DEFAULT, SMALL) for part in PARTS[2:]},
+        **{f"{part}, votes": over(part, VOTES, MILLION, VOTES, SMALL) for part in PARTS[2:]},
+    })  # fmt: skip
 
 
-def _latest(rows: Iterable[BankRow]) -> dict[tuple[str, str, int], BankRow]:
-    """The last row of every contestant, of the machine and code that were measured last."""
-    kept = list(rows)
-    same = ("device", "threads", "torch", "commit")
-    last = [getattr(kept[-1], name) for name in same] if kept else []
-    return {(row.part, row.system, row.experts): row for row in kept if [getattr(row, name) for name in same] == last}
-
-
-def _over(a: BankRow, b: BankRow) -> float:
-    """Processor time for a history or query of one over that of the other."""
-    return (a.processor / a.batch) / (b.processor / b.batch)
-
-
-def as_table(rows: list[BankRow]) -> str:
+def as_table(rows: list[Row]) -> str:
     """Milliseconds of everything, then what was aimed at."""
     shape = f"{'K':>11}{'B':>6}{'N':>6}{'d':>4}{'k':>4}"
     lines = [f"{'part':<9}{'system':<13}{shape}{'ms':>10}{'processor':>11}{'quartiles':>20}  exact"]
-    for row in rows:
-        spread = f"{row.low * 1e3:.2f} … {row.high * 1e3:.2f}"
-        exact = "" if row.exact < 0 else f"{row.exact:.1%}"
-        lines.append(
-            f"{row.part:<9}{row.system:<13}{row.experts:>11,}{row.batch:>6}{row.length or '':>6}{row.width:>4}{row.k:>4}"
-            f"{row.median * 1e3:>10.2f}{row.processor * 1e3:>11.2f}{spread:>20}  {exact}"
-        )
-    if rows:
-        last = rows[-1]
+    lines += [
+        f"{row.part:<9}{row.system:<13}{row.experts:>11,}{row.batch:>6}{getattr(row, 'length', ''):>6}{row.width:>4}{row.k:>4}"
+        f"{row.seconds * 1e3:>10.2f}{row.processor * 1e3:>11.2f}{row.spread('seconds'):>20}  "
+        + (f"{row.exact:.1%}" if "exact" in row.figures else "")
+        for row in rows
+    ]
+    for last in rows[-1:]:
         lines.append(f"\n{last.device}, {last.threads} threads, torch {last.torch}, {last.commit}; ratios of processor time")
     lines += [f"{name:<20}{value:>9.2f}" for name, value in figures(rows).items()]
     return "\n".join(lines)

@@ -27,8 +27,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from elastic_core import models, objectives
-from elastic_core.bench.latency import Row, measured
-from elastic_core.bench.timing import interleaved
+from elastic_core.bench.store import Row, known, ratio, select_rows
+from elastic_core.bench.timing import Contestant, measure_rows
 from elastic_core.core.config import TrainConfig
 from elastic_core.core.histories import Histories
 from elastic_core.core.softmax import full_softmax, negative_proposal, sampled_softmax
@@ -85,13 +85,10 @@ def jobs(size: Size) -> dict[str, Callable[[], None]]:
 def measure_losses(size: Size, losses: Sequence[str] = LOSSES, **harness: Any) -> list[Row]:
     """A row a loss: `length` is the catalogue's size, `batch` the targets, `k` the negatives."""
     peaks = {loss: _peak(loss, size) for loss in losses}
-    contestants = jobs(size)
-    timings = interleaved({loss: contestants[loss] for loss in losses}, torch.device("cpu"), warmup=1, **harness)
-    shape = {"length": size.items, "batch": size.targets, "width": size.width, "k": size.negatives, "side": 0, "heads": 0}
-    return [
-        measured(loss, "all", DIRECTION, {**shape, "layers": 0}, timings[loss], (peaks[loss], 0), torch.device("cpu"))
-        for loss in losses
-    ]
+    contestants, told = jobs(size), {"rows": "all", "direction": DIRECTION, "length": size.items}
+    shape = {"batch": size.targets, "width": size.width, "k": size.negatives}
+    found = [Contestant(loss, told | shape, contestants[loss], also={"peak": peaks[loss]}) for loss in losses]
+    return measure_rows("catalogue", found, torch.device("cpu"), warmup=1, **harness)
 
 
 # --- the step --------------------------------------------------------------------------------------------------------
@@ -131,43 +128,40 @@ def measure_steps(size: Size, **harness: Any) -> list[Row]:
     named = [(system, each) for each in sizes for system in STEPS]
     peaks = [_peak(system, each) for system, each in named]
     worlds = {each.items: evenly(each.items) for each in sizes}
-    contestants = {str(i): step(system, each, worlds[each.items]) for i, (system, each) in enumerate(named)}
-    timings = interleaved(contestants, torch.device("cpu"), warmup=1, **harness)
-    shape = {"batch": TRAIN.batch, "width": size.width, **SHAPE, "k": size.negatives}
-    return [
-        measured(system, "all", STEP, {**shape, "length": each.items}, timings[str(i)], (peaks[i], 0), torch.device("cpu"))
-        for i, (system, each) in enumerate(named)
+    told = {"rows": "all", "direction": STEP, "batch": TRAIN.batch, "width": size.width, **SHAPE, "k": size.negatives}
+    found = [
+        Contestant(system, told | {"length": each.items}, step(system, each, worlds[each.items]), also={"peak": peak})
+        for (system, each), peak in zip(named, peaks, strict=True)
     ]
-
-
-def c14(rows: Sequence[Row], by: str = "processor") -> dict[str, float]:
-    """Goal C14 from measured rows: a step by rows in the largest catalogue over one that keeps its table dense in the smallest,
-    and how many times longer, and how much more memory, a dense one takes in the largest. Empty where one was not measured."""
-    found = {(row.system, row.length): row for row in rows if row.direction == STEP}
-    large, small = (of((length for _, length in found), default=0) for of in (max, min))
-    dense, ours, usual = (found.get(key) for key in zip((*STEPS, next(iter(STEPS))), (large, large, small), strict=True))
-    if dense is None or ours is None or usual is None or large == small:
-        return {}
-    return {
-        "over a small catalogue": getattr(ours, by) / getattr(usual, by),
-        "dense": getattr(dense, by) / getattr(ours, by),
-        "dense, memory": dense.peak / ours.peak,
-    }
+    return measure_rows("catalogue", found, torch.device("cpu"), warmup=1, **harness)
 
 
 # --- what was aimed at, and memory -----------------------------------------------------------------------------------
 
 
+def c14(rows: Sequence[Row], by: str = "processor") -> dict[str, float]:
+    """Goal C14 from measured rows: a step by rows in the largest catalogue over one that keeps its table dense in the smallest,
+    and how many times longer, and how much more memory, a dense one takes in the largest. Empty where one was not measured."""
+    rows = select_rows(rows, direction=STEP)
+    lengths = sorted({row.length for row in rows})
+    if len(lengths) < 2:
+        return {}
+    (dense, ours), usual = ({"system": name, "length": lengths[-1]} for name in STEPS), {"length": lengths[0]}
+    found = {
+        "over a small catalogue": ratio(rows, ours, dense | usual, by),
+        "dense": ratio(rows, dense, ours, by),
+        "dense, memory": ratio(rows, dense, ours, "peak"),
+    }
+    return {} if None in found.values() else known(**found)
+
+
 def c12(rows: Sequence[Row], by: str = "processor") -> dict[str, float]:
     """Goal C12 from measured rows of one setting: the exact loss's memory and time as shares of the plain one's, and how many
-    times faster the sampled one is. Empty where one of them was not measured; of several measurements the last counts."""
-    found = {row.system: row for row in rows if row.direction == DIRECTION}
-    if not {PLAIN, EXACT, SAMPLED} <= set(found):
-        return {}
-    base = found[PLAIN]
-    ratios = {"memory": found[EXACT].peak / base.peak, "time": getattr(found[EXACT], by) / getattr(base, by)}
-    faster = {loss: getattr(base, by) / getattr(found[loss], by) for loss in (SAMPLED, DENSE) if loss in found}
-    return ratios | faster
+    times faster the sampled one is. Empty where one of them was not measured."""
+    plain, exact, *sampled = ({"system": loss, "direction": DIRECTION} for loss in LOSSES)
+    found = {"memory": ratio(rows, exact, plain, "peak"), "time": ratio(rows, exact, plain, by)}
+    faster = {loss["system"]: ratio(rows, plain, loss, by) for loss in sampled}
+    return {} if None in (*found.values(), faster[SAMPLED]) else known(**found, **faster)
 
 
 def _peak(name: str, size: Size) -> int:

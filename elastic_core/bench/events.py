@@ -5,7 +5,7 @@ state that scores the next item is there. `…-stream` adds the event to what it
 events, is timed apart. The others read the last N events from the start.
 
 `measure_steps`: kept states alone, for so many people at a time: ELASTIC's, whose size is constant, and a SASRec that keeps its
-keys and values, the honest peer. Both steps are written with the same care (core/elastic.py, core/sasrec.py). Catalogue
+keys and values, the honest peer. Both steps are written with the same care (models/elastic.py, models/sasrec.py). Catalogue
 scores are in neither. The histories are one person's, as often as there are people: a step's time does not depend on them.
 """
 
@@ -16,8 +16,9 @@ from typing import Any
 
 import torch
 
-from elastic_core.bench.latency import ITEMS, SYSTEMS, Row, Setting, build, row_of, systems, timed, yardsticks
-from elastic_core.bench.timing import Timing, interleaved
+from elastic_core.bench.latency import ITEMS, SYSTEMS, Setting, build, systems, timed, yardsticks
+from elastic_core.bench.store import Row, known, ratio, together
+from elastic_core.bench.timing import Contestant, measure_rows
 from elastic_core.core.batches import Batch
 from elastic_core.errors import InputError
 from elastic_core.following.stream import Stream, open_stream
@@ -44,23 +45,22 @@ def followers() -> tuple[str, ...]:
     return tuple(found.values())
 
 
-def measure_events(
-    setting: Setting, device: torch.device, systems: tuple[str, ...] | None = None, **harness: Any
-) -> dict[str, Timing]:
-    """Seconds per new event for all people of the batch, and of a refresh."""
+def measure_events(setting: Setting, device: torch.device, systems: tuple[str, ...] | None = None, **harness: Any) -> list[Row]:
+    """A row a reader, a step of what is kept and its refresh: one new event for all people of the batch."""
     torch.manual_seed(0)
     items = torch.randint(1, ITEMS + 1, (setting.batch, setting.length), device=device)
-    batch = Batch(items, items, padded=False)
+    batch, told = Batch(items, items, padded=False), {"rows": "last", **setting.told, "direction": EVENT}
     roomy = dataclasses.replace(setting, length=setting.length + ROOM, histories=setting.batch)
-    jobs: dict[str, Any] = {}
+    found = []
     for name in readers() if systems is None else systems:
-        jobs[name] = partial(_read, timed(build(name, setting).to(device).eval(), "last"), batch)
+        reads = timed(build(name, setting).to(device).eval(), "last")
+        found.append(Contestant(name, told, partial(_read, reads, batch)))
     for name in followers():
         stream = open_stream(build(name, roomy).to(device), ROOM)
         stream.refresh(items)
-        jobs[name + STREAM], jobs[name + REFRESH] = partial(_events, stream, items), partial(stream.refresh, items)
-    timings = interleaved(jobs, device, **harness)
-    return {name: timing.times(1 / REPEATS) if name.endswith(STREAM) else timing for name, timing in timings.items()}
+        found.append(Contestant(name + STREAM, told, partial(_events, stream, items), REPEATS))
+        found.append(Contestant(name + REFRESH, told, partial(stream.refresh, items)))
+    return measure_rows("events", found, device, **harness)
 
 
 def measure_steps(
@@ -68,9 +68,7 @@ def measure_steps(
 ) -> list[Row]:
     """A row for each follower and each number of events read before, all interleaved; times are of one event of all people."""
     torch.manual_seed(0)
-    repeats = max(REPEATS, 100 // people)
-    jobs: dict[str, Callable[[], Any]] = {}
-    found: dict[str, tuple[str, Setting, Stream]] = {}
+    repeats, found = max(REPEATS, 100 // people), []
     for system in followers():
         for length in lengths:
             setting = dataclasses.replace(shape or Setting(length=length), length=length, histories=people)
@@ -80,41 +78,41 @@ def measure_steps(
                 continue
             one.refresh(torch.randint(1, ITEMS + 1, (1, length), device=device))
             stream.merge(one.at([0] * people))
-            label = f"{system} {length}"
-            found[label] = (system, setting, stream)
-            jobs[label] = partial(steps, stream, torch.randint(1, ITEMS + 1, (people,), device=device), repeats)
-    timings = interleaved(jobs, device, **harness)
-    rows = []
-    for label, (system, setting, stream) in found.items():
-        timing = timings[label].times(1 / repeats)
-        each = dataclasses.replace(setting, direction=EVENT)
-        row = row_of(each, system, STEP, timing, (0, 4 * people * stream.numbers()), device)
-        rows.append(dataclasses.replace(row, per_token=float(f"{timing.median / people:.4g}")))
-    return rows
+            told = {"rows": STEP, **setting.told, "direction": EVENT}
+            found.append(after_events(system, told, stream, people, repeats, device))
+    return measure_rows("streaming", found, device, **harness)
+
+
+def after_events(
+    system: str, told: dict[str, Any], stream: Stream, people: int, repeats: int, device: torch.device
+) -> Contestant:
+    """So many events of so many people; `saved` are the bytes kept of all of them."""
+    items, kept = torch.randint(1, ITEMS + 1, (people,), device=device), 4 * people * stream.numbers()
+    return Contestant(system, told, partial(steps, stream, items, repeats), repeats, {"saved": kept})
 
 
 def streaming_goals(rows: Iterable[Row], by: str = "processor") -> dict[str, float]:
-    """What C10 and C11 are judged by, from rows of one machine; `by` is a time of `Row`. What was not measured is left out.
+    """What C10 and C11 are judged by, from rows measured together; `by` is a time. What was not measured is left out.
 
     C10, 64 people: how many times longer SASRec's step takes after 1,024 and 4,096 events (≥ 5, ≥ 20), and ELASTIC's step after
     65,536 events over that after 256 (≤ 1.05). C11, one person: microseconds of ELASTIC's step after 1,024 events (≤ 150), and
     how many times longer SASRec's takes (≥ 1).
     """
-    time = {(r.system, r.batch, r.length): float(getattr(r, by)) for r in rows if (r.direction, r.rows) == (EVENT, STEP)}
-    peers = {system for system, _ in yardsticks().values()}
-    ours, peer = (next(name for name in followers() if (name in peers) == wanted) for wanted in (False, True))
+    rows, peers = list(rows), {system for system, _ in yardsticks().values()}
+    ours, peer = ({"system": next(name for name in followers() if (name in peers) == one)} for one in (False, True))
 
-    def ratio(above: tuple[str, int, int], below: tuple[str, int, int]) -> float | None:
-        return time[above] / time[below] if above in time and below in time else None
+    def over(above: dict[str, Any], below: dict[str, Any], people: int) -> float | None:
+        return ratio(rows, above, below, by, direction=EVENT, rows=STEP, batch=people)
 
-    found = {
-        "C10 SASRec / ELASTIC, T = 1024": ratio((peer, 64, 1_024), (ours, 64, 1_024)),
-        "C10 SASRec / ELASTIC, T = 4096": ratio((peer, 64, 4_096), (ours, 64, 4_096)),
-        "C10 ELASTIC, T = 65536 / T = 256": ratio((ours, 64, 65_536), (ours, 64, 256)),
-        "C11 microseconds": None if (ours, 1, 1_024) not in time else 1e6 * time[ours, 1, 1_024],
-        "C11 SASRec / ELASTIC, T = 1024": ratio((peer, 1, 1_024), (ours, 1, 1_024)),
-    }
-    return {name: value for name, value in found.items() if value is not None}
+    one = together(rows, ours, direction=EVENT, rows=STEP, batch=1, length=1_024)
+    after = {n: {"length": n} for n in (256, 1_024, 4_096, 65_536)}
+    return known(**{
+        "C10 SASRec / ELASTIC, T = 1024": over(peer | after[1_024], ours | after[1_024], 64),
+        "C10 SASRec / ELASTIC, T = 4096": over(peer | after[4_096], ours | after[4_096], 64),
+        "C10 ELASTIC, T = 65536 / T = 256": over(ours | after[65_536], ours | after[256], 64),
+        "C11 microseconds": 1e6 * getattr(one[0], by) if one else None,
+        "C11 SASRec / ELASTIC, T = 1024": over(peer | after[1_024], ours | after[1_024], 1),
+    })  # fmt: skip
 
 
 def _events(stream: Stream, items: torch.Tensor) -> None:

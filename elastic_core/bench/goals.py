@@ -7,7 +7,7 @@ last row of the last layer, as ELASTIC does. Both sides of a ratio come from the
 something else appends to `GOALS`.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -16,24 +16,23 @@ from typing import Any
 from elastic_core.bench import bank, training
 from elastic_core.bench.catalogue import SAMPLED, c12, c14
 from elastic_core.bench.events import streaming_goals
-from elastic_core.bench.latency import BOTH, FORWARD, OP, OPS, SYSTEMS, Row, Setting, build, yardsticks
-from elastic_core.bench.store import read_kind, read_rows
+from elastic_core.bench.latency import BOTH, FORWARD, OP, OPS, SYSTEMS, Setting, build, yardsticks
+from elastic_core.bench.store import Row, ratio, read_rows
 
 OURS = ("two-way", "causal")
 
 
 @dataclass(frozen=True)
 class Goal:
-    """One figure and what it should be. `value` is given the rows that `read` finds in `file`.csv; None where they lack it."""
+    """One figure and what it should be. `value` is given the rows of `file`.csv; None where they lack it."""
 
     name: str
     what: str
     goal: float
-    value: Callable[[Any], float | None]
+    value: Callable[[Sequence[Row]], float | None]
     peer: str = ""
     most: bool = False  # whether the goal is the most it may be, or the least
     file: str = "latency"
-    read: Callable[[Path], Sequence[Any]] = read_rows
 
     def reached(self, value: float) -> bool:
         return value <= self.goal if self.most else value >= self.goal
@@ -48,72 +47,35 @@ def contender(form: str) -> str:
     return ours[form == "causal"]
 
 
-def newest(rows: Iterable[Row], *wanted: tuple[str, str], **where: Any) -> list[Row] | None:
-    """The last rows of these (system, rows) that were measured together: by the same code, machine and threads. None if there are
-    none. `where`: other fields of `Row`, the usual shape unless said otherwise."""
-    where = {
-        "direction": FORWARD,
-        "width": 64,
-        "k": 16,
-        "heads": 1,
-        "layers": 2,
-        "dropout": 0.0,
-        "compiled": "",
-        "dtype": "float32",
-        **where,
-    }
-    together: dict[Any, dict[tuple[str, str], Row]] = {}
-    for row in rows:
-        if all(getattr(row, name) == value for name, value in where.items()):
-            key = (row.device, row.threads, row.dtype, row.torch, row.commit)
-            together.setdefault(key, {})[row.system, row.rows] = row
-    whole = [found for found in together.values() if set(wanted) <= set(found)]
-    if not whole:
-        return None
-    last = max(whole, key=lambda found: max(row.date for row in found.values()))
-    return [last[each] for each in wanted]
+USUAL: dict[str, Any] = {
+    "direction": FORWARD, "width": 64, "k": 16, "heads": 1, "layers": 2, "dropout": 0.0, "compiled": "", "dtype": "float32",
+}  # fmt: skip
 
 
-def slower(rows: Iterable[Row], form: str, peer: str, **where: Any) -> float | None:
-    """How many times the processor time of ours (last row) the peer takes."""
-    found = newest(rows, (contender(form), "last"), yardsticks()[peer], **where)
-    return found[1].processor / found[0].processor if found else None
+def over_peer(
+    rows: Sequence[Row], form: str, peer: str, metric: str, which: str = "last", ours_above: bool = False, **where: Any
+) -> float | None:
+    """How many times ours the peer takes of a metric, or (`ours_above`) ours over the peer's."""
+    system, of = yardsticks()[peer]
+    ours, theirs = {"system": contender(form), "rows": which}, {"system": system, "rows": of}
+    above, below = (ours, theirs) if ours_above else (theirs, ours)
+    return ratio(rows, above, below, metric=metric, **{**USUAL, **where})
 
 
-def longer(rows: Iterable[Row], form: str, peer: str, **where: Any) -> float | None:
-    """The same by the clock: what a GPU works, the processor does not."""
-    found = newest(rows, (contender(form), "last"), yardsticks()[peer], **where)
-    return found[1].median / found[0].median if found else None
+slower, longer = (partial(over_peer, metric=time) for time in ("processor", "seconds"))  # of a GPU the second alone tells
+peak, saved = (partial(over_peer, metric=kept, ours_above=True, direction=BOTH) for kept in ("peak", "saved"))
 
 
-def peak(rows: Iterable[Row], form: str, peer: str, **where: Any) -> float | None:
-    """The most bytes that ours (last row) has at a time in a step of training, over those of the peer."""
-    found = newest(rows, (contender(form), "last"), yardsticks()[peer], direction=BOTH, **where)
-    return found[0].peak / found[1].peak if found else None
+def per_token(rows: Sequence[Row], form: str, long: int, short: int) -> float | None:
+    """Processor time per event at one length over that at another."""
+    one, other = ({"length": length} for length in (long, short))
+    return ratio(rows, one, other, each=("batch", "length"), **USUAL, system=contender(form), rows="last")
 
 
-def per_token(rows: list[Row], form: str, long: int, short: int) -> float | None:
-    """Processor time per event at one length over that at another; both must come from the same code, machine and threads."""
-    ours = (contender(form), "last")
-    at_long, at_short = (newest(rows, ours, length=n) for n in (long, short))
-    if not (at_long and at_short):
-        return None
-    (a,), (b,) = at_long, at_short
-    if (a.device, a.threads, a.commit) != (b.device, b.threads, b.commit):
-        return None
-    return (a.processor / (a.batch * a.length)) / (b.processor / (b.batch * b.length))
-
-
-def saved(rows: Iterable[Row], ours: str, which: str, peer: str, **where: Any) -> float | None:
-    """Bytes that ours keeps for the backward pass over those of the peer."""
-    found = newest(rows, (contender(ours), which), yardsticks()[peer], direction=BOTH, length=1_024, **where)
-    return found[0].saved / found[1].saved if found else None
-
-
-def operation(rows: Iterable[Row], length: int) -> float | None:
+def operation(rows: Sequence[Row], length: int) -> float | None:
     """How many times the processor time of the causal slots torch's fused attention takes, the operations alone."""
-    found = newest(rows, (OPS[0], OP), (OPS[1], OP), direction=BOTH, length=length)
-    return found[1].processor / found[0].processor if found else None
+    ours, peer = ({"system": name, "rows": OP, "length": length} for name in OPS)
+    return ratio(rows, peer, ours, **{**USUAL, "direction": BOTH})
 
 
 def _slower(name: str, form: str, length: int, goals: dict[str, float], direction: str = FORWARD, k: int = 16) -> list[Goal]:
@@ -127,24 +89,10 @@ def _slower(name: str, form: str, length: int, goals: dict[str, float], directio
 
 
 def _figure(
-    name: str,
-    what: str,
-    key: str,
-    goal: float,
-    peer: str,
-    of: Callable[[Any], dict[str, float]],
-    file: str,
-    *,
-    most: bool = False,
+    name: str, what: str, key: str, goal: float, peer: str, of: Callable[[Any], dict[str, float]], file: str, most: bool = False
 ) -> Goal:
     """A goal whose value is one of the figures that a part of the bench makes of its rows."""
-    kinds = {"bank": bank.BankRow, "training": training.TrainingRow}
-    read = partial(read_kind, kind=kinds[file]) if file in kinds else read_rows
-    return Goal(name, what, goal, partial(_one_of, of=of, key=key), peer, most, file, read)
-
-
-def _one_of(rows: Sequence[Any], of: Callable[[Any], dict[str, float]], key: str) -> float | None:
-    return of(rows).get(key)
+    return Goal(name, what, goal, lambda rows: of(rows).get(key), peer, most, file)
 
 
 _bank, _kept = partial(_figure, of=bank.figures, file="bank"), partial(_figure, of=streaming_goals, file="streaming")
@@ -152,7 +100,8 @@ _losses, _tables = (partial(_figure, of=of, file="catalogue") for of in (c12, c1
 _steps = partial(_figure, of=training.rates, file="training")
 PEERS = {"E": "E: SASRec eager", "S": "S: SASRec fused", "S1": "S1: SASRec fused, last row"}
 NO_LOSS = {"S1": 1.0}
-GPU: dict[str, Any] = {"length": 1_024, "dtype": "bfloat16"}  # 2^18 events a batch, or one person
+LONG: dict[str, Any] = {"length": 1_024}
+GPU: dict[str, Any] = {**LONG, "dtype": "bfloat16"}  # 2^18 events a batch, or one person
 DROPOUT: dict[str, Any] = {"heads": 2, "dropout": 0.1}
 GOALS: list[Goal] = [
     *_slower("C1", "two-way", 1_024, {"E": 18, "S": 4, "S1": 2.5}),
@@ -175,13 +124,13 @@ GOALS: list[Goal] = [
     ),
     *(
         Goal(
-            "C7", f"{form}, {which} rows, bytes kept, N = 1,024", 0.75, partial(saved, ours=form, which=which, peer="S"),
+            "C7", f"{form}, {which} rows, bytes kept, N = 1,024", 0.75, partial(saved, form=form, which=which, peer="S", **LONG),
             PEERS["S"], most=True,
         )
         for form, which in (("two-way", "last"), ("two-way", "all"), ("causal", "all"))
     ),
     Goal(
-        "C7", "two-way, last rows, bytes kept, N = 1,024", 0.1, partial(saved, ours="two-way", which="last", peer="E", **DROPOUT),
+        "C7", "two-way, last rows, bytes kept, N = 1,024", 0.1, partial(saved, form="two-way", peer="E", **LONG, **DROPOUT),
         "E, two heads, dropout", most=True,
     ),
     _bank("C8", "a search of a million experts, microseconds", "search, us", 15, "", most=True),
@@ -225,15 +174,13 @@ GOALS: list[Goal] = [
 ]  # fmt: skip
 
 
-def as_table(folder: Path, goals: Sequence[Goal] | None = None) -> str:
-    """Every goal from the rows in this folder: name, what, peer, value, goal, and whether it is reached."""
-    goals = GOALS if goals is None else goals
-    read: dict[Any, Sequence[Any]] = {}
+def as_table(folder: Path, latency: str = "latency") -> str:
+    """Every goal from the rows in this folder, those of the latency bench from that file: name, what, peer, value, goal, and
+    whether it is reached."""
+    read = {file: read_rows(folder / f"{latency if file == 'latency' else file}.csv") for file in {goal.file for goal in GOALS}}
     lines = [f"{'':<5}{'what':<56}{'against':<32}{'value':>8}  goal"]
-    for goal in goals:
-        key = (goal.file, goal.read)
-        rows = read.setdefault(key, goal.read(folder / f"{goal.file}.csv")) if key not in read else read[key]
-        value = goal.value(rows)
+    for goal in GOALS:
+        value = goal.value(read[goal.file])
         said = f"{value:.2f}" if value is not None else "—"
         verdict = "not measured" if value is None else "reached" if goal.reached(value) else "missed"
         sign = "≤" if goal.most else "≥"

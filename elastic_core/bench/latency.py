@@ -7,7 +7,6 @@ in DIN, they are in). ELASTIC's time includes the query network and the retrieva
 memory, as in the papers) and `fused` (SDPA).
 """
 
-import dataclasses
 import importlib.util
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -19,14 +18,14 @@ from torch import Tensor
 from torch.nn import functional
 
 from elastic_core import models
-from elastic_core.bench.timing import Timing, interleaved, peak_bytes, saved_bytes
+from elastic_core.bench.store import Row
+from elastic_core.bench.timing import Contestant, Timing, measure_rows, peak_bytes, saved_bytes
 from elastic_core.core.batches import Batch
 from elastic_core.core.dispatch import read_prefixes, weigh
 from elastic_core.core.step import precision
-from elastic_core.machine import here
 from elastic_core.recipes import model_settings
 
-ITEMS = 3_416  # MovieLens-1M's catalogue
+BENCH, ITEMS = "latency", 3_416  # MovieLens-1M's catalogue
 PASSES = FORWARD, BOTH = ("forward", "forward+backward")
 ROWS = ("last", "all")
 OP, OPS = "op", ("causal slots", "SDPA")  # rows of operations alone: ours and torch's
@@ -77,6 +76,12 @@ class Setting:
     dtype: str = "float32"  # or `bfloat16`: autocast
 
     @property
+    def told(self) -> dict[str, Any]:
+        """What a row says of it."""
+        names = ("direction", "length", "batch", "width", "k", "side", "heads", "layers", "dropout", "compiled", "dtype")
+        return {name: getattr(self, name) for name in names}
+
+    @property
     def batch(self) -> int:
         return self.histories or max(1, self.tokens // self.length)
 
@@ -86,56 +91,11 @@ class Setting:
         return matrices * self.batch * self.heads * self.length**2 * 4
 
 
-@dataclass(frozen=True, kw_only=True)
-class Row:
-    """One measurement and everything needed to read it. Times in seconds, memory in bytes."""
-
-    system: str
-    rows: str
-    direction: str
-    length: int
-    batch: int
-    width: int
-    k: int
-    side: int
-    heads: int
-    layers: int
-    median: float
-    low: float
-    high: float
-    rounds: int
-    processor: float  # seconds of processor time, which a busy machine stretches less than the clock's
-    per_token: float
-    peak: int
-    saved: int
-    device: str
-    threads: int
-    load: float  # of the machine while measuring; above `threads`, prefer `processor`
-    dtype: str
-    torch: str
-    commit: str
-    date: str
-    dropout: float = 0.0
-    compiled: str = ""
-
-    @property
-    def key(self) -> tuple[Any, ...]:
-        """Equal for two measurements of the same thing by the same code on the same machine."""
-        same = ("system", "rows", "direction", "length", "batch", "width", "k", "side", "heads", "layers", "dropout", "compiled")
-        return tuple(str(getattr(self, name)) for name in (*same, "device", "threads", "dtype", "torch", "commit"))
-
-
 def build(system: str, setting: Setting) -> models.Recommender:
     """The system at this size, without dropout."""
-    common: dict[str, Any] = {
-        "length": setting.length,
-        "width": setting.width,
-        "layers": setting.layers,
-        "heads": setting.heads,
-        "dropout": setting.dropout,
-    }
+    shared = ("length", "width", "layers", "heads", "dropout", "k", "side")
     name, special = systems()[system]
-    settings = {**common, "k": setting.k, "side": setting.side, **special}
+    settings: dict[str, Any] = {each: getattr(setting, each) for each in shared} | special
     return models.build(model_settings(name, **settings), ITEMS)
 
 
@@ -154,7 +114,7 @@ def measure_together(
     **harness: Any,
 ) -> list[Row]:
     """All contestants of several settings, interleaved: to compare lengths, as a machine changes its pace."""
-    jobs: dict[str, tuple[Setting, str, str, models.Recommender, Batch, Callable[[], Any]]] = {}
+    found = []
     for setting in settings:
         torch.manual_seed(0)
         items = torch.randint(1, ITEMS + 1, (setting.batch, setting.length), device=device)
@@ -162,13 +122,11 @@ def measure_together(
         batch = Batch(items, items, times=times, padded=False)
         for name in systems:
             model = build(name, setting).to(device)
-            for row in rows:
-                jobs[f"{len(jobs)}"] = (setting, name, row, model, batch, _job(model, batch, row, setting))
-    timings = interleaved({label: job for label, (*_, job) in jobs.items()}, device, **harness)
-    return [
-        row_of(setting, name, row, timings[label], _memory(model, batch, row, job, setting, device), device)
-        for label, (setting, name, row, model, batch, job) in jobs.items()
-    ]
+            for which in rows:
+                job = _job(model, batch, which, setting)
+                also = partial(_memory, model, batch, which, job, setting, device)
+                found.append(Contestant(name, {"rows": which, **setting.told}, job, also=also))
+    return measure_rows(BENCH, found, device, **harness)
 
 
 def measure_operations(setting: Setting, device: torch.device, **harness: Any) -> list[Row]:
@@ -197,15 +155,13 @@ def measure_operations(setting: Setting, device: torch.device, **harness: Any) -
             return forms[name]
         return lambda: torch.autograd.grad(forms[name]().square().sum(), given[name])
 
-    jobs = {name: job(name) for name in forms}
-    timings = interleaved(jobs, device, **harness)
-    return [
-        row_of(
-            setting, name, OP, timings[name],
-            (peak_bytes(jobs[name], device), saved_bytes(forms[name], iter(())) if setting.direction != "forward" else 0), device,
-        )
-        for name in forms
-    ]  # fmt: skip
+    def memory(name: str, _: Timing) -> dict[str, float]:
+        kept = saved_bytes(forms[name], iter(())) if setting.direction != "forward" else 0
+        return {"peak": peak_bytes(job(name), device), "saved": kept}
+
+    told = {"rows": OP, **setting.told}
+    found = [Contestant(name, told, job(name), also=partial(memory, name), against=list(forms).index(OPS[1])) for name in forms]
+    return measure_rows(BENCH, found, device, **harness)
 
 
 def timed(model: models.Recommender, rows: str) -> Callable[[Batch], Tensor]:
@@ -239,52 +195,33 @@ def _job(model: models.Recommender, batch: Batch, rows: str, setting: Setting) -
 
 
 def _memory(
-    model: models.Recommender, batch: Batch, rows: str, job: Callable[[], Any], setting: Setting, device: torch.device
-) -> tuple[int, int]:
+    model: models.Recommender, batch: Batch, rows: str, job: Callable[[], Any], setting: Setting, device: torch.device, _: Timing
+) -> dict[str, float]:
     model.zero_grad(set_to_none=True)
-    peak = peak_bytes(job, device)
+    found: dict[str, float] = {"peak": peak_bytes(job, device), "saved": 0}
     if setting.direction == "forward" or setting.compiled:  # what compiled code keeps, hooks do not see
-        return peak, 0
+        return found
     with precision(device, setting.dtype):
-        return peak, saved_bytes(partial(timed(model, rows), batch), model.parameters())
+        return found | {"saved": saved_bytes(partial(timed(model, rows), batch), model.parameters())}
 
 
-def row_of(setting: Setting, system: str, rows: str, timing: Timing, memory: tuple[int, int], device: torch.device) -> Row:
-    left = ("tokens", "histories", "direction", "dtype")
-    shape = {f.name: getattr(setting, f.name) for f in dataclasses.fields(setting) if f.name not in left}
-    made = measured(system, rows, setting.direction, shape | {"batch": setting.batch}, timing, memory, device)
-    return dataclasses.replace(made, dtype=setting.dtype)
+USUAL = {"compiled": "", "dtype": "float32", "heads": 1, "dropout": 0.0}
 
 
-def measured(
-    system: str, rows: str, direction: str, shape: dict[str, Any], timing: Timing, memory: tuple[int, int], device: torch.device
-) -> Row:
-    """A row with everything that is known here and now. `memory`: peak and kept bytes."""
-    return Row(
-        **shape, system=system, rows=rows, direction=direction, rounds=timing.rounds, peak=memory[0], saved=memory[1],
-        median=round(timing.median, 7), low=round(timing.low, 7), high=round(timing.high, 7),
-        processor=round(timing.processor, 7), dtype="float32",
-        per_token=float(f"{timing.median / (shape['batch'] * shape['length']):.4g}"), **here(device),
-    )  # fmt: skip
-
-
-def ratios(rows: list[Row], by: str = "median") -> Iterator[dict[str, Any]]:
-    """How many times slower each peer is than ELASTIC with the last row only; `by` is a time of `Row`.
+def ratios(rows: list[Row], by: str = "seconds") -> Iterator[dict[str, Any]]:
+    """How many times slower each peer is than ELASTIC with the last row only; `by` is a metric.
 
     E = SASRec eager, S = SASRec fused, S1 = SASRec fused with the last row only.
     """
     peers = yardsticks()
     measured = {system for system, _ in peers.values()}
     groups: dict[tuple[Any, ...], dict[tuple[str, str], float]] = {}
+    names = ("direction", "length", "width", "k", "device", "threads", *USUAL)
     for row in rows:
-        shared = (
-            row.direction, row.length, row.width, row.k, row.device, row.threads, row.compiled, row.dtype, row.heads, row.dropout,
-        )  # fmt: skip
-        groups.setdefault(shared, {})[row.system, row.rows] = getattr(row, by)
-    for (direction, length, width, k, device, threads, compiled, dtype, heads, dropout), found in groups.items():
-        where = {"direction": direction, "length": length, "width": width, "k": k, "device": device, "threads": threads}
-        unusual = {"compiled": compiled, "dtype": dtype, "heads": heads, "dropout": dropout}
-        where |= {name: is_ for name, is_ in unusual.items() if is_ not in ("", "float32", 1, 0.0)}
+        same = tuple(getattr(row, name, USUAL.get(name)) for name in names)
+        groups.setdefault(same, {})[row.system, row.rows] = getattr(row, by)
+    for told, found in groups.items():
+        where = {name: value for name, value in zip(names, told, strict=True) if value != USUAL.get(name)}
         for ours in systems():
             if ours not in measured and (ours, "last") in found:
                 slower = {name: round(found[peer] / found[ours, "last"], 2) for name, peer in peers.items() if peer in found}

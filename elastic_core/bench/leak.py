@@ -11,26 +11,25 @@ numbers alone.
 
 import copy
 import dataclasses
-import io
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 import torch
 
-from elastic_core import disk, models, objectives
+from elastic_core import models, objectives
+from elastic_core.bench.store import Figure, Row, readable_rows
 from elastic_core.core.config import RunConfig
 from elastic_core.core.evaluate import evaluate
 from elastic_core.core.histories import Dataset
 from elastic_core.core.step import Learner
 from elastic_core.errors import InputError
+from elastic_core.machine import here
 from elastic_core.recipes import recipe
 
-METRIC = "NDCG@10"
+METRIC, BENCH, NEEDED = "NDCG@10", "leak", ("world", "times", "seed", "test")
 HONEST, PEEKING = "honest", "as published"
 # Which models, which settings: the systems whose published form reads the target's time, and the two readings of Δt.
 SYSTEMS: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -42,20 +41,6 @@ SYSTEMS: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 LEAKS = ("SMA", "SMA + CTReg", "HSTU with time")  # published with the target's time; the others refuse or do not read it
 WORLDS = {"times tell": 1.0, "times tell nothing": 0.0}
-
-
-@dataclass(frozen=True)
-class Row:
-    """One training: NDCG@10 on test (full ranking) at the best validation epoch, and half its 95% interval over people."""
-
-    world: str
-    system: str
-    times: str
-    seed: int
-    epochs: int
-    valid: float
-    test: float
-    test_ci: float
 
 
 def peeking(dataset: Dataset) -> Dataset:
@@ -86,7 +71,7 @@ def wanted(seeds: tuple[int, ...] = (0,)) -> Iterator[tuple[str, str, str, int]]
 
 
 def measure(world: str, system: str, times: str, seed: int, dataset: Dataset, tell: Callable[[str], None] | None = None) -> Row:
-    """Trains in memory, keeps the best epoch by validation, judges it once on test."""
+    """Train in memory, keep the best epoch by validation, judge it once on test: NDCG@10 (full ranking) with its 95% interval."""
     config = settings(world, system, seed)
     torch.manual_seed(np.random.SeedSequence([seed, 0]).generate_state(1)[0])
     data = peeking(dataset) if times == PEEKING else dataset
@@ -110,7 +95,11 @@ def measure(world: str, system: str, times: str, seed: int, dataset: Dataset, te
             break
     values = evaluate(kept, data, split="test", protocols=("full",)).values("full", METRIC)
     half = 1.96 * float(values.std(ddof=1)) / math.sqrt(len(values))
-    return Row(world, system, times, seed, epoch + 1, round(best, 6), round(float(values.mean()), 6), round(half, 6))
+    mean = float(values.mean())
+    test = Figure(round(mean, 6), round(mean - half, 6), round(mean + half, 6))
+    setting, figures = {"world": world, "times": times, "seed": seed}, {"test": test, "valid": Figure(round(best, 6))}
+    where = {"rounds": 1, **here(torch.device("cpu"))}
+    return Row(bench=BENCH, system=system, setting=setting, figures=figures | {"epochs": Figure(epoch + 1)}, where=where)
 
 
 class Pair(NamedTuple):
@@ -123,20 +112,19 @@ class Pair(NamedTuple):
     published: tuple[float, float] | None
 
 
-def read(file: Path) -> pd.DataFrame:
-    """The rows that are there; none of a file that is missing or of another form."""
-    names = [field.name for field in dataclasses.fields(Row)]
-    try:
-        return pd.read_csv(io.BytesIO(disk.read_bytes(file, 2**20, file.parent)))[names]
-    except (ValueError, KeyError, OverflowError):  # what is not found, no file, no table
-        return pd.DataFrame(columns=names)
+def read_leaks(file: Path) -> list[Row]:
+    """Return the rows that are there; none of a file that is missing or of another form."""
+    return [row for row in readable_rows(file, BENCH) if all(hasattr(row, name) for name in NEEDED)]
 
 
-def pairs(table: pd.DataFrame) -> Iterator[Pair]:
+def pairs(rows: Iterable[Row]) -> Iterator[Pair]:
     """What stands beside each other: the same world, system and seed."""
-    for (world, system, seed), rows in table.groupby(["world", "system", "seed"], sort=False):
-        found = {str(row.times): (float(row.test), float(row.test_ci)) for row in rows.itertuples()}
-        yield Pair(str(world), str(system), int(seed), found.get(HONEST), found.get(PEEKING))
+    found: dict[tuple[str, str, int], dict[str, tuple[float, float]]] = {}
+    for row in rows:
+        test = row.figures["test"]
+        found.setdefault((row.world, row.system, row.seed), {})[row.times] = (test.value, round(test.high - test.value, 6))
+    for (world, system, seed), both in found.items():
+        yield Pair(world, system, seed, both.get(HONEST), both.get(PEEKING))
 
 
 def told(pair: Pair, never: str) -> tuple[str, str, str]:

@@ -1,7 +1,7 @@
 """LISA's three claims of cost (Wu et al., WWW 2021), measured by its own protocols; the paper's figures stand beside ours.
 
     codes    Table 2: a file that holds the item table against one that holds its codebooks and codes. Untrained, as bytes do not
-             depend on what was learned; d = 128, 8 books. A `Row` has items as `length`, words of a book as `side`, the bytes of
+             depend on what was learned; d = 128, 8 books. A row has items as `length`, words of a book as `side`, the bytes of
              the plain file as `peak` and of the codes' as `saved`; its time is that of the export
     step     Figure 6: one more event of one person after N; LISA-256 keeps its counts, the Transformer (SASRec of one layer) its
              keys and values. Whole layers, scores of the catalogue left out
@@ -12,23 +12,21 @@
 What the paper calls Transformer keeps N x N scores: that is `WRITTEN`. `FUSED` is the null that it does not have.
 """
 
-import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from elastic_core import models
-from elastic_core.bench.events import EVENT, ROOM, STEP, steps
-from elastic_core.bench.goals import newest
-from elastic_core.bench.latency import ITEMS, OP, Row, Setting, measured, row_of, systems, yardsticks
-from elastic_core.bench.timing import interleaved, once, peak_bytes, summary
+from elastic_core.bench.events import EVENT, ROOM, STEP, after_events
+from elastic_core.bench.latency import ITEMS, OP, Setting, systems, yardsticks
+from elastic_core.bench.store import Row, ratio, together
+from elastic_core.bench.timing import Contestant, Part, measure_rows, peak_bytes
 from elastic_core.core.layers import written_out
 from elastic_core.following.stream import Stream, open_stream
-from elastic_core.machine import commit, device_name
 from elastic_core.memory.compression import compress
 from elastic_core.peers.linformer import LowRankAttention
 from elastic_core.peers.parts.codebooks import Codes
@@ -67,27 +65,24 @@ LENGTHS = (128, *TABLE_5)
 SHOWN = (512, 2_048, 16_384)  # of Table 5, in ours
 
 
-Part = tuple[str, list[tuple[Any, ...]], Callable[[], list[Row]]]
-
-
 # --- what is measured ------------------------------------------------------------------------------------------------
 
 
 def parts(device: torch.device, rounds: int = 5) -> Iterator[Part]:
-    """What there is to measure, the quick ones first: words for it, the (system, rows, width, length) it gives, and how."""
+    """What there is to measure, the quick ones first."""
     for data, (items, _, ratios) in TABLE_2.items():
         for form in ratios:
-            yield f"codes of {items:,} items", [(_named(form), CODES, WIDTH, items)], partial(codes, device, data, form)
-    yield "one more event", [(name, STEP, WIDTH, n) for name in STEPPERS for n in READ], partial(online, device, READ, rounds)
+            wanted = [{"system": _named(form), "rows": CODES, "width": WIDTH, "length": items}]
+            yield Part(f"codes of {items:,} items", partial(codes, device, data, form), wanted)
+    after = [{"system": name, "rows": STEP, "width": WIDTH, "length": n} for name in STEPPERS for n in READ]
+    yield Part("one more event", partial(online, device, READ, rounds), after)
     for width in (WIDTH, WIDE):
         for n in LENGTHS if width == WIDTH else (SHOWN[-1],):
             names = attentions(Setting(length=2, width=8))
             few = 1 if n >= 8_192 else rounds  # seconds each, and nearly all of it plain products
-            yield (
-                f"attention alone, d = {width}, N = {n:,}",
-                [(name, OP, width, n) for name in names],
-                partial(alone, device, Setting(length=n, width=width, k=0, side=0, layers=1), few),
-            )
+            work = partial(alone, device, Setting(length=n, width=width, k=0, side=0, layers=1), few)
+            wanted = [{"system": name, "rows": OP, "width": width, "length": n} for name in names]
+            yield Part(f"attention alone, d = {width}, N = {n:,}", work, wanted)
 
 
 def codes(device: torch.device, data: str, form: str) -> list[Row]:
@@ -97,29 +92,23 @@ def codes(device: torch.device, data: str, form: str) -> list[Row]:
     torch.manual_seed(0)
     model = models.build(model_settings("lisa", width=WIDTH, length=2, books=BOOKS, **own), items).to(device)
     found = []
-    timing = summary([once(lambda: found.append(compress(model)), device)])
-    shape = {"length": items, "batch": 1, "width": WIDTH, "k": BOOKS, "side": words, "heads": 1, "layers": 1}
-    return [measured(_named(form), CODES, BYTES, shape, timing, (found[0].plain, len(found[0].packed)), device)]
+    told = {"rows": CODES} | Setting(length=items, width=WIDTH, k=BOOKS, side=words, layers=1, histories=1).told
+    one = Contestant(
+        _named(form), told | {"direction": BYTES}, lambda: found.append(compress(model)),
+        also=lambda _: {"peak": found[0].plain, "saved": len(found[0].packed)},
+    )  # fmt: skip
+    return measure_rows("lisa", [one], device, rounds=1, warmup=0)
 
 
 def online(device: torch.device, lengths: Sequence[int], rounds: int) -> list[Row]:
     """One more event of one person; `saved` are the bytes kept of them."""
     torch.manual_seed(0)
-    jobs: dict[str, Callable[[], Any]] = {}
-    streams: dict[str, tuple[str, int, Stream]] = {}
-    repeats = 50
+    found = []
     for n in lengths:
+        told = {"rows": STEP} | Setting(length=n, direction=EVENT, width=WIDTH, k=0, side=0, layers=1, histories=1).told
         for name, model in zip(STEPPERS, ("lisa", transformer()), strict=True):
-            stream = _after(model, n, device)
-            label = f"{name} {n}"
-            streams[label] = (name, n, stream)
-            jobs[label] = partial(steps, stream, torch.randint(1, ITEMS + 1, (1,), device=device), repeats)
-    timings = interleaved(jobs, device, rounds=rounds, warmup=1)
-    rows = []
-    for label, (name, n, stream) in streams.items():
-        setting = Setting(length=n, direction=EVENT, width=WIDTH, k=0, side=0, layers=1, histories=1)
-        rows.append(row_of(setting, name, STEP, timings[label].times(1 / repeats), (0, 4 * stream.numbers()), device))
-    return rows
+            found.append(after_events(name, told, _after(model, n, device), 1, 50, device))
+    return measure_rows("lisa", found, device, rounds=rounds, warmup=1)
 
 
 def transformer() -> str:
@@ -179,16 +168,14 @@ def alone(device: torch.device, setting: Setting, rounds: int) -> list[Row]:
     """Time and, at the paper's width, peak memory of every attention on the same number of events; one round is one pass each."""
     jobs = attentions(setting, device)
     if setting.width == WIDTH:
-        peaks = {name: peak_bytes(job, device) for name, job in jobs.items()}  # and warmed up
+        peaks = {name: {"peak": peak_bytes(job, device)} for name, job in jobs.items()}  # and warmed up
     else:
-        peaks = dict.fromkeys(jobs, 0)
+        peaks = {}
         for name in set(jobs) - {WRITTEN, FUSED}:
             jobs[name]()
-    if rounds == 1:
-        timings = {name: summary([once(job, device)]) for name, job in jobs.items()}
-    else:
-        timings = interleaved(jobs, device, rounds=rounds, warmup=0, seconds=1.0)
-    return [row_of(setting, name, OP, timings[name], (peaks[name], 0), device) for name in jobs]
+    told = {"rows": OP, **setting.told}
+    found = [Contestant(name, told, job, also=peaks.get(name, {})) for name, job in jobs.items()]
+    return measure_rows("lisa", found, device, rounds=rounds, warmup=0, seconds=1.0)
 
 
 # --- what it says ----------------------------------------------------------------------------------------------------
@@ -256,13 +243,6 @@ def as_markdown(rows: Sequence[Row]) -> str:
     return "\n\n".join(written)
 
 
-def missing(rows: Sequence[Row], wanted: Sequence[tuple[Any, ...]], device: torch.device) -> bool:
-    """Whether one of these (system, rows, width, length) was not measured by this code on this machine."""
-    here = (device_name(device), torch.get_num_threads(), torch.__version__, commit())
-    mine = [row for row in rows if (row.device, row.threads, row.torch, row.commit) == here]
-    return bool(set(wanted) - {(row.system, row.rows, row.width, row.length) for row in mine})
-
-
 def _named(form: str) -> str:
     return f"LISA-{form.capitalize()}"
 
@@ -272,18 +252,16 @@ def _figure(value: float) -> str:
 
 
 def _ratio(rows: Sequence[Row], form: str, items: int) -> float:
-    found = newest(rows, (_named(form), CODES), direction=BYTES, width=WIDTH, k=BOOKS, layers=1, length=items)
-    return found[0].peak / found[0].saved if found and found[0].saved else NONE
+    found = together(rows, {"system": _named(form), "rows": CODES, "width": WIDTH, "length": items})
+    peak, saved = (getattr(found[0], name, 0) for name in ("peak", "saved")) if found else (0, 0)
+    return peak / saved if peak and saved else NONE
 
 
 def _op(rows: Sequence[Row], ours: str, other: str, what: str, length: int, width: int) -> float:
-    found = newest(rows, (ours, OP), (other, OP), width=width, k=0, layers=1, length=length)
-    return getattr(found[1], what) / getattr(found[0], what) if found and getattr(found[0], what) else NONE
+    return ratio(rows, {"system": other}, {"system": ours}, what, rows=OP, width=width, length=length) or NONE
 
 
 def _step(rows: Sequence[Row], above: tuple[str, int], below: tuple[str, int]) -> float:
     """Processor time of one step over that of another, after so many events each."""
-    told = [dataclasses.replace(row, system=f"{row.system} {row.length}", length=1) for row in rows if row.rows == STEP]
-    wanted = [(f"{name} {n}", STEP) for name, n in (above, below)]
-    found = newest(told, *wanted, direction=EVENT, width=WIDTH, k=0, layers=1)
-    return found[0].processor / found[1].processor if found else NONE
+    one, other = ({"system": name, "length": length} for name, length in (above, below))
+    return ratio(rows, one, other, rows=STEP, width=WIDTH) or NONE

@@ -10,37 +10,20 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 
+from elastic_core.bench.store import Row, as_lines
+from elastic_core.bench.timing import Timing, row_of
 from elastic_core.core.config import DataConfig
 from elastic_core.data import load
 from elastic_core.data.reading import read_interactions
-from elastic_core.machine import Measured, here
 
 SYSTEMS = ("pyarrow", "reader", "reader and split")
 PEOPLE, ITEMS, PIECE = 69_691, 400_000, 2_000_000
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReadingRow(Measured):
-    """One file read once. Seconds of the clock and of the processor; bytes of the file and of memory at the peak."""
-
-    system: str
-    rows: int
-    size: int
-    clock: float
-    processor: float
-    peak: int
-
-    @property
-    def key(self) -> tuple[Any, ...]:
-        """Equal for two measurements of the same thing by the same code on the same machine."""
-        return (self.system, self.rows, self.device, self.commit)
 
 
 def draw(path: Path, rows: int) -> None:
@@ -57,17 +40,18 @@ def draw(path: Path, rows: int) -> None:
             csv.write_csv(table(list(columns), ["user", "item", "time"]), file, csv.WriteOptions(include_header=False))
 
 
-def measure(rows: int) -> list[ReadingRow]:
-    """Return a row a contestant."""
+def measure(lines: int) -> Iterator[Row]:
+    """Yield a row a contestant: seconds of the clock and of the processor, bytes of memory at the peak."""
     with tempfile.TemporaryDirectory() as folder:
-        path, out = Path(folder, "clicks.csv"), list[ReadingRow]()
-        draw(path, rows)
+        path = Path(folder, "clicks.csv")
+        draw(path, lines)
         for system in SYSTEMS:
             code = f"from elastic_core.bench import reading; reading.tell({system!r}, {str(path)!r})"
             told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-            measured = json.loads(told.stdout.splitlines()[-1])
-            out.append(ReadingRow(system=system, rows=rows, size=path.stat().st_size, **measured, **here(torch.device("cpu"))))
-        return out
+            clock, processor, peak = json.loads(told.stdout.splitlines()[-1])
+            setting = {"lines": lines, "bytes": path.stat().st_size}
+            once = Timing(clock, clock, clock, processor, 1)
+            yield row_of("reading", system, setting, once, {"peak": peak}, torch.device("cpu"))
 
 
 def tell(system: str, path: str) -> None:
@@ -78,8 +62,8 @@ def tell(system: str, path: str) -> None:
         _read(system, small)
     clock, processor = time.perf_counter(), time.process_time()
     _read(system, Path(path))
-    taken = {"clock": round(time.perf_counter() - clock, 3), "processor": round(time.process_time() - processor, 3)}
-    sys.stdout.write(json.dumps({**taken, "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}) + "\n")
+    taken = round(time.perf_counter() - clock, 3), round(time.process_time() - processor, 3)
+    sys.stdout.write(json.dumps([*taken, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024]) + "\n")
 
 
 def _read(system: str, path: Path) -> object:
@@ -90,12 +74,13 @@ def _read(system: str, path: Path) -> object:
     return read_interactions(path) if system == "reader" else load(DataConfig(source=str(path), k_core=0))
 
 
-def as_table(rows: list[ReadingRow]) -> str:
+def as_table(rows: list[Row]) -> str:
     """Return what was measured, a line each."""
-    lines = ["system              rows         size   processor    clock     peak  load  date"]
-    for row in rows:
-        lines.append(
-            f"{row.system:<17}{row.rows:>13,}{row.size / 2**30:>9.2f} GiB{row.processor:>8.1f} s{row.clock:>8.1f} s"
+    return as_lines(
+        rows,
+        "system              rows         size   processor    clock     peak  load  date",
+        lambda row: (
+            f"{row.system:<17}{row.lines:>13,}{row.bytes / 2**30:>9.2f} GiB{row.processor:>8.1f} s{row.seconds:>8.1f} s"
             f"{row.peak / 2**30:>6.2f} GiB{row.load:>6.1f}  {row.date}"
-        )
-    return "\n".join(lines)
+        ),
+    )

@@ -1,10 +1,12 @@
 """What a service costs (`serve-model`): it runs in a process of its own on one thread, and is asked from this one.
 
 `history`: a list after a history, as long as a person's of the data. `person`: an event of a person and a list after it; people
-are followed. `rate`, `p50` and `p99` are by the clock, with whatever else the machine does, this process too; `processor` is what
-the service itself used for a request, so that 1 / `processor` is what a core that is its own would answer in a second.
+are followed. `people` ask at the same time, one connection each; so many requests may be answered `together`. `rate`, `seconds`
+and `p99` are by the clock, with whatever else the machine does, this process too; `processor` is what the service itself used for
+a request, so that `capacity`, 1 / `processor`, is what a core that is its own would answer in a second.
 """
 
+import dataclasses
 import os
 import socket
 import subprocess
@@ -14,7 +16,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from http.client import HTTPConnection
 from json import dumps, loads
 from pathlib import Path
@@ -22,35 +23,19 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from elastic_core.bench.store import Row, as_lines
+from elastic_core.bench.timing import Timing, row_of
 from elastic_core.core.config import DataConfig
 from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
-from elastic_core.machine import Measured, here
 
 CROWDS = ((1, 64), (16, 1), (16, 64))  # people who ask at the same time, requests that may be answered together
+CPU = torch.device("cpu")
 PARTS, BEGINS = ("history", "person"), 180.0  # seconds that a start may take
 Ask = Callable[[np.random.Generator], tuple[str, dict[str, object]]]
 
 
-@dataclass(frozen=True)
-class ServingRow(Measured):
-    part: str
-    run: str
-    people: int  # who ask at the same time, one connection each
-    together: int  # requests that may be answered together
-    requests: int
-    rate: float  # a second, by the clock
-    p50: float  # milliseconds
-    p99: float
-    processor: float  # milliseconds of a request, of the service alone
-    capacity: float  # requests a second of one core: 1,000 / processor
-
-    @property
-    def key(self) -> tuple[object, ...]:
-        return self.part, self.run, self.people, self.together, self.device, self.commit
-
-
-def measure_crowds(run: Path, config: DataConfig, seconds: float, told: Callable[[str], None]) -> Iterator[ServingRow]:
+def measure_crowds(run: Path, config: DataConfig, seconds: float, told: Callable[[str], None]) -> Iterator[Row]:
     """Rows of one person who asks, and of many, each for themselves and together."""
     data = load(config, told)
     for people, together in CROWDS:
@@ -58,10 +43,9 @@ def measure_crowds(run: Path, config: DataConfig, seconds: float, told: Callable
         yield from measure(str(run), data, people, together, seconds)
 
 
-def measure(run: str, data: Dataset, people: int, together: int, seconds: float, every: int = 8) -> list[ServingRow]:
+def measure(run: str, data: Dataset, people: int, together: int, seconds: float, every: int = 8) -> list[Row]:
     """Rows of both parts. Raises InputError where the service does not start."""
-    rows = []
-    ids, about = data.catalog.ids, {**here(torch.device("cpu")), "threads": 1}
+    rows, ids = [], data.catalog.ids
 
     def history(rng: np.random.Generator) -> tuple[str, dict[str, object]]:
         items = data.histories.of(int(rng.integers(data.histories.n_users)))
@@ -76,12 +60,13 @@ def measure(run: str, data: Dataset, people: int, together: int, seconds: float,
             _load(port, ask, people, min(seconds, 2.0))
             before = _processor(process.pid)
             took, clock = _load(port, ask, people, seconds)
-            each = 1_000 * (_processor(process.pid) - before) / len(took)
-            p50, p99 = 1_000 * np.quantile(took, [0.5, 0.99])
-            rate, low, high, work, capacity = (
-                round(float(x), 3) for x in (len(took) / clock, p50, p99, each, 1_000 / max(each, 1e-9))
-            )
-            rows.append(ServingRow(part, Path(run).name, people, together, len(took), rate, low, high, work, capacity, **about))
+            each = (_processor(process.pid) - before) / len(took)
+            low, middle, high = np.quantile(took, [0.25, 0.5, 0.75])
+            timing = Timing(middle, low, high, each, len(took))
+            more = {"p99": np.quantile(took, 0.99), "rate": len(took) / clock, "capacity": 1 / max(each, 1e-9)}
+            setting = {"part": part, "people": people, "together": together}
+            row = row_of("serving", Path(run).name, setting, timing, {name: round(float(x), 6) for name, x in more.items()}, CPU)
+            rows.append(dataclasses.replace(row, where={**row.where, "threads": 1}))
     return rows
 
 
@@ -150,13 +135,12 @@ def _processor(pid: int) -> float:
     return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def as_table(rows: list[ServingRow]) -> str:
-    lines = [
-        f"{'part':<9}{'run':<28}{'people':>7}{'together':>9}{'a second':>9}{'p50 ms':>8}{'p99 ms':>8}{'cpu ms':>8}{'a core':>8}"
-    ]
-    lines += [
-        f"{r.part:<9}{r.run:<28}{r.people:>7}{r.together:>9}{r.rate:>9.0f}{r.p50:>8.1f}{r.p99:>8.1f}{r.processor:>8.2f}"
-        f"{r.capacity:>8.0f}  load {r.load:g}"
-        for r in rows
-    ]
-    return "\n".join(lines)
+def as_table(rows: list[Row]) -> str:
+    return as_lines(
+        rows,
+        f"{'part':<9}{'run':<28}{'people':>7}{'together':>9}{'a second':>9}{'p50 ms':>8}{'p99 ms':>8}{'cpu ms':>8}{'a core':>8}",
+        lambda row: (
+            f"{row.part:<9}{row.system:<28}{row.people:>7}{row.together:>9}{row.rate:>9.0f}{1e3 * row.seconds:>8.1f}"
+            f"{1e3 * row.p99:>8.1f}{1e3 * row.processor:>8.2f}{row.capacity:>8.0f}  load {row.load:g}"
+        ),
+    )

@@ -4,7 +4,7 @@ backward, which bytes its operators move and which it keeps for the way back.
 Methods of the model's parts are marked (`MARKS`); the time goes to the innermost mark, so that stages add up to the pass. On the
 way back the time belongs to the stage that made the node of the graph; between nodes torch adds up the gradients of what was read
 twice and those of weights, `SUMS`. In turns with it the same pass runs without marks, `WHOLE`: what these cost shows in the
-difference. In the causal form one operation aggregates and dispatches (core/dispatch.py); it counts as dispatch.
+difference. In the causal form one operation aggregates and dispatches (prefix_slots.py); it counts as dispatch.
 """
 
 import bisect
@@ -12,19 +12,21 @@ import contextlib
 import functools
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch import nn
 
-from elastic_core.bench.latency import FORWARD, ITEMS, Setting, build, timed
-from elastic_core.bench.timing import Timing, moved_by, once, saved_by, summary, wait
+from elastic_core.bench.latency import FORWARD, ITEMS, ROWS, Setting, build, timed
+from elastic_core.bench.store import Row
+from elastic_core.bench.timing import Timing, interleaved, moved_by, row_of, saved_by, summary, wait
 from elastic_core.core.batches import Batch
-from elastic_core.core.dispatch import CausalDispatcher, Dispatcher, TwoWayDispatcher
-from elastic_core.core.elastic import InterestMemory
+from elastic_core.core.dispatch import Dispatcher
+from elastic_core.core.elastic import CausalDispatcher, InterestMemory, TwoWayDispatcher
 from elastic_core.core.layers import EventEmbedding
 from elastic_core.core.sasrec import Block
+from elastic_core.machine import keep_memory
 from elastic_core.models import Recommender
 
 STAGES = (
@@ -60,9 +62,7 @@ def measure_stages(
     device: torch.device,
     system: str,
     rows: str = "last",
-    rounds: int = 15,
-    warmup: int = 3,
-    seconds: float = 20.0,
+    **harness: Any,
 ) -> dict[str, Stage]:
     """Every stage, and the whole pass: forward, up to the scores of all items; with the way back, up to the states of the `last`
     or of `all` rows and their gradients, without dropout. For about `seconds`, or so many rounds."""
@@ -71,19 +71,72 @@ def measure_stages(
     items = torch.randint(1, ITEMS + 1, (setting.batch, setting.length), device=device)
     batch = Batch(items, items, padded=False)
     run: _Pass = _Inference(model, batch) if setting.direction == FORWARD else _Training(model, batch, rows)
-    for _ in range(warmup):
-        run()
-    whole, found, began = list[tuple[float, float]](), list[_Clock](), time.perf_counter()
-    while len(found) < rounds and (len(found) < min(rounds, 3) or time.perf_counter() - began < seconds):
-        whole.append(once(run, device))
+    found = list[_Clock]()
+
+    def marked() -> None:
         found.append(_Clock(device))
         run.marked(found[-1])
+
+    whole = interleaved({WHOLE: run, "marked": marked}, device, **harness)[WHOLE]
+    found = found[-whole.rounds :]
     moved, kept = _counted(run, moved_by, device), _counted(run, saved_by, device, model.parameters())
     names = sorted({name for clock in found for name, _ in clock.taken} - {WHOLE}, key=_order)
-    return {WHOLE: Stage(summary(whole), _none(whole), sum(moved.values()), sum(kept.values()))} | {
+    nothing = Timing(0.0, 0.0, 0.0, 0.0, whole.rounds)
+    return {WHOLE: Stage(whole, nothing, sum(moved.values()), sum(kept.values()))} | {
         name: Stage(_times(found, name, False), _times(found, name, True), moved.get(name, 0), kept.get(name, 0))
         for name in names
     }
+
+
+def measure_profile(settings: Iterable[Setting], device: torch.device, systems: Sequence[str], **harness: Any) -> list[Row]:
+    """A row a stage of every system: forward with the last row only, in training with the last and with all. `back` is the
+    processor's time on the way back; of the whole pass it is in `processor`."""
+    if device.type == "cpu":
+        keep_memory()
+    found = []
+    for setting in settings:
+        for system in systems:
+            for which in ROWS[:1] if setting.direction == FORWARD else ROWS:
+                told = {"rows": which, **setting.told}
+                for name, stage in measure_stages(setting, device, system, which, **harness).items():
+                    back = {"back": round(stage.backward.processor, 7), "back, clock": round(stage.backward.median, 7)}
+                    more = back | {"moved": stage.moved, "kept": stage.kept}
+                    found.append(row_of("stages", system, told | {"stage": name}, stage.timing, more, device))
+    return found
+
+
+def by_pass(rows: Iterable[Row]) -> list[list[Row]]:
+    """The stages of one measurement together."""
+    found: dict[Any, list[Row]] = {}
+    for row in rows:
+        shape = {name: value for name, value in row.setting.items() if name != "stage"}
+        found.setdefault((row.system, *shape.items(), row.place), []).append(row)
+    return list(found.values())
+
+
+def both_ways(row: Row) -> float:
+    """Seconds of the processor, there and back."""
+    return float(row.processor + getattr(row, "back", 0))
+
+
+def as_table(rows: Sequence[Row]) -> str:
+    """Of every pass its stages, the largest first: milliseconds of the processor there and back, their share, megabytes."""
+    lines = []
+    for stages in by_pass(rows):
+        first, together = stages[0], sum(both_ways(row) for row in stages if row.stage != WHOLE)
+        lines.append(
+            f"{first.system}, {first.rows} rows, {first.direction}, N = {first.length:,}, {first.batch} histories, "
+            f"k = {first.k}, {first.device}, {first.threads} thread(s), {first.commit}"
+        )
+        lines.append(f"  {'stage':<20}{'forward':>9}{'back':>9}{'share':>8}{'moved MB':>10}{'kept MB':>9}")
+        for row in sorted(stages, key=lambda row: (row.stage != WHOLE, -both_ways(row))):
+            back, kept = (getattr(row, name, 0) for name in ("back", "kept"))
+            share = "" if row.stage == WHOLE else f"{both_ways(row) / max(together, 1e-12):.1%}"
+            lines.append(
+                f"  {row.stage:<20}{row.processor * 1e3:>9.2f}{back * 1e3:>9.2f}{share:>8}"
+                f"{row.moved / 1e6:>10.1f}{kept / 1e6:>9.1f}"
+            )
+    return "\n".join([*lines, "milliseconds of the processor a batch; bytes moved there and back"])
 
 
 class _Clock:
@@ -221,10 +274,6 @@ def _counted(run: _Pass, count: Callable[..., Any], device: torch.device, *more:
 
 def _times(found: Iterable[_Clock], stage: str, back: bool) -> Timing:
     return summary([clock.taken.get((stage, back), (0.0, 0.0)) for clock in found])
-
-
-def _none(whole: list[tuple[float, float]]) -> Timing:
-    return Timing(0.0, 0.0, 0.0, 0.0, len(whole))
 
 
 def _order(stage: str) -> int:

@@ -1,51 +1,174 @@
-"""Benchmark rows as a CSV that grows: read, add, replace the same measurement."""
+"""What the benches measured: one kind of row, one kind of file, and how rows are asked for.
+
+A file has a line a number: of which bench, system and setting it is, which metric, its middle and quartiles, where and when.
+Seconds and bytes are of a whole batch, whatever is printed.
+"""
 
 import csv
-import dataclasses
 import io
-from collections.abc import Sequence
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
 from elastic_core import disk
-from elastic_core.bench.latency import ROWS, Row
 from elastic_core.disk import write_text
 from elastic_core.errors import InputError
 
 MOST_BYTES, LONGEST = 2**22, 200  # of a file; characters of a cell
-MOST_ROWS, MOST_SYSTEMS, MOST_COLUMNS = 10_000, 40, 60  # of a file: every system is a line in a chart
+MOST_ROWS, MOST_SYSTEMS, MOST_COLUMNS = 20_000, 40, 60  # of a file: every system is a line in a chart
 MOST_LENGTH = 2**24  # events; and the most of whatever else is counted
+WHERE = ("rounds", "device", "threads", "load", "torch", "commit", "date")
+COLUMNS = ("bench", "system", "setting", "metric", "value", "low", "high", *WHERE)
+SAME = ("bench", "system", "setting", *WHERE)  # of the lines of one row
+SIZES = {"length": 1, "batch": 1, "width": 1, "k": 0, "side": 0, "heads": 0, "layers": 0}  # and the least they may be
+TIMES = ("seconds", "processor")
+# What is drawn on screens must be there in every row, and be what it says.
+SHAPE = ("length", "batch", "width", "k", "side", *TIMES)
+NEEDED = {
+    "latency": (*SHAPE, "rows", "direction"),
+    "events": SHAPE,
+    "stages": (*SHAPE, "rows", "direction", "stage", "moved"),
+}
+POSITIVE = {"seconds", "processor", "peak"}  # but of a part of a pass: it may take no time
+NUMBER = re.compile(r"-?\d{1,15}(\.\d{1,20})?(e[-+]?\d{1,2})?")
 
 
-def read_rows(path: Path) -> list[Row]:
-    """As `read_kind`, of the rows that all of the bench but its memory part keeps."""
-    return read_kind(path, Row)
+class Figure(NamedTuple):
+    """The middle of what was measured, and its quartiles where there are some."""
+
+    value: float
+    low: float = math.nan
+    high: float = math.nan
 
 
-def write_rows(path: Path, rows: list[Row]) -> None:
-    """As `write_kind`."""
-    write_kind(path, rows, Row)
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """What a bench measured of one system in one setting, metric by metric. Settings, middles of metrics, and where it was
+    measured (`WHERE`) can be asked for like attributes: `row.length`, `row.processor`, `row.device`."""
+
+    bench: str
+    system: str
+    setting: Mapping[str, Any]
+    figures: Mapping[str, Figure]
+    where: Mapping[str, Any]
+
+    def __getattr__(self, name: str) -> Any:
+        if name in (held := self.__dict__.get("figures", {})):
+            return held[name].value
+        for part in ("setting", "where"):
+            if name in (held := self.__dict__.get(part, {})):
+                return held[name]
+        raise AttributeError(name)
+
+    @property
+    def place(self) -> tuple[Any, ...]:
+        """Equal for what may be held against each other: the same machine, threads and code."""
+        return tuple(getattr(self, name, "") for name in ("device", "threads", "torch", "commit", "dtype"))
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """Equal for two measurements of the same thing by the same code on the same machine."""
+        return (self.bench, self.system, *sorted(self.setting.items()), *self.place)
+
+    def is_of(self, /, **wanted: Any) -> bool:
+        return all(getattr(self, name, None) == value for name, value in wanted.items())
+
+    def spread(self, name: str, times: float = 1e3, form: str = ".2f") -> str:
+        """The quartiles of a metric, in words: milliseconds of seconds unless said otherwise."""
+        return " … ".join(format(times * end, form) for end in self.figures[name][1:])
 
 
-def read_kind(path: Path, kind: type[Any]) -> list[Any]:
-    """The rows of a file, each a `kind`: a dataclass of numbers and texts. None if there is no file.
+def select_rows(rows: Iterable[Row], /, **wanted: Any) -> list[Row]:
+    """Return the rows of which all this is so."""
+    return [row for row in rows if row.is_of(**wanted)]
+
+
+def together(rows: Iterable[Row], /, *wanted: Mapping[str, Any], **where: Any) -> list[Row] | None:
+    """Return the newest row of each of `wanted`, all measured by the same code, machine and threads; None if there are none.
+    `where` is so of all of them."""
+    groups: dict[Any, list[Row | None]] = {}
+    for row in rows:
+        if row.is_of(**where):
+            found = groups.setdefault(row.place, [None] * len(wanted))
+            for i, one in enumerate(wanted):
+                found[i] = row if row.is_of(**one) else found[i]
+    whole = [[row for row in found if row] for found in groups.values() if None not in found]
+    return max(whole, key=lambda found: max(row.date for row in found), default=None)
+
+
+def ratio(
+    rows: Iterable[Row], above: Mapping[str, Any], below: Mapping[str, Any], /, metric: str = "processor",
+    each: Sequence[str] = (), **where: Any,
+) -> float | None:  # fmt: skip
+    """Return a metric of the one over that of the other, per `each` (batch, length); None unless they were measured together."""
+    if (found := together(rows, above, below, **where)) is None:
+        return None
+    one, other = (getattr(row, metric, 0) / math.prod(getattr(row, name) for name in each) for row in found)
+    return one / other if one and other else None
+
+
+def known(**figures: float | None) -> dict[str, float]:
+    """Return those that are not None."""
+    return {name: value for name, value in figures.items() if value is not None}
+
+
+def as_lines(rows: Iterable[Row], head: str, line: Callable[[Row], str]) -> str:
+    return "\n".join([head, *map(line, rows)])
+
+
+def read_rows(path: Path, *benches: str) -> list[Row]:
+    """Return the rows of a file, of these benches alone if some are named. None if there is no file.
 
     Raises InputError if it is not such a file, or of what nobody measured."""
     try:
         text = disk.read_text(path, MOST_BYTES, path.parent)
     except disk.Absent:
         return []
-    types = {f.name: f.type for f in dataclasses.fields(kind)}
     try:
-        table = list(csv.DictReader(io.StringIO(text)))
-        rows = [kind(**{name: _typed(types[name], text) for name, text in line.items()}) for line in table]
-        if len(rows) > MOST_ROWS or (kind is Row and not _believable(rows)):
+        lines = list(csv.DictReader(io.StringIO(text)))
+        if not (lines or text.startswith(",".join(COLUMNS))) or len(lines) > MOST_ROWS:
+            raise ValueError
+        found: dict[tuple[str, ...], dict[str, Figure]] = {}
+        for line in lines:
+            if set(line) != set(COLUMNS):
+                raise ValueError
+            numbers = Figure(_number(line["value"]), *(_number(line[end]) if line[end] else math.nan for end in ("low", "high")))
+            found.setdefault(tuple(line[name][: 10 * LONGEST] for name in SAME), {})[line["metric"][:LONGEST]] = numbers
+        rows = [_row(same, figures) for same, figures in found.items()]
+        if not all(map(_believable, rows)) or len({row.system for row in rows if row.bench in NEEDED}) > MOST_SYSTEMS:
             raise ValueError
     except (KeyError, TypeError, ValueError, csv.Error):
         raise InputError(f"{path} is not a file of benchmark rows; give another --name") from None
-    return rows
+    return [row for row in rows if row.bench in benches] if benches else rows
+
+
+def readable_rows(path: Path, *benches: str) -> list[Row]:
+    """As `read_rows`; none of a file that is not one."""
+    try:
+        return read_rows(path, *benches)
+    except InputError:
+        return []
+
+
+def write_rows(path: Path, rows: Iterable[Row]) -> None:
+    """Write a line a metric; later rows replace earlier ones of the same `key`."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for row in {row.key: row for row in rows}.values():
+        setting = "; ".join(f"{name}={value}" for name, value in row.setting.items())
+        for metric, figure in row.figures.items():
+            numbers = ["" if math.isnan(x) else int(x) if x == int(x) else x for x in figure]
+            writer.writerow([row.bench, row.system, setting, metric, *numbers, *(row.where.get(name, "") for name in WHERE)])
+    with disk.said(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    write_text(path, out.getvalue())
 
 
 def read_table(path: Path, texts: Sequence[str]) -> pd.DataFrame:
@@ -59,39 +182,43 @@ def read_table(path: Path, texts: Sequence[str]) -> pd.DataFrame:
     return table
 
 
-def write_kind(path: Path, rows: list[Any], kind: type[Any]) -> None:
-    """Later rows replace earlier ones of the same `key`."""
-    latest = {row.key: row for row in rows}
-    out = io.StringIO()
-    writer = csv.DictWriter(out, [f.name for f in dataclasses.fields(kind)], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(dataclasses.asdict(row) for row in latest.values())
-    with disk.said(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-    write_text(path, out.getvalue())
+def _row(same: tuple[str, ...], figures: dict[str, Figure]) -> Row:
+    bench, system, _, rounds, device, threads, load, torch, commit, date = (text[:LONGEST] for text in same)
+    numbers = {"rounds": int(rounds), "threads": int(threads), "load": _number(load)}
+    where = {"device": device, "torch": torch, "commit": commit, "date": date}
+    return Row(bench=bench, system=system, setting=_setting(same[2]), figures=figures, where={**numbers, **where})
 
 
-def _believable(rows: list[Row]) -> bool:
-    return all(map(_measured, rows)) and len({row.system for row in rows}) <= MOST_SYSTEMS
-
-
-def _measured(row: Row) -> bool:
-    """Whether this may have been measured: sizes and times can be divided by, and drawn along logarithms."""
-    sizes = (row.length, row.batch, row.width, row.threads, row.rounds)
-    times = (row.median, row.low, row.high, row.processor)
-    return (
-        all(1 <= size <= MOST_LENGTH for size in sizes)
-        and all(0 <= size <= MOST_LENGTH for size in (row.k, row.side, row.heads, row.layers))
-        and all(1e-9 <= time <= 1e9 for time in times)
-        and row.peak >= (row.rows in ROWS)
-        and row.load >= 0
-    )
-
-
-def _typed(kind: Any, text: str) -> Any:
-    if kind not in (int, float):
+@cache
+def _typed(text: str) -> int | float | str:
+    if not NUMBER.fullmatch(text):
         return text[:LONGEST]
-    value = kind(text)
+    return int(text) if text.lstrip("-").isdigit() else float(text)
+
+
+def _setting(text: str) -> dict[str, Any]:
+    pairs = [part.partition("=") for part in text.split("; ") if part]
+    return {name[:LONGEST]: _typed(value) for name, _, value in pairs}
+
+
+def _number(text: str) -> float:
+    value = float(text)
     if not abs(value) < 1e15:
         raise ValueError(text)
     return value
+
+
+def _believable(row: Row) -> bool:
+    """Whether this may have been measured: sizes and times can be divided by, and drawn along logarithms."""
+    drawn, part = row.bench in NEEDED, "stage" in row.setting
+    sizes = [(row.setting[name], least) for name, least in SIZES.items() if name in row.setting]
+    sizes += [(row.threads, int(drawn)), (row.rounds, 1)]
+    return (
+        all(hasattr(row, name) for name in NEEDED.get(row.bench, ()))
+        and all(isinstance(size, int) and least <= size <= MOST_LENGTH for size, least in sizes)
+        and all(0 <= x <= 1e12 for name in TIMES for x in row.figures.get(name, ()) if x == x)
+        and (part or not drawn or all(min(row.figures.get(name, (1,))) >= 1e-9 for name in POSITIVE))
+        and (all(each.value >= 0 for each in row.figures.values()) or not drawn)
+        and (row.bench != "latency" or row.rows not in ("last", "all") or hasattr(row, "peak"))
+        and row.load >= 0
+    )

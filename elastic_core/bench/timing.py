@@ -1,14 +1,16 @@
 """The harness: contestants take turns in one process, so that whatever else the machine does falls on all of them alike.
 
 Every contestant is warmed up, then each round times each of them once, starting with another one every round. Reported
-are the median and the quartiles over rounds.
+are the median and the quartiles over rounds, which no odd round moves, and of a contestant that is held against another the
+same of their ratio within a round.
 """
 
 import contextlib
 import time
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +19,12 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter
 
+from elastic_core.bench.store import Figure, Row, select_rows
+from elastic_core.machine import here
+
 Job = Callable[[], Any]
+Also = Mapping[str, float | Figure]
+DIGITS = 7  # behind the point, of seconds
 
 
 class Timing(NamedTuple):
@@ -35,10 +42,71 @@ class Timing(NamedTuple):
         return Timing(median, low, high, processor, self.rounds)
 
 
-def interleaved(
+class Part(NamedTuple):
+    """What a command measures at a time: in words, how, and what there must be of it for it not to be measured again."""
+
+    words: str
+    measure: Callable[[], Iterable[Row]]
+    wanted: Sequence[Mapping[str, Any]] = ()
+
+    def is_there(self, rows: Iterable[Row], device: torch.device) -> bool:
+        """Whether all that is wanted was measured by this code on this machine."""
+        place = {name: value for name, value in here(device).items() if name in ("device", "threads", "torch", "commit")}
+        mine = select_rows(rows, **place)
+        return bool(self.wanted) and all(any(row.is_of(**one) for row in mine) for one in self.wanted)
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """Something to time, and what its row says of it. `each` of what counts is done by one call of `job`; `also` is what is known
+    besides its time, or measures it when all are timed; `against` is the place of the contestant that it is held against."""
+
+    system: str
+    setting: Mapping[str, Any]
+    job: Job
+    each: int = 1
+    also: Also | Callable[[Timing], Also] = field(default_factory=dict)
+    against: int | None = None
+
+
+def measure_rows(bench: str, contestants: Sequence[Contestant], device: torch.device, **harness: Any) -> list[Row]:
+    """Return a row a contestant: `seconds`, `processor`, the `ratio` to what it is held against, and what it `also` measures."""
+    taken = in_turns({str(i): one.job for i, one in enumerate(contestants)}, device, **harness)
+    rows = []
+    for i, one in enumerate(contestants):
+        timing, more = summary(taken[str(i)]).times(1 / one.each), dict[str, float | Figure]()
+        if one.against is not None:
+            mine, theirs = (np.array(taken[str(place)])[:, 1] for place in (i, one.against))
+            more["ratio"] = quartiles(mine / one.each / np.maximum(theirs / contestants[one.against].each, 1e-9), 4)
+        more |= one.also(timing) if callable(one.also) else one.also
+        rows.append(row_of(bench, one.system, one.setting, timing, more, device))
+    return rows
+
+
+def row_of(bench: str, system: str, setting: Mapping[str, Any], timing: Timing, more: Also, device: torch.device) -> Row:
+    """Return a row with everything that is known here and now. Seconds are rounded."""
+    seconds = Figure(*(round(end, DIGITS) for end in timing[:3]))
+    found = {"seconds": seconds, "processor": Figure(round(timing.processor, DIGITS))}
+    also = {name: each if isinstance(each, Figure) else Figure(each) for name, each in more.items()}
+    where = {"rounds": timing.rounds, **here(device)}
+    return Row(bench=bench, system=system, setting=dict(setting), figures=found | also, where=where)
+
+
+def quartiles(values: Any, digits: int = DIGITS) -> Figure:
+    low, middle, high = (round(float(x), digits) for x in np.quantile(np.asarray(values, float), [0.25, 0.5, 0.75]))
+    return Figure(middle, low, high)
+
+
+def interleaved(jobs: Mapping[str, Job], device: torch.device, **harness: Any) -> dict[str, Timing]:
+    """Return what each job takes, as `in_turns`."""
+    return {name: summary(values) for name, values in in_turns(jobs, device, **harness).items()}
+
+
+def in_turns(
     jobs: Mapping[str, Job], device: torch.device, rounds: int = 15, warmup: int = 3, seconds: float = 20.0
-) -> dict[str, Timing]:
-    """Times all jobs in turn, for `rounds` rounds or about `seconds`, whichever ends first (three rounds at least)."""
+) -> dict[str, list[tuple[float, float]]]:
+    """Time all jobs in turn, by the clock and of the processor, for `rounds` rounds or about `seconds`, whichever ends first
+    (three rounds at least)."""
     for job in jobs.values():
         for _ in range(warmup):
             job()
@@ -50,7 +118,7 @@ def interleaved(
             taken[name].append(once(jobs[name], device))
         if turn >= 2 and time.perf_counter() - began > seconds:
             break
-    return {name: summary(values) for name, values in taken.items()}
+    return taken
 
 
 def once(job: Job, device: torch.device) -> tuple[float, float]:

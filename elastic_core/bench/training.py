@@ -12,27 +12,29 @@ rows of up to 200 events, 512 shared negatives), on one of two worlds:
 of span 100 (the recipe's) half of them. `last` has one target a row, whatever is read for it.
 """
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
 from elastic_core import models, objectives, recipes
+from elastic_core.bench import timing
+from elastic_core.bench.store import Figure, Row, as_lines, select_rows
+from elastic_core.bench.timing import Timing, quartiles
 from elastic_core.core.batches import Batch
 from elastic_core.core.config import DataConfig, PlantedConfig, RunConfig
 from elastic_core.core.step import Learner
 from elastic_core.data import Dataset, load
-from elastic_core.machine import here, keep_memory
+from elastic_core.machine import keep_memory
 from elastic_core.recipes import DEFAULT, PEER
 
 WORLDS = {
     "full": DataConfig(source="planted", planted=PlantedConfig(users=640, items=3_416, mean_length=402, max_length=402)),
     "ml-1m": DataConfig(source="ml-1m"),
 }
-WHOLE = "step"
 PARTS = ("sampling", "calibration", "forward", "loss", "backward", "clipping", "optimiser", "averaging")
 
 
@@ -53,59 +55,6 @@ CONTESTANTS = (
     Contestant(DEFAULT, "window", 100),
     Contestant(DEFAULT, "last", 0, ("model.bidirectional=true", "model.conv_width=0")),
 )
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrainingRow:
-    """A step (`part` = step) or a part of it, and everything needed to read it. Seconds of the processor, by step."""
-
-    part: str
-    model: str
-    objective: str
-    span: int
-    world: str
-    batch: int
-    length: int
-    width: int
-    layers: int
-    items: int
-    negatives: int
-    dropout: float
-    targets: float  # of a step, on average
-    events: float
-    median: float
-    low: float
-    high: float
-    rate: float  # targets a second, the median over steps; of a part 0
-    rate_low: float
-    rate_high: float
-    overall: float  # all targets over all seconds
-    rounds: int
-    device: str
-    threads: int
-    load: float
-    torch: str
-    commit: str
-    date: str
-
-    @property
-    def key(self) -> tuple[Any, ...]:
-        """Equal for two measurements of the same thing by the same code on the same machine."""
-        same = (
-            "part",
-            "model",
-            "objective",
-            "span",
-            "world",
-            "batch",
-            "length",
-            "width",
-            "layers",
-            "items",
-            "negatives",
-            "dropout",
-        )
-        return tuple(str(getattr(self, name)) for name in (*same, "device", "threads", "torch", "commit"))
 
 
 class Clock:
@@ -135,6 +84,7 @@ class Trainee:
 
     def __init__(self, contestant: Contestant, world: str, dataset: Dataset, seed: int = 0) -> None:
         self.config, self.dataset, self.clock = configured(contestant, world), dataset, Clock()
+        self.taken = list[tuple[float, ...]]()  # of every step: targets, events, seconds, and those of its parts
         torch.manual_seed(seed)
         model = models.build(self.config.model, dataset.catalog).train()
         objective = objectives.build(self.config.objective, dataset, self.config.model.length)
@@ -147,13 +97,24 @@ class Trainee:
             setattr(learner, name, timed(part, getattr(learner, name)))
         self.draw = timed("sampling", self.batches.__next__)
 
-    def step(self) -> tuple[int, int]:
-        """Targets learned from, events read."""
+    def step(self) -> None:
+        """One step; what it learned from and took is kept."""
+        before, began = list(self.clock.seconds.values()), time.process_time()
         batch = self.draw().to("cpu")
         self.learner.calibrate(self.dataset, 0, self.steps)
         self.steps += 1
         learned = self.learner.step(batch)
-        return learned.targets, learned.events
+        parts = (now - then for now, then in zip(self.clock.seconds.values(), before, strict=True))
+        self.taken.append((learned.targets, learned.events, time.process_time() - began, *parts))
+
+    def told(self, timed: Timing) -> dict[str, float | Figure]:
+        """What the steps that were timed took of the processor, part by part, and targets a second: the median over steps, and
+        `overall` all targets over all seconds."""
+        targets, events, whole, *parts = np.array(self.taken[-timed.rounds :]).T
+        names = ("processor", *PARTS)
+        found: dict[str, float | Figure] = {name: quartiles(each) for name, each in zip(names, (whole, *parts), strict=True)}
+        means = {"overall": targets.sum() / whole.sum(), "targets": targets.mean(), "events": events.mean()}
+        return found | {"rate": quartiles(targets / whole, 1)} | {name: round(float(x), 1) for name, x in means.items()}
 
     def _batches(self) -> Iterator[Batch]:
         epoch = 0
@@ -172,77 +133,43 @@ def configured(contestant: Contestant, world: str) -> RunConfig:
 
 
 def measure_training(
-    world: str, contestants: Sequence[Contestant] = CONTESTANTS, rounds: int = 15, warmup: int = 3, dataset: Dataset | None = None
-) -> list[TrainingRow]:
-    """A row a contestant and part. `dataset` stands for the world, in tests."""
+    world: str, contestants: Sequence[Contestant] = CONTESTANTS, dataset: Dataset | None = None, **harness: Any
+) -> list[Row]:
+    """A row a contestant, its parts metrics. `dataset` stands for the world, in tests."""
     keep_memory()
-    data = dataset or load(WORLDS[world])
-    trainees = {each: Trainee(each, world, data) for each in contestants}
-    for trainee in trainees.values():
-        for _ in range(warmup):
-            trainee.step()
-    taken: dict[Contestant, list[tuple[float, ...]]] = {each: [] for each in trainees}
-    for turn in range(rounds):
-        for each in sorted(trainees, key=lambda each: (list(trainees).index(each) + turn) % len(trainees)):
-            trainee, before = trainees[each], dict(trainees[each].clock.seconds)
-            began = time.process_time()
-            targets, events = trainee.step()
-            whole = time.process_time() - began
-            parts = [trainee.clock.seconds[part] - before[part] for part in PARTS]
-            taken[each].append((targets, events, whole, *parts))
-    found = []
-    for each, numbers in taken.items():
-        found += _rows(each, world, trainees[each].config, data, np.array(numbers))
-    return found
+    data, found = dataset or load(WORLDS[world]), list[timing.Contestant]()
+    for each in contestants:
+        trainee = Trainee(each, world, data)
+        model, train = trainee.config.model, trainee.config.train
+        told = {
+            "objective": each.objective, "span": each.span, "world": world, "batch": train.batch, "length": model.length,
+            "width": model.width, "layers": model.layers, "items": data.catalog.n_items,
+            "negatives": trainee.config.objective.negatives, "dropout": model.dropout,
+        }  # fmt: skip
+        found.append(timing.Contestant(each.model, told, trainee.step, also=trainee.told))
+    return timing.measure_rows("training", found, torch.device("cpu"), seconds=math.inf, **harness)
 
 
-def _rows(each: Contestant, world: str, config: RunConfig, data: Dataset, numbers: np.ndarray) -> list[TrainingRow]:
-    targets, events, whole = numbers[:, :3].T
-    low, rate, high = np.quantile(targets / whole, [0.25, 0.5, 0.75])
-    speeds = {
-        "rate": float(rate),
-        "rate_low": float(low),
-        "rate_high": float(high),
-        "overall": float(targets.sum() / whole.sum()),
-    }
-    said: dict[str, Any] = {
-        "model": each.model, "objective": each.objective, "span": each.span, "world": world, "batch": config.train.batch,
-        "length": config.model.length, "width": config.model.width, "layers": config.model.layers, "items": data.catalog.n_items,
-        "negatives": config.objective.negatives, "dropout": config.model.dropout, "targets": round(float(targets.mean()), 1),
-        "events": round(float(events.mean()), 1), "rounds": len(numbers), **here(torch.device("cpu")),
-    }  # fmt: skip
-    rows = []
-    for part, seconds in zip((WHOLE, *PARTS), numbers[:, 2:].T, strict=True):
-        low, median, high = (round(float(x), 7) for x in np.quantile(seconds, [0.25, 0.5, 0.75]))
-        said |= {name: round(value if part == WHOLE else 0.0, 1) for name, value in speeds.items()}
-        rows.append(TrainingRow(part=part, median=median, low=low, high=high, **said))
-    return rows
+def label(row: Row) -> str:
+    return Contestant(row.system, row.objective, row.span).label
 
 
-def rates(rows: Sequence[TrainingRow]) -> dict[str, float]:
+def rates(rows: Sequence[Row]) -> dict[str, float]:
     """Targets a second of every contestant on the world of full rows with one thread; of several measurements the last."""
-    return {
-        Contestant(row.model, row.objective, row.span).label: row.rate
-        for row in sorted(rows, key=lambda row: row.date)
-        if row.part == WHOLE and row.world == "full" and row.threads == 1
-    }
+    full = select_rows(rows, world="full", threads=1)
+    return {label(row): row.rate for row in sorted(full, key=lambda row: str(row.date))}
 
 
-def as_table(rows: Sequence[TrainingRow]) -> str:
+def as_table(rows: Sequence[Row]) -> str:
     """Of every measurement the targets a second, with quartiles over steps, and the milliseconds of each part."""
     head = f"{'':<21}{'world':<7}{'targets':>8}{'events':>8}{'targets/s':>11}{'quartiles':>17}{'ms':>8}  "
-    lines = ["processor time", head + " ".join(f"{part:>11}" for part in PARTS) + "  commit"]
-    found: dict[Any, dict[str, TrainingRow]] = {}
-    for row in rows:
-        found.setdefault(row.key[1:], {})[row.part] = row
-    for parts in found.values():
-        if WHOLE not in parts:
-            continue
-        row = parts[WHOLE]
-        label, spread = Contestant(row.model, row.objective, row.span).label, f"{row.rate_low:,.0f} … {row.rate_high:,.0f}"
-        each = " ".join(f"{parts[part].median * 1e3:>11.1f}" if part in parts else f"{'':>11}" for part in PARTS)
-        lines.append(
-            f"{label:<21}{row.world:<7}{row.targets:>8,.0f}{row.events:>8,.0f}{row.rate:>11,.0f}{spread:>17}"
-            f"{row.median * 1e3:>8.1f}  {each}  {row.commit}"
-        )
-    return "\n".join(lines)
+    return as_lines(
+        rows,
+        "processor time\n" + head + " ".join(f"{part:>11}" for part in PARTS) + "  commit",
+        lambda row: (
+            f"{label(row):<21}{row.world:<7}{row.targets:>8,.0f}{row.events:>8,.0f}{row.rate:>11,.0f}"
+            f"{row.spread('rate', 1, ',.0f'):>17}{row.processor * 1e3:>8.1f}  "
+            + " ".join(f"{getattr(row, part) * 1e3:>11.1f}" if part in row.figures else f"{'':>11}" for part in PARTS)
+            + f"  {row.commit}"
+        ),
+    )

@@ -29,23 +29,19 @@ ours.
 """
 
 import argparse
-import dataclasses
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import torch
 
-from elastic_core.bench import bank, catalogue, events, goals, lisa, profile, reading, serving, training
+from elastic_core.bench import bank, catalogue, events, goals, lisa, reading, serving, stages, training
 from elastic_core.bench import threads as thread_bench
 from elastic_core.bench.latency import (
-    OPS,
     PASSES,
     ROWS,
     SYSTEMS,
-    Row,
     Setting,
     contestants,
     measure_operations,
@@ -53,16 +49,18 @@ from elastic_core.bench.latency import (
     ratios,
     systems,
 )
-from elastic_core.bench.store import read_kind, read_rows, write_kind, write_rows
-from elastic_core.bench.timing import threads
+from elastic_core.bench.store import Row, read_rows, select_rows, write_rows
+from elastic_core.bench.timing import Part, threads
 from elastic_core.commands.finding import CHECKPOINTS, find_run, listed, say
 from elastic_core.core.settings import MemoryConfig
 from elastic_core.errors import InputError
-from elastic_core.machine import commit, device_name, find_device
+from elastic_core.machine import find_device
 
 LOCAL, COMPILED = "local", "compiled"
 ROUNDS, EVENTS = 15, 150  # one more event is a matter of microseconds
 MODES = ("default", "reduce-overhead", "max-autotune")
+PASSING = ("latency", "streaming", "catalogue", "lisa")  # what one table shows
+Parts = Callable[[argparse.Namespace], Iterable[Part]]
 LENGTHS = ("64", "128", "256", "512", "1024", "2048", "4096")
 
 
@@ -121,161 +119,171 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     if arguments.rounds is None:
         arguments.rounds = EVENTS if arguments.people else ROUNDS
-    if arguments.bank:
-        return _run_bank(arguments)
-    if arguments.lisa:
-        return _run_lisa(arguments)
-    if arguments.reading:
-        return _run_kind(arguments, "reading", reading, reading.ReadingRow, lambda: reading.measure(arguments.reading))
-    if arguments.serving:
-        served, seconds = find_run(arguments.serving), min(arguments.seconds, 60.0)
-        crowds = partial(serving.measure_crowds, served.path, served.config.data, seconds, say)
-        return _run_kind(arguments, "serving", serving, serving.ServingRow, crowds)
-    if arguments.threads_of:
-        passes = partial(thread_bench.measure, find_run(arguments.threads_of).model(), min(arguments.seconds, 60.0))
-        return _run_kind(arguments, "threads", thread_bench, thread_bench.ThreadsRow, passes)
-    if arguments.training:
-        return _run_training(arguments)
-    if arguments.stages:
-        return _run_stages(arguments)
-    if arguments.gpu:
-        return _run_gpu(arguments)
-    name = COMPILED if arguments.compile and arguments.name == LOCAL else arguments.name
-    path = CHECKPOINTS / "benchmarks" / f"{name}.csv"
     if arguments.goals:
-        if not path.parent.is_dir():
-            raise InputError(f"there are no measurements here: {path.parent}/ comes with the checkout, so go there first")
-        print(goals.as_table(path.parent, [dataclasses.replace(goal, file=_file(goal, arguments.name)) for goal in goals.GOALS]))
+        folder = CHECKPOINTS / "benchmarks"
+        if not folder.is_dir():
+            raise InputError(f"there are no measurements here: {folder}/ comes with the checkout, so go there first")
+        print(goals.as_table(folder, "latency" if arguments.name == LOCAL else arguments.name))
         return 0
-    if not arguments.show:
-        given, arguments.lengths = arguments.lengths, arguments.lengths or list(LENGTHS)
-        settings = _settings(arguments)
-        with threads(arguments.threads):
-            if arguments.catalogue is not None:
-                _measure_catalogue(arguments, path)
-            elif arguments.people:
-                _measure_people(arguments, (*events.LENGTHS, events.LONG) if given is None else [int(n) for n in given], path)
-            else:
-                _measure_all(arguments, settings, path)
-    print(as_table(read_rows(path)))
+    for asked, name, parts, table in (
+        (arguments.bank, "bank", _of_bank, bank.as_table),
+        (arguments.lisa, "lisa", _of_lisa, lisa.as_markdown),
+        (arguments.reading, "reading", _of_reading, reading.as_table),
+        (arguments.serving, "serving", _of_serving, serving.as_table),
+        (arguments.threads_of, "threads", _of_threads, thread_bench.as_table),
+        (arguments.training, "training", _of_training, training.as_table),
+        (arguments.stages, "stages", _of_stages, stages.as_table),
+        (arguments.gpu, "gpu", _of_gpu, as_table),
+        (arguments.catalogue is not None, LOCAL, _of_catalogue, as_table),
+        (arguments.people, LOCAL, _of_people, as_table),
+        (True, COMPILED if arguments.compile else LOCAL, _of_passes, as_table),
+    ):
+        if asked:
+            return _measure(arguments, name, parts, table)
     return 0
 
 
-def _run_bank(arguments: argparse.Namespace) -> int:
-    name = arguments.name if arguments.name != LOCAL else "bank"
-    path, device = CHECKPOINTS / "benchmarks" / f"{name}.csv", find_device(arguments.device)
-    if min(arguments.rounds, arguments.threads + 1) < 1:
-        raise InputError("--rounds must be at least 1 and --threads at least 0")
-    rows = read_kind(path, bank.BankRow)
-    if not arguments.show:
-        with threads(arguments.threads or 1):
-            for part in bank.PARTS:
-                say(f"memory of experts: {part}")
-                rows += bank.measure(part, device, rounds=arguments.rounds)
-                write_kind(path, rows, bank.BankRow)
-    print(bank.as_table(read_kind(path, bank.BankRow)))
-    return 0
-
-
-def _run_kind(arguments: argparse.Namespace, name: str, part: Any, kind: type[Any], measure: Callable[[], Iterable[Any]]) -> int:
-    path = CHECKPOINTS / "benchmarks" / f"{arguments.name if arguments.name != LOCAL else name}.csv"
-    rows = read_kind(path, kind)
-    if not arguments.show:
-        for row in measure():
-            rows.append(row)
-            write_kind(path, rows, kind)
-    print(part.as_table(read_kind(path, kind)))
-    return 0
-
-
-def _run_lisa(arguments: argparse.Namespace) -> int:
-    name = arguments.name if arguments.name != LOCAL else "lisa"
-    path, device, began = CHECKPOINTS / "benchmarks" / f"{name}.csv", find_device(arguments.device), time.monotonic()
-    if min(arguments.rounds, arguments.threads + 1) < 1:
-        raise InputError("--rounds must be at least 1 and --threads at least 0")
+def _measure(arguments: argparse.Namespace, bench: str, parts: Parts, table: Callable[[list[Row]], str]) -> int:
+    """Measure part after part what is not there yet, keep the rows, print the table of all."""
+    file = {"stages": "profile"}.get(bench, bench) if arguments.name == LOCAL else arguments.name
+    path, began = CHECKPOINTS / "benchmarks" / f"{file}.csv", time.monotonic()
     rows = read_rows(path)
-    with threads(arguments.threads or 1):
-        for what, wanted, measure_part in () if arguments.show else lisa.parts(device, min(arguments.rounds, 5)):
-            if not arguments.again and not lisa.missing(rows, wanted, device):
+    alone = bench in ("bank", "lisa", "training", "stages")  # on one thread, unless another number is asked for
+    with threads(max(arguments.threads, 0) or int(alone)):
+        for part in () if arguments.show else parts(arguments):
+            if not arguments.again and part.is_there(rows, find_device(arguments.device)):
                 continue
             if arguments.minutes and time.monotonic() - began > 60 * arguments.minutes:
                 say(f"{arguments.minutes:g} minutes are over; the same command goes on from here")
                 break
-            say(what)
-            rows += measure_part()
-            write_rows(path, rows)
-    print(lisa.as_markdown(read_rows(path)))
+            if part.words:
+                say(part.words)
+            for row in part.measure():
+                rows.append(row)
+                write_rows(path, rows)
+    print(table(read_rows(path, *(PASSING if table is as_table else (bench,)))))
     return 0
 
 
-def _run_training(arguments: argparse.Namespace) -> int:
+def _device(arguments: argparse.Namespace) -> torch.device:
     if min(arguments.rounds, arguments.threads + 1) < 1:
         raise InputError("--rounds must be at least 1 and --threads at least 0")
-
-    def rows() -> Iterable[training.TrainingRow]:
-        with threads(arguments.threads or 1):
-            say(f"steps of training, {arguments.training}")
-            return training.measure_training(arguments.training, rounds=arguments.rounds)
-
-    return _run_kind(arguments, "training", training, training.TrainingRow, rows)
+    return find_device(arguments.device)
 
 
-def _run_stages(arguments: argparse.Namespace) -> int:
-    path = CHECKPOINTS / "benchmarks" / f"{'profile' if arguments.name == LOCAL else arguments.name}.csv"
-    rows = read_kind(path, profile.StageRow)
-    if not arguments.show:
-        arguments.lengths = arguments.lengths or ["1024"]
-        if arguments.compile or arguments.precision != "float32":
-            raise InputError("--stages takes passes apart as they are: leave out --compile and --precision")
-        device = find_device(arguments.device)
-        with threads(arguments.threads or 1):
-            for setting in _settings(arguments):
-                say(f"stages, {setting.direction}, N = {setting.length}, {setting.batch} histories")
-                found = profile.measure_profile((setting,), device, arguments.systems, arguments.rounds, arguments.seconds)
-                rows += found
-                write_kind(path, rows, profile.StageRow)
-    print(profile.as_table(read_kind(path, profile.StageRow)))
-    return 0
+def _of_bank(arguments: argparse.Namespace) -> Iterator[Part]:
+    device = _device(arguments)
+    for part in bank.PARTS:
+        yield Part(f"memory of experts: {part}", partial(bank.measure, part, device, rounds=arguments.rounds))
 
 
-def _run_gpu(arguments: argparse.Namespace) -> int:
+def _of_lisa(arguments: argparse.Namespace) -> Iterable[Part]:
+    return lisa.parts(_device(arguments), min(arguments.rounds, 5))
+
+
+def _of_reading(arguments: argparse.Namespace) -> Iterator[Part]:
+    yield Part("", partial(reading.measure, arguments.reading))
+
+
+def _of_serving(arguments: argparse.Namespace) -> Iterator[Part]:
+    served, seconds = find_run(arguments.serving), min(arguments.seconds, 60.0)
+    yield Part("", partial(serving.measure_crowds, served.path, served.config.data, seconds, say))
+
+
+def _of_threads(arguments: argparse.Namespace) -> Iterator[Part]:
+    yield Part("", partial(thread_bench.measure, find_run(arguments.threads_of).model(), min(arguments.seconds, 60.0)))
+
+
+def _of_training(arguments: argparse.Namespace) -> Iterator[Part]:
+    _device(arguments)
+    steps = partial(training.measure_training, arguments.training, rounds=arguments.rounds)
+    yield Part(f"steps of training, {arguments.training}", steps)
+
+
+def _of_stages(arguments: argparse.Namespace) -> Iterator[Part]:
+    arguments.lengths = arguments.lengths or ["1024"]
+    if arguments.compile or arguments.precision != "float32":
+        raise InputError("--stages takes passes apart as they are: leave out --compile and --precision")
+    device = find_device(arguments.device)
+    for setting in _settings(arguments):
+        work = partial(stages.measure_profile, (setting,), device, arguments.systems, **_harness(arguments))
+        yield Part(f"stages, {_words(setting)}", work)
+
+
+def _of_gpu(arguments: argparse.Namespace) -> Iterator[Part]:
     """One person; 2^18 events a batch, in training, and compiled; the operations alone."""
     arguments.device, arguments.precision, arguments.lengths = "cuda", "bfloat16", ["1024"]
     find_device(arguments.device)  # raises InputError where there is none
-    path = CHECKPOINTS / "benchmarks" / ("gpu.csv" if arguments.name == LOCAL else f"{arguments.name}.csv")
     for tokens, passes, compiled in ((1_024, "forward", ""), (2**18, "forward+backward", ""), (2**18, "forward", MODES[1])):
         arguments.tokens, arguments.passes, arguments.compile, arguments.memory = tokens, [passes], compiled, 60.0
-        _measure_all(arguments, _settings(arguments), path)
+        yield from _of_passes(arguments)
     arguments.operations, arguments.precision, arguments.compile = True, "float32", ""
     arguments.passes = list(PASSES)
-    _measure_all(arguments, _settings(arguments), path)
-    print(as_table(read_rows(path)))
-    return 0
+    yield from _of_passes(arguments)
 
 
-def _measure_catalogue(arguments: argparse.Namespace, path: Path) -> None:
-    if arguments.catalogue < 10_000 or arguments.rounds < 1:
+def _of_catalogue(arguments: argparse.Namespace) -> Iterator[Part]:
+    items = arguments.catalogue
+    if items < 10_000 or arguments.rounds < 1:
         raise InputError("--catalogue must be at least 10,000 items (a smaller one needs no stretches), and --rounds at least 1")
-    device, rows = find_device(arguments.device), read_rows(path)
-    if device.type != "cpu":
+    if find_device(arguments.device).type != "cpu":
         raise InputError(f"losses over a catalogue are measured on the processor; leave out --device {arguments.device}")
-    here = (device_name(device), torch.get_num_threads(), torch.__version__, commit(), arguments.catalogue)
-    there = {r.system for r in rows if (r.device, r.threads, r.torch, r.commit, r.length) == here}
-    size = catalogue.Size(items=arguments.catalogue, width=arguments.width)
-    harness = {"rounds": arguments.rounds, "seconds": 240.0}
-    if arguments.again or not set(catalogue.LOSSES) <= there:
-        say(f"losses of {catalogue.TARGETS} targets over {arguments.catalogue:,} items")
-        rows += catalogue.measure_losses(size, **harness)
-        write_rows(path, rows)
-    if arguments.again or not set(catalogue.STEPS) <= there:
-        say(f"steps of training over {arguments.catalogue:,} and {catalogue.SMALL:,} items")
-        rows += catalogue.measure_steps(size, **harness)
-        write_rows(path, rows)
+    size, harness = catalogue.Size(items=items, width=arguments.width), {"rounds": arguments.rounds, "seconds": 240.0}
+    for words, measure, wanted in (
+        (f"losses of {catalogue.TARGETS} targets over {items:,} items", catalogue.measure_losses, catalogue.LOSSES),
+        (f"steps of training over {items:,} and {catalogue.SMALL:,} items", catalogue.measure_steps, catalogue.STEPS),
+    ):
+        yield Part(words, partial(measure, size, **harness), [{"system": name, "length": items} for name in wanted])
 
 
-def _file(goal: goals.Goal, name: str) -> str:
-    """Rows of the latency bench are looked for where `--name` says; `local`, where nothing was said, means the shipped ones."""
-    return name if goal.file == "latency" and name != "local" else goal.file
+def _of_people(arguments: argparse.Namespace) -> Iterator[Part]:
+    """All lengths of a number of people interleaved; what is there already is measured again with them."""
+    given = arguments.lengths
+    arguments.lengths = given or list(LENGTHS)
+    _settings(arguments)
+    if not all(text.isdigit() and int(text) >= 1 for text in arguments.people):
+        raise InputError(f"--people must be whole numbers of at least 1, not {','.join(arguments.people)}")
+    device, lengths = find_device(arguments.device), (*events.LENGTHS, events.LONG) if given is None else [int(n) for n in given]
+    shape = Setting(length=2, width=arguments.width, k=arguments.k, side=arguments.side)
+    for people in map(int, arguments.people):
+        work = partial(events.measure_steps, people, device, lengths, shape, **_harness(arguments))
+        yield Part(f"one more event, {people} people", work)
+
+
+def _of_passes(arguments: argparse.Namespace) -> Iterator[Part]:
+    """All contestants of a setting, as they are compared with each other, unless every one of them is there already."""
+    arguments.lengths = arguments.lengths or list(LENGTHS)
+    settings, device, harness = _settings(arguments), find_device(arguments.device), _harness(arguments)
+    groups = [[setting] for setting in settings]
+    if arguments.together:
+        groups = [[setting for setting in settings if setting.direction == direction] for direction in arguments.passes]
+    for group in groups:
+        words = "\n".join(map(_words, group))
+        if arguments.operations:
+            yield Part(words, partial(measure_operations, group[0], device, **harness))
+            continue
+        chosen = _systems(arguments, max(group, key=Setting.scores_bytes))
+        wanted = [{"system": name, "rows": which, **setting.told} for name in chosen for which in ROWS for setting in group]
+        yield Part(words, partial(measure_together, group, device, chosen, **harness), wanted)
+
+
+def _words(setting: Setting) -> str:
+    return f"{setting.direction}, N = {setting.length}, {setting.batch} histories"
+
+
+def _harness(arguments: argparse.Namespace) -> dict[str, Any]:
+    return {"rounds": arguments.rounds, "seconds": arguments.seconds}
+
+
+def _systems(arguments: argparse.Namespace, largest: Setting) -> tuple[str, ...]:
+    """Those asked for, without attention that is written out where that would fill the memory."""
+    chosen = tuple(arguments.systems)
+    written_out = [name for name in chosen if not systems()[name][1].get("fused", True)]
+    if written_out and largest.scores_bytes() > arguments.memory * 1e9:
+        needed = largest.scores_bytes() / 1e9
+        say(f"N = {largest.length}: eager attention would need about {needed:.0f} GB and is left out")
+        chosen = tuple(name for name in chosen if name not in written_out)
+    return chosen
 
 
 def _settings(arguments: argparse.Namespace) -> list[Setting]:
@@ -302,77 +310,22 @@ def _settings(arguments: argparse.Namespace) -> list[Setting]:
     ]
 
 
-def _measure_all(arguments: argparse.Namespace, settings: list[Setting], path: Path) -> None:
-    device, rows, began = find_device(arguments.device), read_rows(path), time.monotonic()
-    groups = [[setting] for setting in settings]
-    if arguments.together:
-        groups = [[setting for setting in settings if setting.direction == direction] for direction in arguments.passes]
-    for group in groups:
-        systems = OPS if arguments.operations else _systems(arguments, group, device, rows)
-        if not systems:
-            continue
-        if arguments.minutes and time.monotonic() - began > 60 * arguments.minutes:
-            say(f"{arguments.minutes:g} minutes are over; the same command goes on from here")
-            return
-        for setting in group:
-            say(f"{setting.direction}, N = {setting.length}, {setting.batch} histories")
-        harness = {"rounds": arguments.rounds, "seconds": arguments.seconds}
-        if arguments.operations:
-            rows += [row for setting in group for row in measure_operations(setting, device, **harness)]
-        else:
-            rows += measure_together(group, device, systems, **harness)
-        write_rows(path, rows)
-
-
-def _measure_people(arguments: argparse.Namespace, lengths: Iterable[int], path: Path) -> None:
-    """All lengths of a number of people interleaved; what is there already is measured again with them."""
-    if not all(text.isdigit() and int(text) >= 1 for text in arguments.people):
-        raise InputError(f"--people must be whole numbers of at least 1, not {','.join(arguments.people)}")
-    device, rows = find_device(arguments.device), read_rows(path)
-    shape = Setting(length=2, width=arguments.width, k=arguments.k, side=arguments.side)
-    for people in map(int, arguments.people):
-        say(f"one more event, {people} people")
-        rows += events.measure_steps(people, device, lengths, shape, rounds=arguments.rounds, seconds=arguments.seconds)
-        write_rows(path, rows)
-
-
-def _systems(arguments: argparse.Namespace, group: list[Setting], device: torch.device, rows: list[Row]) -> tuple[str, ...]:
-    """All contestants, as they are compared with each other, unless every one of them is there already at all these settings."""
-    chosen = tuple(arguments.systems)
-    written_out = [name for name in chosen if not systems()[name][1].get("fused", True)]
-    largest = max(group, key=Setting.scores_bytes)
-    if written_out and largest.scores_bytes() > arguments.memory * 1e9:
-        needed = largest.scores_bytes() / 1e9
-        say(f"N = {largest.length}: eager attention would need about {needed:.0f} GB and is left out")
-        chosen = tuple(name for name in chosen if name not in written_out)
-    here = (device_name(device), torch.get_num_threads(), torch.__version__, commit())
-    names = ("direction", "length", "width", "k", "side", "batch", "heads", "dropout", "compiled", "dtype")
-    there = {
-        (row.system, row.rows, *(getattr(row, name) for name in names))
-        for row in rows
-        if (row.device, row.threads, row.torch, row.commit) == here
-    }
-    shapes = [[getattr(setting, name) for name in names] for setting in group]
-    missing = {(name, which, *shape) for name in chosen for which in ROWS for shape in shapes} - there
-    return chosen if missing or arguments.again else ()
-
-
 def as_table(rows: list[Row]) -> str:
     """Milliseconds and megabytes per system, then how many times slower the peers are than ELASTIC."""
     lines = [
         f"{'pass':<17}{'N':>6} {'d':>4} {'k':>3}  {'system':<17}{'rows':<5}{'ms':>9}{'quartiles':>20}{'peak MB':>9}{'kept MB':>9}"
     ]
     for row in rows:
-        spread = f"{row.low * 1e3:.2f} … {row.high * 1e3:.2f}"
+        peak, saved = (getattr(row, name, 0) / 1e6 for name in ("peak", "saved"))
         lines.append(
             f"{row.direction:<17}{row.length:>6} {row.width:>4} {row.k:>3}  {row.system:<17}{row.rows:<5}"
-            f"{row.median * 1e3:>9.2f}{spread:>20}{row.peak / 1e6:>9.1f}{row.saved / 1e6:>9.1f}"
+            f"{row.seconds * 1e3:>9.2f}{row.spread('seconds'):>20}{peak:>9.1f}{saved:>9.1f}"
         )
     lines.append("\ntimes slower than ELASTIC (last row): E = SASRec eager, S = SASRec fused, S1 = SASRec fused, last row only")
     busy = any(row.load > row.threads + 0.5 for row in rows if row.device.startswith("cpu"))
     if busy:
         lines.append("(by processor time: the machine was busy with other things while measuring)")
-    for found in ratios(rows, "processor" if busy else "median"):
+    for found in ratios(rows, "processor" if busy else "seconds"):
         peers = "".join(f"{name} {found[name]:>7.2f}   " for name in ("E", "S", "S1") if name in found)
         lines.append(
             f"{found['direction']:<17}{found['length']:>6} {found['width']:>4} {found['k']:>3}  {found['system']:<17}{peers}"
@@ -385,9 +338,7 @@ def _losses(rows: list[Row]) -> list[str]:
     """Of every catalogue that losses were measured over: shares of the plain one's memory and time, and times faster."""
     lines = []
     for items, targets in sorted({(row.length, row.batch) for row in rows if row.direction == catalogue.DIRECTION}):
-        found = catalogue.c12(
-            [row for row in rows if (row.direction, row.length, row.batch) == (catalogue.DIRECTION, items, targets)]
-        )
+        found = catalogue.c12(select_rows(rows, direction=catalogue.DIRECTION, length=items, batch=targets))
         if found:
             lines.append(f"\n{targets} targets over {items:,} items, against {catalogue.PLAIN}, by processor time:")
             shares, faster = ("memory", "time"), [name for name in found if name not in ("memory", "time")]

@@ -10,19 +10,15 @@ such times. Rows grow in checkpoints/benchmarks/leak.csv; those that are there a
 """
 
 import argparse
-import dataclasses
 import time
+from collections.abc import Sequence
 
-import pandas as pd
-
-from elastic_core import disk
 from elastic_core.bench import leak
+from elastic_core.bench.store import Row, select_rows, write_rows
 from elastic_core.commands.finding import CHECKPOINTS, say
 from elastic_core.data import load
-from elastic_core.disk import write_text
 
 FILE = CHECKPOINTS / "benchmarks" / "leak.csv"
-KEY = ["world", "system", "times", "seed"]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -32,26 +28,23 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    began, table = time.monotonic(), leak.read(FILE)
+    began, rows = time.monotonic(), leak.read_leaks(FILE)
     for world, system, times, seed in () if arguments.list else leak.wanted(tuple(range(arguments.seeds))):
-        if len(table) and ((table[KEY] == [world, system, times, seed]).all(axis=1)).any():
+        if select_rows(rows, world=world, system=system, times=times, seed=seed):
             continue
         if arguments.minutes and time.monotonic() - began > 60 * arguments.minutes:
             say(f"{arguments.minutes:g} minutes are over; the same command goes on from here")
             break
-        row = leak.measure(world, system, times, seed, load(leak.settings(world, system).data), say)
-        table = pd.concat([table, pd.DataFrame([dataclasses.asdict(row)])], ignore_index=True)
-        with disk.said(FILE):
-            FILE.parent.mkdir(parents=True, exist_ok=True)
-        write_text(FILE, table.to_csv(index=False))
-    print(as_text(table))
+        rows.append(leak.measure(world, system, times, seed, load(leak.settings(world, system).data), say))
+        write_rows(FILE, rows)
+    print(as_text(rows))
     return 0
 
 
-def as_text(table: pd.DataFrame) -> str:
+def as_text(rows: Sequence[Row]) -> str:
     """NDCG@10 on test, honest and as published, and what the difference is."""
     lines = [f"{'world':<20}{'system':<28}{'seed':>5}{'honest':>18}{'as published':>18}{'leak':>9}"]
-    for pair in leak.pairs(table):
+    for pair in leak.pairs(rows):
         honest, published, worth = leak.told(pair, "not so")
         lines.append(f"{pair.world:<20}{pair.system:<28}{pair.seed:>5}{honest:>18}{published:>18}{worth:>9}")
     return "\n".join(lines)

@@ -6,7 +6,6 @@ from dataclasses import asdict
 from hashlib import sha256
 
 import pandas as pd
-import streamlit as st
 
 from elastic_core.core.config import DataConfig, PlantedConfig
 from elastic_core.data import Dataset, load, planted
@@ -18,18 +17,18 @@ from elastic_core.runs import Run
 from elastic_core.services.data import cards, shelf
 from elastic_core.services.data.cards import Card
 from pages.kit import cache
-from pages.kit.kept import kept
+from pages.kit.kept import copied, kept
 
 
 def card(config: DataConfig, tell: Callable[[str], None]) -> tuple[Dataset, Card]:
     """A dataset and its card; `tell` hears what loading does. Raises InputError if it cannot be had."""
     data = cache.dataset(config, tell)
-    return data, _card(data.hash, config.k_core, data.label, data)
+    return data, _card(data, config.k_core, data.label)
 
 
-@st.cache_data(max_entries=32, show_spinner=False)
-def _card(data_hash: str, k_core: int, label: str, _data: Dataset) -> Card:
-    return cards.card(_data, k_core)
+@copied(32)
+def _card(data: Dataset, k_core: int, label: str) -> Card:
+    return cards.card(data, k_core)
 
 
 def counted(config: DataConfig) -> Card:
@@ -37,7 +36,7 @@ def counted(config: DataConfig) -> Card:
     return _counted(json.dumps(asdict(config), sort_keys=True), config)
 
 
-@st.cache_data(max_entries=32, show_spinner=False)
+@copied(32)
 def _counted(key: str, _config: DataConfig) -> Card:
     return cards.card(load(_config), _config.k_core)
 
@@ -87,11 +86,7 @@ def world(config: PlantedConfig) -> Dataset:
     return planted(config)
 
 
+@copied(8, "Asking the oracle of this world …")
 def remembered(runs: list[Run], data: Dataset, chosen: str) -> pd.DataFrame:
     """What the systems that were trained on a planted world remember, and the one that is chosen."""
-    return _remembered(cache.stamped(runs), data.hash, chosen, runs, data)
-
-
-@st.cache_data(max_entries=8, show_spinner="Asking the oracle of this world …")
-def _remembered(known: cache.Stamped, data_hash: str, chosen: str, _runs: list[Run], _data: Dataset) -> pd.DataFrame:
-    return cards.remembered(_runs, _data, chosen)
+    return cards.remembered(runs, data, chosen)

@@ -18,7 +18,6 @@ import streamlit as st
 from pandas import DataFrame
 from plotly.basedatatypes import BaseFigure
 
-from elastic_core import disk
 from elastic_core.core.config import DataConfig, RunConfig
 from elastic_core.core.histories import Split
 from elastic_core.data import Dataset, load
@@ -27,7 +26,7 @@ from elastic_core.errors import InputError
 from elastic_core.labels import run_called
 from elastic_core.memory.routing import Routing, routing
 from elastic_core.models import Recommender, Trace
-from elastic_core.runs import CONFIG, EVENTS, WEIGHTS, Run, ranks, readable_runs
+from elastic_core.runs import Run, readable_runs
 from elastic_core.services.experts.evidence import Evidence, of_histories
 from elastic_core.services.journey import trace
 from elastic_core.services.keys import checks, gate
@@ -37,19 +36,13 @@ from elastic_core.services.person.chance import Chance, of_edits
 from elastic_core.services.person.inspect import good_example
 from elastic_core.services.train import run_table
 from elastic_core.services.train.estimate import Estimate, estimate
-from pages.kit.kept import kept, size
+from pages.kit.kept import copied, kept, size
+from pages.kit.kept import stamp as stamp
 
 Stamped = str  # paths and stamps of runs in one text, which is told from others in one piece
 RETRY_SECONDS = 600  # how long "this data cannot be had" is believed before the network is asked again
 LIST_SECONDS = 1.0  # how long a list of runs is believed while none comes or goes
 DATASETS, DATASETS_BYTES = 4, 512 * 2**20
-
-
-def stamp(run: Run) -> str:
-    """Changes when the run's files do."""
-    folder = str(run.path)
-    found = (disk.stamp(f"{folder}/{name}")[1:] for name in (CONFIG, WEIGHTS, EVENTS, ranks.FILE))
-    return "/".join("-".join(map(str, numbers)) for numbers in found)
 
 
 def stamped(runs: Iterable[Run]) -> Stamped:
@@ -62,14 +55,10 @@ def unstamped(known: Stamped) -> list[Run]:
     return [Run(Path(path)) for path in known.split("\0")[::2] if path]
 
 
+@kept(512)
 def called(run: Run) -> str:
     """What people call a run; told anew when its files change."""
-    return _called(str(run.path), stamp(run), run)
-
-
-@kept(512)
-def _called(path: str, stamp: str, _run: Run) -> str:
-    return run_called(_run)
+    return run_called(run)
 
 
 def by_name(run: Run) -> str:
@@ -134,29 +123,21 @@ def everyone(root: Path) -> Stamped:
     return _listed(root).known
 
 
+@kept(64)
 def tested(run: Run) -> dict[str, Any] | None:
     """The run's test, if it had one."""
-    return _tested(str(run.path), stamp(run), run)
-
-
-@kept(64)
-def _tested(path: str, stamp: str, _run: Run) -> dict[str, Any] | None:
-    return _run.last("test")
-
-
-def runs_table(runs: list[Run]) -> DataFrame:
-    """One row a run; only what changed is read again."""
-    return _runs_table(stamped(runs), runs)
+    return run.last("test")
 
 
 @kept(4)
-def _runs_table(known: Stamped, _runs: list[Run]) -> DataFrame:
-    return run_table.runs_table(_runs, lambda run: _run_row(str(run.path), stamp(run), run))
+def runs_table(runs: list[Run]) -> DataFrame:
+    """One row a run; only what changed is read again."""
+    return run_table.runs_table(runs, _run_row)
 
 
 @kept(512)
-def _run_row(path: str, stamp: str, _run: Run) -> dict[str, Any]:
-    return run_table.run_row(_run)
+def _run_row(run: Run) -> dict[str, Any]:
+    return run_table.run_row(run)
 
 
 @dataclass
@@ -220,29 +201,18 @@ def _drawn(name: str, given: tuple[Any, ...], more: dict[str, Any], _draw: Calla
     return Drawn(_draw(*given, **more))
 
 
+@kept(16)
 def repeats(data: Dataset, split: Split = "test") -> inspect.Repeats:
     """Do people choose again what they have met?"""
-    return _repeats(data.hash, split, data)
+    return inspect.repeats(data, split)
 
 
-@kept(16)
-def _repeats(data_hash: str, split: Split, _data: Dataset) -> inspect.Repeats:
-    return inspect.repeats(_data, split)
-
-
+@kept(64)
 def after(
     run: Run, model: Recommender, data: Dataset, user: int, split: Split, edits: Sequence[int | None], stay: bool
 ) -> inspect.Situation:
     """A person after edits, see `inspect.after`. Shared: never change it."""
-    return _after(str(run.path), stamp(run), data.hash, user, split, tuple(edits), stay, model, data)
-
-
-@kept(64)
-def _after(
-    path: str, stamp: str, data_hash: str, user: int, split: Split, edits: tuple[int | None, ...], stay: bool,
-    _model: Recommender, _data: Dataset,
-) -> inspect.Situation:  # fmt: skip
-    return inspect.after(_model, _data, user, split, edits, stay)
+    return inspect.after(model, data, user, split, edits, stay)
 
 
 def strongest(run: Run, model: Recommender, data: Dataset, user: int, split: Split) -> int | None:
@@ -252,133 +222,91 @@ def strongest(run: Run, model: Recommender, data: Dataset, user: int, split: Spl
 
 def effect(run: Run, model: Recommender, data: Dataset, here: inspect.Situation, expert: int) -> inspect.Effect:
     """What one expert does in this situation, see `inspect.effect`."""
-    return _effect(str(run.path), stamp(run), data.hash, tuple(here.read.items.tolist()), tuple(sorted(here.silenced)), here.stay,
-                   expert, here, model, data)  # fmt: skip
+    return _effect(run, model, data, here.read.items, sorted(here.silenced), here.stay, expert, here)
 
 
 @kept(256)
 def _effect(
-    path: str, stamp: str, data_hash: str, items: tuple[int, ...], silenced: tuple[int, ...], stay: bool, expert: int,
-    _here: inspect.Situation, _model: Recommender, _data: Dataset,
+    run: Run, model: Recommender, data: Dataset, items: np.ndarray, silenced: list[int], stay: bool, expert: int,
+    _here: inspect.Situation,
 ) -> inspect.Effect:  # fmt: skip
-    return inspect.effect(_model, _data, _here, expert, top=4)
+    return inspect.effect(model, data, _here, expert, top=4)
 
 
 def reads(run: Run, model: Recommender, data: Dataset, items: np.ndarray) -> DataFrame | None:
     """What every retrieved expert reads of a history, by name; None for a model that does not say."""
-    return _reads(str(run.path), stamp(run), data.hash, tuple(items.tolist()), model, data)[0]
+    return _reads(run, model, data, items)[0]
 
 
 def named(run: Run, model: Recommender, data: Dataset, items: np.ndarray) -> dict[int, str]:
     """For every retrieved expert, what it reads most."""
-    return _reads(str(run.path), stamp(run), data.hash, tuple(items.tolist()), model, data)[1]
+    return _reads(run, model, data, items)[1]
 
 
 @kept(64)
-def _reads(
-    path: str, stamp: str, data_hash: str, items: tuple[int, ...], _model: Recommender, _data: Dataset
-) -> tuple[DataFrame | None, dict[int, str]]:
-    if (inside := _traced(path, stamp, items, _model)) is not None:
-        found = trace.reads(_model, _data, np.array(items, dtype=np.int64), inside)
+def _reads(run: Run, model: Recommender, data: Dataset, items: np.ndarray) -> tuple[DataFrame | None, dict[int, str]]:
+    if (inside := traced(run, model, items)) is not None:
+        found = trace.reads(model, data, items, inside)
         return found, trace.by_name(found)
     return None, {}
 
 
-def traced(run: Run, model: Recommender, items: tuple[int, ...]) -> Trace | None:
-    """How a history was read; None where the model does not say."""
-    return _traced(str(run.path), stamp(run), items, model)
-
-
 @kept(32)
-def _traced(path: str, stamp: str, items: tuple[int, ...], _model: Recommender) -> Trace | None:
+def traced(run: Run, model: Recommender, items: np.ndarray) -> Trace | None:
+    """How a history was read; None where the model does not say."""
     with suppress(InputError):
-        return trace.traced(_model, np.array(items, dtype=np.int64))
+        return trace.traced(model, items)
     return None
 
 
+@kept(256)
 def chance(
     run: Run, model: Recommender, data: Dataset, user: int, split: Split, edits: Sequence[int | None], stay: bool
 ) -> Chance | None:
     """The last edit of a person beside the same on others of theirs."""
-    return _chance(str(run.path), stamp(run), data.hash, user, split, tuple(edits), stay, model, data)
-
-
-@kept(256)
-def _chance(
-    path: str, stamp: str, data_hash: str, user: int, split: Split, edits: tuple[int | None, ...], stay: bool,
-    _model: Recommender, _data: Dataset,
-) -> Chance | None:  # fmt: skip
-    return of_edits(_model, _data, user, split, edits, stay)
-
-
-def opened(run: Run, data: Dataset) -> Recommender:
-    """The run's model in eval mode, checked against the data. Shared by all sessions: never change it."""
-    return _opened(str(run.path), stamp(run), data.hash, data)
+    return of_edits(model, data, user, split, edits, stay)
 
 
 @kept(6)
-def _opened(path: str, stamp: str, data_hash: str, _data: Dataset) -> Recommender:
-    model = Run(Path(path)).model(_data)
+def opened(run: Run, data: Dataset) -> Recommender:
+    """The run's model in eval mode, checked against the data. Shared by all sessions: never change it."""
+    model = run.model(data)
     for parameter in model.parameters():
         parameter.requires_grad_(False)
     return model
 
 
+@copied(6, "Counting how many people retrieve each expert …")
 def traffic(run: Run, model: Recommender, data: Dataset, split: Split = "test") -> Routing:
     """Which experts everybody's history retrieves. Only for models that retrieve."""
-    return _traffic(str(run.path), stamp(run), data.hash, split, model, data)
-
-
-@st.cache_data(max_entries=6, show_spinner="Counting how many people retrieve each expert …")
-def _traffic(path: str, stamp: str, data_hash: str, split: Split, _model: Recommender, _data: Dataset) -> Routing:
-    return routing(_model, _data, split)
-
-
-def evidence(run: Run, model: Recommender, data: Dataset, split: Split = "test") -> Evidence | None:
-    """Which genres the people of every expert choose more than others; None for data without genres."""
-    return _evidence(str(run.path), stamp(run), data.hash, split, data, traffic(run, model, data, split), model.length)
+    return routing(model, data, split)
 
 
 @kept(6)
-def _evidence(
-    path: str, stamp: str, data_hash: str, split: Split, _data: Dataset, _traffic: Routing, length: int
-) -> Evidence | None:
-    return of_histories(_data, _traffic, split, length)
+def evidence(run: Run, model: Recommender, data: Dataset, split: Split = "test") -> Evidence | None:
+    """Which genres the people of every expert choose more than others; None for data without genres."""
+    return of_histories(data, traffic(run, model, data, split), split, model.length)
 
 
+@copied(12)
 def example(run: Run, model: Recommender, data: Dataset, split: Split = "test") -> int:
     """The person that the app opens with."""
-    return _example(str(run.path), stamp(run), data.hash, split, model, data)
+    return good_example(model, data, split)
 
 
-@st.cache_data(max_entries=12, show_spinner=False)
-def _example(path: str, stamp: str, data_hash: str, split: Split, _model: Recommender, _data: Dataset) -> int:
-    return good_example(_model, _data, split)
-
-
+@copied(32, "Searching several hundred people’s experts both ways …")
 def printed(run: Run, model: Recommender, data: Dataset, split: Split, user: int, k: int, ago: int = 0) -> checks.Printed:
     """Eq. 7 as printed, for this person (the event `ago` before their newest) and several hundred others."""
-    return _printed(str(run.path), stamp(run), data.hash, split, user, k, ago, model, data)
+    return checks.as_printed(first_memory(model).keys, k, checks.people_queries(model, data, split, user, ago=ago))
 
 
-@st.cache_data(max_entries=32, show_spinner="Searching several hundred people’s experts both ways …")
-def _printed(
-    path: str, stamp: str, data_hash: str, split: Split, user: int, k: int, ago: int, _model: Recommender, _data: Dataset
-) -> checks.Printed:
-    return checks.as_printed(first_memory(_model).keys, k, checks.people_queries(_model, _data, split, user, ago=ago))
-
-
+@copied(32, "One backward pass with the gate, one without …")
 def gradients(run: Run, model: Recommender, data: Dataset, user: int) -> DataFrame:
     """Which parameters learn, with the gate and without."""
-    return _gradients(str(run.path), stamp(run), data.hash, user, model, data)
+    return gate.gradients(model, data, user)
 
 
-@st.cache_data(max_entries=32, show_spinner="One backward pass with the gate, one without …")
-def _gradients(path: str, stamp: str, data_hash: str, user: int, _model: Recommender, _data: Dataset) -> DataFrame:
-    return gate.gradients(_model, _data, user)
-
-
-@st.cache_data(max_entries=8, show_spinner="Training two tiny routers …")
+@copied(8, "Training two tiny routers …")
 def gate_toy(config: gate.ToyConfig) -> gate.ToyResult:
     """The same tiny router, trained with a gate and without."""
     return gate.toy(config)
@@ -386,9 +314,9 @@ def gate_toy(config: gate.ToyConfig) -> gate.ToyResult:
 
 def estimated(config: RunConfig, data: Dataset) -> Estimate:
     """What this training would cost here; measured once for a configuration and believed for a while."""
-    return _estimated(json.dumps(config.to_dict(), sort_keys=True), data.hash, config, data)
+    return _estimated(json.dumps(config.to_dict(), sort_keys=True), data, config)
 
 
-@st.cache_data(max_entries=64, ttl=RETRY_SECONDS, show_spinner=False)
-def _estimated(config: str, data_hash: str, _config: RunConfig, _data: Dataset) -> Estimate:
-    return estimate(_config, _data)
+@copied(64, seconds=RETRY_SECONDS)
+def _estimated(config: str, data: Dataset, _config: RunConfig) -> Estimate:
+    return estimate(_config, data)

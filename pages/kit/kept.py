@@ -1,7 +1,9 @@
 """What the app keeps between reruns is bounded by bytes, all caches of objects together: what was used longest ago goes first.
 
 Streamlit's caches count entries; a figure, a model and somebody's table are one entry each. `kept` is `st.cache_resource`
-whose entries stand in one ledger with their size. What they hand out is shared by all visitors and read-only.
+whose entries stand in one ledger with their size. What they hand out is shared by all visitors and read-only. `copied` is
+`st.cache_data`. Both are told what a function is asked about (a run, its model, data), and see for themselves whether it is still
+the same.
 """
 
 import functools
@@ -16,8 +18,10 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from elastic_core import disk
 from elastic_core.data import Dataset
 from elastic_core.models import Recommender
+from elastic_core.runs import CONFIG, EVENTS, WEIGHTS, Run, ranks
 
 MOST = 512 * 2**20  # bytes of all kept objects
 SMALL = 4096  # bytes; what is smaller is not worth a line
@@ -64,24 +68,67 @@ def ledger() -> Ledger:
     return Ledger()
 
 
+def stamp(run: Run) -> str:
+    """Changes when the run's files do."""
+    folder = str(run.path)
+    found = (disk.stamp(f"{folder}/{name}")[1:] for name in (CONFIG, WEIGHTS, EVENTS, ranks.FILE))
+    return "/".join("-".join(map(str, numbers)) for numbers in found)
+
+
+def identity(given: object) -> object:
+    """What tells an argument from others: a run by its path and files as they are now, data by their hash, what says itself
+    `kept_as` by that. A model by nothing: its run tells. Others are hashed as Streamlit does."""
+    if isinstance(given, Run):
+        return str(given.path), stamp(given)
+    if isinstance(given, Dataset):
+        return given.hash
+    if isinstance(given, Recommender):
+        return None
+    if type(given) in (list, tuple):
+        return tuple(map(identity, given))  # type: ignore[arg-type]
+    return getattr(given, "kept_as", given)
+
+
 def kept(most: int, spinner: bool | str = False) -> Callable[[Callable[Given, Made]], Callable[Given, Made]]:
-    """Keeps what a function made of its arguments, at most so many times and together with all else within `MOST` bytes.
+    """Keep what a function made of its arguments (`identity`), at most so many times and together with all else within `MOST`
+    bytes. What is handed out is shared: never change it. Arguments that begin with `_` do not tell entries apart."""
 
-    Arguments that begin with `_` do not tell entries apart, as with Streamlit's own.
-    """
-
-    def decorate(make: Callable[Given, Made]) -> Callable[Given, Made]:
+    def keep(make: Callable[..., Made]) -> Callable[..., Made]:
         held = st.cache_resource(max_entries=most, show_spinner=spinner, on_release=lambda made: ledger().gone(made))(make)
-        names = list(inspect.signature(make).parameters)
+
+        def call(key: tuple[object, ...], given: inspect.BoundArguments) -> Made:
+            made = held(key, given)
+            ledger().use(made, key, lambda: held.clear(key, None))  # holds no argument: a model must not live as long as its map
+            return made
+
+        return call
+
+    return _once(keep)
+
+
+def copied(
+    most: int, spinner: bool | str = False, seconds: float | None = None
+) -> Callable[[Callable[Given, Made]], Callable[Given, Made]]:
+    """As `kept`, but every visitor gets a copy of their own; believed for so many seconds, if some are given."""
+    return _once(st.cache_data(max_entries=most, show_spinner=spinner, ttl=seconds))
+
+
+def _once(keep: Callable[..., Any]) -> Callable[[Callable[Given, Made]], Callable[Given, Made]]:
+    def decorate(make: Callable[Given, Made]) -> Callable[Given, Made]:
+        shape = inspect.signature(make)
+
+        def asked(key: tuple[object, ...], _given: inspect.BoundArguments) -> Made:
+            return make(*_given.args, **_given.kwargs)
+
+        asked.__signature__ = inspect.signature(asked)  # type: ignore[attr-defined]
+        held = keep(functools.wraps(make)(asked))  # Streamlit tells functions apart by their names and source
 
         @functools.wraps(make)
         def call(*given: Given.args, **more: Given.kwargs) -> Made:
-            made = held(*given, **more)
-            # Arguments that are not hashed are left out of what is remembered: a model must not live as long as its map.
-            told = [None if name.startswith("_") else each for name, each in zip(names, given, strict=False)]
-            also = {name: None if name.startswith("_") else each for name, each in more.items()}
-            ledger().use(made, (told, also), lambda: held.clear(*told, **also))
-            return made
+            bound = shape.bind(*given, **more)
+            bound.apply_defaults()
+            told = (identity(each) for name, each in bound.arguments.items() if not name.startswith("_"))
+            return held(tuple(told), bound)  # type: ignore[no-any-return]
 
         return call
 

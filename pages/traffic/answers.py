@@ -1,31 +1,23 @@
 """What the Traffic page keeps between reruns: the choices of a group of people and the random router beside them."""
 
-import streamlit as st
-
 from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
-from elastic_core.memory.routing import Routing
 from elastic_core.models import Recommender
 from elastic_core.runs import Run
 from elastic_core.services.traffic import load
 from elastic_core.services.traffic.load import Chance, Measure, Traffic
 from pages.kit import cache
+from pages.kit.kept import copied
 
 
+@copied(24, "Asking a random router a few hundred times …")
 def flow(run: Run, model: Recommender, data: Dataset, split: Split, group: str, measure: Measure) -> tuple[Traffic, Chance]:
     """What the people of a group retrieve, and what a random router would give them."""
     routing = cache.traffic(run, model, data, split)
-    return _flow(str(run.path), cache.stamp(run), data.hash, split, group, measure, data, routing)
+    now = load.traffic(routing, load.group(data, group, split), measure)
+    return now, load.chance(now)
 
 
 def warm(run: Run, model: Recommender, data: Dataset) -> None:
     """What the first visitor of the page would wait for."""
     flow(run, model, data, "test", load.EVERYBODY, "people")
-
-
-@st.cache_data(max_entries=24, show_spinner="Asking a random router a few hundred times …")
-def _flow(
-    path: str, stamp: str, data_hash: str, split: Split, group: str, measure: Measure, _data: Dataset, _routing: Routing
-) -> tuple[Traffic, Chance]:
-    now = load.traffic(_routing, load.group(_data, group, split), measure)
-    return now, load.chance(now)

@@ -1,7 +1,9 @@
 """What the app keeps is bounded by bytes, and what it hands out is what was asked for."""
 
+import dataclasses
 import gc
 import re
+import shutil
 import threading
 import tracemalloc
 from collections.abc import Callable, Iterator
@@ -18,7 +20,7 @@ import torch
 
 from elastic_core.data import Dataset
 from elastic_core.models import Recommender
-from elastic_core.runs import Run
+from elastic_core.runs import CONFIG, EVENTS, WEIGHTS, Run
 from pages.kit import cache, kept
 from pages.kit.kept import size
 
@@ -35,6 +37,18 @@ def array(number: int, megabytes: int, _unhashed: object = None) -> dict[str, np
 @kept.kept(50)
 def nothing(number: int) -> None:
     MADE.append(number)
+
+
+@kept.kept(50)
+def said(run: Run, model: Recommender | None, data: Dataset, user: int, words: str = "usual") -> dict[str, object]:
+    MADE.append(user)
+    return {"run": run.name, "user": user, "words": words}
+
+
+@kept.copied(50)
+def listed(runs: list[Run], edits: list[int | None]) -> list[str]:
+    MADE.append(len(edits))
+    return [run.name for run in runs]
 
 
 @pytest.fixture(autouse=True)
@@ -94,6 +108,26 @@ def test_what_streamlit_lets_go_leaves_the_ledger_and_nothing_is_kept_as_such() 
     assert entries() == 1 and kept.ledger().total < 2 * 2**20
 
 
+def test_a_run_that_changed_is_asked_again_and_nothing_else_is(
+    tiny: tuple[Recommender, Dataset, Run], tiny_runs: Path, tmp_path: Path
+) -> None:
+    """Told apart by run, its files as they are, data and what else is asked; not by the model, nor by how it is asked."""
+    (model, data, _), root = tiny, Path(shutil.copytree(tiny_runs, tmp_path / "runs"))
+    run, other = Run(root / "tiny"), Run(root / "tiny-peer")
+    first = said(run, model, data, 3)
+    assert said(Run(root / "tiny"), None, data=data, user=3, words="usual") is first and MADE == [3]
+    assert said(other, model, data, 3)["run"] == "tiny-peer" and said(run, model, data, 4)["user"] == 4
+    assert said(run, model, dataclasses.replace(data, name="else"), 3) is first, "the events tell, not the object"
+    assert listed([run, other], [1, None]) == listed([run, other], [1, None]) and listed([other, run], [1, None])[0] == other.name
+    made = len(MADE)
+    for name in (CONFIG, WEIGHTS, EVENTS):
+        (run.path / name).write_bytes((run.path / name).read_bytes() + b" ")
+        assert said(run, model, data, 3) is not first and listed([run, other], [1, None]) == [run.name, other.name]
+    assert len(MADE) == made + 6 and said(other, model, data, 3)["run"] == "tiny-peer" and len(MADE) == made + 6
+    listed([run], []).append("of one visitor")
+    assert listed([run], []) == [run.name]
+
+
 def test_many_at_once() -> None:
     problems: list[Any] = []
 
@@ -125,6 +159,8 @@ def test_sizes_are_about_right(tiny: tuple[Recommender, Dataset, Run]) -> None:
 
 
 def test_every_cache_of_objects_is_in_the_ledger_and_every_cache_has_an_end() -> None:
+    with pytest.raises(TypeError, match="most"):
+        kept.copied()  # type: ignore[call-arg]
     for path in (ROOT / "pages").rglob("*.py"):
         text = path.read_text(encoding="utf-8")
         bare = re.findall(r"@st\.cache_resource(?!\n(?:def _shelf|def ledger))", text)

@@ -14,7 +14,7 @@ one machine: what else it does makes the visitors wait, but changes the processo
 import argparse
 import asyncio
 import contextlib
-import csv
+import importlib
 import os
 import random
 import re
@@ -225,14 +225,22 @@ CROWD = ("commit", "device", "users", "seconds", "rest", "processes", "think", "
 
 
 def write(path: Path, new: list[dict[str, str | int | float]], key: tuple[str, ...] = CROWD) -> None:
-    """Adds rows to a file; a row with the same key, such as the same act of the same crowd, code and machine, is replaced."""
-    old = list(csv.DictReader(path.read_text().splitlines())) if path.exists() else []
-    latest = {tuple(str(row.get(name, "")) for name in key): row for row in [*old, *new]}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", newline="") as out:
-        writer = csv.DictWriter(out, list(new[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(latest.values())
+    """Add rows of the app to a file of benchmark rows: what is in `key` is the setting, other numbers are metrics. A row with the
+    same key, such as the same act of the same crowd, code and machine, is replaced."""
+    sys.path[:0] = [str(ROOT)]
+    store = importlib.import_module("elastic_core.bench.store")  # not while it asks: this process is to stay small
+    facts = ("date", "commit", "device", "load")
+    rows = [
+        store.Row(
+            bench=path.stem, system="app",
+            setting={name: row[name] for name in key if name not in facts and row.get(name, "") != ""},
+            figures={name: store.Figure(float(row[name])) for name in row if name not in (*key, *facts) and row[name] != ""},
+            where={"rounds": max(int(row.get("n", 1)), 1), "threads": 0, "load": 0.0}
+            | {name: row[name] for name in facts if name in row},
+        )
+        for row in new
+    ]  # fmt: skip
+    store.write_rows(path, [*store.read_rows(path), *rows])
 
 
 def main() -> int:

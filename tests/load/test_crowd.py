@@ -1,7 +1,6 @@
 """Three visitors for ten seconds: what they ask for is done, nothing breaks, and the rows say what happened."""
 
 import asyncio
-import csv
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -9,6 +8,8 @@ from pathlib import Path
 import pytest
 from crowd import about, crowd, rows, server, write
 from visitor import Visitor
+
+from elastic_core.bench.store import read_rows
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -54,7 +55,7 @@ def test_a_small_crowd_meets_no_error(app: Path, tmp_path: Path) -> None:
     assert not log.errors and "Traceback" not in said, (log.errors, said)
     for _ in range(2):
         write(tmp_path / "crowd.csv", rows(log, about(ROOT, users=3, seconds=10)))
-    found = {row["act"]: row for row in csv.DictReader((tmp_path / "crowd.csv").read_text().splitlines())}
-    assert int(found["open"]["n"]) == 3 and int(found["all"]["n"]) == sum(int(r["n"]) for a, r in found.items() if a != "all")
-    assert all(float(row["p50"]) <= float(row["p95"]) <= float(row["max"]) for row in found.values())
-    assert float(found["all"]["end_mb"]) > 100 and found["all"]["commit"]
+    found = {row.act: row for row in read_rows(tmp_path / "crowd.csv", "crowd")}
+    assert found["open"].n == 3 and found["all"].n == sum(row.n for act, row in found.items() if act != "all")
+    assert all(row.p50 <= row.p95 <= row.max for row in found.values())
+    assert found["all"].end_mb > 100 and found["all"].commit

@@ -5,7 +5,7 @@ different sources are never mixed: every function here is given the rows of one.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,21 +13,25 @@ import numpy as np
 import pandas as pd
 
 from elastic_core.bench.events import ROOM
-from elastic_core.bench.latency import ROWS, Row
-from elastic_core.bench.profile import StageRow
+from elastic_core.bench.latency import ROWS
 from elastic_core.bench.stages import WHOLE as WHOLE_PASS
-from elastic_core.bench.store import LONGEST, MOST_LENGTH, MOST_SYSTEMS, read_kind, read_rows, read_table
-from elastic_core.errors import InputError
+from elastic_core.bench.stages import by_pass
+from elastic_core.bench.store import Row, readable_rows, select_rows
 from elastic_core.services.speed.costs import LABELS
 
 MEASURED, SHIPPED, REPORTED = "measured now", "shipped measurement", "reported in the paper"
+MACHINE = ("load", "device", "torch", "commit", "date")
+SHAPE = ("width", "k", "side", "threads")
 COLUMNS = (
-    "source", "system", "label", "length", "batch", "ms", "low", "high", "processor", "memory", "rounds", "width", "k", "side",
-    "threads", "load", "device", "torch", "commit", "date",
+    "source", "system", "label", "length", "batch", "ms", "low", "high", "processor", "memory", "rounds", *SHAPE, *MACHINE,
 )  # fmt: skip
-NUMBERS = ("length", "ms", "low", "high", "processor", "rounds", "histories", "width", "k", "side", "threads", "load")
-WHOLE = ("length", "rounds", "histories", "width", "k", "side", "threads")
-WORDS = ("system", "device", "torch", "commit", "date")
+TIMED = ("ms", "low", "high", "processor", "rounds")
+EVENTS = ("length", "system", *TIMED, "histories", *SHAPE, *MACHINE)
+STAGES = ("length", "system", "stage", *TIMED, "megabytes", "histories", *SHAPE, *MACHINE)
+STEPS = (
+    "system", "stage", "there", "back", "kept", "length", "histories", "k", "width", "side", "device", "threads", "load", "torch",
+    "commit", "date",
+)  # fmt: skip
 TIMES = {"ms": "by the clock", "processor": "of the processor"}
 
 
@@ -45,21 +49,22 @@ PAPER = (
 )
 
 
-def tidy(rows: Sequence[Row], source: str) -> pd.DataFrame:
-    """One line a system and length, per history: milliseconds (median, quartiles, processor) and megabytes at the peak.
+def lines(rows: Iterable[Row], columns: Sequence[str], source: str = "") -> pd.DataFrame:
+    """One line a row, per history of its batch: milliseconds (median, quartiles, processor), megabytes at the peak or moved."""
+    found = []
+    for row in rows:
+        each, low, high = (1e3 * end / row.batch for end in row.figures["seconds"])
+        found.append(dict(row.setting) | dict(row.where) | {
+            "source": source, "system": row.system, "label": LABELS.get(row.system, row.system), "histories": row.batch,
+            "ms": each, "low": low, "high": high, "processor": 1e3 * row.processor / row.batch,
+            "memory": getattr(row, "peak", math.nan) / row.batch / 1e6, "megabytes": getattr(row, "moved", 0) / row.batch / 1e6,
+        })  # fmt: skip
+    return pd.DataFrame(found, columns=list(columns))
 
-    Only the pass that scores the next item (last row, forward). Of several measurements the latest counts.
-    """
-    lines = [
-        (
-            source, r.system, LABELS.get(r.system, r.system), r.length, r.batch, *(1e3 * t / r.batch for t in
-            (r.median, r.low, r.high, r.processor)), r.peak / r.batch / 1e6, r.rounds, r.width, r.k, r.side, r.threads, r.load,
-            r.device, r.torch, r.commit, r.date,
-        )
-        for r in rows
-        if (r.rows, r.direction) == ("last", "forward")
-    ]  # fmt: skip
-    table = pd.DataFrame(lines, columns=list(COLUMNS))
+
+def tidy(rows: Iterable[Row], source: str) -> pd.DataFrame:
+    """Only the pass that scores the next item (last row, forward). Of several measurements the latest counts."""
+    table = lines(select_rows(rows, rows="last", direction="forward"), COLUMNS, source)
     same = ["system", "length", "width", "k", "side", "threads", "device"]
     return (
         table.sort_values("date", kind="stable")
@@ -68,31 +73,19 @@ def tidy(rows: Sequence[Row], source: str) -> pd.DataFrame:
     )
 
 
+def of_passes(file: Path, source: str) -> pd.DataFrame:
+    """The passes of a file; empty if it cannot be read."""
+    return tidy(readable_rows(file, "latency"), source)
+
+
 def shipped(checkpoints: Path) -> pd.DataFrame:
     """What came with the project; empty if it cannot be read."""
-    try:
-        return tidy(read_rows(checkpoints / "benchmarks" / "latency.csv"), SHIPPED)
-    except InputError:
-        return tidy([], SHIPPED)
+    return of_passes(checkpoints / "benchmarks" / "latency.csv", SHIPPED)
 
 
 def table_of(file: Path) -> pd.DataFrame:
-    """`stages.csv` or `events.csv` as the background process wrote it; empty if it cannot be read or lacks what it holds."""
-    texts = [*WORDS, "stage"] if file.stem == "stages" else [*WORDS]
-    try:
-        table = read_table(file, texts)
-        numbers, words = table[list(NUMBERS)].astype(float), table[texts].fillna("").map(lambda text: text[:LONGEST])
-    except (ValueError, KeyError, OverflowError):  # what is not found, no file, no table, no number
-        return pd.DataFrame()
-    sizes, times = numbers[list(WHOLE)], numbers[["ms", "low", "high", "processor"]]
-    measured = (
-        ((sizes >= 1) & (sizes <= MOST_LENGTH) & (sizes % 1 == 0)).all(axis=None)
-        and ((times >= 1e-6) & (times <= 1e12)).all(axis=None)
-        and numbers["load"].between(0, MOST_LENGTH).all()
-        and words["system"].nunique() <= MOST_SYSTEMS
-    )
-    numbers = numbers.astype(dict.fromkeys(WHOLE, int)) if measured else numbers[:0]
-    return table.assign(**numbers, **words) if measured else pd.DataFrame()
+    """`stages.csv` or `events.csv`; empty if it cannot be read."""
+    return lines(readable_rows(file, file.stem), STAGES if file.stem == "stages" else EVENTS)
 
 
 def trusted(table: pd.DataFrame) -> tuple[pd.DataFrame, str]:
@@ -234,25 +227,13 @@ def stage_words(mine: pd.DataFrame) -> str:
 def training_steps(checkpoints: Path) -> pd.DataFrame:
     """Of the shipped steps of training, all rows, what every stage takes a batch (`there`, `back`, ms of the processor) and is
     the first to keep for the way back (`kept`, MB), by `system`; empty if they cannot be read."""
-    try:
-        rows = [row for row in read_kind(checkpoints / "benchmarks" / "profile.csv", StageRow) if row.rows == ROWS[1]]
-    except InputError:
-        rows = []
-    whole = {row.system: row for row in rows if row.stage == WHOLE_PASS}  # of several measurements the last
-    of_it = {key: [row for row in rows if row.pass_key == last.pass_key] for key, last in whole.items()}
-    if not all(row.measured for found in of_it.values() for row in found) or len(of_it) > MOST_SYSTEMS:
-        return pd.DataFrame()
-    return pd.DataFrame(
-        [
-            {
-                "system": row.system, "stage": row.stage, "there": 1e3 * row.processor, "back": 1e3 * row.processor_back,
-                "kept": row.kept / 1e6, "length": row.length, "histories": row.batch, "k": row.k, "width": row.width,
-                "side": row.side, "device": row.device, "threads": row.threads, "load": row.load, "torch": row.torch,
-                "commit": row.commit, "date": row.date,
-            }
-            for found in of_it.values()
-            for row in found
-        ]
+    rows = select_rows(readable_rows(checkpoints / "benchmarks" / "profile.csv", "stages"), rows=ROWS[1])
+    of_it = {found[0].system: found for found in by_pass(rows) if select_rows(found, stage=WHOLE_PASS)}  # the last
+    shown = [row for found in of_it.values() for row in found]
+    table = lines(shown, STEPS)
+    return table.assign(
+        there=[1e3 * row.processor for row in shown], back=[1e3 * getattr(row, "back", 0) for row in shown],
+        kept=[getattr(row, "kept", 0) / 1e6 for row in shown],
     )  # fmt: skip
 
 

@@ -9,11 +9,10 @@ from typing import Any
 
 import pandas as pd
 
-from elastic_core.bench.store import read_rows
 from elastic_core.errors import InputError
 from elastic_core.services.background.process import Hand
 from elastic_core.services.background.queue import HEAVY, Queue, Task
-from elastic_core.services.speed.curves import MEASURED, table_of, tidy
+from elastic_core.services.speed.curves import MEASURED, of_passes, table_of
 from elastic_core.services.speed.measuring import measure_plan
 from elastic_core.services.speed.plan import Plan
 
@@ -39,10 +38,7 @@ class Measurement(Task[Plan]):
 
     def latencies(self) -> pd.DataFrame:
         """As from `curves.tidy`; empty while nothing is there."""
-        try:
-            return tidy(read_rows(self.path / "latency.csv"), MEASURED)
-        except InputError:
-            return tidy([], MEASURED)
+        return of_passes(self.path / "latency.csv", MEASURED)
 
     def stages(self) -> pd.DataFrame:
         """length, system, stage, milliseconds per history, and where they were measured."""

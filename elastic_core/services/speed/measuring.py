@@ -2,76 +2,44 @@
 
 from pathlib import Path
 
-import pandas as pd
 import torch
 
 from elastic_core.bench.events import measure_events, readers
-from elastic_core.bench.latency import ROWS, Row, measure
-from elastic_core.bench.stages import measure_stages
-from elastic_core.bench.store import write_rows
-from elastic_core.bench.timing import Timing
-from elastic_core.disk import write_text
-from elastic_core.machine import here
+from elastic_core.bench.latency import ROWS, measure
+from elastic_core.bench.stages import measure_profile
+from elastic_core.bench.store import Row, write_rows
 from elastic_core.services.background.process import Hand
 from elastic_core.services.speed.plan import Plan
 
 CPU = torch.device("cpu")
 SECONDS = 12.0  # at most, for the rounds of one setting
+FORMS = ("elastic", "elastic-two-way")
 
 
 def measure_plan(plan: Plan, path: Path, hand: Hand) -> None:
-    """Writes latency.csv, stages.csv and events.csv into the folder `path`; `hand` hears each step first."""
-    rows, done, of = list[Row](), 0, plan.steps()
+    """Write latency.csv, stages.csv and events.csv into the folder `path`; `hand` hears each step first."""
+    found: dict[str, list[Row]] = {"latency": [], "stages": [], "events": []}
+    harness, middle = {"rounds": plan.repeats, "warmup": 1, "seconds": SECONDS}, max(plan.lengths)
+
+    def keep(bench: str, rows: list[Row]) -> None:
+        found[bench] += rows
+        write_rows(path / f"{bench}.csv", found[bench])
+
+    def tell(words: str) -> None:
+        hand.tell(done, plan.steps(), words)
+
+    done = 0
     for length in plan.lengths:
-        hand.tell(done, of, f"All systems read {length:,} events")
-        rows += _latencies(plan, length)
-        write_rows(path / "latency.csv", rows)
+        tell(f"All systems read {length:,} events")
+        keep("latency", measure(plan.setting(length), CPU, plan.systems_at(length), rows=ROWS[:1], **harness))
         done += 1
-    middle = max(plan.lengths)
-    hand.tell(done, of, f"The stages of ELASTIC at {middle:,} events")
-    _stages(plan, path, middle)
+    tell(f"The stages of ELASTIC at {middle:,} events")
+    for system in FORMS:
+        keep("stages", measure_profile([plan.setting(middle)], CPU, [system], **harness))
     done += 1
-    events: list[dict[str, object]] = []
     for length in plan.lengths:
-        hand.tell(done, of, f"One new event after {length:,}")
-        reading = tuple(name for name in readers() if name in plan.systems and plan.fits(name, length))
-        timings = measure_events(plan.setting(length), CPU, reading, rounds=plan.repeats, warmup=1, seconds=SECONDS)
-        events += [
-            {"length": length, "system": name, **_milliseconds(timing, plan.histories)} for name, timing in timings.items()
-        ]
-        _write(path / "events.csv", plan, events)
+        tell(f"One new event after {length:,}")
+        reading = tuple(name for name in readers() if name in plan.systems_at(length))
+        keep("events", measure_events(plan.setting(length), CPU, reading, **harness))
         done += 1
-    hand.tell(done, of, "Done")
-
-
-def _latencies(plan: Plan, length: int) -> list[Row]:
-    systems = tuple(name for name in plan.systems if plan.fits(name, length))
-    return measure(plan.setting(length), CPU, systems, rows=ROWS[:1], rounds=plan.repeats, warmup=1, seconds=SECONDS)
-
-
-def _stages(plan: Plan, path: Path, length: int) -> None:
-    rows: list[dict[str, object]] = []
-    for system in ("elastic", "elastic-two-way"):
-        found = measure_stages(plan.setting(length), CPU, system, rounds=plan.repeats, warmup=1, seconds=SECONDS)
-        rows += [
-            {
-                "length": length, "system": system, "stage": stage, **_milliseconds(each.timing, plan.histories),
-                "megabytes": each.moved / plan.histories / 1e6,
-            }
-            for stage, each in found.items()
-        ]  # fmt: skip
-    _write(path / "stages.csv", plan, rows)
-
-
-def _milliseconds(timing: Timing, people: int) -> dict[str, float]:
-    """Per person."""
-    each = timing.times(1e3 / people)
-    return {"ms": each.median, "low": each.low, "high": each.high, "processor": each.processor, "rounds": each.rounds}
-
-
-def _write(path: Path, plan: Plan, rows: list[dict[str, object]]) -> None:
-    """With everything that a number must carry."""
-    where = {
-        "histories": plan.histories, "width": plan.width, "k": plan.k, "side": plan.side, **here(CPU), "threads": plan.threads,
-    }  # fmt: skip
-    write_text(path, pd.DataFrame([{**row, **where} for row in rows]).to_csv(index=False, float_format="%.6g"))
+    tell("Done")

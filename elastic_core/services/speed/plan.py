@@ -40,6 +40,9 @@ class Plan:
         """Eager attention is left out where its score matrices would fill the machine."""
         return system != "sasrec-eager" or self.setting(length).scores_bytes() <= MOST_BYTES
 
+    def systems_at(self, length: int) -> tuple[str, ...]:
+        return tuple(name for name in self.systems if self.fits(name, length))
+
     def left_out(self) -> tuple[int, ...]:
         """Lengths that eager attention does not get."""
         return tuple(n for n in self.lengths if "sasrec-eager" in self.systems and not self.fits("sasrec-eager", n))
