@@ -55,14 +55,10 @@ def unstamped(known: Stamped) -> list[Run]:
     return [Run(Path(path)) for path in known.split("\0")[::2] if path]
 
 
+@kept(512)
 def called(run: Run) -> str:
     """What people call a run; told anew when its files change."""
-    return _called(str(run.path), stamp(run), run)
-
-
-@kept(512)
-def _called(path: str, stamp: str, _run: Run) -> str:
-    return run_called(_run)
+    return run_called(run)
 
 
 def by_name(run: Run) -> str:
