@@ -8,7 +8,6 @@ import statistics
 import subprocess
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -95,18 +94,6 @@ def keep_memory() -> bool:
         return False
     mmap_threshold, trim_threshold = -3, -1  # M_MMAP_THRESHOLD, M_TRIM_THRESHOLD of malloc.h
     return bool(change(mmap_threshold, 2**30)) and bool(change(trim_threshold, 2**31 - 1))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Measured:
-    """What every measured row carries, as `here` gives it."""
-
-    device: str
-    threads: int
-    load: float
-    torch: str
-    commit: str
-    date: str
 
 
 def here(device: torch.device) -> dict[str, Any]:

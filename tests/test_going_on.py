@@ -147,7 +147,7 @@ def test_new_items_start_and_known_ones_stay(world: Dataset, tmp_path: Path, set
     ids, n = world.catalog.ids[1:].astype(str).tolist(), world.catalog.n_items
     order = np.random.default_rng(0).permutation(n + 7)
     catalog = Catalog(np.array(["", *np.array([*ids, *(f"new {i}" for i in range(7))], dtype=object)[order]], dtype=object))
-    now = first.weights_for(first.config.model, replace(world, catalog=catalog)).eval()
+    now = newer_items.weights_for(first, first.config.model, replace(world, catalog=catalog)).eval()
     there = torch.tensor([catalog.index(raw) for raw in ids])
     items = torch.randint(1, n + 1, (6, 8), generator=torch.Generator().manual_seed(0))
     with torch.no_grad():

@@ -35,7 +35,7 @@ from safetensors.torch import save_file
 
 from elastic_core import disk
 from elastic_core.core import registry as models
-from elastic_core.core.config import ModelConfig, RunConfig
+from elastic_core.core.config import RunConfig
 from elastic_core.core.contract import Recommender
 from elastic_core.core.evaluate import Report
 from elastic_core.core.histories import Catalog, Dataset
@@ -118,21 +118,6 @@ class Run:
         path = disk.regular(self.path / WEIGHTS, MOST_WEIGHTS, self.path)
         catalog = self.catalog() if dataset is None else dataset.catalog
         return model_from(path, self.config.model, catalog, name=self._called(WEIGHTS), tables=self.load_bank).eval()
-
-    def weights_for(self, config: ModelConfig, dataset: Dataset) -> Recommender:
-        """These weights in a model of other settings; items that the run does not know start from what they are
-        (newer_items.py). Raises InputError where they do not fit."""
-        if not models.model_class(self.config.model.name).objective:
-            raise InputError(f"the run {self.name} needs no training, so there are no weights of it to begin with")
-        if config.name != self.config.model.name:
-            raise InputError(f"the run {self.name} is {self.config.model.name}, whose weights do not fit {config.name}")
-        path, old, new = disk.regular(self.path / WEIGHTS, MOST_WEIGHTS, self.path), self.catalog(), dataset.catalog
-        learned = model_from(path, config, old, name=self._called(WEIGHTS), tables=self.load_bank)
-        if self.raw_ids() == [str(raw) for raw in new.ids]:
-            return learned
-        from elastic_core.runs import newer_items
-
-        return newer_items.grown(learned, old, models.build(config, new), new)
 
     def load_bank(self, model: Recommender) -> None:
         """Gives a model's banks the tables that this run began with. Raises InputError if they are missing or not its own."""

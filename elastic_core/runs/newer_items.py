@@ -13,13 +13,29 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from elastic_core import disk
+from elastic_core.core import registry as models
+from elastic_core.core.config import ModelConfig
 from elastic_core.core.contract import Recommender
-from elastic_core.core.histories import Catalog
+from elastic_core.core.histories import Catalog, Dataset
 from elastic_core.errors import InputError
+from elastic_core.runs import MOST_WEIGHTS, WEIGHTS, Run
+from elastic_core.runs.weights import model_from
 from elastic_core.scale.row_bank import row_banks
 
 STRENGTHS = np.logspace(-2, 4, 25)
 SHARED, MOST_WORDS = 2, 2_000  # a word of a title says something of items only if as many have it; so many are used
+
+
+def weights_for(run: Run, config: ModelConfig, dataset: Dataset) -> Recommender:
+    """Return a run's weights in a model of other settings over these items. Raises InputError where they do not fit."""
+    if not models.model_class(run.config.model.name).objective:
+        raise InputError(f"the run {run.name} needs no training, so there are no weights of it to begin with")
+    if config.name != run.config.model.name:
+        raise InputError(f"the run {run.name} is {run.config.model.name}, whose weights do not fit {config.name}")
+    path, old, new = disk.regular(run.path / WEIGHTS, MOST_WEIGHTS, run.path), run.catalog(), dataset.catalog
+    learned = model_from(path, config, old, name=disk.called(path, run.path), tables=run.load_bank)
+    return learned if run.raw_ids() == [str(raw) for raw in new.ids] else grown(learned, old, models.build(config, new), new)
 
 
 def grown(learned: Recommender, old: Catalog, model: Recommender, new: Catalog) -> Recommender:

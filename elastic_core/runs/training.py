@@ -79,7 +79,9 @@ class Training(Loop):
         self.recorder = Recorder(run, config, dataset, on_event, begin)
         super().__init__(config, dataset, self.recorder, find_device(config.train.device), stop, ranks)
         if begin is not None:
-            self.model.load_state_dict(begin.weights_for(config.model, dataset).state_dict())
+            from elastic_core.runs.newer_items import weights_for
+
+            self.model.load_state_dict(weights_for(begin, config.model, dataset).state_dict())
         if config.train.snapshots and (reason := _too_many(self.model)):
             raise InputError(f"train.snapshots keeps every expert after every epoch, but {reason}")
 
