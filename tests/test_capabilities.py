@@ -80,10 +80,12 @@ def test_weights_are_what_the_model_multiplies_events_by(case: Case, monkeypatch
     def output(_: nn.Module, given: tuple[Tensor]) -> None:
         seen.append(given[0])
 
+    linear = layers.linear
+
     def product(x: Tensor, weight: Tensor, bias: Tensor | None = None, activation: str = "none") -> Tensor:
         if weight is unit.output.weight:  # type: ignore[union-attr]
             output(unit, (x,))
-        found = layers.linear(x, weight, bias, activation)
+        found = linear(x, weight, bias, activation)
         return value(unit, x, found) if weight is unit.value.weight else found  # type: ignore[union-attr]
 
     monkeypatch.setattr(layers, "linear", product)  # where layers are not called but their weights are used

@@ -14,10 +14,9 @@ from hypothesis import strategies as some
 from torch import Tensor
 
 from elastic_core import models, objectives, recipes
-from elastic_core.core import step
 from elastic_core.core.batches import Batch, reading_batch
 from elastic_core.core.config import DataConfig, ModelConfig, ObjectiveConfig, RunConfig, TrainConfig
-from elastic_core.core.objective import Window, WindowConfig
+from elastic_core.core.objective import Window, WindowConfig, tiles
 from elastic_core.core.step import Learner
 from elastic_core.data import Catalog, Dataset
 from elastic_core.errors import InputError
@@ -25,7 +24,7 @@ from elastic_core.following.stream import open_stream
 from elastic_core.models import Encoded, Recommender, can_retrieve
 from elastic_core.objectives import Objective
 from elastic_core.runs import Run
-from elastic_core.scale import softmax
+from elastic_core.scale import compiled, softmax
 
 TINY = {"length": 16, "width": 16, "layers": 2, "dropout": 0.0, "side": 4, "k": 3, "stride": 4, "window": 2}
 N_ITEMS = 50
@@ -178,7 +177,7 @@ COMPILED = [Case("elastic"), Case("elastic", {"bidirectional": True}), Case("ela
 @pytest.mark.parametrize("case", COMPILED, ids=str)
 def test_compiled_it_is_one_graph_and_the_same(case: Case, small_world: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     """As `torch.compile` takes it apart, without the machine code that would be made of it."""
-    monkeypatch.setitem(step.COMPILERS, "cpu", "aot_eager")
+    monkeypatch.setitem(compiled.COMPILERS, "cpu", "aot_eager")
     counters, found = torch._dynamo.utils.counters, []
     for mode in ("none", "default"):
         torch._dynamo.reset()
@@ -196,7 +195,7 @@ def test_compiled_it_is_one_graph_and_the_same(case: Case, small_world: Dataset,
 def test_what_cannot_be_compiled_is_refused(small_world: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match="for a GPU"):
         learner(Case("sasrec").build(small_world.catalog), small_world, compile="default")
-    monkeypatch.setitem(step.COMPILERS, "cpu", "aot_eager")
+    monkeypatch.setitem(compiled.COMPILERS, "cpu", "aot_eager")
     with pytest.raises(InputError, match="by rows"):
         learner(Case("elastic", {"bank": "rows"}).build(small_world.catalog), small_world, compile="default")
 
@@ -567,7 +566,7 @@ def test_every_target_weighs_the_same_whatever_batch_it_is_in(objective: str, sm
 def test_tiles_cover_every_target_once_and_are_no_more_than_needed(targets: list[int], span: int, split: bool, seed: int) -> None:
     """The same budget for every objective: no more is read than the targets ask for, though borders move."""
     lengths = np.array(targets)
-    which, back, wide = objectives.contract.tiles(lengths, span, np.random.default_rng(seed), split)
+    which, back, wide = tiles(lengths, span, np.random.default_rng(seed), split)
     for i, n in enumerate(lengths):
         covered = [place for b, w in zip(back[which == i], wide[which == i], strict=True) for place in range(b, b + w)]
         assert sorted(covered) == list(range(n))

@@ -36,9 +36,9 @@ def world() -> Dataset:
 def alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Nothing is plugged into the core."""
     monkeypatch.setattr(plugs, "_places", {})
-    plugs.plugged.cache_clear()
+    plugs._found.clear()
     yield
-    plugs.plugged.cache_clear()
+    plugs._found.clear()
 
 
 def learner_of(config: ElasticConfig | SASRecConfig, world: Dataset, objective: str) -> Learner:

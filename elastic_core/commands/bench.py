@@ -223,6 +223,7 @@ def _of_gpu(arguments: argparse.Namespace) -> Iterator[Part]:
 
 
 def _of_catalogue(arguments: argparse.Namespace) -> Iterator[Part]:
+    _settings(arguments)  # refuses sizes that no model has
     items = arguments.catalogue
     if items < 10_000 or arguments.rounds < 1:
         raise InputError("--catalogue must be at least 10,000 items (a smaller one needs no stretches), and --rounds at least 1")

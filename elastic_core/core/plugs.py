@@ -4,7 +4,6 @@ The core names a socket and the sentence it says where nothing is plugged in; wh
 holds it. That is imported when it is first asked for, so nobody waits for what is not used.
 """
 
-import functools
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import Any, TypeVar
@@ -13,19 +12,27 @@ from elastic_core.errors import InputError
 
 T = TypeVar("T")
 _places: dict[str, str] = {}  # socket → "module:name"
+_found: dict[str, Any] = {}  # of those that were asked for
 
 
 def plug(places: Mapping[str, str]) -> None:
     """Say where what belongs into some sockets is found: each as `module:name`."""
     _places.update(places)
-    plugged.cache_clear()
+    _found.clear()
 
 
-@functools.cache
 def plugged(socket: str) -> Any:
     """Return what was plugged into a socket, None where nothing was."""
-    module, _, name = _places.get(socket, "").partition(":")
-    return getattr(import_module(module), name) if module else None
+    if socket not in _found:  # no cache of functools: a compiler that traces a model must not meet the import again
+        module, _, name = _places.get(socket, "").partition(":")
+        _found[socket] = getattr(import_module(module), name) if module else None
+    return _found[socket]
+
+
+def ask_all() -> None:
+    """Import whatever is plugged in, so that no later question imports anything."""
+    for socket in _places:
+        plugged(socket)
 
 
 def needed(socket: str) -> Any:

@@ -19,7 +19,8 @@ def full_softmax(states: Tensor, targets: Tensor, scorer: Scorer, met: Met | Non
     with what plugs in (scale/softmax.py) none are held but those of `Scorer.pairs`."""
     quick = plugged("the exact softmax") if scorer.pairs is None else None
     if quick is None:
-        return functional.cross_entropy(scorer(states, met)[:, 1:].float(), targets - 1, reduction="sum")
+        logits = scorer(states, met)[:, 1:]
+        return functional.cross_entropy(logits if logits.dtype == torch.float64 else logits.float(), targets - 1, reduction="sum")
     total: Tensor = quick(states, targets, scorer, met)
     return total
 

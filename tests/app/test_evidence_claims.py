@@ -30,7 +30,7 @@ def test_nothing_is_known_where_no_run_answers(opened: Opened, app_runs: Path) -
 
 def test_a_verdict_leads_to_what_it_stands_on(opened: Opened) -> None:
     app = healthy(opened(PAGE, run="tiny").button(key="lrn_go_speed").click().run())
-    assert app.title[0].value.startswith("When does linear beat quadratic")
+    assert app.title[0].value.startswith("When is ELASTIC faster")
 
 
 def test_the_memory_is_measured_on_demand_and_never_in_public(

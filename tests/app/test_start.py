@@ -144,7 +144,7 @@ def test_what_was_removed_goes_along_to_journey(opened: Open) -> None:
     app = press(app, "Silence the strongest expert")
     app = healthy(app.switch_page("journey/page.py").run())
     assert "removed 2 events" in app.selectbox(key="jrn_version").options[1] and "line-through" in html(app)
-    assert "here all are heard" in app.warning[0].value
+    assert "Here all experts work" in app.warning[0].value
     app = healthy(press(app, "Undo").run())
     assert not app.info and not app.warning  # taken once
 

@@ -23,12 +23,12 @@ EQUATIONS = (
         "tests/test_contracts.py::test_fused_and_eager_attention_give_the_same_numbers",
     ),
     Equation(
-        "Eq. 2-3, two-way", "interests aggregate the history and dispatch it back", "elastic_core/core/elastic.py",
+        "Eq. 2-3, two-way", "interests aggregate the history and dispatch it back", "elastic_core/core/dispatch.py",
         "TwoWayDispatcher", "tests/test_layers.py::test_the_folded_two_way_dispatcher_is_textbook_attention",
     ),
     Equation(
         "Eq. 2-3, causal (ours)", "the same for every prefix at once, so many targets are learned from one pass",
-        "elastic_core/core/elastic.py", "CausalDispatcher",
+        "elastic_core/core/dispatch.py", "CausalDispatcher",
         "tests/test_layers.py::test_the_causal_dispatcher_is_a_recomputation_for_every_prefix",
     ),
     Equation(
