@@ -36,9 +36,9 @@ def world() -> Dataset:
 def alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Nothing is plugged into the core."""
     monkeypatch.setattr(plugs, "_places", {})
-    plugs._found.clear()
+    plugs.plug({})
     yield
-    plugs._found.clear()
+    plugs.plug({})
 
 
 def learner_of(config: ElasticConfig | SASRecConfig, world: Dataset, objective: str) -> Learner:

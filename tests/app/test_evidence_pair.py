@@ -53,7 +53,7 @@ def test_all_seeds_of_a_system_are_compared_together(opened: Opened, app_runs: P
 def test_every_part_works_and_comes_from_the_address(opened: Opened) -> None:
     asked = {"cmp_metric": "HR@5", "cmp_protocol": "pop100", "cmp_part": "Trade-offs", "cmp_x": "parameters"}
     app = opened(PAGE, ev_depth=TWO, run="tiny", **asked)
-    assert app.selectbox(key="cmp_metric").value == "HR@5" and "against 100 draws by popularity" in said(app)
+    assert app.selectbox(key="cmp_metric").value == "HR@5" and "against 100 items drawn by popularity" in said(app)
     assert app.selectbox(key="cmp_x").value == "parameters"
     for part in ("The lists", "Other protocols"):
         app.session_state["cmp_part"] = part
