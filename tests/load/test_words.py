@@ -11,12 +11,11 @@ import words
 from pages.frame import shell
 
 # Shown and in panels: as the screen opens, and with every part of it (what stands in several counts once).
-MOST = {"frame": (35, 64), "start": (150, 20), "keys": (70, 12), "journey": (157, 303), "experts": (202, 201),
-        "traffic": (128, 156), "map": (151, 273), "tour": (671, 0), "evidence": (265, 255), "train": (204, 285),
-        "data": (168, 158), "speed": (98, 43), "method": (134, 12),
-        "keys, all parts": (342, 60), "experts, all parts": (655, 1140), "traffic, all parts": (160, 563),
-        "evidence, all parts": (403, 737), "data, all parts": (395, 262), "speed, all parts": (151, 133),
-        "method, all parts": (977, 178)}  # fmt: skip
+MOST = {"frame": (15, 71), "start": (98, 9), "keys": (60, 9), "journey": (142, 275), "experts": (183, 182),
+        "traffic": (116, 141), "map": (137, 248), "tour": (490, 0), "evidence": (265, 255), "train": (157, 176),
+        "data": (120, 197), "speed": (73, 79), "method": (121, 9), "keys, all parts": (310, 53),
+        "experts, all parts": (595, 1036), "traffic, all parts": (155, 511), "evidence, all parts": (405, 737),
+        "data, all parts": (346, 304), "speed, all parts": (147, 152), "method, all parts": (888, 161)}  # fmt: skip
 TOOLTIP = 18  # words: a name from the glossary and fifteen
 
 

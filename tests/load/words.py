@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 KEY = ("screen", "commit")
 PARTS = {
     "keys": ("keys_step", "keys_part"), "experts": ("exp_part",), "traffic": ("trf_part",), "evidence": ("ev_depth", "cmp_part"),
-    "data": ("dat_part",), "journey": ("jrn_part",), "method": ("mth_part",), "speed": ("spd_more",),
+    "data": ("dat_part",), "journey": ("jrn_part",), "method": ("mth_part",), "speed": ("spd_part", "spd_more"),
 }  # fmt: skip
 SHUT = ("expander", "popover", "tab")
 Found = tuple[str, str, str]  # where it stands (shown, panels, help), what kind of element, its text
