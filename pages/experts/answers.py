@@ -98,7 +98,7 @@ def removal_alike(of: Subject, expert: int) -> dict[Hashable, Any] | None:
     return _alike(of, others) if others else None
 
 
-@copied(512, "Taking experts as busy away from their people …")
+@copied(512, "Removing experts that as many people use …")
 def _alike(of: Subject, others: list[int]) -> dict[Hashable, Any]:
     return dict(ablation.pooled("", [_one(of, other) for other in others]).row())
 

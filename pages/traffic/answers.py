@@ -10,7 +10,7 @@ from pages.kit import cache
 from pages.kit.kept import copied
 
 
-@copied(24, "Asking a random router a few hundred times …")
+@copied(24, "Drawing random experts a few hundred times …")
 def flow(run: Run, model: Recommender, data: Dataset, split: Split, group: str, measure: Measure) -> tuple[Traffic, Chance]:
     """What the people of a group retrieve, and what a random router would give them."""
     routing = cache.traffic(run, model, data, split)
