@@ -1,7 +1,7 @@
 """What a row of a table is: a model, one with something changed, or somebody's own run; by the usual recipe or by another.
 
 A label is a model, in brackets what is changed, and in brackets the recipe: `elastic (memory-none) (20 minutes of processor)`,
-`hstu (repeats)`. Being told what was met before, or scoring by a table of its own, is a recipe, as any model can be: it is
+`hstu (repeats)`. A repeat bias, or scoring by a table of its own, is a recipe, as any model can be: it is
 compared with its like. Labels are what runs that differ only in their seed have in common (reproduce.py).
 """
 
@@ -84,7 +84,7 @@ def recipe_of(label: str) -> str:
 
 
 def told_met(label: str, mark: str = MET) -> str:
-    """The same system by the same recipe, but told what was met before: `hstu (20 minutes)` → `hstu (repeats) (20 minutes)`; of
+    """The same system by the same recipe, but with a repeat bias: `hstu (20 minutes)` → `hstu (repeats) (20 minutes)`; of
     one that is told, the one that is not. `mark`: another thing that any model can be."""
     budget = _recipe(label).replace(mark, "").strip()
     return " ".join(filter(None, [plainly(label), "" if mark in _recipe(label) else mark, budget]))
@@ -95,8 +95,8 @@ def _recipe(label: str) -> str:
 
 
 def recipe_in_words(recipe: str) -> str:
-    """What is put behind a name: `(repeats) (20 minutes)` → `, told what was met before (20 minutes)`."""
-    for mark, words in ((MET, ", told what was met before"), (OWN_TABLE, ", scored by a table of its own")):
+    """What is put behind a name: `(repeats) (20 minutes)` → `, with a repeat bias (20 minutes)`."""
+    for mark, words in ((MET, ", with a repeat bias"), (OWN_TABLE, ", scored by a table of its own")):
         recipe = recipe.replace(mark, words)
     return recipe if not recipe or recipe.startswith(",") else f" {recipe}"
 

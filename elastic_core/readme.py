@@ -260,7 +260,7 @@ def _shares(systems: Systems) -> Iterable[str]:
 
 
 def _told(systems: Systems, mark: str, title: str) -> Iterable[str]:
-    """Each system with and without what any of them can be: told what was met before, where items seldom come again, or scoring
+    """Each system with and without what any of them can be: with a repeat bias, where items seldom come again, or scoring
     by a table of its own."""
     marked = [label for label in sorted(systems, key=standing) if mark in label and told_met(label, mark) in systems]
     if not marked:

@@ -25,7 +25,7 @@ Status = Literal["finished", "interrupted", "missing", "other settings"]
 
 BY_VOTES = ("model.query=votes", "model.interest_weight=0.3", "objective.retrieval=random")
 REPEATS, OWN_OUTPUT = "repeats", "own-output"  # end a run's name, and in brackets its label's recipe: any model can be
-MARKS = {REPEATS: "model.repeats=true", OWN_OUTPUT: "model.output=own"}  # told what was met before; scoring by another table
+MARKS = {REPEATS: "model.repeats=true", OWN_OUTPUT: "model.output=own"}  # with a repeat bias; scoring by another table
 # What Table 3 of the paper takes away, PKM-ACT, and the gate and query norm that keep the memory alive. These runs are causal, so
 # PKM-ACT's memories are all asked with the same events, not with each layer's input; only the two-way form asks as it prints.
 VARIANTS: dict[str, tuple[str, ...]] = {
@@ -46,7 +46,7 @@ SLOT_VARIANTS: dict[str, tuple[str, ...]] = {
 }
 # Controls: is ELASTIC ahead because of its memory or of the convolution beside it?
 SASREC_VARIANTS: dict[str, tuple[str, ...]] = {"local": ("model.conv_width=16",)}
-# Nobody watches a film twice: who is ahead where every model is told what was met before? (model, variant)
+# Nobody watches a film twice: who is ahead where every model has a repeat bias? (model, variant)
 TOLD = (
     ("sasrec", ""), ("elastic", ""), ("sasrec", "local"), ("hstu", ""), ("gru4rec", ""), ("lrurec", ""),
     ("elastic", "memory-none"), ("elastic-slots", ""),

@@ -11,7 +11,7 @@ st.set_page_config(
     page_icon=plot.favicon(),
     layout="wide",
     initial_sidebar_state="collapsed" if present.on() else "auto",
-    menu_items={"About": "ELASTIC: a recommender that compresses a history through interest experts."},
+    menu_items={"About": "ELASTIC: a recommender that reads a long history through a few experts."},
 )
 page = st.navigation(  # without sections: with them Streamlit nests what a screen reader cannot take for a list
     [

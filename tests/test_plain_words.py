@@ -16,9 +16,7 @@ import wordfreq
 from pages.kit import prose
 
 PAGES = Path(__file__).resolve().parents[1] / "pages"
-HELD = (  # files and folders that are held to it
-    "data/", "evidence/", "experts/", "journey/", "keys/", "map/", "method/", "speed/", "start/", "tour/", "traffic/", "train/",
-)  # fmt: skip
+NOT_SAID = ("frame/wake.py",)  # what a log says, not a screen
 LONGEST, GRADE, RARE = 22, 9.5, 3.2  # words a sentence, years of school (Automated Readability Index), Zipf frequency
 # Words that a newcomer cannot know: this project's own, or statistics that belongs behind "How sure?".
 BANNED = (
@@ -69,7 +67,7 @@ def sentences_in_code() -> Iterator[tuple[str, str]]:
                 len(re.findall(r"[A-Za-z]{2,}", text)) >= 6
                 and "::" not in text
                 and "display:" not in text.replace(" ", "")
-                and not text.lstrip().startswith(("python -m", "<", "--"))
+                and not text.lstrip().startswith(("python -m", "<", "--", "padding:"))
             ):
                 yield f"{path.relative_to(PAGES)}:{node.lineno}", text
 
@@ -98,7 +96,7 @@ def faults(text: str) -> list[str]:
     return found
 
 
-SAID = [found for found in (*sections(), *sentences_in_code()) if found[0].startswith(HELD)]
+SAID = [found for found in (*sections(), *sentences_in_code()) if not found[0].startswith(NOT_SAID)]
 
 
 @pytest.mark.parametrize(("place", "text"), SAID, ids=[place for place, _ in SAID])

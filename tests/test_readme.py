@@ -184,7 +184,7 @@ def test_a_host_stands_beside_itself_modulated_and_beside_the_leak(tmp_path: Pat
 
 
 def test_what_is_told_stands_beside_the_told_and_beside_itself_untold(tmp_path: Path) -> None:
-    """Being told what was met before is a recipe: no row sets a system that is told against one that is not, but its own."""
+    """A repeat bias is a recipe: no row sets a system that is told against one that is not, but its own."""
     named = {row.name: row for row in rows()}
     for seed, (name, good) in enumerate({"sasrec": 0.05, "sasrec-repeats": 0.3, "elastic": 0.1, "elastic-slots": 0.1}.items()):
         kept(tmp_path, named[f"planted-64-{name}"], good, seed)

@@ -104,7 +104,7 @@ def test_a_recipe_is_told_from_what_a_variant_changes() -> None:
     assert labels.is_variant(f"elastic (memory-none) {short}") and not labels.is_variant(f"elastic {short}")
     assert labels.recipe_of(f"sasrec (local) {short}") == short and labels.recipe_of("sasrec (local)") == ""
     assert labels.recipe_of("elastic (own: mine)") == "(own: mine)"
-    words = {labels.MET: "told what was met before", labels.OWN_TABLE: "scored by a table of its own"}
+    words = {labels.MET: "with a repeat bias", labels.OWN_TABLE: "scored by a table of its own"}
     for label, mark in product(("hstu", "elastic", f"sasrec (local) {short}", "elastic (memory-none)"), words):
         told = labels.told_met(label, mark)
         assert labels.told_met(told, mark) == label and labels.plainly(told) == labels.plainly(label) and told != label

@@ -160,7 +160,7 @@ def test_every_shipped_run_has_a_name_that_can_be_read_and_no_other_has() -> Non
         assert not seed or (len(seed) == 1 and seed[0].startswith("seed ")), name
     assert names["ml-100k-elastic"] == "ELASTIC · MovieLens-100K · seed 0"
     assert names["ml-100k-elastic-memory-none-repeats-seed1"] == (
-        "ELASTIC, no memory, told what was met before · MovieLens-100K · seed 1"
+        "ELASTIC, no memory, with a repeat bias · MovieLens-100K · seed 1"
     )
     assert names["planted-long-popularity"] == "Popularity · Made-up world (16 interests, long histories)"
 

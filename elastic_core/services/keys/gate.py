@@ -209,8 +209,8 @@ def trained(root: Path, data: str = "ml-100k") -> str:
     else:
         by = "" if found is None else f" ({numbers(found)})"
         words = (
-            f"Surprise: on this data, learned keys were not better than random keys{by}. Experts and readers learn around a "
-            "router that stays random."
+            f"Surprise: on this data, learned keys were not better than random keys{by}. Experts and readers learn around "
+            "keys that stay random."
         )
     many = [f"{each} ({len(each.runs)} seed{'s' if len(each.runs) > 1 else ''})" for each in (gated, bare)]
     return (

@@ -56,7 +56,7 @@ EQUATIONS = (
         "tests/test_product_keys.py::test_experts_are_gated_by_their_scores",
     ),
     Equation(
-        "Votes (ours)", "every event votes for its m best experts, by Eq. 7; the k with most beyond the usual are retrieved",
+        "Votes (ours)", "every event votes for its m best experts, by Eq. 7; the k with most beyond the average person are retrieved",
         "elastic_core/slots/voting.py", "VotingMemory",
         "tests/test_product_keys.py::test_votes_are_counted_as_somebody_would_count_them",
     ),
@@ -93,7 +93,7 @@ EQUATIONS = (
         "tests/data/test_histories.py::test_core_is_the_slow_core",
     ),
     Equation(
-        "Figure 4", "load of the experts beside a random router", "elastic_core/memory/routing.py", "Routing",
+        "Figure 4", "load of the experts beside random experts", "elastic_core/memory/routing.py", "Routing",
         "tests/test_routing.py::test_a_random_router_lies_in_its_own_chance_band_and_a_collapsed_one_does_not",
     ),
     Equation(
