@@ -56,7 +56,7 @@ EQUATIONS = (
         "tests/test_product_keys.py::test_experts_are_gated_by_their_scores",
     ),
     Equation(
-        "Votes (ours)", "every event votes for its m best experts, by Eq. 7; the k with most beyond the average person are retrieved",
+        "Votes (ours)", "every event votes for its m best experts, by Eq. 7; the k most above average are retrieved",
         "elastic_core/slots/voting.py", "VotingMemory",
         "tests/test_product_keys.py::test_votes_are_counted_as_somebody_would_count_them",
     ),
