@@ -37,11 +37,11 @@ def builder(address: str) -> None:
     """Choose what to hold, take the link."""
     names: dict[str, str] = st.session_state.get(NAMES, FRAME)
     with st.popover("Teacher link", icon=":material/school:", key="lock_builder", width="stretch"):
-        st.write("The link opens this view and holds what the class should not change.")
+        st.write("The link opens this view and locks what you choose.")
         chosen = st.multiselect("Held controls", list(names), format_func=names.__getitem__, key="lock_chosen")
         joint = "&" if "?" in address else "?"
         st.code(f"{address}{joint}{PARAMETER}={','.join(chosen)}" if chosen else address, language=None, wrap_lines=True)
-        st.caption("No protection: without `lock` in the address all is free.")
+        st.caption("A pupil can remove the lock: it is the word `lock` in the address.")
 
 
 def notice() -> None:

@@ -21,8 +21,8 @@ SAYS = {
     "Split": "The query has {d} numbers. Its first half, **q₁**, looks for rows; its second half, **q₂**, for columns.",
     "Score": "Every row has a short key of {half} numbers, and so has every column. q₁ is compared with the {side} row "
     "keys, q₂ with the {side} column keys: **{short} short dot products**.",
-    "Keep": "Only the **{m} best rows** and the **{m} best columns** stay. A weaker row cannot win: {m} better rows share "
-    "each of its columns.",
+    "Keep": "Only the **{m} best rows** and the **{m} best columns** stay. A weaker row cannot win: {m} better rows beat "
+    "it in every column.",
     "Keep all": "You want the best {k}, and there are only {side} rows and {side} columns. So all of them stay.",
     "Pair": "Rows and columns are sorted now, the best first. Square ({i}, {j}) has {better} squares above and to the left "
     "that are at least as good. So it cannot be in the best {k}. **Squares that remain: {pairs}.**",

@@ -187,7 +187,7 @@ def _release(stop: int, out: bool) -> None:
 
 def _open() -> None:
     st.session_state[KEY] = key = classes.new_key()
-    st.session_state[CODE], st.session_state[SAID] = classes.code(key), None
+    st.session_state[CODE], st.session_state[SAID], st.session_state[PANEL] = classes.code(key), None, True
 
 
 def _leave() -> None:
@@ -214,7 +214,9 @@ def _me() -> str:
 
 
 def _link(inside: str, anyhow: bool = False) -> str | None:
-    """The address for everybody; None where no other machine can reach it, but, `anyhow`, what works on this one."""
+    """The address for everybody, with the run and person in view; None where no other machine can reach it, but, `anyhow`, what
+    works on this one."""
     seen = (st.context.url or "").split("?")[0]
     base = invitation.reachable(seen, st.get_option("server.address")) or (seen if anyhow else None)
-    return None if base is None else f"{base}?{urlencode({shell.CLASS: inside, 'tour': 1})}"
+    view = {name: value for name in ("run", "user") if (value := st.session_state.get(name) or st.query_params.get(name))}
+    return None if base is None else f"{base}?{urlencode({shell.CLASS: inside, 'tour': 1, **view})}"

@@ -27,10 +27,10 @@ class Part(NamedTuple):
 
 
 PLAN = (
-    Part(0, 6, (1,), "Who is this person? Remove one film: how much of the list stays? Then everybody takes another person."),
-    Part(6, 16, (2, 3), "On paper: the 4 × 4 of the worksheet. Which squares win? Then switch the gate off: what still learns?"),
+    Part(0, 6, (1,), "Who is this person? Remove one item: how much of the list stays? Then everybody takes another person."),
+    Part(6, 16, (2, 3), "On paper: the 4 × 4 of the worksheet. Which squares win? With the gate off, what still learns?"),
     Part(16, 22, (4,), "Who uses this expert? How many people would it be by pure chance?"),
-    Part(22, 28, (5,), "Is the film that is read most also the one that decides most? Find a person for whom it is not."),
+    Part(22, 28, (5,), "Is the item that is read most also the one that decides most? Find a person for whom it is not."),
     Part(28, 32, (6, 7), "Is the memory used evenly? Which two neighbours on the map are no neighbours in truth?"),
     Part(32, 37, (8, 9), "Which model would you take for which length? Is the better one really better, or only lucky?"),
     Part(37, 42, (10,), "Each group changes one thing and trains for 30 seconds. How much does the seed alone change?"),

@@ -121,7 +121,7 @@ STEPS = (
         "**Which films are behind it?**",
         "Press **Remove the last film**, or **Add a film**.",
         lambda state: bool(state.get("jrn_edits")) or bool(st.query_params.get("jrn_edits")),
-        "Is the film read most also the one whose removal changes most?",
+        "Is the item read most also the one whose removal changes most?",
         ("Yes", "No, another"),
         tour_answers.looked_at_or_decisive,
         ("jrn_last",),

@@ -159,7 +159,7 @@ def _finding(group: Group, a: str, b: str, row: pd.Series, together: int) -> Fin
         said += f"; over people alone {power.of_interval(low, high):.4f} would have been found"
     elif verdict.sign(low, high):
         why = f"one of {together} comparisons"
-        said = f"asked alone this would be a claim: zero lies outside. But it is {why} on these data, and of twenty one looks "
+        said = f"asked alone this would be a claim: zero lies outside. But it is {why} on these data, and 1 in 20 looks "
         said += f"like this by luck; adjusted for that p is {verdict.chance(row['adjusted'])}, not below {verdict.LEVEL}"
     else:
         several = all(len(side) > 1 for side in sides)
