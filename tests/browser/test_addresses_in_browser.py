@@ -36,7 +36,7 @@ def test_back_leads_to_the_world_before_the_switch(visit: Any) -> None:
     visit.says("The paper’s ELASTIC")
     visit.settled()
     visit.page.go_back(wait_until="commit")
-    visit.says("we know the truth")
+    visit.says("Here we know the reason for every choice")
     visit.settled()
     assert "run=planted-64-elastic-slots" in visit.page.url and visit.box("Person").input_value() == "7"
 

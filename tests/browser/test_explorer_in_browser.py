@@ -13,7 +13,7 @@ PLANTED = "run=planted-elastic"
 
 @pytest.mark.opens(f"/journey?{PLANTED}&user=12")
 def test_journey_scrubbed_edited_shared_and_undone(visit: Any, elsewhere: Any) -> None:
-    whole = visit.page.get_by_role("slider", name="Read the original")
+    whole = visit.page.get_by_role("slider", name="Read up to event")
     last = int(whole.get_attribute("aria-valuemax") or whole.get_attribute("max") or 0)
     for moment in (last - 1, last - 2):
         whole.press("ArrowLeft")
@@ -45,7 +45,7 @@ def test_experts_by_next_and_by_row_one_swapped(visit: Any, elsewhere: Any) -> N
     visit.page.mouse.click(box["x"] + 12, box["y"] + 35 + 35 + 17)  # the left edge of the second row, below the names
     expect(visit.box("Expert")).to_have_value(number)
     visit.main.get_by_role("radio", name="Remove or swap").click()
-    swap = visit.main.get_by_role("spinbutton", name="Put in its place expert")
+    swap = visit.main.get_by_role("spinbutton", name="Put this expert in its place")
     swap.fill("7")
     swap.press("Enter")
     expect(visit.page.locator(".st-key-exp_effects")).to_contain_text("replaced by 7")
@@ -94,7 +94,10 @@ def test_a_pass_over_everybody_goes_on_whatever_is_clicked_and_shows_what_it_fou
     before = visit.main.get_by_role("heading", level=1).inner_text()
     visit.press("Next")
     expect(visit.main.get_by_role("heading", level=1)).not_to_have_text(before)
-    visit.says("chance alone would give up to")
+    expect(visit.page.get_by_role("button", name="Remove each and measure")).to_have_count(0)  # it is measured
+    visit.settled()
+    visit.press("How sure?")
+    expect(visit.page.get_by_test_id("stPopoverBody")).to_contain_text("All removals")
     expect(visit.page.get_by_role("button", name="Cancel")).to_have_count(0)
 
 

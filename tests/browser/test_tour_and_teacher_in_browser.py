@@ -66,7 +66,7 @@ def test_the_bar_is_slim_and_never_covers_what_it_names(visit: Any) -> None:
 @pytest.mark.opens(f"/method?{PLANTED}&user=12")
 def test_a_teacher_holds_two_controls_and_a_pupil_releases_them(visit: Any, elsewhere: Any) -> None:
     visit.main.get_by_role("radio", name="Words and metrics").click()
-    visit.says("Numbers under different protocols cannot be compared")
+    visit.says("Never compare two numbers that were measured in different ways")
     visit.unfold()
     visit.press("Teacher link")
     held = visit.page.get_by_role("combobox", name="Held controls")
@@ -78,7 +78,7 @@ def test_a_teacher_holds_two_controls_and_a_pupil_releases_them(visit: Any, else
     code = visit.page.get_by_test_id("stPopoverBody").get_by_test_id("stCode")
     expect(code).to_contain_text("lock=user,mth_part")
     elsewhere.open(code.inner_text().strip())
-    elsewhere.says("Numbers under different protocols cannot be compared")
+    elsewhere.says("Never compare two numbers that were measured in different ways")
     expect(elsewhere.sidebar).to_contain_text("Held by this link: Person, Part of the page.")
     expect(elsewhere.box("Person")).to_be_disabled()
     expect(elsewhere.box("Person")).to_have_value("12")
