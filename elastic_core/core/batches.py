@@ -58,6 +58,13 @@ class Batch:
         return Places(rows, columns, self.targets[rows, columns], first, int(self.real.sum()))
 
     @property
+    def target_columns(self) -> int:
+        """How many of the last columns hold all targets; 0 where nothing is said of them."""
+        if self.targets is None or not len(self.places.columns):
+            return 0
+        return self.targets.shape[1] - self.places.first
+
+    @property
     def real(self) -> Tensor:
         """`[B, N]`, True on events."""
         return self.items > 0

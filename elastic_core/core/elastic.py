@@ -48,16 +48,7 @@ from elastic_core.core.contract import (
 )
 from elastic_core.core.dispatch import CausalDispatcher, TwoWayDispatcher, layer_of
 from elastic_core.core.histories import Catalog
-from elastic_core.core.layers import (
-    Attention,
-    EventEmbedding,
-    Whitening,
-    linear,
-    masked,
-    pad_front,
-    rows_of,
-    without_autocast,
-)
+from elastic_core.core.layers import Attention, EventEmbedding, Whitening, linear, masked, pad_front, rows_of, without_autocast
 from elastic_core.core.plugs import needed
 from elastic_core.core.registry import register
 from elastic_core.core.settings import ElasticConfig, MemoryConfig
@@ -258,12 +249,6 @@ class SharedInterests(nn.Module):
         return Retrieved(self.interests.expand(b, -1, -1), numbers, ones, ones, x.new_zeros(b, 2, 0), nothing, nothing)
 
 
-# --- the dispatchers (Eq. 2-3) ---------------------------------------------------------------------------------------
-
-
-# --- the encoder -----------------------------------------------------------------------------------------------------
-
-
 # --- what models with an interest memory share: what its experts are, and what they stand for ------------------------
 
 
@@ -324,13 +309,6 @@ class WithMemory(Retrieves):
 # --- the model -------------------------------------------------------------------------------------------------------
 
 
-def _asked_for(batch: Batch) -> int:
-    """How many of the last columns hold all targets; 0 where nothing is said of them."""
-    if batch.targets is None or not len(batch.places.columns):
-        return 0
-    return batch.targets.shape[1] - batch.places.first
-
-
 @register(ElasticConfig)
 class Elastic(WithMemory, Streams, Traces):
     """See the module's table. `edit` arguments change what was retrieved before it is used, for what-if questions."""
@@ -375,7 +353,7 @@ class Elastic(WithMemory, Streams, Traces):
         self.standing = needed("what experts stand for")(config.width) if stands else None
 
     def forward(self, batch: Batch) -> Encoded:
-        x, retrieved = self._encode(batch, last=_asked_for(batch))
+        x, retrieved = self._encode(batch, last=batch.target_columns)
         auxiliary, summed = {}, {}
         if self.retrieves and self.config.balance_weight:
             auxiliary["balance"] = torch.stack([balance_penalty(r) for r in retrieved]).mean()

@@ -7,13 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elastic_core.core.layers import (
-    Attention,
-    left_align,
-    masked,
-    right_align,
-    split_heads,
-)
+from elastic_core.core.layers import Attention, left_align, masked, right_align, split_heads
 from elastic_core.core.sasrec import Block, SASRec
 from elastic_core.following.stream import Kept, Stream
 

@@ -20,16 +20,7 @@ from elastic_core.services.person.attribution import strongest
 from elastic_core.services.person.names import split_year as split_year
 from elastic_core.services.person.names import told_apart as told_apart
 from elastic_core.services.person.people import numbered
-from elastic_core.services.person.recommend import (
-    Answer,
-    Change,
-    Edit,
-    Reading,
-    answer,
-    experts_silenced,
-    places_left,
-    reading,
-)
+from elastic_core.services.person.recommend import Answer, Change, Edit, Reading, answer, experts_silenced, places_left, reading
 
 
 def first_genres(dataset: Dataset, user: int, top: int = 7) -> list[str]:
