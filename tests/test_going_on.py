@@ -18,7 +18,7 @@ from elastic_core.core.batches import Batch
 from elastic_core.core.train import Loop, out_of_minutes
 from elastic_core.data import Catalog, Dataset, load
 from elastic_core.errors import InputError
-from elastic_core.runs import EVENTS, RESUME, WEIGHTS, WHOLE, Run, newer_items, ranks
+from elastic_core.runs import EVENTS, RESUME, WEIGHTS, WHOLE, Run, cold_start, ranks
 from elastic_core.runs.training import train
 
 
@@ -140,14 +140,16 @@ def test_a_run_begins_with_the_weights_of_another(world: Dataset, tmp_path: Path
         train(still, world, run.path, begin=run)
 
 
-@pytest.mark.parametrize("settings", [(), ("model.output=own",), ("model.name=gru4rec",)], ids=str)
-def test_new_items_start_and_known_ones_stay(world: Dataset, tmp_path: Path, settings: tuple[str, ...]) -> None:
-    """Of items that were there before every score stays as it was, wherever their numbers went."""
-    first = train(tiny(epochs=1).override(*settings), world, tmp_path / "first")
+@pytest.mark.parametrize("more", [7, 0])
+@pytest.mark.parametrize("settings", [(), ("model.output=own",), ("model.name=gru4rec",), ("model.length=items",)], ids=str)
+def test_new_items_start_and_known_ones_stay(world: Dataset, tmp_path: Path, settings: tuple[str, ...], more: int) -> None:
+    """Of items that were there before every score stays as it was, wherever their numbers went, and though another table (the
+    positions of so many events) has as many rows as there are items."""
     ids, n = world.catalog.ids[1:].astype(str).tolist(), world.catalog.n_items
-    order = np.random.default_rng(0).permutation(n + 7)
-    catalog = Catalog(np.array(["", *np.array([*ids, *(f"new {i}" for i in range(7))], dtype=object)[order]], dtype=object))
-    now = newer_items.weights_for(first, first.config.model, replace(world, catalog=catalog)).eval()
+    first = train(tiny(epochs=1).override(*(word.replace("=items", f"={n + 1}") for word in settings)), world, tmp_path / "first")
+    order = np.random.default_rng(0).permutation(n + more)
+    catalog = Catalog(np.array(["", *np.array([*ids, *(f"new {i}" for i in range(more))], dtype=object)[order]], dtype=object))
+    now = cold_start.weights_for(first, first.config.model, replace(world, catalog=catalog)).eval()
     there = torch.tensor([catalog.index(raw) for raw in ids])
     items = torch.randint(1, n + 1, (6, 8), generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
@@ -163,8 +165,8 @@ def test_what_items_are_tells_where_new_ones_start() -> None:
     catalog = Catalog(np.array(["", *map(str, range(300))], dtype=object), genres=((), *genres))
     where = np.arange(301)
     where[251:] = 0
-    inside, noise = newer_items.features(catalog) @ random.normal(size=(12, 5)), random.normal(size=(301, 5))
-    spread, errors = newer_items.Spread(where, newer_items.features(catalog)), []
+    inside, noise = cold_start.features(catalog) @ random.normal(size=(12, 5)), random.normal(size=(301, 5))
+    spread, errors = cold_start.FeatureRows(where, cold_start.features(catalog)), []
     for rows in (inside + 0.1 * noise, noise):
         middle = rows[1:251].mean(0)
         found = spread(torch.from_numpy(rows[:251])).numpy()

@@ -79,7 +79,7 @@ class Training(Loop):
         self.recorder = Recorder(run, config, dataset, on_event, begin)
         super().__init__(config, dataset, self.recorder, find_device(config.train.device), stop, ranks)
         if begin is not None:
-            from elastic_core.runs.newer_items import weights_for
+            from elastic_core.runs.cold_start import weights_for
 
             self.model.load_state_dict(weights_for(begin, config.model, dataset).state_dict())
         if config.train.snapshots and (reason := _too_many(self.model)):

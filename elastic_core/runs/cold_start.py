@@ -48,16 +48,14 @@ def grown(learned: Recommender, old: Catalog, model: Recommender, new: Catalog) 
     where = np.array([0, *(old.find(str(raw)) for raw in new.ids[1:])])  # of each new number the old one, 0 for an unknown item
     if not where.any():
         raise InputError("none of these items is known to the run whose weights it shall begin with")
-    spread, state = Spread(where, features(new)), model.state_dict()
-    for name, before in learned.state_dict().items():
-        now = state[name].shape
-        if before.shape[:1] == (old.n_items + 1,) and now == (new.n_items + 1, *before.shape[1:]):
-            state[name] = spread(before)
-        elif before.shape == now:
-            state[name] = before
-        else:
-            raise InputError(f"{name} is {list(before.shape)} where {list(now)} belongs, and does not grow with the items")
-    model.load_state_dict(state)
+    rows_of_all, before = FeatureRows(where, features(new)), learned.state_dict()
+    larger = models.outline(learned.config, old.n_items + 1)  # tells tables of items from what has as many rows by accident
+    assert larger is not None
+    tables = {name for name, values in larger.state_dict().items() if values.shape != before[name].shape}
+    for name in tables:
+        if before[name].shape[:1] != (old.n_items + 1,):
+            raise InputError(f"{name} grows with the items in another way than a row each, so it cannot take new ones")
+    model.load_state_dict({name: rows_of_all(values) if name in tables else values for name, values in before.items()})
     return model
 
 
@@ -74,7 +72,7 @@ def features(catalog: Catalog) -> np.ndarray:
     return np.concatenate([traits.astype(np.float64), found], 1)
 
 
-class Spread:
+class FeatureRows:
     """Turns a table of the old items into one of the new: known rows as they were, the others as their features say."""
 
     def __init__(self, where: np.ndarray, features: np.ndarray) -> None:
