@@ -13,7 +13,8 @@ from measuring import but
 from elastic_core import models, objectives, recipes
 from elastic_core.bench import goals, training
 from elastic_core.bench.store import read_rows, write_rows
-from elastic_core.core import elastic, layers
+from elastic_core.core import layers
+from elastic_core.core.batches import Batch
 from elastic_core.core.dispatch import CHUNK, chunk_of
 from elastic_core.core.elastic import Elastic
 from elastic_core.core.layers import LocalConvolution
@@ -62,13 +63,13 @@ def test_rows_without_targets_are_left_out_of_the_last_layer_and_of_nothing_else
     fewer = 0
     for batch in islice(taught.epoch(0, 0, 8), 8):
         found = []
-        for rows in (elastic._asked_for, lambda batch: 0):
-            with mock.patch.object(elastic, "_asked_for", rows):
+        for columns in (Batch.target_columns, property(lambda batch: 0)):
+            with mock.patch.object(Batch, "target_columns", columns):
                 loss = taught.loss(model, batch)
             parts = loss.total, *loss.auxiliary.values(), *loss.summed.values()
             gradients = torch.autograd.grad(sum(parts), list(model.parameters()), allow_unused=True)  # type: ignore[arg-type]
             found.append([*parts, *(torch.zeros(()) if each is None else each for each in gradients)])
-        fewer += 0 < elastic._asked_for(batch) < batch.items.shape[1]
+        fewer += 0 < batch.target_columns < batch.items.shape[1]
         for one, other in zip(*found, strict=True):
             torch.testing.assert_close(one, other, atol=2e-4, rtol=2e-4)
     assert fewer > 3

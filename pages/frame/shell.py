@@ -97,8 +97,10 @@ def go(page: str) -> None:
 
 
 def surprise() -> None:
-    """Choose a person at random, and no expert. For widget callbacks."""
-    meet(random.randrange(context().dataset.histories.n_users), keep_expert=False)
+    """Choose another person at random, and no expert. For widget callbacks."""
+    here = context()
+    other = random.randrange(max(here.dataset.histories.n_users - 1, 1))
+    meet(other + (other >= here.user and here.dataset.histories.n_users > 1), keep_expert=False)
 
 
 def link(**more: str | int) -> str:

@@ -139,6 +139,12 @@ def test_a_held_person_is_nobody_s_to_change(opened: Open) -> None:
         assert st.session_state["user"] == 5
 
 
+def test_surprise_is_somebody_else(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = opened(user="5")
+    monkeypatch.setattr(shell.random, "randrange", lambda many: 4)  # the person who is there already
+    assert press(app, "Surprise me").number_input(key="user").value == 6
+
+
 def test_what_was_removed_goes_along_to_journey(opened: Open) -> None:
     app = press(press(opened(user="5"), "Remove the last item"), "Remove the last item")
     app = press(app, "Silence the strongest expert")

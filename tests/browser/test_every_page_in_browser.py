@@ -145,6 +145,7 @@ def test_a_keyboard_is_at_the_page_in_three_presses(opened: tuple[str, Any]) -> 
 def test_nothing_scrolls_sideways_in_either_theme_at_either_width(opened: tuple[str, Any]) -> None:
     """Light at 1280, as it was opened, then dark at 390: a theme is colours, a width is places, each is seen once."""
     path, visit = opened
+    opened_at = visit.page.viewport_size
     for scheme, width in (("light", 1280), ("dark", 390)):
         if width != 1280:
             visit.page.emulate_media(color_scheme=scheme)
@@ -153,3 +154,6 @@ def test_nothing_scrolls_sideways_in_either_theme_at_either_width(opened: tuple[
         visit.settled()
         visit.says(PAGES[path][1])
         visit.page.wait_for_function(FITS, timeout=20_000)  # charts follow a new width one after the other
+    visit.page.emulate_media(color_scheme="light")  # the page is shared: the next test finds it as it was opened
+    visit.page.set_viewport_size(opened_at)
+    visit.settled()

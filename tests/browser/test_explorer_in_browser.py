@@ -97,7 +97,7 @@ def test_a_pass_over_everybody_goes_on_whatever_is_clicked_and_shows_what_it_fou
     expect(visit.page.get_by_role("button", name="Remove each and measure")).to_have_count(0)  # it is measured
     visit.settled()
     visit.press("How sure?")
-    expect(visit.page.get_by_test_id("stPopoverBody")).to_contain_text("All removals")
+    expect(visit.page.get_by_test_id("stPopoverBody")).to_contain_text("Luck alone would give up to")
     expect(visit.page.get_by_role("button", name="Cancel")).to_have_count(0)
 
 
