@@ -85,7 +85,7 @@ def test_chance_is_what_random_scores_get(small_world: Dataset) -> None:
         ("budget of 0.5 minutes spent", 2, 7, "its time was up", "since epoch 2 of 7", False),
         ("budget of 0.5 minutes spent", 1, 1, "its time was up", "Hardly one epoch", True),
         ("all epochs done", 5, 5, "all 5 epochs that were asked for", "train longer", True),
-        ("no better validation NDCG@10 in 3 epochs", 2, 5, "by itself", "learning by heart", False),
+        ("no better validation NDCG@10 in 3 epochs", 2, 5, "by itself", "learns by heart", False),
         ("asked to stop", 4, 4, "by hand in epoch 4", "train longer", True),
     ],
 )

@@ -1,7 +1,8 @@
 """What the screens say is plain English for somebody who learned it as a second language (about B2 of the CEFR).
 
-Checked are the sections of every `words.md` and all sentences in the code of the pages: sentences are short, texts are easy by a
-readability index, words are frequent ones (wordfreq) or stand in the glossary, and no word is one that only this project uses.
+Checked are the sections of every `words.md` and all sentences in the code of the pages, of the services and of a study: sentences
+are short, texts are easy by a readability index, words are frequent ones (wordfreq) or stand in the glossary, and no word is one
+that only this project uses.
 """
 
 import ast
@@ -15,8 +16,10 @@ import wordfreq
 
 from pages.kit import prose
 
-PAGES = Path(__file__).resolve().parents[1] / "pages"
-NOT_SAID = ("frame/wake.py",)  # what a log says, not a screen
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = ROOT / "pages"
+SPEAK = (PAGES, ROOT / "elastic_core/services", ROOT / "elastic_core/study")
+NOT_SAID = ("frame/wake.py", "tour/classes.py", "study/sheet.py", "data/shelf.py")  # a log, SQL, CSS, an example file
 LONGEST, GRADE, RARE = 22, 9.5, 3.2  # words a sentence, years of school (Automated Readability Index), Zipf frequency
 # Words that a newcomer cannot know: this project's own, or statistics that belongs behind "How sure?".
 BANNED = (
@@ -26,10 +29,11 @@ BANNED = (
 )  # fmt: skip
 # Terms of the field and names: each is explained where a screen needs it first, or on Method.
 GLOSSARY = {
-    "act", "aggregate", "attention", "codebook", "codeword", "cosine", "csv", "ctreg", "diagonal", "dispatch", "elastic",
-    "epoch", "expert", "exponent", "gini", "histogram", "holm", "html", "json", "key", "kl", "lisa", "lorenz", "memory",
-    "movielens", "ndcg", "parameter", "pca", "pkm", "retrieve", "r²", "sasrec", "skewness", "softmax", "sub", "trustworthiness",
-    "umap", "worksheet",
+    "100k", "act", "aggregate", "attention", "codebook", "codeword", "config", "convolution", "cosine", "csv", "ctreg",
+    "diagonal", "dispatch", "dropout", "elastic", "epoch", "expert", "exponent", "gini", "hash", "hashe", "histogram",
+    "holm", "hstu", "html", "json", "key", "kl", "lisa", "log2", "lorenz", "memory", "millisecond", "movielens", "ndcg",
+    "parameter", "pca", "permutation", "pkm", "pop100", "quadratic", "reassembled", "recbole", "recursive", "retrieve",
+    "r²", "sasrec", "skewness", "softmax", "sub", "trustworthiness", "umap", "whitening", "worksheet", "xlong",
 }  # fmt: skip
 
 
@@ -49,7 +53,7 @@ def sections() -> Iterator[tuple[str, str]]:
 
 def sentences_in_code() -> Iterator[tuple[str, str]]:
     """Place and text of every string of six words or more in the pages' code, with 7 for every value."""
-    for path in sorted(PAGES.rglob("*.py")):
+    for path in sorted(path for room in SPEAK for path in room.rglob("*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         owners = [node for node in ast.walk(tree) if isinstance(node, (ast.Module, ast.FunctionDef, ast.ClassDef)) and node.body]
         quiet = {id(node.body[0].value) for node in owners if isinstance(node.body[0], ast.Expr)}
@@ -67,9 +71,10 @@ def sentences_in_code() -> Iterator[tuple[str, str]]:
                 len(re.findall(r"[A-Za-z]{2,}", text)) >= 6
                 and "::" not in text
                 and "display:" not in text.replace(" ", "")
-                and not text.lstrip().startswith(("python -m", "<", "--", "padding:"))
+                and not re.search(r"(19|20)\d\d$", text)  # a source
+                and not text.lstrip().startswith(("python -m", "<", "--", "padding:", "elastic_core/", "tuple["))
             ):
-                yield f"{path.relative_to(PAGES)}:{node.lineno}", text
+                yield f"{path.relative_to(path.parents[1])}:{node.lineno}", text
 
 
 def plain(text: str) -> str:
@@ -91,7 +96,7 @@ def faults(text: str) -> list[str]:
         found.append(f"grade {grade:.1f}")
     found += [f"banned: {word}" for word in BANNED if re.search(rf"\b{re.escape(word)}\b", said, re.I)]
     for word in re.findall(r"[^\W\d_][\w’'²-]*", said):
-        parts = [part for part in re.split(r"[-’']", word.lower()) if len(part) > 2]
+        parts = [part.removesuffix("7") for part in re.split(r"[-’']", word.lower()) if len(part) > 2]  # a value right behind
         found += [f"rare: {part}" for part in parts if not known(part)]
     return found
 

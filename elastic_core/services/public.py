@@ -15,7 +15,7 @@ Act = Literal["training", "upload", "deletion", "measurement"]
 VARIABLE = "ELASTIC_PUBLIC"
 OFF = ("", "0", "no", "off", "false")
 WHAT: dict[Act, str] = {
-    "training": "Training, and stopping or discarding one, is off here",
+    "training": "To train, or to stop or delete a training, is off here",
     "upload": "Bringing or keeping data of your own is off here",
     "deletion": "Deleting is off here",
     "measurement": "Measuring on this machine is off here",

@@ -146,8 +146,8 @@ def _gaps(study: "Study", way: Way) -> tuple[list[str], list[dict[str, Any]]]:
     near, far, first, last = bins[0][0], bins[-1][0], some[0], some[-1]
     said = (
         f"{name(first)} has the next item among its ten for {percent(curves[first][0])} of people where the last of its kind "
-        f"was {near} event ago, and for {percent(curves[first][-1])} where it was {far}; {name(last)}, which only counts, "
-        f"for {percent(curves[last][-1])} there."
+        f"was {near} event ago. It is {percent(curves[first][-1])} where it was {far}; {name(last)}, which only counts, "
+        f"has {percent(curves[last][-1])} there."
     )
     head = ["events since the last of its kind", "people", *map(name, some)]
     chart = lines(head[0], RECALL, [width for width, _ in bins], [series(name(label), curve) for label, curve in curves.items()])
@@ -191,7 +191,7 @@ def _systems(study: "Study", way: Way, found: dict[str, Found]) -> Section:
             quick = min(timed, key=lambda label: costs[label]["median"])
             c = costs[quick]
             sentences.append(
-                f"The quickest of these is {name(quick)}: an answer takes {1e3 * c['median']:.2f} ms (quartiles "
+                f"The quickest of these is {name(quick)}: an answer takes {1e3 * c['median']:.2f} ms (the middle half "
                 f"{1e3 * c['low']:.2f} to {1e3 * c['high']:.2f}) after {c['events']:.0f} events, "
                 f"and its numbers {megabytes(c['weights'])}."
             )
@@ -237,7 +237,7 @@ def _by_time(study: "Study", found: dict[str, Found]) -> Section:
             f"{name(best)}, chosen on validation, against {name(floor)}: {word(one, 'better', 'worse')}: {told(one)}."
         )
     if best is None:
-        sentences.append("The budget was left to leave-one-out: by time nothing was trained, and only what counts was asked.")
+        sentences.append("All the time went to leave-one-out. By time, only the systems that count were asked.")
     scores = [(label, mean_of(study, "time", label)) for label in ranked(study, "time")]
     rows = [(name(label), f"{one.mean:.4f}", f"{one.low:.4f} to {one.high:.4f}") for label, one in scores]
     return section("time", question, together(answers), sentences, table(["system", METRIC, OVER_PEOPLE], rows))

@@ -122,8 +122,8 @@ def upcoming(study: "Study", way: Way, found: dict[str, Found]) -> Section:
         )
     if study.data.ties and study.data.ties.test > TIED and study.data.ties.rule != "random":
         sentences.append(
-            f"{study.data.ties.test:.0%} of test items share their time with the event before: ask again with --ties random, so "
-            "that no order of the file can be learned."
+            f"{study.data.ties.test:.0%} of test items have the same time as the event before. Ask again with --ties random: "
+            "then no order of the file can be learned."
         )
     if not study.data.catalog.genre_table[0]:
         sentences.append("Say of what kind items are (--titles FILE, with genres): then recall by silence can be asked.")

@@ -134,7 +134,7 @@ def said(app: AppTest) -> str:
 
 # Page, address, what it says, and the controls that are gone or cannot be pressed.
 OFF = [
-    ("train/page.py", {}, "Training, and stopping or discarding one, is off here", ("train_start", "train_out")),
+    ("train/page.py", {}, "To train, or to stop or delete a training, is off here", ("train_start", "train_out")),
     ("data/page.py", {"dat_part": "Bring your own"}, "Bringing or keeping data of your own is off here", ("dat_file",)),
     ("data/page.py", {"dat_part": "Bring your own"}, "Deleting is off here", ("dat_ask",)),
     ("data/page.py", {"dat_part": "Plant a world"}, "Bringing or keeping data of your own is off here", ("dat_plant",)),

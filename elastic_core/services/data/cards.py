@@ -21,11 +21,11 @@ from elastic_core.runs import Run
 PLANTED_LABEL = "Planted interests"
 MOST_EVENTS = 600  # of one person's history, in the split picture
 BINS = 24
-EXACT = "Byte for byte the published file, recognised by its hash."
+EXACT = "Exactly the published file: its hash is the same."
 EXACTNESS = {
-    "MovieLens-1M (reassembled)": "Put together from partial public copies. Ratings, films and the order of every history are "
-    "complete and believed exact, up to events in the same second; about one time in seventeen is approximate (only three-star "
-    "ratings). Good for next-item training; not for time gaps or a checksum. Report results as MovieLens-1M (reassembled).",
+    "MovieLens-1M (reassembled)": "Put together from public copies that each hold a part. All ratings and films are here, and we "
+    "believe that the order is right, but for events in the same second. About one time in seventeen is only close (three-star "
+    "ratings). Good for training; not for gaps in time. Name it MovieLens-1M (reassembled) in a report.",
     "MovieLens-1M (SASRec sequences)": f"{EXACT} It keeps the order of events but not their times.",
     "Amazon Video Games": f"{EXACT} It keeps the order of events but not their times, and no titles.",
     "Amazon Beauty": f"{EXACT} It keeps the order of events but not their times, and no titles.",

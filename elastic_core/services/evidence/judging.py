@@ -20,7 +20,7 @@ from elastic_core.services.train.beside import Beside
 from elastic_core.tables import Asked, Claim, Systems
 
 PAPER = "the paper’s NDCG@10"
-PAPER_NOTE = "The paper’s values are of its own protocol and its own MovieLens-1M; they were not measured here."
+PAPER_NOTE = "The paper’s values come from its own test and its own MovieLens-1M. They were not measured here."
 FAMILIES = {"peers": "other systems", "its own variants": "its own variants", "others": "other runs here"}
 # The systems of the paper's table that matter most, what only counts, and ours; all others are shown on demand.
 MATTER = (

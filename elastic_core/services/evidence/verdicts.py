@@ -105,7 +105,7 @@ PAIRS = (
     Pair("slots-baseline", "ELASTIC with interest slots (ours) is better than that counting.", "elastic-slots", FLOOR,
          "More people, or a baseline that counts better."),
     Pair("sasrec", "ELASTIC is better than SASRec.", "elastic", "sasrec",
-         "SASRec tuned further, or longer histories; on MovieLens-1M more seeds and no limit of minutes."),
+         "SASRec with more tuning, or longer histories. On MovieLens-1M: more seeds, and no limit of time."),
     Pair("hstu", "ELASTIC is better than HSTU, when both know what a person has met before.", "elastic", "hstu",
          "Seeds of HSTU on MovieLens-1M; the local convolution for HSTU too.", told=True),
     Pair("memory", "Experts of one’s own are better than the same experts for everybody.", "elastic", "elastic (memory-none)",

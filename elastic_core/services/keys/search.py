@@ -66,8 +66,8 @@ def instead(model: Recommender, dataset: Dataset, user: int, split: Split = "tes
     if isinstance(model, Quantises):
         books, words = model.codebooks_of()
         return (
-            f"It looks things up in another way: an item is compared with the {words:,} words of each of {books} codebooks, "
-            f"{books * words:,} in all, however many items there are."
+            f"It has another search: an item is compared with the {words:,} words of each of {books} codebooks. That is "
+            f"{books * words:,} in all, for any number of items."
         )
     if isinstance(model, Attends):
         return f"It looks nothing up: it weighs each of the {events:,} events of person {user + 1} that it reads."

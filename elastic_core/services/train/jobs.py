@@ -144,7 +144,7 @@ class Jobs(Queue[Job]):
         if wanted:
             name = wanted if wanted.startswith(PREFIX) else PREFIX + wanted
             if not re.fullmatch(r"[a-z0-9][a-z0-9-]{0,59}", name):
-                raise InputError("a run's name may have small letters, digits and hyphens, at most 54 of them")
+                raise InputError("a run's name may have small letters, digits and the sign -, at most 54 of them")
             if name in taken:
                 raise InputError(f"there is a run named {name} already; choose another name")
             return name

@@ -128,7 +128,7 @@ def _heart(epochs: list[dict[str, Any]], best: int, end: dict[str, Any]) -> str:
     if not _patience(end) or not 0 < best < len(epochs):
         return ""
     fell = epochs[best - 1]["loss"] > epochs[-1]["loss"]
-    rest = "Its loss went on falling, a sign of learning by heart. Try more dropout, or a smaller model." if fell else ""
+    rest = "Its loss still went down: it learns by heart. Try more dropout, or a smaller model." if fell else ""
     return f"Longer will not help: its best was epoch {best}. {rest or 'Try a smaller learning rate.'}"
 
 
