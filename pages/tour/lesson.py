@@ -6,6 +6,7 @@ import streamlit as st
 
 from elastic_core.services.keys import search
 from elastic_core.services.keys.search import Lesson
+from elastic_core.services.person.inspect import words
 from elastic_core.services.person.recommend import reading
 from pages.frame import shell
 from pages.kit import prose
@@ -27,14 +28,15 @@ class Part(NamedTuple):
 
 
 PLAN = (
-    Part(0, 6, (1,), "Who is this person? Remove one item: how much of the list stays? Then everybody takes another person."),
-    Part(6, 16, (2, 3), "On paper: the 4 × 4 of the worksheet. Which squares win? With the gate off, what still learns?"),
-    Part(16, 22, (4,), "Who uses this expert? How many people would it be by pure chance?"),
-    Part(22, 28, (5,), "Is the item that is read most also the one that decides most? Find a person for whom it is not."),
-    Part(28, 32, (6, 7), "Is the memory used evenly? Which two neighbours on the map are no neighbours in truth?"),
-    Part(32, 37, (8, 9), "Which model would you take for which length? Is the better one really better, or only lucky?"),
-    Part(37, 42, (10,), "Each group changes one thing and trains for 30 seconds. How much does the seed alone change?"),
-    Part(42, 45, (11,), "Replace an expert for everybody. Is zero in the interval? What would show that the memory matters?"),
+    Part(0, 5, (1,), "Who is this person? Remove one item: how much of the list stays? Then everybody takes another person."),
+    Part(5, 15, (2, 3), "On paper: the 4 × 4 of the worksheet. Which squares win? Then: which items asked for which expert?"),
+    Part(15, 21, (4, 5), "Draw 4 items and 2 experts: how many lines there and back? With the gate off, what still learns?"),
+    Part(21, 26, (6,), "Who uses this expert? How many people would it be by pure chance?"),
+    Part(26, 31, (7,), "Is the item that is read most also the one that decides most? Find a person for whom it is not."),
+    Part(31, 34, (8, 9), "Is the memory used evenly? Which two neighbours on the map are no neighbours in truth?"),
+    Part(34, 38, (10, 11), "Which model would you take for which length? Is the better one really better, or only lucky?"),
+    Part(38, 42, (12,), "Each group changes one thing and trains for 30 seconds. How much does the seed alone change?"),
+    Part(42, 45, (13,), "Replace an expert for everybody. Is zero in the interval? What would show that the memory matters?"),
 )
 
 
@@ -62,6 +64,7 @@ def _answers() -> None:
     st.markdown(SAYS("answers", run=shell.plain(now.run.name), person=now.user + 1))
     told, bar = [], st.progress(0.0)
     for stop, step in enumerate(STEPS, start=1):
+        step = step.about(words(now.dataset))
         bar.progress(stop / len(STEPS), f"Stop {stop} of {len(STEPS)}")
         answer = measuring.measured(step)
         right = SAYS("none") if answer is None or answer.option is None else f"**{step.options[answer.option]}.**"
@@ -84,4 +87,5 @@ def sheet() -> worksheet.Sheet:
     now = shell.context()
     items = reading(now.dataset, now.user, now.split).items[-worksheet.LAST :]
     last = tuple(now.dataset.catalog.title(int(item)) for item in items)
-    return worksheet.Sheet(now.run.name, now.user + 1, last, tuple(minutes(stop) for stop in range(1, len(STEPS) + 1)), toy())
+    when = tuple(map(minutes, range(1, len(STEPS) + 1)))
+    return worksheet.Sheet(now.run.name, now.user + 1, last, when, toy(), words(now.dataset))

@@ -1,4 +1,5 @@
-"""The guided tour: a slim bar at the lower edge of the window, bound to the address (`tour=3`), left and taken up at any time.
+"""The guided tour, bound to the address (`tour=3`), left and taken up at any time: in the place of the list of pages where the
+window is wide, else a slim bar at its lower edge.
 
 A stop first asks for a bet, then for an act, whose control it scrolls to and rings; one button goes through both and on. Bets are
 kept, and the end counts them."""
@@ -8,6 +9,7 @@ from typing import NamedTuple
 
 import streamlit as st
 
+from elastic_core.services.person.inspect import words
 from elastic_core.services.tour.answers import Answer
 from pages.frame import shell
 from pages.kit import plot
@@ -24,6 +26,17 @@ SLIM = """<style>
 .st-key-tour_panel button { min-height: 1.9rem; padding-block: 0 }
 .st-key-tour_panel [data-testid="stAlertContainer"] { padding: .3rem .6rem }
 .st-key-tour_panel [data-testid="stVerticalBlock"] { gap: .3rem }
+@media (min-width: 950px) {  /* where there is room for the list of pages, the tour stands in its place and covers nothing else */
+  body:has([data-testid="stSidebar"][data-collapsed="false"]) [data-testid="stBottom"]:has(.st-key-tour_panel) {
+    position: static; z-index: auto;
+    > div { position: fixed; inset: 0 auto auto 0; width: 18.75rem; z-index: 1000000; box-shadow: 0 2px 6px #0003 }
+    [data-testid="stBottomBlockContainer"] { padding: 0 }
+    .st-key-tour_panel { max-height: min(34rem, calc(100vh - 9rem)); border-radius: 0; border-width: 0 }
+    .st-key-tour_panel > * > [data-testid="stHorizontalBlock"] { flex-direction: column; align-items: stretch }
+    [data-testid="stColumn"] { width: 100%; min-width: 100%; flex: none }
+    [role="radiogroup"] { flex-direction: column }
+  }
+}
 </style>"""
 _point = st.components.v2.component("elastic_pointer", js=(Path(__file__).parent / "pointer.js").read_text(encoding="utf-8"))
 
@@ -50,10 +63,8 @@ def bets() -> dict[int, Bet]:
 
 
 def button() -> None:
-    """In the sidebar: begin, or leave."""
-    if at():
-        st.button("Leave the tour", icon=":material/close:", key="tour_leave", on_click=_go, args=(0,), width="stretch")
-    else:
+    """In the sidebar: begin, or go on."""
+    if not at():
         seen = st.session_state.get("tour_left")
         label = f"Go on with the tour ({seen} of {len(STEPS)})" if seen else f"Tour: {len(STEPS)} stops"
         st.button(label, icon=":material/tour:", key="tour_begin", on_click=_go, args=(seen or 1,), width="stretch")
@@ -94,7 +105,7 @@ def panel() -> None:
         if stop == END:
             _summary()
             return
-        step, acts = STEPS[stop - 1], _acts(stop)
+        step, acts = STEPS[stop - 1].about(words(shell.context().dataset)), _acts(stop)
         end = "" if step.title.endswith("?") else "."
         said, buttons = st.columns([4, 1.3], gap="small", vertical_alignment="center")
         with said:
@@ -105,12 +116,14 @@ def panel() -> None:
                 "Back", key="tour_back", icon=":material/arrow_back:", on_click=_back, args=(stop,), type="tertiary",
                 disabled=stop == 1 and not acts,
             )  # fmt: skip
+            onward = "See your bets" if stop == len(STEPS) else "Next stop"
             st.button(
-                "Next stop" if acts else "Skip the bet", key="tour_next", icon=":material/arrow_forward:", on_click=_next,
+                onward if acts else "Skip the bet", key="tour_next", icon=":material/arrow_forward:", on_click=_next,
                 args=(stop,), type="primary" if acts else "secondary",
             )  # fmt: skip
             if acts:
                 st.button("Show me", key="tour_show", icon=":material/my_location:", type="tertiary", on_click=_show)
+            st.button("Leave the tour", icon=":material/close:", key="tour_leave", type="tertiary", on_click=_go, args=(0,))
         _pointed(step.target if acts else (), f"{stop}/{acts}/{st.session_state.get(TURN, 0)}")
 
 

@@ -1,4 +1,4 @@
-// Scrolls to the control that a stop of the tour names, above the tour's own bar, and rings it. `data`: our own keys alone.
+// Scrolls to the control that a stop of the tour names, where the tour's own bar does not cover it, and rings it. `data`: our own keys alone.
 const SETTLING = 6000, LOOK = 300, AIR = 12
 
 export default function({ data, parentElement }) {
@@ -34,7 +34,8 @@ export default function({ data, parentElement }) {
     if (performance.now() - began > SETTLING) free = true
     const head = document.querySelector('[data-testid="stHeader"]')?.getBoundingClientRect().bottom ?? 0
     const top = Math.max(main.getBoundingClientRect().top, getComputedStyle(main).position === 'static' ? 0 : head) + AIR
-    const bottom = (bar?.getBoundingClientRect().top ?? innerHeight) - AIR, box = one.getBoundingClientRect()
+    const box = one.getBoundingClientRect(), low = bar?.getBoundingClientRect()
+    const bottom = (low && low.right > main.getBoundingClientRect().left ? low.top : innerHeight) - AIR  // else it stands at the left
     if (box.top >= top && box.bottom <= bottom) return
     const wanted = box.height > bottom - top ? top : top + (bottom - top - box.height) / 2
     main.scrollBy({ top: box.top - wanted, behavior: quiet || performance.now() - began > 1500 ? 'instant' : 'smooth' })

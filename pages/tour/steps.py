@@ -1,7 +1,7 @@
 """The guided tour as data: where to go, what to look at, what to do, and a question to bet on before it is measured."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import streamlit as st
@@ -9,6 +9,7 @@ import streamlit as st
 from elastic_core import comparisons
 from elastic_core.errors import InputError
 from elastic_core.services.evidence import standings
+from elastic_core.services.person.inspect import Words
 from elastic_core.services.tour import answers as tour_answers
 from elastic_core.services.tour.answers import Answer, Asked
 from elastic_core.services.traffic.load import EVERYBODY
@@ -36,10 +37,22 @@ class Step:
     bound: Mapping[str, Any] = field(default_factory=dict)
     memory: bool = True  # the answer needs a run that retrieves
 
+    def about(self, words: Words) -> "Step":
+        """The same with the names that the data gives its items."""
+        names = {"one": words.one, "many": words.many, "a": words.a}
+        said = {part: getattr(self, part).format(**names) for part in ("text", "look", "task", "question")}
+        return replace(self, **said)
+
 
 def moved(**usual: object) -> Done:
     """One of these controls stands elsewhere than it usually does."""
     return lambda state: any(state.get(key) not in (None, value) for key, value in usual.items())
+
+
+def _dispatched(state: Mapping[Any, Any]) -> bool:
+    """N stands elsewhere than the picture of the dispatcher begins with; its control is named by the longest there may be."""
+    drawn = {str(key).removeprefix("jrn_dispatched_"): n for key, n in state.items() if str(key).startswith("jrn_dispatched_")}
+    return any(n != min(12, int(most)) for most, n in drawn.items())
 
 
 def _second(state: Mapping[Any, Any]) -> bool:
@@ -67,9 +80,9 @@ STEPS = (
         "start/page.py",
         "A history finds a few experts. These experts rank all items.",
         "**What comes next**. Gold: what this person really chose.",
-        "Press **Remove the last film** (or item).",
+        "Press **Remove the last {one}**.",
         lambda state: bool(state.get("start_edits")),
-        "Without the last one, how many of the ten suggestions stay?",
+        "Without the newest {one}, how many of the ten suggestions stay?",
         ("All ten", "Five to nine", "Fewer than five"),
         tour_answers.last_event,
         ("start_remove", "start_strip", "start_picture"),
@@ -82,21 +95,48 @@ STEPS = (
         "the work so far, **by halves** and **one by one**.",
         "Press **Next** or **Play** until you are at **Win**.",
         lambda state: state.get("keys_step") in ("Win", "Gather", "Weigh", "Vote"),
-        "How many dot products does the search need among K experts?",
-        ("K", "2√K, half as long", "k"),
+        "To find the best k of K experts, how many dot products are needed?",
+        ("K long ones", "2√K short ones", "k long ones"),
         tour_answers.comparisons,
         ("keys_picture",),
         {"keys_step": "Split", "keys_query": "4 × 4"},
     ),
     Step(
+        "Many searches, one choice",
+        "keys/page.py",
+        "Every {one} of the history searches like this. Each gives one vote to the experts it finds. Add up the votes.",
+        "the bars: the experts with the most votes win.",
+        "Choose another {one} under **Which {one} searches?**",
+        lambda state: state.get("keys_event") is not None,
+        "This person’s experts win. How many of all votes do they have together?",
+        ("Less than a third", "Up to two thirds", "More than two thirds"),
+        tour_answers.votes_won,
+        ("keys_tally", "keys_event", "keys_picture"),
+        {"keys_step": "Vote", "keys_query": "This person"},
+    ),
+    Step(
+        "There and back: the dispatcher",
+        "journey/page.py",
+        "**Aggregate**: each expert takes what fits it from all {many}. **Dispatch**: each {one} gets something back from the "
+        "experts.",
+        "the two pictures: lines through the experts, and lines between all pairs.",
+        "Point at an expert, then at {a} on the right. Then move **N**.",
+        _dispatched,
+        "With N {many} and k experts, how many lines does this take?",
+        ("N × N", "2 × N × k", "k × k"),
+        tour_answers.dispatched,
+        ("jrn_dispatcher",),
+    ),
+    Step(
         "Why the scores must stay",
         "keys/page.py",
-        "If the scores are not used after the search, no gradient reaches the keys. Then they never learn.",
-        "the table of gradients.",
+        "After the search, each expert is multiplied by its score. This is the **gate**. Only through it does training tell the "
+        "keys what was wrong.",
+        "the table: what can learn, and what cannot (exactly 0).",
         "Switch **Gate** off.",
         lambda state: state.get("keys_gate") is False,
-        "Without the gate, what is the gradient of the keys?",
-        ("Unchanged", "Exactly zero", "Halved"),
+        "Without the gate, how much can the keys learn?",
+        ("As much as before", "Nothing", "Half as much"),
         tour_answers.starved,
         ("keys_gate",),
         {"keys_part": "Gate"},
@@ -117,11 +157,11 @@ STEPS = (
     Step(
         "Read most, or most decisive?",
         "journey/page.py",
-        "Attention shows what the model reads most. Removing a film shows what changes the list.",
-        "**Which films are behind it?**",
-        "Press **Remove the last film**, or **Add a film**.",
+        "The model reads some {many} more than others (*attention*). Removing one shows what really changes the list.",
+        "**Which {many} are behind it?**",
+        "Press **Remove the last {one}**, or **Add {a}**.",
         lambda state: bool(state.get("jrn_edits")) or bool(st.query_params.get("jrn_edits")),
-        "Is the item read most also the one whose removal changes most?",
+        "Is the {one} read most also the one whose removal changes most?",
         ("Yes", "No, another"),
         tour_answers.looked_at_or_decisive,
         ("jrn_last",),
@@ -131,7 +171,8 @@ STEPS = (
     Step(
         "Is the memory in use?",
         "traffic/page.py",
-        "If all people use the same few experts, the other experts are wasted. But pure chance is never even.",
+        "All experts together are the **memory**. If all people use the same few, the others are wasted. But pure chance "
+        "is never even.",
         "the grey band in the first chart: pure chance.",
         "Change **Count** or **People**.",
         moved(trf_measure="people", trf_group=EVERYBODY),
@@ -157,7 +198,8 @@ STEPS = (
     Step(
         "When is ELASTIC faster?",
         "speed/page.py",
-        "For twice the history ELASTIC needs twice the time, SASRec up to four times. But fused attention is fast.",
+        "SASRec is a well-known recommender: every event looks at every other one. Twice the history takes it up to four times "
+        "as long, ELASTIC twice as long. But SASRec gets help: *fused* attention is a fast way to compute it.",
         "the sentences under the picture.",
         "Choose another part of the page, for example **One new event**.",
         moved(spd_part="Reading a history"),
@@ -200,7 +242,7 @@ STEPS = (
         "experts/page.py",
         "Replace an expert by another one, for everybody who uses it.",
         "the interval. With zero in it, the effect is not clear.",
-        "Type a number into **Put in its place expert**, or press **Another at random**.",
+        "Type a number into **Put this expert in its place**, or press **Another at random**.",
         lambda state: state.get("exp_swap") is not None,
         "If a random expert replaces the strongest one, does NDCG@10 change beyond chance?",
         ("Yes", "No"),

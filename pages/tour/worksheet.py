@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from elastic_core import text
 from elastic_core.services.keys.search import Lesson, candidates
+from elastic_core.services.person.inspect import Words
 from pages.tour.steps import STEPS, Step
 
 LAST = 8  # items of the person that are named
@@ -36,6 +37,7 @@ class Sheet:
     last: tuple[str, ...]  # titles, oldest first
     minutes: tuple[str, ...]  # of every stop
     lesson: Lesson
+    words: Words  # what the data calls its items
 
 
 def html(sheet: Sheet) -> str:
@@ -86,6 +88,7 @@ def _on_paper(lesson: Lesson) -> str:
 
 
 def _stop(number: int, step: Step, sheet: Sheet) -> str:
+    step = step.about(sheet.words)
     options = "".join(f"<span class='box'></span>{_plain(option)}" for option in step.options)
     paper = _on_paper(sheet.lesson) if number == PAPER else ""
     return (

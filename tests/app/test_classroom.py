@@ -8,7 +8,9 @@ import segno
 from driving import healthy, html, press, said
 from streamlit.testing.v1 import AppTest
 
+from elastic_core.data import Dataset
 from elastic_core.services.keys import search
+from elastic_core.services.person.inspect import words
 from elastic_core.services.tour import classes, invitation
 from pages.frame import present
 from pages.keys import steps
@@ -63,14 +65,14 @@ def test_starting_over_keeps_what_a_link_holds(opened: Open) -> None:
     assert app.number_input(key="expert").disabled and app.query_params["lock"] == "expert"
 
 
-def test_the_worksheet_holds_every_stop_and_what_the_view_shows_and_is_text() -> None:
+def test_the_worksheet_holds_every_stop_and_what_the_view_shows_and_is_text(small_world: Dataset) -> None:
     """The 4 × 4 is the one that Product keys shows, with its keys and without its scores; the teacher's has the winners."""
     assert lesson.TOY == steps.AT_FIRST
     toy = search.of_angles(*lesson.TOY.values())
     minutes = tuple(lesson.minutes(stop) for stop in range(1, len(STEPS) + 1))
-    page = worksheet.html(worksheet.Sheet("a<b>", 17, ("Jazz 1", "<i>Heat</i>"), minutes, toy))
+    page = worksheet.html(worksheet.Sheet("a<b>", 17, ("Jazz 1", "<i>Heat</i>"), minutes, toy, words(small_world)))
     assert page.count("<section>") == len(STEPS) and "**" not in page
-    assert "<b>17</b>" in page and "a&lt;b&gt;" in page and "Jazz 1, &lt;i&gt;Heat" in page and "(minutes 6-16)" in page
+    assert "<b>17</b>" in page and "a&lt;b&gt;" in page and "Jazz 1, &lt;i&gt;Heat" in page and "(minutes 5-15)" in page
     solved, empty = worksheet.grid(toy, solved=True), worksheet.grid(toy)
     assert empty in page and empty.count("<td></td>") == 16 and empty.count("score: ____") == 8
     best = sorted((toy.halves[0][:, None] + toy.halves[1]).flatten().tolist())[-3:]
@@ -79,6 +81,8 @@ def test_the_worksheet_holds_every_stop_and_what_the_view_shows_and_is_text() ->
     first = 0.01 * round(100 * toy.halves[0][0].item())
     assert f"= {first:.2f}.".replace("-", "−") in page, "the worked example is the search's own score"
     for step in STEPS:
+        step = step.about(words(small_world))
+        assert worksheet._plain(step.task) in page
         assert all(f"</span>{worksheet._plain(option)}" in page for option in step.options)
     ours = {"html", "meta", "title", "style", "h1", "h2", "p", "b", "section", "span", "div", "table", "tr", "th", "td", "br"}
     assert set(re.findall(r"</?([a-z0-9]+)", page)) <= ours
@@ -129,8 +133,8 @@ def test_the_plan_takes_45_minutes_over_all_stops_and_its_answers_are_the_teache
     pupil = opened(run="tiny", user="3", **{"class": classes.code(key)})
     assert not [button for button in pupil.button if button.key == "class_lesson"]
     teacher = press(opened(run="tiny", user="3", teach=key), "Plan and answers")
-    assert "| 6-16 |" in said(teacher) and "Exactly zero" not in said(teacher)
+    assert "| 5-15 |" in said(teacher) and "**Nothing.**" not in said(teacher)
     teacher.session_state[lesson.SHOWN] = True
     press(teacher, "Plan and answers")
-    assert "**Exactly zero.**" in said(teacher) and "Not measured here" in said(teacher), "of two runs with one seed each"
+    assert "**Nothing.**" in said(teacher) and "Not measured here" in said(teacher), "of two runs with one seed each"
     assert "class='won'" in html(teacher)

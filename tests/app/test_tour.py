@@ -9,17 +9,19 @@ import pytest
 from driving import healthy, press, said
 from streamlit.testing.v1 import AppTest
 
+from elastic_core.data import Dataset
 from elastic_core.runs import Run
+from elastic_core.services.person.inspect import words
 from pages.tour.steps import STEPS
 
 Open = Callable[..., AppTest]
 ROOT = Path(__file__).resolve().parents[2]
-UNMEASURED = {8: "No measurement came", 10: "only one seed"}  # with these two runs
+UNMEASURED = {3: "nothing is counted", 10: "No measurement came", 12: "only one seed"}  # with these two runs
 
 
 @pytest.mark.parametrize("stop", range(1, len(STEPS) + 1), ids=[step.title for step in STEPS])
-def test_every_stop_takes_a_bet_and_measures_the_answer(opened: Open, stop: int) -> None:
-    step = STEPS[stop - 1]
+def test_every_stop_takes_a_bet_and_measures_the_answer(opened: Open, stop: int, small_world: Dataset) -> None:
+    step = STEPS[stop - 1].about(words(small_world))
     assert (ROOT / "pages" / step.page).is_file() and len(step.options) >= 2
     app = opened(run="tiny", user="3", tour=str(stop))
     assert f"Tour, {stop} of {len(STEPS)}: {step.title}" in said(app) and step.task not in said(app), "first the bet"
@@ -39,16 +41,17 @@ def test_the_bet_on_two_runs_is_about_the_b_of_the_page(opened: Open, app_runs: 
     (worse.path / "ranks.safetensors").unlink()
     last = {name: replace(found, above=found.above + 10) for name, found in report.ranks.items()}
     worse.save_report(replace(report, ranks=last))
-    app = opened(run="tiny", tour="9")
-    app = healthy(app.radio(key="tour_bet_9").set_value(STEPS[8].options[0]).run())
+    app = opened(run="tiny", tour="11")
+    app = healthy(app.radio(key="tour_bet_11").set_value(STEPS[10].options[0]).run())
     assert app.selectbox(key="cmp_with").value == "tiny-peer"
     (told,) = (block.value for block in [*app.success, *app.info] if block.value.startswith(("Right.", "Not here")))
     assert r", tiny\-peer " in told
 
 
 ACTS = {
-    2: ("keys_step", "Win"), 3: ("keys_gate", False), 4: ("expert", 5), 6: ("trf_measure", "gate"), 7: ("expert", 5),
-    8: ("spd_part", "One new event"), 9: ("cmp_metric", "HR@10"), 10: ("train_time", "30 s"), 11: ("exp_swap", 7),
+    2: ("keys_step", "Win"), 3: ("keys_event", "1"), 4: ("jrn_dispatched_30", 4), 5: ("keys_gate", False), 6: ("expert", 5),
+    8: ("trf_measure", "gate"), 9: ("expert", 5), 10: ("spd_part", "One new event"), 11: ("cmp_metric", "HR@10"),
+    12: ("train_time", "30 s"), 13: ("exp_swap", 7),
 }  # fmt: skip
 
 
@@ -67,15 +70,15 @@ def test_a_task_is_ticked_by_its_act_and_not_before(opened: Open, stop: int) -> 
 def test_it_is_walked_left_and_taken_up_again(opened: Open) -> None:
     app = opened(run="tiny")
     healthy(app.button(key="tour_begin").click().run())
-    for stop in (2, 3):
+    for stop in (2, 3, 4, 5):
         for _ in range(2):  # from the bet to the act, and on
             healthy(app.button(key="tour_next").click().run())
         assert f"Tour, {stop} of" in said(app)
     assert app.session_state["keys_part"] == "Gate"
     healthy(app.button(key="tour_leave").click().run())
-    assert "Tour, 3 of" not in said(app) and "(3 of" in app.button(key="tour_begin").label
+    assert "Tour, 5 of" not in said(app) and "(5 of" in app.button(key="tour_begin").label
     healthy(app.button(key="tour_begin").click().run())
-    assert "Tour, 3 of" in said(app)
+    assert "Tour, 5 of" in said(app)
 
 
 @pytest.mark.parametrize("asked", ["0", "99", "-1", "x", "1e9", "９" * 5])
@@ -84,8 +87,8 @@ def test_a_stop_that_is_not_there_is_no_tour(opened: Open, asked: str) -> None:
 
 
 def test_a_run_without_memory_says_what_it_cannot_answer(opened: Open) -> None:
-    app = opened(run="tiny-peer", tour="4")
-    app = healthy(app.radio(key="tour_bet_4").set_value(STEPS[3].options[0]).run())
+    app = opened(run="tiny-peer", tour="6")
+    app = healthy(app.radio(key="tour_bet_6").set_value(STEPS[5].options[0]).run())
     assert "choose a run with experts" in said(app)
 
 
@@ -100,16 +103,16 @@ def test_a_link_to_a_step_within_a_stop_opens_that_step(opened: Open) -> None:
 
 def test_bets_are_kept_and_counted_at_the_end(opened: Open) -> None:
     app = opened(run="tiny", user="3", tour="2")
-    right, wrong = STEPS[1].options[1], STEPS[2].options[0]
+    right, wrong = STEPS[1].options[1], STEPS[3].options[0]
     app = healthy(app.radio(key="tour_bet_2").set_value(right).run())
-    app = press(app, "Next stop")
-    app = healthy(app.radio(key="tour_bet_3").set_value(wrong).run())
+    app = press(press(press(app, "Next stop"), "Skip the bet"), "Next stop")
+    app = healthy(app.radio(key="tour_bet_4").set_value(wrong).run())
     app = press(app, "Back")
-    assert app.radio(key="tour_bet_3").value == wrong
-    for _ in range(2 * (len(STEPS) - 2)):
+    assert app.radio(key="tour_bet_4").value == wrong
+    for _ in range(2 * (len(STEPS) - 3)):
         app = healthy(app.button(key="tour_next").click().run())
     assert "**1 of 2** bets were right" in said(app) and app.query_params["tour"] == str(len(STEPS) + 1)
     marks = {button.key: (button.icon, button.help) for button in app.button if str(button.key).startswith("tour_to_")}
-    assert len(marks) == len(STEPS) and "check" in marks["tour_to_2"][0] and "close" in marks["tour_to_3"][0]
-    assert "Exactly zero" in marks["tour_to_3"][1] and marks["tour_to_4"][1] == "no bet"
+    assert len(marks) == len(STEPS) and "check" in marks["tour_to_2"][0] and "close" in marks["tour_to_4"][0]
+    assert STEPS[3].options[1] in marks["tour_to_4"][1] and marks["tour_to_5"][1] == "no bet"
     assert "Tour, " not in said(press(app, "Finish"))

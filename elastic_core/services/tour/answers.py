@@ -20,7 +20,7 @@ from elastic_core.models import Recommender, memory_of
 from elastic_core.runs import Run, readable_runs
 from elastic_core.services.experts import ablation
 from elastic_core.services.experts.overview import hot_experts
-from elastic_core.services.keys import gate
+from elastic_core.services.keys import gate, search, votes
 from elastic_core.services.map import layouts, trust
 from elastic_core.services.person import inspect
 from elastic_core.services.person.influence import influence
@@ -67,11 +67,34 @@ def comparisons(asked: Asked) -> Answer:
     return Answer(1, f"2 × {side} = {2 * side} short dot products, instead of {side**2:,} long ones.")
 
 
+def votes_won(asked: Asked) -> Answer:
+    """Which part of all votes do a person's experts have?"""
+    if not search.votes(asked.model):
+        return Answer(None, "In this run the whole history makes one search, so nothing is counted.")
+    sums = votes.tally(votes.elected(asked.model, asked.dataset, asked.user, asked.split)).dropna(subset="expert")
+    won = float(sums["votes"].sum())
+    text = f"The {len(sums)} experts of person {asked.user + 1} have {won:.0%} of all votes; the average person gives them "
+    return Answer(0 if won < 1 / 3 else 1 if won <= 2 / 3 else 2, f"{text}{sums['usual'].sum():.0%}.")
+
+
+def dispatched(asked: Asked) -> Answer:
+    """How many links do a person's events and experts take?"""
+    start = _start(asked)
+    assert start.found is not None
+    n, k = start.events_read, start.found.experts.shape[1]
+    return Answer(
+        1,
+        f"For {n:,} events and {k} experts: {n:,} × {k} lines there and {n:,} × {k} back, {2 * n * k:,} in all. All pairs would "
+        f"be {n:,} × {n:,} = {n * n:,}. For 2,000 events: {4000 * k:,} instead of 4,000,000.",
+    )
+
+
 def starved(asked: Asked) -> Answer:
     """What learns without the gate?"""
     table = gate.gradients(asked.model, asked.dataset, asked.user)
     dead = table.loc[table["without_gate"] == 0, "group"].tolist()
-    return Answer(1 if dead else 0, f"Without the gate the gradient is exactly zero for: {', '.join(dead) or 'nothing'}.")
+    named = ", ".join(dead) or "none"
+    return Answer(1 if dead else 0, f"Without the gate, these learn nothing, their gradient is exactly zero: {named}.")
 
 
 def whose(asked: Asked) -> Answer:
