@@ -8,6 +8,8 @@ from collections.abc import Mapping
 
 import streamlit as st
 
+from elastic_core.services.tour import invitation
+
 PARAMETER, HELD, NAMES, PLACE = "lock", "lock_held", "lock_names", "lock_place"
 FRAME = {"run": "Trained run", "vs": "Second run", "user": "Person", "expert": "Expert"}
 
@@ -39,8 +41,12 @@ def builder(address: str) -> None:
     with st.popover("Teacher link", icon=":material/school:", key="lock_builder", width="stretch"):
         st.write("The link opens this view and locks what you choose.")
         chosen = st.multiselect("Held controls", list(names), format_func=names.__getitem__, key="lock_chosen")
+        outside = invitation.reachable(address, st.get_option("server.address"))
+        address = outside or address
         joint = "&" if "?" in address else "?"
         st.code(f"{address}{joint}{PARAMETER}={','.join(chosen)}" if chosen else address, language=None, wrap_lines=True)
+        if outside is None:
+            st.caption("This link works on this machine only: see **Class**.")
         st.caption("A pupil can remove the lock: it is the word `lock` in the address.")
 
 

@@ -130,13 +130,13 @@ def _project() -> None:
 
 
 def bet(stop: int, step: Step, chosen: str | None) -> bool:
-    """Counts a visitor's bet. True if the answer may be shown: outside a class, or when the teacher has released it."""
+    """Counts a pupil's bet. True if the answer may be shown: outside a class, or when the teacher has released it."""
     inside = code()
     if inside is None:
         return True
     shared = _classes()
     shared.come(inside, _me())
-    if chosen is not None:
+    if chosen is not None and not teaches():
         shared.bet(inside, _me(), stop, step.options.index(chosen))
     _tally(inside, stop, step)
     return shared.released(inside, stop)

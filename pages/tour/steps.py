@@ -49,6 +49,13 @@ def moved(**usual: object) -> Done:
     return lambda state: any(state.get(key) not in (None, value) for key, value in usual.items())
 
 
+def _another_event(state: Mapping[Any, Any]) -> bool:
+    """Another event than the newest searches."""
+    now, chosen = shell.context(), state.get("keys_event")
+    newest = now.dataset.ends(now.split)[now.user] - now.dataset.histories.offsets[now.user]
+    return chosen is not None and not str(chosen).startswith(f"{newest}.")
+
+
 def _dispatched(state: Mapping[Any, Any]) -> bool:
     """N stands elsewhere than the picture of the dispatcher begins with; its control is named by the longest there may be."""
     drawn = {str(key).removeprefix("jrn_dispatched_"): n for key, n in state.items() if str(key).startswith("jrn_dispatched_")}
@@ -107,7 +114,7 @@ STEPS = (
         "Every {one} of the history searches like this. Each gives one vote to the experts it finds. Add up the votes.",
         "the bars: the experts with the most votes win.",
         "Choose another {one} under **Which {one} searches?**",
-        lambda state: state.get("keys_event") is not None,
+        _another_event,
         "This person’s experts win. How many of all votes do they have together?",
         ("Less than a third", "Up to two thirds", "More than two thirds"),
         tour_answers.votes_won,
