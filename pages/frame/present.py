@@ -3,7 +3,7 @@
 import streamlit as st
 
 KEY, ON, SWITCH = "present", "present_on", "present_switch"
-LARGER = """<style>:root{font-size:125%} [data-testid="stMainBlockContainer"] { padding-top: 3.75rem }
+LARGER = """<style>:root{font-size:125%} .stMain [data-testid="stMainBlockContainer"] { padding-top: 3.75rem }
 .st-key-present_leave { position: fixed; top: .6rem; right: 3.5rem; width: auto; z-index: 1000000 }</style>"""
 # Every size of Streamlit's is a multiple of the root's. The way out stands at the upper right, whatever is scrolled.
 FIGURES = 17  # pixels of a figure's letters; 12 otherwise
