@@ -18,17 +18,15 @@ from elastic_core.errors import InputError
 from elastic_core.following.stream import open_stream
 from elastic_core.memory import compression
 from elastic_core.objectives import build as objective
-from elastic_core.peers.lisa import Layer, Lisa, LisaConfig, LisaStream
-from elastic_core.peers.parts import histogram_attention
-from elastic_core.peers.parts.codebooks import Codebooks, decode, usage
+from elastic_core.peers.lisa import Layer, Lisa, LisaConfig, LisaStream, final_counts, prefix_counts
+from elastic_core.peers.parts.codebooks import TEMPERATURE, Codebooks, decode
 
 N_ITEMS = 40
 FORMS = {
     "base": {},
     "soft": {"form": "soft"},
     "mini": {"form": "mini", "words": 3, "target_words": 9},
-    "mini, plain table": {"form": "mini", "words": 3, "target_words": 0},
-    "positions": {"positions": True, "decay": 0.0},
+    "no fading": {"decay": 0.0},
 }
 forms = pytest.mark.parametrize("form", FORMS)
 Coded = tuple[list[int], list[Tensor], Tensor]
@@ -61,7 +59,7 @@ def coded(books: Codebooks, x: Tensor) -> Coded:
     """One vector in words: codes, how much each word of each codebook counts, and the sum."""
     chosen, counts, total, rest = [], [], torch.zeros_like(x), x
     for words in books.words:
-        likeness = torch.stack([rest @ books.similarity @ word for word in words]) / books.temperature
+        likeness = torch.stack([rest @ books.similarity @ word for word in words]) / TEMPERATURE
         code = int(likeness.argmax())
         share = likeness.exp() / likeness.exp().sum() if books.soft else functional.one_hot(torch.tensor(code), len(words)).to(x)
         word = sum(s * w for s, w in zip(share, words, strict=True))
@@ -95,8 +93,6 @@ def twin(model: Lisa, items: list[int]) -> Tensor:
     scale, table = math.sqrt(model.config.width), model.events.items.weight
     codes = [coded(model.codebooks, table[item] * scale) for item in items]
     xs = [total for *_, total in codes]
-    if model.events.positions is not None:
-        xs = [x + place for x, place in zip(xs, model.events.positions[-len(xs) :], strict=True)]
     for i, layer in enumerate(model.layers):
         assert isinstance(layer, Layer)
         books = layer.codebooks or model.codebooks
@@ -134,7 +130,7 @@ def test_both_ways_is_its_equations_in_loops_with_a_mask_behind() -> None:
 def test_a_codebook_that_holds_every_item_makes_it_softmax_attention() -> None:
     """The paper's simple case (3.2): an item is its word, nothing fades, and what is left is Eq. 1 with causal mask."""
     n = 30
-    model = lisa(n, layers=1, books=1, words=n, width=16, decay=0.0, temperature=1.0).double()
+    model = lisa(n, layers=1, books=1, words=n, width=16, decay=0.0).double()
     words = functional.normalize(torch.randn(n, 16, dtype=torch.float64), dim=-1)  # each is most like itself
     model.codebooks.words.copy_(words[None])
     model.codebooks.similarity.copy_(torch.eye(16))
@@ -146,7 +142,7 @@ def test_a_codebook_that_holds_every_item_makes_it_softmax_attention() -> None:
     mixed = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
     expected = model.norm(layer.feed_forward(x + mixed))
     torch.testing.assert_close(model(reading(items)).states, expected)
-    assert usage(model.item_codes(model.codebooks), n).tolist() == [1.0]
+    assert len(model.item_codes(model.codebooks).unique()) == n
 
 
 # --- histograms ------------------------------------------------------------------------------------------------------
@@ -156,13 +152,13 @@ def test_a_codebook_that_holds_every_item_makes_it_softmax_attention() -> None:
 def test_histograms_of_long_histories_neither_vanish_nor_overflow(decay: float) -> None:
     """3,000 events in float32, where e^-0.1t alone is nothing after 870; and the gradient of a sum over all of them."""
     counted = functional.one_hot(torch.randint(4, (1, 3_000, 2)), 4).float().requires_grad_()
-    found = histogram_attention.prefix_counts(counted, decay)
+    found = prefix_counts(counted, decay)
     exact, state = [], torch.zeros(1, 2, 4, dtype=torch.float64)
     for t in range(3_000):
         state = math.exp(-decay) * state + counted[:, t].detach().double()
         exact.append(state)
     torch.testing.assert_close(found, torch.stack(exact, 1).float(), atol=1e-5, rtol=1e-4)
-    torch.testing.assert_close(histogram_attention.final_counts(counted, decay), found[:, -1], atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(final_counts(counted, decay), found[:, -1], atol=1e-5, rtol=1e-4)
     (gradient,) = torch.autograd.grad(found[..., 0].sum(), counted)
     later = torch.arange(3_000, 0, -1, dtype=torch.float64)
     wanted = later if decay == 0 else (1 - torch.exp(-decay * later)) / (1 - math.exp(-decay))
@@ -189,7 +185,7 @@ def test_padding_is_invisible_and_an_empty_history_has_scores(form: str) -> None
 def test_the_step_back_through_codes_is_that_of_the_softmax(soft: bool) -> None:
     """One codebook. Forward the best word alone (or their mixture), backward in both cases p ⊙ (g - p·g)."""
     torch.manual_seed(0)
-    books = Codebooks(6, 1, 5, 1.0, 1.0, 0.7, soft).double()
+    books = Codebooks(6, 1, 5, 1.0, 1.0, soft).double()
     x = torch.randn(4, 6, dtype=torch.float64, requires_grad=True)
     found = books(x)
     assert torch.equal(found.shares.detach().argmax(-1), found.chosen)
@@ -218,7 +214,7 @@ def test_gradient_reaches_every_parameter_and_codebooks_stay_in_use(form: str, s
             assert not [name for name, p in model.named_parameters() if p.grad is None or not p.grad.any()]
     after = model.item_codes(model.codebooks)
     assert losses[-1] < losses[0] - 0.1
-    assert (before != after).any() and usage(after, model.config.words).min() > 0.3
+    assert (before != after).any() and min(len(book.unique()) for book in after.T) > 0.3 * model.config.words
 
 
 # --- streaming -------------------------------------------------------------------------------------------------------
@@ -227,9 +223,8 @@ def test_gradient_reaches_every_parameter_and_codebooks_stay_in_use(form: str, s
 @forms
 @torch.no_grad()
 def test_a_stream_equals_one_pass_over_everything(form: str) -> None:
-    """A state of L·b·w numbers. Without positions there is no end: far beyond what a window holds."""
-    more = 60 if form != "positions" else 14
-    model = lisa(**{"length": 24 if form == "positions" else 70, **FORMS[form]})
+    """A state of L·b·w numbers. There is no end: far beyond what a window holds."""
+    more, model = 60, lisa(**{"length": 70, **FORMS[form]})
     history, later = padded([10, 4, 0], 10), torch.randint(1, N_ITEMS + 1, (3, more))
     stream = open_stream(model, room=14)
     assert isinstance(stream, LisaStream)
@@ -237,11 +232,7 @@ def test_a_stream_equals_one_pass_over_everything(form: str) -> None:
     expected = model(reading(torch.cat([history, later], 1))).states[:, 9:]
     torch.testing.assert_close(torch.stack(found, 1), expected, atol=1e-4, rtol=1e-4)
     assert stream.numbers() == 1 + 2 * 3 * model.config.words
-    if form == "positions":
-        with pytest.raises(InputError, match="room"):
-            stream.step(later[:, 0])
-    else:
-        assert stream.left == math.inf
+    assert stream.left == math.inf
 
 
 # --- compression -----------------------------------------------------------------------------------------------------
@@ -274,7 +265,7 @@ def test_what_comes_back_from_codes_is_the_same_table(settings: dict[str, object
 
 
 def test_who_has_no_codes_is_told_so() -> None:
-    for model in (lisa(form="soft"), lisa(form="mini", target_words=0), models.build(LisaConfig.known["sasrec"](), 9)):
+    for model in (lisa(form="soft"), lisa(form="mini", output="own"), models.build(LisaConfig.known["sasrec"](), 9)):
         with pytest.raises(InputError, match="plain table"):
             compression.compress(model)
 

@@ -29,8 +29,8 @@ from elastic_core.core.layers import written_out
 from elastic_core.following.stream import Stream, open_stream
 from elastic_core.memory.compression import compress
 from elastic_core.peers.linformer import LowRankAttention
+from elastic_core.peers.lisa import HistogramAttention
 from elastic_core.peers.parts.codebooks import Codes
-from elastic_core.peers.parts.histogram_attention import HistogramAttention
 from elastic_core.recipes import model_settings
 
 WIDTH, WIDE, BOOKS, RANK = 128, 1_024, 8, 128
