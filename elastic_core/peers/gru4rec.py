@@ -21,8 +21,9 @@ from elastic_core.core.batches import Batch
 from elastic_core.core.config import ModelConfig
 from elastic_core.core.contract import Encoded, Variant
 from elastic_core.core.histories import Catalog
-from elastic_core.core.layers import SPREAD, EventEmbedding, left_align, masked, right_align, without_autocast
+from elastic_core.core.layers import SPREAD, left_align, masked, right_align, without_autocast
 from elastic_core.core.registry import register
+from elastic_core.peers.parts.blocks import embedded
 from elastic_core.peers.parts.stepwise import Stepwise
 
 EXPANSION = 2  # hidden width of the recurrent layers, in multiples of d
@@ -44,9 +45,7 @@ class GRU4Rec(Stepwise):
     def __init__(self, config: GRU4RecConfig, catalog: Catalog) -> None:
         super().__init__(config, catalog)
         self.hidden = EXPANSION * config.width
-        self.events = EventEmbedding(
-            self.n_items, config.length, config.width, config.dropout, positions=False, rows=config.items_by_rows
-        )
+        self.events = embedded(config, self.n_items, positions=False)
         widths = [config.width, *[self.hidden] * config.layers]
         self.units = nn.ModuleList(nn.GRU(width, self.hidden, batch_first=True) for width in widths[:-1])
         self.projection = nn.Linear(self.hidden, config.width)

@@ -31,8 +31,9 @@ from elastic_core.core.batches import Batch
 from elastic_core.core.config import ModelConfig
 from elastic_core.core.contract import Encoded, Scorer, Variant
 from elastic_core.core.histories import Catalog
-from elastic_core.core.layers import Dropout, EventEmbedding, masked
+from elastic_core.core.layers import Dropout, masked
 from elastic_core.core.registry import register
+from elastic_core.peers.parts.blocks import embedded
 from elastic_core.peers.parts.stepwise import Stepwise
 
 EXPANSION = 4  # hidden width of the feed-forward layers, in multiples of d
@@ -167,9 +168,7 @@ class LRURec(Stepwise):
 
     def __init__(self, config: LRURecConfig, catalog: Catalog) -> None:
         super().__init__(config, catalog)
-        self.events = EventEmbedding(
-            self.n_items, config.length, config.width, config.dropout, positions=False, rows=config.items_by_rows
-        )
+        self.events = embedded(config, self.n_items, positions=False)
         self.norm = nn.LayerNorm(config.width)
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
         self.bias = nn.Parameter(torch.zeros(self.n_items + 1))

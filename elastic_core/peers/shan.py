@@ -35,9 +35,10 @@ from elastic_core.core.batches import Batch
 from elastic_core.core.config import Within
 from elastic_core.core.contract import Encoded, Variant
 from elastic_core.core.histories import Catalog
-from elastic_core.core.layers import SPREAD, EventEmbedding
+from elastic_core.core.layers import SPREAD
 from elastic_core.core.registry import register
 from elastic_core.errors import InputError
+from elastic_core.peers.parts.blocks import embedded
 from elastic_core.peers.parts.intensity import Intensity, Modulated, ModulatedConfig
 
 READ = 0.3  # standard deviation of events at the start: where they are small, all are alike to attention, and little moves
@@ -74,9 +75,7 @@ class SHAN(Modulated):
     def __init__(self, config: SHANConfig, catalog: Catalog) -> None:
         super().__init__(config, catalog)
         self.reads_times = config.intensity != "none"
-        self.events = EventEmbedding(
-            self.n_items, config.length, config.width, config.dropout, positions=False, rows=config.items_by_rows
-        )
+        self.events = embedded(config, self.n_items, positions=False)
         self.events.scale = READ / SPREAD
         self.long = nn.Linear(config.width, config.width)  # W₁, b₁
         self.both = nn.Linear(config.width, config.width)  # W₂, b₂

@@ -36,7 +36,6 @@ from elastic_core.core.contract import Encoded, Variant
 from elastic_core.core.histories import Catalog
 from elastic_core.core.layers import (
     Dropout,
-    EventEmbedding,
     FeedForward,
     dropout,
     left_align,
@@ -46,6 +45,7 @@ from elastic_core.core.layers import (
     split_heads,
 )
 from elastic_core.core.registry import register
+from elastic_core.peers.parts.blocks import embedded
 from elastic_core.peers.parts.intensity import Clock, Intensity, Modulated, ModulatedConfig
 
 
@@ -138,7 +138,7 @@ class SMA(Modulated):
 
     def __init__(self, config: SMAConfig, catalog: Catalog) -> None:
         super().__init__(config, catalog)
-        self.events = EventEmbedding(self.n_items, config.length, config.width, config.dropout, rows=config.items_by_rows)
+        self.events = embedded(config, self.n_items)
         self.blocks = nn.ModuleList(Block(config, self.marks.shape[1]) for _ in range(config.layers))
         self.norm = nn.LayerNorm(config.width)
 
@@ -150,23 +150,26 @@ class SMA(Modulated):
         """With `state`, of the last block only the last row."""
         if self.config.intensity == "event":
             return self._encode(batch, learning=False)[0][:, -1]
-        real, clock = batch.real if batch.padded else None, self._clock(batch)
-        x, left = left_align(self.events(batch.items, batch.padded), real), clock.left(real)
+        real, x, clock = self._read(batch)
         *earlier, final = self.blocks
         for block in earlier:
-            x, _ = block(x, left)
+            x, _ = block(x, clock)
         assert isinstance(final, Block)
-        states: Tensor = self.norm(final.last(right_align(x, real), real, clock)[:, -1])
+        states: Tensor = self.norm(final.last(right_align(x, real), real, self._clock(batch))[:, -1])
         return states
 
     def last_weights(self, batch: Batch) -> Tensor:
         """`Attends`: softmax weights times intensities, so they add up to anything."""
         real, clock = batch.real if batch.padded else None, self._clock(batch)
-        return torch.stack([unit.last_weights(z, real, clock, h) for unit, z, h in self._inside(batch)])
+        return torch.stack([
+            block.attention.last_weights(right_align(block.norm(x), real), real, clock, right_align(h, real))
+            for block, x, h, _ in self._passed(batch)
+        ])  # fmt: skip
 
     def said(self, batch: Batch) -> list[tuple[Intensity, Tensor]]:
         """`Modulated`."""
-        return [(unit.intensity, h) for unit, _, h in self._inside(batch)]
+        real = batch.real if batch.padded else None
+        return [(block.attention.intensity, right_align(h, real)) for block, _, h, _ in self._passed(batch)]
 
     def kept_per_event(self, columns: int) -> int:
         c = self.config
@@ -175,13 +178,24 @@ class SMA(Modulated):
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
+    def _read(self, batch: Batch) -> tuple[Tensor | None, Tensor, Clock]:
+        """Where events are, and the events and their clock in rows that begin in column 0: no block needs a mask."""
+        real = batch.real if batch.padded else None
+        return real, left_align(self.events(batch.items, batch.padded), real), self._clock(batch).left(real)
+
+    def _passed(self, batch: Batch) -> Iterator[tuple[Block, Tensor, Tensor, Tensor]]:
+        """Every block with what it reads, what the histories say after every event, and what it makes of it, `[B, N, d]` each."""
+        _, x, clock = self._read(batch)
+        for block in self.blocks:
+            assert isinstance(block, Block)
+            y, h = block(x, clock)
+            yield block, x, h, y
+            x = y
+
     def _encode(self, batch: Batch, learning: bool = True) -> tuple[Tensor, Tensor | None]:
         """States `[B, N, d]`; and, if it is wanted and there are times, CTReg: the mean over intervals and layers."""
-        real = batch.real if batch.padded else None
-        clock = self._clock(batch).left(real)
-        x = left_align(self.events(batch.items, batch.padded), real)  # once a pass, and no block needs a mask
-        asked = learning and self._explains(batch)
-        found: list[Tensor] = []
+        real, x, clock = self._read(batch)
+        asked, found = learning and self._explains(batch), list[Tensor]()
         for block in self.blocks:
             assert isinstance(block, Block)
             x, h = block(x, clock)
@@ -189,13 +203,3 @@ class SMA(Modulated):
                 found.append(self._surprise(block.attention.intensity, h, clock))
         states: Tensor = self.norm(right_align(x, real))
         return states, torch.stack(found).mean() if found else None
-
-    def _inside(self, batch: Batch) -> Iterator[tuple[ModulatedAttention, Tensor, Tensor]]:
-        """Every block's attention, with what it reads and what it says after every event, `[B, N, d]` each."""
-        real, clock = batch.real if batch.padded else None, self._clock(batch)
-        x, left = left_align(self.events(batch.items, batch.padded), real), clock.left(real)
-        for block in self.blocks:
-            assert isinstance(block, Block)
-            z = right_align(block.norm(x), real)
-            x, h = block(x, left)
-            yield block.attention, z, right_align(h, real)

@@ -11,13 +11,17 @@ from elastic_core.core.layers import EventEmbedding
 from elastic_core.core.sasrec import Block
 
 
+def embedded(config: ModelConfig, inputs: int, positions: bool = True) -> EventEmbedding:
+    """The events of a model of this shape."""
+    return EventEmbedding(inputs, config.length, config.width, config.dropout, positions, config.items_by_rows)
+
+
 class Blocks(Recommender):
     """A model says which attention its blocks have; `core/sasrec.Block` says what that must answer to."""
 
     def __init__(self, config: ModelConfig, catalog: Catalog) -> None:
         super().__init__(config, catalog)
-        inputs, rows = self.n_items + self.masks, config.items_by_rows  # the mask is the last
-        self.events = EventEmbedding(inputs, config.length, config.width, config.dropout, rows=rows)
+        self.events = embedded(config, self.n_items + self.masks)  # the mask is the last
         self.blocks = nn.ModuleList(Block(config, 1, self.attention()) for _ in range(config.layers))
         self.norm = nn.LayerNorm(config.width)
 
