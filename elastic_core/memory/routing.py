@@ -139,12 +139,9 @@ def band(traffic: Routing) -> tuple[int, int]:
 
 def likely_load(people: int, k: int, size: int) -> tuple[int, int]:
     """The same from the numbers: it picks k different experts for each person, so its load is binomial with share k / K."""
-    share = k / size
-    if share >= 1:
-        return people, people
-    logs = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, people + 1)))])
-    x = np.arange(people + 1)
-    below = np.exp(logs[-1] - logs - logs[::-1] + x * np.log(share) + (people - x) * np.log1p(-share)).cumsum()
+    from scipy.special import bdtr
+
+    below = bdtr(np.arange(people + 1), people, min(k / size, 1.0))
     return int(np.searchsorted(below, 0.025)), int(np.searchsorted(below, 0.975))
 
 

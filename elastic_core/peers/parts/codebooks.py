@@ -91,11 +91,3 @@ def encode(x: Tensor, words: Tensor, similarity: Tensor, soft: bool) -> Codes:
         rest, total = rest - word, total + word
         chosen.append(code)
     return Codes(torch.stack(chosen, -1), torch.stack(shares, -2) if shares else None, total)
-
-
-def decode(chosen: Tensor, words: Tensor) -> Tensor:
-    """Codes `[..., b]` and words `[b, w, d]` → the vectors `[..., d]`, number by number those of `encode`."""
-    total = torch.zeros(*chosen.shape[:-1], words.shape[-1], dtype=words.dtype, device=words.device)
-    for b, book in enumerate(words):
-        total = total + book[chosen[..., b]]
-    return total

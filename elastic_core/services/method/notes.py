@@ -127,7 +127,7 @@ EQUATIONS = (
         "attend", "tests/test_lisa.py::test_every_form_is_its_equations_in_loops",
     ),
     Equation(
-        "LISA, compression", "codes and words in place of an item table", "elastic_core/memory/compression.py", "compress",
+        "LISA, compression", "codes and words in place of an item table", "elastic_core/bench/lisa.py", "compress",
         "tests/test_lisa.py::test_what_comes_back_from_codes_is_the_same_table",
     ),
     Equation(
