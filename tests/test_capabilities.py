@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from test_contracts import ALL, N_ITEMS, Case, histories, reading
+from test_lisa import decode
 from torch import Tensor, nn
 
 from elastic_core.core import layers
@@ -13,9 +14,8 @@ from elastic_core.core.batches import Batch
 from elastic_core.data import Catalog
 from elastic_core.models import Recommender
 from elastic_core.peers.parts.capabilities import Attends, Modulates, Quantises
-from elastic_core.peers.parts.codebooks import decode
-from elastic_core.peers.parts.modulated import ALL as EVERY_KIND
-from elastic_core.peers.parts.modulated import RARE
+from elastic_core.peers.parts.intensity import ALL as EVERY_KIND
+from elastic_core.peers.parts.intensity import RARE
 
 GENRES = ((), *((("Comedy", "Drama")[i % 2],) if i % 5 else () for i in range(N_ITEMS)))
 CATALOG = Catalog(

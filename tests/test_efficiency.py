@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 from elastic_core import models
-from elastic_core.bench import events, stages
+from elastic_core.bench import events, stages, timing
 from elastic_core.bench.latency import ITEMS, SYSTEMS, Setting, build, contestants, measure, timed
 from elastic_core.bench.timing import Timing, moved_bytes, row_of, saved_bytes
 from elastic_core.core.batches import Batch
@@ -180,7 +180,7 @@ def test_the_stages_are_all_of_the_pass(system: str, direction: str, rows: str) 
 def test_a_stage_is_charged_with_what_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
     """Slow it down, on the way there and on the way back: the time shows there, and nowhere else. The clock is the test's own."""
     now = [0.0]
-    monkeypatch.setattr(stages, "time", SimpleNamespace(perf_counter=lambda: now[0], process_time=lambda: now[0]))
+    monkeypatch.setattr(timing, "time", SimpleNamespace(perf_counter=lambda: now[0], process_time=lambda: now[0]))
 
     class Slow(torch.autograd.Function):
         @staticmethod

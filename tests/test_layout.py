@@ -32,7 +32,7 @@ LIGHT = {"torch", "filelock", "numpy", "pandas", "safetensors", "elastic_core"} 
 # Heavy packages and the one module that may import them, when it needs them.
 OWNERS = {
     "sklearn": r"data/truth\.py|memory/gauges\.py|services/map/.*\.py",
-    "scipy": r"(memory/gauges|evaluation/compare)\.py",
+    "scipy": r"(memory/(gauges|routing)|evaluation/compare)\.py",
     "umap": r"services/map/.*\.py",
     "numba": r"services/map/.*\.py",
     "pyarrow": r"(data/reading/\w+|bench/reading|services/list_files)\.py",
@@ -169,8 +169,8 @@ def test_files_are_short() -> None:
 
 # Python tokens without comments and layout: what a room may hold, and what it is to come down to.
 BUDGET = {
-    "elastic_core/core": (32_600, 25_000), "elastic_core/peers": (29_200, 27_000), "elastic_core/scale": (15_400, 12_000),
-    "elastic_core/slots": (7_700, 7_000), "elastic_core/following": (6_900, 6_000), "elastic_core/runs": (11_150, 9_000),
+    "elastic_core/core": (32_600, 25_000), "elastic_core/peers": (26_150, 25_000), "elastic_core/scale": (15_300, 12_000),
+    "elastic_core/slots": (7_400, 7_000), "elastic_core/following": (6_900, 6_000), "elastic_core/runs": (11_150, 9_000),
     "elastic_core": (336_550, 185_000), "pages": (109_500, 70_000),
 }  # fmt: skip
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}

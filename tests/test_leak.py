@@ -24,12 +24,12 @@ def test_moved_times_give_the_published_interval(small_world: Dataset) -> None:
     users = np.arange(5)
     ends = small_world.ends("test")[users]
     batch = reading_batch(moved, users, ends, 64)
-    model = build(SMAConfig(length=64, width=8, layers=1, time_unit=1.0), small_world.catalog)
+    model = build(SMAConfig(length=64, width=8, layers=1), small_world.catalog)
     after, known = model._intervals(batch)  # type: ignore[operator]
     times, offsets = small_world.histories.times, small_world.histories.offsets
     for row, user in enumerate(users):
         own = times[offsets[user] : offsets[user + 1]]  # the test event is the last: the model must not know when it is
-        expected = np.log1p(np.diff(own)[1:])
+        expected = np.log1p(np.diff(own)[1:] / 60)
         assert np.allclose(after[row][known[row]].numpy(), expected[-known[row].sum() :], atol=1e-5)
     last = offsets[1:] - 1
     assert (moved.histories.times[last] == times[last]).all() and moved.histories.items is small_world.histories.items
@@ -45,7 +45,7 @@ def test_what_peeks_becomes_no_run_and_no_row(small_world: Dataset, tmp_path: Pa
         f.name for f in dataclasses.fields(PlantedConfig)
     }
     for row in rows():  # nor can a row of the tables ask for it: there is no such setting of a model
-        assert getattr(row.config.model, "gap", "previous") != "target" and getattr(row.config.model, "times", "none") != "next"
+        assert getattr(row.config.model, "times", "none") != "next"
 
 
 def test_times_of_a_world_with_tempo_tell_the_interest() -> None:

@@ -5,10 +5,12 @@ import math
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load
 from torch import Tensor
 from torch.nn import functional
 
 from elastic_core import models
+from elastic_core.bench import lisa as costs
 from elastic_core.core.batches import Batch
 from elastic_core.core.config import TrainConfig
 from elastic_core.core.objective import AllConfig
@@ -16,19 +18,16 @@ from elastic_core.core.step import Learner
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.following.stream import open_stream
-from elastic_core.memory import compression
 from elastic_core.objectives import build as objective
-from elastic_core.peers.lisa import Layer, Lisa, LisaConfig, LisaStream
-from elastic_core.peers.parts import histogram_attention
-from elastic_core.peers.parts.codebooks import Codebooks, decode, usage
+from elastic_core.peers.lisa import Layer, Lisa, LisaConfig, LisaStream, final_counts, prefix_counts
+from elastic_core.peers.parts.codebooks import TEMPERATURE, Codebooks
 
 N_ITEMS = 40
 FORMS = {
     "base": {},
     "soft": {"form": "soft"},
     "mini": {"form": "mini", "words": 3, "target_words": 9},
-    "mini, plain table": {"form": "mini", "words": 3, "target_words": 0},
-    "positions": {"positions": True, "decay": 0.0},
+    "no fading": {"decay": 0.0},
 }
 forms = pytest.mark.parametrize("form", FORMS)
 Coded = tuple[list[int], list[Tensor], Tensor]
@@ -61,7 +60,7 @@ def coded(books: Codebooks, x: Tensor) -> Coded:
     """One vector in words: codes, how much each word of each codebook counts, and the sum."""
     chosen, counts, total, rest = [], [], torch.zeros_like(x), x
     for words in books.words:
-        likeness = torch.stack([rest @ books.similarity @ word for word in words]) / books.temperature
+        likeness = torch.stack([rest @ books.similarity @ word for word in words]) / TEMPERATURE
         code = int(likeness.argmax())
         share = likeness.exp() / likeness.exp().sum() if books.soft else functional.one_hot(torch.tensor(code), len(words)).to(x)
         word = sum(s * w for s, w in zip(share, words, strict=True))
@@ -95,8 +94,6 @@ def twin(model: Lisa, items: list[int]) -> Tensor:
     scale, table = math.sqrt(model.config.width), model.events.items.weight
     codes = [coded(model.codebooks, table[item] * scale) for item in items]
     xs = [total for *_, total in codes]
-    if model.events.positions is not None:
-        xs = [x + place for x, place in zip(xs, model.events.positions[-len(xs) :], strict=True)]
     for i, layer in enumerate(model.layers):
         assert isinstance(layer, Layer)
         books = layer.codebooks or model.codebooks
@@ -134,7 +131,7 @@ def test_both_ways_is_its_equations_in_loops_with_a_mask_behind() -> None:
 def test_a_codebook_that_holds_every_item_makes_it_softmax_attention() -> None:
     """The paper's simple case (3.2): an item is its word, nothing fades, and what is left is Eq. 1 with causal mask."""
     n = 30
-    model = lisa(n, layers=1, books=1, words=n, width=16, decay=0.0, temperature=1.0).double()
+    model = lisa(n, layers=1, books=1, words=n, width=16, decay=0.0).double()
     words = functional.normalize(torch.randn(n, 16, dtype=torch.float64), dim=-1)  # each is most like itself
     model.codebooks.words.copy_(words[None])
     model.codebooks.similarity.copy_(torch.eye(16))
@@ -146,7 +143,7 @@ def test_a_codebook_that_holds_every_item_makes_it_softmax_attention() -> None:
     mixed = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
     expected = model.norm(layer.feed_forward(x + mixed))
     torch.testing.assert_close(model(reading(items)).states, expected)
-    assert usage(model.item_codes(model.codebooks), n).tolist() == [1.0]
+    assert len(model.item_codes(model.codebooks).unique()) == n
 
 
 # --- histograms ------------------------------------------------------------------------------------------------------
@@ -156,13 +153,13 @@ def test_a_codebook_that_holds_every_item_makes_it_softmax_attention() -> None:
 def test_histograms_of_long_histories_neither_vanish_nor_overflow(decay: float) -> None:
     """3,000 events in float32, where e^-0.1t alone is nothing after 870; and the gradient of a sum over all of them."""
     counted = functional.one_hot(torch.randint(4, (1, 3_000, 2)), 4).float().requires_grad_()
-    found = histogram_attention.prefix_counts(counted, decay)
+    found = prefix_counts(counted, decay)
     exact, state = [], torch.zeros(1, 2, 4, dtype=torch.float64)
     for t in range(3_000):
         state = math.exp(-decay) * state + counted[:, t].detach().double()
         exact.append(state)
     torch.testing.assert_close(found, torch.stack(exact, 1).float(), atol=1e-5, rtol=1e-4)
-    torch.testing.assert_close(histogram_attention.final_counts(counted, decay), found[:, -1], atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(final_counts(counted, decay), found[:, -1], atol=1e-5, rtol=1e-4)
     (gradient,) = torch.autograd.grad(found[..., 0].sum(), counted)
     later = torch.arange(3_000, 0, -1, dtype=torch.float64)
     wanted = later if decay == 0 else (1 - torch.exp(-decay * later)) / (1 - math.exp(-decay))
@@ -189,7 +186,7 @@ def test_padding_is_invisible_and_an_empty_history_has_scores(form: str) -> None
 def test_the_step_back_through_codes_is_that_of_the_softmax(soft: bool) -> None:
     """One codebook. Forward the best word alone (or their mixture), backward in both cases p ⊙ (g - p·g)."""
     torch.manual_seed(0)
-    books = Codebooks(6, 1, 5, 1.0, 1.0, 0.7, soft).double()
+    books = Codebooks(6, 1, 5, 1.0, 1.0, soft).double()
     x = torch.randn(4, 6, dtype=torch.float64, requires_grad=True)
     found = books(x)
     assert torch.equal(found.shares.detach().argmax(-1), found.chosen)
@@ -218,7 +215,7 @@ def test_gradient_reaches_every_parameter_and_codebooks_stay_in_use(form: str, s
             assert not [name for name, p in model.named_parameters() if p.grad is None or not p.grad.any()]
     after = model.item_codes(model.codebooks)
     assert losses[-1] < losses[0] - 0.1
-    assert (before != after).any() and usage(after, model.config.words).min() > 0.3
+    assert (before != after).any() and min(len(book.unique()) for book in after.T) > 0.3 * model.config.words
 
 
 # --- streaming -------------------------------------------------------------------------------------------------------
@@ -227,9 +224,8 @@ def test_gradient_reaches_every_parameter_and_codebooks_stay_in_use(form: str, s
 @forms
 @torch.no_grad()
 def test_a_stream_equals_one_pass_over_everything(form: str) -> None:
-    """A state of L·b·w numbers. Without positions there is no end: far beyond what a window holds."""
-    more = 60 if form != "positions" else 14
-    model = lisa(**{"length": 24 if form == "positions" else 70, **FORMS[form]})
+    """A state of L·b·w numbers. There is no end: far beyond what a window holds."""
+    more, model = 60, lisa(**{"length": 70, **FORMS[form]})
     history, later = padded([10, 4, 0], 10), torch.randint(1, N_ITEMS + 1, (3, more))
     stream = open_stream(model, room=14)
     assert isinstance(stream, LisaStream)
@@ -237,14 +233,36 @@ def test_a_stream_equals_one_pass_over_everything(form: str) -> None:
     expected = model(reading(torch.cat([history, later], 1))).states[:, 9:]
     torch.testing.assert_close(torch.stack(found, 1), expected, atol=1e-4, rtol=1e-4)
     assert stream.numbers() == 1 + 2 * 3 * model.config.words
-    if form == "positions":
-        with pytest.raises(InputError, match="room"):
-            stream.step(later[:, 0])
-    else:
-        assert stream.left == math.inf
+    assert stream.left == math.inf
 
 
 # --- compression -----------------------------------------------------------------------------------------------------
+
+
+def needed(items: int, width: int, books: int, words: int) -> float:
+    """Bytes of one set of codebooks with the codes of all items, by the formula (without the heads of files)."""
+    return items * books * costs.bits_of(words) / 8 + 4 * books * words * width
+
+
+def decode(chosen: Tensor, words: Tensor) -> Tensor:
+    """Codes `[..., b]` and words `[b, w, d]` → the vectors `[..., d]`, number by number those of `encode`."""
+    total = torch.zeros(*chosen.shape[:-1], words.shape[-1], dtype=words.dtype)
+    for b, book in enumerate(words):
+        total = total + book[chosen[..., b]]
+    return total
+
+
+def unpack(stream: np.ndarray, bits: int, count: int) -> np.ndarray:
+    flags = np.unpackbits(stream, count=count * bits).reshape(count, bits).astype(np.int64)
+    return flags @ (1 << np.arange(bits - 1, -1, -1))
+
+
+def restore(file: bytes) -> Tensor:
+    """The item table `[n_items + 1, d]` of the scorer."""
+    found = load(file)
+    words, n = found["items.words"].float(), int(found["n_items"])
+    codes = unpack(found["items.codes"].numpy(), costs.bits_of(words.shape[1]), n * words.shape[0]).reshape(n, -1)
+    return functional.pad(decode(torch.from_numpy(codes), words) / math.sqrt(words.shape[-1]), (0, 0, 1, 0))
 
 
 @pytest.mark.parametrize(
@@ -252,36 +270,33 @@ def test_a_stream_equals_one_pass_over_everything(form: str) -> None:
     [(80_000, 256, 24.26, 18.45), (3_416, 128, 3.19, 2.51), (33_487, 256, 13.02, 10.62), (32_720, 256, 12.78, 10.44)],
 )
 def test_the_formula_gives_the_ratios_of_the_papers_table_2(items: int, words: int, base: float, mini: float) -> None:
-    plain, targets = 4 * items * 128, compression.needed(items, 128, 8, words)
+    plain, targets = 4 * items * 128, needed(items, 128, 8, words)
     assert plain / targets == pytest.approx(base, abs=0.006)
-    assert plain / (targets + compression.needed(items, 128, 8, 32)) == pytest.approx(mini, abs=0.006)
+    assert plain / (targets + needed(items, 128, 8, 32)) == pytest.approx(mini, abs=0.006)
 
 
 @pytest.mark.parametrize("settings", [{"words": 300}, {"form": "mini", "words": 5, "target_words": 17}, {"words": 1}], ids=str)
 @torch.no_grad()
 def test_what_comes_back_from_codes_is_the_same_table(settings: dict[str, object]) -> None:
     model = lisa(500, **settings)
-    found, table = compression.compress(model), model.scorer().table
+    found, table = costs.compress(model), model.scorer().table
     sets = {model.target_codebooks, model.codebooks}
     # files have heads of a few hundred bytes
-    wanted = sum(compression.needed(500, 8, 3, books.words.shape[1]) for books in sets if books)
-    assert wanted <= len(found.packed) <= wanted + 500 and len(found.packed) <= len(found.aligned)
-    assert 4 * 501 * 8 <= found.plain <= 4 * 501 * 8 + 500 and found.ratio == found.plain / len(found.packed)
-    for file in (found.packed, found.aligned):
-        assert torch.equal(compression.restore(file), table)
-        with pytest.raises(InputError, match="codes"):
-            compression.restore(file[:-9])
+    wanted = sum(needed(500, 8, 3, books.words.shape[1]) for books in sets if books)
+    assert wanted <= len(found.packed) <= wanted + 500
+    assert 4 * 501 * 8 <= found.plain <= 4 * 501 * 8 + 500
+    assert torch.equal(restore(found.packed), table)
 
 
 def test_who_has_no_codes_is_told_so() -> None:
-    for model in (lisa(form="soft"), lisa(form="mini", target_words=0), models.build(LisaConfig.known["sasrec"](), 9)):
+    for model in (lisa(form="soft"), lisa(form="mini", output="own"), models.build(LisaConfig.known["sasrec"](), 9)):
         with pytest.raises(InputError, match="plain table"):
-            compression.compress(model)
+            costs.compress(model)
 
 
 @pytest.mark.parametrize("bits", [0, 1, 5, 9])
 def test_bits_are_packed_and_unpacked(bits: int) -> None:
     codes = np.random.default_rng(0).integers(0, 2**bits, (13, 3))
-    stream = compression.pack(codes, bits)
+    stream = costs.pack(codes, bits)
     assert len(stream) == math.ceil(39 * bits / 8)
-    assert np.array_equal(compression.unpack(stream, bits, 39), codes.ravel())
+    assert np.array_equal(unpack(stream, bits, 39), codes.ravel())

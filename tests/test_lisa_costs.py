@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 from measuring import but
+from test_lisa import restore
 
 from elastic_core import models
 from elastic_core.bench import lisa
@@ -14,8 +15,7 @@ from elastic_core.bench.events import EVENT, STEP
 from elastic_core.bench.latency import OP, Setting
 from elastic_core.bench.store import Row, read_rows, write_rows
 from elastic_core.commands import bench, main
-from elastic_core.memory.compression import restore
-from elastic_core.peers.parts.histogram_attention import HistogramAttention
+from elastic_core.peers.lisa import HistogramAttention
 
 ROOT = Path(__file__).resolve().parents[1]
 CPU = torch.device("cpu")

@@ -67,9 +67,7 @@ def test_a_step_by_rows_is_the_same_rule_over_the_whole_table(
     monkeypatch.setattr(torch.Tensor, "float", torch.Tensor.double)  # the losses are float32 whatever the weights are, and Adam
     monkeypatch.setattr(torch, "float32", torch.float64)  # makes steps of a whole rate out of a rounding
     named = [x for x in settings if "name" in x]
-    config = BASE.override(
-        *named, "model.dropout=0", *(x for x in settings if x not in named), *(f"model.{x}" for x in SMALL)
-    )
+    config = BASE.override(*named, "model.dropout=0", *(x for x in settings if x not in named), *(f"model.{x}" for x in SMALL))
     ours, train_ = learner_of(config, world, double=True), config.train
     twin = models.build(dataclasses.replace(config.model, bank="dense"), world.catalog).double()
     twin.load_state_dict(ours.model.state_dict())

@@ -17,8 +17,7 @@ from elastic_core.core.config import ModelConfig
 from elastic_core.errors import InputError
 from elastic_core.following.stream import open_stream
 from elastic_core.peers.hstu import HSTU
-from elastic_core.peers.linrec import LinRec, LinRecStream
-from elastic_core.peers.parts.linear_attention import LinearAttention, read_past
+from elastic_core.peers.linrec import LinearAttention, LinRec, LinRecStream, read_past
 
 N_ITEMS, LENGTH, WIDTH = 30, 24, 12
 LENGTHS = (24, 1, 2, 13)

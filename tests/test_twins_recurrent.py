@@ -15,18 +15,16 @@ from elastic_core.following.stream import open_stream
 from elastic_core.models import Recommender
 from elastic_core.peers.fpmc import FPMC
 from elastic_core.peers.gru4rec import GRU4Rec
-from elastic_core.peers.lrurec import Block, LRURec
-from elastic_core.peers.parts.linear_recurrence import FASTEST, SLOWEST, LinearRecurrence, powers, scan
+from elastic_core.peers.lrurec import FASTEST, SLOWEST, Block, LinearRecurrence, LRURec, powers, scan
 
 N_ITEMS, LENGTH, WIDTH = 12, 13, 4
 FORMS = [
     ("gru4rec", {}),
-    ("gru4rec", {"expansion": 1, "layers": 3}),
+    ("gru4rec", {"layers": 3}),
     ("fpmc", {}),
-    ("fpmc", {"alpha": 1.0}),
     ("fpmc", {"personal": "none"}),
     ("lrurec", {}),
-    ("lrurec", {"channels": 1, "expansion": 1, "layers": 3}),
+    ("lrurec", {"layers": 3}),
 ]
 every = pytest.mark.parametrize(("name", "shape"), FORMS, ids=str)
 
@@ -91,7 +89,7 @@ def fpmc_twin(model: FPMC, items: list[int]) -> list[Tensor]:
             if model.met_before is not None:
                 for f in range(half):
                     sums = sum(model.met_before.weight[one, f] for one in items[:t])
-                    taste += model.next.weight[item, half + f] * sums / t**model.config.alpha
+                    taste += model.next.weight[item, half + f] * sums / t**0.5
             scores.append(chain + taste)
         found.append(torch.stack([torch.as_tensor(score) for score in scores]))
     return found
@@ -163,7 +161,7 @@ def test_a_stream_equals_the_pass_for_empty_histories_too_without_limit(name: st
     long = torch.cat([torch.randint(1, N_ITEMS + 1, (4, 9)), window[:, 4:]], 1)
     torch.testing.assert_close(stream.refresh(long), stream.refresh(long[:, -13:]), atol=0, rtol=0)
     layers, hidden = model.config.layers, getattr(model, "hidden", 0)
-    counted = {"gru4rec": layers * hidden, "lrurec": layers * 2 * getattr(model.config, "channels", 0) * WIDTH}
+    counted = {"gru4rec": layers * hidden, "lrurec": layers * 2 * 2 * WIDTH}
     assert stream.numbers() == 1 + counted.get(name, 0 if shape.get("personal") == "none" else WIDTH // 2 + 1)
 
 

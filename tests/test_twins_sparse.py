@@ -19,14 +19,14 @@ from elastic_core.core.layers import Attention, merge_heads, split_heads, writte
 from elastic_core.core.objective import AllConfig
 from elastic_core.core.step import Learner
 from elastic_core.data import Dataset
-from elastic_core.errors import InputError
 from elastic_core.objectives import build as objective
+from elastic_core.peers import clustered, sinkhorn
+from elastic_core.peers.clustered import ClusteredAttention
 from elastic_core.peers.linformer import LowRankAttention
 from elastic_core.peers.parts.bucket_attention import BucketAttention, attend, attend_last, places
-from elastic_core.peers.parts.clustered_attention import ClusteredAttention
-from elastic_core.peers.parts.sinkhorn_attention import SinkhornAttention, balanced
 from elastic_core.peers.reformer import HashedAttention
 from elastic_core.peers.routing import RoutedAttention, Routing
+from elastic_core.peers.sinkhorn import SinkhornAttention, balanced
 
 N_ITEMS, LENGTH, WIDTH = 30, 24, 12
 LENGTHS = (24, 1, 2, 13)
@@ -34,12 +34,11 @@ FORMS: dict[str, tuple[str, dict[str, Any]]] = {
     "linformer": ("linformer", {"rank": 5}),
     "reformer": ("reformer", {"buckets": 3, "reach": 4}),
     "reformer, three hashes": ("reformer", {"buckets": 4, "reach": 3, "rounds": 3}),
-    "sinkhorn": ("sinkhorn", {"block": 5, "iterations": 3}),
-    "sinkhorn, no balancing": ("sinkhorn", {"block": 4, "iterations": 0}),
-    "sinkhorn, two-way": ("sinkhorn", {"block": 5, "iterations": 3, "bidirectional": True}),
+    "sinkhorn": ("sinkhorn", {"block": 5}),
+    "sinkhorn, two-way": ("sinkhorn", {"block": 5, "bidirectional": True}),
     "routing": ("routing", {"clusters": 4, "reach": 3}),
-    "clustered": ("clustered", {"clusters": 4, "top": 3, "bits": 9, "iterations": 3}),
-    "clustered, plain": ("clustered", {"clusters": 5, "top": 0, "bits": 9, "iterations": 2}),
+    "clustered": ("clustered", {"clusters": 4, "top": 3}),
+    "clustered, plain": ("clustered", {"clusters": 5, "top": 0}),
 }
 
 
@@ -118,7 +117,7 @@ def routing_twin(a: Any, head: int, own: slice, h: list[Tensor]) -> list[Tensor]
     cluster = []
     for row in h:
         near = [float(normed(dense(a.query, row)[own]) @ centroid) for centroid in a.centroids[head]]
-        cluster.append(0 if head < a.local else near.index(max(near)))
+        cluster.append(near.index(max(near)))
     return bucket_twin(a, head, own, h, [cluster], unit=False)
 
 
@@ -134,8 +133,8 @@ def sinkhorn_twin(a: Any, head: int, own: slice, h: list[Tensor]) -> list[Tensor
         z = sum(pooled) / len(pooled) if pooled else torch.zeros(WIDTH).double()  # type: ignore[arg-type]
         logits = dense(a.sort, dense(a.pooled, z).clamp_min(0))[head * outputs : (head + 1) * outputs]  # type: ignore[arg-type]
         for j in range(i if a.causal else m):
-            share[i][j] = math.exp(float(logits[outputs - m + j]) / a.temperature)
-    for step in range(a.iterations + 1):
+            share[i][j] = math.exp(float(logits[outputs - m + j]) / sinkhorn.TEMPERATURE)
+    for step in range(sinkhorn.ITERATIONS + 1):
         if step:
             below = [[sum(share[r][j] for r in range(i + 1 if a.causal else m)) for j in range(m)] for i in range(m)]
             share = [[x / max(y, 1e-300) for x, y in zip(*rows, strict=True)] for rows in zip(share, below, strict=True)]
@@ -167,7 +166,7 @@ def clustered_twin(a: Any, head: int, own: slice, h: list[Tensor]) -> list[Tenso
             found.append(differing.index(min(differing)))
         return found
 
-    for _ in range(a.iterations):
+    for _ in range(clustered.ITERATIONS):
         cluster = nearest()
         for c in set(cluster):
             members = [codes[t] for t in range(n) if cluster[t] == c]
@@ -210,7 +209,7 @@ def twin(model: Any, items: list[int]) -> Tensor:
 def test_a_model_is_its_twin(form: str, heads: int) -> None:
     """Every state of every history, and the last one by its shortcut; padded, unpadded and in fewer columns."""
     name, more = FORMS[form]
-    model = built(name, heads=heads, **more, **({"local_heads": heads - 1} if name == "routing" else {}))
+    model = built(name, heads=heads, **more)
     items = people()
     states, last = model(Batch(items, items)).states, model.last_state(Batch(items, items))
     for row, n in enumerate(LENGTHS):
@@ -253,10 +252,10 @@ def identity() -> LowRankAttention:
 
 EXACT: dict[str, tuple[Callable[[], Any], bool, tuple[int, ...]]] = {
     "identity projections": (identity, False, (24, 24)),
-    "one block": (lambda: SinkhornAttention(WIDTH, 2, 0.0, LENGTH, LENGTH, 5, 0.75, True), True, LENGTHS),
-    "one block, two-way": (lambda: SinkhornAttention(WIDTH, 2, 0.0, LENGTH, LENGTH, 5, 0.75, False), False, LENGTHS),
-    "a cluster for each query": (lambda: ClusteredAttention(WIDTH, 2, 0.0, LENGTH, 0, 63, 10), False, LENGTHS),
-    "all keys at the top": (lambda: ClusteredAttention(WIDTH, 2, 0.0, 2, LENGTH, 9, 2), False, LENGTHS),
+    "one block": (lambda: SinkhornAttention(WIDTH, 2, 0.0, LENGTH, LENGTH, True), True, LENGTHS),
+    "one block, two-way": (lambda: SinkhornAttention(WIDTH, 2, 0.0, LENGTH, LENGTH, False), False, LENGTHS),
+    "a cluster for each query": (lambda: ClusteredAttention(WIDTH, 2, 0.0, LENGTH, 0), False, LENGTHS),
+    "all keys at the top": (lambda: ClusteredAttention(WIDTH, 2, 0.0, 2, LENGTH), False, LENGTHS),
 }
 
 
@@ -282,7 +281,7 @@ def test_in_the_limit_it_is_sasrecs_attention(limit: str) -> None:
 def test_one_bucket_is_softmax_attention_with_shared_queries_and_keys(kind: str) -> None:
     """To what came before, and of the first event to itself."""
     torch.manual_seed(0)
-    hashed, routed = HashedAttention(WIDTH, 2, 99, 0.0, 1, 2), RoutedAttention(WIDTH, 2, 99, 0.0, 1, 0)
+    hashed, routed = HashedAttention(WIDTH, 2, 99, 0.0, 1, 2), RoutedAttention(WIDTH, 2, 99, 0.0, 1)
     attention: BucketAttention = (hashed if kind == "one bucket" else routed).double().eval()
     x = torch.randn(3, LENGTH, WIDTH).double()
     (q, k), v = attention.shared(x), split_heads(attention.value(x), 2)
@@ -344,7 +343,7 @@ def test_hashes_are_kept_and_like_directions_share_a_bucket() -> None:
 @torch.no_grad()
 def test_centroids_move_to_the_means_and_a_deserted_one_moves_to_who_fits_worst() -> None:
     torch.manual_seed(0)
-    attention = RoutedAttention(WIDTH, 1, 4, 0.0, 3, 0).double()
+    attention = RoutedAttention(WIDTH, 1, 4, 0.0, 3).double()
     x, real = torch.randn(4, LENGTH, WIDTH).double(), people() > 0
     q = functional.normalize(attention.shared(x)[0][:, 0][real], dim=-1)
     start = torch.stack([q[0], -q[0], torch.zeros(WIDTH).double()])  # nobody is nearer to the last than to one of the others
@@ -360,7 +359,7 @@ def test_centroids_move_to_the_means_and_a_deserted_one_moves_to_who_fits_worst(
 @torch.no_grad()
 def test_planted_clusters_are_found_by_rounds_of_calibration() -> None:
     torch.manual_seed(0)
-    attention = RoutedAttention(WIDTH, 1, 4, 0.0, 5, 0)
+    attention = RoutedAttention(WIDTH, 1, 4, 0.0, 5)
     attention.query.weight.copy_(torch.eye(WIDTH))
     attention.query.bias.zero_()
     which = torch.arange(200) % 5
@@ -389,11 +388,6 @@ def test_centroids_follow_the_training_and_averaged_weights_have_their_own(small
         assert not torch.allclose(x, y, atol=1e-3)
 
 
-def test_no_more_local_heads_than_heads() -> None:
-    with pytest.raises(InputError, match="local_heads must be at most heads = 1"):
-        ModelConfig.known["routing"](local_heads=2)
-
-
 # --- balancing -------------------------------------------------------------------------------------------------------
 
 
@@ -402,20 +396,20 @@ def test_balancing_makes_a_permutation_soft_and_without_end_a_causal_one_is_the_
     """Rows and columns of the two-way form add up to 1. A causal one has no choice left, which is why it stops early."""
     torch.manual_seed(0)
     logits, everywhere = torch.randn(3, 6, 6).double(), torch.ones(6, 6, dtype=torch.bool)
-    both = balanced(logits, everywhere, 200, causal=False)
+    both = balanced(logits, everywhere, False, 200)
     torch.testing.assert_close(both.sum(-1), torch.ones(3, 6).double())
     torch.testing.assert_close(both.sum(-2), torch.ones(3, 6).double())
     past = everywhere.tril(-1)
-    few, many = (balanced(logits, past, steps, causal=True) for steps in (5, 5_000))
+    few, many = (balanced(logits, past, True, steps) for steps in (5, 5_000))
     torch.testing.assert_close(few.sum(-1), past.any(-1).double().expand(3, -1))
     torch.testing.assert_close(many, torch.eye(6).roll(1, 0).tril(-1).double().expand(3, -1, -1), atol=2e-3, rtol=0)
     assert (few.amax(-1)[:, 2:] < 0.999).all()
-    torch.testing.assert_close(balanced(logits, past, 0, causal=True)[:, 1:], logits.masked_fill(~past, -1e9).softmax(-1)[:, 1:])
+    torch.testing.assert_close(balanced(logits, past, True, 0)[:, 1:], logits.masked_fill(~past, -1e9).softmax(-1)[:, 1:])
 
 
 def test_noise_is_drawn_in_training_alone() -> None:
     torch.manual_seed(0)
-    attention, x = SinkhornAttention(WIDTH, 1, 0.0, LENGTH, 4, 2, 0.75, True), torch.randn(2, LENGTH, WIDTH)
+    attention, x = SinkhornAttention(WIDTH, 1, 0.0, LENGTH, 4, True), torch.randn(2, LENGTH, WIDTH)
     assert torch.equal(attention.eval()(x), attention(x))
     assert not torch.allclose(attention.train()(x), attention(x), atol=1e-4)
 

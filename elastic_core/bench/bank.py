@@ -10,7 +10,7 @@ Contestants of a part take turns in one process. Numbers of rows are drawn anew 
 for a cache. Ratios are of processor time.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import partial
 from itertools import cycle, product
 from math import isqrt
@@ -21,11 +21,10 @@ from torch import Tensor, nn
 
 from elastic_core import models, objectives
 from elastic_core.bench.store import Row, known, ratio, together
-from elastic_core.bench.timing import Contestant, Job, measure_rows
+from elastic_core.bench.timing import Contestant, Job, learning, measure_rows
 from elastic_core.core.batches import Batch
 from elastic_core.core.config import DataConfig, PlantedConfig, TrainConfig
 from elastic_core.core.elastic import ProductKeys, exhaustive, gate, top_pairs
-from elastic_core.core.step import Learner
 from elastic_core.data import load
 from elastic_core.recipes import DEFAULT, model_settings, objective_settings
 from elastic_core.scale.row_bank import RowBank
@@ -167,19 +166,10 @@ def _trainings(device: torch.device) -> list[Contestant]:
     found = []
     for (system, asking), experts in product(ASKING.items(), (SMALL, MILLION)):
         settings = model_settings(DEFAULT, **_settings(experts, 200, asking))
-        model = models.build(settings, world.catalog).to(device).train()
         objective = objectives.build(objective_settings(DEFAULT), world, settings.length)
-        learner = Learner(model, objective, TRAIN, device)
-        batches = cycle([batch.to(device) for batch, _ in zip(objective.epoch(0, 0, TRAIN.batch), range(DRAWN), strict=False)])
-        found.append(_named("training", system, experts, TRAIN.batch, _learns(learner, batches), length=settings.length))
+        job = learning(models.build(settings, world.catalog), objective, TRAIN, device, DRAWN)
+        found.append(_named("training", system, experts, TRAIN.batch, job, length=settings.length))
     return found
-
-
-def _learns(learner: Learner, batches: Iterable[Batch]) -> Callable[[], None]:
-    def step() -> None:
-        learner.step(next(iter(batches)))
-
-    return step
 
 
 # --- what was aimed at ------------------------------------------------------------------------------------------------

@@ -12,12 +12,10 @@ small catalogue as well. Memory is all that a training takes, in a process of it
 """
 
 import contextlib
-import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +26,10 @@ from torch.nn import functional
 
 from elastic_core import models, objectives
 from elastic_core.bench.store import Row, known, ratio, select_rows
-from elastic_core.bench.timing import Contestant, measure_rows
+from elastic_core.bench.timing import Contestant, Job, learning, measure_rows, told_apart
 from elastic_core.core.config import TrainConfig
 from elastic_core.core.histories import Histories
 from elastic_core.core.softmax import full_softmax, negative_proposal, sampled_softmax
-from elastic_core.core.step import Learner
 from elastic_core.data import Catalog, Dataset
 from elastic_core.models import Scorer
 from elastic_core.recipes import DEFAULT, model_settings, objective_settings
@@ -106,19 +103,12 @@ def evenly(items: int) -> Dataset:
     return Dataset(name="even", label="even", catalog=Catalog.numbered(items), histories=histories, licence="")
 
 
-def step(system: str, size: Size, world: Dataset) -> Callable[[], None]:
+def step(system: str, size: Size, world: Dataset) -> Job:
     """One step of training after the other; what they learn on is made here."""
     torch.manual_seed(0)
     settings = model_settings(DEFAULT, **SHAPE, length=READ, width=size.width, dropout=0.0, item_bank=STEPS[system])
-    learning = objective_settings(DEFAULT, span=SPAN, loss="sampled", negatives=size.negatives)
-    objective = objectives.build(learning, world, READ)
-    learner = Learner(models.build(settings, world.catalog).train(), objective, TRAIN, torch.device("cpu"))
-    batches = cycle(list(objective.epoch(0, 0, TRAIN.batch)))
-
-    def once() -> None:
-        learner.step(next(batches))
-
-    return once
+    taught = objective_settings(DEFAULT, span=SPAN, loss="sampled", negatives=size.negatives)
+    return learning(models.build(settings, world.catalog), objectives.build(taught, world, READ), TRAIN, torch.device("cpu"))
 
 
 def measure_steps(size: Size, **harness: Any) -> list[Row]:
@@ -166,27 +156,22 @@ def c12(rows: Sequence[Row], by: str = "processor") -> dict[str, float]:
 
 def _peak(name: str, size: Size) -> int:
     """Bytes above what was there before, in a process of its own: of a loss, or of a step."""
-    tell = "tell_step" if name in STEPS else "tell"
-    code = f"from elastic_core.bench import catalogue; catalogue.{tell}({name!r}, catalogue.{size!r}, {torch.get_num_threads()})"
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    return int(told.stdout.splitlines()[-1])
+    return int(told_apart("catalogue", f"tell({name!r}, catalogue.{size!r}, {torch.get_num_threads()})"))
 
 
-def tell(loss: str, size: Size, threads: int) -> None:
-    """In the process of its own (Linux). A small loss comes first: what is loaded at the first call is not the loss's."""
+def tell(name: str, size: Size, threads: int) -> None:
+    """In the process of its own (Linux): of a loss, or of a training, its model included. A small one comes first: what is loaded
+    at the first call is not the loss's."""
     torch.set_num_threads(threads)
-    jobs(Size(items=20_000, targets=size.targets, width=size.width, negatives=min(size.negatives, 64)))[loss]()
-    _told(jobs(size)[loss])
-
-
-def tell_step(system: str, size: Size, threads: int) -> None:
-    """The same of a training, its model included."""
-    torch.set_num_threads(threads)
-    step(system, replace(size, items=20_000, negatives=min(size.negatives, 64)), evenly(20_000))()
+    small = replace(size, items=20_000, negatives=min(size.negatives, 64))
+    if name not in STEPS:
+        jobs(small)[name]()
+        return _told(jobs(size)[name])
+    step(name, small, evenly(small.items))()
     world = evenly(size.items)
 
     def train() -> None:
-        once = step(system, size, world)
+        once = step(name, size, world)
         once()
         once()
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from elastic_core.bench.latency import ITEMS, SYSTEMS, Setting, build, systems, timed, yardsticks
+from elastic_core.bench.latency import ITEMS, SYSTEMS, Setting, build, smallest, systems, timed, yardsticks
 from elastic_core.bench.store import Row, known, ratio, together
 from elastic_core.bench.timing import Contestant, measure_rows
 from elastic_core.core.batches import Batch
@@ -33,14 +33,14 @@ LENGTHS, LONG = (256, 1_024, 4_096), 65_536  # events read before; so many only 
 
 def readers() -> tuple[str, ...]:
     """The compared systems that read a history from left to right: those that one more event makes sense for."""
-    return tuple(name for name in SYSTEMS if build(name, Setting(length=2, width=2, k=1, side=2, layers=1)).causal)
+    return tuple(name for name in SYSTEMS if smallest(name).causal)
 
 
 def followers() -> tuple[str, ...]:
     """Those of them that keep something and go on from it, each model once: its forms keep the same."""
     found: dict[str, str] = {}
     for name in readers():
-        if can_stream(build(name, Setting(length=2, width=2, k=1, side=2, layers=1))):
+        if can_stream(smallest(name)):
             found.setdefault(systems()[name][0], name)
     return tuple(found.values())
 

@@ -16,7 +16,7 @@ from typing import Any
 from elastic_core.bench import bank, training
 from elastic_core.bench.catalogue import SAMPLED, c12, c14
 from elastic_core.bench.events import streaming_goals
-from elastic_core.bench.latency import BOTH, FORWARD, OP, OPS, SYSTEMS, Setting, build, yardsticks
+from elastic_core.bench.latency import BOTH, FORWARD, OP, OPS, SYSTEMS, smallest, yardsticks
 from elastic_core.bench.store import Row, ratio, read_rows
 
 OURS = ("two-way", "causal")
@@ -42,8 +42,7 @@ class Goal:
 def contender(form: str) -> str:
     """Our system of this form (`two-way` or `causal`), by what its model says of itself."""
     measured_against = {system for system, _ in yardsticks().values()}
-    smallest = Setting(length=2, width=2, k=1, side=2, layers=1)
-    ours = {build(name, smallest).causal: name for name in SYSTEMS if name not in measured_against}
+    ours = {smallest(name).causal: name for name in SYSTEMS if name not in measured_against}
     return ours[form == "causal"]
 
 

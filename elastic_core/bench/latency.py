@@ -10,7 +10,7 @@ memory, as in the papers) and `fused` (SDPA).
 import importlib.util
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import torch
@@ -46,8 +46,7 @@ def systems() -> dict[str, tuple[str, dict[str, Any]]]:
 
 def contestants() -> tuple[str, ...]:
     """The systems that models name forms of, which the shipped rows compare, and then all others."""
-    named = [form for form, (name, _) in systems().items() if models.model_class(name).forms]
-    return (*named, *(form for form in systems() if form not in named))
+    return (*SYSTEMS, *(form for form in systems() if form not in SYSTEMS))
 
 
 def yardsticks() -> dict[str, tuple[str, str]]:
@@ -99,23 +98,19 @@ def build(system: str, setting: Setting) -> models.Recommender:
     return models.build(model_settings(name, **settings), ITEMS)
 
 
+@cache
+def smallest(system: str) -> models.Recommender:
+    """The system at the least size there is, to ask what it can do."""
+    return build(system, Setting(length=2, width=2, k=1, side=2, layers=1))
+
+
 def measure(
-    setting: Setting, device: torch.device, systems: tuple[str, ...] = SYSTEMS, rows: tuple[str, ...] = ROWS, **harness: Any
-) -> list[Row]:
-    """All contestants of one setting, interleaved."""
-    return measure_together((setting,), device, systems, rows, **harness)
-
-
-def measure_together(
-    settings: Iterable[Setting],
-    device: torch.device,
-    systems: tuple[str, ...] = SYSTEMS,
-    rows: tuple[str, ...] = ROWS,
-    **harness: Any,
-) -> list[Row]:
-    """All contestants of several settings, interleaved: to compare lengths, as a machine changes its pace."""
+    settings: Setting | Iterable[Setting], device: torch.device, systems: tuple[str, ...] = SYSTEMS,
+    rows: tuple[str, ...] = ROWS, **harness: Any,
+) -> list[Row]:  # fmt: skip
+    """All contestants of a setting, or of several to compare lengths as a machine changes its pace, interleaved."""
     found = []
-    for setting in settings:
+    for setting in [settings] if isinstance(settings, Setting) else settings:
         torch.manual_seed(0)
         items = torch.randint(1, ITEMS + 1, (setting.batch, setting.length), device=device)
         times = torch.arange(setting.length, device=device).expand_as(items) * 3_600  # for models that read the clock

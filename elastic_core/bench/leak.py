@@ -35,8 +35,8 @@ HONEST, PEEKING = "honest", "as published"
 SYSTEMS: dict[str, tuple[str, tuple[str, ...]]] = {
     "SMA": ("sma", ()),
     "SMA + CTReg": ("sma", ("model.ctreg_weight=0.1",)),
-    "SMA, after events": ("sma", ("model.intensity=event", "model.gap=next")),
-    "SMA, after events + CTReg": ("sma", ("model.intensity=event", "model.gap=next", "model.ctreg_weight=0.1")),
+    "SMA, after events": ("sma", ("model.intensity=event",)),
+    "SMA, after events + CTReg": ("sma", ("model.intensity=event", "model.ctreg_weight=0.1")),
     "HSTU with time": ("hstu", ("model.times=previous",)),
 }
 LEAKS = ("SMA", "SMA + CTReg", "HSTU with time")  # published with the target's time; the others refuse or do not read it

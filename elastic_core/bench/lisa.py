@@ -1,8 +1,9 @@
 """LISA's three claims of cost (Wu et al., WWW 2021), measured by its own protocols; the paper's figures stand beside ours.
 
-    codes    Table 2: a file that holds the item table against one that holds its codebooks and codes. Untrained, as bytes do not
-             depend on what was learned; d = 128, 8 books. A row has items as `length`, words of a book as `side`, the bytes of
-             the plain file as `peak` and of the codes' as `saved`; its time is that of the export
+    codes    Table 2: a file that holds the item table, 4·n·d bytes, against one that holds its codebooks and codes,
+             ⌈n·b·⌈log2 w⌉ / 8⌉ + 4·b·w·d (n items, b books of w words). Untrained, as bytes do not depend on what was learned;
+             d = 128, 8 books. A row has items as `length`, words of a book as `side`, the bytes of the plain file as `peak` and
+             of the codes' as `saved`; its time is that of the export
     step     Figure 6: one more event of one person after N; LISA-256 keeps its counts, the Transformer (SASRec of one layer) its
              keys and values. Whole layers, scores of the catalogue left out
     op       4.5 and Table 5: attention alone, a fixed number of events a batch. LISA-W attends to W words in 8 books from codes
@@ -16,7 +17,9 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
+import numpy as np
 import torch
+from safetensors.torch import save
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -26,11 +29,12 @@ from elastic_core.bench.latency import ITEMS, OP, Setting, systems, yardsticks
 from elastic_core.bench.store import Row, ratio, together
 from elastic_core.bench.timing import Contestant, Part, measure_rows, peak_bytes
 from elastic_core.core.layers import written_out
+from elastic_core.errors import InputError
 from elastic_core.following.stream import Stream, open_stream
-from elastic_core.memory.compression import compress
+from elastic_core.models import Recommender
 from elastic_core.peers.linformer import LowRankAttention
+from elastic_core.peers.lisa import HistogramAttention, Lisa
 from elastic_core.peers.parts.codebooks import Codes
-from elastic_core.peers.parts.histogram_attention import HistogramAttention
 from elastic_core.recipes import model_settings
 
 WIDTH, WIDE, BOOKS, RANK = 128, 1_024, 8, 128
@@ -98,6 +102,36 @@ def codes(device: torch.device, data: str, form: str) -> list[Row]:
         also=lambda _: {"peak": found[0].plain, "saved": len(found[0].packed)},
     )  # fmt: skip
     return measure_rows("lisa", [one], device, rounds=1, warmup=0)
+
+
+class Compressed(NamedTuple):
+    """The item table as codes, in safetensors format. Histories' own codebooks, where they have some, are in too."""
+
+    plain: int  # bytes of a file that holds the item table itself, float32
+    packed: bytes  # codes of ⌈log2 w⌉ bits each, and the codebooks
+
+
+def compress(model: Recommender) -> Compressed:
+    """Of a LISA that scores items by codes. Raises InputError for every other: it scores them by a plain table."""
+    if not isinstance(model, Lisa) or model.target_codebooks is None:
+        raise InputError(f"{model.config.name} in this configuration scores items by a plain table, which has no codes")
+    packed = {"n_items": torch.tensor(model.n_items)}
+    for name, books in {"items": model.target_codebooks, "histories": model.codebooks}.items():
+        if name == "items" or books is not model.target_codebooks:
+            packed[f"{name}.words"] = words = books.words.detach().cpu()
+            packed[f"{name}.codes"] = torch.from_numpy(pack(model.item_codes(books).cpu().numpy(), bits_of(words.shape[1])))
+    return Compressed(len(save({"items": model.scorer().table.detach().cpu()})), save(packed))
+
+
+def bits_of(words: int) -> int:
+    """Bits that tell so many words apart."""
+    return max(words - 1, 0).bit_length()
+
+
+def pack(codes: np.ndarray, bits: int) -> np.ndarray:
+    """Codes `[…]` below 2^bits as a stream of bits, row by row, the highest bit first: uint8 `[⌈codes · bits / 8⌉]`."""
+    places = np.arange(bits - 1, -1, -1)
+    return np.packbits((codes.reshape(-1, 1) >> places & 1).astype(np.uint8))
 
 
 def online(device: torch.device, lengths: Sequence[int], rounds: int) -> list[Row]:

@@ -6,7 +6,6 @@ before its first step: read, find the core, order, number, hold out.
 
 import json
 import resource
-import subprocess
 import sys
 import tempfile
 import time
@@ -17,7 +16,7 @@ import numpy as np
 import torch
 
 from elastic_core.bench.store import Row, as_lines
-from elastic_core.bench.timing import Timing, row_of
+from elastic_core.bench.timing import Timing, row_of, told_apart
 from elastic_core.core.config import DataConfig
 from elastic_core.data import load
 from elastic_core.data.reading import read_interactions
@@ -46,9 +45,7 @@ def measure(lines: int) -> Iterator[Row]:
         path = Path(folder, "clicks.csv")
         draw(path, lines)
         for system in SYSTEMS:
-            code = f"from elastic_core.bench import reading; reading.tell({system!r}, {str(path)!r})"
-            told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-            clock, processor, peak = json.loads(told.stdout.splitlines()[-1])
+            clock, processor, peak = json.loads(told_apart("reading", f"tell({system!r}, {str(path)!r})"))
             setting = {"lines": lines, "bytes": path.stat().st_size}
             once = Timing(clock, clock, clock, processor, 1)
             yield row_of("reading", system, setting, once, {"peak": peak}, torch.device("cpu"))

@@ -9,9 +9,6 @@ difference. In the causal form one operation aggregates and dispatches (prefix_s
 
 import bisect
 import contextlib
-import functools
-import time
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -20,7 +17,7 @@ from torch import nn
 
 from elastic_core.bench.latency import FORWARD, ITEMS, ROWS, Setting, build, timed
 from elastic_core.bench.store import Row
-from elastic_core.bench.timing import Timing, interleaved, moved_by, row_of, saved_by, summary, wait
+from elastic_core.bench.timing import PartClock, Timing, interleaved, moved_by, row_of, saved_by, summary
 from elastic_core.core.batches import Batch
 from elastic_core.core.dispatch import Dispatcher
 from elastic_core.core.elastic import CausalDispatcher, InterestMemory, TwoWayDispatcher
@@ -70,7 +67,7 @@ def measure_stages(
     model = build(system, setting).to(device)
     items = torch.randint(1, ITEMS + 1, (setting.batch, setting.length), device=device)
     batch = Batch(items, items, padded=False)
-    run: _Pass = _Inference(model, batch) if setting.direction == FORWARD else _Training(model, batch, rows)
+    run = _Pass(model, batch, rows, setting.direction != FORWARD)
     found = list[_Clock]()
 
     def marked() -> None:
@@ -139,26 +136,17 @@ def as_table(rows: Sequence[Row]) -> str:
     return "\n".join([*lines, "milliseconds of the processor a batch; bytes moved there and back"])
 
 
-class _Clock:
-    """Whose turn it is, and how long everybody's turns were by the clock and of the processor."""
+class _Clock(PartClock):
+    """Remembers which part made which nodes of the graph."""
 
     def __init__(self, device: torch.device) -> None:
-        self.taken: dict[tuple[str, bool], tuple[float, float]] = defaultdict(lambda: (0.0, 0.0))
+        super().__init__(device, WHOLE)
         self.turns = list[tuple[int, str]]()  # from which number of the graph's nodes on a stage made them
-        self.stage, self.back, self._device = WHOLE, False, device
-        self._since = (time.perf_counter(), time.process_time())
 
-    def turn(self, stage: str) -> str:
-        """The stage begins, or goes on; who had the turn before?"""
-        wait(self._device)
-        now = (time.perf_counter(), time.process_time())
-        clock, processor = self.taken[self.stage, self.back]
-        self.taken[self.stage, self.back] = (clock + now[0] - self._since[0], processor + now[1] - self._since[1])
-        before, self.stage = self.stage, stage
+    def turn(self, part: str) -> str:
         if not self.back:
-            self.turns.append((torch._C._autograd._get_sequence_nr(), stage))
-        self._since = (time.perf_counter(), time.process_time())
-        return before
+            self.turns.append((torch._C._autograd._get_sequence_nr(), part))
+        return super().turn(part)
 
     def maker(self, node: Any) -> str:
         """The stage that made this node of the graph."""
@@ -167,47 +155,27 @@ class _Clock:
 
 
 class _Pass:
-    """A pass through a model, as it is (called) or with everybody's turns taken down."""
+    """A pass through a model, as it is (called) or with everybody's turns taken down: in training up to the gradients of these
+    `rows`, otherwise up to the scores."""
 
-    def __init__(self, model: Recommender, batch: Batch) -> None:
-        self.model, self.batch = model, batch
-
-    def __call__(self) -> None:
-        raise NotImplementedError
-
-    def marked(self, clock: _Clock) -> None:
-        raise NotImplementedError
-
-
-class _Inference(_Pass):
-    def __init__(self, model: Recommender, batch: Batch) -> None:
-        super().__init__(model.eval(), batch)
-
-    def __call__(self) -> None:
-        with torch.inference_mode():
-            self.model.score(self.batch)
-
-    def marked(self, clock: _Clock) -> None:
-        with _marks(self.model, clock):
-            self()
-        clock.turn(WHOLE)
-
-
-class _Training(_Pass):
-    def __init__(self, model: Recommender, batch: Batch, rows: str) -> None:
-        super().__init__(model.train(), batch)
-        self.work = timed(model, rows)
+    def __init__(self, model: Recommender, batch: Batch, rows: str, training: bool) -> None:
+        self.model, self.batch, self.training = model.train(training), batch, training
+        self.work = timed(model, rows) if training else torch.inference_mode()(lambda batch: model.score(batch))
 
     def __call__(self) -> None:
         self.model.zero_grad(set_to_none=True)
-        self.work(self.batch).square().mean().backward()
+        found = self.work(self.batch)
+        if self.training:
+            found.square().mean().backward()
 
     def marked(self, clock: _Clock) -> None:
         self.model.zero_grad(set_to_none=True)
         with _marks(self.model, clock):
-            states = self.work(self.batch)
-        clock.turn(LOSS)
-        loss = states.square().mean()
+            found = self.work(self.batch)
+        clock.turn(LOSS if self.training else WHOLE)
+        if not self.training:
+            return
+        loss = found.square().mean()
         clock.turn(WHOLE)  # what follows is nobody's
         hooks = [hook for node in _nodes(loss.grad_fn) for hook in _timed(node, clock)]
         clock.back = True
@@ -227,25 +195,13 @@ def _marks(model: nn.Module, clock: _Clock) -> Iterator[None]:
             *above, name = path.split(".")
             owner = part if not above else getattr(part, above[0], None)
             if owner is not None and (owner, name) not in marked:
-                setattr(owner, name, _in_turn(getattr(owner, name), stage, clock))
+                setattr(owner, name, clock.timed(stage, getattr(owner, name)))
                 marked.append((owner, name))
     try:
         yield
     finally:
         for owner, name in marked:
             delattr(owner, name)
-
-
-def _in_turn(call: Callable[..., Any], stage: str, clock: _Clock) -> Callable[..., Any]:
-    @functools.wraps(call)
-    def run(*args: Any, **options: Any) -> Any:
-        before = clock.turn(stage)
-        try:
-            return call(*args, **options)
-        finally:
-            clock.turn(before)
-
-    return run
 
 
 def _nodes(last: Any) -> Iterator[Any]:
@@ -267,7 +223,7 @@ def _timed(node: Any, clock: _Clock) -> Iterable[Any]:
 
 def _counted(run: _Pass, count: Callable[..., Any], device: torch.device, *more: Any) -> dict[str, int]:
     clock = _Clock(device)
-    with count(lambda: clock.stage, *more) as counted:
+    with count(lambda: clock.part, *more) as counted:
         run.marked(clock)
     return dict(counted)
 

@@ -6,11 +6,15 @@ same of their ratio within a round.
 """
 
 import contextlib
+import functools
+import subprocess
+import sys
 import time
 import weakref
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import cycle, islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +24,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter
 
 from elastic_core.bench.store import Figure, Row, select_rows
+from elastic_core.core.config import TrainConfig
+from elastic_core.core.contract import Recommender
+from elastic_core.core.objective import Objective
+from elastic_core.core.step import Learner
 from elastic_core.machine import here
 
 Job = Callable[[], Any]
@@ -195,6 +203,38 @@ def saved_by(whose: Callable[[], str], parameters: Iterator[Tensor]) -> Iterator
         yield kept
 
 
+class PartClock:
+    """Whose turn it is, and how long everybody's were by the clock and of the processor: time goes to the innermost part."""
+
+    def __init__(self, device: torch.device, nobody: str = "") -> None:
+        self.taken: dict[tuple[str, bool], tuple[float, float]] = defaultdict(lambda: (0.0, 0.0))
+        self.part, self.back, self._device = nobody, False, device
+        self._since = (time.perf_counter(), time.process_time())
+
+    def turn(self, part: str) -> str:
+        """The part begins, or goes on; who had the turn before?"""
+        wait(self._device)
+        now = (time.perf_counter(), time.process_time())
+        clock, processor = self.taken[self.part, self.back]
+        self.taken[self.part, self.back] = (clock + now[0] - self._since[0], processor + now[1] - self._since[1])
+        before, self.part = self.part, part
+        self._since = (time.perf_counter(), time.process_time())
+        return before
+
+    def timed(self, part: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        """The same call, which takes its turn."""
+
+        @functools.wraps(call)
+        def run(*args: Any, **options: Any) -> Any:
+            before = self.turn(part)
+            try:
+                return call(*args, **options)
+            finally:
+                self.turn(before)
+
+        return run
+
+
 class _Living(TorchDispatchMode):
     """Counts the bytes of the storages that operators create, from birth to death."""
 
@@ -254,6 +294,23 @@ def wait(device: torch.device) -> None:
     """Until a GPU has done all that it was given."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
+
+
+def learning(model: Recommender, objective: Objective, train: TrainConfig, device: torch.device, drawn: int | None = None) -> Job:
+    """One step of training after the other, over the batches of an epoch, or the first so many."""
+    learner = Learner(model.to(device).train(), objective, train, device)
+    batches = cycle([batch.to(device) for batch in islice(objective.epoch(0, 0, train.batch), drawn)])
+
+    def once() -> None:
+        learner.step(next(batches))
+
+    return once
+
+
+def told_apart(module: str, call: str) -> str:
+    """The last line that a call in this module of the bench writes, in a process of its own, whose memory then is the call's."""
+    code = f"from elastic_core.bench import {module}; {module}.{call}"
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.splitlines()[-1]
 
 
 @contextlib.contextmanager

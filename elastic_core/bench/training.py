@@ -14,7 +14,7 @@ of span 100 (the recipe's) half of them. `last` has one target a row, whatever i
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +23,7 @@ import torch
 from elastic_core import models, objectives, recipes
 from elastic_core.bench import timing
 from elastic_core.bench.store import Figure, Row, as_lines, select_rows
-from elastic_core.bench.timing import Timing, quartiles
+from elastic_core.bench.timing import PartClock, Timing, quartiles
 from elastic_core.core.batches import Batch
 from elastic_core.core.config import DataConfig, PlantedConfig, RunConfig
 from elastic_core.core.step import Learner
@@ -31,6 +31,7 @@ from elastic_core.data import Dataset, load
 from elastic_core.machine import keep_memory
 from elastic_core.recipes import DEFAULT, PEER
 
+CPU = torch.device("cpu")
 WORLDS = {
     "full": DataConfig(source="planted", planted=PlantedConfig(users=640, items=3_416, mean_length=402, max_length=402)),
     "ml-1m": DataConfig(source="ml-1m"),
@@ -57,38 +58,16 @@ CONTESTANTS = (
 )
 
 
-class Clock:
-    """Processor seconds by part; what a part calls that is a part itself is not counted twice."""
-
-    def __init__(self) -> None:
-        self.seconds = dict.fromkeys(PARTS, 0.0)
-        self.inside: list[float] = []
-
-    def timed(self, part: str, work: Callable[..., Any]) -> Callable[..., Any]:
-        def run(*args: Any, **kwargs: Any) -> Any:
-            self.inside.append(0.0)
-            began = time.process_time()
-            try:
-                return work(*args, **kwargs)
-            finally:
-                taken = time.process_time() - began
-                self.seconds[part] += taken - self.inside.pop()
-                if self.inside:
-                    self.inside[-1] += taken
-
-        return run
-
-
 class Trainee:
     """One contestant in training, epoch after epoch."""
 
     def __init__(self, contestant: Contestant, world: str, dataset: Dataset, seed: int = 0) -> None:
-        self.config, self.dataset, self.clock = configured(contestant, world), dataset, Clock()
+        self.config, self.dataset, self.clock = configured(contestant, world), dataset, PartClock(CPU)
         self.taken = list[tuple[float, ...]]()  # of every step: targets, events, seconds, and those of its parts
         torch.manual_seed(seed)
         model = models.build(self.config.model, dataset.catalog).train()
         objective = objectives.build(self.config.objective, dataset, self.config.model.length)
-        self.learner = Learner(model, objective, self.config.train, torch.device("cpu"))
+        self.learner = Learner(model, objective, self.config.train, CPU)
         self.batches, self.steps = self._batches(), 0
         learner, timed = self.learner, self.clock.timed
         model.forward = timed("forward", model.forward)  # type: ignore[method-assign]
@@ -99,13 +78,16 @@ class Trainee:
 
     def step(self) -> None:
         """One step; what it learned from and took is kept."""
-        before, began = list(self.clock.seconds.values()), time.process_time()
+        before, began = self._parts(), time.process_time()
         batch = self.draw().to("cpu")
         self.learner.calibrate(self.dataset, 0, self.steps)
         self.steps += 1
         learned = self.learner.step(batch)
-        parts = (now - then for now, then in zip(self.clock.seconds.values(), before, strict=True))
-        self.taken.append((learned.targets, learned.events, time.process_time() - began, *parts))
+        self.taken.append((learned.targets, learned.events, time.process_time() - began, *(self._parts() - before)))
+
+    def _parts(self) -> np.ndarray:
+        """Seconds of the processor so far, by part."""
+        return np.array([self.clock.taken[part, False][1] for part in PARTS])
 
     def told(self, timed: Timing) -> dict[str, float | Figure]:
         """What the steps that were timed took of the processor, part by part, and targets a second: the median over steps, and
@@ -147,7 +129,7 @@ def measure_training(
             "negatives": trainee.config.objective.negatives, "dropout": model.dropout,
         }  # fmt: skip
         found.append(timing.Contestant(each.model, told, trainee.step, also=trainee.told))
-    return timing.measure_rows("training", found, torch.device("cpu"), seconds=math.inf, **harness)
+    return timing.measure_rows("training", found, CPU, seconds=math.inf, **harness)
 
 
 def label(row: Row) -> str:

@@ -44,8 +44,8 @@ from elastic_core.bench.latency import (
     SYSTEMS,
     Setting,
     contestants,
+    measure,
     measure_operations,
-    measure_together,
     ratios,
     systems,
 )
@@ -230,11 +230,11 @@ def _of_catalogue(arguments: argparse.Namespace) -> Iterator[Part]:
     if find_device(arguments.device).type != "cpu":
         raise InputError(f"losses over a catalogue are measured on the processor; leave out --device {arguments.device}")
     size, harness = catalogue.Size(items=items, width=arguments.width), {"rounds": arguments.rounds, "seconds": 240.0}
-    for words, measure, wanted in (
+    for words, work, wanted in (
         (f"losses of {catalogue.TARGETS} targets over {items:,} items", catalogue.measure_losses, catalogue.LOSSES),
         (f"steps of training over {items:,} and {catalogue.SMALL:,} items", catalogue.measure_steps, catalogue.STEPS),
     ):
-        yield Part(words, partial(measure, size, **harness), [{"system": name, "length": items} for name in wanted])
+        yield Part(words, partial(work, size, **harness), [{"system": name, "length": items} for name in wanted])
 
 
 def _of_people(arguments: argparse.Namespace) -> Iterator[Part]:
@@ -265,7 +265,7 @@ def _of_passes(arguments: argparse.Namespace) -> Iterator[Part]:
             continue
         chosen = _systems(arguments, max(group, key=Setting.scores_bytes))
         wanted = [{"system": name, "rows": which, **setting.told} for name in chosen for which in ROWS for setting in group]
-        yield Part(words, partial(measure_together, group, device, chosen, **harness), wanted)
+        yield Part(words, partial(measure, group, device, chosen, **harness), wanted)
 
 
 def _words(setting: Setting) -> str:

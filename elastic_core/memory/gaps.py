@@ -26,7 +26,7 @@ ALL = "all"
 
 def gaps(dataset: Dataset, split: Split = "test") -> np.ndarray:
     """Events since the target's interest last showed, int [users]; 0 where the target is noise or its interest is new."""
-    truth = _truth(dataset)
+    truth = truth_of(dataset)
     ends, starts = dataset.ends(split), dataset.histories.offsets[:-1]
     found = np.zeros(len(ends), dtype=np.int64)
     for user, (start, end) in enumerate(zip(starts, ends, strict=True)):
@@ -39,7 +39,7 @@ def gaps(dataset: Dataset, split: Split = "test") -> np.ndarray:
 
 def oracle_ranks(dataset: Dataset, protocol: str, split: Split = "test") -> Ranks:
     """Where the oracle puts every person's target."""
-    truth, candidates = _truth(dataset), Candidates(dataset, split, 0)
+    truth, candidates = truth_of(dataset), Candidates(dataset, split, 0)
     starts, ends = dataset.histories.offsets[:-1], candidates.ends
     parts = []
     for at in range(0, len(ends), 256):
@@ -56,8 +56,7 @@ def by_gap(found: np.ndarray, oracle: np.ndarray, gap: np.ndarray) -> pd.DataFra
     for low, high in BINS:
         here = (gap >= low) & (gap <= high)
         if here.any():
-            name = str(low) if low == high else f"{low}-{high}" if high < 10**9 else f"> {low - 1}"
-            mean, best = float(found[here].mean()), float(oracle[here].mean())
+            name, mean, best = name_of(low, high), float(found[here].mean()), float(oracle[here].mean())
             rows.append({"gap": name, "people": int(here.sum()), "model": mean, "oracle": best, "share": mean / max(best, 1e-12)})
     return pd.DataFrame(rows)
 
@@ -83,7 +82,12 @@ def oracle_values(dataset: Dataset, protocol: str = PROTOCOL, split: Split = "te
     return expected(oracle_ranks(dataset, protocol, split))[METRIC]
 
 
-def _truth(dataset: Dataset) -> Truth:
+def name_of(low: int, high: int) -> str:
+    """`1`, `2-10`, `> 500`"""
+    return str(low) if low == high else f"{low}-{high}" if high < 10**9 else f"> {low - 1}"
+
+
+def truth_of(dataset: Dataset) -> Truth:
     if dataset.truth is None:
-        raise InputError("only a planted world has an oracle and known interests")
+        raise InputError("only a planted world has known interests; take one with data.source=planted")
     return dataset.truth

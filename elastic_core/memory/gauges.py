@@ -21,7 +21,8 @@ import torch
 from elastic_core.core.batches import Batch, reading_batch
 from elastic_core.core.histories import Dataset, Split
 from elastic_core.errors import InputError
-from elastic_core.models import Recommender, memory_of
+from elastic_core.memory.routing import retrieved
+from elastic_core.models import Recommender
 
 FOLDS = 5
 ALPHAS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
@@ -159,15 +160,8 @@ def _part(items: np.ndarray, chosen: np.ndarray) -> np.ndarray:
 
 
 def _experts(model: Recommender, items: np.ndarray, batch: int = 512) -> np.ndarray:
-    was_training = model.training
-    model.eval()
-    device = next(model.parameters()).device
-    found = []
-    for at in range(0, len(items), batch):
-        rows = torch.from_numpy(items[at : at + batch]).to(device)
-        found.append(memory_of(model).retrieve(Batch(rows, rows)).experts.cpu().numpy())
-    model.train(was_training)
-    return np.concatenate(found)
+    parts = (Batch(rows, rows) for rows in torch.from_numpy(items).split(batch))
+    return torch.cat([found.experts for found in retrieved(model, parts)]).cpu().numpy()
 
 
 def _indicator(experts: np.ndarray) -> np.ndarray:

@@ -23,9 +23,8 @@ import torch
 from elastic_core import disk
 from elastic_core.core.batches import reading_batch
 from elastic_core.core.histories import Dataset, Split
-from elastic_core.data.truth import NOISE, Truth
-from elastic_core.errors import InputError
-from elastic_core.memory.gaps import gaps
+from elastic_core.data.truth import NOISE
+from elastic_core.memory.gaps import gaps, name_of, truth_of
 from elastic_core.models import Recommender
 
 BINS = ((1, 1), (2, 10), (11, 50), (51, 100), (101, 200), (201, 500), (501, 10**9))
@@ -42,12 +41,6 @@ class Recall:
 
     place: np.ndarray
     found: np.ndarray
-
-
-def truth_of(dataset: Dataset) -> Truth:
-    if dataset.truth is None:
-        raise InputError("only a planted world has known interests; take one with data.source=planted")
-    return dataset.truth
 
 
 def of_model(model: Recommender, dataset: Dataset, split: Split = "test") -> Recall:
@@ -117,11 +110,6 @@ def by_gap(named: dict[str, Recall], gap: np.ndarray) -> pd.DataFrame:
             if here.any():
                 rows.append((name, int(here.sum()), system, *place, *found))
     return pd.DataFrame(rows, columns=["gap", "people", "system", "place", "place_ci", "found", "found_ci"])
-
-
-def name_of(low: int, high: int) -> str:
-    """`1`, `2-10`, `> 500`"""
-    return str(low) if low == high else f"{low}-{high}" if high < 10**9 else f"> {low - 1}"
 
 
 def range_of(name: str) -> tuple[int, int]:

@@ -26,6 +26,7 @@ from elastic_core.core.elastic import InterestMemory
 from elastic_core.data import Catalog, Dataset
 from elastic_core.data.truth import NOISE, recovery
 from elastic_core.errors import InputError
+from elastic_core.memory.gaps import truth_of
 from elastic_core.models import Recommender, tracing
 
 
@@ -48,22 +49,10 @@ class Recovery:
     events: Score  # the expert that reads an event most against the event's own interest
 
 
-def _noise(values: Tensor, keys: Tensor) -> None:
-    values.copy_(torch.randn_like(values) * values.std() + values.mean())
-
-
-def _swapped(values: Tensor, keys: Tensor) -> None:
-    values.copy_(values[torch.randperm(len(values))])
-
-
-def _new_keys(values: Tensor, keys: Tensor) -> None:
-    keys.copy_(torch.randn_like(keys) * keys.std())
-
-
-NULLS: dict[str, Callable[[Tensor, Tensor], None]] = {
-    "keys drawn anew": _new_keys,
-    "values replaced by noise": _noise,
-    "values swapped among keys": _swapped,
+NULLS: dict[str, Callable[[Tensor, Tensor], object]] = {
+    "keys drawn anew": lambda values, keys: keys.copy_(torch.randn_like(keys) * keys.std()),
+    "values replaced by noise": lambda values, keys: values.copy_(torch.randn_like(values) * values.std() + values.mean()),
+    "values swapped among keys": lambda values, keys: values.copy_(values[torch.randperm(len(values))]),
 }
 TRAINED, UNTRAINED = "as trained", "never trained"
 PEOPLE = 2_000  # who are asked at most
@@ -93,9 +82,7 @@ def beside_nulls(model: Recommender, dataset: Dataset, people: int = PEOPLE, shu
 
 def ceiling(dataset: Dataset, length: int, half_lives: tuple[float, ...] = (4.0, 8.0, 16.0, 32.0, 1e9)) -> float:
     """The best people's score (AMI) of who knows every interest of the last `length` events and counts with a half-life."""
-    if dataset.truth is None:
-        raise InputError("only a planted world has a ceiling")
-    truth, ends = dataset.truth, dataset.ends("test")
+    truth, ends = truth_of(dataset), dataset.ends("test")
     starts = np.maximum(dataset.histories.offsets[:-1], ends - length)
     heaviest, best = truth.user_mixture.argmax(1), 0.0
     for half_life in half_lives:
@@ -145,14 +132,8 @@ def _score(found: np.ndarray, truth: np.ndarray, rng: np.random.Generator, shuff
     seen = recovery(found.ravel(), truth.ravel())
     chance = [recovery(found.ravel(), truth[rng.permutation(len(truth))].ravel()) for _ in range(shuffles)]
     ami = np.array([c["ami"] for c in chance])
-    return Score(
-        seen["purity"],
-        float(np.mean([c["purity"] for c in chance])),
-        seen["ami"],
-        float(ami.mean()),
-        float(np.quantile(ami, 0.975)),
-        len(truth),
-    )
+    purity = float(np.mean([c["purity"] for c in chance]))
+    return Score(seen["purity"], purity, seen["ami"], float(ami.mean()), float(np.quantile(ami, 0.975)), len(truth))
 
 
 def event_truth(dataset: Dataset, users: np.ndarray, ends: np.ndarray, length: int) -> np.ndarray:

@@ -3,14 +3,14 @@
 Load of an expert: in how many people's retrievals it is. Traffic: the same, weighted by gate.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 
-from elastic_core.core.batches import reading_batch
-from elastic_core.core.contract import Recommender, memory_of
+from elastic_core.core.batches import Batch, reading_batch
+from elastic_core.core.contract import Recommender, Retrieved, memory_of
 from elastic_core.core.histories import Dataset, Split
 
 MOST_LOADS = 60_000_000  # numbers that the random router's draws may take together
@@ -71,33 +71,33 @@ def routing(
     model: Recommender, dataset: Dataset, split: Split = "valid", batch: int = 512, users: np.ndarray | None = None
 ) -> Routing:
     """What histories retrieve at `split` (first layer's retrieval): those of `users`, by default everybody's."""
-    was_training = model.training
-    model.eval()
-    device = next(model.parameters()).device
-    experts, gates, queries, raw = [], [], [], []
     users, ends = np.arange(dataset.histories.n_users) if users is None else users, dataset.ends(split)
-    for at in range(0, len(users), batch):
-        rows = users[at : at + batch]
-        read = reading_batch(dataset, rows, ends[rows], model.length).to(device)
-        found = memory_of(model).retrieve(read)
-        experts.append(found.experts.cpu().numpy())
-        gates.append(found.gates.float().cpu().numpy())
-        queries.append(found.query.float().cpu().numpy())
-        raw.append(found.raw.float().cpu().numpy())
-    model.train(was_training)
-    chosen, weights = np.concatenate(experts), np.concatenate(gates)
+    parts = (users[at : at + batch] for at in range(0, len(users), batch))
+    found = [
+        (each.experts, each.gates.float(), each.query.float(), each.raw.float())
+        for each in retrieved(model, (reading_batch(dataset, rows, ends[rows], model.length) for rows in parts))
+    ]
+    chosen, weights, queries, before = (torch.cat(each).cpu().numpy() for each in zip(*found, strict=True))
     size = memory_of(model).n_experts
     lengths = np.minimum((ends - dataset.histories.offsets[:-1])[users], model.length)
-    before = np.concatenate(raw)
     return Routing(
         experts=chosen,
         gates=weights,
         load=np.bincount(chosen.ravel(), minlength=size),
         traffic=np.bincount(chosen.ravel(), weights=weights.ravel(), minlength=size),
-        spectrum=_spectrum(np.concatenate(queries)),
+        spectrum=_spectrum(queries),
         raw_spectrum=_spectrum(before),
         length_correlation=_first_axis_correlation(before, lengths),
     )
+
+
+def retrieved(model: Recommender, batches: Iterable[Batch]) -> Iterator[Retrieved]:
+    """What batches of histories retrieve, as they are served."""
+    was_training, device = model.training, next(model.parameters()).device
+    model.eval()
+    for batch in batches:
+        yield memory_of(model).retrieve(batch.to(device))
+    model.train(was_training)
 
 
 def _spectrum(x: np.ndarray) -> np.ndarray:
@@ -139,12 +139,9 @@ def band(traffic: Routing) -> tuple[int, int]:
 
 def likely_load(people: int, k: int, size: int) -> tuple[int, int]:
     """The same from the numbers: it picks k different experts for each person, so its load is binomial with share k / K."""
-    share = k / size
-    if share >= 1:
-        return people, people
-    logs = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, people + 1)))])
-    x = np.arange(people + 1)
-    below = np.exp(logs[-1] - logs - logs[::-1] + x * np.log(share) + (people - x) * np.log1p(-share)).cumsum()
+    from scipy.special import bdtr
+
+    below = bdtr(np.arange(people + 1), people, min(k / size, 1.0))
     return int(np.searchsorted(below, 0.025)), int(np.searchsorted(below, 0.975))
 
 

@@ -1,34 +1,123 @@
 """Clustered attention (Vyas et al. 2020): queries that are alike attend together, as their mean.
 
-    q^c = mean of cluster c,   A^c = softmax(q^c Kᵀ / √d_h),   o_t = A^c V of one's cluster   (parts/clustered_attention.py)
+    q^c = mean of the queries of cluster c,    A^c = softmax(q^c Kᵀ / √d_h)      clusters x N scores instead of N x N
+    plain:     o_t = A^c V of one's cluster c                                                        (section 3.2)
+    improved:  of the top keys T_c of A^c a query computes its own softmax, times the mass m_c = Σ_{j ∈ T_c} A^c_j that they
+               have in the cluster; all other keys keep what the cluster gives them                  (section 3.3)
 
-`top` > 0 is the *improved* form that LISA compares with: on its cluster's top keys a query attends by itself. O(N·clusters·d).
-With a cluster for each query, or with no fewer top keys than events, it is softmax attention.
+`top` > 0 is the improved form, which LISA compares with. O(N·clusters·d). With a cluster for each query, or with no fewer top
+keys than events, it is softmax attention.
+
+Queries are clustered as the paper does: their signs in random directions (LSH), then Lloyd's K-means on these codes with the
+Hamming distance; a cluster's centre has the majority's bits. The random directions are drawn once and kept with the weights;
+clusters start from events spread evenly over the history (the paper does not say from which). Codes and counts are whole
+numbers, so who else is in the batch cannot move a cluster.
 
 A cluster's mean holds queries of all its members, later ones too, and all its members use it: a causal mask on the keys would
 not mend that, and a mean of one's own for each prefix would save nothing. So every event reads the whole history, and only the
 last position may be asked (objective `last`). LISA trained it with a causal mask and does not say how.
+
+Symbols: B people, H heads, N events, C clusters, T top keys, e = d_h.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
-from elastic_core.core.config import Within
+from elastic_core.core.config import ModelConfig, Within
 from elastic_core.core.contract import Variant
+from elastic_core.core.layers import Attention, dropout, merge_heads, precise, readable, rows_at, split_heads
 from elastic_core.core.registry import register
-from elastic_core.peers.parts.blocks import Blocks, BlocksConfig
-from elastic_core.peers.parts.clustered_attention import ClusteredAttention
+from elastic_core.peers.parts.blocks import Blocks
+from elastic_core.peers.parts.bucket_attention import projected
+
+BITS = 63  # random directions of the hash
+ITERATIONS = 10  # of K-means
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClusteredConfig(BlocksConfig, name="clustered"):
+class ClusteredConfig(ModelConfig, name="clustered"):
     label: ClassVar[str] = "Clustered attention"
     clusters: Annotated[int, Within(1, 4_096)] = 25
     top: Annotated[int, Within(0, 4_096)] = 32  # keys that a query reads by itself; 0: the plain form
-    bits: Annotated[int, Within(1, 1_024)] = 63  # random directions of the hash
-    iterations: Annotated[int, Within(0, 100)] = 10  # of K-means
+
+
+@torch.no_grad()
+@precise
+def clustered(q: Tensor, real: Tensor, directions: Tensor, clusters: int) -> Tensor:
+    """q `[B, H, N, e]`, real `[B, N]` (left-padded), directions `[H, bits, e]` → the cluster of each query `[B, H, N]`."""
+    code = _signs(q @ directions.mT)  # [B, H, N, bits]
+    n, events = real.shape[1], real.sum(1, keepdim=True)
+    first = n - events + torch.arange(clusters, device=q.device) * events // clusters  # [B, C]
+    centres = code.gather(2, first[:, None, :, None].expand(-1, code.shape[1], -1, code.shape[-1]))
+    for _ in range(ITERATIONS):
+        member = _members((code @ centres.mT).argmax(-1), real, clusters, code)
+        moved = torch.where(member.sum(2).unsqueeze(-1) > 0, _signs(member.mT @ code), centres)
+        if moved.device.type == "cpu" and not torch.compiler.is_compiling() and torch.equal(moved, centres):
+            break  # more would change nothing, but to ask another device costs more
+        centres = moved
+    return (code @ centres.mT).argmax(-1)
+
+
+def _signs(x: Tensor) -> Tensor:
+    return torch.where(x >= 0, 1.0, -1.0).to(x.dtype)
+
+
+def _members(cluster: Tensor, real: Tensor, clusters: int, like: Tensor) -> Tensor:
+    """Who is in which cluster, `[B, H, N, C]`: 1 or 0, and 0 for padding. Numbers are those of `like`."""
+    nobody = torch.zeros(*cluster.shape, clusters, dtype=like.dtype, device=like.device)
+    return nobody.scatter_(-1, cluster.unsqueeze(-1), real[:, None, :, None].expand(*cluster.shape, 1).to(like.dtype))
+
+
+class ClusteredAttention(Attention):
+    """Self-attention of `x [B, N, d]`; `top`: how many keys a query reads by itself, 0 for none.
+
+    What it has on padding means nothing."""
+
+    def __init__(self, width: int, heads: int, dropout: float, clusters: int, top: int) -> None:
+        super().__init__(width, heads, dropout, causal=False)
+        self.clusters, self.top = clusters, top
+        self.directions: Tensor
+        self.register_buffer("directions", torch.randn(heads, BITS, width // heads))
+
+    def forward(self, x: Tensor, real: Tensor | None = None, extra: Tensor | None = None) -> Tensor:
+        q, k, v, cluster, there = self._ready(x, real)
+        member = _members(cluster, there, self.clusters, q)
+        return self._shared(q, k, v, member, cluster, there)
+
+    def last(self, x: Tensor, real: Tensor | None = None, extra: Tensor | None = None) -> Tensor:
+        """The last row of `forward`, `[B, 1, d]`: one cluster attends."""
+        q, k, v, cluster, there = self._ready(x, real)
+        member = ((cluster == cluster[..., -1:]) & there.unsqueeze(1)).unsqueeze(-1).to(q)  # [B, H, N, 1]
+        return self._shared(q, k, v, member, torch.zeros_like(cluster[..., -1:]), there)
+
+    def _ready(self, x: Tensor, real: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+        there = torch.ones(x.shape[:2], dtype=torch.bool, device=x.device) if real is None else readable(real)
+        k, v = (split_heads(f(x), self.heads) for f in (self.key, self.value))
+        q = split_heads(projected(x, self.query.weight, self.query.bias), self.heads)
+        cluster = clustered(q, there, self.directions, self.clusters)
+        return q.to(k.dtype), k, v, cluster, there
+
+    def _shared(self, q: Tensor, k: Tensor, v: Tensor, member: Tensor, cluster: Tensor, there: Tensor) -> Tensor:
+        """Of the last M queries, those in `cluster [B, H, M]`, one of the columns of `member [B, H, N, C]`."""
+        scale, p = 1 / math.sqrt(q.shape[-1]), self.p if self.training else 0.0
+        mean = member.mT @ q / member.sum(2).clamp_min(1).unsqueeze(-1)  # q^c [B, H, C, e]
+        shares = (mean @ k.mT * scale).masked_fill(~there[:, None, None], -torch.inf).softmax(-1)  # A^c [B, H, C, N]
+        top = min(self.top, k.shape[2])
+        mass, keys = shares.topk(top, dim=-1)  # [B, H, C, T]
+        others = dropout(shares.scatter(-1, keys, 0.0), p) @ v
+        found = rows_at(others, cluster)
+        if top:
+            own = rows_at(keys, cluster)  # [B, H, M, T]
+            scores = (rows_at(k, own) @ q[:, :, -own.shape[2] :].unsqueeze(-1)).squeeze(-1) * scale
+            known = there.unsqueeze(1).expand(-1, k.shape[1], -1).gather(2, own.flatten(2)).view_as(own)
+            exact = scores.masked_fill(~known, -torch.inf).softmax(-1) * rows_at(mass.sum(-1, keepdim=True), cluster)
+            found = found + (dropout(exact, p).unsqueeze(-2) @ rows_at(v, own)).squeeze(-2)
+        out: Tensor = self.output(merge_heads(found))
+        return out
 
 
 @register(ClusteredConfig)
@@ -46,9 +135,7 @@ class Clustered(Blocks):
 
     def attention(self) -> nn.Module:
         config = self.config
-        return ClusteredAttention(
-            config.width, config.heads, config.dropout, config.clusters, config.top, config.bits, config.iterations
-        )
+        return ClusteredAttention(config.width, config.heads, config.dropout, config.clusters, config.top)
 
     def kept_per_event(self, columns: int) -> int:
         """Beside the block's own: what clusters score and who is in them; of the top keys, copies for every query."""

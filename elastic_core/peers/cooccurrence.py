@@ -30,18 +30,17 @@ from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 
 MOST_ITEMS = 20_000
+WINDOW = 10
+FADE = 0.9  # weight lost per event between two neighbours of a training history
+DECAY = 0.7  # weight lost per event between the history's end and an event that is read
+BACKWARD = 0.25
+SOURCE_POWER, TARGET_POWER = 0.75, 0.25
 
 
 @dataclass(frozen=True, kw_only=True)
 class CooccurrenceConfig(ModelConfig, name="cooccurrence"):
     label: ClassVar[str] = "Co-occurrence"
     length: Annotated[int, Within(2, 131_072)] = 10
-    window: Annotated[int, Within(1, 10_000)] = 10
-    fade: Annotated[float, Within(1e-6, 1)] = 0.9  # weight lost per event between two neighbours of a training history
-    decay: Annotated[float, Within(1e-6, 1)] = 0.7  # weight lost per event between the history's end and an event that is read
-    backward: Annotated[float, Within(0, 1)] = 0.25
-    source_power: Annotated[float, Within(0, 10)] = 0.75
-    target_power: Annotated[float, Within(0, 10)] = 0.25
 
 
 @register(CooccurrenceConfig)
@@ -56,24 +55,22 @@ class Cooccurrence(Recommender):
         super().__init__(config, catalog)
         if self.n_items > MOST_ITEMS:
             raise InputError(f"co-occurrence keeps a table of items x items: {self.n_items:,} items are more than {MOST_ITEMS:,}")
-        self.settings = config
         self.register_buffer("table", torch.empty(0, 0), persistent=False)  # row: item read, column: item scored
-        self.register_buffer("recency", config.decay ** torch.arange(config.length - 1, -1, -1).float(), persistent=False)
+        self.register_buffer("recency", DECAY ** torch.arange(config.length - 1, -1, -1).float(), persistent=False)
 
     def fit(self, dataset: Dataset) -> None:
         items, owners = _train_events(dataset)
         columns = self.n_items + 1
         table = torch.zeros(columns, columns)  # on the CPU, where adding has one order
-        longest = int(np.bincount(owners).max(initial=1))  # further apart nothing stands in the same history
-        for distance in range(1, min(self.settings.window, longest - 1) + 1):
+        for distance in range(1, WINDOW + 1):
             together = owners[distance:] == owners[:-distance]
             first = torch.from_numpy(items[:-distance][together])
             then = torch.from_numpy(items[distance:][together])
-            weight = torch.full((len(first),), self.settings.fade ** (distance - 1))
+            weight = torch.full((len(first),), FADE ** (distance - 1))
             table.view(-1).index_add_(0, first * columns + then, weight)
-            table.view(-1).index_add_(0, then * columns + first, weight * self.settings.backward)
+            table.view(-1).index_add_(0, then * columns + first, weight * BACKWARD)
         n = torch.from_numpy(dataset.counts()).clamp(min=1).float()
-        table.div_(n[:, None] ** self.settings.source_power).div_(n**self.settings.target_power)
+        table.div_(n[:, None] ** SOURCE_POWER).div_(n**TARGET_POWER)
         self.table = table.to(self.recency.device)
 
     def score(self, batch: Batch) -> Tensor:

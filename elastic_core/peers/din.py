@@ -1,50 +1,51 @@
 """DIN, the deep interest network (Zhou et al. 2018), a host of self-modulating attention (Chen et al. 2021): the candidate
 attends to the history, and what it finds there is not normalised, so that much interest stays more than little.
 
-    v(c) = Σ_j w_j a(e_j, e_c) e_j      a: peers/parts/activation_unit.py, of event j and candidate c; w_j = 1 in the paper
-    score(c) = b_c + f([v(c); e_c])     head = `mlp`: two hidden layers with PReLU, the paper's
-    score(c) = b_c + <v(c), e_c>        head = `product`: as every model here scores (the default)
+    v(c) = Σ_j w_j a(e_j, e_c) e_j      a: of event j and candidate c; w_j = 1 in the paper
+    score(c) = b_c + <v(c), e_c>        as every model here scores; the paper: two hidden layers on [v(c); e_c]
+    a(e, c) = w · PReLU(W_e e + W_p (e ⊙ c) + W_c c + b) + b'       the activation unit
 
 No vector says what v(c) says for every c, so a *state is the history itself*: the items of up to N events, as numbers, and the
 weight w_j of each, D = 2N; later events are zeros in it. `Scorer.pairs` looks at states and items together. What makes ranking
 the whole catalogue affordable is that a knows two items and nothing else: it is a table of items x items, made once before a
-judgement of many (`reading`) and once a step. With `product` all of DIN then is one product of matrices,
+judgement of many (`reading`) and once a step. All of DIN then is one product of matrices,
 
     score(c) = b_c + Σ_j w_j G[x_j, c]      G[x, c] = a(e_x, e_c) <e_x, e_c>
 
-and every position learns from the softmax over all items. With `mlp` every pair of target and candidate has a vector of its own,
-some N d + 80 d multiplications: on a processor, learn from few sampled candidates (`objective.loss=sampled`), or from one target
-a history (`last`), as the paper does, which samples one candidate a time. The paper has profiles and contexts besides, of which
-histories say nothing, and the log loss of clicks.
+and every position learns from the softmax over all items. The paper feeds [e; out product; c] to the unit's first layer; the
+product here is taken number by number, as is common. Its other activation, Dice, reads the mean and the variance of a batch, so
+that a score would depend on who else is in it. The paper has profiles and contexts besides, of which histories say nothing, and
+the log loss of clicks.
 
 The paper's events are a bag: it does not see their order, and in a sum over a long history the old drown the new. That is
 what it lacks on MovieLens-100K, as far as was tried (checkpoints/LOG.md): counting pairs without order does no better.
 `recency` (ours) gives w_j = exp r[how many events ago], learned, and begins at r[n] = -0.1 n.
 
 `intensity` (SMA): w_j is the intensity of event j's mark, in what DIN finds in the history up to j with j itself as the
-candidate (a mean here, or long histories would drown the clock): the reading `event` of peers/sma.py. The paper does not say
-how it puts its layer into DIN, and its reading `state` would need intensities of every candidate. CTReg as there.
+candidate (a mean here, or long histories would drown the clock), since the event before. The paper does not say how it puts its
+layer into DIN, and its own reading, in the state, would need intensities of every candidate. CTReg as in peers/sma.py.
 """
 
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar, Literal
+from functools import partial
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
 
 from elastic_core.core.batches import Batch
-from elastic_core.core.config import Within
 from elastic_core.core.contract import Encoded, Judge, Scorer, Variant
 from elastic_core.core.histories import Catalog
 from elastic_core.core.layers import SPREAD, Dropout
 from elastic_core.core.registry import register
 from elastic_core.errors import InputError
-from elastic_core.peers.parts.activation_unit import CHUNK, ActivationUnit, chunked
 from elastic_core.peers.parts.distinct import distinct
-from elastic_core.peers.parts.intensity import Intensity
-from elastic_core.peers.parts.modulated import Modulated, ModulatedConfig
+from elastic_core.peers.parts.intensity import Intensity, Modulated, ModulatedConfig
 
+HIDDEN = 36  # width of the activation unit (the paper's)
+CHUNK = 2**22  # numbers that are worked on together: 16 MiB
 MOST_PAIRS = 2**26  # of a table that is kept while many are judged: 256 MiB
 FADING = 0.1  # an event, in nats, at the start of `recency`: from a bag of hundreds, steps of a thousandth take long to get there
 
@@ -52,9 +53,6 @@ FADING = 0.1  # an event, in nats, at the start of `recency`: from a bag of hund
 @dataclass(frozen=True, kw_only=True)
 class DINConfig(ModulatedConfig, name="din"):
     label: ClassVar[str] = "DIN"
-    head: Literal["product", "mlp"] = "product"
-    unit_width: Annotated[int, Within(1, 1_024)] = 36  # hidden width of the activation unit (the paper's)
-    head_width: Annotated[int, Within(2, 4_096)] = 80  # of `mlp`, then half of it (the authors' code; the paper has 200 and 80)
     recency: bool = False
     intensity: Literal["none", "event"] = "none"
 
@@ -62,6 +60,36 @@ class DINConfig(ModulatedConfig, name="din"):
         super().__post_init__()
         if self.ctreg_weight and self.intensity == "none":
             raise InputError("model.ctreg_weight is of intensities: take model.intensity=event with it")
+
+
+class ActivationUnit(nn.Module):
+    """A table of all pairs: events `[U, d]` and candidates `[C, d]` → `[U, C]`. Nothing of size U x C x hidden is kept for the
+    way back; it is made again, chunk by chunk."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.event = nn.Linear(width, HIDDEN)  # W_e, b
+        self.candidate = nn.Linear(width, HIDDEN, bias=False)  # W_c
+        self.product = nn.Linear(width, HIDDEN, bias=False)  # W_p
+        self.activation = nn.PReLU(HIDDEN)
+        self.outer = nn.Linear(HIDDEN, 1)  # w, b'
+
+    def forward(self, events: Tensor, candidates: Tensor) -> Tensor:
+        parts = events.split(max(1, CHUNK // (len(candidates) * HIDDEN)))
+        if not torch.is_grad_enabled():
+            return torch.cat([self._some(part, candidates) for part in parts])
+        again = partial(checkpoint, self._some, use_reentrant=False, preserve_rng_state=False)
+        return torch.cat([again(part, candidates) for part in parts])
+
+    def _some(self, events: Tensor, candidates: Tensor) -> Tensor:
+        # for one event, the first layer is linear in the candidate: W_p (e ⊙ c) + W_c c = (W_p diag(e) + W_c) c
+        maps = self.product.weight * events.unsqueeze(1) + self.candidate.weight  # [U, h, d]
+        hidden = functional.linear(candidates, maps.flatten(0, 1), self.event(events).flatten())  # [C, U h]
+        hidden = hidden.view(-1, HIDDEN)
+        # PReLU(x) = x (1 + a) / 2 + |x| (1 - a) / 2, so w · PReLU is two products, whose way back is shorter than torch's PReLU's
+        slope, w = self.activation.weight, self.outer.weight[0]
+        told: Tensor = hidden @ (w * (1 + slope) / 2) + hidden.abs() @ (w * (1 - slope) / 2) + self.outer.bias
+        return told.view(len(candidates), len(events)).T
 
 
 @register(DINConfig)
@@ -86,10 +114,9 @@ class DIN(Modulated):
         self.reads_times = config.intensity != "none"
         self.items = nn.Embedding(self.n_items + 1, config.width, padding_idx=0)
         self.bias = nn.Parameter(torch.zeros(self.n_items + 1))
-        self.unit = ActivationUnit(config.width, config.unit_width)
-        self.head = Head(config.width, config.head_width) if config.head == "mlp" else None
+        self.unit = ActivationUnit(config.width)
         self.recency = nn.Parameter(-FADING * torch.arange(config.length, dtype=torch.float32)) if config.recency else None
-        self.intensity = Intensity(config.width, self.marks.shape[1], config.channels) if self.reads_times else None
+        self.intensity = Intensity(config.width, self.marks.shape[1]) if self.reads_times else None
         self.dropout = Dropout(config.dropout)
         nn.init.normal_(self.items.weight, std=SPREAD)
         with torch.no_grad():
@@ -140,7 +167,7 @@ class DIN(Modulated):
         if self.intensity is None:
             return weights, None
         clock, h = self._clock(batch), self._found(batch)
-        weights = weights * self.intensity.factors(h, clock, "event")
+        weights = weights * self.intensity.of_marks(h, clock.since, clock).unsqueeze(1)
         return weights, self._surprise(self.intensity, h, clock) if self._explains(batch) else None
 
     def _found(self, batch: Batch) -> Tensor:
@@ -152,30 +179,6 @@ class DIN(Modulated):
         return pairs @ content[where] / batch.real.cumsum(1).clamp_min(1).unsqueeze(-1)
 
 
-class Head(nn.Module):
-    """f([v; e]) for M states and C candidates. A bias at its end would move all scores alike."""
-
-    def __init__(self, width: int, hidden: int) -> None:
-        super().__init__()
-        self.found = nn.Linear(width, hidden)
-        self.candidate = nn.Linear(width, hidden, bias=False)
-        self.first, self.second = nn.PReLU(hidden), nn.PReLU(hidden // 2)
-        self.inner = nn.Linear(hidden, hidden // 2)
-        self.outer = nn.Linear(hidden // 2, 1, bias=False)
-
-    def forward(self, found: Tensor, candidates: Tensor) -> Tensor:
-        """v `[..., d]`, e that can stand beside it `[..., d]` → `[...]`."""
-        hidden = self.found(found) + self.candidate(candidates)
-        hidden = self.inner(_last(self.first, hidden))
-        return self.outer(_last(self.second, hidden)).squeeze(-1)
-
-
-def _last(activation: nn.PReLU, x: Tensor) -> Tensor:
-    """PReLU whose channels are the last axis."""
-    hidden: Tensor = activation(x.flatten(0, -2))
-    return hidden.view_as(x)
-
-
 class TargetAttention:
     """`Pairs` of DIN for one step, whose dropped numbers are the same for all it is asked; `known`: the unit of all items."""
 
@@ -185,41 +188,22 @@ class TargetAttention:
 
     def among(self, states: Tensor, items: Tensor) -> Tensor:
         there, where, weights = self._history(states)
-        unit, e, c = self._unit(there, items), self.content[there], self.content[items]
-        head = self.model.head
-        if head is None:
-            bag = weights.new_zeros(len(weights), len(there)).scatter_add(1, where, weights)
-            return bag @ (unit * self._alike(there, items)) + self.model.bias[items]
-
-        def some(where: Tensor, weights: Tensor) -> Tensor:
-            pairs = unit[where] * weights.unsqueeze(-1)  # [m, N, C]
-            return head(pairs.transpose(1, 2) @ e[where], c)
-
-        each = len(items) * (where.shape[1] + e.shape[1] + 3 * self.model.config.head_width)
-        return chunked(some, CHUNK // each, where, weights) + self.model.bias[items]
+        bag = weights.new_zeros(len(weights), len(there)).scatter_add(1, where, weights)
+        return bag @ self._gains(there, items) + self.model.bias[items]
 
     def at(self, states: Tensor, items: Tensor) -> Tensor:
         there, where, weights = self._history(states)
         asked, which = distinct(items, len(self.content))
-        unit, head = self._unit(there, asked), self.model.head
-        if head is None:
-            gains = (unit * self._alike(there, asked))[where, which.unsqueeze(1)]
-            return (weights * gains).sum(-1) + self.model.bias[items]
-        pairs = weights * unit[where, which.unsqueeze(1)]
-        found = functional.embedding_bag(where, self.content[there], per_sample_weights=pairs.to(self.content.dtype), mode="sum")
-        return head(found, self.content[items]) + self.model.bias[items]
+        gains = self._gains(there, asked)[where, which.unsqueeze(1)]
+        return (weights * gains).sum(-1) + self.model.bias[items]
 
     def _history(self, states: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """States `[M, 2N]` → the items they hold `[U]`, which of them every event is `[M, N]`, and its weight `[M, N]`."""
         items, weights = states.chunk(2, -1)
         return *distinct(items.long(), len(self.content)), weights
 
-    def _unit(self, events: Tensor, candidates: Tensor) -> Tensor:
-        if self.known is not None:
-            return self.known[events][:, candidates]
-        told: Tensor = self.model.unit(self.content[events], self.content[candidates])
-        return told
-
-    def _alike(self, events: Tensor, candidates: Tensor) -> Tensor:
-        """<e_x, e_c>, of which the second is as small as every model's item table is."""
-        return self.content[events] @ self.model.items.weight[candidates].T
+    def _gains(self, events: Tensor, candidates: Tensor) -> Tensor:
+        """G, in which e_c is as small as every model's item table is."""
+        e = self.content[events]
+        unit = self.model.unit(e, self.content[candidates]) if self.known is None else self.known[events][:, candidates]
+        return unit * (e @ self.model.items.weight[candidates].T)

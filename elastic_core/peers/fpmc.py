@@ -13,19 +13,20 @@ an L2 penalty; here the loss is the softmax over all items, at every position, a
 """
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
 
 from elastic_core.core.batches import Batch
-from elastic_core.core.config import ModelConfig, Within
+from elastic_core.core.config import ModelConfig
 from elastic_core.core.contract import Encoded, Scorer, Variant
 from elastic_core.core.histories import Catalog
 from elastic_core.core.layers import SPREAD, Dropout, item_table, masked
 from elastic_core.core.registry import register
 from elastic_core.peers.parts.stepwise import Stepwise
 
+ALPHA = 0.5  # 1: the mean of a history's factors, 0: their sum
 READ = 0.3  # standard deviation of factors that are read: where both ends are small, products are, and little moves
 
 
@@ -33,7 +34,6 @@ READ = 0.3  # standard deviation of factors that are read: where both ends are s
 class FPMCConfig(ModelConfig, name="fpmc"):
     label: ClassVar[str] = "FPMC"
     personal: Literal["history", "none"] = "history"
-    alpha: Annotated[float, Within(0, 1)] = 0.5  # 1: the mean of a history's factors, 0: their sum
 
 
 @register(FPMCConfig)
@@ -83,4 +83,4 @@ class FPMC(Stepwise):
 
     def _state(self, last: Tensor, total: Tensor, events: Tensor) -> Tensor:
         """`[..., d/2]`, `[..., d/2]`, `[..., 1]` → `[..., d]`."""
-        return torch.cat([last, total * events.clamp_min(1).to(total.dtype) ** -self.config.alpha], -1)
+        return torch.cat([last, total * events.clamp_min(1).to(total.dtype) ** -ALPHA], -1)

@@ -12,29 +12,31 @@ popularity is learned (planted world, 12 epochs, one seed: test NDCG@10 0.17 aga
 """
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from elastic_core.core.batches import Batch
-from elastic_core.core.config import ModelConfig, Within
+from elastic_core.core.config import ModelConfig
 from elastic_core.core.contract import Encoded, Variant
 from elastic_core.core.histories import Catalog
-from elastic_core.core.layers import SPREAD, EventEmbedding, left_align, masked, right_align, without_autocast
+from elastic_core.core.layers import SPREAD, left_align, masked, right_align, without_autocast
 from elastic_core.core.registry import register
+from elastic_core.peers.parts.blocks import embedded
 from elastic_core.peers.parts.stepwise import Stepwise
+
+EXPANSION = 2  # hidden width of the recurrent layers, in multiples of d
 
 
 @dataclass(frozen=True, kw_only=True)
 class GRU4RecConfig(ModelConfig, name="gru4rec"):
     label: ClassVar[str] = "GRU4Rec"
-    expansion: Annotated[int, Within(1, 16)] = 2  # hidden width of the recurrent layers, in multiples of d
 
 
 @register(GRU4RecConfig)
 class GRU4Rec(Stepwise):
-    """Learns from every position at once; `heads` is not used. Kept of a person: layers x expansion x d numbers."""
+    """Learns from every position at once; `heads` is not used. Kept of a person: layers x 2 d numbers."""
 
     objective = "all"
     variants = (Variant("GRU4Rec", {}, "A recurrent network: one hidden state, rewritten by gates at every event."),)
@@ -42,10 +44,8 @@ class GRU4Rec(Stepwise):
 
     def __init__(self, config: GRU4RecConfig, catalog: Catalog) -> None:
         super().__init__(config, catalog)
-        self.hidden = config.expansion * config.width
-        self.events = EventEmbedding(
-            self.n_items, config.length, config.width, config.dropout, positions=False, rows=config.items_by_rows
-        )
+        self.hidden = EXPANSION * config.width
+        self.events = embedded(config, self.n_items, positions=False)
         widths = [config.width, *[self.hidden] * config.layers]
         self.units = nn.ModuleList(nn.GRU(width, self.hidden, batch_first=True) for width in widths[:-1])
         self.projection = nn.Linear(self.hidden, config.width)
@@ -73,7 +73,7 @@ class GRU4Rec(Stepwise):
         return 4 * self.config.width + 12 * self.hidden
 
     def _read(self, items: Tensor, real: Tensor | None, kept: list[Tensor] | None) -> list[Tensor]:
-        """Every layer's hidden states `[B, N, expansion · d]`, rows turned until their first event is in column 0."""
+        """Every layer's hidden states `[B, N, 2 d]`, rows turned until their first event is in column 0."""
         x = left_align(self.events(items, real is not None), real)
         every: list[Tensor] = []
         with without_autocast(x.device.type):  # what is carried from event to event stays in float32

@@ -31,9 +31,10 @@ from elastic_core.core.batches import Batch
 from elastic_core.core.config import ModelConfig
 from elastic_core.core.contract import Encoded, Recommender, Variant
 from elastic_core.core.histories import Catalog
-from elastic_core.core.layers import Dropout, EventEmbedding, masked, merge_heads, split_heads
+from elastic_core.core.layers import Dropout, masked, merge_heads, split_heads
 from elastic_core.core.registry import register
 from elastic_core.errors import InputError
+from elastic_core.peers.parts.blocks import embedded
 
 BUCKETS, STEP = 128, 0.301  # of time differences: a bucket's upper end is e^0.301 = 1.35 times its lower one
 EPSILON = 1e-6
@@ -66,13 +67,8 @@ class TransductionUnit(nn.Module):
         if last:
             x, z = x[:, -1:], z[:, -1:]
         u, q = functional.silu(self.asks(z)).chunk(2, -1)
-        scores = split_heads(q, self.heads) @ split_heads(k, self.heads).transpose(-1, -2) + self._bias(k.shape[1], gaps, last)
-        if not last:
-            ahead = torch.ones(scores.shape[-2:], dtype=torch.bool, device=x.device).triu(1)
-            scores = scores.masked_fill(ahead, 0)  # SiLU(0) = 0
-        weights = functional.silu(scores) / self.length
-        mixed = merge_heads(weights @ split_heads(masked(v, real), self.heads))  # of padding nothing is read
-        out: Tensor = x + self.output(self.dropout(u * _norm(mixed)))
+        mixed = self._weights(q, k, gaps) @ split_heads(masked(v, real), self.heads)  # of padding nothing is read
+        out: Tensor = x + self.output(self.dropout(u * _norm(merge_heads(mixed))))
         return out
 
     def last_weights(self, x: Tensor, real: Tensor | None, gaps: Tensor | None) -> Tensor:
@@ -80,9 +76,18 @@ class TransductionUnit(nn.Module):
         z = _norm(x)
         k = functional.silu(self.tells(z)).chunk(2, -1)[1]
         q = functional.silu(self.asks(z[:, -1:])).chunk(2, -1)[1]
-        scores = split_heads(q, self.heads) @ split_heads(k, self.heads).transpose(-1, -2) + self._bias(k.shape[1], gaps, True)
-        weights: Tensor = functional.silu(scores).squeeze(-2) / self.length
+        weights = self._weights(q, k, gaps).squeeze(-2)
         return weights if real is None else weights * real.unsqueeze(1)
+
+    def _weights(self, q: Tensor, k: Tensor, gaps: Tensor | None) -> Tensor:
+        """Of the last rows `q [B, n, d]`, all or one: `[B, H, n, N]`."""
+        last = q.shape[1] < k.shape[1]
+        scores = split_heads(q, self.heads) @ split_heads(k, self.heads).transpose(-1, -2) + self._bias(k.shape[1], gaps, last)
+        if not last:
+            ahead = torch.ones(scores.shape[-2:], dtype=torch.bool, device=q.device).triu(1)
+            scores = scores.masked_fill(ahead, 0)  # SiLU(0) = 0
+        weights: Tensor = functional.silu(scores) / self.length
+        return weights
 
     def _bias(self, n: int, gaps: Tensor | None, last: bool) -> Tensor:
         """b[i - j] `[N, N]`, with a time bias `[B, 1, N, N]`; of the last row alone if `last`. Where j > i it means nothing."""
@@ -110,7 +115,7 @@ class HSTU(Recommender):
     def __init__(self, config: HSTUConfig, catalog: Catalog) -> None:
         super().__init__(config, catalog)
         self.reads_times = config.times != "none"
-        self.events = EventEmbedding(self.n_items, config.length, config.width, config.dropout, rows=config.items_by_rows)
+        self.events = embedded(config, self.n_items)
         self.units = nn.ModuleList(TransductionUnit(config) for _ in range(config.layers))
         self.norm = nn.LayerNorm(config.width)
 

@@ -18,16 +18,15 @@ import torch
 from torch import Tensor, nn
 
 from elastic_core.core.batches import Batch
-from elastic_core.core.config import Within
+from elastic_core.core.config import ModelConfig, Within
 from elastic_core.core.contract import Variant
 from elastic_core.core.layers import Attention, fused, masked, merge_heads, split_heads
 from elastic_core.core.registry import register
-from elastic_core.core.sasrec import Block
-from elastic_core.peers.parts.blocks import Blocks, BlocksConfig
+from elastic_core.peers.parts.blocks import Blocks
 
 
 @dataclass(frozen=True, kw_only=True)
-class LinformerConfig(BlocksConfig, name="linformer"):
+class LinformerConfig(ModelConfig, name="linformer"):
     label: ClassVar[str] = "Linformer"
     rank: Annotated[int, Within(1, 4_096)] = 64  # keys and values that are left of a history
 
@@ -80,12 +79,7 @@ class Linformer(Blocks):
 
     def last_weights(self, batch: Batch) -> Tensor:
         """`Attends`: through the mixtures."""
-        x, real, found = self.events(batch.items, batch.padded), batch.real if batch.padded else None, []
-        for block in self.blocks:
-            assert isinstance(block, Block) and isinstance(block.attention, LowRankAttention)
-            found.append(block.attention.last_weights(block.norm(x), real))
-            x = block(x, real)
-        return torch.stack(found)
+        return self.block_weights(batch)
 
     def kept_per_event(self, columns: int) -> int:
         """Beside the block's own: keys and values before and after the projection, and the scores."""

@@ -1,6 +1,11 @@
-"""LinRec (Liu et al. 2023): SASRec with L2-normalised linear attention instead of softmax attention (parts/linear_attention.py).
+"""LinRec (Liu et al. 2023): SASRec with L2-normalised linear attention instead of softmax attention.
 
-    φ(q) = elu(q) / ‖elu(q)‖₂, likewise φ(k);   out = φ(Q) (φ(K)ᵀ V) / √d_h
+    φ(x) = elu(x) / ‖elu(x)‖₂ of every position and head,   out = φ(Q) (φ(K)ᵀ V) / √d_h
+
+is linear in the length N, and nothing of size N x N is made: the products are taken from the other end. Padding has φ(k) = 0, so
+whoever reads it reads nothing. The causal form reads S_t = S_{t-1} + φ(k_t) v_tᵀ instead of φ(K)ᵀ V: a running sum, here in
+chunks of C events. A chunk inherits the sum of all before it and adds its own events through C x C products, so N/C states of
+d_h x d_h are kept and not N. Sums are `precise`: float32 at least, under autocast too.
 
 Keys: the paper normalises them by column (every feature over the whole history), the released code by position, as queries; so do
 we, because a norm over the history would change with what comes later. Padding: the released attention takes no mask, so padding
@@ -11,34 +16,116 @@ counts as events, and every event reads all others; we mask it. The block around
 | --- | --- |
 | `False` | causal (ours): S_t = S_{t-1} + φ(k_t) v_tᵀ; learns from every position, and a stream keeps S alone |
 | `True` | as released: every event reads the whole history, so only the last position may be asked (objective `last`) |
+
+Symbols: b people, h heads, c chunks, e = d_h.
 """
 
+import math
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
-import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from elastic_core.core.batches import Batch
-from elastic_core.core.config import ModelConfig, Within
-from elastic_core.core.contract import Encoded, Streams, Variant
+from elastic_core.core.config import ModelConfig
+from elastic_core.core.contract import Streams, Variant
 from elastic_core.core.histories import Catalog
-from elastic_core.core.layers import EventEmbedding, masked
+from elastic_core.core.layers import add_product, masked, merge_heads, precise, split_heads
 from elastic_core.core.registry import register
 from elastic_core.core.sasrec import Block
 from elastic_core.following.stream import Kept, Stream
-from elastic_core.peers.parts.linear_attention import CHUNK, LinearAttention, read, summed
+from elastic_core.peers.parts.blocks import Blocks
+
+CHUNK = 64
+
+
+@precise
+def normalised(x: Tensor) -> Tensor:
+    """φ of `[..., e]`: elu, brought to unit length. A vector of zeros stays one."""
+    return functional.normalize(functional.elu(x), dim=-1)
+
+
+@precise
+def summed(k: Tensor, v: Tensor) -> Tensor:
+    """S = Σ_j k_j v_jᵀ of `[B, H, N, e]` each: `[B, H, e, e]`."""
+    return k.transpose(-1, -2) @ v
+
+
+@precise
+def read(q: Tensor, total: Tensor) -> Tensor:
+    """q S: `[B, H, M, e]`, `[B, H, e, e]` → `[B, H, M, e]`."""
+    return q @ total
+
+
+@precise
+def read_once(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """The same for one query `[B, H, 1, e]`, the shorter way: (q kᵀ) v, O(N·e) where S takes O(N·e²)."""
+    return (q @ k.transpose(-1, -2)) @ v
+
+
+@precise
+def read_past(q: Tensor, k: Tensor, v: Tensor, chunk: int = CHUNK) -> Tensor:
+    """Σ_{j<=t} (q_t · k_j) v_j for every t: `[B, H, N, e]` three times → `[B, H, N, e]`, O(N·e·(e + C))."""
+    n = q.shape[2]
+    chunk = -(-n // -(-n // chunk))  # as many chunks as it takes, all of about the same size: little is padded
+    short = -n % chunk
+    if short:
+        q, k, v = (functional.pad(y, (0, 0, 0, short)) for y in (q, k, v))
+    q, k, v = (y.unflatten(2, (-1, chunk)) for y in (q, k, v))  # [B, H, c, C, e]
+    totals = k[:, :, :-1].transpose(-1, -2) @ v[:, :, :-1]  # [B, H, c - 1, e, e]
+    before = functional.pad(totals, (0, 0, 0, 0, 1, 0)).cumsum(2)  # shifted, not subtracted: blind to the chunk itself
+    inside = (q @ k.transpose(-1, -2)).tril()
+    return add_product(q @ before, inside, v).flatten(2, 3)[:, :, :n]
+
+
+class LinearAttention(nn.Module):
+    """Linear self-attention of `x [B, N, d]`, causal or of the whole history; `real` is the padding mask `[B, N]` or None.
+
+    Nobody reads padding; what the result has there means nothing. An empty history reads zeros.
+    """
+
+    def __init__(self, width: int, heads: int, causal: bool) -> None:
+        super().__init__()
+        self.heads, self.causal, self.scale = heads, causal, 1 / math.sqrt(width // heads)
+        self.query, self.key, self.value, self.output = (nn.Linear(width, width) for _ in range(4))
+
+    def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
+        q, (k, v) = self.ask(x), self.told(x, real)
+        return self.mixed(read_past(q, k, v) if self.causal else read(q, summed(k, v)))
+
+    def last(self, x: Tensor, real: Tensor | None = None) -> Tensor:
+        """The last row of `forward`, `[B, 1, d]`: both forms read the same there."""
+        return self.mixed(read_once(self.ask(x[:, -1:]), *self.told(x, real)))
+
+    def last_weights(self, x: Tensor, real: Tensor | None = None) -> Tensor:
+        """What the last row multiplies every event by, `[B, H, N]`: of either sign, and they add up to anything."""
+        weights: Tensor = (self.ask(x[:, -1:]) @ self.told(x, real)[0].transpose(-1, -2)).squeeze(-2) * self.scale
+        return weights
+
+    def ask(self, x: Tensor) -> Tensor:
+        """φ(Q) `[B, H, N, e]`."""
+        return normalised(split_heads(self.query(x), self.heads))
+
+    def told(self, x: Tensor, real: Tensor | None) -> tuple[Tensor, Tensor]:
+        """φ(K), zero on padding, and V, `[B, H, N, e]` each."""
+        k = normalised(split_heads(self.key(x), self.heads))
+        return k if real is None else k * real[:, None, :, None], split_heads(self.value(x), self.heads)
+
+    def mixed(self, found: Tensor) -> Tensor:
+        """What was read `[B, H, N, e]`, scaled and through the output: `[B, N, d]`."""
+        out: Tensor = self.output(merge_heads(found * self.scale))
+        return out
 
 
 @dataclass(frozen=True, kw_only=True)
 class LinRecConfig(ModelConfig, name="linrec"):
     label: ClassVar[str] = "LinRec"
     bidirectional: bool = False
-    expansion: Annotated[int, Within(1, 16)] = 1  # hidden width of the feed-forward layers, in multiples of d
 
 
 @register(LinRecConfig)
-class LinRec(Streams):
+class LinRec(Blocks, Streams):
     """See the module's table."""
 
     objective = "all"
@@ -51,26 +138,13 @@ class LinRec(Streams):
     def __init__(self, config: LinRecConfig, catalog: Catalog) -> None:
         super().__init__(config, catalog)
         self.causal = self.streams = not config.bidirectional
-        self.events = EventEmbedding(self.n_items, config.length, config.width, config.dropout, rows=config.items_by_rows)
-        self.blocks = nn.ModuleList(
-            Block(config, config.expansion, LinearAttention(config.width, config.heads, self.causal))
-            for _ in range(config.layers)
-        )
-        self.norm = nn.LayerNorm(config.width)
 
-    def forward(self, batch: Batch) -> Encoded:
-        return Encoded(self.norm(self._encode(batch, last=False)))
-
-    def last_state(self, batch: Batch) -> Tensor:
-        return self.norm(self._encode(batch, last=True)[:, -1])
+    def attention(self) -> nn.Module:
+        return LinearAttention(self.config.width, self.config.heads, not self.config.bidirectional)
 
     def last_weights(self, batch: Batch) -> Tensor:
         """`Attends`: φ(q)·φ(k) / √d_h."""
-        x, real, found = self.events(batch.items, batch.padded), batch.real if batch.padded else None, []
-        for block in self.blocks:
-            found.append(_attention(block).last_weights(block.norm(x), real))  # type: ignore[operator]
-            x = block(x, real)
-        return torch.stack(found)
+        return self.block_weights(batch)
 
     def kept_per_event(self, columns: int) -> int:
         """Beside the block's own: φ and its norms, and in the causal form a chunk's products and the states between chunks."""
@@ -80,12 +154,6 @@ class LinRec(Streams):
 
     def open_stream(self, room: int) -> "LinRecStream":
         return LinRecStream(self, room)
-
-    def _encode(self, batch: Batch, last: bool) -> Tensor:
-        x, real = self.events(batch.items, batch.padded), batch.real if batch.padded else None
-        for i, block in enumerate(self.blocks):
-            x = block(x, real, last=last and i == len(self.blocks) - 1)
-        return x
 
 
 class LinRecStream(Stream):

@@ -1,20 +1,29 @@
 """LISA (Wu et al., WWW 2021): linear-time self-attention by histograms of codewords.
 
-Items are sums of codewords (peers/parts/codebooks.py), and attention goes to the codewords that a history has
-(peers/parts/histogram_attention.py).
+Items are sums of codewords (peers/parts/codebooks.py), and attention goes to the codewords that a history has, instead of to its
+events (Eq. 8-11 and Algorithm 1): linear in the length, no N x N. Events are codes, one word of each codebook. A head per
+codebook b attends to the words, by how often they occurred:
+
+    c_t[b, w] = Σ_{j<=t} e^{-δ (t - j)} [code_b(j) = w]                   (Eq. 10; δ is in the authors' configurations alone)
+    T_b[v, w] = exp((Z_b[v] Q_b)·(Z_b[w] K_b) / √d)                      one table for everybody
+    y_t = Σ_b Σ_w a_t[b, w] Z_b[w] V_b,   a_t[b, w] ∝ c_t[b, w] T_b[code_b(t), w]
+
+which is softmax attention to the words at hand, each of them for all events that have it. With soft codes c counts shares, and
+the query is still the one best word of its event. Both ways, c_t counts e^{-δ |t - j|} for all j. A constant in a row of T
+cancels, so rows are scaled by their largest entry, and bounded below by e^-30.
 
 | `form` | histories are written in | items are scored by | words of each of the 8 books |
 | --- | --- | --- | --- |
 | `base` | the best word of each codebook | the same sums of words | 128 (ML-1M), 256 |
 | `soft` | softmax mixtures of each codebook's words | a plain item table | 16 |
-| `mini` | the best word of few | sums of more words of other books; `target_words` = 0: a plain table | 32, and as `base` |
+| `mini` | the best word of few | sums of more words of other books | 32, and as `base` |
 
 With `output` = `own` every form is scored by a plain table of its own.
 
 What the paper leaves open, and what is done here:
 - *Order.* The paper says nothing of positions. In the authors' code attention reads none: counts decay by e^-0.1 an event
-  (`decay`), and learned positions are added to what goes around the attention. Here that is `positions`, off: at the event that
-  is scored such a position, counted from the end, is the same for everybody. Without it a stream has no limit.
+  (`decay`), and learned positions are added to what goes around the attention. Not here: at the event that is scored such a
+  position, counted from the end, is the same for everybody. Without it a stream has no limit.
 - *Several layers.* The paper has one and proposes further codebooks for the outputs (3.4.1): each further layer here writes its
   input, normalised, in codebooks of its own.
 - *The rest of the layer* is SASRec's here as everywhere: pre-norm, GELU. Attention has no norm before it, as it reads codes. Q, K
@@ -22,10 +31,12 @@ What the paper leaves open, and what is done here:
   items.
 - *Both ways* (`bidirectional`): counts of all events, decaying to both sides. What is asked is a mask (objective `cloze`).
 - `heads` has no meaning: every codebook is a head.
+
+Symbols: B people, N events, b codebooks, w words, d width.
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import torch
@@ -36,14 +47,16 @@ from elastic_core.core.batches import Batch
 from elastic_core.core.config import ModelConfig, Within
 from elastic_core.core.contract import Encoded, Judge, Scorer, Streams, Variant
 from elastic_core.core.histories import Catalog
-from elastic_core.core.layers import Dropout, EventEmbedding, FeedForward
+from elastic_core.core.layers import Dropout, EventEmbedding, FeedForward, precise
 from elastic_core.core.registry import register
 from elastic_core.following.stream import Kept, Stream
+from elastic_core.peers.bert4rec import mask_behind, of_events
 from elastic_core.peers.parts.capabilities import Codewords
 from elastic_core.peers.parts.codebooks import Codebooks, Codes
 from elastic_core.peers.parts.distinct import distinct
-from elastic_core.peers.parts.histogram_attention import HistogramAttention, Tables, attend, event_shares, final_counts
 
+CHUNK = 32
+CAP = 30.0  # nats
 ITEM_SCALE = 0.02  # standard deviation of what items are scored by, as in EventEmbedding
 CODED_SCALE = 0.1  # of what only codes are found from: at 0.02 the first steps turn every item into others' codes
 
@@ -55,12 +68,97 @@ class LisaConfig(ModelConfig, name="lisa"):
     form: Literal["base", "soft", "mini"] = "base"
     books: Annotated[int, Within(1, 64)] = 8
     words: Annotated[int, Within(1, 1_024)] = 128  # of each codebook that the sequence is written in
-    target_words: Annotated[int, Within(0, 1_024)] = 128  # `mini`: of each codebook that items are scored by; 0: a plain table
-    temperature: Annotated[float, Within(0.01, 100)] = 0.7
+    target_words: Annotated[int, Within(1, 1_024)] = 128  # `mini`: of each codebook that items are scored by
     decay: Annotated[float, Within(0, 1)] = 0.1  # how fast counts fade, per event
-    positions: bool = False
     bidirectional: bool = False
-    expansion: Annotated[int, Within(1, 16)] = 1
+
+
+# --- attention -------------------------------------------------------------------------------------------------------
+
+
+class Tables(NamedTuple):
+    """What attention needs of the codebooks, whoever asks."""
+
+    weights: Tensor  # [b · w, w] row (b, v): T_b[v]
+    values: Tensor  # [b · w, d] Z_b[w] V_b
+
+
+class HistogramAttention(nn.Module):
+    """One head for each of `books` codebooks; `decay` is δ per event."""
+
+    def __init__(self, width: int, books: int, decay: float, two_way: bool = False) -> None:
+        super().__init__()
+        self.decay, self.two_way = decay, two_way
+        self.query, self.key, self.value = (nn.Parameter(torch.empty(books, width, width)) for _ in range(3))
+        for weight in (self.query, self.key, self.value):
+            nn.init.normal_(weight, std=width**-0.5)
+
+    def tables(self, words: Tensor) -> Tables:
+        """Of codebooks `[b, w, d]`."""
+        return _tables(words, self.query, self.key, self.value)
+
+    def forward(self, chosen: Tensor, counted: Tensor, tables: Tables, last: bool = False) -> Tensor:
+        """chosen `[B, N, b]`, counted `[B, N, b, w]` (zero on padding) → `[B, N, d]`, or of the last event alone `[B, 1, d]`."""
+        if last:
+            return attend(final_counts(counted, self.decay).unsqueeze(1), chosen[:, -1:], *tables)
+        counts = prefix_counts(counted, self.decay)
+        if self.two_way:
+            counts = counts + prefix_counts(counted.flip(1), self.decay).flip(1) - counted
+        return attend(counts, chosen, *tables)
+
+
+@precise
+def event_shares(counted: Tensor, chosen: Tensor, weights: Tensor, decay: float) -> Tensor:
+    """What `attend` at the last event comes to for every event, `[B, b, N]`, from counted `[B, N, b, w]` and the last event's
+    codes `[B, b]`: an event's part in the mass of its words. Each codebook's add up to 1 (0 where nothing is counted)."""
+    n, words = counted.shape[1], counted.shape[-1]
+    row = chosen + words * torch.arange(chosen.shape[-1], device=chosen.device)
+    ago = torch.arange(n - 1, -1, -1, device=counted.device, dtype=counted.dtype)
+    mass = torch.einsum("n,nbsw,bsw->bsn", torch.exp(-decay * ago), counted.transpose(0, 1), functional.embedding(row, weights))
+    total = mass.sum(-1, keepdim=True)
+    return mass / (total + (total == 0))
+
+
+@precise
+def _tables(words: Tensor, query: Tensor, key: Tensor, value: Tensor) -> Tables:
+    logits = (words @ query) @ (words @ key).transpose(-1, -2) / math.sqrt(words.shape[-1])
+    top = logits.detach().amax(-1, keepdim=True)
+    return Tables((logits - top).clamp_min(-CAP).exp().flatten(0, 1), (words @ value).flatten(0, 1))
+
+
+@precise
+def prefix_counts(counted: Tensor, decay: float, chunk: int = CHUNK) -> Tensor:
+    """c_t of every t: `[B, N, b, w]` → the same. Inside a chunk a product with e^{-δ (t - j)}; between them carried on."""
+    n = counted.shape[1]
+    chunk = min(chunk, n)
+    x = functional.pad(counted.flatten(2), (0, 0, 0, -n % chunk)).unflatten(1, (-1, chunk))  # [B, c, C, b w]
+    place = torch.arange(chunk, device=x.device, dtype=x.dtype)
+    inside = torch.exp(-decay * (place[:, None] - place).clamp_min(0)).tril() @ x
+    carry = torch.exp(-decay * (place + 1)).unsqueeze(1)  # [C, 1]
+    parts, state = [], torch.zeros_like(inside[:, 0, :1])
+    for own in inside.unbind(1):
+        parts.append(own + carry * state)
+        state = parts[-1][:, -1:]
+    return torch.cat(parts, 1)[:, :n].view_as(counted)
+
+
+@precise
+def final_counts(counted: Tensor, decay: float) -> Tensor:
+    """c of the last event, `[B, b, w]`, from either side."""
+    ago = torch.arange(counted.shape[1] - 1, -1, -1, device=counted.device, dtype=counted.dtype)
+    return torch.einsum("n,nbsw->bsw", torch.exp(-decay * ago), counted.transpose(0, 1))
+
+
+@precise
+def attend(counts: Tensor, chosen: Tensor, weights: Tensor, values: Tensor) -> Tensor:
+    """counts `[B, N, b, w]`, the askers' codes `[B, N, b]` → `[B, N, d]`; zeros where nothing has been counted."""
+    row = chosen + counts.shape[-1] * torch.arange(chosen.shape[-1], device=chosen.device)
+    shares = counts * functional.embedding(row, weights)
+    mass = shares.sum(-1, keepdim=True)
+    return (shares * (mass + (mass == 0)).reciprocal()).flatten(-2) @ values
+
+
+# --- the model -------------------------------------------------------------------------------------------------------
 
 
 class Ready(NamedTuple):
@@ -77,12 +175,10 @@ class Layer(nn.Module):
         super().__init__()
         soft = config.form == "soft"
         self.norm = None if first else nn.LayerNorm(config.width)
-        self.codebooks = (
-            None if first else Codebooks(config.width, config.books, config.words, 0.3, 1.0, config.temperature, soft)
-        )
+        self.codebooks = None if first else Codebooks(config.width, config.books, config.words, 0.3, 1.0, soft)
         self.attention = HistogramAttention(config.width, config.books, config.decay, config.bidirectional)
         self.dropout = Dropout(config.dropout)
-        self.feed_forward = FeedForward(config.width, config.dropout, config.expansion)
+        self.feed_forward = FeedForward(config.width, config.dropout)
 
     def codes(self, x: Tensor) -> Codes:
         assert self.codebooks is not None and self.norm is not None
@@ -113,16 +209,15 @@ class Lisa(Streams):
         self.causal = self.streams = not config.bidirectional
         self.masks = config.bidirectional
         inputs = self.n_items + config.bidirectional  # the mask is the last one
-        self.events = EventEmbedding(inputs, config.length, config.width, config.dropout, config.positions)
+        self.events = EventEmbedding(inputs, config.length, config.width, config.dropout, positions=False)
         tied, soft = self.output is None, config.form == "soft"
-        apart = tied and config.form == "mini" and config.target_words
+        apart = tied and config.form == "mini"
         scale = given = ITEM_SCALE * self.events.scale
         if apart or config.form == "base" or not tied:  # no table scores by these numbers, they are for codes alone
             nn.init.normal_(self.events.items.weight, std=CODED_SCALE)
             given = CODED_SCALE * self.events.scale
-        self.codebooks = Codebooks(config.width, config.books, config.words, scale, given, config.temperature, soft)
-        own = Codebooks(config.width, config.books, config.target_words, scale, given, config.temperature) if apart else None
-        self.targets = own
+        self.codebooks = Codebooks(config.width, config.books, config.words, scale, given, soft)
+        self.targets = Codebooks(config.width, config.books, config.target_words, scale, given) if apart else None
         self.layers = nn.ModuleList(Layer(config, first=not i) for i in range(config.layers))
         self.norm = nn.LayerNorm(config.width)
 
@@ -135,13 +230,8 @@ class Lisa(Streams):
         return self._encode(self.asked(batch), Ready(None, self._tables()), last=True)[:, -1]
 
     def asked(self, batch: Batch) -> Batch:
-        """Both ways: the mask behind the history; of a full one the oldest event makes room."""
-        if not self.masks:
-            return batch
-        keep = min(batch.items.shape[1], self.length - 1)
-        items = functional.pad(batch.items[:, -keep:], (0, 1), value=self.n_items + 1)
-        times = None if batch.times is None else functional.pad(batch.times[:, -keep:], (0, 1))
-        return replace(batch, items=items, retrieval_items=items, targets=None, times=times)
+        """Both ways: the mask behind the history."""
+        return mask_behind(batch, self.length, self.n_items + 1) if self.masks else batch
 
     def scorer(self) -> Scorer:
         books = self.target_codebooks
@@ -167,8 +257,7 @@ class Lisa(Streams):
             counted = self.counted(codes, real)
             found.append(event_shares(counted, codes.chosen[:, -1], tables.weights, self.config.decay))
             x = layer.mix(x, layer.attention(codes.chosen, counted, tables))
-        weights = torch.stack(found)[..., : -1 if self.masks else None]
-        return functional.pad(weights, (columns - weights.shape[-1], 0))
+        return of_events(torch.stack(found), columns) if self.masks else torch.stack(found)
 
     def codewords(self) -> Codewords:
         """`Quantises`: of the first layer, in which histories are written."""
@@ -243,18 +332,18 @@ class Lisa(Streams):
 class LisaStream(Stream):
     """A person's state of constant size: a histogram for each layer, L·b·w numbers (paper's 4.8), and nothing else.
 
-    Without `positions` nothing counts from an end: after any number of events the state equals one pass over all of them.
+    Nothing counts from an end: after any number of events the state equals one pass over all of them.
     """
 
     def __init__(self, model: Lisa, room: int) -> None:
-        super().__init__(model, room, limited=model.config.positions)
+        super().__init__(model, room, limited=False)
         with torch.inference_mode():
             self.ready = model.ready()
 
     def _start(self, history: Tensor, columns: slice) -> tuple[Tensor, Kept]:
         model, real, kept = self.model, history > 0, Kept()
         codes = model._codes(history, self.ready.codes)
-        x = (codes.vectors + model.events.where(columns)) * real.unsqueeze(-1)
+        x = codes.vectors * real.unsqueeze(-1)
         for i, (layer, tables) in enumerate(zip(model.layers, self.ready.tables, strict=True)):
             codes = layer.codes(x) if i else codes
             counted = model.counted(codes, real)
@@ -265,8 +354,7 @@ class LisaStream(Stream):
     def _next(self, items: Tensor) -> Tensor:
         model, keep = self.model, math.exp(-self.model.config.decay)
         codes = model._codes(items.unsqueeze(1), self.ready.codes)
-        where = self.where()
-        x = codes.vectors + (where.view(-1, 1, codes.vectors.shape[-1]) if isinstance(where, Tensor) else where)
+        x = codes.vectors
         for i, (layer, tables) in enumerate(zip(model.layers, self.ready.tables, strict=True)):
             codes, counts = layer.codes(x) if i else codes, self.kept[f"{i}.counts"]
             counts.mul_(keep).add_(model.counted(codes, None)[:, 0])

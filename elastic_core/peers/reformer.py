@@ -22,16 +22,16 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elastic_core.core.config import Within
+from elastic_core.core.config import ModelConfig, Within
 from elastic_core.core.contract import Variant
 from elastic_core.core.layers import split_heads
 from elastic_core.core.registry import register
-from elastic_core.peers.parts.blocks import Blocks, BlocksConfig
+from elastic_core.peers.parts.blocks import Blocks
 from elastic_core.peers.parts.bucket_attention import BucketAttention, kept, projected
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReformerConfig(BlocksConfig, name="reformer"):
+class ReformerConfig(ModelConfig, name="reformer"):
     label: ClassVar[str] = "Reformer"
     buckets: Annotated[int, Within(1, 4_096)] = 4
     rounds: Annotated[int, Within(1, 16)] = 1  # hashes

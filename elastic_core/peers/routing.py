@@ -4,7 +4,7 @@
     o_t = Σ_{j < t, c(j) = c(t)} softmax_j(q_t·k_j / √d_h) v_j      (section 4.1)
     μ_i ← λ μ_i + (1 - λ) mean of the q of cluster i
 
-O(N·reach) and N·clusters·d to find clusters. `local_heads` of the heads read the last `reach` events instead (the paper: half).
+O(N·reach) and N·clusters·d to find clusters. In the paper half of the heads read the last events instead; here none.
 
 What is done differently. The paper's implementation gives every centroid its nearest events of the sequence, as many to each, so
 that clusters are of one size; whether an event is among them depends on later ones: it leaks, and an event may be in several
@@ -25,34 +25,26 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from elastic_core.core.batches import Batch
-from elastic_core.core.config import Within
+from elastic_core.core.config import ModelConfig, Within
 from elastic_core.core.contract import Variant
 from elastic_core.core.layers import readable, split_heads
 from elastic_core.core.registry import register
-from elastic_core.errors import InputError
-from elastic_core.peers.parts.blocks import Blocks, BlocksConfig
+from elastic_core.peers.parts.blocks import Blocks
 from elastic_core.peers.parts.bucket_attention import BucketAttention, kept, projected
 
 
 @dataclass(frozen=True, kw_only=True)
-class RoutingConfig(BlocksConfig, name="routing"):
+class RoutingConfig(ModelConfig, name="routing"):
     label: ClassVar[str] = "Routing Transformer"
     clusters: Annotated[int, Within(1, 4_096)] = 6
     reach: Annotated[int, Within(2, 8_192)] = 32  # how many events of its cluster one may read, itself counted
-    local_heads: Annotated[int, Within(0, 128)] = 0  # heads that read the last events of all
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.local_heads > self.heads:
-            raise InputError(f"model.local_heads must be at most heads = {self.heads}, not {self.local_heads}")
 
 
 class RoutedAttention(BucketAttention):
     """Buckets by the nearest centroid, in each head of its own."""
 
-    def __init__(self, width: int, heads: int, window: int, dropout: float, clusters: int, local: int) -> None:
+    def __init__(self, width: int, heads: int, window: int, dropout: float, clusters: int) -> None:
         super().__init__(width, heads, window, dropout)
-        self.local = local
         self.centroids: Tensor
         self.register_buffer("centroids", functional.normalize(torch.randn(heads, clusters, width // heads), dim=-1))
 
@@ -63,9 +55,7 @@ class RoutedAttention(BucketAttention):
 
     @torch.no_grad()
     def buckets(self, q: Tensor) -> Tensor:
-        nearest = projected(q, self.centroids).argmax(-1)
-        nearest[:, : self.local] = 0
-        return nearest.unsqueeze(2)
+        return projected(q, self.centroids).argmax(-1).unsqueeze(2)
 
     @torch.no_grad()
     def calibrate(self, x: Tensor, real: Tensor, rate: float) -> None:
@@ -95,7 +85,7 @@ class Routing(Blocks):
 
     def attention(self) -> nn.Module:
         config = self.config
-        return RoutedAttention(config.width, config.heads, config.reach, config.dropout, config.clusters, config.local_heads)
+        return RoutedAttention(config.width, config.heads, config.reach, config.dropout, config.clusters)
 
     @torch.no_grad()
     def calibrate(self, batch: Batch, rate: float = 1.0) -> None:

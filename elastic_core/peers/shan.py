@@ -13,14 +13,14 @@ follows which, as others can.
     L   paper: the items of all earlier sessions, a set. Here all events before those, as often as they happened; if there are
         none, S stands alone
     u   paper: a vector learned for each user. Here U · mean of the events so far + u₀, because models are asked about people
-        that no training has seen; `personal="none"`: u₀ alone
+        that no training has seen
 
 The paper learns from pairs (BPR); here the loss is the softmax over all items, at every position.
 As published, events of L and S are bags: their order is seen only in who is in which.
 
 `intensity` (SMA) multiplies ω_j by the intensity of event j's mark and does not normalise again, with the state as it was without
-for h: `state` and `event` as in peers/sma.py, the paper's own reading first; gaps are the `previous` ones. CTReg as there. (The
-paper compares with SHAN, and puts its layer into DIN and SASRec alone; this is ours.)
+for h: `state` and CTReg as in peers/sma.py. (The paper compares with SHAN, and puts its layer into DIN and SASRec alone; this is
+ours.)
 """
 
 import math
@@ -35,11 +35,11 @@ from elastic_core.core.batches import Batch
 from elastic_core.core.config import Within
 from elastic_core.core.contract import Encoded, Variant
 from elastic_core.core.histories import Catalog
-from elastic_core.core.layers import SPREAD, EventEmbedding
+from elastic_core.core.layers import SPREAD
 from elastic_core.core.registry import register
 from elastic_core.errors import InputError
-from elastic_core.peers.parts.intensity import Intensity
-from elastic_core.peers.parts.modulated import Modulated, ModulatedConfig
+from elastic_core.peers.parts.blocks import embedded
+from elastic_core.peers.parts.intensity import Intensity, Modulated, ModulatedConfig
 
 READ = 0.3  # standard deviation of events at the start: where they are small, all are alike to attention, and little moves
 
@@ -48,13 +48,12 @@ READ = 0.3  # standard deviation of events at the start: where they are small, a
 class SHANConfig(ModulatedConfig, name="shan"):
     label: ClassVar[str] = "SHAN"
     short: Annotated[int, Within(1, 131_072)] = 3  # events of S
-    personal: Literal["history", "none"] = "history"
-    intensity: Literal["none", "state", "event"] = "none"
+    intensity: Literal["none", "state"] = "none"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.ctreg_weight and self.intensity == "none":
-            raise InputError("model.ctreg_weight is of intensities: take model.intensity=state or event with it")
+            raise InputError("model.ctreg_weight is of intensities: take model.intensity=state with it")
 
 
 @register(SHANConfig)
@@ -76,34 +75,29 @@ class SHAN(Modulated):
     def __init__(self, config: SHANConfig, catalog: Catalog) -> None:
         super().__init__(config, catalog)
         self.reads_times = config.intensity != "none"
-        self.events = EventEmbedding(
-            self.n_items, config.length, config.width, config.dropout, positions=False, rows=config.items_by_rows
-        )
+        self.events = embedded(config, self.n_items, positions=False)
         self.events.scale = READ / SPREAD
         self.long = nn.Linear(config.width, config.width)  # W₁, b₁
         self.both = nn.Linear(config.width, config.width)  # W₂, b₂
-        self.person = nn.Linear(config.width, config.width, bias=False) if config.personal == "history" else None  # U
+        self.person = nn.Linear(config.width, config.width, bias=False)  # U
         self.anybody = nn.Parameter(torch.randn(config.width) / math.sqrt(config.width))  # u₀
-        self.intensity = Intensity(config.width, self.marks.shape[1], config.channels) if self.reads_times else None
+        self.intensity = Intensity(config.width, self.marks.shape[1]) if self.reads_times else None
 
     def forward(self, batch: Batch) -> Encoded:
-        states, surprise = self._encode(batch)
+        states, surprise = self._encode(batch, slice(None))
         return Encoded(states, {}, self._summed(batch, surprise))
 
     def last_state(self, batch: Batch) -> Tensor:
-        """Of the last row alone, where no other row's state is asked for intensities."""
-        return self._encode(replace(batch, targets=None), last=self.config.intensity != "event")[0][:, -1]
+        """Of the last row alone."""
+        return self._encode(replace(batch, targets=None), slice(-1, None))[0][:, -1]
 
     def last_weights(self, batch: Batch) -> Tensor:
         """`Attends`: what the state is a mean, or a modulated sum, of events by."""
-        x, last = self.events(batch.items, batch.padded), slice(-1, None)
-        if self.intensity is None:
-            return self._weights(x, batch.real, last).unsqueeze(0) * batch.real[:, None]
-        clock, every = self._clock(batch), self.config.intensity == "event"
-        rows = slice(None) if every else last
-        weights = self._weights(x, batch.real, rows)
-        factors = self.intensity.factors(weights @ x, clock._replace(since=clock.since[:, rows]), self.config.intensity)
-        return (weights[:, -1:] * factors[:, -1:]).unsqueeze(0) * batch.real[:, None]
+        x = self.events(batch.items, batch.padded)
+        weights = self._weights(x, batch.real, slice(-1, None))
+        if self.intensity is not None:
+            weights = weights * self.intensity.in_states(weights @ x, self._clock(batch))
+        return weights.unsqueeze(0) * batch.real[:, None]
 
     def said(self, batch: Batch) -> list[tuple[Intensity, Tensor]]:
         """`Modulated`."""
@@ -120,17 +114,15 @@ class SHAN(Modulated):
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
-    def _encode(self, batch: Batch, last: bool = False) -> tuple[Tensor, Tensor | None]:
-        """States `[B, N, d]`, or `[B, 1, d]` of the last row alone; and CTReg, if it is asked."""
+    def _encode(self, batch: Batch, rows: slice) -> tuple[Tensor, Tensor | None]:
+        """States `[B, n, d]` of these rows; and CTReg, if it is asked."""
         x = self.events(batch.items, batch.padded)
-        rows = slice(-1, None) if last else slice(None)
         weights = self._weights(x, batch.real, rows)
         h = weights @ x
         if self.intensity is None:
             return h, None
         clock = self._clock(batch)
-        asked = clock._replace(since=clock.since[:, rows])
-        modulated = weights * self.intensity.factors(h, asked, self.config.intensity)
+        modulated = weights * self.intensity.in_states(h, clock)
         return modulated @ x, self._surprise(self.intensity, h, clock) if self._explains(batch) else None
 
     def _weights(self, x: Tensor, real: Tensor, rows: slice) -> Tensor:
@@ -140,19 +132,13 @@ class SHAN(Modulated):
         short = (ago >= 0) & (ago < self.config.short) & real.unsqueeze(1) | (ago == 0)
         old = (ago >= self.config.short) & real.unsqueeze(1)
         some = old.any(-1, keepdim=True)  # [B, n, 1]
-        u = self._people(x, real)[:, rows]
+        mean = x.cumsum(1) / real.cumsum(1).clamp_min(1).unsqueeze(-1)
+        u = (self.person(mean) + self.anybody)[:, rows]
         alpha = _softmax((u @ functional.relu(self.long(x)).transpose(1, 2)), old | ~some) * some
         beyond = (u * functional.relu(self.both(alpha.to(x.dtype) @ x))).sum(-1, keepdim=True)
         scores = torch.cat([beyond, u @ functional.relu(self.both(x)).transpose(1, 2)], -1)
         beta = _softmax(scores, torch.cat([some, short], -1))
         return beta[..., :1] * alpha + beta[..., 1:]
-
-    def _people(self, x: Tensor, real: Tensor) -> Tensor:
-        """u after every event, `[B, N, d]`."""
-        if self.person is None:
-            return self.anybody.expand_as(x)
-        mean = x.cumsum(1) / real.cumsum(1).clamp_min(1).unsqueeze(-1)
-        return self.person(mean) + self.anybody
 
 
 def _softmax(scores: Tensor, allowed: Tensor) -> Tensor:

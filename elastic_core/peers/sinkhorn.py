@@ -1,8 +1,12 @@
 """Sinkhorn Transformer (Tay et al. 2020): local attention, plus attention to a block that a learned soft sorting brings here.
 
-    S = Sinkhorn(R(X)),   block i reads K_i, V_i and Σ_j S_ij K_j, Σ_j S_ij V_j      (peers/parts/sinkhorn_attention.py)
+    z_i = mean of the events of block i          (causal: of all events up to the first of block i, that one counted)
+    R_i = W_B relu(W_P z_i + b_P) + b_B          one logit for each block, in each head
+    S   = exp of Sinkhorn balancing of (R + gumbel noise) / τ: rows and columns are normalised in turn
+    block i attends to its own keys and values, and to Σ_j S_ij K_j and Σ_j S_ij V_j
 
-O(N·b + (N/b)²·b·d) for blocks of b events; with one block it is softmax attention.
+O(N·b + (N/b)²·b·d) for blocks of b events; with one block it is softmax attention. The noise is drawn in training alone. Blocks
+are counted back from the last event, which so ends a full one; the oldest is filled up with padding.
 
 | `bidirectional` | |
 | --- | --- |
@@ -12,28 +16,133 @@ O(N·b + (N/b)²·b·d) for blocks of b events; with one block it is softmax att
 What is done differently: own and sorted keys share one softmax (the paper adds the two scores of a position; the code that LISA
 compared with joins keys, as we do); blocks are pooled by their mean, not sum; columns are balanced over the rows so far in the
 causal form, because the paper's sum over all rows tells a block about later ones. A block is at most a quarter of the length.
+
+Causal. Block i may take from earlier blocks alone. To normalise column j the sum over all rows would read z of later blocks: it
+leaks. Here row i divides by the sum of the rows up to i. Carried on for ever this has a limit that learns nothing: a matrix with
+all its weight below the diagonal whose rows and columns add up to 1 can only be the shift by one block. A few iterations are a
+preference for blocks that earlier rows have left; with none S is the softmax of the rows.
+
+Symbols: B people, H heads, N events, m blocks of b events.
 """
 
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from torch import nn
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
 
-from elastic_core.core.config import Within
+from elastic_core.core.config import ModelConfig, Within
 from elastic_core.core.contract import Variant
 from elastic_core.core.histories import Catalog
+from elastic_core.core.layers import Attention, fused, masked, merge_heads, precise, readable, split_heads
 from elastic_core.core.registry import register
-from elastic_core.peers.parts.blocks import Blocks, BlocksConfig
-from elastic_core.peers.parts.sinkhorn_attention import SinkhornAttention
+from elastic_core.peers.parts.blocks import Blocks
+
+ITERATIONS, TEMPERATURE = 5, 0.75  # of rows and columns; τ
+NEVER = -1e9  # finite, so that a row without any block is no NaN
 
 
 @dataclass(frozen=True, kw_only=True)
-class SinkhornConfig(BlocksConfig, name="sinkhorn"):
+class SinkhornConfig(ModelConfig, name="sinkhorn"):
     label: ClassVar[str] = "Sinkhorn Transformer"
     block: Annotated[int, Within(1, 8_192)] = 32  # events; at most a quarter of the length, so that there is something to sort
-    iterations: Annotated[int, Within(0, 100)] = 5  # of rows and columns
-    temperature: Annotated[float, Within(0.01, 100)] = 0.75
     bidirectional: bool = False
+
+
+@precise
+def balanced(logits: Tensor, allowed: Tensor, causal: bool, iterations: int = ITERATIONS) -> Tensor:
+    """S of logits `[…, m, m]`: rows add up to 1, those where nothing is `allowed` to 0; columns nearly, the more iterations."""
+
+    def rows(s: Tensor) -> Tensor:
+        return (s - s.logsumexp(-1, keepdim=True)).masked_fill(~allowed, NEVER)
+
+    def columns(s: Tensor) -> Tensor:
+        total = s.logcumsumexp(-2) if causal else s.logsumexp(-2, keepdim=True)
+        return (s - total).masked_fill(~allowed, NEVER)
+
+    s = rows(logits.masked_fill(~allowed, NEVER))
+    for _ in range(iterations):
+        s = rows(columns(s))
+    return s.exp()
+
+
+class SinkhornAttention(Attention):
+    """Self-attention of `x [B, N, d]`, N at most `length`, in blocks of `block`; what it has on padding means nothing."""
+
+    def __init__(self, width: int, heads: int, dropout: float, length: int, block: int, causal: bool) -> None:
+        super().__init__(width, heads, dropout, causal)
+        self.block = block
+        self.pooled = nn.Linear(width, width)  # W_P
+        self.sort = nn.Linear(width, heads * -(-length // block))  # W_B
+
+    def forward(self, x: Tensor, real: Tensor | None = None, extra: Tensor | None = None) -> Tensor:
+        n = x.shape[1]
+        x, real = self._whole(x, real)
+        shares, there = self.shares(x, real)
+        q = self._blocks(self.query(x))
+        keys, values = (self._blocks(masked(f(x), real)) for f in (self.key, self.value))  # [B, H, m, b, e]
+        known = real.unflatten(1, (-1, self.block))  # [B, m, b]
+        own = known.unsqueeze(2).expand(-1, -1, self.block, -1)
+        if self.causal:
+            own = own.tril()
+        own = own | torch.eye(self.block, dtype=torch.bool, device=x.device)  # padding reads itself
+        other = torch.einsum("bij,bjp->bip", there.float(), known.float()) > 0
+        seen = torch.cat([other.unsqueeze(2).expand_as(own), own], -1).unsqueeze(1)  # [B, 1, m, b, 2 b]
+        k, v = (torch.cat([_sorted(shares, y), y], -2) for y in (keys, values))
+        mixed = fused(q, k, v, seen, self.p if self.training else 0.0, False)
+        out: Tensor = self.output(merge_heads(mixed.flatten(2, 3)[:, :, -n:]))
+        return out
+
+    def last(self, x: Tensor, real: Tensor | None = None, extra: Tensor | None = None) -> Tensor:
+        """The last row of `forward`, `[B, 1, d]`: one query and one row of the order."""
+        x, real = self._whole(x, real)
+        shares, there = self.shares(x, real)
+        q = split_heads(self.query(x[:, -1:]), self.heads)
+        keys, values = (self._blocks(masked(f(x), real)) for f in (self.key, self.value))
+        known = real.unflatten(1, (-1, self.block))
+        other = (there[:, -1:].transpose(1, 2) & known).any(1)
+        seen = torch.cat([other, known[:, -1]], -1)[:, None, None]
+        k, v = (torch.cat([_sorted(shares[:, :, -1:], y), y[:, :, -1:]], -2).squeeze(2) for y in (keys, values))
+        out: Tensor = self.output(merge_heads(functional.scaled_dot_product_attention(q, k, v, seen)))
+        return out
+
+    def shares(self, x: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
+        """S `[B, H, m, m]`, and which blocks a block may take from, `[B, m, m]`."""
+        known = real.unflatten(1, (-1, self.block)).any(-1)
+        m = known.shape[1]
+        there = known.unsqueeze(1) & known.unsqueeze(2)  # a row of padding takes no part in the sums of columns
+        if self.causal:
+            there = there.tril(-1)
+        z = self.pooled(_pooled(x, real, self.block, self.causal))
+        logits = self.sort(functional.relu(z)).unflatten(-1, (self.heads, -1))[..., -m:].transpose(1, 2)
+        if self.training:
+            logits = logits - torch.empty_like(logits).exponential_().clamp_min(1e-20).log()
+        return balanced(logits / TEMPERATURE, there.unsqueeze(1), self.causal).to(x.dtype), there
+
+    def _whole(self, x: Tensor, real: Tensor | None) -> tuple[Tensor, Tensor]:
+        """In whole blocks."""
+        real = torch.ones(x.shape[:2], dtype=torch.bool, device=x.device) if real is None else readable(real)
+        short = -x.shape[1] % self.block
+        return functional.pad(x, (0, 0, short, 0)), functional.pad(real, (short, 0))
+
+    def _blocks(self, x: Tensor) -> Tensor:
+        """`[B, N, d]` → `[B, H, m, b, e]`."""
+        return split_heads(x, self.heads).unflatten(2, (-1, self.block))
+
+
+@precise
+def _pooled(x: Tensor, real: Tensor, block: int, causal: bool) -> Tensor:
+    """z of every block: `[B, N, d]`, `[B, N]` → `[B, m, d]`."""
+    x, count = masked(x, real), real.to(x.dtype).unsqueeze(-1)
+    if causal:
+        return x.cumsum(1)[:, ::block] / count.cumsum(1)[:, ::block].clamp_min(1)
+    return x.unflatten(1, (-1, block)).sum(2) / count.unflatten(1, (-1, block)).sum(2).clamp_min(1)
+
+
+def _sorted(shares: Tensor, x: Tensor) -> Tensor:
+    """Σ_j S_ij x_j: `[B, H, i, j]`, `[B, H, j, b, e]` → `[B, H, i, b, e]`."""
+    return (shares @ x.flatten(3).to(shares.dtype)).unflatten(-1, x.shape[3:])
 
 
 @register(SinkhornConfig)
@@ -54,15 +163,13 @@ class Sinkhorn(Blocks):
 
     def attention(self) -> nn.Module:
         config = self.config
-        return SinkhornAttention(
-            config.width, config.heads, config.dropout, config.length, self.block,
-            config.iterations, config.temperature, not config.bidirectional,
-        )  # fmt: skip
+        causal = not config.bidirectional
+        return SinkhornAttention(config.width, config.heads, config.dropout, config.length, self.block, causal)
 
     def kept_per_event(self, columns: int) -> int:
         """Beside the block's own: keys and values by themselves, sorted and joined; scores where attention is not fused; S."""
         config, blocks = self.config, -(-columns // self.block)
         padded = blocks * self.block / columns
         scores = config.heads * 2 * self.block * 4
-        order = blocks * blocks * config.heads * (8 + 6 * config.iterations) / columns
+        order = blocks * blocks * config.heads * (8 + 6 * ITERATIONS) / columns
         return super().kept_per_event(columns) + round(padded * (12 * config.width + scores) + order) + 1

@@ -2,18 +2,18 @@
 
 SMLayer: an event's attention weight is multiplied by the intensity of its mark and not normalised again (parts/intensity.py).
 
-| setting | paper | otherwise (ours) |
+| `intensity` | of an event's mark | time |
 | --- | --- | --- |
-| `intensity` | `state`: λ(t | H_t, v_k), of an event's mark, in the state that reads it | `event`: in its own state; no N x N |
-| `gap` | until t, when the next event happens | `previous`: since the event before. `next`: with `event` alone, see below |
+| `state` | in the state that reads it, λ(t | H_t, v_k), as in the paper | since the event before (the paper: until the next) |
+| `event` | in its own state (ours) | until the next event, for states that come later |
 
 **Which time.** The paper's t - t_j goes from the last event read to the moment of the prediction, and the authors' code takes
 the time of the event to be predicted for it: training and test both read when their answer happens. Where one event is left out,
-or a history is served, there is no such time, and no "now" either. So `previous` takes the interval before the last event, as
-the guess of the one to come; `next` takes the time that passed after an event, only for states that come later, and a usual
-interval for the event's own. With `state` there is no honest `next`, so it is refused.
+or a history is served, there is no such time, and no "now" either. So `state` takes the interval before the last event, as
+the guess of the one to come; `event` takes the time that passed after an event, only for states that come later, and a usual
+interval for the event's own.
 
-**Scale.** An interval of Δ seconds counts log(1 + Δ / time_unit), over its mean in the data (`calibrate`), so that years and
+**Scale.** An interval of Δ seconds counts log(1 + Δ / 60), over its mean in the data (`calibrate`), so that years and
 seconds can be added. Under a monotone change of time a point process stays one, and its likelihood, CTReg, changes by a
 constant. What is not known is 1, a usual interval: before the first event read, and everywhere in a batch without times. Events
 out of order are 0 apart. CTReg is the mean over the intervals between events read, and over layers; the target's time is in none.
@@ -23,39 +23,85 @@ an event counts more the more genres it has). The rarest beyond `marks` are one 
 one mark.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
 
 from elastic_core.core.batches import Batch
-from elastic_core.core.config import Within
 from elastic_core.core.contract import Encoded, Variant
 from elastic_core.core.histories import Catalog
-from elastic_core.core.layers import Dropout, EventEmbedding, FeedForward, left_align, right_align
+from elastic_core.core.layers import (
+    Dropout,
+    FeedForward,
+    dropout,
+    left_align,
+    merge_heads,
+    readable,
+    right_align,
+    split_heads,
+)
 from elastic_core.core.registry import register
-from elastic_core.errors import InputError
-from elastic_core.peers.parts.intensity import Clock, Intensity, ModulatedAttention
-from elastic_core.peers.parts.modulated import Modulated, ModulatedConfig
+from elastic_core.peers.parts.blocks import embedded
+from elastic_core.peers.parts.intensity import Clock, Intensity, Modulated, ModulatedConfig
 
 
 @dataclass(frozen=True, kw_only=True)
 class SMAConfig(ModulatedConfig, name="sma"):
     label: ClassVar[str] = "SMA"
     intensity: Literal["state", "event"] = "state"
-    gap: Literal["previous", "next"] = "previous"
-    expansion: Annotated[int, Within(1, 16)] = 1
-    fused: bool = True  # where the weights need not be held: `event` with `previous`
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.intensity == "state" and self.gap == "next":
-            raise InputError(
-                "model.gap=next with model.intensity=state would read the time of the event to be predicted; take gap=previous, "
-                "or intensity=event, which reads it for earlier events alone"
-            )
+
+class ModulatedAttention(nn.Module):
+    """Causal self-attention of `x [B, N, d]` whose weights are multiplied by intensities, which heads share."""
+
+    def __init__(self, config: SMAConfig, marks: int) -> None:
+        super().__init__()
+        width = config.width
+        self.heads, self.p, self.by_state = config.heads, config.dropout, config.intensity == "state"
+        self.query = nn.Linear(width, width)
+        self.key = nn.Linear(width, width, bias=False)  # a key bias cancels in the softmax
+        self.value = nn.Linear(width, width)
+        self.output = nn.Linear(width, width)
+        self.history = nn.Linear(width, width)  # V_seq
+        self.intensity = Intensity(width, marks)
+
+    def forward(self, x: Tensor, clock: Clock) -> tuple[Tensor, Tensor]:
+        """The output and H, both `[B, N, d]`, of rows that begin in column 0 (`left_align`)."""
+        n = x.shape[1]
+        return self._attended(x, x, torch.ones(n, n, dtype=torch.bool, device=x.device).tril(), clock)
+
+    def last(self, x: Tensor, real: Tensor | None, clock: Clock) -> Tensor:
+        """The last row of the output, `[B, 1, d]`, of rows that end in the last column; for `state` alone."""
+        return self._attended(x[:, -1:], x, None if real is None else readable(real)[:, None, None, :], clock)[0]
+
+    def last_weights(self, x: Tensor, real: Tensor | None, clock: Clock, h: Tensor) -> Tensor:
+        """What the last row multiplies every event by, `[B, H, N]`, of rows that end in the last column; `h` as `forward` gives
+        it, turned to the right."""
+        weights = self._weights(x[:, -1:], x, None if real is None else readable(real)[:, None, None, :]).squeeze(-2)
+        return weights * self._factors(h[:, -1:] if self.by_state else h, clock)[:, -1:]
+
+    def _weights(self, asking: Tensor, x: Tensor, allowed: Tensor | None) -> Tensor:
+        q, k = split_heads(self.query(asking), self.heads), split_heads(self.key(x), self.heads)
+        scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
+        return (scores if allowed is None else scores.masked_fill(~allowed, -torch.inf)).softmax(-1)
+
+    def _factors(self, h: Tensor, clock: Clock) -> Tensor:
+        """What weights are multiplied by, `[B, n, N]`, from what the histories say after every event asked, h `[B, n, d]`."""
+        if self.by_state:
+            return self.intensity.in_states(h, clock)
+        after, own = (self.intensity.of_marks(h, s, clock) for s in (clock.until, torch.ones_like(clock.until)))
+        itself = torch.eye(h.shape[1], dtype=torch.bool, device=h.device)
+        return torch.where(itself, own.unsqueeze(1), after.unsqueeze(1))
+
+    def _attended(self, asking: Tensor, x: Tensor, allowed: Tensor | None, clock: Clock) -> tuple[Tensor, Tensor]:
+        weights = self._weights(asking, x, allowed)
+        h = merge_heads(weights @ split_heads(self.history(x), self.heads))
+        weights = dropout(weights, self.p, self.training) * self._factors(h, clock).unsqueeze(1)
+        return self.output(merge_heads(weights @ split_heads(self.value(x), self.heads))), h
 
 
 class Block(nn.Module):
@@ -64,12 +110,9 @@ class Block(nn.Module):
     def __init__(self, config: SMAConfig, marks: int) -> None:
         super().__init__()
         self.norm = nn.LayerNorm(config.width)
-        self.attention = ModulatedAttention(
-            config.width, config.heads, config.dropout, marks, config.channels, by=config.intensity,
-            later=config.gap == "next", fused=config.fused,
-        )  # fmt: skip
+        self.attention = ModulatedAttention(config, marks)
         self.dropout = Dropout(config.dropout)
-        self.feed_forward = FeedForward(config.width, config.dropout, config.expansion)
+        self.feed_forward = FeedForward(config.width, config.dropout)
 
     def forward(self, x: Tensor, clock: Clock) -> tuple[Tensor, Tensor]:
         y, h = self.attention(self.norm(x), clock)
@@ -95,7 +138,7 @@ class SMA(Modulated):
 
     def __init__(self, config: SMAConfig, catalog: Catalog) -> None:
         super().__init__(config, catalog)
-        self.events = EventEmbedding(self.n_items, config.length, config.width, config.dropout, rows=config.items_by_rows)
+        self.events = embedded(config, self.n_items)
         self.blocks = nn.ModuleList(Block(config, self.marks.shape[1]) for _ in range(config.layers))
         self.norm = nn.LayerNorm(config.width)
 
@@ -105,32 +148,54 @@ class SMA(Modulated):
 
     def last_state(self, batch: Batch) -> Tensor:
         """With `state`, of the last block only the last row."""
-        return self._last(batch) if self.config.intensity == "state" else self._encode(batch, learning=False)[0][:, -1]
+        if self.config.intensity == "event":
+            return self._encode(batch, learning=False)[0][:, -1]
+        real, x, clock = self._read(batch)
+        *earlier, final = self.blocks
+        for block in earlier:
+            x, _ = block(x, clock)
+        assert isinstance(final, Block)
+        states: Tensor = self.norm(final.last(right_align(x, real), real, self._clock(batch))[:, -1])
+        return states
 
     def last_weights(self, batch: Batch) -> Tensor:
         """`Attends`: softmax weights times intensities, so they add up to anything."""
         real, clock = batch.real if batch.padded else None, self._clock(batch)
-        return torch.stack([unit.last_weights(z, real, clock, h) for unit, z, h in self._inside(batch)])
+        return torch.stack([
+            block.attention.last_weights(right_align(block.norm(x), real), real, clock, right_align(h, real))
+            for block, x, h, _ in self._passed(batch)
+        ])  # fmt: skip
 
     def said(self, batch: Batch) -> list[tuple[Intensity, Tensor]]:
         """`Modulated`."""
-        return [(unit.intensity, h) for unit, _, h in self._inside(batch)]
+        real = batch.real if batch.padded else None
+        return [(block.attention.intensity, right_align(h, real)) for block, _, h, _ in self._passed(batch)]
 
     def kept_per_event(self, columns: int) -> int:
         c = self.config
-        intensities = self.kept_by_intensities(1 + (c.gap == "next"))
-        held = 0 if c.fused and (c.intensity, c.gap) == ("event", "previous") else (5 * c.heads + 2) * columns
-        return super().kept_per_event(columns) + 4 * c.width + intensities + held
+        intensities = self.kept_by_intensities(1 + (c.intensity == "event"))
+        return super().kept_per_event(columns) + 4 * c.width + intensities + (5 * c.heads + 2) * columns
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
+    def _read(self, batch: Batch) -> tuple[Tensor | None, Tensor, Clock]:
+        """Where events are, and the events and their clock in rows that begin in column 0: no block needs a mask."""
+        real = batch.real if batch.padded else None
+        return real, left_align(self.events(batch.items, batch.padded), real), self._clock(batch).left(real)
+
+    def _passed(self, batch: Batch) -> Iterator[tuple[Block, Tensor, Tensor, Tensor]]:
+        """Every block with what it reads, what the histories say after every event, and what it makes of it, `[B, N, d]` each."""
+        _, x, clock = self._read(batch)
+        for block in self.blocks:
+            assert isinstance(block, Block)
+            y, h = block(x, clock)
+            yield block, x, h, y
+            x = y
+
     def _encode(self, batch: Batch, learning: bool = True) -> tuple[Tensor, Tensor | None]:
         """States `[B, N, d]`; and, if it is wanted and there are times, CTReg: the mean over intervals and layers."""
-        real = batch.real if batch.padded else None
-        clock = self._clock(batch).left(real)
-        x = left_align(self.events(batch.items, batch.padded), real)  # once a pass, and no block needs a mask
-        asked = learning and self._explains(batch)
-        found: list[Tensor] = []
+        real, x, clock = self._read(batch)
+        asked, found = learning and self._explains(batch), list[Tensor]()
         for block in self.blocks:
             assert isinstance(block, Block)
             x, h = block(x, clock)
@@ -138,24 +203,3 @@ class SMA(Modulated):
                 found.append(self._surprise(block.attention.intensity, h, clock))
         states: Tensor = self.norm(right_align(x, real))
         return states, torch.stack(found).mean() if found else None
-
-    def _inside(self, batch: Batch) -> Iterator[tuple[ModulatedAttention, Tensor, Tensor]]:
-        """Every block's attention, with what it reads and what it says after every event, `[B, N, d]` each."""
-        real, clock = batch.real if batch.padded else None, self._clock(batch)
-        x, left = left_align(self.events(batch.items, batch.padded), real), clock.left(real)
-        for block in self.blocks:
-            assert isinstance(block, Block)
-            z = right_align(block.norm(x), real)
-            x, h = block(x, left)
-            yield block.attention, z, right_align(h, real)
-
-    def _last(self, batch: Batch) -> Tensor:
-        real = batch.real if batch.padded else None
-        clock = self._clock(batch)
-        x, left = left_align(self.events(batch.items, batch.padded), real), clock.left(real)
-        *earlier, final = self.blocks
-        for block in earlier:
-            x, _ = block(x, left)
-        assert isinstance(final, Block)
-        states: Tensor = self.norm(final.last(right_align(x, real), real, clock)[:, -1])
-        return states

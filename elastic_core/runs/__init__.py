@@ -123,6 +123,7 @@ class Run:
         """Gives a model's banks the tables that this run began with. Raises InputError if they are missing or not its own."""
         if model.banks():
             from elastic_core.scale import bank_files  # where there are tables by rows
+
             path = disk.regular(self.path / bank_files.FILE, bank_files.MOST_BYTES, self.path)
             bank_files.map_tables(model, path, self._called(bank_files.FILE))
 
@@ -262,6 +263,7 @@ class Run:
         """Before the first step, where a model keeps experts by rows."""
         if model.banks():
             from elastic_core.scale import bank_files  # where there are tables by rows
+
             disk.write_whole(self.path / bank_files.FILE, lambda beside: bank_files.write(model, beside))
 
     def save_weights(self, model: torch.nn.Module, changed: Mapping[str, torch.Tensor] | None = None) -> None:
@@ -269,6 +271,7 @@ class Run:
         state = model.state_dict()
         if changed:
             from elastic_core.scale import bank_files  # where there are tables by rows
+
             state = bank_files.changed(model, changed)
         weights = {k: v.detach().cpu().contiguous() for k, v in state.items()}
         disk.write_whole(self.path / WEIGHTS, lambda beside: save_file(weights, beside))

@@ -7,7 +7,7 @@ walks over those must not walk over millions of rows. Its key in a state is that
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Any, Literal, NamedTuple, Self
 
 import torch
@@ -95,13 +95,6 @@ def row_banks(model: nn.Module) -> dict[str, RowBank]:
     return {name: module for name, module in model.named_modules() if isinstance(module, RowBank)}
 
 
-@contextmanager
-def recorded(banks: dict[str, RowBank]) -> Iterator[dict[str, list[LookedUp]]]:
-    """`RowBank.recorded` of several, by name."""
-    with ExitStack() as stack:
-        yield {name: stack.enter_context(bank.recorded()) for name, bank in banks.items()}
-
-
 def item_banks(model: nn.Module) -> dict[str, RowBank]:
     """Those that are tables of items."""
     return {name: bank for name, bank in row_banks(model).items() if bank.padding}
@@ -116,9 +109,3 @@ def small_state(model: nn.Module) -> dict[str, Tensor]:
     """A model's state without the tables of its banks."""
     large = {f"{name}.weight" for name in row_banks(model)}
     return {key: value for key, value in model.state_dict().items() if key not in large}
-
-
-def load_small(model: nn.Module, state: dict[str, Tensor]) -> None:
-    """The inverse: the tables stay as they are. Raises RuntimeError for what does not fit."""
-    tables = {f"{name}.weight": bank.weight for name, bank in row_banks(model).items()}
-    model.load_state_dict({**state, **tables})

@@ -11,7 +11,7 @@ never changed.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
 
 import torch
@@ -23,7 +23,7 @@ from elastic_core.core.contract import Recommender
 from elastic_core.core.objective import Objective
 from elastic_core.core.step import Untabled
 from elastic_core.errors import InputError
-from elastic_core.scale.row_bank import LookedUp, RowBank, item_banks, load_small, recorded, row_banks, small_state
+from elastic_core.scale.row_bank import LookedUp, RowBank, item_banks, row_banks, small_state
 from elastic_core.scale.row_rules import rule_of
 
 AT_ONCE = 1 << 16  # rows that are brought up to date together
@@ -79,8 +79,8 @@ class RowLearner(Untabled):
     @contextmanager
     def recorded(self) -> Iterator[dict[str, list[LookedUp]]]:
         """Around the forward pass of a step."""
-        with recorded(self.banks) as looked_up:
-            yield looked_up
+        with ExitStack() as stack:
+            yield {name: stack.enter_context(bank.recorded()) for name, bank in self.banks.items()}
 
     def summed(self, looked_up: dict[str, list[LookedUp]]) -> dict[str, Summed]:
         """After the backward pass: the looked-up rows of every bank, with the sums of their gradients."""
@@ -126,7 +126,7 @@ class RowLearner(Untabled):
         return small_state(model)
 
     def put(self, model: nn.Module, state: dict[str, Tensor]) -> None:
-        load_small(model, state)
+        model.load_state_dict(state | {f"{name}.weight": bank.weight for name, bank in row_banks(model).items()})
 
     def state(self) -> dict[str, Any]:
         return {"steps": self.steps, "banks": {name: kept.state() for name, kept in self.kept.items()}}

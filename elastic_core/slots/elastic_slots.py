@@ -18,6 +18,8 @@ In the last layer, with M_t[s] what slot s holds, P_s its expert, h_t the event 
 so every suggestion has experts, with shares that add up to 1, and a slot knows which events it holds (`attribute`). The layers
 before it mix the slots into the event, as the dispatcher does. The experts' distributions need every item's logit,
 O(K·n_items·d): in every training step, and once for a series of judgements (`reading`).
+
+Symbols: x the stream `[B, n, d]`, h the same normalised, p the retrieved experts `[B, k, d]`, held what the slots hold.
 """
 
 import math
@@ -45,15 +47,15 @@ from elastic_core.core.contract import (
 )
 from elastic_core.core.elastic import InterestMemory, WithMemory, interest_memory
 from elastic_core.core.histories import Catalog
-from elastic_core.core.layers import EventEmbedding, masked
+from elastic_core.core.layers import Dropout, EventEmbedding, FeedForward, LocalConvolution, masked
 from elastic_core.core.registry import register
 from elastic_core.core.settings import MemoryConfig
 from elastic_core.errors import InputError
 from elastic_core.following.stream import Kept, Stream
 from elastic_core.slots import gated_slots
-from elastic_core.slots.slot_layer import SlotLayer
 from elastic_core.slots.standing import Standing
 
+NOTHING = 1e-9  # a share that is none, where its logarithm is needed
 HALF_LIVES = (1.0, 3.0, 10.0, 30.0)  # events over which "lately" is measured
 LEAST_SHARE = 0.003  # of the recent past: what an interest counts that did not show
 
@@ -84,6 +86,53 @@ class Written(NamedTuple):
         return self.strength[..., :-1]
 
 
+class SlotLayer(nn.Module):
+    """Events read the slots and are changed by their mixture; with `final` the slots are not mixed but predict one by one."""
+
+    def __init__(self, width: int, dropout: float, conv_width: int, final: bool) -> None:
+        super().__init__()
+        self.final, self.scale = final, width**-0.5
+        self.norm = nn.LayerNorm(width)
+        self.query, self.expert_key, self.slot_key = (nn.Linear(width, width, bias=False) for _ in range(3))
+        self.expert_value, self.slot_value = nn.Linear(width, width, bias=False), nn.Linear(width, width)
+        self.local = LocalConvolution(width, conv_width) if conv_width else None
+        self.dropout = Dropout(dropout)
+        self.feed_forward = FeedForward(width, dropout)
+        if final:
+            self.other = nn.Linear(width, 1)  # the share of a part that reads no slot
+            self.recency = nn.Parameter(torch.zeros(2, len(HALF_LIVES)))
+
+    def ask(self, h: Tensor, p: Tensor, turned: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """What events `h [B, n, d]` ask of what the slots hold `[B, n, d]`, and of the experts themselves `[B, n, k]`.
+
+        `turned [B, k]`: factors by which slots count more or less than they would."""
+        q = self.query(h) * self.scale
+        asked = q @ self.expert_key(p).transpose(-1, -2)
+        return q @ self.slot_key.weight, asked if turned is None else asked + turned.clamp_min(NOTHING).log().unsqueeze(1)
+
+    def mix(self, x: Tensor, slots: Tensor, mixed: Tensor, p: Tensor, local: Tensor) -> Tensor:
+        """The next x: the slots' weights `[B, n, k]` and mixture `[B, n, d]` and what came just before go in."""
+        return self.feed_forward(x + self.dropout(slots @ self.expert_value(p) + self.slot_value(mixed) + local))
+
+    def predict(
+        self, x: Tensor, h: Tensor, held: Tensor, p: Tensor, local: Tensor, lately: Tensor, turned: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """What every slot says `[B, n, P, d]` and the logarithms of their shares `[B, n, P]`, for `held [B, n, k, d]`."""
+        moving, shares = self.ask(h, p, turned)
+        shares = shares + torch.einsum("bnd,bnkd->bnk", moving, held.to(moving.dtype))
+        base = (x + self.dropout(local)).unsqueeze(2)
+        said = self.dropout(self.slot_value(held) + self.expert_value(p).unsqueeze(1))
+        shares = shares + lately[:, :, :-1] @ self.recency[0]
+        rest = self.other(h) + lately[:, :, -1:] @ self.recency[1]
+        return self.feed_forward(torch.cat([base + said, base], 2)), torch.cat([shares, rest], 2).float().log_softmax(-1)
+
+    def nearby(self, h: Tensor, last: bool = False) -> Tensor:
+        """The local convolution of the normalised events, or nothing."""
+        if self.local is None:
+            return h.new_zeros(1)
+        return self.local.last(h) if last else self.local(h)
+
+
 @register(ElasticSlotsConfig)
 class ElasticSlots(WithMemory, Streams, Traces):
     """See the module's table. `heads` count in the query network alone: a slot holds whole events."""
@@ -107,7 +156,8 @@ class ElasticSlots(WithMemory, Streams, Traces):
         self.parts = config.k + 1
         self.events = EventEmbedding(self.n_items, config.length, config.width, config.dropout, False)
         self.memories = nn.ModuleList([interest_memory(config)])
-        self.layers = nn.ModuleList(self._layer(i == config.layers - 1) for i in range(config.layers))
+        shape, final = (config.width, config.dropout, config.conv_width), config.layers - 1
+        self.layers = nn.ModuleList(SlotLayer(*shape, i == final) for i in range(config.layers))
         self.norm = nn.LayerNorm(config.width)
         self.standing: Standing = Standing(config.width)
         self.half_lives: Tensor
@@ -138,8 +188,11 @@ class ElasticSlots(WithMemory, Streams, Traces):
 
     def reading(self) -> tuple[Judge, Scorer]:
         """Works out once what every expert stands for; of a bank kept by rows, what the retrieved ones do, each time."""
-        masses = self._all_masses() if self.retrieves and self.config.bank == "dense" else None
-        return lambda batch: self._last(batch, masses), self.scorer()
+        scorer = self.scorer()
+        masses = (
+            self.standing.masses(self.expert_values(), scorer.table) if self.retrieves and self.config.bank == "dense" else None
+        )
+        return lambda batch: self._last(batch, masses), scorer
 
     def scorer(self) -> Scorer:
         return super().scorer()._replace(parts=self.parts)
@@ -162,15 +215,14 @@ class ElasticSlots(WithMemory, Streams, Traces):
     def trace(self, batch: Batch) -> Trace:
         """Reading: how much of each event a slot still holds, the same in every layer. Slots: their shares of the prediction."""
         found, layers = self.retrieve(batch), len(self.layers)
-        x = self.events.place(self.events.content(batch.items), batch.real if batch.padded else None)
-        written = self._write(batch.items, x, found, self._masses(found))
+        written = self._write(batch.items, found, self._masses(found))
         reading = gated_slots.held_events(written.steps).unsqueeze(1)
-        slots = self._slot_shares(batch, found, written).unsqueeze(1)
-        return Trace([found] * layers, [reading] * layers, [slots] * layers, written.strength[..., :-1].transpose(1, 2))
+        state = self._encode(batch, found, self._masses(found), 0, last=True)[:, -1]
+        slots = self.scorer().split(state)[1][:, : found.experts.shape[1]].exp().unsqueeze(1)
+        return Trace([found] * layers, [reading] * layers, [slots] * layers, written.steps.transpose(1, 2))
 
     def taken(self, batch: Batch, found: Retrieved) -> Tensor:
-        x = self.events.place(self.events.content(batch.items), batch.real if batch.padded else None)
-        return self._write(batch.items, x, found, self._masses(found)).strength[..., :-1].transpose(1, 2)
+        return self._write(batch.items, found, self._masses(found)).steps.transpose(1, 2)
 
     @torch.no_grad()
     def attribute(self, batch: Batch, items: Tensor, edit: Edit | None = None) -> Attribution:
@@ -180,15 +232,10 @@ class ElasticSlots(WithMemory, Streams, Traces):
         vectors, shares = self.scorer().split(self._encode(batch, found, masses, 0, last=True)[:, -1])
         said = self.scorer().logits(vectors)[..., 1:].log_softmax(-1)  # [B, P, n_items]
         parts = said.gather(-1, (items - 1).unsqueeze(1).expand(-1, self.parts, -1)) + shares.unsqueeze(-1)
-        x = self.events.place(self.events.content(batch.items), batch.real if batch.padded else None)
-        steps = self._write(batch.items, x, found, masses).steps
+        steps = self._write(batch.items, found, masses).steps
         return Attribution(found.experts, parts.softmax(1).transpose(1, 2), gated_slots.held_events(steps))
 
     # --- inside ------------------------------------------------------------------------------------------------------
-
-    def _layer(self, final: bool) -> SlotLayer:
-        c = self.config
-        return SlotLayer(c.width, c.dropout, c.conv_width, final=final, lately=len(HALF_LIVES))
 
     def _edited(self, batch: Batch, edit: Edit | None) -> Retrieved:
         found = self.retrieve(batch)
@@ -202,8 +249,8 @@ class ElasticSlots(WithMemory, Streams, Traces):
     def _encode(self, batch: Batch, found: Retrieved, masses: Tensor, first: int, last: bool = False) -> Tensor:
         """States from column `first` on, or of the last event alone."""
         real = batch.real if batch.padded else None
-        x, p = self.events.place(self.events.content(batch.items), real), found.interests
-        written = self._write(batch.items, x, found, masses)
+        x, p = self.events(batch.items, batch.padded), found.interests
+        written = self._write(batch.items, found, masses)
         for i, layer in enumerate(self.layers):
             assert isinstance(layer, SlotLayer)
             h = masked(layer.norm(x), real)
@@ -230,34 +277,25 @@ class ElasticSlots(WithMemory, Streams, Traces):
             shares = functional.pad(shares, (0, short), value=-1e4)
         return torch.cat([said.flatten(-2), shares.to(said.dtype)], -1)
 
-    def _strength(self, items: Tensor, x: Tensor, found: Retrieved, masses: Tensor) -> Tensor:
+    def _strength(self, items: Tensor, found: Retrieved, masses: Tensor) -> Tensor:
         """How strongly every event goes to every slot `[B, N, k + 1]`: a softmax over the slots and over "none of them"."""
         vectors = self.standing(self._values(found))
         logits = (self.scorer().rows(items) @ vectors.transpose(-1, -2)).float() - masses.unsqueeze(1)
         none = -math.log(self.n_items)  # any item, evenly
         return functional.pad(logits.float(), (0, 1), value=none).softmax(-1) * (items > 0).unsqueeze(-1)
 
-    def _write(self, items: Tensor, x: Tensor, found: Retrieved, masses: Tensor) -> Written:
+    def _write(self, items: Tensor, found: Retrieved, masses: Tensor) -> Written:
         """Where events go. What an expert took that is taken away goes to no slot, or its events would overwrite another's."""
         real, before = items > 0, found.before
         same = None if before is None else found.experts.unsqueeze(-1) == before.experts.unsqueeze(1)  # [B, k', k]
         if before is None or same is None or not same.any(-1).all():
-            strength = self._strength(items, x, found, masses)
+            strength = self._strength(items, found, masses)
         else:
-            whole = self._strength(items, x, before, self._masses(before))
+            whole = self._strength(items, before, self._masses(before))
             kept = whole.gather(-1, same.int().argmax(-1).unsqueeze(1).expand(-1, items.shape[1], -1))
             strength = torch.cat([kept, (whole.sum(-1) - kept.sum(-1)).unsqueeze(-1)], -1)
         lately = (gated_slots.recent_shares(strength, real, self.half_lives) + LEAST_SHARE).log()
         return Written(strength, lately)
-
-    def _slot_shares(self, batch: Batch, found: Retrieved, written: Written) -> Tensor:
-        """The slots' shares of the prediction `[B, k]`."""
-        k = found.experts.shape[1]
-        state = self._encode(batch, found, self._masses(found), 0, last=True)[:, -1]
-        return self.scorer().split(state)[1][:, :k].exp()
-
-    def _all_masses(self) -> Tensor:
-        return self.standing.masses(self.expert_values(), self.scorer().table)
 
     def open_stream(self, room: int) -> "SlotStream":
         return SlotStream(self, room)
@@ -280,8 +318,7 @@ class SlotStream(Stream):
         model, real = self.model, history > 0
         found = model.retrieve(Batch(history, history))
         masses = model._masses(found)
-        x = masked(model.events.content(history) + model.events.where(columns), real)
-        written = model._write(history, x, found, masses)
+        x, written = model.events.content(history), model._write(history, found, masses)
         ago = torch.arange(history.shape[1] - 1, -1, -1, device=x.device)
         fading = torch.exp(-math.log(2) * ago / model.half_lives[:, None])  # [R, N]
         counted = torch.cat([written.strength, real.unsqueeze(-1).to(written.strength.dtype)], -1)
@@ -303,8 +340,8 @@ class SlotStream(Stream):
     def _next(self, items: Tensor) -> Tensor:
         model, kept, found = self.model, self.kept, self.found
         p = found.interests
-        x = (model.events.content(items) + self.where()).unsqueeze(1)
-        strength = model._strength(items.unsqueeze(1), x, found, kept["masses"])[:, 0]
+        x = model.events.content(items).unsqueeze(1)
+        strength = model._strength(items.unsqueeze(1), found, kept["masses"])[:, 0]
         step = strength[:, :-1].clamp_max(1 - gated_slots.LEAST).unsqueeze(-1)
         kept["counts"].mul_(self.keep).add_(functional.pad(strength, (0, 1), value=1.0).unsqueeze(1))
         shares = kept["counts"][..., :-1] / kept["counts"][..., -1:].clamp_min(1e-12)

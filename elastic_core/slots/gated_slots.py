@@ -34,8 +34,8 @@ class Chunks(NamedTuple):
 
 
 @precise
-def chunks(x: Tensor, weights: Tensor, start: Tensor | None = None, chunk: int = CHUNK) -> Chunks:
-    """Events `x [B, N, d]`, steps `weights [B, N, k]` (0 on padding), what slots held before (`start [B, k, d]`) or nothing."""
+def chunks(x: Tensor, weights: Tensor, chunk: int = CHUNK) -> Chunks:
+    """Events `x [B, N, d]`, steps `weights [B, N, k]` (0 on padding)."""
     short = -x.shape[1] % chunk
     if short:
         x, weights = (functional.pad(y, (0, 0, 0, short)) for y in (x, weights))
@@ -46,8 +46,7 @@ def chunks(x: Tensor, weights: Tensor, start: Tensor | None = None, chunk: int =
     inside = (left.unsqueeze(-1) - left.unsqueeze(-2)).masked_fill(ahead, -torch.inf).exp() * w.unsqueeze(-2)
     kept = left.exp()
     written = inside[..., -1, :] @ x  # [B, c, k, d]
-    state = torch.zeros_like(written[:, 0]) if start is None else start
-    before = []
+    state, before = torch.zeros_like(written[:, 0]), []
     for i in range(x.shape[1]):
         before.append(state)
         state = kept[:, i, :, -1:] * state + written[:, i]
@@ -59,7 +58,7 @@ def hold(x: Tensor, weights: Tensor, chunk: int = CHUNK, first: int = 0) -> Tens
     """What every slot holds after every event from column `first` on, M `[B, N - first, k, d]`: for who needs each by itself.
 
     One product a chunk, of its C events and the k states that it inherits: earlier chunks only hand on what they leave."""
-    cut, skipped = chunks(x, weights, None, chunk), first // chunk
+    cut, skipped = chunks(x, weights, chunk), first // chunk
     inherited = torch.diag_embed(cut.kept[:, skipped:].transpose(-1, -2))  # [B, c, C, k, k]
     of = torch.cat([cut.inside[:, skipped:].transpose(2, 3), inherited], -1).flatten(2, 3)  # [B, c, C k, C + k]
     held = of @ torch.cat([cut.x[:, skipped:], cut.before[:, skipped:]], 2)  # [B, c, C k, d]
@@ -74,7 +73,7 @@ def read(x: Tensor, weights: Tensor, queries: Tensor, bias: Tensor, chunk: int =
     it, `[B, N, d]`.
     """
     n = x.shape[1]
-    cut = chunks(x, weights, None, chunk)
+    cut = chunks(x, weights, chunk)
     short = -n % chunk
     queries, bias = (functional.pad(y, (0, 0, 0, short)).unflatten(1, (-1, chunk)) for y in (queries, bias))
     near = (queries @ cut.x.transpose(-1, -2)).unsqueeze(2)  # [B, c, 1, C, C]

@@ -1,32 +1,28 @@
 """SASRec's input, blocks and scores around any attention: what the systems with another attention share (Wu et al. 2021, 4.3)."""
 
-from dataclasses import dataclass
-from typing import Annotated
-
+import torch
 from torch import Tensor, nn
 
 from elastic_core.core.batches import Batch
-from elastic_core.core.config import ModelConfig, Within
+from elastic_core.core.config import ModelConfig
 from elastic_core.core.contract import Encoded, Recommender
 from elastic_core.core.histories import Catalog
 from elastic_core.core.layers import EventEmbedding
 from elastic_core.core.sasrec import Block
 
 
-@dataclass(frozen=True, kw_only=True)
-class BlocksConfig(ModelConfig):
-    expansion: Annotated[int, Within(1, 16)] = 1  # hidden width of the feed-forward layers, in multiples of d
+def embedded(config: ModelConfig, inputs: int, positions: bool = True) -> EventEmbedding:
+    """The events of a model of this shape."""
+    return EventEmbedding(inputs, config.length, config.width, config.dropout, positions, config.items_by_rows)
 
 
 class Blocks(Recommender):
-    """A model says which attention its blocks have; `models/sasrec.Block` says what that must answer to."""
+    """A model says which attention its blocks have; `core/sasrec.Block` says what that must answer to."""
 
-    config: BlocksConfig
-
-    def __init__(self, config: BlocksConfig, catalog: Catalog) -> None:
+    def __init__(self, config: ModelConfig, catalog: Catalog) -> None:
         super().__init__(config, catalog)
-        self.events = EventEmbedding(self.n_items, config.length, config.width, config.dropout, rows=config.items_by_rows)
-        self.blocks = nn.ModuleList(Block(config, config.expansion, self.attention()) for _ in range(config.layers))
+        self.events = embedded(config, self.n_items + self.masks)  # the mask is the last
+        self.blocks = nn.ModuleList(Block(config, 1, self.attention()) for _ in range(config.layers))
         self.norm = nn.LayerNorm(config.width)
 
     def attention(self) -> nn.Module:
@@ -37,7 +33,15 @@ class Blocks(Recommender):
         return Encoded(self.norm(self._encode(batch, last=False)))
 
     def last_state(self, batch: Batch) -> Tensor:
-        return self.norm(self._encode(batch, last=True)[:, -1])
+        return self.norm(self._encode(self.asked(batch), last=True)[:, -1])
+
+    def block_weights(self, batch: Batch) -> Tensor:
+        """What the last row multiplies every event by, `[L, B, H, N]`, of attentions that tell their `last_weights`."""
+        x, real, found = self.events(batch.items, batch.padded), batch.real if batch.padded else None, []
+        for block in self.blocks:
+            found.append(block.attention.last_weights(block.norm(x), real))  # type: ignore[operator, union-attr]
+            x = block(x, real)
+        return torch.stack(found)
 
     def _encode(self, batch: Batch, last: bool) -> Tensor:
         x, real = self.events(batch.items, batch.padded), batch.real if batch.padded else None

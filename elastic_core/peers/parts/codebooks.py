@@ -19,6 +19,7 @@ from elastic_core.core.layers import precise
 PIECE = 2_048  # vectors that are composed together: what is kept of a softmax over words does not grow with the catalogue
 
 
+TEMPERATURE = 0.7
 START = 2.0  # nats: the standard deviation of fresh logits; with much less all words are alike, and a soft code says nothing
 
 
@@ -50,18 +51,16 @@ class Codebooks(nn.Module):
     """`books` codebooks of `words` words each for vectors `[..., d]`, whose numbers have the standard deviation `given`; that of
     a sum of words is `scale`."""
 
-    def __init__(
-        self, width: int, books: int, words: int, scale: float, given: float, temperature: float, soft: bool = False
-    ) -> None:
+    def __init__(self, width: int, books: int, words: int, scale: float, given: float, soft: bool = False) -> None:
         super().__init__()
-        self.temperature, self.soft = temperature, soft
+        self.soft = soft
         self.words = nn.Parameter(torch.empty(books, words, width))
         word_scale = scale / books**0.5
         nn.init.normal_(self.words, std=word_scale)
-        self.similarity = nn.Parameter(torch.eye(width) * (START * temperature / (given * word_scale * width**0.5)))
+        self.similarity = nn.Parameter(torch.eye(width) * (START * TEMPERATURE / (given * word_scale * width**0.5)))
 
     def forward(self, x: Tensor) -> Codes:
-        return encode(x, self.words, self.similarity, self.temperature, self.soft)
+        return encode(x, self.words, self.similarity, self.soft)
 
     def compose(self, x: Tensor) -> Tensor:
         """The sums of words alone, `[M, d]`, piece by piece; the way back finds the words anew."""
@@ -75,9 +74,9 @@ class Codebooks(nn.Module):
 
 
 @precise
-def encode(x: Tensor, words: Tensor, similarity: Tensor, temperature: float, soft: bool) -> Codes:
+def encode(x: Tensor, words: Tensor, similarity: Tensor, soft: bool) -> Codes:
     """x `[..., d]` in words `[b, w, d]`; similarity `[d, d]`."""
-    keys = words @ similarity.T / temperature
+    keys = words @ similarity.T / TEMPERATURE
     rest, total, chosen, shares = x, torch.zeros_like(x), [], []
     learning = torch.is_grad_enabled()
     for key, book in zip(keys, words, strict=True):
@@ -92,17 +91,3 @@ def encode(x: Tensor, words: Tensor, similarity: Tensor, temperature: float, sof
         rest, total = rest - word, total + word
         chosen.append(code)
     return Codes(torch.stack(chosen, -1), torch.stack(shares, -2) if shares else None, total)
-
-
-def decode(chosen: Tensor, words: Tensor) -> Tensor:
-    """Codes `[..., b]` and words `[b, w, d]` → the vectors `[..., d]`, number by number those of `encode`."""
-    total = torch.zeros(*chosen.shape[:-1], words.shape[-1], dtype=words.dtype, device=words.device)
-    for b, book in enumerate(words):
-        total = total + book[chosen[..., b]]
-    return total
-
-
-def usage(chosen: Tensor, words: int) -> Tensor:
-    """Which part of each codebook's words any of the codes `[M, b]` uses: `[b]`, 1 / words if all use the same."""
-    used = torch.zeros(chosen.shape[1], words, device=chosen.device).scatter_(1, chosen.T, 1.0)
-    return used.mean(1)

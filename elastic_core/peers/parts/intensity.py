@@ -1,4 +1,5 @@
-"""Intensities of marks in continuous time, and attention modulated by them (SMA, Chen et al. 2021).
+"""Intensities of marks in continuous time (SMA, Chen et al. 2021), and what models share whose attention is modulated by them:
+the marks of events, the time between them, and CTReg. Which time is read and why, and its scale: peers/sma.py.
 
     H = softmax(Q Kᵀ / √d) V_seq         h: a row of H, what the history says after an event
     g_k = σ(W_k h + b_k s)               s: time since that event
@@ -16,18 +17,28 @@ The integral is a Gauss-Legendre sum in √u: the same numbers every time, dense
 """
 
 import math
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elastic_core.core.layers import dropout, fused, left_align, merge_heads, readable, split_heads
+from elastic_core.core.batches import Batch
+from elastic_core.core.config import ModelConfig, Within
+from elastic_core.core.contract import Recommender
+from elastic_core.core.histories import Catalog
+from elastic_core.core.layers import left_align
 
 NODES = 8  # of the integral
 LEAST = 1e-12  # an intensity whose logarithm is taken
+LEAST_USUAL = 1e-3  # of log(1 + Δ / unit): data whose events all happen at once
 EVEN = math.log(math.e - 1)  # softplus of it is 1
+TIME_UNIT = 60.0  # seconds: beyond, intervals count by their logarithm
+MARKS = 32  # at most; the rarest genres beyond are one
+CHANNELS = 8  # width of g, of which the paper says nothing
+RARE, ALL = "the rarest, or none", "all"
 
 
 class Clock(NamedTuple):
@@ -47,14 +58,14 @@ class Clock(NamedTuple):
 
 
 class Intensity(nn.Module):
-    """λ of every mark, from a state and the time since. `channels` is the width of g, of which the paper says nothing."""
+    """λ of every mark, from a state and the time since."""
 
-    def __init__(self, width: int, marks: int, channels: int) -> None:
+    def __init__(self, width: int, marks: int) -> None:
         super().__init__()
         self.marks = marks
-        self.endogenous = nn.Linear(width, marks * channels, bias=False)  # W
-        self.exogenous = nn.Parameter(torch.empty(marks, channels))  # b
-        self.outer = nn.Parameter(torch.empty(marks, channels))  # w
+        self.endogenous = nn.Linear(width, marks * CHANNELS, bias=False)  # W
+        self.exogenous = nn.Parameter(torch.empty(marks, CHANNELS))  # b
+        self.outer = nn.Parameter(torch.empty(marks, CHANNELS))  # w
         self.base = nn.Parameter(torch.empty(marks))  # μ
         self.log_scale = nn.Parameter(torch.empty(marks))  # log φ
         nn.init.normal_(self.exogenous, std=0.1)
@@ -75,27 +86,20 @@ class Intensity(nn.Module):
         return self._at(self._driven(h), since)
 
     def surprise(self, h: Tensor, took: Tensor, marks: Tensor) -> Tensor:
-        """CTReg of M intervals, `[M]`: states `[M, d]` they began with, how long they took `[M]`, what ended them `[M, E]`."""
+        """CTReg of intervals `[...]`: states they began with `[..., d]`, how long they took, what ended them `[..., E]`."""
         driven = self._driven(h)
         event = (self._at(driven, took) * marks).sum(-1)
-        inside = self._at(driven.unsqueeze(1), took.unsqueeze(-1) * self.nodes)  # [M, nodes, E]
+        inside = self._at(driven.unsqueeze(-3), took.unsqueeze(-1) * self.nodes)  # [..., nodes, E]
         return took * (inside.mean(-1) @ self.weights.to(inside.dtype)) - event.clamp_min(LEAST).log()
 
-    def factors(self, h: Tensor, clock: Clock, by: str, later: bool = False) -> Tensor:
-        """What the weight of event j for the state at i is multiplied by, `[B, n or 1, N]`, from what the histories say after
-        every event asked, h `[B, n, d]`:
+    def of_marks(self, h: Tensor, since: Tensor, clock: Clock) -> Tensor:
+        """The intensity of every event's own mark, in its own state: h `[B, N, d]` → `[B, N]`."""
+        return (self(h, since) * clock.marks).sum(-1)
 
-        by = `state`   the intensity of j's mark in the state at i, `since` the event before i (the paper's λ(t | H_t, v_k))
-        by = `event`   the intensity of j's mark in the state at j, and for `later` the time that passed after j: for every
-                       state but j's own, which cannot know it and takes a usual interval
-        """
-        if by == "state":
-            return self(h, clock.since) @ clock.marks.transpose(-1, -2)
-        if not later:
-            return (self(h, clock.since) * clock.marks).sum(-1).unsqueeze(1)
-        after, own = ((self(h, s) * clock.marks).sum(-1) for s in (clock.until, torch.ones_like(clock.until)))
-        itself = torch.eye(h.shape[1], dtype=torch.bool, device=h.device)
-        return torch.where(itself, own.unsqueeze(1), after.unsqueeze(1))
+    def in_states(self, h: Tensor, clock: Clock) -> Tensor:
+        """The intensity of j's mark in the state at i, λ(t | H_t, v_k), `since` the event before i: h `[B, n, d]` of the last n
+        events → `[B, n, N]`."""
+        return self(h, clock.since[:, -h.shape[1] :]) @ clock.marks.transpose(-1, -2)
 
     def _driven(self, h: Tensor) -> Tensor:
         driven: Tensor = self.endogenous(h).unflatten(-1, self.outer.shape)
@@ -107,73 +111,109 @@ class Intensity(nn.Module):
         return scale * functional.softplus(((g * self.outer).sum(-1) + self.base) / scale)
 
 
-class ModulatedAttention(nn.Module):
-    """Causal self-attention of `x [B, N, d]` whose weight of event j for the state at i is multiplied by `Intensity.factors`.
+@dataclass(frozen=True, kw_only=True)
+class ModulatedConfig(ModelConfig):
+    ctreg_weight: Annotated[float, Within(0, 1_000)] = 0.0  # γ
 
-    Without `later`, `event` is fused attention over scaled values; the others hold N x N weights. Heads share intensities.
-    """
 
-    def __init__(
-        self,
-        width: int,
-        heads: int,
-        dropout: float,
-        marks: int,
-        channels: int,
-        *,
-        by: str,
-        later: bool = False,
-        fused: bool = True,
-    ) -> None:
-        super().__init__()
-        self.heads, self.p, self.by, self.later = heads, dropout, by, later
-        self.fused = fused and by == "event" and not later
-        self.query = nn.Linear(width, width)
-        self.key = nn.Linear(width, width, bias=False)  # a key bias cancels in the softmax
-        self.value = nn.Linear(width, width)
-        self.output = nn.Linear(width, width)
-        self.history = nn.Linear(width, width)  # V_seq
-        self.intensity = Intensity(width, marks, channels)
+def named_marks(catalog: Catalog, most: int = MARKS) -> tuple[list[str], np.ndarray]:
+    """What the marks are called, and how much every item is of which, float32 `[n_items + 1, E]`: rows add up to 1, that of
+    padding is 0."""
+    genres, holds = catalog.genre_table
+    order = np.argsort(-holds.sum(0), kind="stable")
+    few = len(order) > most
+    kept, rest = holds[:, order[: most - few]], holds[:, order[most - few :]].sum(1, keepdims=True)
+    rest = rest + (holds.sum(1, keepdims=True) == 0)
+    rest[0] = 0
+    if not rest.any():
+        rest = rest[:, :0]
+    elif kept.shape[1] == most:  # no room for a mark of those that have none: they are with the rarest
+        kept, rest = kept[:, :-1], rest + kept[:, -1:]
+    table = np.concatenate([kept, rest], 1)
+    names = [str(genres[i]) for i in order[: kept.shape[1]]] + [RARE if kept.shape[1] else ALL] * rest.shape[1]
+    return names, (table / np.maximum(table.sum(1, keepdims=True), 1)).astype(np.float32)
 
-    def forward(self, x: Tensor, clock: Clock) -> tuple[Tensor, Tensor]:
-        """The output and H, both `[B, N, d]`, of rows that begin in column 0 (`left_align`)."""
-        if self.fused:
-            return self._fused(x, clock)
-        n = x.shape[1]
-        return self._written_out(x, x, torch.ones(n, n, dtype=torch.bool, device=x.device).tril(), clock)
 
-    def last(self, x: Tensor, real: Tensor | None, clock: Clock) -> Tensor:
-        """The last row of the output, `[B, 1, d]`, of rows that end in the last column; for `state` alone."""
-        allowed = None if real is None else readable(real)[:, None, None, :]
-        return self._written_out(x[:, -1:], x, allowed, clock._replace(since=clock.since[:, -1:]))[0]
+class Modulated(Recommender):
+    """Knows what kinds of events there are and how long a usual interval between two is."""
 
-    def last_weights(self, x: Tensor, real: Tensor | None, clock: Clock, h: Tensor) -> Tensor:
-        """What the last row multiplies every event by, `[B, H, N]`, of rows that end in the last column; `h` as `forward` gives
-        it, turned to the right."""
-        q, k = self._heads((self.query,), x[:, -1:])[0], self._heads((self.key,), x)[0]
-        scores = (q @ k.transpose(-1, -2)).squeeze(-2) / math.sqrt(q.shape[-1])
-        weights = (scores if real is None else scores.masked_fill(~readable(real).unsqueeze(1), -torch.inf)).softmax(-1)
-        if self.by == "state":
-            h, clock = h[:, -1:], clock._replace(since=clock.since[:, -1:])
-        return weights * self.intensity.factors(h, clock, self.by, self.later)[:, -1:]
+    config: ModulatedConfig
+    marks: Tensor
+    usual: Tensor
 
-    def _heads(self, maps: tuple[nn.Linear, ...], x: Tensor) -> list[Tensor]:
-        return [split_heads(f(x), self.heads) for f in maps]
+    def __init__(self, config: ModulatedConfig, catalog: Catalog) -> None:
+        super().__init__(config, catalog)
+        self.register_buffer("marks", torch.tensor(named_marks(catalog)[1]), persistent=False)
+        self.register_buffer("usual", torch.tensor(1.0))  # the mean interval, on its logarithmic scale
 
-    def _fused(self, x: Tensor, clock: Clock) -> tuple[Tensor, Tensor]:
-        q, k, v, past = self._heads((self.query, self.key, self.value, self.history), x)
-        h = merge_heads(functional.scaled_dot_product_attention(q, k, past, is_causal=True))
-        factors = (self.intensity(h, clock.since) * clock.marks).sum(-1)
-        scaled = v * factors[:, None, :, None].to(v.dtype)
-        mixed = fused(q, k, scaled, None, self.p if self.training else 0.0, True)
-        return self.output(merge_heads(mixed)), h
+    @torch.no_grad()
+    def calibrate(self, batch: Batch, rate: float = 1.0) -> None:
+        """Learns what a usual interval is."""
+        after, ended = self._intervals(batch)
+        if ended.any():
+            self.usual += rate * (after[ended].mean() - self.usual)
 
-    def _written_out(self, asking: Tensor, x: Tensor, allowed: Tensor | None, clock: Clock) -> tuple[Tensor, Tensor]:
-        (q,) = self._heads((self.query,), asking)
-        k, v, past = self._heads((self.key, self.value, self.history), x)
-        scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
-        weights = (scores if allowed is None else scores.masked_fill(~allowed, -torch.inf)).softmax(-1)
-        h = merge_heads(weights @ past)
-        factors = self.intensity.factors(h, clock, self.by, self.later).unsqueeze(1)
-        weights = dropout(weights, self.p, self.training) * factors
-        return self.output(merge_heads(weights @ v)), h
+    def auxiliary_weights(self) -> dict[str, float]:
+        return {"ctreg": self.config.ctreg_weight} if self.config.ctreg_weight else {}
+
+    def kept_by_intensities(self, times: int = 1) -> int:
+        """Numbers of an event that intensities keep for the backward pass, which are asked `times` times, and for CTReg."""
+        asked = times + (NODES + 1 if self.config.ctreg_weight else 0)
+        return self.marks.shape[1] * (2 * CHANNELS + 8) * asked
+
+    def mark_names(self, catalog: Catalog) -> list[str]:
+        """`Modulates`."""
+        return named_marks(catalog)[0]
+
+    def said(self, batch: Batch) -> list[tuple[Intensity, Tensor]]:
+        """Every set of intensities, and what the histories say to it after every event `[B, N, d]`; none, if a host has none."""
+        return []
+
+    def intensities(self, batch: Batch) -> Tensor | None:
+        """`Modulates`."""
+        since = self._clock(batch).since
+        found = [intensity(h, since) * batch.real.unsqueeze(-1) for intensity, h in self.said(batch)]
+        return torch.stack(found) if found else None
+
+    def surprise(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor] | None:
+        """`Modulates`."""
+        clock = self._clock(batch)
+        found = [_intervals_of(intensity, h, clock) for intensity, h in self.said(batch)]
+        return (torch.stack(found), clock.until[:, :-1], clock.ended[:, :-1]) if found else None
+
+    # --- for the models themselves -----------------------------------------------------------------------------------
+
+    def _intervals(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """From every event to the one after it, on the logarithmic scale: `[B, N - 1]`, and where both are there."""
+        ended = batch.real[:, :-1] & batch.real[:, 1:]
+        if batch.times is None:
+            return self.usual.expand(ended.shape), torch.zeros_like(ended)
+        seconds = (batch.times[:, 1:] - batch.times[:, :-1]).clamp_min(0)  # whole numbers: nothing is lost before the logarithm
+        return (seconds.to(self.usual.dtype) / TIME_UNIT).log1p(), ended
+
+    def _clock(self, batch: Batch) -> Clock:
+        after, ended = self._intervals(batch)
+        after = torch.where(ended, after / self.usual.clamp_min(LEAST_USUAL), 1.0)
+        edge = after.new_ones(len(after), 1)
+        ended = functional.pad(ended, (0, 1))
+        return Clock(self.marks[batch.items], torch.cat([edge, after], 1), torch.cat([after, edge], 1), ended)
+
+    def _explains(self, batch: Batch) -> bool:
+        """Whether CTReg is asked of a batch: it is learned from, and there are times."""
+        return batch.targets is not None and batch.times is not None and self.config.ctreg_weight > 0
+
+    def _surprise(self, intensity: Intensity, h: Tensor, clock: Clock) -> Tensor:
+        """CTReg, the mean over intervals, from what histories say after every event, h `[B, N, d]`."""
+        began = clock.ended[:, :-1]  # picked out, a device would have to be asked how many
+        return _intervals_of(intensity, h, clock).where(began, 0.0).sum() / began.sum().clamp_min(1)
+
+    def _summed(self, batch: Batch, surprise: Tensor | None) -> dict[str, Tensor]:
+        """CTReg as a batch's share of it: a batch counts as its targets do."""
+        if surprise is None or batch.targets is None:
+            return {}
+        return {"ctreg": surprise * len(batch.places.items)}
+
+
+def _intervals_of(intensity: Intensity, h: Tensor, clock: Clock) -> Tensor:
+    """CTReg of every interval, `[B, N - 1]`, from what histories say after every event, h `[B, N, d]`."""
+    return intensity.surprise(h[:, :-1], clock.until[:, :-1], clock.marks[:, 1:])

@@ -105,11 +105,11 @@ EQUATIONS = (
         "tests/test_twins_recurrent.py::test_every_state_is_the_one_written_out",
     ),
     Equation(
-        "LRURec", "h_t = Λ h_{t−1} + B x_t, all at once by recursive doubling", "elastic_core/peers/parts/linear_recurrence.py",
+        "LRURec", "h_t = Λ h_{t−1} + B x_t, all at once by recursive doubling", "elastic_core/peers/lrurec.py",
         "scan", "tests/test_twins_recurrent.py::test_a_scan_equals_its_recurrence_and_so_do_its_gradients",
     ),
     Equation(
-        "LinRec", "φ(Q) (φ(K)ᵀ V) / √d, and its causal running sum in chunks", "elastic_core/peers/parts/linear_attention.py",
+        "LinRec", "φ(Q) (φ(K)ᵀ V) / √d, and its causal running sum in chunks", "elastic_core/peers/linrec.py",
         "LinearAttention",
         "tests/test_twins_attention.py::test_the_two_forms_read_the_same_at_the_end_and_it_is_the_published_formula",
     ),
@@ -123,15 +123,15 @@ EQUATIONS = (
         "tests/test_lisa.py::test_the_step_back_through_codes_is_that_of_the_softmax",
     ),
     Equation(
-        "LISA, attention", "counts of codewords times a table of word pairs", "elastic_core/peers/parts/histogram_attention.py",
+        "LISA, attention", "counts of codewords times a table of word pairs", "elastic_core/peers/lisa.py",
         "attend", "tests/test_lisa.py::test_every_form_is_its_equations_in_loops",
     ),
     Equation(
-        "LISA, compression", "codes and words in place of an item table", "elastic_core/memory/compression.py", "compress",
+        "LISA, compression", "codes and words in place of an item table", "elastic_core/bench/lisa.py", "compress",
         "tests/test_lisa.py::test_what_comes_back_from_codes_is_the_same_table",
     ),
     Equation(
-        "SMA", "attention times the intensity of an event’s kind", "elastic_core/peers/parts/intensity.py", "ModulatedAttention",
+        "SMA", "attention times the intensity of an event’s kind", "elastic_core/peers/sma.py", "ModulatedAttention",
         "tests/test_sma.py::test_it_is_what_it_is_event_by_event",
     ),
     Equation(
@@ -139,7 +139,7 @@ EQUATIONS = (
         "tests/test_sma.py::test_ctreg_finds_the_rates_of_a_poisson_process",
     ),
     Equation(
-        "DIN", "Σ_j a(e_j, e_c) e_j: every candidate attends to the history", "elastic_core/peers/parts/activation_unit.py",
+        "DIN", "Σ_j a(e_j, e_c) e_j: every candidate attends to the history", "elastic_core/peers/din.py",
         "ActivationUnit", "tests/test_hosts.py::test_din_is_its_twin_pair_by_pair",
     ),
     Equation(
@@ -157,7 +157,7 @@ EQUATIONS = (
     ),
     Equation(
         "Sinkhorn", "blocks brought near by a soft permutation",
-        "elastic_core/peers/parts/sinkhorn_attention.py", "SinkhornAttention",
+        "elastic_core/peers/sinkhorn.py", "SinkhornAttention",
         "tests/test_twins_sparse.py::test_balancing_makes_a_permutation_soft_and_without_end_a_causal_one_is_the_shift",
     ),
     Equation(
@@ -165,7 +165,7 @@ EQUATIONS = (
         "tests/test_twins_sparse.py::test_centroids_move_to_the_means_and_a_deserted_one_moves_to_who_fits_worst",
     ),
     Equation(
-        "Clustered", "queries that are alike attend as their mean", "elastic_core/peers/parts/clustered_attention.py",
+        "Clustered", "queries that are alike attend as their mean", "elastic_core/peers/clustered.py",
         "ClusteredAttention", "tests/test_twins_sparse.py::test_in_the_limit_it_is_sasrecs_attention",
     ),
 )  # fmt: skip
