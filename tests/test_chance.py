@@ -64,12 +64,12 @@ def test_every_number_is_what_the_lists_show(small_world: Dataset, config: Model
 
 def test_the_last_edit_is_judged_from_where_it_was_made(small_world: Dataset) -> None:
     model = built(ELASTIC, small_world)
-    base = inspect.after(model, small_world, 5, "test", [None])
+    base = inspect.after(model, small_world, 5, [None])
     strongest = base.heard[0]
-    found = chance.of_edits(model, small_world, 5, "test", [None, strongest])
+    found = chance.of_edits(model, small_world, 5, [None, strongest])
     assert found is not None
     assert found.table["done"].tolist() == [f"without expert {e}" for e in base.heard]
-    end = inspect.after(model, small_world, 5, "test", [None, strongest])
+    end = inspect.after(model, small_world, 5, [None, strongest])
     assert found.table["replaced"].iloc[0] == len(moved(base.answer, end.answer).gone)
     short = dataclasses.replace(reading(small_world, 5), items=np.array([3]), times=None)
     assert chance.removals(model, small_world, Version(short), [0]) == []

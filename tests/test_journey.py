@@ -363,7 +363,7 @@ def test_the_experts_of_now_are_always_drawn(small_world: Dataset, model: Recomm
 
 
 def test_genre_shares_are_of_what_is_read(small_world: Dataset, model: Recommender) -> None:
-    found = of_histories(small_world, routing(model, small_world, "test"), "test", model.length)
+    found = of_histories(small_world, routing(model, small_world, "test"), model.length)
     assert found is not None
     for user in (0, 11):
         genres = [g for item in reading(small_world, user).items[-16:] for g in small_world.catalog.genres[item]]  # type: ignore[index]

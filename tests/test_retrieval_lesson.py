@@ -43,7 +43,7 @@ def lesson(request: pytest.FixtureRequest, model: Elastic, small_world: Dataset)
 
 def test_a_person_is_shown_what_the_model_retrieves(model: Elastic, small_world: Dataset) -> None:
     lesson = search.of_person(model, small_world, 3)
-    found = model.retrieve(search._reading(model, small_world, 3, "test"))
+    found = model.retrieve(search._reading(model, small_world, 3))
     table = search.gathered(lesson)
     assert table["expert"].tolist() == found.experts[0].tolist()
     assert table["weight"].tolist() == pytest.approx(found.gates[0].tolist())
@@ -205,7 +205,7 @@ def test_a_memory_too_large_to_write_out_is_searched_in_blocks(monkeypatch: pyte
 
 def test_as_printed_the_second_half_is_never_read(model: Elastic, small_world: Dataset) -> None:
     keys = search.first_memory(model).keys
-    queries = checks.people_queries(model, small_world, "test", first=7, limit=40)
+    queries = checks.people_queries(model, small_world, first=7, limit=40)
     found = checks.as_printed(keys, 4, queries)
     changed = torch.cat([queries[:, :8], torch.randn(len(queries), 8)], dim=1)
     again = checks.as_printed(keys, 4, changed)

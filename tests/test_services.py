@@ -95,7 +95,7 @@ def test_no_edit_moves_nothing(data: Dataset, model: Recommender) -> None:
 
 def test_moves_add_up(data: Dataset, model: Recommender) -> None:
     start = inspect.situation(model, data, 2)
-    here = inspect.after(model, data, 2, "test", [None, None])
+    here = inspect.after(model, data, 2, [None, None])
     change = moved(start.answer, here.answer)
     assert sum(change.counts.values()) == 10 and change.counts["new"] == len(change.gone)
     for row in change.table.to_dict("records"):
@@ -108,7 +108,7 @@ def test_silencing_is_taking_the_row_out_and_leaves_the_model_alone(data: Datase
     before = {name: value.clone() for name, value in model.state_dict().items()}
     start = inspect.situation(model, data, 4)
     strongest = start.heard[0]
-    here = inspect.after(model, data, 4, "test", [strongest])
+    here = inspect.after(model, data, 4, [strongest])
     assert here.heard == start.heard[1:] and len(start.heard) == K
     batch = inspect.history_batch(start.read.items, model.length)
     by_hand = model.scorer()(model.last_state(batch, edit=lambda r: r.keep(torch.arange(1, K))))[0]  # type: ignore[call-arg]
@@ -130,23 +130,23 @@ def test_the_strongest_has_the_largest_share_of_the_ten_or_is_the_first_where_ex
         shares = slots.attribute(batch, torch.tensor([ten])).parts[0, :, :K].sum(0)  # type: ignore[operator]
         assert start.strongest == start.heard[int(shares.argmax())]
         others += start.strongest != start.heard[0]
-        here = inspect.after(slots, data, user, "test", [start.strongest], stay=True)
+        here = inspect.after(slots, data, user, [start.strongest], stay=True)
         assert here.strongest in here.heard and here.strongest != start.strongest
-        assert inspect.after(slots, data, user, "test", start.heard).strongest is None
+        assert inspect.after(slots, data, user, start.heard).strongest is None
     assert others, "else it is the first all the same"
     assert inspect.situation(model, data, 4).strongest == inspect.situation(model, data, 4).heard[0]
 
 
 def test_one_expert_always_stays(data: Dataset, model: Recommender) -> None:
     start = inspect.situation(model, data, 4)
-    here = inspect.after(model, data, 4, "test", start.heard)
+    here = inspect.after(model, data, 4, start.heard)
     assert np.isfinite(here.answer.chances).all() and here.answer.chances.sum() == pytest.approx(1, abs=1e-5)
 
 
 def test_an_effect_is_the_ratio_of_chances(data: Dataset, model: Recommender) -> None:
     start = inspect.situation(model, data, 7)
     expert = start.heard[1]
-    without = inspect.after(model, data, 7, "test", [expert])
+    without = inspect.after(model, data, 7, [expert])
     found = inspect.effect(model, data, start, expert)
     assert (found.promotes["times"] > 1).all() and (found.holds_back["times"] < 1).all()
     for row in [*found.promotes.to_dict("records"), *found.holds_back.to_dict("records")]:

@@ -65,7 +65,7 @@ def codewords(now: Context) -> None:
 def looks(now: Context) -> None:
     """Weights beside what removal measures, or removal alone."""
     what, palette = inspect.words(now.dataset), plot.palette(shell.is_dark())
-    stay = cache.repeats(now.dataset, now.split).stay
+    stay = cache.repeats(now.dataset).stay
     try:
         found = answers.looked(now, stay)
     except InputError as error:

@@ -1,6 +1,5 @@
 """What the Experts page keeps for runs without experts. See kit/cache.py for how runs and data are told apart."""
 
-from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
 from elastic_core.models import Recommender
 from elastic_core.peers.parts.capabilities import Codewords, Quantises
@@ -37,45 +36,45 @@ def _codes(key: Key, _model: Recommender) -> Codewords:
 
 
 def spread(now: Context) -> Spread:
-    return _spread(_key(now), now.user, now.split, now.model, now.dataset)
+    return _spread(_key(now), now.user, now.model, now.dataset)
 
 
 @kept(64)
-def _spread(key: Key, user: int, split: Split, _model: Recommender, _data: Dataset) -> Spread:
-    return coded.spread(_codes(key, _model), _data, user, _model.length, split)
+def _spread(key: Key, user: int, _model: Recommender, _data: Dataset) -> Spread:
+    return coded.spread(_codes(key, _model), _data, user, _model.length)
 
 
 def looked(now: Context, stay: bool) -> Looked:
-    return _looked(_key(now), now.user, now.split, stay, now.model, now.dataset)
+    return _looked(_key(now), now.user, stay, now.model, now.dataset)
 
 
 @kept(64)
-def _looked(key: Key, user: int, split: Split, stay: bool, _model: Recommender, _data: Dataset) -> Looked:
-    return weights.looked(_model, _data, user, split, stay)
+def _looked(key: Key, user: int, stay: bool, _model: Recommender, _data: Dataset) -> Looked:
+    return weights.looked(_model, _data, user, stay)
 
 
 def everybody(now: Context, stay: bool) -> Everybody:
-    return _everybody(_key(now), now.split, stay, now.model, now.dataset)
+    return _everybody(_key(now), stay, now.model, now.dataset)
 
 
 @kept(8, "Taking events away from other people, too …")
-def _everybody(key: Key, split: Split, stay: bool, _model: Recommender, _data: Dataset) -> Everybody:
-    return weights.everybody(_model, _data, split, stay)
+def _everybody(key: Key, stay: bool, _model: Recommender, _data: Dataset) -> Everybody:
+    return weights.everybody(_model, _data, stay)
 
 
 def intensities(now: Context) -> Intensities | None:
-    return _intensities(_key(now), now.user, now.split, now.model, now.dataset)
+    return _intensities(_key(now), now.user, now.model, now.dataset)
 
 
 @kept(64)
-def _intensities(key: Key, user: int, split: Split, _model: Recommender, _data: Dataset) -> Intensities | None:
-    return timed.intensities(_model, _data, user, split)
+def _intensities(key: Key, user: int, _model: Recommender, _data: Dataset) -> Intensities | None:
+    return timed.intensities(_model, _data, user)
 
 
 def surprise(now: Context) -> Surprise | None:
-    return _surprise(_key(now), now.split, now.model, now.dataset)
+    return _surprise(_key(now), now.model, now.dataset)
 
 
 @kept(8)
-def _surprise(key: Key, split: Split, _model: Recommender, _data: Dataset) -> Surprise | None:
-    return timed.surprise(_model, _data, split)
+def _surprise(key: Key, _model: Recommender, _data: Dataset) -> Surprise | None:
+    return timed.surprise(_model, _data)

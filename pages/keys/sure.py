@@ -2,7 +2,6 @@
 
 import streamlit as st
 
-from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
 from elastic_core.models import Recommender
 from elastic_core.services.keys import checks, search
@@ -118,9 +117,9 @@ def _list(now: shell.Context) -> None:
     """What the gate does to this person's list, in the model as it is trained."""
     if search.first_memory(now.model).kind == "none":
         return
-    stay = cache.repeats(now.dataset, now.split).stay
+    stay = cache.repeats(now.dataset).stay
     key = (str(now.run.path), cache.stamp(now.run), now.dataset.hash)
-    found, words = _ungated(key, now.user, now.split, stay, now.model, now.dataset), inspect.words(now.dataset)
+    found, words = _ungated(key, now.user, stay, now.model, now.dataset), inspect.words(now.dataset)
     new, low, high = found.change.counts["new"], min(found.chance), max(found.chance)
     st.markdown(
         f"**Person {now.user + 1}’s ten without the gate** (every weight 1): {new} {'is' if new == 1 else 'are'} new. What they "
@@ -130,8 +129,8 @@ def _list(now: shell.Context) -> None:
 
 
 @kept(64)
-def _ungated(key: tuple[str, ...], user: int, split: Split, stay: bool, _model: Recommender, _data: Dataset) -> Ungated:
-    return ungated(_model, _data, user, split, stay)
+def _ungated(key: tuple[str, ...], user: int, stay: bool, _model: Recommender, _data: Dataset) -> Ungated:
+    return ungated(_model, _data, user, stay)
 
 
 def _printed(scene: Scene, now: shell.Context, own: bool) -> None:
@@ -141,7 +140,7 @@ def _printed(scene: Scene, now: shell.Context, own: bool) -> None:
     st.markdown(words.PRINTED)
     if own:
         ago = scene.election.ago if scene.election else 0
-        found = cache.printed(now.run, now.model, now.dataset, now.split, now.user, scene.lesson.k, ago)
+        found = cache.printed(now.run, now.model, now.dataset, now.user, scene.lesson.k, ago)
         who = "people"
     else:
         queries = checks.chance_queries(scene.lesson)

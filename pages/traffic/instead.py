@@ -4,7 +4,6 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.models import Recommender
@@ -28,7 +27,7 @@ def show(now: Context) -> None:
     doubts: list[str] = []
     palette, key = plot.palette(shell.is_dark()), (str(now.run.path), cache.stamp(now.run), now.dataset.hash)
     try:
-        found = _reach(key, now.split, cache.repeats(now.dataset, now.split).stay, now.model, now.dataset)
+        found = _reach(key, cache.repeats(now.dataset).stay, now.model, now.dataset)
     except InputError as error:
         st.write(f"Not known here: {shell.plain(str(error))}.")
     else:
@@ -67,8 +66,8 @@ def _drawn(draw: object, table: pd.DataFrame, palette: plot.Palette) -> go.Figur
 
 
 @kept(16, "Taking events away from some people …")
-def _reach(key: tuple[str, ...], split: Split, stay: bool, _model: Recommender, _data: Dataset) -> Reach:
-    return reach.reach(_model, _data, split, stay)
+def _reach(key: tuple[str, ...], stay: bool, _model: Recommender, _data: Dataset) -> Reach:
+    return reach.reach(_model, _data, stay)
 
 
 @kept(4)

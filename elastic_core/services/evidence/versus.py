@@ -13,7 +13,6 @@ import torch
 
 from elastic_core.core.candidates import Candidates
 from elastic_core.core.evaluate import Report, judging, scored
-from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
 from elastic_core.models import Recommender
 
@@ -38,9 +37,9 @@ class Lists:
     seconds: float
 
 
-def list_everybody(model: Recommender, dataset: Dataset, split: Split = "test", tell: Tell | None = None) -> Lists:
+def list_everybody(model: Recommender, dataset: Dataset, tell: Tell | None = None) -> Lists:
     """One pass over all people."""
-    began, people, candidates = time.thread_time(), np.arange(dataset.histories.n_users), Candidates(dataset, split, 0)
+    began, people, candidates = time.thread_time(), np.arange(dataset.histories.n_users), Candidates(dataset, "test", 0)
     found = []
     with judging(model) as judge:
         for users, scores, targets in scored(judge, model.length, dataset, candidates, people, CHUNK):
@@ -65,7 +64,7 @@ def duel(a: Report, b: Report) -> dict[str, int]:
 
 def everyone(a: Report, b: Report, dataset: Dataset) -> pd.DataFrame:
     """user, title of the true next item, place_a, place_b: one row a person."""
-    targets = dataset.targets(a.split)  # type: ignore[arg-type]
+    targets = dataset.targets("test")
     titles = [dataset.catalog.title(int(item)) for item in targets]
     return pd.DataFrame({"user": a.users, "title": titles, "place_a": places(a), "place_b": places(b)})
 
@@ -82,8 +81,8 @@ def extremes(a: Report, b: Report, dataset: Dataset, protocol: str, metric: str,
     best = [u for u in order[::-1][:top] if difference[u] > 0 or (difference[u] == 0 and ratio[u] > 0)]
     worst = [u for u in order[:top] if difference[u] < 0 or (difference[u] == 0 and ratio[u] < 0)]
     chosen = np.array(best + worst, dtype=np.int64)
-    targets, counts = dataset.targets(a.split)[chosen], dataset.counts()  # type: ignore[arg-type]
-    ends = dataset.ends(a.split)[chosen]  # type: ignore[arg-type]
+    targets, counts = dataset.targets("test")[chosen], dataset.counts()
+    ends = dataset.ends("test")[chosen]
     return pd.DataFrame(
         {
             "side": ["A"] * len(best) + ["B"] * len(worst),
@@ -107,9 +106,9 @@ class Properties:
     top_share: float  # share of recommendations that come from the most popular tenth of the catalogue
 
 
-def chosen_lists(dataset: Dataset, split: Split = "test") -> Properties:
+def chosen_lists(dataset: Dataset) -> Properties:
     """The same for what people really chose next: a yardstick for popularity (coverage: one item a person)."""
-    return properties(dataset.targets(split)[:, None], dataset)
+    return properties(dataset.targets("test")[:, None], dataset)
 
 
 def properties(lists: np.ndarray, dataset: Dataset) -> Properties:

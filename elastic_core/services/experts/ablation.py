@@ -18,7 +18,6 @@ from elastic_core.core.batches import reading_batch
 from elastic_core.core.candidates import Candidates
 from elastic_core.core.contract import Retrieved
 from elastic_core.core.evaluate import Ranks, expected, rank
-from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.evaluation.compare import over_people, sign_flips
@@ -150,9 +149,9 @@ Make = Callable[[np.ndarray], Edit]  # from rows (positions among the users) to 
 
 
 @torch.inference_mode()
-def judged(model: Recommender, dataset: Dataset, users: np.ndarray, split: Split = "test", make: Make | None = None) -> Judged:
+def judged(model: Recommender, dataset: Dataset, users: np.ndarray, make: Make | None = None) -> Judged:
     """Where everybody's true next item stands, with an edit or without."""
-    candidates, parts, tops = Candidates(dataset, split, 0), [], []
+    candidates, parts, tops = Candidates(dataset, "test", 0), [], []
     for at in range(0, len(users), BATCH):
         rows = np.arange(at, min(at + BATCH, len(users)))
         batch = reading_batch(dataset, users[rows], candidates.ends[users[rows]], model.length)
@@ -199,64 +198,60 @@ def pooled(what: str, effects: Sequence[Effect]) -> Effect:
 
 
 def remove(
-    model: Recommender, dataset: Dataset, traffic: Routing, expert: int, split: Split = "test", before: Judged | None = None,
+    model: Recommender, dataset: Dataset, traffic: Routing, expert: int, before: Judged | None = None,
     most: int | None = None,
 ) -> Effect:  # fmt: skip
     """Without the expert. `before`, here and below: everybody of `retrieving`, already judged without an edit."""
     users, ranks = retrieving(traffic, expert, most)
-    before = before or judged(model, dataset, users, split)
-    return Effect(f"without expert {expert}", users, before, judged(model, dataset, users, split, lambda rows: drop(ranks[rows])))
+    before = before or judged(model, dataset, users)
+    return Effect(f"without expert {expert}", users, before, judged(model, dataset, users, lambda rows: drop(ranks[rows])))
 
 
-def remove_another(
-    model: Recommender, dataset: Dataset, traffic: Routing, expert: int, split: Split = "test", before: Judged | None = None
-) -> Effect:
+def remove_another(model: Recommender, dataset: Dataset, traffic: Routing, expert: int, before: Judged | None = None) -> Effect:
     """The yardstick: the same people without another of their experts, drawn at random for each."""
     users, ranks = retrieving(traffic, expert)
-    before, k = before or judged(model, dataset, users, split), traffic.experts.shape[1]
+    before, k = before or judged(model, dataset, users), traffic.experts.shape[1]
     others = (ranks + np.random.default_rng(expert).integers(1, max(k, 2), len(ranks))) % k
-    after = judged(model, dataset, users, split, lambda rows: drop(others[rows]))
+    after = judged(model, dataset, users, lambda rows: drop(others[rows]))
     return Effect("without another of their experts, drawn at random", users, before, after)
 
 
 def swap(
-    model: Recommender, dataset: Dataset, traffic: Routing, expert: int, other: int, split: Split = "test",
+    model: Recommender, dataset: Dataset, traffic: Routing, expert: int, other: int,
     before: Judged | None = None, most: int | None = None,
 ) -> Effect:  # fmt: skip
     """With `other` in its place, for those who do not retrieve that one anyway."""
     retrieving(traffic, other)
     users, ranks = retrieving(traffic, expert, most)
-    before = before or judged(model, dataset, users, split)
+    before = before or judged(model, dataset, users)
     free = np.flatnonzero(~(traffic.experts[users] == other).any(1))
     value = memory_of(model).experts_at(torch.tensor(other))
-    after = judged(model, dataset, users[free], split, lambda rows: replace(ranks[free[rows]], other, value))
+    after = judged(model, dataset, users[free], lambda rows: replace(ranks[free[rows]], other, value))
     return Effect(f"expert {other} in its place", users[free], before.of(free), after)
 
 
-def effects(
-    model: Recommender, dataset: Dataset, traffic: Routing, expert: int, other: int, split: Split = "test"
-) -> pd.DataFrame:
+def effects(model: Recommender, dataset: Dataset, traffic: Routing, expert: int, other: int) -> pd.DataFrame:
     """The changes side by side, one row each (`Effect.row`): without the expert, without another of the same people's, without
     others about as busy (each from its own people), with `other` in its place, with others as busy as that one in its place."""
-    before, few = judged(model, dataset, retrieving(traffic, expert)[0], split), retrieving(traffic, expert, FEW)[0]
+    before, few = judged(model, dataset, retrieving(traffic, expert)[0]), retrieving(traffic, expert, FEW)[0]
     known = before.of(np.searchsorted(retrieving(traffic, expert)[0], few))
     instead = [each for each in alike(traffic, other) if each != expert]
-    swapped = [swap(model, dataset, traffic, expert, each, split, known, FEW) for each in instead]
+    swapped = [swap(model, dataset, traffic, expert, each, known, FEW) for each in instead]
     rows = [
-        remove(model, dataset, traffic, expert, split, before),
-        remove_another(model, dataset, traffic, expert, split, before),
-        remove_alike(model, dataset, traffic, expert, split),
-        swap(model, dataset, traffic, expert, other, split, before),
+        remove(model, dataset, traffic, expert, before),
+        remove_another(model, dataset, traffic, expert, before),
+        remove_alike(model, dataset, traffic, expert),
+        swap(model, dataset, traffic, expert, other, before),
         pooled(f"an expert used as much as {other} in its place ({len(swapped)} others)", swapped) if swapped else None,
     ]
     return pd.DataFrame([row.row() for row in rows if row is not None])
 
 
-def remove_alike(model: Recommender, dataset: Dataset, traffic: Routing, expert: int, split: Split = "test") -> Effect | None:
+def remove_alike(model: Recommender, dataset: Dataset, traffic: Routing, expert: int) -> Effect | None:
     """The other yardstick: experts about as busy, each taken from up to 40 of its own people. None where there are none."""
     if not traffic.load[expert]:
         return None
-    found = [remove(model, dataset, traffic, each, split, most=FEW) for each in alike(traffic, expert)]
+    found = [remove(model, dataset, traffic, each, most=FEW) for each in alike(traffic, expert)]
     return pooled(without_alike(len(found)), found) if found else None
 
 
@@ -271,18 +266,16 @@ def random_used(traffic: Routing, expert: int, seed: int = 0) -> int:
     return int(np.random.default_rng([seed, expert]).choice(used)) if len(used) else expert
 
 
-def everyone(
-    model: Recommender, dataset: Dataset, traffic: Routing, split: Split = "test", tell: Callable[[float], None] | None = None
-) -> pd.DataFrame:
+def everyone(model: Recommender, dataset: Dataset, traffic: Routing, tell: Callable[[float], None] | None = None) -> pd.DataFrame:
     """The effect of removing each expert, for all experts in k passes over everybody (each removes one rank): expert, n,
     d_rank_median, d_ndcg, low, high. Equals `remove` one by one. `tell` hears the share that is done."""
     users, k = np.arange(len(traffic.experts)), traffic.experts.shape[1]
-    before = judged(model, dataset, users, split)
+    before = judged(model, dataset, users)
     moved, gained = np.zeros((len(users), k)), np.zeros((len(users), k))
     for at in range(k):
         if tell:
             tell((at + 1) / (k + 1))
-        after = judged(model, dataset, users, split, lambda rows, at=at: drop(np.full(len(rows), at)))  # type: ignore[misc]
+        after = judged(model, dataset, users, lambda rows, at=at: drop(np.full(len(rows), at)))  # type: ignore[misc]
         moved[:, at], gained[:, at] = after.rank - before.rank, after.gain - before.gain
     rows = []
     for expert in np.flatnonzero(traffic.load):

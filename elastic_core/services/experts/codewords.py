@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 import torch
 
-from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
 from elastic_core.peers.parts.capabilities import Codewords, Quantises
 from elastic_core.services.person.recommend import reading
@@ -124,11 +123,9 @@ class Spread:
     events: int
 
 
-def spread(
-    found: Codewords, dataset: Dataset, user: int, length: int, split: Split = "test", draws: int = 200, seed: int = 0
-) -> Spread:
+def spread(found: Codewords, dataset: Dataset, user: int, length: int, draws: int = 200, seed: int = 0) -> Spread:
     """How the last `length` events of a person lie on the words of every codebook."""
-    items = np.asarray(reading(dataset, user, split).items[-length:]) - 1
+    items = np.asarray(reading(dataset, user).items[-length:]) - 1
     counts, rng = dataset.counts()[1:].astype(float), np.random.default_rng(seed)
     drawn = rng.choice(len(counts), (draws, len(items)), p=counts / counts.sum())
     rows, books = [], []

@@ -14,7 +14,6 @@ import numpy as np
 import pandas as pd
 
 from elastic_core.core.batches import reading_batch
-from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
 from elastic_core.memory.gauges import mean_shares
 from elastic_core.memory.routing import Routing
@@ -120,9 +119,9 @@ def trait_shares(dataset: Dataset, items: np.ndarray) -> np.ndarray:
     return mean_shares(items, dataset.catalog.trait_table[1])
 
 
-def of_histories(dataset: Dataset, traffic: Routing, split: Split, length: int) -> Evidence | None:
+def of_histories(dataset: Dataset, traffic: Routing, length: int) -> Evidence | None:
     """Genres in the last `length` events of those who retrieve an expert, against everybody's; None for data without genres."""
-    genres, ends = dataset.catalog.trait_table[0], dataset.ends(split)
+    genres, ends = dataset.catalog.trait_table[0], dataset.ends("test")
     if not genres:
         return None
     parts = [np.arange(at, min(at + BATCH, len(ends))) for at in range(0, len(ends), BATCH)]

@@ -12,7 +12,6 @@ import pandas as pd
 import torch
 
 from elastic_core.core.batches import reading_batch
-from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
 from elastic_core.models import Recommender
 from elastic_core.peers.parts.capabilities import Modulates
@@ -41,12 +40,12 @@ class Surprise:
 
 
 @torch.inference_mode()
-def intensities(model: Recommender, dataset: Dataset, user: int, split: Split = "test", last: int = 50) -> Intensities | None:
+def intensities(model: Recommender, dataset: Dataset, user: int, last: int = 50) -> Intensities | None:
     """The kinds of events that this person met most, over their last events; None for a model that modulates nothing."""
     if not isinstance(model, Modulates):
         return None
     users = np.array([user])
-    ends = dataset.ends(split)[users]
+    ends = dataset.ends("test")[users]
     batch = reading_batch(dataset, users, ends, model.length)
     found = model.intensities(batch)
     if found is None:
@@ -77,14 +76,14 @@ def intensities(model: Recommender, dataset: Dataset, user: int, split: Split = 
 
 
 @torch.inference_mode()
-def surprise(model: Recommender, dataset: Dataset, split: Split = "test", most: int = ASKED) -> Surprise | None:
+def surprise(model: Recommender, dataset: Dataset, most: int = ASKED) -> Surprise | None:
     """Over people evenly from all; None for a model that modulates nothing, or data without times."""
     if not isinstance(model, Modulates) or not dataset.has_times:
         return None
     users = np.unique(np.linspace(0, dataset.histories.n_users - 1, min(most, dataset.histories.n_users)).round().astype(int))
     pairs = []
     for part in np.array_split(users, max(len(users) // 25, 1)):
-        found = model.surprise(reading_batch(dataset, part, dataset.ends(split)[part], model.length))
+        found = model.surprise(reading_batch(dataset, part, dataset.ends("test")[part], model.length))
         if found is None:
             return None
         ours, constant, known = found

@@ -22,7 +22,6 @@ from torch import Tensor, nn
 
 from elastic_core.core.batches import reading_batch
 from elastic_core.core.dispatch import Dispatcher, TwoWayDispatcher
-from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
 from elastic_core.memory.routing import Routing
 from elastic_core.models import Recommender, memory_of, tracing
@@ -51,14 +50,14 @@ class Pushes:
     control_high: float  # … and 97.5% quantile
 
 
-def pushes(model: Recommender, dataset: Dataset, traffic: Routing, expert: int, split: Split = "test") -> Pushes:
+def pushes(model: Recommender, dataset: Dataset, traffic: Routing, expert: int) -> Pushes:
     """Both answers and how far they agree."""
     users, ranks = retrieving(traffic, expert)
-    direct_of = _direct(model, dataset, users, ranks, split)
+    direct_of = _direct(model, dataset, users, ranks)
     direct = None if direct_of is None else direct_of(torch.tensor([expert]))[0]
     if not len(users) or traffic.experts.shape[1] < 2:
         return Pushes(direct, None, _near({}, dataset), len(users), np.nan, np.nan, np.nan)
-    measured, near = _measure(model, dataset, users, ranks, split)
+    measured, near = _measure(model, dataset, users, ranks)
     if direct is None or direct_of is None:
         return Pushes(None, measured, near, len(users), np.nan, np.nan, np.nan)
     used = np.flatnonzero(traffic.load)
@@ -79,9 +78,7 @@ def spearman(a: np.ndarray, b: np.ndarray) -> float:
 
 
 @torch.inference_mode()
-def _direct(
-    model: Recommender, dataset: Dataset, users: np.ndarray, ranks: np.ndarray, split: Split
-) -> Callable[[Tensor], np.ndarray] | None:
+def _direct(model: Recommender, dataset: Dataset, users: np.ndarray, ranks: np.ndarray) -> Callable[[Tensor], np.ndarray] | None:
     """What gives experts' `[E]` relative scores `[E, n_items + 1]`: what they stand for where a loss asks for that, or the
     straight road of their vectors through the layers; None where there is neither."""
     memory = memory_of(model)
@@ -95,7 +92,7 @@ def _direct(
             return found.numpy()
 
         return stood
-    roads = _roads(model, dataset, users, ranks, split)
+    roads = _roads(model, dataset, users, ranks)
     return None if roads is None else lambda experts: _project(model, roads, memory.experts_at(experts))
 
 
@@ -110,12 +107,10 @@ class Alone(NamedTuple):
     chance: float
 
 
-def alone(
-    model: Recommender, dataset: Dataset, traffic: Routing, expert: int, split: Split = "test", top: int = 3
-) -> Alone | None:
+def alone(model: Recommender, dataset: Dataset, traffic: Routing, expert: int, top: int = 3) -> Alone | None:
     """None without a dispatcher. The titles are the first of the direct ones above."""
     users, ranks = retrieving(traffic, expert)
-    direct_of = _direct(model, dataset, users, ranks, split)
+    direct_of = _direct(model, dataset, users, ranks)
     if direct_of is None:
         return None
     scores = direct_of(torch.tensor([expert]))[0]
@@ -147,7 +142,7 @@ Road = tuple[nn.Module, Tensor]  # a layer and how much of the vector takes it, 
 
 
 @torch.inference_mode()
-def _roads(model: Recommender, dataset: Dataset, users: np.ndarray, ranks: np.ndarray, split: Split) -> list[Road] | None:
+def _roads(model: Recommender, dataset: Dataset, users: np.ndarray, ranks: np.ndarray) -> list[Road] | None:
     """Layers that the first memory's experts enter, with the mean of gate · slot weight over their people (1 for nobody)."""
     layers = [layer for layer in model.layers if isinstance(layer, Dispatcher)]  # type: ignore[union-attr]
     if not layers:
@@ -156,7 +151,7 @@ def _roads(model: Recommender, dataset: Dataset, users: np.ndarray, ranks: np.nd
         layers = layers[:1]
     if not len(users):
         return [(layer, torch.ones(layer.heads)) for layer in layers]
-    sums, ends = [torch.zeros(layer.heads) for layer in layers], dataset.ends(split)
+    sums, ends = [torch.zeros(layer.heads) for layer in layers], dataset.ends("test")
     for at in range(0, len(users), BATCH):
         rows = np.arange(at, min(at + BATCH, len(users)))
         trace = tracing(model).trace(reading_batch(dataset, users[rows], ends[users[rows]], model.length))
@@ -187,10 +182,8 @@ def _project(model: Recommender, roads: list[Road], values: Tensor) -> np.ndarra
 
 
 @torch.inference_mode()
-def _measure(
-    model: Recommender, dataset: Dataset, users: np.ndarray, ranks: np.ndarray, split: Split
-) -> tuple[np.ndarray, pd.DataFrame]:
-    ends, columns = dataset.ends(split), dataset.catalog.n_items + 1
+def _measure(model: Recommender, dataset: Dataset, users: np.ndarray, ranks: np.ndarray) -> tuple[np.ndarray, pd.DataFrame]:
+    ends, columns = dataset.ends("test"), dataset.catalog.n_items + 1
     total, sums = np.zeros(columns), {name: np.zeros(columns) for name in ("n", "log", "square")}
     for at in range(0, len(users), BATCH):
         rows = np.arange(at, min(at + BATCH, len(users)))

@@ -6,12 +6,11 @@ checkpoints/jobs/experts/<id>/   the job; effects.csv: `ablation.everyone`'s tab
 import functools
 import io
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 import pandas as pd
 
 from elastic_core import disk
-from elastic_core.core.histories import Split
 from elastic_core.disk import write_text
 from elastic_core.errors import InputError
 from elastic_core.memory.routing import routing
@@ -29,7 +28,6 @@ class Asked(NamedTuple):
     run: str
     weights: str
     data: str  # the dataset's hash
-    split: Split
 
 
 class Passes(Queue[Task[Asked]]):
@@ -39,12 +37,12 @@ class Passes(Queue[Task[Asked]]):
 
     @classmethod
     def read(cls, plain: dict[str, Any]) -> Asked:
-        if not all(isinstance(plain.get(name), str) for name in ("weights", "data")) or plain.get("split") not in get_args(Split):
+        if not all(isinstance(plain.get(name), str) for name in ("weights", "data")):
             raise InputError("its job.json does not say what the pass is over")
-        return Asked(name_of_run(plain), plain["weights"], plain["data"], plain["split"])
+        return Asked(name_of_run(plain), plain["weights"], plain["data"])
 
     def work(self, task: Task[Asked], hand: Hand) -> str:
-        name, weights, data, split = task.asked
+        name, weights, data = task.asked
         run = self.run(name)
         model, dataset = opened(run, weights, hand)
         if dataset.hash != data:
@@ -53,20 +51,20 @@ class Passes(Queue[Task[Asked]]):
             raise InputError(f"{name} has no interest memory, so it has no experts")
         tell = lambda share: hand.tell(round(100 * share), 100, "Removing every expert from its people")  # noqa: E731
         tell(0.0)
-        found = ablation.everyone(model, dataset, routing(model, dataset, split), split, tell)
+        found = ablation.everyone(model, dataset, routing(model, dataset, "test"), tell)
         write_text(task.path / EFFECTS, found.to_csv(index=False))
         return ""
 
-    def submit(self, run: Run, data: str, split: Split) -> Task[Asked]:
-        return self.ask(lambda: self.about(run, data, split))
+    def submit(self, run: Run, data: str) -> Task[Asked]:
+        return self.ask(lambda: self.about(run, data))
 
-    def about(self, run: Run, data: str, split: Split) -> dict[str, Any]:
+    def about(self, run: Run, data: str) -> dict[str, Any]:
         """What a job.json says that asks for this pass; `data`: the dataset's hash."""
-        return {"run": run.name, "weights": fingerprint(run), "data": data, "split": split}
+        return {"run": run.name, "weights": fingerprint(run), "data": data}
 
-    def effects(self, run: Run, data: str, split: Split) -> pd.DataFrame | None:
+    def effects(self, run: Run, data: str) -> pd.DataFrame | None:
         """What a finished pass found, as `ablation.everyone` returns it; None where there is none."""
-        found = self.latest("finished", **self.about(run, data, split))
+        found = self.latest("finished", **self.about(run, data))
         return None if found is None else _effects(found.path / EFFECTS, disk.stamp(found.path / EFFECTS))
 
 

@@ -19,7 +19,6 @@ import pandas as pd
 import torch
 
 from elastic_core.core.contract import Retrieved
-from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.memory.routing import Routing
@@ -67,9 +66,7 @@ def turns(model: Recommender, factors: np.ndarray, lent: np.ndarray) -> Edit:
 
 
 @torch.inference_mode()
-def stands_for(
-    model: Recommender, dataset: Dataset, traffic: Routing, split: Split = "test", found: Survey | None = None
-) -> np.ndarray:
+def stands_for(model: Recommender, dataset: Dataset, traffic: Routing, found: Survey | None = None) -> np.ndarray:
     """The genre every expert stands for, int64 [K]; -1 where it stands for none. `found`: everybody's survey, if it is known.
 
     Raises InputError for data without genres."""
@@ -78,7 +75,7 @@ def stands_for(
         raise InputError("these data have no genres, so nobody can say what an expert stands for")
     own = memory_of(model).stands_for(torch.arange(len(traffic.load)))
     if own is None:
-        tops = (found or overview.survey(model, dataset, traffic, split)).of_people.tops()
+        tops = (found or overview.survey(model, dataset, traffic)).of_people.tops()
         tops = tops[tops["low"] > 1]
         named = np.full(len(traffic.load), -1)
         named[tops.index] = [genres.index(name) for name in tops["genre"]]
@@ -130,17 +127,17 @@ def written(turned: Sequence[Sequence[Turned]]) -> pd.DataFrame:
 
 
 def measure(
-    model: Recommender, dataset: Dataset, traffic: Routing, split: Split = "test", factors: tuple[float, ...] = FACTORS,
+    model: Recommender, dataset: Dataset, traffic: Routing, factors: tuple[float, ...] = FACTORS,
     seed: int = 0,
 ) -> list[Turned]:  # fmt: skip
     """A knob each: every factor for everybody's own experts, and the largest for experts that were lent (see the module)."""
     rng = np.random.default_rng(seed)
-    means = stands_for(model, dataset, traffic, split)
+    means = stands_for(model, dataset, traffic)
     users, k = np.arange(len(traffic.experts)), traffic.experts.shape[1]
     named = np.flatnonzero((means >= 0) & (traffic.load > 0))
     if len(np.unique(means[named])) < 2:
         raise InputError("fewer than two genres are stood for, so there is nothing to compare with")
-    before = ablation.judged(model, dataset, users, split)
+    before = ablation.judged(model, dataset, users)
     table = dataset.catalog.trait_table[1]
 
     def others(mine: np.ndarray) -> np.ndarray:
@@ -154,7 +151,7 @@ def measure(
         """`passes`: the genre each person's turned expert stands for (-1: leave out), another's, and the edit."""
         sums, count = np.zeros((4, len(users))), np.zeros((4, len(users)))
         for at, (mine, null, make) in enumerate(passes):
-            after, who = ablation.judged(model, dataset, users, split, make), mine >= 0
+            after, who = ablation.judged(model, dataset, users, make), mine >= 0
             rest = [(2, theirs, who & (theirs >= 0)) for i, (theirs, *_) in enumerate(passes) if i != at]
             for row, genre, known in ((0, mine, who), (1, null, who), *rest):
                 moved = table[after.top, genre[:, None]].mean(1) - table[before.top, genre[:, None]].mean(1)

@@ -15,7 +15,6 @@ import torch
 
 from elastic_core.core.batches import reading_batch
 from elastic_core.core.elastic import top_pairs
-from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
 from elastic_core.data.truth import NOISE
 from elastic_core.errors import InputError
@@ -145,13 +144,13 @@ def held_out_labels(found: Survey, seed: int = 0, shuffles: int = 20) -> HeldOut
 
 
 @torch.inference_mode()
-def survey(model: Recommender, dataset: Dataset, traffic: Routing, split: Split = "test") -> Survey:
+def survey(model: Recommender, dataset: Dataset, traffic: Routing) -> Survey:
     """One pass over everybody. Raises InputError for a model without an interest memory, or with too many experts."""
     if not model.retrieves:
         raise InputError("this run has no interest memory, so it has no experts")
     whole.check(model)
     genres, holds = dataset.catalog.trait_table
-    table, ends = torch.from_numpy(holds), dataset.ends(split)
+    table, ends = torch.from_numpy(holds), dataset.ends("test")
     k, traced = traffic.experts.shape[1], model.traces
     halves, bars, shares, reads, votes = [], [], [], [], []
     met = np.zeros((len(traffic.load), len(dataset.truth.interests)), np.int64) if dataset.truth and traced else None

@@ -11,7 +11,6 @@ import pandas as pd
 import torch
 
 from elastic_core.core.batches import reading_batch
-from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
 from elastic_core.models import Recommender, tracing
 from elastic_core.services.experts.overview import Survey
@@ -82,9 +81,7 @@ class Examples:
     traced: bool
 
 
-def examples(
-    model: Recommender, dataset: Dataset, found: Survey, expert: int, split: Split = "test", each: int = 2, top: int = 4
-) -> Examples:
+def examples(model: Recommender, dataset: Dataset, found: Survey, expert: int, each: int = 2, top: int = 4) -> Examples:
     """People from every band, the band's own middle first, and at random among those who retrieve it."""
     margins, names, rng = found.margins(expert), bands(found, expert), np.random.default_rng(expert)
     groups: list[tuple[str, np.ndarray]] = []
@@ -104,7 +101,7 @@ def examples(
     frame.insert(0, "group", group)
     frame.insert(1, "user", users)
     frame["rank"] = np.where(frame["gate"] > 0, frame.pop("place"), 0)
-    ends, traced = dataset.ends(split), found.reads is not None
+    ends, traced = dataset.ends("test"), found.reads is not None
     frame["events"] = ends[users] - dataset.histories.offsets[users]
     frame["even"] = 1 / np.minimum(frame["events"], model.length)
     read = [_reads(model, dataset, int(user), int(ends[user]), expert, top, traced) for user in users]

@@ -16,7 +16,6 @@ import pandas as pd
 import torch
 
 from elastic_core.core.batches import Batch, history_batch
-from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
 from elastic_core.memory.routing import Routing
 from elastic_core.models import Met, Recommender
@@ -160,7 +159,7 @@ def touched(traffic: Routing, turn: Turn) -> np.ndarray:
 
 
 def cost(
-    model: Recommender, dataset: Dataset, traffic: Routing, turn: Turn, split: Split = "test", most: int = SAMPLE,
+    model: Recommender, dataset: Dataset, traffic: Routing, turn: Turn, most: int = SAMPLE,
     before: Judged | None = None, tell: Callable[[float], None] | None = None,
 ) -> pd.DataFrame:  # fmt: skip
     """What the turn does to NDCG@10 of what people did choose, two rows (`Effect.row`): for up to `most` of whom it touches,
@@ -169,7 +168,7 @@ def cost(
     users = touched(traffic, turn)
     users = np.sort(rng.choice(users, most, replace=False)) if len(users) > most else users
     factors, lent = turn.on(traffic.experts[users])
-    first = before.of(users) if before else ablation.judged(model, dataset, users, split)
+    first = before.of(users) if before else ablation.judged(model, dataset, users)
     null, able = (factors.copy(), lent.copy()), np.zeros(len(users), dtype=bool)
     for i, user in enumerate(users):
         for dealt, other in others(factors[i], int(lent[i]), traffic.experts[user], used, 1, seed=int(user)):
@@ -180,7 +179,7 @@ def cost(
         for at in range(0, len(where), STEP):
             here = where[at : at + STEP]
             make = lambda rows, here=here: knobs.turns(model, turned[0][here[rows]], turned[1][here[rows]])  # noqa: E731
-            parts.append(ablation.judged(model, dataset, users[here], split, make))
+            parts.append(ablation.judged(model, dataset, users[here], make))
             if tell:
                 tell(begun + 0.5 * min((at + STEP) / len(where), 1.0))
         return Judged(*map(np.concatenate, zip(*parts, strict=True))) if parts else first.of(where)

@@ -14,7 +14,6 @@ from torch.nn import functional
 
 from elastic_core.core.batches import reading_batch
 from elastic_core.core.elastic import Keys, ProductKeys, candidate_ranks, top_pairs
-from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
 from elastic_core.models import Recommender
 from elastic_core.services.keys.search import Lesson, of_chance, queries
@@ -167,12 +166,12 @@ def _comparable(keys: ProductKeys, queries: Tensor) -> Tensor:
 
 
 @torch.inference_mode()
-def people_queries(model: Recommender, dataset: Dataset, split: Split, first: int, limit: int = 512, ago: int = 0) -> Tensor:
+def people_queries(model: Recommender, dataset: Dataset, first: int, limit: int = 512, ago: int = 0) -> Tensor:
     """The queries `[n, d]` of up to `limit` people, evenly spread over the data; the person `first` comes first, where every
     event asks with the one `ago` before their newest."""
     others = np.linspace(0, dataset.histories.n_users - 1, min(limit, dataset.histories.n_users)).astype(np.int64)
     users = np.concatenate([[first], others[others != first]])
-    batch = reading_batch(dataset, users, dataset.ends(split)[users], model.length)
+    batch = reading_batch(dataset, users, dataset.ends("test")[users], model.length)
     found = queries(model, batch).clone()
     found[0] = queries(model, batch.rows(slice(1)), ago)[0]
     return found

@@ -19,7 +19,6 @@ from torch import Tensor, nn
 from elastic_core.core.batches import Batch, left_pad
 from elastic_core.core.contract import Retrieved
 from elastic_core.core.elastic import InterestMemory, ProductKeys, gate, top_pairs
-from elastic_core.core.histories import Split
 from elastic_core.core.softmax import full_softmax
 from elastic_core.data import Dataset
 from elastic_core.evaluation.verdict import better, numbers
@@ -61,11 +60,9 @@ class Ungated(NamedTuple):
     chance: list[int]
 
 
-def ungated(
-    model: Recommender, dataset: Dataset, user: int, split: Split = "test", stay: bool = False, tries: int = 20
-) -> Ungated:
+def ungated(model: Recommender, dataset: Dataset, user: int, stay: bool = False, tries: int = 20) -> Ungated:
     """What the gate does to a list once the model is trained; do items that the person has met `stay` in the running?"""
-    read, rng = reading(dataset, user, split), torch.Generator().manual_seed(0)
+    read, rng = reading(dataset, user), torch.Generator().manual_seed(0)
     usual = answer(model, dataset, read, exclude_seen=not stay)
 
     def change(weigh: Callable[[Tensor], Tensor]) -> Moved:

@@ -15,7 +15,6 @@ from torch import Tensor
 
 from elastic_core.core.batches import Batch, reading_batch
 from elastic_core.core.elastic import InterestMemory, Keys, ProductKeys, candidate_ranks, gate, top_pairs
-from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
 from elastic_core.models import Recommender
 from elastic_core.peers.parts.capabilities import Attends, Quantises
@@ -60,9 +59,9 @@ class Lesson:
         return scores.softmax(-1) if self.kind == VOTE else gate(scores, self.kind)
 
 
-def instead(model: Recommender, dataset: Dataset, user: int, split: Split = "test") -> str:
+def instead(model: Recommender, dataset: Dataset, user: int) -> str:
     """What a model without keys compares the newest event of a person with, in a sentence."""
-    events = min(int(dataset.ends(split)[user] - dataset.histories.offsets[user]), model.length)
+    events = min(int(dataset.ends("test")[user] - dataset.histories.offsets[user]), model.length)
     if isinstance(model, Quantises):
         books, words = model.codebooks_of()
         return (
@@ -75,11 +74,9 @@ def instead(model: Recommender, dataset: Dataset, user: int, split: Split = "tes
 
 
 @torch.inference_mode()
-def of_person(
-    model: Recommender, dataset: Dataset, user: int, split: Split = "test", k: int | None = None, ago: int = 0
-) -> Lesson:
+def of_person(model: Recommender, dataset: Dataset, user: int, k: int | None = None, ago: int = 0) -> Lesson:
     """A person's query in the run's first memory, or one event's (`queries`); k is the run's own unless given."""
-    memory, query = first_memory(model), queries(model, _reading(model, dataset, user, split), ago)
+    memory, query = first_memory(model), queries(model, _reading(model, dataset, user), ago)
     kind = VOTE if votes(model) else memory.kind
     return Lesson(memory.keys, memory.values.weight, query[0], memory.keys(query)[0], k or wanted(model), kind)
 
@@ -103,10 +100,10 @@ def votes(model: Recommender) -> bool:
     return isinstance(first_memory(model), VotingMemory)
 
 
-def _reading(model: Recommender, dataset: Dataset, user: int, split: Split) -> Batch:
+def _reading(model: Recommender, dataset: Dataset, user: int) -> Batch:
     """What the model reads of one person."""
     users = np.array([user])
-    return reading_batch(dataset, users, dataset.ends(split)[users], model.length)
+    return reading_batch(dataset, users, dataset.ends("test")[users], model.length)
 
 
 def largest_k(model: Recommender, most: int) -> int:

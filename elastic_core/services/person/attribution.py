@@ -15,7 +15,6 @@ import torch
 from elastic_core.core.batches import history_batch, reading_batch
 from elastic_core.core.candidates import Candidates
 from elastic_core.core.contract import Attribution
-from elastic_core.core.histories import Split
 from elastic_core.data import Catalog, Dataset
 from elastic_core.errors import InputError
 from elastic_core.models import Recommender, can_retrieve, memory_of
@@ -92,14 +91,12 @@ class Agreement(NamedTuple):
 
 
 @torch.inference_mode()
-def agreement(
-    model: Recommender, dataset: Dataset, split: Split = "test", most: int = 1_000, seed: int = 0, stay: bool = False
-) -> Agreement | None:
+def agreement(model: Recommender, dataset: Dataset, most: int = 1_000, seed: int = 0, stay: bool = False) -> Agreement | None:
     """Shares of everybody's likeliest item (of the met ones, too, if they `stay` in the running) against measured removal of each
     of their experts; None where there are no shares."""
     if not can_retrieve(model):
         return None
-    memory, candidates, protocol = memory_of(model), Candidates(dataset, split, 0), "full-seen" if stay else PROTOCOL
+    memory, candidates, protocol = memory_of(model), Candidates(dataset, "test", 0), "full-seen" if stay else PROTOCOL
     users = np.sort(np.random.default_rng(seed).permutation(len(candidates.ends))[:most])
     shares, taken = [], []
     for at in range(0, len(users), 128):

@@ -14,7 +14,6 @@ import torch
 
 from elastic_core.core.batches import Batch
 from elastic_core.core.contract import Retrieved
-from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
 from elastic_core.models import Met, Recommender, memory_of
 from elastic_core.services.person.recommend import Change, Reading, experts_silenced, places_left, reading
@@ -79,12 +78,10 @@ class Chance:
         ]
 
 
-def of_edits(
-    model: Recommender, dataset: Dataset, user: int, split: Split, edits: Sequence[Change], stay: bool = False
-) -> Chance | None:
+def of_edits(model: Recommender, dataset: Dataset, user: int, edits: Sequence[Change], stay: bool = False) -> Chance | None:
     """The last of a person's edits beside the same on their other events or experts. None where there is no other."""
     *earlier, last = edits
-    silenced, whole = frozenset(experts_silenced(earlier)), reading(dataset, user, split)
+    silenced, whole = frozenset(experts_silenced(earlier)), reading(dataset, user)
     left = places_left(len(whole.items), earlier)
     read = whole.only(left)
     before = Version(read, silenced)

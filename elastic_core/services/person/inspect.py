@@ -10,7 +10,6 @@ import torch
 
 from elastic_core.core.batches import history_batch, reading_batch
 from elastic_core.core.contract import Retrieved
-from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.memory import whole
@@ -78,9 +77,9 @@ class Repeats:
         return self.share >= OFTEN
 
 
-def repeats(dataset: Dataset, split: Split = "test") -> Repeats:
+def repeats(dataset: Dataset) -> Repeats:
     """Do people choose again what they have met?"""
-    histories, ends, targets = dataset.histories, dataset.ends(split), dataset.targets(split)
+    histories, ends, targets = dataset.histories, dataset.ends("test"), dataset.targets("test")
     users = np.repeat(np.arange(histories.n_users), histories.lengths)
     before = np.arange(len(users)) < ends[users]
     met = before & (histories.items == targets[users])
@@ -113,9 +112,9 @@ def history_table(dataset: Dataset, read: Reading, last: int = 12, user: int | N
     return table
 
 
-def people_with(dataset: Dataset, item: int, split: Split = "test") -> pd.DataFrame:
+def people_with(dataset: Dataset, item: int) -> pd.DataFrame:
     """Everybody whose readable history has this item: user, events, since (events after it); the most recent first."""
-    offsets, ends = dataset.histories.offsets[:-1], dataset.ends(split)
+    offsets, ends = dataset.histories.offsets[:-1], dataset.ends("test")
     where = np.flatnonzero(dataset.histories.items == item)
     users = np.searchsorted(offsets, where, side="right") - 1
     readable = where < ends[users]
@@ -161,7 +160,6 @@ def situation(
     model: Recommender,
     dataset: Dataset,
     user: int,
-    split: Split = "test",
     *,
     removed: int = 0,
     silenced: Collection[int] = (),
@@ -169,7 +167,7 @@ def situation(
 ) -> Situation:
     """A person without their last `removed` events and without the experts `silenced`; do items of the history `stay` in the
     running?"""
-    return situation_of(model, dataset, reading(dataset, user, split).without_last(removed), silenced, stay)
+    return situation_of(model, dataset, reading(dataset, user).without_last(removed), silenced, stay)
 
 
 def situation_of(
@@ -186,11 +184,9 @@ def situation_of(
     return replace(here, strongest=strongest(model, read, answered.table["item"].tolist(), here.heard, edit))
 
 
-def after(
-    model: Recommender, dataset: Dataset, user: int, split: Split, edits: Sequence[Change], stay: bool = False
-) -> Situation:
+def after(model: Recommender, dataset: Dataset, user: int, edits: Sequence[Change], stay: bool = False) -> Situation:
     """A person after edits."""
-    read = reading(dataset, user, split)
+    read = reading(dataset, user)
     return situation_of(model, dataset, read.only(places_left(len(read.items), edits)), experts_silenced(edits), stay)
 
 
@@ -228,13 +224,13 @@ def experts_table(found: Retrieved, load: np.ndarray) -> pd.DataFrame:
 
 
 @torch.inference_mode()
-def experts(model: Recommender, dataset: Dataset, user: int | str, split: Split = "test") -> pd.DataFrame:
+def experts(model: Recommender, dataset: Dataset, user: int | str) -> pd.DataFrame:
     """The experts that a person's history retrieves, best first: expert, gate, load (how many people retrieve it), as in
     `experts_table`. `user` is a number from 0, or an id of the data's own files as text. Raises InputError for a model without a
     memory of its own for everybody, and for somebody who is not there."""
     user = numbered(dataset, user) if isinstance(user, str) else user
-    found = memory_of(model).retrieve(history_batch(reading(dataset, user, split).items, model.length))
-    table = experts_table(found, routing(model, dataset, split).load)
+    found = memory_of(model).retrieve(history_batch(reading(dataset, user).items, model.length))
+    table = experts_table(found, routing(model, dataset, "test").load)
     return table[table["rank"] > 0].sort_values("rank", ignore_index=True)
 
 
@@ -308,17 +304,15 @@ def even_load(traffic: Routing) -> float:
 
 
 @torch.inference_mode()
-def good_example(
-    model: Recommender, dataset: Dataset, split: Split = "test", among: int = 64, events: tuple[int, int] = (20, 120)
-) -> int:
+def good_example(model: Recommender, dataset: Dataset, among: int = 64, events: tuple[int, int] = (20, 120)) -> int:
     """A person to open with: of the first `among` with so many `events`, the one whose next item ranks best."""
-    ends = dataset.ends(split)
+    ends = dataset.ends("test")
     lengths = ends - dataset.histories.offsets[:-1]
     able = np.flatnonzero((lengths >= events[0]) & (lengths <= events[1]))[:among]
     if not len(able):
         able = np.arange(min(among, dataset.histories.n_users))
     scores = model.score(reading_batch(dataset, able, ends[able], model.length)).float().numpy().copy()
-    targets = dataset.targets(split)[able]
+    targets = dataset.targets("test")[able]
     own = scores[np.arange(len(able)), targets].copy()
     for row, user in enumerate(able):
         scores[row, dataset.histories.items[dataset.histories.offsets[user] : ends[user]]] = -np.inf

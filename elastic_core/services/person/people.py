@@ -71,9 +71,9 @@ def same(old: Dataset, user: int, new: Dataset, own: str | None = None) -> int |
     return next((ids.index(raw) for raw in wanted if raw in ids), None)
 
 
-def by_length(dataset: Dataset, split: Split = "test", longest: bool = True, top: int = 8) -> pd.DataFrame:
+def by_length(dataset: Dataset, longest: bool = True, top: int = 8) -> pd.DataFrame:
     """user, events that may be read; the longest or the shortest histories first."""
-    events = dataset.ends(split) - dataset.histories.offsets[:-1]
+    events = dataset.ends("test") - dataset.histories.offsets[:-1]
     order = np.argsort(-events if longest else events, kind="stable")[:top]
     return pd.DataFrame({"user": order, "events": events[order]})
 
@@ -86,24 +86,24 @@ def genre_share(dataset: Dataset, genre: str, split: Split = "test") -> np.ndarr
     return np.asarray((sums[ends] - sums[offsets]) / np.maximum(ends - offsets, 1))
 
 
-def by_genre(dataset: Dataset, genre: str, split: Split = "test", top: int = 8) -> pd.DataFrame:
+def by_genre(dataset: Dataset, genre: str, top: int = 8) -> pd.DataFrame:
     """user, events, share of `genre` in the history; the largest share first, among people with at least ten events."""
     genres = dataset.catalog.genres
     if genres is None or not any(genre in each for each in genres):
         raise InputError(f"no item here has the genre {genre[:40]!r}")
-    events = dataset.ends(split) - dataset.histories.offsets[:-1]
-    share = np.where(events >= FEWEST, genre_share(dataset, genre, split), -1.0)
+    events = dataset.ends("test") - dataset.histories.offsets[:-1]
+    share = np.where(events >= FEWEST, genre_share(dataset, genre), -1.0)
     order = np.argsort(-share, kind="stable")[:top]
     order = order[share[order] > 0]
     return pd.DataFrame({"user": order, "events": events[order], "share": share[order]})
 
 
 @torch.inference_mode()
-def target_ranks(model: Recommender, dataset: Dataset, split: Split = "test", batch: int = 256, stay: bool = False) -> np.ndarray:
+def target_ranks(model: Recommender, dataset: Dataset, batch: int = 256, stay: bool = False) -> np.ndarray:
     """float [users]: rank of what came next among all unseen items (protocol `full`) or, where met items `stay`, among all
     (`full-seen`), ties at their mean."""
-    users, ends, targets = np.arange(dataset.histories.n_users), dataset.ends(split), dataset.targets(split)
-    candidates, found = Candidates(dataset, split, seed=0), []
+    users, ends, targets = np.arange(dataset.histories.n_users), dataset.ends("test"), dataset.targets("test")
+    candidates, found = Candidates(dataset, "test", seed=0), []
     for at in range(0, len(users), batch):
         rows = users[at : at + batch]
         scores = model.score(reading_batch(dataset, rows, ends[rows], model.length))
@@ -114,12 +114,10 @@ def target_ranks(model: Recommender, dataset: Dataset, split: Split = "test", ba
     return np.concatenate(found)
 
 
-def everybody(
-    dataset: Dataset, split: Split, ranks: np.ndarray, traffic: Routing | None = None, expert: int | None = None
-) -> pd.DataFrame:
+def everybody(dataset: Dataset, ranks: np.ndarray, traffic: Routing | None = None, expert: int | None = None) -> pd.DataFrame:
     """person (from 1), events that may be read, rank of what came next, and the share of `expert` in the weights of all experts
     that the history retrieves; one row a person, in order."""
-    events = dataset.ends(split) - dataset.histories.offsets[:-1]
+    events = dataset.ends("test") - dataset.histories.offsets[:-1]
     table = pd.DataFrame({"person": np.arange(1, len(events) + 1), "events": events, "rank": ranks})
     if traffic is not None and expert is not None:
         weights = np.where(traffic.experts == expert, traffic.gates, 0).sum(1)

@@ -10,7 +10,6 @@ import torch
 
 from elastic_core.core.batches import history_batch
 from elastic_core.core.contract import Retrieved
-from elastic_core.core.histories import Split
 from elastic_core.data import Catalog, Dataset
 from elastic_core.errors import InputError
 from elastic_core.models import Met, Recommender
@@ -82,12 +81,12 @@ class Answer:
         return None if self.truth is None else int(self.ranks[self.truth])
 
 
-def reading(dataset: Dataset, user: int, split: Split = "test") -> Reading:
-    """A person's history as the evaluation of `split` reads it, and its target."""
+def reading(dataset: Dataset, user: int) -> Reading:
+    """A person's history as a test reads it, and its target."""
     dataset.histories.of(user)  # raises for a user who is not there
-    start, end = dataset.histories.offsets[user], dataset.ends(split)[user]
+    start, end = dataset.histories.offsets[user], dataset.ends("test")[user]
     times = dataset.histories.times[start:end] if dataset.has_times else None
-    return Reading(dataset.histories.items[start:end], int(dataset.targets(split)[user]), times)
+    return Reading(dataset.histories.items[start:end], int(dataset.targets("test")[user]), times)
 
 
 @torch.inference_mode()

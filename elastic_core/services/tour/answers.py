@@ -10,7 +10,6 @@ from typing import NamedTuple
 import numpy as np
 
 from elastic_core.comparisons import system
-from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
 from elastic_core.evaluation import verdict
 from elastic_core.evaluation.compare import Comparison
@@ -38,7 +37,6 @@ class Asked:
     user: int
     traffic: Routing | None
     checkpoints: Path
-    split: Split = "test"
 
 
 class Answer(NamedTuple):
@@ -57,8 +55,8 @@ def last_event(asked: Asked) -> Answer:
 
 def _start(asked: Asked, removed: int = 0) -> inspect.Situation:
     """As the start page opens with it."""
-    stay = inspect.repeats(asked.dataset, asked.split).stay
-    return inspect.situation(asked.model, asked.dataset, asked.user, asked.split, removed=removed, stay=stay)
+    stay = inspect.repeats(asked.dataset).stay
+    return inspect.situation(asked.model, asked.dataset, asked.user, removed=removed, stay=stay)
 
 
 def comparisons(asked: Asked) -> Answer:
@@ -88,7 +86,7 @@ def whose(asked: Asked) -> Answer:
 
 def looked_at_or_decisive(asked: Asked) -> Answer:
     """Is the event that is read the most the one whose removal changes the chance of what came next the most?"""
-    read = reading(asked.dataset, asked.user, asked.split)
+    read = reading(asked.dataset, asked.user)
     assert read.truth is not None
     found = influence(asked.model, asked.dataset, read.items, read.truth)
     table = found.table
@@ -116,7 +114,7 @@ def swapped(asked: Asked) -> Answer:
     expert = _start(asked).strongest
     assert expert is not None
     other = ablation.random_used(asked.traffic, expert)
-    effect = ablation.swap(asked.model, asked.dataset, asked.traffic, expert, other, asked.split)
+    effect = ablation.swap(asked.model, asked.dataset, asked.traffic, expert, other)
     row = effect.row()
     sure = verdict.sign(row["low"], row["high"]) != ""
     text = (

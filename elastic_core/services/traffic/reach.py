@@ -11,7 +11,6 @@ import pandas as pd
 import torch
 
 from elastic_core.core.batches import reading_batch
-from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.models import Recommender
@@ -34,16 +33,16 @@ class Reach:
 
 
 @torch.inference_mode()
-def reach(model: Recommender, dataset: Dataset, split: Split = "test", stay: bool = False) -> Reach:
+def reach(model: Recommender, dataset: Dataset, stay: bool = False) -> Reach:
     """Over the last events of people with histories that are long enough. Raises InputError where nobody's is."""
-    ends = dataset.ends(split)
+    ends = dataset.ends("test")
     lengths = ends - dataset.histories.offsets[:-1]
     long = np.flatnonzero(lengths >= FEWEST)
     if not len(long):
         raise InputError(f"nobody has {FEWEST} events")
     looked, asked = (long[np.unique(np.linspace(0, len(long) - 1, min(n, len(long))).astype(int))] for n in (LOOKED, ASKED))
-    weights = _weights(model, dataset, looked, split)
-    effects = [_effects(model, dataset, int(user), split, stay) for user in asked]
+    weights = _weights(model, dataset, looked)
+    effects = [_effects(model, dataset, int(user), stay) for user in asked]
     rows = {"even": [np.full(min(int(lengths[user]), LAST), 1.0) for user in asked], "effect": effects}
     parts = {name: _binned(values) for name, values in rows.items()}
     parts["weight"] = _binned(weights) if weights else np.full(len(BINS), np.nan)
@@ -53,17 +52,17 @@ def reach(model: Recommender, dataset: Dataset, split: Split = "test", stay: boo
     )
 
 
-def _weights(model: Recommender, dataset: Dataset, users: np.ndarray, split: Split) -> list[np.ndarray]:
+def _weights(model: Recommender, dataset: Dataset, users: np.ndarray) -> list[np.ndarray]:
     """Of each person, the weights of the last events, the latest first; nothing for a model that has none."""
     if not isinstance(model, Attends):
         return []
-    batch = reading_batch(dataset, users, dataset.ends(split)[users], model.length)
+    batch = reading_batch(dataset, users, dataset.ends("test")[users], model.length)
     found = shares(model, batch)
     return [] if found is None else [row[real][::-1][:LAST] for row, real in zip(found, batch.real.numpy(), strict=True)]
 
 
-def _effects(model: Recommender, dataset: Dataset, user: int, split: Split, stay: bool) -> np.ndarray:
-    read = reading(dataset, user, split)
+def _effects(model: Recommender, dataset: Dataset, user: int, stay: bool) -> np.ndarray:
+    read = reading(dataset, user)
     assert read.truth is not None
     times = read.times if model.reads_times else None
     found = influence(model, dataset, read.items, read.truth, LAST, stay, times)

@@ -114,9 +114,7 @@ def _probe(config: RunConfig, dataset: Dataset, began: float) -> Estimate:
         model.fit(dataset)
     judge = _judge(model, dataset, min(rows, 64))
     ended = time.perf_counter() - began
-    return Estimate(
-        count, memory + PROCESS_MB, step, steps, judge, judge * TEST_FACTOR, train.minutes * 60, train.epochs, ended
-    )
+    return Estimate(count, memory + PROCESS_MB, step, steps, judge, judge * TEST_FACTOR, train.minutes * 60, train.epochs, ended)
 
 
 def _steps(learner: Learner, batch: Batch, size: int) -> tuple[float, float]:
