@@ -12,9 +12,8 @@ from elastic_core.runs import Run
 from elastic_core.services.experts.evidence import Label
 from elastic_core.services.journey import shown, trace
 from elastic_core.services.journey.chance import of_version
-from elastic_core.services.journey.dispatch import Dispatch, dispatch
 from elastic_core.services.journey.text import encode
-from elastic_core.services.journey.trace import Aggregation, Along
+from elastic_core.services.journey.trace import Aggregation, Along, Dispatch, dispatch
 from elastic_core.services.journey.versions import Tree
 from elastic_core.services.person import influence as removal
 from elastic_core.services.person import inspect, people
@@ -124,7 +123,7 @@ def _standing(run: Run, model: Recommender, data: Dataset) -> np.ndarray:
         with suppress(InputError, KeyError):
             ranks = run.report().ranks[protocol]
             if len(ranks.above) == data.histories.n_users:
-                return np.asarray(ranks.above + ranks.tied / 2 + 1)
+                return ranks.places
     return target_ranks(run, model, data)
 
 

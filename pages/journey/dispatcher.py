@@ -6,7 +6,7 @@ from typing import Any
 import streamlit as st
 
 from elastic_core.errors import InputError
-from elastic_core.services.journey.dispatch import LEAST, MOST, Dispatch
+from elastic_core.services.journey.trace import LEAST, MOST, Dispatch
 from elastic_core.services.person import inspect
 from elastic_core.services.person.inspect import Situation
 from pages.frame import shell

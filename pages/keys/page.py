@@ -58,7 +58,7 @@ def scene(source: str) -> Scene:
         return Scene(lesson, colours, f"A random query (seed {seed})", f"million/{seed}", note=note)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         voting = election() if search.votes(now.model) else None
-        most = search.largest_k(now.model, MOST)
+        most = min(MOST, search.first_memory(now.model).keys.side ** 2)
         k = bound(st.slider, "How many, k", 1, most, min(search.wanted(now.model), most), key=OWN_K, width=180)
     whose = "history" if voting is None else f"{voting.words.one} {voting.event}"
     lesson = search.of_person(now.model, now.dataset, now.user, k, voting.ago if voting else 0)

@@ -218,19 +218,6 @@ def strongest(run: Run, model: Recommender, data: Dataset, user: int) -> int | N
     return after(run, model, data, user, [], repeats(data).stay).strongest
 
 
-def effect(run: Run, model: Recommender, data: Dataset, here: inspect.Situation, expert: int) -> inspect.Effect:
-    """What one expert does in this situation, see `inspect.effect`."""
-    return _effect(run, model, data, here.read.items, sorted(here.silenced), here.stay, expert, here)
-
-
-@kept(256)
-def _effect(
-    run: Run, model: Recommender, data: Dataset, items: np.ndarray, silenced: list[int], stay: bool, expert: int,
-    _here: inspect.Situation,
-) -> inspect.Effect:  # fmt: skip
-    return inspect.effect(model, data, _here, expert, top=4)
-
-
 def reads(run: Run, model: Recommender, data: Dataset, items: np.ndarray) -> DataFrame | None:
     """What every retrieved expert reads of a history, by name; None for a model that does not say."""
     return _reads(run, model, data, items)[0]
@@ -281,7 +268,7 @@ def traffic(run: Run, model: Recommender, data: Dataset, split: Split = "test") 
 @kept(6)
 def evidence(run: Run, model: Recommender, data: Dataset) -> Evidence | None:
     """Which genres the people of every expert choose more than others; None for data without genres."""
-    return of_histories(data, traffic(run, model, data), model.length)
+    return of_histories(model, data, traffic(run, model, data))
 
 
 @copied(12)
@@ -302,10 +289,10 @@ def gradients(run: Run, model: Recommender, data: Dataset, user: int) -> DataFra
     return gate.gradients(model, data, user)
 
 
-@copied(8, "Training two tiny routers …")
-def gate_toy(config: gate.ToyConfig) -> gate.ToyResult:
+@copied(1, "Training two tiny routers …")
+def gate_toy() -> gate.ToyResult:
     """The same tiny router, trained with a gate and without."""
-    return gate.toy(config)
+    return gate.toy()
 
 
 def estimated(config: RunConfig, data: Dataset) -> Estimate:

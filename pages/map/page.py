@@ -50,7 +50,7 @@ def drawn_map() -> tuple[Map, str, float | None]:
         found = projection_map.by_umap(values, store, settings(), st.session_state["map_seed"], always) if store else None
         if found is not None:
             return found, "UMAP", None
-        compute.offer(now, settings(), projection_map.to_lay_out(load, always))
+        compute.offer(now, settings(), projection.sample(load, LAID_OUT, tuple(always)))
     elif layout == "epochs":
         over = over_epochs()
         if over is not None:

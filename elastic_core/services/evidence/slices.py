@@ -6,7 +6,7 @@ any difference, the chance that even one adjusted p falls below 0.05 is at most 
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -16,14 +16,12 @@ from elastic_core.data import Dataset
 from elastic_core.evaluation import verdict
 from elastic_core.evaluation.compare import contrast, holm
 
-QUARTERS = ("fewest", "few", "many", "most")
 COLD = 10  # a target with fewer training events than this is cold
 FEWEST = 10  # people a genre needs to be shown
 GENRES = 12
 
 
-@dataclass(frozen=True, eq=False)
-class Group:
+class Group(NamedTuple):
     """People who have something in common. Groups of one family hold everybody once, unless it `overlaps`."""
 
     family: str
@@ -38,7 +36,7 @@ OVERLAPS = "genre of the next item"  # an item has several genres
 def groups(dataset: Dataset) -> list[Group]:
     """All groups that this data has."""
     targets, counts = dataset.targets("test"), dataset.counts()
-    lengths = dataset.ends("test") - dataset.histories.offsets[:-1]
+    lengths = dataset.readable()
     cold = counts[targets] < COLD
     named = [(f"cold: under {COLD} training events", cold), (f"warm: {COLD} or more", ~cold)]
     found = _quarters(FAMILIES[0], lengths, "events") + _quarters(FAMILIES[1], counts[targets], "training events")

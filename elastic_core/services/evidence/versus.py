@@ -5,7 +5,7 @@ Places and metrics come from the ranks that a run keeps of its test; only the li
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -24,11 +24,10 @@ Tell = Callable[[float], None]  # hears the share (0 … 1) that is done
 def places(report: Report) -> np.ndarray:
     """float64 [users]: expected place (from 1) of the true next item among all unseen items. Raises InputError without `full`."""
     report.values("full", "NDCG@10")
-    return report.ranks["full"].above + report.ranks["full"].tied / 2 + 1
+    return report.ranks["full"].places
 
 
-@dataclass(frozen=True, eq=False)
-class Lists:
+class Lists(NamedTuple):
     """int32 [users, 10]: everybody's ten unseen items with the highest scores, best first; 0 where fewer are left.
 
     `seconds` are of the processor in the thread that made them: other work on the machine hardly counts."""
@@ -64,8 +63,7 @@ def duel(a: Report, b: Report) -> dict[str, int]:
 
 def everyone(a: Report, b: Report, dataset: Dataset) -> pd.DataFrame:
     """user, title of the true next item, place_a, place_b: one row a person."""
-    targets = dataset.targets("test")
-    titles = [dataset.catalog.title(int(item)) for item in targets]
+    titles = dataset.catalog.called(dataset.targets("test"))
     return pd.DataFrame({"user": a.users, "title": titles, "place_a": places(a), "place_b": places(b)})
 
 
@@ -82,33 +80,26 @@ def extremes(a: Report, b: Report, dataset: Dataset, protocol: str, metric: str,
     worst = [u for u in order[:top] if difference[u] < 0 or (difference[u] == 0 and ratio[u] < 0)]
     chosen = np.array(best + worst, dtype=np.int64)
     targets, counts = dataset.targets("test")[chosen], dataset.counts()
-    ends = dataset.ends("test")[chosen]
     return pd.DataFrame(
         {
             "side": ["A"] * len(best) + ["B"] * len(worst),
             "user": chosen,
-            "title": [dataset.catalog.title(int(item)) for item in targets],
+            "title": dataset.catalog.called(targets),
             "place_a": mine[chosen],
             "place_b": theirs[chosen],
             "difference": difference[chosen],
-            "events": ends - dataset.histories.offsets[:-1][chosen],
+            "events": dataset.readable()[chosen],
             "popularity": counts[targets],
         }
     )
 
 
-@dataclass(frozen=True)
-class Properties:
+class Properties(NamedTuple):
     """What a model's lists of ten are like."""
 
     coverage: float  # share of the catalogue that is recommended to anybody
     popularity: float  # training events of a recommended item, on average
     top_share: float  # share of recommendations that come from the most popular tenth of the catalogue
-
-
-def chosen_lists(dataset: Dataset) -> Properties:
-    """The same for what people really chose next: a yardstick for popularity (coverage: one item a person)."""
-    return properties(dataset.targets("test")[:, None], dataset)
 
 
 def properties(lists: np.ndarray, dataset: Dataset) -> Properties:

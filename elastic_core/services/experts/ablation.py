@@ -14,9 +14,8 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from elastic_core.core.batches import reading_batch
 from elastic_core.core.candidates import Candidates
-from elastic_core.core.contract import Retrieved
+from elastic_core.core.contract import Edit, Retrieved
 from elastic_core.core.evaluate import Ranks, expected, rank
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
@@ -24,9 +23,9 @@ from elastic_core.evaluation.compare import over_people, sign_flips
 from elastic_core.evaluation.verdict import sign
 from elastic_core.memory.routing import Routing
 from elastic_core.models import Recommender, memory_of
-from elastic_core.services.person.recommend import Edit
+from elastic_core.services.person.recommend import batches
 
-BATCH, METRIC, PROTOCOL, TOP = 256, "NDCG@10", "full", 10
+METRIC, PROTOCOL, TOP = "NDCG@10", "full", 10
 ALIKE, GROUP = 5, 20  # so many of the experts next in load, of a group of so many, are what an expert is compared with …
 FEW = 40  # … each on so many of its people at most
 
@@ -39,12 +38,7 @@ def drop(ranks: np.ndarray) -> Edit:
         if k < 2:
             raise InputError("with k = 1 a history is read through one expert: without it there is nothing left to read through")
         places = torch.arange(k - 1).expand(len(ranks), -1)
-        kept = places + (places >= torch.from_numpy(ranks)[:, None])  # 0 … k-1 without `ranks`, row by row
-        wide = kept.unsqueeze(-1).expand(-1, -1, found.interests.shape[2])
-        return found._replace(
-            interests=found.interests.gather(1, wide), experts=found.experts.gather(1, kept),
-            scores=found.scores.gather(1, kept), gates=found.gates.gather(1, kept),
-        )  # fmt: skip
+        return found.keep(places + (places >= torch.from_numpy(ranks)[:, None]))  # 0 … k-1 without `ranks`, row by row
 
     return first(edit)
 
@@ -152,9 +146,7 @@ Make = Callable[[np.ndarray], Edit]  # from rows (positions among the users) to 
 def judged(model: Recommender, dataset: Dataset, users: np.ndarray, make: Make | None = None) -> Judged:
     """Where everybody's true next item stands, with an edit or without."""
     candidates, parts, tops = Candidates(dataset, "test", 0), [], []
-    for at in range(0, len(users), BATCH):
-        rows = np.arange(at, min(at + BATCH, len(users)))
-        batch = reading_batch(dataset, users[rows], candidates.ends[users[rows]], model.length)
+    for rows, batch in batches(model, dataset, users):
         states = model.last_state(batch, edit=make(rows)) if make else model.last_state(batch)  # type: ignore[call-arg]
         targets = torch.from_numpy(candidates.targets[users[rows]].astype(np.int64))
         scores, unmet = model.scorer()(states).float(), candidates.mask(PROTOCOL, users[rows])
@@ -163,7 +155,7 @@ def judged(model: Recommender, dataset: Dataset, users: np.ndarray, make: Make |
     if not parts:
         return Judged(np.zeros(0), np.zeros(0), np.zeros((0, TOP), np.int64))
     ranks = Ranks.join(parts)
-    return Judged(ranks.above + ranks.tied / 2 + 1, expected(ranks)[METRIC], np.concatenate(tops))
+    return Judged(ranks.places, expected(ranks)[METRIC], np.concatenate(tops))
 
 
 def retrieving(traffic: Routing, expert: int, most: int | None = None) -> tuple[np.ndarray, np.ndarray]:
@@ -177,7 +169,7 @@ def retrieving(traffic: Routing, expert: int, most: int | None = None) -> tuple[
     return users, ranks
 
 
-def alike(traffic: Routing, expert: int, many: int = ALIKE) -> list[int]:
+def alike(traffic: Routing, expert: int) -> list[int]:
     """Other experts about as busy as this one, drawn at random: of the group of 20 that the used ones form in order of load.
     A group has the same ones drawn for all who are in it, so that what was measured of them serves again."""
     used = np.flatnonzero(traffic.load)
@@ -185,8 +177,8 @@ def alike(traffic: Routing, expert: int, many: int = ALIKE) -> list[int]:
     place = int(np.flatnonzero(order == expert)[0]) if expert in used else 0
     group = min(place // GROUP, max(len(order) // GROUP - 1, 0))
     members = order[group * GROUP :] if group == max(len(order) // GROUP - 1, 0) else order[group * GROUP : (group + 1) * GROUP]
-    drawn = np.random.default_rng(group).permutation(members)[: many + 1]
-    return [int(other) for other in drawn if other != expert][:many]
+    drawn = np.random.default_rng(group).permutation(members)[: ALIKE + 1]
+    return [int(other) for other in drawn if other != expert][:ALIKE]
 
 
 def pooled(what: str, effects: Sequence[Effect]) -> Effect:
@@ -197,23 +189,27 @@ def pooled(what: str, effects: Sequence[Effect]) -> Effect:
     return Effect(what, np.concatenate([each.users for each in effects]), before, after)
 
 
+def changed(
+    what: str, model: Recommender, dataset: Dataset, users: np.ndarray, make: Make, before: Judged | None = None
+) -> Effect:
+    """`before`, here and below: the same people, already judged without an edit."""
+    return Effect(what, users, before or judged(model, dataset, users), judged(model, dataset, users, make))
+
+
 def remove(
-    model: Recommender, dataset: Dataset, traffic: Routing, expert: int, before: Judged | None = None,
-    most: int | None = None,
-) -> Effect:  # fmt: skip
-    """Without the expert. `before`, here and below: everybody of `retrieving`, already judged without an edit."""
+    model: Recommender, dataset: Dataset, traffic: Routing, expert: int, before: Judged | None = None, most: int | None = None
+) -> Effect:
+    """Without the expert."""
     users, ranks = retrieving(traffic, expert, most)
-    before = before or judged(model, dataset, users)
-    return Effect(f"without expert {expert}", users, before, judged(model, dataset, users, lambda rows: drop(ranks[rows])))
+    return changed(f"without expert {expert}", model, dataset, users, lambda rows: drop(ranks[rows]), before)
 
 
-def remove_another(model: Recommender, dataset: Dataset, traffic: Routing, expert: int, before: Judged | None = None) -> Effect:
+def remove_another(model: Recommender, dataset: Dataset, traffic: Routing, expert: int, before: Judged) -> Effect:
     """The yardstick: the same people without another of their experts, drawn at random for each."""
-    users, ranks = retrieving(traffic, expert)
-    before, k = before or judged(model, dataset, users), traffic.experts.shape[1]
+    (users, ranks), k = retrieving(traffic, expert), traffic.experts.shape[1]
     others = (ranks + np.random.default_rng(expert).integers(1, max(k, 2), len(ranks))) % k
-    after = judged(model, dataset, users, lambda rows: drop(others[rows]))
-    return Effect("without another of their experts, drawn at random", users, before, after)
+    what = "without another of their experts, drawn at random"
+    return changed(what, model, dataset, users, lambda rows: drop(others[rows]), before)
 
 
 def swap(
@@ -223,11 +219,10 @@ def swap(
     """With `other` in its place, for those who do not retrieve that one anyway."""
     retrieving(traffic, other)
     users, ranks = retrieving(traffic, expert, most)
-    before = before or judged(model, dataset, users)
     free = np.flatnonzero(~(traffic.experts[users] == other).any(1))
     value = memory_of(model).experts_at(torch.tensor(other))
-    after = judged(model, dataset, users[free], lambda rows: replace(ranks[free[rows]], other, value))
-    return Effect(f"expert {other} in its place", users[free], before.of(free), after)
+    make = lambda rows: replace(ranks[free[rows]], other, value)  # noqa: E731
+    return changed(f"expert {other} in its place", model, dataset, users[free], make, before and before.of(free))
 
 
 def effects(model: Recommender, dataset: Dataset, traffic: Routing, expert: int, other: int) -> pd.DataFrame:
@@ -252,11 +247,7 @@ def remove_alike(model: Recommender, dataset: Dataset, traffic: Routing, expert:
     if not traffic.load[expert]:
         return None
     found = [remove(model, dataset, traffic, each, most=FEW) for each in alike(traffic, expert)]
-    return pooled(without_alike(len(found)), found) if found else None
-
-
-def without_alike(many: int) -> str:
-    return f"without an expert used as much ({many} others, each from its own people)"
+    return pooled(f"without an expert used as much ({len(found)} others, each from its own people)", found) if found else None
 
 
 def random_used(traffic: Routing, expert: int, seed: int = 0) -> int:

@@ -3,7 +3,6 @@
 Options are counted from 0, in the order in which the tour offers them.
 """
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,13 +21,12 @@ from elastic_core.services.experts.overview import hot_experts
 from elastic_core.services.keys import gate
 from elastic_core.services.map import layouts, trust
 from elastic_core.services.person import inspect
-from elastic_core.services.person.influence import influence
-from elastic_core.services.person.recommend import moved, reading
+from elastic_core.services.person.influence import of_person
+from elastic_core.services.person.recommend import moved
 from elastic_core.services.speed import curves
 
 
-@dataclass(frozen=True, eq=False)
-class Asked:
+class Asked(NamedTuple):
     """What a question is about. `traffic` is None for models without a memory."""
 
     run: Run
@@ -56,7 +54,7 @@ def last_event(asked: Asked) -> Answer:
 def _start(asked: Asked, removed: int = 0) -> inspect.Situation:
     """As the start page opens with it."""
     stay = inspect.repeats(asked.dataset).stay
-    return inspect.situation(asked.model, asked.dataset, asked.user, removed=removed, stay=stay)
+    return inspect.after(asked.model, asked.dataset, asked.user, [None] * removed, stay)
 
 
 def comparisons(asked: Asked) -> Answer:
@@ -86,9 +84,7 @@ def whose(asked: Asked) -> Answer:
 
 def looked_at_or_decisive(asked: Asked) -> Answer:
     """Is the event that is read the most the one whose removal changes the chance of what came next the most?"""
-    read = reading(asked.dataset, asked.user)
-    assert read.truth is not None
-    found = influence(asked.model, asked.dataset, read.items, read.truth)
+    found = of_person(asked.model, asked.dataset, asked.user)
     table = found.table
     seen, decisive = int(table["attention"].idxmax()), int(table["change"].abs().idxmax())
     titles = [f"{table.loc[row, 'position']}. {inspect.split_year(str(table.loc[row, 'title']))[0]}" for row in (seen, decisive)]
